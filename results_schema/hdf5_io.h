@@ -227,14 +227,4 @@ class H5File {
   std::shared_ptr<GlobalHeaps> heaps_;  ///< of a file that was opened, not created
 };
 
-/// Attributes that make a number a code: CF flag_values and flag_meanings (blanks in names become
-/// underscores).
-void set_codes(const Dataset& dataset, ColumnType type, std::span<const std::string> meanings);
-
-/// The words of a blank-separated list.
-std::vector<std::string> words(const std::string& text);
-
-/// The column that a dataset's type and attributes describe.
-ColumnInfo column_info(const Dataset& dataset, const std::string& name);
-
 }  // namespace shardscape::results

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/base/joined.h"
+#include "results_schema/column_attributes.h"
 #include "results_schema/manifest_io.h"
 #include "results_schema/samples_io.h"
 #include "results_schema/sha256.h"

@@ -41,7 +41,7 @@ void OpenCandidates::take(EncodedBlock& block) {
 
 void OpenCandidates::write(const H5File& file) {
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    const Dataset column = file.create_column("/points", columns_[c], rows_, rows_per_block_);
+    const Dataset column = file.create_bare_column("/points", columns_[c], rows_, rows_per_block_);
     std::uint64_t row = 0;
     for (const std::vector<std::byte>& chunk : full_[c]) {
       column.write_chunk(row, chunk);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "results_schema/block.h"
+#include "results_schema/column_attributes.h"
 
 namespace shardscape::results {
 

@@ -218,6 +218,9 @@ void require(bool same, const fs::path& parts, const std::string& what) {
 void check_same_sweep(const fs::path& parts, const Manifest& stored, const Manifest& wanted) {
   require(study_sha256(stored.study) == study_sha256(wanted.study), parts,
           "a different study (\"" + stored.study.title + "\", or other inputs)");
+  const StoredRows &there = stored.study.stored_rows, &here = wanted.study.stored_rows;
+  require(there == here, parts,
+          fmt::format("a sweep that stores other rows ({}, not {})", to_string(there), to_string(here)));
   require(
       stored.layout.total_points == wanted.layout.total_points, parts,
       fmt::format("a sweep of {} points, not {}", stored.layout.total_points, wanted.layout.total_points));

@@ -1,5 +1,7 @@
 #include "results_schema/stored_assembly.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -59,8 +61,9 @@ class StoredAssembly {
     const bool feasible = study.stored_rows.choice == RowChoice::feasible;
     for (const fs::path& path : parts_) {
       const H5File file = open_(path);
+      check_lengths(file);
       summary.add(read_summary(file, study.objectives));
-      if (!feasible) offer_rows(file, selector);
+      offer_rows(file, selector);
       rows_ += file.dataset(kIds).rows();
     }
     if (!feasible) {
@@ -70,7 +73,18 @@ class StoredAssembly {
     return summary.finish();
   }
 
-  void offer_rows(const H5File& file, RowSelector& selector) const {
+  /// Of every table: a chunk is read whole, however many rows of it a damaged header says there are.
+  void check_lengths(const H5File& file) const {
+    const std::uint64_t rows = file.dataset(kIds).rows();
+    for (const ColumnInfo& column : manifest_.columns) {
+      const Dataset dataset = file.dataset("/points/" + column.name);
+      if (dataset.rows() != rows) dataset.fail(fmt::format("has {} rows, not {}", dataset.rows(), rows));
+    }
+    (void)sample_rows(file, manifest_.sample_columns);
+  }
+
+  /// Rows are found again by their ids (rows_of()), so that these must ascend from part to part.
+  void offer_rows(const H5File& file, RowSelector& selector) {
     const Dataset ids = file.dataset(kIds);
     std::vector<Dataset> measures;
     for (const std::string& name : manifest_.study.stored_rows.measures(manifest_.study.objectives))
@@ -82,6 +96,8 @@ class StoredAssembly {
       std::vector<std::vector<double>> values;
       for (const Dataset& measure : measures) values.push_back(measure.read<double>(begin, end));
       for (std::size_t i = 0; i < here.size(); ++i) {
+        if (last_id_ && here[i] <= *last_id_) ids.fail(fmt::format("does not ascend at point {}", here[i]));
+        last_id_ = here[i];
         for (std::size_t k = 0; k < row.size(); ++k) row[k] = values[k][i];
         selector.offer(here[i], row);
       }
@@ -126,6 +142,7 @@ class StoredAssembly {
   const OpenPart& open_;
   std::optional<std::vector<std::uint64_t>> chosen_;  ///< nothing: all
   std::uint64_t rows_ = 0;                            ///< to store
+  std::optional<std::uint64_t> last_id_;              ///< offered so far
   std::vector<std::vector<RowRange>> samples_;        ///< to store, by part
 };
 

@@ -29,6 +29,7 @@ void SummaryBuilder::add(std::uint64_t point_id, Status status, Reason reason,
 void SummaryBuilder::add(const Summary& part) {
   for (const CodeCount& code : part.statuses) count(statuses_[code.code], code.example, code.count);
   for (const CodeCount& code : part.reasons) count(reasons_[code.code], code.example, code.count);
+  if (directions_.empty()) return;  // a damaged file may rank points all the same
   for (const RankedPoint& point : part.top) {
     if (candidate_.assign(point.point_id, point.values, directions_)) offer_top(candidate_);
   }

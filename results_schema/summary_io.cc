@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
+#include "results_schema/column_attributes.h"
 
 namespace shardscape::results {
 namespace {

@@ -201,9 +201,10 @@ class _Results:
     def stored_rows_text(self):
         """Which of the points the rows are; empty where all."""
         choice, *words = self.head.attrs.get("stored_rows", "all").split()
+        among = "" if self.complete else "candidates for "
         texts = {"all": lambda: "", "feasible": lambda: "the feasible ones",
-                 "pareto": lambda: f"the Pareto front over {', '.join(words)}",
-                 "top": lambda: f"the {int(words[0]):,} best by {self.first_objective()}"}
+                 "pareto": lambda: f"{among}the Pareto front over {', '.join(words)}",
+                 "top": lambda: f"{among}the {int(words[0]):,} best by {self.first_objective()}"}
         return texts[choice]()
 
     def samples(self, columns=None):
@@ -225,7 +226,7 @@ class _Results:
         return self._with_selection(_described(frame, known))
 
     def computed_summary(self):
-        if self.stored_rows_text():
+        if self.stored_rows_text() and self.segments:
             return self.gathered_summary()
         objectives = self.objectives()
         frame = self.frame(dict.fromkeys(["point_id", "status", "reason", *objectives]))
@@ -242,9 +243,7 @@ class _Results:
         for file in self._files():
             for name, tables in found.items():
                 tables.append(_table(file["summary"][name]))
-        found = {name: pd.concat(tables, ignore_index=True) for name, tables in found.items() if tables}
-        if not found:
-            raise ResultsError(f"{self.path}: nothing is sealed yet")
+        found = {name: pd.concat(tables, ignore_index=True) for name, tables in found.items()}
         counts = {name: _added_counts(found[name + "_counts"], name) for name in ("status", "reason")}
         return {**counts, "pareto": self.pareto_of(found["pareto"]), "top": self.top_of(found["top"])}
 

@@ -54,8 +54,11 @@ std::string of_the_study(const results::BlockLayout& layout, const results::Shar
 }
 
 std::string of_the_study(const results::ResultReader& reader) {
+  using enum results::RowChoice;
+  const results::StoredRows& stored = reader.stored_rows();
+  const bool chosen = reader.complete() || stored.choice == all || stored.choice == feasible;
   return describe_choice(reader.layout(), reader.shards(),
-                         stored_rows_text(reader.stored_rows(), reader.objectives()));
+                         (chosen ? "" : "candidates for ") + stored_rows_text(stored, reader.objectives()));
 }
 
 std::string stored_rows_text(const results::StoredRows& rows, const std::vector<std::string>& objectives) {

@@ -11,8 +11,8 @@ namespace shardscape::cli {
 /// "of 5,891,184 in the study, the first 1,000", "..., a sample of 1,000", "..., shard 3 of 16": the points of a sweep;
 /// empty where they are all of the study's.
 std::string of_the_study(const results::BlockLayout& layout, const results::ShardRange& shards);
-/// The same of the rows of a file: "..., the feasible ones of shard 3 of 16". Empty where they are (or, of a running
-/// sweep, will be) all of the study's points.
+/// The same of the rows of a file: "..., the feasible ones of shard 3 of 16"; of a running sweep, which chooses last,
+/// "..., candidates for the 7 best by step_time_s". Empty where they are (or will be) all of the study's points.
 std::string of_the_study(const results::ResultReader& reader);
 
 /// "the feasible ones", "the 1,000 best by step_time_s"; empty where all rows are stored.

@@ -140,12 +140,12 @@ class SweepOutput {
     const auto& attributes = reader.attributes();
     const auto identity = attributes.find("study_sha256");
     return identity != attributes.end() && identity->second == study_sha256(manifest_.study) &&
-           reader.layout() == manifest_.layout;
+           reader.layout() == manifest_.layout && reader.stored_rows() == manifest_.study.stored_rows;
   }
 
   [[noreturn]] void refuse_other() const {
     throw BadInput(arguments_.output.string() +
-                   ": exists and holds another study or range; --force replaces it");
+                   ": exists and holds another study, range or choice of rows; --force replaces it");
   }
 
   [[nodiscard]] SegmentStore open_store() const {

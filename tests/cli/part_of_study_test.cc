@@ -181,6 +181,21 @@ TEST_F(PartOfStudyTest, ASearchKeepsWhatItVisits) {
             results::ResultReader(work() / "top 1.h5").point_ids());
 }
 
+// Without bounds a search evaluates and keeps every point: its file is none of a sweep that stores some.
+TEST_F(PartOfStudyTest, ASearchOfAllPointsIsNoSweepOfSomeRows) {
+  write("plain.yaml", kSmallStudy);
+  const auto with = [](std::vector<std::string> command) {
+    command.insert(command.end(), {"plain.yaml", "-o", "all.h5", "--set", "store.rows=top 3", "--set",
+                                   "objectives=[memory_peak_bytes]"});
+    return command;
+  };
+  ASSERT_EQ(run(with({"search"})).code, 0);
+  EXPECT_EQ(results::ResultReader(work() / "all.h5").row_count(), points_);
+  const Finished refused = run(with({"sweep", "--resume"}));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(contains(refused.err, "holds another study, range or choice of rows")) << refused.err;
+}
+
 TEST_F(PartOfStudyTest, APrefix) {
   const std::string text = "of " + std::to_string(points_) + " in the study, the first 200";
   EXPECT_TRUE(contains(sweep("out.h5", {"--limit", "200"}).out, "200 points (" + text + ")"));
@@ -265,7 +280,8 @@ TEST_F(PartOfStudyTest, OtherChoicesOfAsManyPointsAreNotTheSameSweep) {
     EXPECT_EQ(finished.code, 2) << reason;
     EXPECT_TRUE(contains(finished.err, reason)) << finished.err;
   };
-  refused({"sweep", "study.yaml", "-o", "first.h5", "--sample", "120", "--resume"}, "another study or range");
+  refused({"sweep", "study.yaml", "-o", "first.h5", "--sample", "120", "--resume"},
+          "another study, range or choice of rows");
   EXPECT_EQ(run({"sweep", "study.yaml", "-o", "first.h5", "--limit", "120", "--resume"}).code, 0);
   sweep("a.h5", {"--sample", "200", "--shard", "1/2"});
   sweep("b.h5", {"--limit", "200", "--shard", "2/2"});

@@ -5,6 +5,7 @@ Run by ctest with SHARDSCAPE_WRITE_RESULTS (the program that writes the results)
 import hashlib
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -105,10 +106,20 @@ class LoaderTest(unittest.TestCase):
         candidates = sr.load(choosing)
         self.assertTrue(set(ok["point_id"]) <= set(candidates["point_id"]))
         self.assertLess(len(candidates), len(full))
+        text = "of 1,001 in the study, candidates for the 10 best by step_time_s"
+        self.assertEqual(candidates.attrs["selection_text"], text)
         for path in (best, choosing):  # the counts are of all points
             found = sr.summary(path)
             for name, table in expected.items():
                 pd.testing.assert_frame_equal(found[name], table)
+
+    def test_a_sweep_that_has_sealed_nothing_yet_is_empty(self):
+        for name in ("running.h5", "choosing.h5"):
+            parts = os.path.join(self.folder, "begun-" + name + ".parts")
+            os.mkdir(parts)
+            shutil.copy(os.path.join(self.folder, name + ".parts", "manifest.h5"), parts)
+            self.assertEqual(len(sr.load(parts)), 0)
+            self.assertEqual({len(table) for table in sr.summary(parts).values()}, {0})
 
     def test_xarray_reads_every_table(self):
         faults = os.path.join(self.folder, "faults.h5")

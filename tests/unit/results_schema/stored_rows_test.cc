@@ -2,6 +2,8 @@
 // says found out?
 #include "results_schema/stored_rows.h"
 
+#include <hdf5.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -182,6 +184,11 @@ TEST_F(ResultsTest, SegmentsOfCandidatesAreResumed) {
   other.study.stored_rows.count = 31;
   other.study.resolved_yaml += "store: {rows: top 31}\n";
   EXPECT_TRUE(contains(store_error([&] { (void)SegmentStore::resume(parts, other); }), "a different study"));
+  // The texts of the study are the same where a search has evaluated every point of it: it stores all.
+  Manifest searched = manifest;
+  searched.study.stored_rows = {};
+  const std::string refused = store_error([&] { (void)SegmentStore::resume(parts, searched); });
+  EXPECT_TRUE(contains(refused, "a sweep that stores other rows (top 30, not all)")) << refused;
   SegmentStore store = SegmentStore::resume(parts, manifest);
   EXPECT_EQ(store.sealed_rows(), 7U * 64);
   EXPECT_EQ(store.missing(), (std::vector<BlockRange>{{0, 5}, {12, 4}}));
@@ -193,6 +200,76 @@ TEST_F(ResultsTest, SegmentsOfCandidatesAreResumed) {
   assemble(std::move(store), file("out.h5"), {});
   EXPECT_EQ(ResultReader(file("out.h5")).row_count(), 30U);
   EXPECT_EQ(problems_of(file("out.h5")), Lines());
+}
+
+/// A shard that stores some of the rows of made-up points.
+std::filesystem::path shard_of_some(const std::filesystem::path& path, const StoredRows& stored,
+                                    BlockRange blocks, std::uint64_t number) {
+  Manifest manifest = fake_manifest(1001, 64);
+  manifest.study.stored_rows = stored;
+  manifest.layout.blocks = blocks;
+  manifest.shards = {number, number, 2};
+  const ColumnTable table(Phase::training, fake_hardware());
+  SegmentStore store = SegmentStore::create(parts_folder(path), manifest);
+  SegmentWriter writer(store);
+  BlockEncoder encoder(table, 64, manifest.study.objectives, stored, writer.selector());
+  for (std::uint64_t block = blocks.first; block < blocks.end(); ++block)
+    writer.append(encoder.encode(block, FakeBlock(manifest.layout, block).records), {});
+  writer.seal();
+  assemble(std::move(store), path, {});
+  return path;
+}
+
+/// A dataset of a file, open for changes.
+template <class Change>
+void change(const std::filesystem::path& path, const char* name, const Change& work) {
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  ASSERT_GE(file, 0);
+  const hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
+  ASSERT_GE(dataset, 0);
+  work(dataset);
+  H5Dclose(dataset);
+  H5Fclose(file);
+}
+
+// Finished files have no checksum, and rows are picked by what their ids say.
+TEST_F(ResultsTest, ShardsOfSomeRowsMustHoldTogether) {
+  const StoredRows choices[] = {{RowChoice::feasible, 0, {}},
+                                {RowChoice::top, 200, {}},
+                                {RowChoice::pareto, 0, {"mfu", "step_time_s"}}};
+  for (const StoredRows& stored : choices) {
+    SCOPED_TRACE(to_string(stored));
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    const auto a = shard_of_some(file("a.h5"), stored, {0, 8}, 1);
+    const auto b = shard_of_some(file("b.h5"), stored, {8, 8}, 2), whole = file("whole.h5");
+    std::filesystem::copy(b, whole);
+    const auto merged = [&] {
+      const auto parts = open_parts(std::vector{a, b});
+      EXPECT_EQ(merge_problems(parts), std::vector<std::string>());
+      return store_error([&] { merge(parts, file("all.h5"), {}); });
+    };
+    change(b, "/points/mfu", [](hid_t column) {
+      const hsize_t rows = 1;
+      H5Dset_extent(column, &rows);
+    });
+    std::string problem = merged();
+    EXPECT_TRUE(contains(problem, "b.h5: /points/mfu: has 1 rows, not ")) << problem;
+    EXPECT_FALSE(std::filesystem::exists(file("all.h5")));
+
+    std::filesystem::copy(whole, b, std::filesystem::copy_options::overwrite_existing);
+    change(b, "/points/point_id", [](hid_t column) {
+      const hid_t space = H5Dget_space(column);
+      std::vector<std::uint64_t> ids(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
+      H5Dread(column, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, ids.data());
+      std::ranges::reverse(ids);
+      H5Dwrite(column, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, ids.data());
+      H5Sclose(space);
+    });
+    problem = merged();
+    EXPECT_TRUE(contains(problem, "b.h5: /points/point_id: does not ascend")) << problem;
+    EXPECT_FALSE(std::filesystem::exists(file("all.h5")));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// What the attributes of a dataset say of a column. Private to this folder.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "results_schema/columns.h"
+
+namespace shardscape::results {
+
+class Dataset;
+
+/// Attributes that make a number a code: CF flag_values and flag_meanings (blanks in names become
+/// underscores).
+void set_codes(const Dataset& dataset, ColumnType type, std::span<const std::string> meanings);
+
+/// The words of a blank-separated list.
+std::vector<std::string> words(const std::string& text);
+
+/// The column that a dataset's type and attributes describe.
+ColumnInfo column_info(const Dataset& dataset, const std::string& name);
+
+}  // namespace shardscape::results
