@@ -340,6 +340,6 @@ class MpiRanks final : public Ranks {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) Ranks* shardscape_join_ranks_1() { return new MpiRanks; }
+extern "C" __attribute__((visibility("default"))) Ranks* shardscape_join_ranks_2() { return new MpiRanks; }
 
 }  // namespace shardscape::ranks
