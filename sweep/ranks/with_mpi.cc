@@ -200,6 +200,7 @@ class MpiRanks final : public Ranks {
 
   /// Rank 0's pulse answers.
   std::uint64_t take_by_message(std::uint64_t counter) {
+    const std::lock_guard one_by_one(asking_);
     {
       const std::lock_guard lock(mutex_);
       if (rank_ == 0) return counted_[counter]++;
@@ -345,6 +346,7 @@ class MpiRanks final : public Ranks {
   std::vector<std::string> hosts_;  ///< by rank; of others on rank 0 only
   MPI_Comm together_ = MPI_COMM_NULL, messages_ = MPI_COMM_NULL;
   MPI_Win window_ = MPI_WIN_NULL;  ///< of the counters; none where rank 0 counts
+  std::mutex asking_;              ///< without a window: of who waits for answer_; before mutex_
   std::mutex mutex_;               ///< of MPI and of what follows
   std::vector<Report> reports_;    ///< by rank
   /// How long the pulse has been running, without the time in which the whole job was suspended.
