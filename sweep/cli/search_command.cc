@@ -48,7 +48,8 @@ constexpr const char* kSearchFooter =
     "sweep.\n"
     "Bounds are known for step_time_s, expected_step_time_s, tokens_per_s_per_gpu and mfu of training, and "
     "for a front\n"
-    "of one of them and memory_peak_bytes. For anything else every point is evaluated.";
+    "of one of them and memory_peak_bytes. For anything else every point is evaluated, and --budget is "
+    "refused.";
 
 struct SearchArguments {
   StudyArguments study;
