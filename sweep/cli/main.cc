@@ -135,7 +135,7 @@ int run(int argc, char** argv) {
         ->type_name("DIR")
         ->allow_extra_args(false)
         ->check(not_empty())
-        ->check(CLI::ExistingDirectory);
+        ->check(CLI::Validator(CLI::ExistingDirectory).description(""));
     command->add_flag("--reference", common.reference,
                       "The plain path: no memo, no fast path, no shortcut; same results, slowly");
   }

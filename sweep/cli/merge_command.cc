@@ -60,7 +60,7 @@ int run_merge(const MergeArguments& arguments, const CommonOptions& common) {
 void add_merge_command(CLI::App& app, const CommonOptions& common, Action& action) {
   CLI::App* const command = app.add_subcommand("merge", "Put the shards of a sweep together into one file");
   const auto arguments = std::make_shared<MergeArguments>();
-  command->add_option("RESULTS", arguments->files, "The shards' files")->required()->type_name("PART.h5 ...");
+  command->add_option("RESULTS", arguments->files, "The shards' files")->required()->type_name("PART.h5");
   command->add_option("-o,--output", arguments->output, "The file to write")->required()->type_name("ALL.h5");
   add_force(*command, arguments->force);
   command->footer(kMergeFooter);

@@ -54,7 +54,7 @@ int run_report(const ReportArguments& arguments) {
   input.commands = simulate_commands(reader);
   const std::uint64_t size = report::write_report(reader, input, output);
   const bool part = reader.complete() && !input.of_the_study.empty();
-  std::cout << "report on " << format_count(reader.row_count())
+  std::cout << "report on " << format_count(part ? reader.row_count() : reader.point_count())
             << (part ? "" : " of " + format_count(reader.total_points())) << " points"
             << in_brackets(input.of_the_study) << " in " << arguments.output.string() << " ("
             << format_bytes(static_cast<double>(size)) << ")\n";

@@ -48,7 +48,8 @@ constexpr const char* kSearchFooter =
     "sweep.\n"
     "Bounds are known for step_time_s, expected_step_time_s, tokens_per_s_per_gpu and mfu of training, and "
     "for a front\n"
-    "of one of them and memory_peak_bytes. For anything else every point is evaluated.";
+    "of one of them and memory_peak_bytes. For anything else every point is evaluated, and --budget is "
+    "refused.";
 
 struct SearchArguments {
   StudyArguments study;
@@ -296,20 +297,44 @@ struct RanSearch {
   double cpu = 0;  ///< seconds, of all ranks; known on rank 0
 };
 
+/// What a search may visit, for the ranks to share: each takes a little at a time, so that those which visit more get more.
+class PointBudget {
+ public:
+  PointBudget(double points, ranks::Ranks& ranks)
+      : points_(points), portion_(std::max(1.0, std::floor(points / (32 * ranks.size())))), ranks_(ranks) {}
+
+  /// Whether this rank, which has visited so many, may visit one more. Not from two threads at once.
+  bool allows(std::uint64_t visited) {
+    const auto so_far = static_cast<double>(visited);
+    if (ranks_.size() == 1 || points_ == HUGE_VAL) return so_far < points_;
+    while (so_far >= granted_) {
+      constexpr int kCounter = 1;  // the search itself takes from the first
+      const double others = portion_ * static_cast<double>(ranks_.take(kCounter));
+      if (others >= points_) return false;
+      granted_ += std::min(portion_, points_ - others);
+    }
+    return true;
+  }
+
+ private:
+  double points_, portion_;
+  double granted_ = 0;  ///< to this rank
+  ranks::Ranks& ranks_;
+};
+
 /// Every rank calls it.
 RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, const std::atomic<bool>& stop,
                      ranks::Ranks& ranks) {
   SearchReporter reporter(wanted.job, bounded_objective(wanted.goal), wanted.mode);
   const double start = cpu_seconds();
   std::uint64_t asked = 0;
+  PointBudget points(wanted.budget.points, ranks);
   sweep::SearchOptions options;
   options.evaluator = sweep::simulator_factory({.reference = common.reference});
   options.threads = wanted.threads;
   options.together = &ranks;
   options.go_on = [&](const sweep::SearchProgress& progress) {
-    const std::uint64_t visited = progress.counts[static_cast<std::size_t>(results::Fate::visited)];
-    if (stop.load(std::memory_order_relaxed) || static_cast<double>(visited) >= wanted.budget.points)
-      return false;
+    if (stop.load(std::memory_order_relaxed) || !points.allows(progress.visited_here)) return false;
     if (asked++ % 64 != 0) return true;  // clocks take their time
     reporter.update(progress);
     return cpu_seconds() - start < wanted.budget.cpu_seconds / ranks.size();

@@ -13,9 +13,9 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -36,6 +36,8 @@ constexpr std::chrono::milliseconds kSilence = 120s;
 /// to stop, after a second, and ends them a second later: rank 0 has to have named it by then.
 constexpr std::chrono::milliseconds kSilenceInStop = 1500ms;
 constexpr auto kBeat = 200ms;
+/// Bytes of texts that are on their way at once: MPI counts them with an int, and the buffers are small beside the texts.
+constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 28;
 
 enum Kind : int { kReport = 1, kStop, kLast, kTake, kTaken };
 
@@ -80,36 +82,33 @@ class MpiRanks final : public Ranks {
   }
 
   std::vector<std::string> gather(const std::string& text) override {
-    const int length = static_cast<int>(text.size());
-    std::vector<int> lengths(static_cast<std::size_t>(size_)), starts(lengths.size());
+    std::uint64_t length = text.size(), longest = 0;
+    std::vector<std::uint64_t> lengths(static_cast<std::size_t>(size_));
     wait([&](MPI_Request* request) {
-      MPI_Igather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, together_, request);
+      MPI_Igather(&length, 1, MPI_UINT64_T, lengths.data(), 1, MPI_UINT64_T, 0, together_, request);
     });
-    std::int64_t total = 0;
-    for (std::size_t i = 0; i < lengths.size(); ++i) {
-      starts[i] = static_cast<int>(total);
-      total += lengths[i];
-      if (total > std::numeric_limits<int>::max())
-        throw std::runtime_error("the ranks have more to say at once than the 2 GiB that MPI counts");
-    }
-    std::string all(static_cast<std::size_t>(total), '\0');
     wait([&](MPI_Request* request) {
-      MPI_Igatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), starts.data(), MPI_CHAR, 0,
-                   together_, request);
+      MPI_Iallreduce(&length, &longest, 1, MPI_UINT64_T, MPI_MAX, together_, request);
     });
-    std::vector<std::string> texts;
-    for (std::size_t i = 0; rank_ == 0 && i < lengths.size(); ++i) {
-      texts.push_back(all.substr(static_cast<std::size_t>(starts[i]), static_cast<std::size_t>(lengths[i])));
-    }
+    std::vector<std::string> texts(rank_ == 0 ? lengths.size() : 0);
+    const std::uint64_t slice = std::max<std::uint64_t>(kMostAtOnce / lengths.size(), 1);
+    for (std::uint64_t begin = 0; begin < longest; begin += slice)
+      gather_slice(std::string_view(text).substr(std::min(begin, length), slice), begin, slice, lengths,
+                   texts);
     return texts;
   }
 
   std::string broadcast(const std::string& text) override {
     std::string received = rank_ == 0 ? text : "";
-    int length = static_cast<int>(received.size());
-    wait([&](MPI_Request* request) { MPI_Ibcast(&length, 1, MPI_INT, 0, together_, request); });
-    received.resize(static_cast<std::size_t>(length));
-    wait([&](MPI_Request* request) { MPI_Ibcast(received.data(), length, MPI_CHAR, 0, together_, request); });
+    std::uint64_t length = received.size();
+    wait([&](MPI_Request* request) { MPI_Ibcast(&length, 1, MPI_UINT64_T, 0, together_, request); });
+    received.resize(length);
+    for (std::uint64_t begin = 0; begin < length; begin += kMostAtOnce) {
+      const auto bytes = static_cast<int>(std::min(kMostAtOnce, length - begin));
+      wait([&](MPI_Request* request) {
+        MPI_Ibcast(received.data() + begin, bytes, MPI_CHAR, 0, together_, request);
+      });
+    }
     return received;
   }
 
@@ -201,6 +200,7 @@ class MpiRanks final : public Ranks {
 
   /// Rank 0's pulse answers.
   std::uint64_t take_by_message(std::uint64_t counter) {
+    const std::lock_guard one_by_one(asking_);
     {
       const std::lock_guard lock(mutex_);
       if (rank_ == 0) return counted_[counter]++;
@@ -213,6 +213,26 @@ class MpiRanks final : public Ranks {
       return true;
     });
     return taken;
+  }
+
+  /// Appends to the texts of rank 0 what lies in [begin, begin + slice) of each rank's text, whose lengths it knows; of
+  /// this rank that is `own`.
+  void gather_slice(std::string_view own, std::uint64_t begin, std::uint64_t slice,
+                    const std::vector<std::uint64_t>& lengths, std::vector<std::string>& texts) {
+    std::vector<int> counts, starts;
+    int total = 0;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      starts.push_back(total);
+      counts.push_back(static_cast<int>(std::min(slice, lengths[i] - std::min(begin, lengths[i]))));
+      total += counts.back();
+    }
+    std::string all(static_cast<std::size_t>(total), '\0');
+    wait([&](MPI_Request* request) {
+      MPI_Igatherv(own.data(), static_cast<int>(own.size()), MPI_CHAR, all.data(), counts.data(),
+                   starts.data(), MPI_CHAR, 0, together_, request);
+    });
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      texts[i].append(all, static_cast<std::size_t>(starts[i]), static_cast<std::size_t>(counts[i]));
   }
 
   /// Starts a collective operation and sleeps until it is done.
@@ -326,6 +346,7 @@ class MpiRanks final : public Ranks {
   std::vector<std::string> hosts_;  ///< by rank; of others on rank 0 only
   MPI_Comm together_ = MPI_COMM_NULL, messages_ = MPI_COMM_NULL;
   MPI_Win window_ = MPI_WIN_NULL;  ///< of the counters; none where rank 0 counts
+  std::mutex asking_;              ///< without a window: of who waits for answer_; before mutex_
   std::mutex mutex_;               ///< of MPI and of what follows
   std::vector<Report> reports_;    ///< by rank
   /// How long the pulse has been running, without the time in which the whole job was suspended.
@@ -340,6 +361,6 @@ class MpiRanks final : public Ranks {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) Ranks* shardscape_join_ranks_1() { return new MpiRanks; }
+extern "C" __attribute__((visibility("default"))) Ranks* shardscape_join_ranks_2() { return new MpiRanks; }
 
 }  // namespace shardscape::ranks

@@ -30,7 +30,7 @@ NextBlocks one_by_one(std::vector<results::BlockRange> ranges) {
   };
 }
 
-/// Source stage: the numbers of the blocks to compute, ascending.
+/// Source stage: the numbers of the blocks to compute.
 class BlockSource {
  public:
   BlockSource(NextBlocks next, const std::atomic<bool>* stop) : next_(std::move(next)), stop_(stop) {}

@@ -55,7 +55,7 @@ struct StageTimes {
   double evaluate = 0, encode = 0, write = 0;
 };
 
-/// The consecutive blocks to compute next, ascending from call to call; nothing where there are no more.
+/// The consecutive blocks to compute next, in any order from call to call; nothing where there are no more.
 using NextBlocks = std::function<std::optional<results::BlockRange>()>;
 
 /// Predictions of points, in the order of their ids.

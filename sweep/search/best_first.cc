@@ -60,6 +60,7 @@ class Watch {
     if (stopped_ || !go_on_) return !stopped_;
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < more.size(); ++i) progress_.counts[i] += more[i];
+    progress_.visited_here += more[static_cast<std::size_t>(Fate::visited)];
     progress_.bound = cost_of(objective_, cost);  // its own inverse
     if (best && (!progress_.best || ranks_before(*best, *progress_.best, better_))) progress_.best = best;
     if (!stopped_ && !go_on_(progress_)) {

@@ -51,8 +51,9 @@ struct SearchGoal {
 std::string why_unbounded(const SweepJob& job, const SearchGoal& goal);
 
 struct SearchProgress {
-  std::uint64_t points = 0;  ///< of the study
-  results::FateCounts counts{};
+  std::uint64_t points = 0;        ///< of the study
+  results::FateCounts counts{};    ///< on rank 0 those of other ranks, too, up to the round before
+  std::uint64_t visited_here = 0;  ///< by this process
   double bound = 0;  ///< what the rest of a setting at hand can reach at best, in the first objective
   std::optional<BestPoint> best;
 };

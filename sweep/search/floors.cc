@@ -3,6 +3,8 @@
 #include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
+#include <bit>
+#include <initializer_list>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -15,14 +17,70 @@ namespace shardscape::sweep {
 
 namespace {
 
-/// The number of a value among the distinct ones.
-template <class T>
-std::size_t number_of(T value, std::vector<T>& distinct) {
-  const auto known = std::ranges::find(distinct, value);
-  const auto number = static_cast<std::size_t>(known - distinct.begin());
-  if (known == distinct.end()) distinct.push_back(std::move(value));
-  return number;
+std::uint64_t mark_of(std::initializer_list<double> numbers, std::uint64_t mark = 0) {
+  for (const double number : numbers) mark = hash_word(mark, std::bit_cast<std::uint64_t>(number));
+  return mark;
 }
+
+/// Of what studies vary most: systems that differ have different marks, but for a few.
+std::uint64_t mark_of(const System& system) {
+  const DeviceSpec& device = system.device;
+  const StackProfile::Host& host = system.stack.host;
+  const StackProfile::Communication& calls = system.stack.communication;
+  std::uint64_t mark = mark_of({static_cast<double>(device.sm.count),
+                                device.sm.clock.value(),
+                                device.sm.vector_flops_per_clock,
+                                device.sm.sram.value(),
+                                device.l2.capacity.value(),
+                                device.l2.bytes_per_clock,
+                                static_cast<double>(device.hbm.stacks),
+                                device.hbm.bandwidth_per_stack.value(),
+                                device.hbm.capacity_per_stack.value(),
+                                device.sustained.tensor,
+                                device.sustained.hbm,
+                                device.kernel_latency.value(),
+                                host.forward_layer.value(),
+                                host.backward_layer.value(),
+                                host.per_collective.value(),
+                                host.step_fixed.value(),
+                                calls.call.value(),
+                                calls.rank_step.value(),
+                                calls.scale_up_fraction,
+                                calls.scale_out_fraction,
+                                calls.tensor_overlap,
+                                calls.data_overlap});
+  for (const double flops : device.sm.tensor_flops_per_clock) mark = mark_of({flops}, mark);
+  for (const DimensionSpec& dimension : system.fabric.dimensions)
+    mark = mark_of(
+        {static_cast<double>(dimension.size()), dimension.bandwidth.value(), dimension.latency.value()},
+        mark);
+  return mark;
+}
+
+std::uint64_t mark_of(const WorkloadSpec& workload) {
+  return mark_of({static_cast<double>(workload.sequence_length), static_cast<double>(workload.global_batch),
+                  static_cast<double>(workload.precision)});
+}
+
+/// Numbers values in the order in which they come, equal ones alike.
+template <class T>
+class Distinct {
+ public:
+  explicit Distinct(std::vector<T>& values) : values_(values) {}
+  std::size_t number_of(T value) {
+    const auto [first, last] = by_mark_.equal_range(mark_of(value));
+    const auto known =
+        std::find_if(first, last, [&](const auto& entry) { return values_[entry.second] == value; });
+    if (known != last) return known->second;
+    by_mark_.emplace(mark_of(value), values_.size());
+    values_.push_back(std::move(value));
+    return values_.size() - 1;
+  }
+
+ private:
+  std::vector<T>& values_;
+  std::unordered_multimap<std::uint64_t, std::size_t> by_mark_;
+};
 
 /// Of all settings whose passes without calls take the same.
 class SharedPasses {
@@ -68,10 +126,12 @@ class SharedPasses {
 }  // namespace
 
 SettingGroups::SettingGroups(const Study& study, FloorKind kind) : model_(&study.model) {
+  Distinct systems(systems_);
+  Distinct workloads(workloads_);
   for (const System& system : study.systems)
-    system_group_.push_back(number_of(read_by_floor(kind, system), systems_));
+    system_group_.push_back(systems.number_of(read_by_floor(kind, system)));
   for (const WorkloadSpec& workload : study.workloads)
-    workload_group_.push_back(number_of(read_by_floor(kind, workload), workloads_));
+    workload_group_.push_back(workloads.number_of(read_by_floor(kind, workload)));
 }
 
 FamilyFloors::FamilyFloors(const SweepJob& job, const Regions& regions, int threads, const GoOn& go_on)
@@ -91,10 +151,11 @@ FamilyFloors::FamilyFloors(const SweepJob& job, const Regions& regions, int thre
     return complete_;
   };
   const auto fill = [&](std::size_t of_passes) {
-    SharedPasses shared(regions_, passes.setting(of_passes));
+    std::optional<SharedPasses> shared;
     for (const std::size_t group : members[of_passes]) {
       if (!ask()) return;
-      steps_[group] = shared.steps(groups_.setting(group));
+      if (!shared) shared.emplace(regions_, passes.setting(of_passes));
+      steps_[group] = shared->steps(groups_.setting(group));
     }
   };
   if (threads > 1) {

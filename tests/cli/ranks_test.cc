@@ -2,11 +2,13 @@
 // different sweeps say so?
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <sstream>
 #include <thread>
 
+#include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
 #include "tests/support/datasets_equal.h"
 #include "tests/support/paths.h"
@@ -210,6 +212,21 @@ TEST_F(RanksTest, ASearchIsTheSameForAnyNumberOfRanksAndThreads) {
       EXPECT_EQ(without_first_line(finished.out), without_first_line(whole.out));
       expect_same("out.h5", "whole.h5");
     }
+  }
+}
+
+/// A budget of points is that of all ranks: a little may be left with those that find nothing more to visit.
+TEST_F(RanksTest, ABudgetOfPointsIsSharedByTheRanks) {
+  for (const int ranks : {1, 2, 4}) {
+    const Finished finished =
+        start_words(mpirun(ranks, {"search", test::source_dir() + "/sweep/studies/million.yaml", "-n", "3000",
+                                   "--budget", "9000 points", "-o", "out.h5", "--force", "--threads", "1"}))
+            .wait();
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    EXPECT_TRUE(contains(finished.out, "stopped: ")) << finished.out;
+    const std::uint64_t visited = results::ResultReader(work() / "out.h5").row_count();
+    EXPECT_GT(visited, 8500U) << ranks;
+    EXPECT_LT(visited, 9100U) << ranks;  // points of one region are visited together
   }
 }
 

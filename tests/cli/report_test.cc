@@ -200,6 +200,18 @@ TEST_F(ReportTest, ASweepThatIsNotFinished) {
   EXPECT_GE(all.at("shown"), 3000);
 }
 
+/// Rows are few then, and no measure of how far the sweep is.
+TEST_F(ReportTest, ASweepOfSomeRowsThatIsNotFinished) {
+  Running running = start(long_sweep("out.h5", {"--threads", "1", "--set", "store.rows=top 7"}));
+  await_segment(running, "out.h5");
+  running.send(SIGKILL);
+  ASSERT_EQ(running.wait().signal, SIGKILL);
+  const std::uint64_t points = results::ResultReader(work() / "out.h5.parts").point_count();
+  std::string said = run({"report", "out.h5", "-o", "page.html"}).out;
+  std::erase(said, ',');
+  EXPECT_TRUE(contains(said, "report on " + std::to_string(points) + " of 600000 points")) << said;
+}
+
 TEST_F(ReportTest, RefusesWhatItCannotDoAndWritesNothing) {
   sweep(kSmallStudy, "out.h5");
   write("taken.html", "mine");

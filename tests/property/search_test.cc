@@ -10,6 +10,7 @@
 
 #include "engine/simulate.h"
 #include "sweep/search/best_first.h"
+#include "sweep/search/floors.h"
 #include "sweep/space/point_text.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/seeds.h"
@@ -260,6 +261,22 @@ TEST(SearchProperty, TellsOrdersOfRanksApartWhereTheyTakeMemory) {
     if (HasFailure()) return;
   }
   EXPECT_GT(apart, 100U);
+}
+
+TEST(SearchProperty, SettingsShareFloorsWhereAllThatTheseReadIsEqual) {
+  Study study = random_search_study(1);
+  study.workloads.resize(1);
+  const System one = study.systems.front();
+  System other = one, larger = one;
+  other.stack.fused_loss = !one.stack.fused_loss;  // equal in all numbers
+  larger.device.hbm.capacity_per_stack = 2 * one.device.hbm.capacity_per_stack;
+  study.systems = {one, other, one, larger, other};
+  const SettingGroups groups(study, FloorKind::steps);
+  EXPECT_EQ(groups.count(), 2U);
+  EXPECT_EQ(groups.of(2), groups.of(0));
+  EXPECT_EQ(groups.of(3), groups.of(0));
+  EXPECT_EQ(groups.of(4), groups.of(1));
+  EXPECT_NE(groups.of(1), groups.of(0));
 }
 
 void expect_same_outcome(const SearchOutcome& a, const SearchOutcome& b) {
