@@ -48,7 +48,7 @@ struct FoldedSends {
 };
 
 /// `patterns` must pass check_patterns() and sends_at_once(). O(messages x hops) for each refinement, of which there
-/// are two or three where all is alike. `most_entries` bounds the links that the paths name in all.
+/// are two or three where all is alike, and never many. `most_entries` bounds the links that the paths name in all.
 /// `hash_mask`: the bits of hashes that count; which they are changes the time alone.
 FoldedSends fold_sends(const std::vector<Pattern>& patterns, FaultyFabric& fabric,
                        std::int64_t most_entries = std::int64_t{1} << 24,

@@ -257,6 +257,19 @@ TEST(CompactTraffic, FoldingDoesNotRelyOnHashes) {
   }
 }
 
+// A line of ranks, each of which sends to the one after the next: the links at its ends carry one message, the others
+// two, and what lies one or two further in differs in what it meets. To find that out would take as many walks as the
+// line is long.
+TEST(CompactTraffic, ChainsOfDifferencesAreNotFollowed) {
+  const std::int32_t ranks = 1000;
+  const Fabric fabric = make_fabric({dimension(DimensionKind::mesh, {ranks})});
+  FaultyFabric faulty(fabric);
+  Pattern pattern;
+  pattern.operation = Operation::point_to_point;
+  for (std::int32_t rank = 0; rank + 2 < ranks; ++rank) pattern.sends.push_back({rank, rank + 2, 1e6, 0});
+  EXPECT_EQ(fold_sends({pattern}, faulty).outcome, FoldedSends::Outcome::too_many_classes);
+}
+
 // Nodes of 8 behind a switch of their own, and one switch for all ranks of the same index: messages stay in the node,
 // leave it, or change the index before, three classes. On a torus of 5 x 5 routes have 1 to 4 hops over links that are
 // all alike. A sick link sets messages apart by what they have in common with it, as many kinds on 64 nodes as on 8.
