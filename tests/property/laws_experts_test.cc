@@ -158,6 +158,42 @@ TEST(LawsExperts, NeighboursShareWithoutATrace) {
   EXPECT_GT(both_ways, 50);
 }
 
+// The concurrency of a server's setting changes between plans: each is as if it had been the only one, to the last bit,
+// replicas that share experts and iterations in half batches included.
+TEST(LawsExperts, LoadsLeaveNoTrace) {
+  int timed_plans = 0, coupled = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(100); ++seed) {
+    test::ScenarioGenerator random(seed);
+    Setting setting = experts_setting(16);
+    setting.workload = test::inference(random.pick({100, 3000}), random.pick({2, 60}), 16);
+    StackProfile::Serving& serving = setting.system.stack.serving;
+    serving.dispatch = random.coin() ? ServedDispatch::all_gather : ServedDispatch::kernels;
+    serving.two_batch_overlap = random.coin();
+    serving.redundant_experts = random.pick({0, 32});
+    serving.token_budget = random.pick({512, 8192});
+    setting.system.stack.communication.expert_overlap = random.pick({0.0, 0.5, 1.0});
+    const SimulateOptions options{.reference = false, .time_infeasible = true};
+    Simulator simulator(setting, options);
+    for (int i = 0; i < 20; ++i) {
+      setting.workload.concurrency = random.pick({16, 32, 48, 256, 1024});
+      ParallelPlan plan = random_expert_plan(random, setting);
+      plan.zero_stage = 0;
+      plan.recompute = Recompute::none;
+      plan.schedule = ScheduleKind::one_f_one_b;
+      const Prediction out = simulator.run(plan);
+      const std::vector<std::string> differences =
+          test::differences(Simulator(setting, options).run(plan), out, 0);
+      ASSERT_TRUE(differences.empty())
+          << describe_experts(seed, setting, plan) << ": " << differences.front();
+      timed_plans += has_time(out) ? 1 : 0;
+      coupled += has_time(out) && plan.data > 1 ? 1 : 0;
+    }
+  }
+  if (!test::all_seeds()) return;
+  EXPECT_GT(timed_plans, 300);
+  EXPECT_GT(coupled, 50);
+}
+
 // A step of unequal experts on 8 GPUs within 1 %, on 64 within 5 %, in any order of ranks.
 TEST(LawsExperts, BothModesAgreeOnRandomPlans) {
   for (const std::int64_t gpus : {8, 64}) {
