@@ -61,6 +61,7 @@ bool LoneRings::find_ring(const Communicator& group, const CallTraffic& call, co
   ring.steps = call.gates[place(gate_of[0])].times;
   if (ring.steps + 1 < static_cast<std::int64_t>(n)) return false;
   std::int32_t member = 0;
+  std::vector<std::int32_t> connections;
   for (std::size_t hop = 0; hop < n; ++hop) {
     const CallTraffic::Gate& gate = call.gates[place(gate_of[place(member)])];
     const CallTraffic::Gate& exit = call.gates[place(call.exit[place(member)])];
@@ -69,14 +70,15 @@ bool LoneRings::find_ring(const Communicator& group, const CallTraffic& call, co
     if (exit.waiting != 2 || exit.times != 1 || exit.messages != 0 || exit.next_gate != kNone) return false;
     const network::Message& message = call.messages[place(gate.first_message)];
     const double rate = lone_rate[place(message.connection)];
-    const bool used = std::ranges::find(ring.hops, message.connection, &Hop::connection) != ring.hops.end();
-    if (rate <= 0 || used || message.gate == kNone) return false;
+    if (rate <= 0 || message.gate == kNone) return false;
+    connections.push_back(message.connection);
     ring.hops.push_back({message.bytes / rate, wires.connections[place(message.connection)].latency, member,
                          message.connection});
     member = member_of[place(message.gate)];
     if (member == kNone || (member == 0) != (hop + 1 == n)) return false;
   }
-  return true;
+  std::ranges::sort(connections);
+  return std::ranges::adjacent_find(connections) == connections.end();
 }
 
 void LoneRings::reset(const Programs& programs, std::span<const double> link_bytes_per_second) {

@@ -56,7 +56,11 @@ Seconds CollectiveModel::copy_time(Operation operation, Algorithm algorithm, Byt
 
 std::optional<double> CollectiveModel::simulated(PricedNetwork& network, const OpCosts& costs,
                                                  const Candidate& candidate, double bytes) const {
-  return network.simulate(pattern_of(costs.op, candidate, siblings(costs), bytes));
+  const std::optional<double> seconds =
+      network.simulate(pattern_of(costs.op, candidate, siblings(costs), bytes));
+  // Without dead links all ranks are reached: nothing means more messages than a simulation takes.
+  SHARDSCAPE_CHECK(seconds.has_value() || network.routes().cut(), costs.group.size(), bytes);
+  return seconds;
 }
 
 double CollectiveModel::healthy_time(const OpCosts& costs, Candidate& candidate, double bytes) {

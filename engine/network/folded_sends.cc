@@ -1,11 +1,14 @@
 #include "engine/network/folded_sends.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <limits>
 #include <map>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
+#include "engine/base/check.h"
 #include "engine/base/hash.h"
 
 namespace shardscape::network {
@@ -41,46 +44,85 @@ bool for_each_send(const Pattern& pattern, const Visit& visit) {
   return true;
 }
 
+/// A random number of 128 bits for each class of messages and, for a link, the sum of those of what it carries.
+struct Weight {
+  std::uint64_t low = 0, high = 0;
+  Weight& operator+=(const Weight& o) {
+    low += o.low;
+    high += o.high + (low < o.low ? 1 : 0);
+    return *this;
+  }
+  friend bool operator==(const Weight&, const Weight&) = default;
+};
+
+Weight weight_of(std::size_t send_class) {
+  const std::uint64_t low = scrambled(kGoldenHash * (send_class + 1));
+  return {low, scrambled(low + kGoldenHash)};
+}
+
 class Folder {
  public:
-  Folder(const std::vector<Pattern>& patterns, FaultyFabric& fabric, std::int64_t most_entries)
-      : patterns_(patterns), fabric_(fabric), most_entries_(most_entries) {
+  Folder(const std::vector<Pattern>& patterns, FaultyFabric& fabric, std::int64_t most_entries,
+         std::uint64_t hash_mask)
+      : patterns_(patterns), fabric_(fabric), most_entries_(most_entries), hash_mask_(hash_mask) {
     const std::size_t links = fabric.fabric().links().size();
-    colour_.resize(links);
     carried_.resize(links);
-    for (std::size_t link = 0; link < links; ++link)
-      colour_[link] =
-          hash_number(hash_number(0, fabric.bytes_per_second()[link]), fabric.latency_seconds()[link]);
+    std::map<std::pair<double, double>, std::int32_t> kinds;
+    for (std::size_t link = 0; link < links; ++link) {
+      const std::pair wire(fabric.bytes_per_second()[link], fabric.latency_seconds()[link]);
+      kind_.push_back(kinds.try_emplace(wire, static_cast<std::int32_t>(kinds.size())).first->second);
+    }
+    kinds_ = kinds.size();
   }
 
   FoldedSends fold() {
-    for (;;) {
+    for (int round = 0; round < kMostRounds; ++round) {
       if (!walk()) return std::move(failed_);
-      const std::size_t before = colours_of_used();
-      refine();
-      // The colours said all before, so that what walk() found are the classes.
-      if (colours_of_used() == before) return result();
+      if (!refine()) return result();
     }
+    return {};
   }
 
  private:
+  static constexpr std::size_t kNoClass = std::numeric_limits<std::size_t>::max();
+  /// Where all is alike there are two or three, and on fabrics with sick links a few more. Chains of messages that set
+  /// each other apart one after the other, from their ends on, take as many as they are long.
+  static constexpr int kMostRounds = 16;
+
   struct SendClass {
     std::int64_t messages = 0;
     std::int32_t source = 0, destination = 0;  ///< of the first
     double bytes = 0, start = 0;
-    std::size_t path_begin = 0, path_end = 0;  ///< of the first, in path_links_
+    std::size_t path_begin = 0, path_end = 0;  ///< of the first, in path_links_ and path_kinds_
+    Weight weight;
+    std::size_t next = kNoClass;  ///< another one with this hash
   };
   struct LinkClass {
-    std::int32_t first = 0;
+    std::int32_t first = -1;
     std::int64_t links = 0;
   };
+  /// What links of a class have in common, as long as classes are not final: what they were, and what they carry.
+  struct Carrier {
+    std::int32_t kind = 0;
+    Weight carried;
+    friend bool operator==(const Carrier&, const Carrier&) = default;
+  };
+  struct CarrierHash {
+    std::size_t operator()(const Carrier& c) const {
+      return hash_word(c.carried.low, static_cast<std::uint64_t>(c.kind));
+    }
+  };
 
-  /// The classes of messages under the present colours of links, and what each link carries.
+  [[nodiscard]] bool used(std::size_t link) const { return carried_[link] != Weight(); }
+
+  /// The classes of messages under the present kinds of links, and what each link carries.
   bool walk() {
-    std::ranges::fill(carried_, 0);
+    std::ranges::fill(carried_, Weight());
     classes_.clear();
-    numbers_.clear();
+    first_class_.clear();
+    recent_.fill(kNoClass);
     path_links_.clear();
+    path_kinds_.clear();
     for (std::size_t p = 0; p < patterns_.size(); ++p) {
       failed_.pattern = p;
       const bool walked =
@@ -98,32 +140,57 @@ class Folder {
       failed_.cut = {source, destination, {}};
       return false;
     }
+    std::size_t& recent = recent_[path_.size() % recent_.size()];
+    if (recent == kNoClass || !belongs(classes_[recent], bytes, start))
+      recent = listed(source, destination, bytes, start);
+    SendClass& mine = classes_[recent];
+    ++mine.messages;
+    for (const std::int32_t link : path_) carried_[static_cast<std::size_t>(link)] += mine.weight;
+    return static_cast<std::int64_t>(path_links_.size()) <= most_entries_;
+  }
+
+  /// The class of the message that path_ is the route of; a new one where there is none.
+  std::size_t listed(std::int32_t source, std::int32_t destination, double bytes, double start) {
     std::uint64_t hash = hash_number(hash_number(path_.size(), bytes), start);
-    for (const std::int32_t link : path_) hash = hash_word(hash, colour_[static_cast<std::size_t>(link)]);
-    hash = scrambled(hash);
-    for (const std::int32_t link : path_) carried_[static_cast<std::size_t>(link)] += hash;
-    const auto [known, fresh] = numbers_.try_emplace(hash, classes_.size());
-    if (fresh) {
-      const std::size_t begin = path_links_.size();
-      path_links_.insert(path_links_.end(), path_.begin(), path_.end());
-      classes_.push_back({0, source, destination, bytes, start, begin, path_links_.size()});
-      if (static_cast<std::int64_t>(path_links_.size()) > most_entries_) return false;
-    }
-    ++classes_[known->second].messages;
-    return true;
+    for (const std::int32_t link : path_)
+      hash = hash_word(hash, static_cast<std::uint64_t>(kind_[static_cast<std::size_t>(link)]));
+    std::size_t& first = first_class_.try_emplace(hash & hash_mask_, kNoClass).first->second;
+    for (std::size_t c = first; c != kNoClass; c = classes_[c].next)
+      if (belongs(classes_[c], bytes, start)) return c;
+    const std::size_t c = classes_.size(), begin = path_links_.size();
+    path_links_.insert(path_links_.end(), path_.begin(), path_.end());
+    for (const std::int32_t link : path_) path_kinds_.push_back(kind_[static_cast<std::size_t>(link)]);
+    classes_.push_back(
+        {0, source, destination, bytes, start, begin, path_links_.size(), weight_of(c), first});
+    return first = c;
   }
 
-  [[nodiscard]] std::size_t colours_of_used() const {
-    std::unordered_set<std::uint64_t> colours;
-    for (std::size_t link = 0; link < colour_.size(); ++link) {
-      if (carried_[link] != 0) colours.insert(colour_[link]);
-    }
-    return colours.size();
+  /// Whether that message is of this class.
+  [[nodiscard]] bool belongs(const SendClass& c, double bytes, double start) const {
+    return c.bytes == bytes && c.start == start &&
+           std::equal(path_.begin(), path_.end(),
+                      path_kinds_.begin() + static_cast<std::ptrdiff_t>(c.path_begin),
+                      path_kinds_.begin() + static_cast<std::ptrdiff_t>(c.path_end),
+                      [&](std::int32_t link, std::int32_t kind) {
+                        return kind_[static_cast<std::size_t>(link)] == kind;
+                      });
   }
 
-  void refine() {
-    for (std::size_t link = 0; link < colour_.size(); ++link)
-      colour_[link] = scrambled(hash_word(colour_[link], carried_[link]));
+  /// Sets links of a kind apart that carry different messages; false where there are none, so that what walk() found
+  /// are the classes.
+  bool refine() {
+    std::vector<char> met(kinds_, 0);
+    std::size_t before = 0;
+    std::unordered_map<Carrier, std::int32_t, CarrierHash> kinds;
+    for (std::size_t link = 0; link < kind_.size(); ++link) {
+      if (!used(link)) continue;
+      std::int32_t& kind = kind_[link];
+      before += met[static_cast<std::size_t>(kind)] == 0 ? 1 : 0;
+      met[static_cast<std::size_t>(kind)] = 1;
+      kind = kinds.try_emplace({kind, carried_[link]}, static_cast<std::int32_t>(kinds.size())).first->second;
+    }
+    kinds_ = kinds.size();
+    return kinds_ > before;
   }
 
   FoldedSends result() {
@@ -147,12 +214,16 @@ class Folder {
   }
 
   void name_link_classes(std::vector<std::int32_t>& stands_for) {
-    for (std::size_t link = 0; link < colour_.size(); ++link) {
+    link_classes_.assign(kinds_, {});
+    for (std::size_t link = 0; link < kind_.size(); ++link) {
       const auto id = static_cast<std::int32_t>(link);
-      const bool used = carried_[link] != 0;
-      LinkClass& links = link_classes_.try_emplace(used ? colour_[link] : 0, LinkClass{id, 0}).first->second;
-      ++links.links;
-      stands_for.push_back(used ? links.first : id);
+      if (!used(link)) {
+        stands_for.push_back(id);
+        continue;
+      }
+      LinkClass& links = link_classes_[static_cast<std::size_t>(kind_[link])];
+      if (links.links++ == 0) links.first = id;
+      stands_for.push_back(links.first);
     }
     link_of_ = stands_for;
   }
@@ -175,7 +246,9 @@ class Folder {
       }
     }
     for (const auto& [link, taken] : links) {
-      const std::int64_t of_class = link_classes_.at(colour_[static_cast<std::size_t>(link)]).links;
+      const auto kind = static_cast<std::size_t>(kind_[static_cast<std::size_t>(link)]);
+      const std::int64_t of_class = link_classes_[kind].links;
+      SHARDSCAPE_CHECK(sends.messages * taken % of_class == 0, sends.messages, taken, of_class);
       const std::int64_t carried = sends.messages * taken / of_class;
       if (static_cast<std::int64_t>(traffic.path_links.size()) + carried > most_entries_) return false;
       traffic.path_links.insert(traffic.path_links.end(), static_cast<std::size_t>(carried), link);
@@ -190,14 +263,18 @@ class Folder {
   const std::vector<Pattern>& patterns_;
   FaultyFabric& fabric_;
   std::int64_t most_entries_ = 0;
-  std::vector<std::uint64_t> colour_;   ///< by link
-  std::vector<std::uint64_t> carried_;  ///< by link, the sum of the hashes of its messages; 0: none
+  std::uint64_t hash_mask_ = 0;
+  std::vector<std::int32_t> kind_;  ///< by link; meant only where it is used once that is known
+  std::size_t kinds_ = 0;
+  std::vector<Weight> carried_;  ///< by link; 0: nothing
   std::vector<SendClass> classes_;
-  std::unordered_map<std::uint64_t, std::size_t> numbers_;  ///< of classes, by hash
-  std::vector<std::int32_t> path_links_, path_;
-  std::unordered_map<std::uint64_t, LinkClass> link_classes_;  ///< by colour
-  std::vector<std::int32_t> link_of_;                          ///< FoldedSends::stands_for
-  FoldedSends failed_;                                         ///< why walk() ended early
+  std::unordered_map<std::uint64_t, std::size_t> first_class_;  ///< by hash
+  std::array<std::size_t, 32> recent_{};                        ///< the class met last, by hops
+  std::vector<std::int32_t> path_links_, path_kinds_;           ///< of classes
+  std::vector<std::int32_t> path_;                              ///< of a message
+  std::vector<LinkClass> link_classes_;                         ///< by kind
+  std::vector<std::int32_t> link_of_;                           ///< FoldedSends::stands_for
+  FoldedSends failed_;                                          ///< why walk() ended early
 };
 
 }  // namespace
@@ -212,9 +289,9 @@ bool sends_at_once(const std::vector<Pattern>& patterns) {
   });
 }
 
-FoldedSends fold_sends(const std::vector<Pattern>& patterns, FaultyFabric& fabric,
-                       std::int64_t most_entries) {
-  return Folder(patterns, fabric, most_entries).fold();
+FoldedSends fold_sends(const std::vector<Pattern>& patterns, FaultyFabric& fabric, std::int64_t most_entries,
+                       std::uint64_t hash_mask) {
+  return Folder(patterns, fabric, most_entries, hash_mask).fold();
 }
 
 }  // namespace shardscape::network

@@ -11,8 +11,10 @@
 // messages of the class, has the times of all of them.
 //
 // This asks for no symmetry of the fabric that had to be known, and sick links only split classes. What it costs: a
-// few walks over the routes of all messages, memory for links and classes. Classes are told apart by hashes of 64
-// bits: that two of a million have the same is so unlikely (one case in 10^7) that it is left out of account.
+// few walks over the routes of all messages, memory for links and classes. Messages are compared with the first one of
+// their class. What links carry is compared as the sum of a number of 128 bits for each message, the same for those of
+// a class and random else: lists of how many there are of each class would be as long as classes times links, where all
+// sums of a million links differ as the lists do but for one case in 10^17.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +48,10 @@ struct FoldedSends {
 };
 
 /// `patterns` must pass check_patterns() and sends_at_once(). O(messages x hops) for each refinement, of which there
-/// are two or three where all is alike. `most_entries` bounds the links that the paths name in all.
+/// are two or three where all is alike, and never many. `most_entries` bounds the links that the paths name in all.
+/// `hash_mask`: the bits of hashes that count; which they are changes the time alone.
 FoldedSends fold_sends(const std::vector<Pattern>& patterns, FaultyFabric& fabric,
-                       std::int64_t most_entries = std::int64_t{1} << 24);
+                       std::int64_t most_entries = std::int64_t{1} << 24,
+                       std::uint64_t hash_mask = ~std::uint64_t{0});
 
 }  // namespace shardscape::network

@@ -47,10 +47,10 @@ void MaxMinSolver::reroute(std::int32_t id, std::span<const std::int32_t> path) 
   FlowState& f = flow(id);
   std::int32_t& room = path_room_[static_cast<std::size_t>(id)];
   const auto length = static_cast<std::int32_t>(path.size());
-  if (length > room) {
+  if (length > room) {  // twice as much: the place of the old path is lost, and paths may grow link by link
+    room = std::max(length, 2 * room);
     f.path_begin = static_cast<std::int32_t>(slots_.size());
-    slots_.resize(slots_.size() + path.size());
-    room = length;
+    slots_.resize(slots_.size() + static_cast<std::size_t>(room));
   }
   f.path_end = f.path_begin + length;
   for (std::size_t i = 0; i < path.size(); ++i)

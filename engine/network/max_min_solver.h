@@ -55,6 +55,8 @@ class MaxMinSolver {
   /// The largest violation of the certificate over all active flows, relative; 0 where the allocation is
   /// max-min fair. For tests.
   [[nodiscard]] double violation() const;
+  /// Links of paths that there is room for, those of paths that flows no longer have included. For tests.
+  [[nodiscard]] std::size_t path_room() const { return slots_.size(); }
 
  private:
   static constexpr double kSame = 1e-13;

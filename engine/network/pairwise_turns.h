@@ -16,7 +16,7 @@ class PairwiseTurns {
 
   /// The gate opens: the round, from 0, that its member begins.
   std::int32_t begin(std::int32_t gate);
-  /// The ends of what that gate sends now: indices in PairwiseRounds::ranks.
+  /// The receiver of what that gate sends now: its index in PairwiseRounds::ranks.
   [[nodiscard]] std::size_t partner(std::int32_t gate) const;
   /// Appends the route of what that gate sends now, and returns its latency in seconds.
   double append_route(std::int32_t gate, std::vector<std::int32_t>& path) const;

@@ -249,14 +249,21 @@ double message_count(const Pattern& pattern, std::int64_t group_size) {
 
 namespace {
 
-double messages_in_memory(const Pattern& pattern, std::int64_t group_size, TrafficLayout layout) {
+double messages_in_memory(const Pattern& pattern, std::span<const std::int32_t> group, TrafficLayout layout,
+                          const Fabric& fabric) {
+  const auto group_size = static_cast<std::int64_t>(group.size());
   if (group_size < 2) return 0;
   const auto n = static_cast<double>(group_size);
   const bool collective = pattern.operation != Operation::pipeline;
   const bool turns = collective && layout != TrafficLayout::in_full;
   if (turns && rings_of(pattern) > 0) return rings_of(pattern) * n;
-  // A ring for each line of a level and pass: a repeated message, and a gate, for each rank.
-  if (turns && pattern.algorithm == Algorithm::dimension_wise) return 4 * n * std::ceil(std::log2(n));
+  if (turns && pattern.algorithm == Algorithm::dimension_wise) {
+    // A ring for each line of a level and pass: a repeated message, and a gate, for each rank.
+    GroupBox box;
+    const double levels =
+        split_into_box(fabric, group, box) ? static_cast<double>(box.levels.size()) : std::ceil(std::log2(n));
+    return 4 * n * levels;
+  }
   if (!collective || pattern.algorithm != Algorithm::pairwise) return message_count(pattern, group_size);
   // A receipt of pairwise opens three gates, two of them through relays.
   return layout == TrafficLayout::compact ? n : 4 * message_count(pattern, group_size);
@@ -264,10 +271,10 @@ double messages_in_memory(const Pattern& pattern, std::int64_t group_size, Traff
 
 }  // namespace
 
-double messages_in_memory(const Pattern& pattern, TrafficLayout layout) {
+double messages_in_memory(const Pattern& pattern, TrafficLayout layout, const Fabric& fabric) {
   auto messages = static_cast<double>(pattern.sends.size());
   for (const std::vector<std::int32_t>& group : pattern.groups)
-    messages += messages_in_memory(pattern, static_cast<std::int64_t>(group.size()), layout);
+    messages += messages_in_memory(pattern, group, layout, fabric);
   return messages;
 }
 

@@ -119,7 +119,7 @@ bool takes_chunks(Operation operation, Algorithm algorithm);
 double message_count(const Pattern& pattern, std::int64_t group_size);
 /// Of the messages of a pattern, how many stand in memory one by one where none are folded; or the number of relays
 /// and gates beside them where there are more of those.
-double messages_in_memory(const Pattern& pattern, TrafficLayout layout);
+double messages_in_memory(const Pattern& pattern, TrafficLayout layout, const Fabric& fabric);
 
 /// Every way in which the patterns cannot run on the fabric: ranks out of range or twice in a group, numbers
 /// out of range, algorithms that do not fit the operation, the group or the fabric, `after` that is not

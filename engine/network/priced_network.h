@@ -42,7 +42,7 @@ class PricedNetwork {
   [[nodiscard]] bool has_switches_for(const Pattern& pattern) const;
 
   /// Seconds from the start to the last receipt of one pattern, all its groups at once; nothing where dead
-  /// links cut it. The pattern must suit the healthy fabric.
+  /// links cut it, or where build_traffic() refuses so many messages. The pattern must suit the healthy fabric.
   std::optional<double> simulate(const Pattern& pattern);
 
   /// Of a pattern of one round, whose messages all start at once: each connection's latency and the seconds until

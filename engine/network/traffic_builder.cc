@@ -182,7 +182,7 @@ class PatternBuilder {
     }
     double in_memory = 0;
     for (std::size_t p = 0; p < patterns_.size(); ++p) {
-      in_memory += messages_in_memory(patterns_[p], builder_.layout());
+      in_memory += messages_in_memory(patterns_[p], builder_.layout(), fabric_.fabric());
       if (in_memory > kMaxMessagesInMemory) {
         problems.add(place(p),
                      fmt::format("brings the messages to more than {:.0f}, the most that memory holds (those "
@@ -214,7 +214,8 @@ class PatternBuilder {
 
   [[nodiscard]] double all_messages() const {
     double messages = 0;
-    for (const Pattern& pattern : patterns_) messages += messages_in_memory(pattern, TrafficLayout::in_full);
+    for (const Pattern& pattern : patterns_)
+      messages += messages_in_memory(pattern, TrafficLayout::in_full, fabric_.fabric());
     return messages;
   }
 

@@ -235,6 +235,41 @@ TEST(CompactTraffic, FoldedMessagesFareAsEachOfThem) {
   EXPECT_LT(classes, messages * 2 / 3);
 }
 
+// Two messages of one hash are told apart all the same: all have it, or few differ in it.
+TEST(CompactTraffic, FoldingDoesNotRelyOnHashes) {
+  for (std::uint64_t seed = 0; seed < test::seeds(200); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const Fabric fabric = fabric_for_traffic(random);
+    FaultyFabric faulty(fabric);
+    faulty.set_faults(faults_for_traffic(random, fabric));
+    const std::vector<Pattern> patterns = random_sends(random, fabric.ranks());
+    constexpr std::int64_t kEntries = 1 << 20;
+    const FoldedSends folded = fold_sends(patterns, faulty, kEntries);
+    for (const std::uint64_t mask : {std::uint64_t{0}, std::uint64_t{3}}) {
+      const FoldedSends collided = fold_sends(patterns, faulty, kEntries, mask);
+      ASSERT_EQ(collided.outcome, folded.outcome);
+      EXPECT_EQ(collided.messages, folded.messages);
+      EXPECT_EQ(collided.traffic.messages.size(), folded.traffic.messages.size());
+      EXPECT_EQ(collided.traffic.path_links, folded.traffic.path_links);
+      EXPECT_EQ(collided.stands_for, folded.stands_for);
+    }
+  }
+}
+
+// A line of ranks, each of which sends to the one after the next: the links at its ends carry one message, the others
+// two, and what lies one or two further in differs in what it meets. To find that out would take as many walks as the
+// line is long.
+TEST(CompactTraffic, ChainsOfDifferencesAreNotFollowed) {
+  const std::int32_t ranks = 1000;
+  const Fabric fabric = make_fabric({dimension(DimensionKind::mesh, {ranks})});
+  FaultyFabric faulty(fabric);
+  Pattern pattern;
+  pattern.operation = Operation::point_to_point;
+  for (std::int32_t rank = 0; rank + 2 < ranks; ++rank) pattern.sends.push_back({rank, rank + 2, 1e6, 0});
+  EXPECT_EQ(fold_sends({pattern}, faulty).outcome, FoldedSends::Outcome::too_many_classes);
+}
+
 // Nodes of 8 behind a switch of their own, and one switch for all ranks of the same index: messages stay in the node,
 // leave it, or change the index before, three classes. On a torus of 5 x 5 routes have 1 to 4 hops over links that are
 // all alike. A sick link sets messages apart by what they have in common with it, as many kinds on 64 nodes as on 8.

@@ -101,6 +101,58 @@ TEST(MaxMinSolverProperty, EveryFlowKeepsItsCertificate) {
   }
 }
 
+// Idle flows are given the paths of others, shorter and longer ones, and go on from there.
+TEST(MaxMinSolverProperty, ReroutedFlowsKeepTheirCertificates) {
+  for (std::uint64_t seed = 0; seed < test::seeds(200); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const test::RandomTraffic random = test::random_traffic(seed);
+    const std::vector<Connection>& connections = random.traffic.connections;
+    CounterRng rng(seed, 2);
+    MaxMinSolver solver;
+    solver.reset(random.traffic, random.capacity);
+    std::vector<bool> active(connections.size(), false);
+    for (int step = 0; step < 60; ++step) {
+      for (std::uint64_t changes = 1 + rng.below(3); changes > 0; --changes) {
+        const auto flow = rng.below(active.size());
+        const auto id = static_cast<std::int32_t>(flow);
+        if (active[flow]) solver.stop(id);
+        if (active[flow] && rng.below(2) == 0) {
+          active[flow] = false;
+          continue;
+        }
+        const std::span<const std::int32_t> path =
+            random.traffic.path(connections[rng.below(connections.size())]);
+        if (!path.empty()) solver.reroute(id, path);
+        solver.start(id);
+        active[flow] = true;
+      }
+      solver.solve([](std::int32_t, double) {});
+      ASSERT_LE(solver.violation(), 1e-9) << "step " << step;
+    }
+  }
+}
+
+// The rounds of a pairwise all-to-all on a ring: each partner is a link further away.
+TEST(MaxMinSolverProperty, PathsThatGrowLinkByLinkTakeTheRoomOfTheLongest) {
+  constexpr std::int32_t kLinks = 1000;
+  Traffic traffic;
+  traffic.path_links = {0};
+  traffic.connections = {{0, 1, 0, 1, 0}};
+  const std::vector<double> capacity(kLinks, 1.0);
+  MaxMinSolver solver;
+  solver.reset(traffic, capacity);
+  std::vector<std::int32_t> path = {0};
+  while (std::ssize(path) < kLinks) {
+    path.push_back(static_cast<std::int32_t>(path.size()));
+    solver.reroute(0, path);
+    solver.start(0);
+    solver.solve([](std::int32_t, double) {});
+    ASSERT_EQ(solver.rate(0), 1);
+    solver.stop(0);
+  }
+  EXPECT_LE(solver.path_room(), 4U * kLinks);
+}
+
 TEST(MaxMinSolverProperty, ViolationSeesUnfairRates) {
   // Two flows on one link, then a third that takes a part of it: solved, the shares are equal.
   Traffic traffic;

@@ -5,11 +5,13 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "engine/simulate.h"
 #include "engine/spec/parallel_groups.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/prediction_fields.h"
 #include "tests/support/seeds.h"
 
 namespace shardscape::laws_experts {
@@ -95,6 +97,102 @@ struct PlansSeen {
     ++recompute[static_cast<std::size_t>(plan.recompute)];
   }
 };
+
+/// A stack that hides, defers and scatters in any combination.
+void randomise(StackProfile& stack, test::ScenarioGenerator& random) {
+  stack.partition = random.coin() ? PartitionRule::balanced : PartitionRule::uniform;
+  stack.zero2_gradients = random.coin() ? Zero2Gradients::per_microbatch : Zero2Gradients::last_microbatch;
+  stack.zero_slice = Seconds(1e-6);
+  stack.head.deferred_weight_gradient = random.coin();
+  stack.head.deferral_limit = random.pick({0, 3});
+  stack.communication.data_overlap = random.pick({0.0, 0.5, 1.0});
+  stack.communication.data_hidden = random.pick({0.4, 1.0});
+  stack.communication.gather_overlap = random.pick({0.0, 0.7});
+  stack.communication.expert_overlap = random.pick({0.0, 0.5, 1.0});
+  stack.communication.expert_hidden = random.pick({0.5, 1.0});
+  stack.communication.overlapped_exchanges =
+      random.coin() ? OverlappedExchanges::between_domains : OverlappedExchanges::everywhere;
+  stack.communication.bucket = Bytes(random.pick({1e6, 25e6}));
+  stack.communication.scatter_boundaries = random.coin();
+  stack.communication.pipeline_async = random.coin();
+}
+
+// Plans that differ in a few choices share the times of layers, stages, boundaries and data parallelism: each is to
+// come out as if it had been the only one, to the last bit, whatever schedule the one before it had.
+TEST(LawsExperts, NeighboursShareWithoutATrace) {
+  int timed_plans = 0, both_ways = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(40); ++seed) {
+    test::ScenarioGenerator random(seed);
+    Setting setting = experts_setting(16);
+    setting.workload = test::training(4096, 256);
+    setting.model.moe->mtp_layers = random.pick({0, 1});
+    randomise(setting.system.stack, random);
+    const SimulateOptions options{.reference = false, .time_infeasible = true};
+    Simulator simulator(setting, options);
+    ParallelPlan plan;
+    for (int i = 0; i < 40; ++i) {
+      const ParallelPlan other = random_expert_plan(random, setting);
+      if (i % 10 == 0) plan = other;
+      if (random.coin()) plan.recompute = other.recompute;
+      if (random.below(4) == 0) plan.order = other.order;
+      plan.microbatch = random.pick({1, 2});
+      if (plan.data * plan.context > 1) plan.zero_stage = static_cast<std::int32_t>(random.below(4));
+      if (plan.pipeline > 1) {
+        plan.schedule = random.pick({ScheduleKind::one_f_one_b, ScheduleKind::interleaved,
+                                     ScheduleKind::zero_bubble, ScheduleKind::dualpipe});
+        plan.virtual_stages = plan.schedule == ScheduleKind::interleaved ? random.pick({2, 4}) : 1;
+      }
+      const Prediction out = simulator.run(plan);
+      const std::vector<std::string> differences =
+          test::differences(Simulator(setting, options).run(plan), out, 0);
+      ASSERT_TRUE(differences.empty())
+          << describe_experts(seed, setting, plan) << ": " << differences.front();
+      if (!has_time(out)) continue;
+      ++timed_plans;
+      both_ways += plan.both_ways() ? 1 : 0;
+      if (random.below(4) == 0) (void)simulator.rerun({{{0, 0.25, Seconds(1e-3)}}});
+    }
+  }
+  if (!test::all_seeds()) return;
+  EXPECT_GT(timed_plans, 600);
+  EXPECT_GT(both_ways, 50);
+}
+
+// The concurrency of a server's setting changes between plans: each is as if it had been the only one, to the last bit,
+// replicas that share experts and iterations in half batches included.
+TEST(LawsExperts, LoadsLeaveNoTrace) {
+  int timed_plans = 0, coupled = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(100); ++seed) {
+    test::ScenarioGenerator random(seed);
+    Setting setting = experts_setting(16);
+    setting.workload = test::inference(random.pick({100, 3000}), random.pick({2, 60}), 16);
+    StackProfile::Serving& serving = setting.system.stack.serving;
+    serving.dispatch = random.coin() ? ServedDispatch::all_gather : ServedDispatch::kernels;
+    serving.two_batch_overlap = random.coin();
+    serving.redundant_experts = random.pick({0, 32});
+    serving.token_budget = random.pick({512, 8192});
+    setting.system.stack.communication.expert_overlap = random.pick({0.0, 0.5, 1.0});
+    const SimulateOptions options{.reference = false, .time_infeasible = true};
+    Simulator simulator(setting, options);
+    for (int i = 0; i < 20; ++i) {
+      setting.workload.concurrency = random.pick({16, 32, 48, 256, 1024});
+      ParallelPlan plan = random_expert_plan(random, setting);
+      plan.zero_stage = 0;
+      plan.recompute = Recompute::none;
+      plan.schedule = ScheduleKind::one_f_one_b;
+      const Prediction out = simulator.run(plan);
+      const std::vector<std::string> differences =
+          test::differences(Simulator(setting, options).run(plan), out, 0);
+      ASSERT_TRUE(differences.empty())
+          << describe_experts(seed, setting, plan) << ": " << differences.front();
+      timed_plans += has_time(out) ? 1 : 0;
+      coupled += has_time(out) && plan.data > 1 ? 1 : 0;
+    }
+  }
+  if (!test::all_seeds()) return;
+  EXPECT_GT(timed_plans, 300);
+  EXPECT_GT(coupled, 50);
+}
 
 // A step of unequal experts on 8 GPUs within 1 %, on 64 within 5 %, in any order of ranks.
 TEST(LawsExperts, BothModesAgreeOnRandomPlans) {

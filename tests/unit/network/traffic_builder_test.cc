@@ -190,6 +190,17 @@ TEST(BuildTraffic, PairsThatDeadLinksCutOffAreNamed) {
   EXPECT_NE(plan.error().list()[0].message.find("from 0 to 3"), std::string::npos);
 }
 
+// A gate, a message and as many beside them for each rank and axis, whatever the number of steps.
+TEST(MessagesInMemory, OfDimensionWiseGrowWithTheAxes) {
+  const Fabric torus = make_fabric({dimension(DimensionKind::torus, {8, 8, 8})});
+  const Pattern cube =
+      collective(Operation::all_reduce, Algorithm::dimension_wise, test::ranks_up_to(512), kMessage);
+  EXPECT_EQ(messages_in_memory(cube, TrafficLayout::repeated, torus), 4 * 512 * 3);
+  const Pattern line =
+      collective(Operation::all_reduce, Algorithm::dimension_wise, test::ranks_up_to(8), kMessage);
+  EXPECT_EQ(messages_in_memory(line, TrafficLayout::compact, torus), 4 * 8 * 1);
+}
+
 TEST(CheckPatterns, SaysWhatCannotRun) {
   const Fabric fabric = clique(6);
   const FaultyFabric faulty(fabric);
