@@ -140,11 +140,11 @@ TEST_F(PartOfStudyTest, SomeRows) {
     EXPECT_EQ(refused.code, 2);
     EXPECT_TRUE(contains(refused.err, "store different rows: ")) << refused.err;
     // The best of the rows are the best of all.
-    const auto third = [&](const char* file) {
+    const auto best_row = [&](const char* file) {
       const std::string table = run({"top", file, "-n", "1", "--format", "csv"}).out;
       return table.substr(0, table.find('\n', table.find('\n') + 1));
     };
-    EXPECT_EQ(third("some.h5"), third("whole.h5"));
+    EXPECT_EQ(best_row("some.h5"), best_row("whole.h5"));
   }
   const Finished shard = sweep("1.h5", {"--set", "store.rows=top 7", "--shard", "1/2"});
   expect_said("1.h5", of + "the 7 best by step_time_s of shard 1 of 2");
