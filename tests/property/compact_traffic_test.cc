@@ -132,7 +132,18 @@ std::vector<Pattern> random_sends(std::mt19937_64& random, std::int32_t ranks) {
   return patterns;
 }
 
-/// When each connection's last message left, and when it first had a rate.
+/// A fabric with some sick links, or none.
+struct DrawnFabric {
+  explicit DrawnFabric(std::mt19937_64& random) : fabric(fabric_for_traffic(random)), faulty(fabric) {
+    faulty.set_faults(faults_for_traffic(random, fabric));
+  }
+  DrawnFabric(const DrawnFabric&) = delete;
+  DrawnFabric& operator=(const DrawnFabric&) = delete;
+  const Fabric fabric;
+  FaultyFabric faulty;
+};
+
+/// When each connection's last message left.
 struct Drains final : RateObserver {
   explicit Drains(const Traffic& traffic) : end(traffic.connections.size()) {}
   void rate_changed(double time, std::int32_t connection, double rate) override {
@@ -147,9 +158,9 @@ TEST(CompactTraffic, RoundsTakeTheTimeOfRoundsInFull) {
   for (std::uint64_t seed = 0; seed < test::seeds(800); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const Fabric fabric = fabric_for_traffic(random);
-    FaultyFabric faulty(fabric);
-    faulty.set_faults(faults_for_traffic(random, fabric));
+    DrawnFabric drawn(random);
+    const Fabric& fabric = drawn.fabric;
+    FaultyFabric& faulty = drawn.faulty;
     const std::vector<Pattern> patterns = random_pairwise(random, fabric.ranks());
     ASSERT_TRUE(check_patterns(patterns, faulty).empty());
     const auto full = build_traffic(patterns, faulty, TrafficLayout::in_full);
@@ -195,9 +206,9 @@ TEST(CompactTraffic, FoldedMessagesFareAsEachOfThem) {
   for (std::uint64_t seed = 0; seed < test::seeds(800); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const Fabric fabric = fabric_for_traffic(random);
-    FaultyFabric faulty(fabric);
-    faulty.set_faults(faults_for_traffic(random, fabric));
+    DrawnFabric drawn(random);
+    const Fabric& fabric = drawn.fabric;
+    FaultyFabric& faulty = drawn.faulty;
     const std::vector<Pattern> patterns = random_sends(random, fabric.ranks());
     ASSERT_TRUE(check_patterns(patterns, faulty).empty());
     ASSERT_TRUE(sends_at_once(patterns));
@@ -240,9 +251,9 @@ TEST(CompactTraffic, FoldingDoesNotRelyOnHashes) {
   for (std::uint64_t seed = 0; seed < test::seeds(200); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const Fabric fabric = fabric_for_traffic(random);
-    FaultyFabric faulty(fabric);
-    faulty.set_faults(faults_for_traffic(random, fabric));
+    DrawnFabric drawn(random);
+    const Fabric& fabric = drawn.fabric;
+    FaultyFabric& faulty = drawn.faulty;
     const std::vector<Pattern> patterns = random_sends(random, fabric.ranks());
     constexpr std::int64_t kEntries = 1 << 20;
     const FoldedSends folded = fold_sends(patterns, faulty, kEntries);
