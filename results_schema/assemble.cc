@@ -225,7 +225,6 @@ Summary publish_output(From from, const Manifest& manifest, const std::vector<Se
     return summary;
   } catch (const StoreError&) {
     std::error_code ignored;
-    fs::resize_file(temporary, 0, ignored);  // HDF5 may still hold it open
     fs::remove(temporary, ignored);
     throw;
   }

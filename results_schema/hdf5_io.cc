@@ -8,6 +8,7 @@
 #include "results_schema/boolean_type.h"
 #include "results_schema/column_attributes.h"
 #include "results_schema/global_heap.h"
+#include "results_schema/output_device.h"
 #include "results_schema/text_io.h"
 
 namespace shardscape::results {
@@ -111,7 +112,11 @@ Hid memory_type(ColumnType type) {
 // ---- Dataset ----
 
 Dataset::Dataset(const H5File& file, std::string path, Hid id)
-    : file_path_(file.path()), heaps_(file.heaps_), path_(std::move(path)), id_(std::move(id)) {}
+    : file_path_(file.path()),
+      heaps_(file.heaps_),
+      output_(file.output_),
+      path_(std::move(path)),
+      id_(std::move(id)) {}
 
 void Dataset::fail(const std::string& what) const { throw_store_error(file_path_, path_ + ": " + what); }
 
@@ -150,6 +155,7 @@ bool Dataset::has_type(ColumnType type) const {
 void Dataset::write_chunk(std::uint64_t row, std::span<const std::byte> bytes) const {
   const hsize_t offset = row;
   if (H5Dwrite_chunk(id(), H5P_DEFAULT, 0, &offset, bytes.size(), bytes.data()) < 0) fail("can't write");
+  if (output_ != nullptr && output_->failed()) fail("can't write: " + output_->failure());
 }
 
 void Dataset::read_rows(ColumnType type, std::uint64_t begin, std::uint64_t end, void* values) const {
@@ -248,8 +254,11 @@ hid_t H5File::check(hid_t id, const std::string& what) const {
 }
 
 H5File H5File::create(const fs::path& path) {
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  const auto output = std::make_shared<OutputDevice>(path);
   const Hid creation = ordered_creation(H5P_FILE_CREATE);
-  H5File file(path, Hid(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), H5P_DEFAULT)));
+  H5File file(path, Hid(output->create_file(creation.get())), output);
   file.check(file.id(), "can't create");
   return file;
 }
@@ -317,6 +326,7 @@ std::vector<std::byte> H5File::image() const {
 void H5File::close() {
   if (H5Fflush(id(), H5F_SCOPE_LOCAL) < 0) fail("can't write");
   id_.reset();
+  if (output_ != nullptr && output_->failed()) fail("can't write: " + output_->failure());
 }
 
 bool H5File::has(const std::string& object) const {

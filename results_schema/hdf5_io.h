@@ -26,8 +26,7 @@
 namespace shardscape::results {
 
 /// Turns off HDF5's printing of errors on this thread for a scope. The first one also keeps HDF5 from
-/// cleaning up at exit: the folder closes what it opens, and HDF5 1.10 crashes there over a file that a full
-/// disk kept it from closing.
+/// cleaning up at exit: the folder closes what it opens.
 class QuietErrors {
  public:
   QuietErrors();
@@ -79,6 +78,7 @@ Hid memory_type(ColumnType type);
 
 class GlobalHeaps;
 class H5File;
+class OutputDevice;
 
 /// A 1-D dataset. Borrowed by name from a file that outlives it.
 class Dataset {
@@ -148,7 +148,8 @@ class Dataset {
   void read_into(hid_t memory_type, std::uint64_t begin, std::uint64_t end, void* out) const;
 
   std::filesystem::path file_path_;
-  std::shared_ptr<GlobalHeaps> heaps_;  ///< the file's
+  std::shared_ptr<GlobalHeaps> heaps_;          ///< the file's
+  std::shared_ptr<const OutputDevice> output_;  ///< likewise
   std::string path_;
   Hid id_;
 };
@@ -157,6 +158,7 @@ class Dataset {
 /// in order of creation.
 class H5File {
  public:
+  /// On the disk; whatever lies at `path` goes. Nothing written to it is known to be there before close().
   static H5File create(const std::filesystem::path& path);
   /// A file in memory; `label` only names it in errors.
   static H5File create_image(const std::filesystem::path& label);
@@ -216,13 +218,15 @@ class H5File {
  private:
   [[nodiscard]] Hid type_of(ColumnType type) const;
   static H5File open(const std::filesystem::path& path, hid_t access);
-  H5File(std::filesystem::path path, Hid id) : path_(std::move(path)), id_(std::move(id)) {}
+  H5File(std::filesystem::path path, Hid id, std::shared_ptr<const OutputDevice> output = nullptr)
+      : path_(std::move(path)), output_(std::move(output)), id_(std::move(id)) {}
   Dataset write_values(const std::string& path, hid_t type, std::size_t count, const void* values,
                        std::string_view unit, std::string_view long_name) const;
 
   friend class Dataset;
 
   std::filesystem::path path_;
+  std::shared_ptr<const OutputDevice> output_;  ///< of a file that is created on the disk; outlives `id_`
   Hid id_;
   std::shared_ptr<GlobalHeaps> heaps_;  ///< of a file that was opened, not created
 };
