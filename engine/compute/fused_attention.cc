@@ -22,16 +22,22 @@ struct PromptKernel {
 struct DecodeKernel {
   double call;                  ///< seconds of a call alone
   double hbm;                   ///< share of the HBM peak
+  double norm;                  ///< how work and stream join: the norm of both
   double start, width, output;  ///< of a CTA: seconds, per head dimension, per head dimension and query head
   double port;                  ///< bytes per clock of an SM
   double head;                  ///< seconds per key, head dimension and query head
-  double merge;                 ///< seconds where keys are cut
+  double
+      waves;  ///< CTAs for every SM that keys are dealt to; 0: keys are whole, or cut for one or two, whichever is fastest
+  double tile;                    ///< keys that are dealt together, where `waves` says how they are cut
+  double merge;                   ///< seconds where keys are cut
+  double lone_call;               ///< seconds of a call alone of the kernel of lone heads
   double lone_start, lone_width;  ///< of a CTA per query head
   double lone_port;               ///< bytes per clock of a CTA
   double lone_l2;                 ///< bytes per clock of all SMs, of each
   double lone_resident;           ///< CTAs that an SM holds: their streams overlap, their starts do not
-  bool lone_heads;                ///< single heads have a CTA per query head, too
-  double kept;                    ///< share of L2 that a launch finds again of the one before, lone heads
+  double lone_waves, lone_tile, lone_merge;  ///< as those of groups; no waves: keys are whole
+  bool lone_heads;                           ///< single heads have a CTA per query head, too
+  double kept;        ///< share of L2 that a launch finds again of the one before, lone heads
   double cold;        ///< seconds that the first bytes take longer in a kernel repeated alone, grouped heads
   double cold_share;  ///< of L2: bytes over which that fades
 };
@@ -43,12 +49,78 @@ constexpr PromptKernel kPrompt[] = {
     {12.4e-6, 0.687, 11.0, 2.58e-6, 6.92, 2.18, 0.46, 256},
 };
 constexpr DecodeKernel kDecode[] = {
-    {8.79e-6, 0.849, 2.98e-6, 1.71e-8, 5.3e-10, 1e4, 5.54e-12, 9.25e-6, 1.92e-6, 0, 14.3, 31, 2, true, 0.732,
-     48.6e-6, 0.692},
-    {6.76e-6, 0.839, 3.51e-6, 4.1e-10, 1.54e-10, 54.8, 9.96e-12, 5.22e-6, 1.047e-6, 0, 75.4, 18.5, 1, true, 0,
-     0, 1},
-    {9.54e-6, 0.919, 0.859e-6, 0, 6.91e-10, 340, 1.75e-12, 1.71e-6, 0.912e-6, 0, 29.1, 29.4, 1, false, 0, 0,
-     1},
+    {.call = 8.79e-6,
+     .hbm = 0.849,
+     .norm = 6,
+     .start = 2.98e-6,
+     .width = 1.71e-8,
+     .output = 5.3e-10,
+     .port = 1e4,
+     .head = 5.54e-12,
+     .waves = 0,
+     .tile = 0,
+     .merge = 9.25e-6,
+     .lone_call = 8.79e-6,
+     .lone_start = 1.92e-6,
+     .lone_width = 0,
+     .lone_port = 14.3,
+     .lone_l2 = 31,
+     .lone_resident = 2,
+     .lone_waves = 0,
+     .lone_tile = 0,
+     .lone_merge = 0,
+     .lone_heads = true,
+     .kept = 0.732,
+     .cold = 48.6e-6,
+     .cold_share = 0.692},
+    {.call = 4.99e-6,
+     .hbm = 0.95,
+     .norm = 2.23,
+     .start = 3.46e-6,
+     .width = 5.34e-9,
+     .output = 3.5e-10,
+     .port = 420,
+     .head = 5.75e-12,
+     .waves = 8,
+     .tile = 256,
+     .merge = 6.77e-6,
+     .lone_call = 6.72e-6,
+     .lone_start = 1.19e-6,
+     .lone_width = 5e-10,
+     .lone_port = 25,
+     .lone_l2 = 24,
+     .lone_resident = 2,
+     .lone_waves = 2,
+     .lone_tile = 128,
+     .lone_merge = 14.3e-6,
+     .lone_heads = true,
+     .kept = 0,
+     .cold = 0,
+     .cold_share = 1},
+    {.call = 9.54e-6,
+     .hbm = 0.919,
+     .norm = 6,
+     .start = 0.859e-6,
+     .width = 0,
+     .output = 6.91e-10,
+     .port = 340,
+     .head = 1.75e-12,
+     .waves = 0,
+     .tile = 0,
+     .merge = 1.71e-6,
+     .lone_call = 9.54e-6,
+     .lone_start = 0.912e-6,
+     .lone_width = 0,
+     .lone_port = 29.1,
+     .lone_l2 = 29.4,
+     .lone_resident = 1,
+     .lone_waves = 0,
+     .lone_tile = 0,
+     .lone_merge = 0,
+     .lone_heads = false,
+     .kept = 0,
+     .cold = 0,
+     .cold_share = 1},
 };
 
 constexpr double kSmallRows = 64;  ///< queries of a block where there are no more
@@ -88,11 +160,11 @@ DeviceSpec with_shares(const DeviceSpec& device, double forward, double backward
   return other;
 }
 
-double six_norm(double a, double b) {
+/// (a^n + b^n)^(1/n).
+double joined(double a, double b, double n) {
   const double most = std::max(a, b);
   if (most == 0) return 0;
-  const double x = std::min(a, b) / most, cube = x * x * x;
-  return most * std::cbrt(std::sqrt(1 + cube * cube));
+  return most * std::pow(1 + std::pow(std::min(a, b) / most, n), 1 / n);
 }
 
 OperatorCost prompt_kernel(const AttentionShape& s, Precision precision, const DeviceSpec& device) {
@@ -125,32 +197,50 @@ OperatorCost prompt_kernel(const AttentionShape& s, Precision precision, const D
 /// Rounds of CTAs that share the SMs, one at a time.
 double rounds(double ctas, const DeviceSpec& device) { return std::ceil(ctas / sms_of(device)); }
 
-/// A CTA per KV head: the fastest of whole keys and keys cut for one or two rounds.
+/// How many CTAs share the keys of one head, and how many keys the busiest of them takes.
+struct KeyParts {
+  double parts = 1, keys = 0;
+};
+KeyParts whole_keys(double keys) { return {1, kStepKeys * std::ceil(keys / kStepKeys)}; }
+/// Tiles of keys are dealt to as many CTAs as make `waves` for every SM out of `ctas` of whole keys.
+KeyParts cut_keys(double keys, double ctas, double waves, double tile, const DeviceSpec& device) {
+  const double tiles = std::max(1.0, std::ceil(keys / tile));
+  const double parts = std::clamp(std::floor(waves * sms_of(device) / ctas), 1.0, tiles);
+  return {parts, std::min(std::ceil(tiles / parts) * tile, whole_keys(keys).keys)};
+}
+
+/// A CTA per KV head and part of the keys.
 double group_kernel(const AttentionShape& s, double element, const DecodeKernel& k,
                     const DeviceSpec& device) {
   const double groups = s.batch * s.kv_heads, heads = std::max(kGroupRows, s.heads / s.kv_heads);
-  const double d = s.head_dim, most = std::max(1.0, std::ceil(s.keys / kStepKeys));
+  const double d = s.head_dim;
   const double key = 2 * d * element / (k.port * device.sm.clock.value()) + k.head * d * heads;
   const double start = k.start + d * (k.width + k.output * heads);
-  double best = std::numeric_limits<double>::infinity();
-  for (const double busy : {0.0, 1.0, 2.0}) {
-    const double splits = std::clamp(std::floor(busy * sms_of(device) / groups), 1.0, most);
-    const double steps = std::ceil(s.keys / splits / kStepKeys);
-    const double cta = start + steps * kStepKeys * key;
-    best = std::min(best, rounds(groups * splits, device) * cta + (splits > 1 ? k.merge : 0));
+  const auto time = [&](const KeyParts& cut) {
+    return rounds(groups * cut.parts, device) * (start + cut.keys * key) + (cut.parts > 1 ? k.merge : 0);
+  };
+  if (k.waves > 0) return time(cut_keys(s.keys, groups, k.waves, k.tile, device));
+  double best = time(whole_keys(s.keys));
+  for (const double waves : {1.0, 2.0}) {
+    const double most = std::max(1.0, std::ceil(s.keys / kStepKeys));
+    const double parts = std::clamp(std::floor(waves * sms_of(device) / groups), 1.0, most);
+    best = std::min(best, time({parts, whole_keys(s.keys / parts).keys}));
   }
   return best;
 }
 
-/// A CTA per query head.
+/// A CTA per query head and part of the keys.
 double lone_kernel(const AttentionShape& s, double element, const DecodeKernel& k, const DeviceSpec& device) {
   const double clock = device.sm.clock.value();
   const double bytes = 2 * s.head_dim * element;
-  const double ctas = s.batch * s.heads, start = k.lone_start + k.lone_width * s.head_dim;
-  const double cta = start + kStepKeys * std::ceil(s.keys / kStepKeys) * bytes / (k.lone_port * clock);
-  const double l2 = ctas * s.keys * bytes / (k.lone_l2 * sms_of(device) * clock);
-  const double work = std::max(rounds(ctas, device) * start, rounds(ctas / k.lone_resident, device) * cta);
-  return six_norm(work, l2);
+  const double heads = s.batch * s.heads, start = k.lone_start + k.lone_width * s.head_dim;
+  const KeyParts cut =
+      k.lone_waves > 0 ? cut_keys(s.keys, heads, k.lone_waves, k.lone_tile, device) : whole_keys(s.keys);
+  const double ctas = heads * cut.parts, cta = start + cut.keys * bytes / (k.lone_port * clock);
+  const double l2 = heads * s.keys * bytes / (k.lone_l2 * sms_of(device) * clock);
+  const double work = std::max(rounds(ctas, device) * start, rounds(ctas / k.lone_resident, device) * cta) +
+                      (cut.parts > 1 ? k.lone_merge : 0);
+  return joined(work, l2, k.norm);
 }
 
 /// The stream of the cache. A kernel launched over and over with nothing between finds a part of a cache that
@@ -172,8 +262,8 @@ OperatorCost decode_kernel(const AttentionShape& s, Precision kv_precision, cons
   const bool lone = group > kMostGroup || (group <= 1 && k.lone_heads);
   const double stream = cache_stream(bytes.value(), lone, launches, k, device);
   const double work = lone ? lone_kernel(s, element, k, device) : group_kernel(s, element, k, device);
-  const double call = std::max(0.0, k.call - device.kernel_latency.value());
-  return {Seconds(call + six_norm(work, stream) / device.attention.decode_rate),
+  const double call = std::max(0.0, (lone ? k.lone_call : k.call) - device.kernel_latency.value());
+  return {Seconds(call + joined(work, stream, k.norm) / device.attention.decode_rate),
           stream > work ? Bound::hbm : Bound::compute,
           {Flops(4 * s.head_dim * s.scores()), bytes}};
 }

@@ -10,14 +10,17 @@
 //          or the stream of Q, K, V and O, if that takes longer. Half of the longest block is what stands out
 //          at the end of many.
 // backward FLOPs / (share x peak), the share by kernel: as flash_backward (attention.h) with another cap.
-// decode   One CTA per sequence, KV head and part of the keys, which its group of query heads shares. The keys
-//          are whole or cut so that the SMs are busy once or twice, whichever is fastest:
+// decode   One CTA per sequence, KV head and part of the keys, which its group of query heads shares. On Hopper
+//          tiles of 256 keys (four warps of 64) are dealt to up to eight CTAs for every SM, the waves that
+//          TensorRT-LLM's XQA kernels aim at; else they are whole or cut so that the SMs are busy once or twice,
+//          whichever is fastest:
 //
 //            CTA  = start + (d + heads x d) terms + steps of 64 keys x (bytes / port + heads x d term)
-//            time = start of the call + ((rounds x CTA + merge where cut)^6 + (HBM bytes / rate)^6)^(1/6)
+//            time = start of the call + ((rounds x CTA + merge where cut)^n + (HBM bytes / rate)^n)^(1/n)
 //
 //          Groups of more than 32 heads, and single heads but on Blackwell, have another kernel: a CTA per
-//          query head, uncut, whose bytes cross L2 once per head.
+//          query head, whose bytes cross L2 once per head; on Hopper its keys are cut, too, for the two CTAs that an SM
+//          holds.
 //
 // On Ampere two CTAs of the other kernel share an SM. There, a kernel that is launched over and over alone, as
 // benchmarks do, finds 0.73 of the L2 of a cache that it reads once still filled by the launch before: 50 to 200
@@ -29,7 +32,7 @@
 // to 1,500 attention kernels that TensorRT-LLM's benchmark timed on A100, H100, H200, B200 and GB200
 // (AIConfigurator's tables, NVIDIA 2025), one set for all devices of an architecture; a third of the shapes was
 // held out: prompts over 0.1 ms are off by 3 to 6 % in the mean of a device (GB200 11 %), decode over 20 us by 5
-// to 12 % (decode on A100 was fitted to all its shapes: 10 % with each third of the heads left out). A device may
+// to 9 % (on Hopper 8.7 % of all, 9.3 % with each third left out in turn; decode on A100 was fitted to all its shapes: 10 % with each third of the heads left out). A device may
 // differ from its architecture by a factor (`attention.prompt_rate`, `attention.decode_rate`). Backward shares:
 // H100 0.45 from 110 steps of NVIDIA's recipes, 8B to 405B; B200 0.34; with ALiBi from MosaicML's tables of MPT
 // steps (LLM Foundry).

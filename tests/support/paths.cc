@@ -1,9 +1,5 @@
 #include "tests/support/paths.h"
 
-/// Read by the leak checker. HDF5 loses the memory of a file that a full disk kept it from closing, and of object
-/// headers whose checksum is wrong.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }
-
 namespace shardscape::test {
 
 std::string source_dir() { return SHARDSCAPE_SOURCE_DIR; }
