@@ -300,7 +300,7 @@ void Training::explain(const step::TrainingStep& inputs, std::int32_t critical, 
   network::CollectiveModel& collectives = machine_.collectives();
   Details& details = *point.details;
   details.stage_layers = block_counts(point.split->stages);
-  details.group_bytes = step::training_bytes(inputs);
+  details.group_bytes = step::training_bytes(inputs, collectives);
   for (std::size_t s = 0; s < scratch_.forward.size(); ++s) {
     details.stage_forward.push_back(scratch_.forward[s].total());
     details.stage_backward.push_back(scratch_.backward[s].total());

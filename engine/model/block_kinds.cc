@@ -258,7 +258,8 @@ Bytes put_off_bytes(const std::vector<Operator>& operators) {
   Bytes sum;
   for (const Operator& op : operators) {
     if (op.kind != OperatorKind::gemm || !op.cut) continue;
-    const double output = static_cast<double>(op.gemm.m) * static_cast<double>(op.gemm.n);
+    const double output =
+        static_cast<double>(op.gemm.batch) * static_cast<double>(op.gemm.m) * static_cast<double>(op.gemm.n);
     sum += op.input + Bytes(op.shares_output_gradient ? 0 : operand_bytes(op.operands) * output);
   }
   return sum;

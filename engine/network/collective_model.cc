@@ -324,26 +324,18 @@ std::vector<double> CollectiveModel::member_shares(std::size_t members) const {
 }
 
 /// How many copies of a token an exchange sends to each member, in the mean. Of groups that span domains the first one
-/// stands for all; routers that choose groups of experts first meet as many times fewer domains of unequal loads as of
-/// equal ones.
+/// stands for all.
 std::vector<double> CollectiveModel::copy_chances(const SiblingGroups& groups) const {
   const std::vector<double> shares = member_shares(groups.size);
   const std::vector<std::int64_t> domains = domains_of(fabric_, groups.group(0));
-  std::map<std::int64_t, std::pair<double, double>> of_domain;  // share and members
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    of_domain[domains[i]].first += shares[i];
-    of_domain[domains[i]].second += 1;
-  }
-  if (of_domain.size() == 1) return chances_met(shares, exchange_.top_k);
-  const auto several = static_cast<double>(of_domain.size());
-  const double scale = domains_met(several, exchange_.top_k, exchange_.groups, exchange_.top_groups) /
-                       places_met(several, exchange_.top_k);
-  std::vector<double> chances;
-  for (const std::int64_t domain : domains) {
-    const auto& [share, members] = of_domain.at(domain);
-    chances.push_back(scale * chances_met({&share, 1}, exchange_.top_k).front() / members);
-  }
-  return chances;
+  TokenTargets to = token_targets(static_cast<double>(groups.size));
+  to.shares = shares;
+  to.domain_of = domains;
+  return copies_by_member(to);
+}
+
+TokenTargets CollectiveModel::token_targets(double members) const {
+  return {exchange_.top_k, exchange_.groups, exchange_.top_groups, members, 1, {}, {}};
 }
 
 Skew CollectiveModel::skew_of(CollectiveOp op, const RankGroup& group) const {
@@ -521,14 +513,14 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
   if (!skew.shares.empty()) costs.busiest = static_cast<double>(groups.size) * std::ranges::max(skew.shares);
   if (is_exchange(op)) {
     costs.domains = most_domains(fabric_, groups);
-    double met = costs.domains > 1
-                     ? domains_met(costs.domains, exchange_.top_k, exchange_.groups, exchange_.top_groups)
-                     : places_met(static_cast<double>(groups.size), exchange_.top_k);
+    TokenTargets to = token_targets(static_cast<double>(groups.size));
+    to.domains = costs.domains;
+    double copies = copies_sent(to);
     if (!expert_loads_.empty()) {
       const std::vector<double> chances = copy_chances(groups);
-      met = std::accumulate(chances.begin(), chances.end(), 0.0);
+      copies = std::accumulate(chances.begin(), chances.end(), 0.0);
     }
-    costs.wire_share = is_low_latency(op) ? 1 : met / exchange_.top_k;
+    costs.wire_share = is_low_latency(op) ? 1 : copies / exchange_.top_k;
   }
   if (costs.closed) {
     costs.candidates.push_back(in_node(op, groups));

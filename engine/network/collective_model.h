@@ -78,6 +78,7 @@
 #include "engine/network/priced_network.h"
 #include "engine/network/rank_group.h"
 #include "engine/network/slices.h"
+#include "engine/network/token_copies.h"
 #include "engine/spec/collective_tolerance.h"
 #include "engine/spec/fault.h"
 #include "engine/spec/node_collectives.h"
@@ -340,6 +341,8 @@ class CollectiveModel {
   [[nodiscard]] std::optional<Seconds> closed_form(const OpCosts& costs, double bytes) const;
   [[nodiscard]] std::optional<Seconds> exchange_time(const OpCosts& costs, double bytes) const;
   void add_curves(OpCosts& costs, const SiblingGroups& groups);
+  /// Of as many members with equal shares in one domain.
+  [[nodiscard]] TokenTargets token_targets(double members) const;
   [[nodiscard]] Skew skew_of(CollectiveOp op, const SiblingGroups& groups) const;
   [[nodiscard]] Skew skew_of(CollectiveOp op, std::size_t members) const;
   [[nodiscard]] std::vector<double> member_shares(std::size_t members) const;

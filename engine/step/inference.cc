@@ -202,12 +202,10 @@ GroupBytes inference_bytes(const InferenceInputs& in, network::CollectiveModel& 
       serving::measure(memo.trajectory(load, rules_of(in)), load,
                        [&](const Iteration& iteration) { return costs(busiest(iteration)); });
   GroupBytes bytes;
-  for (const ParallelGroup group : enum_values<ParallelGroup>())
-    if (!is_of_experts(group)) bytes[group] = Bytes(sent.classes[class_of(group)]);
-  // The calls of both groups of experts are of one class.
-  const bool dealt = in.plan.expert > 1;
-  bytes[dealt ? ParallelGroup::expert : ParallelGroup::expert_tensor] =
-      Bytes(sent.classes[TimeClass::expert_comm]);
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    if (std::ranges::find(kCopyGroups, group) != kCopyGroups.end()) continue;
+    bytes[group] = Bytes(sent.classes[IterationCosts::class_of_bytes(group)]);
+  }
   return bytes;
 }
 

@@ -251,10 +251,8 @@ IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
     for (const ParallelGroup group : enum_values<ParallelGroup>()) sum.comm[group] = times[group].value();
     return sum;
   }
-  for (const model::CollectiveCall& call : layer.calls) {
-    sum.comm[call.group] +=
-        call.repeats * sent_bytes(call.op, call.bytes, ranks_of(in_.plan, call.group)).value();
-  }
+  for (const model::CollectiveCall& call : layer.calls)
+    sum.comm[call.group] += sent_bytes(collectives_, call, layout_.group(call.group)).value();
   return sum;
 }
 
@@ -370,7 +368,7 @@ IterationTime IterationCosts::bytes(const Cost& body, const Cost& head) const {
   };
   IterationTime sum{};
   for (const ParallelGroup group : enum_values<ParallelGroup>())
-    sum[class_of(group)] += blocks(group) + body.end.comm[group] + head.end.comm[group];
+    sum[class_of_bytes(group)] += blocks(group) + body.end.comm[group] + head.end.comm[group];
   sum[TimeClass::pipeline_comm] = in_.plan.pipeline > 1 ? body.hop(0) : 0;
   return sum;
 }

@@ -114,6 +114,11 @@ class IterationCosts {
  public:
   /// seconds, or the bytes that a rank sends in each class of communication (on the stage that sends most).
   enum class Unit : std::uint8_t { seconds, bytes };
+  /// The class that counts a group's bytes: ranks that split experts share a class of time with those that deal them, and
+  /// servers have no data traffic.
+  static constexpr TimeClass class_of_bytes(ParallelGroup group) {
+    return group == ParallelGroup::expert_tensor ? TimeClass::data_comm : class_of(group);
+  }
 
   struct Inputs {
     const Setting& setting;
