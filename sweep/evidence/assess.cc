@@ -101,11 +101,14 @@ Finding assess(const Table* table, const Regime& regime) {
   std::vector<std::pair<const Cell*, Distance>> cells;
   Finding finding;
   std::int64_t most_gpus = 0;
+  const bool known_stack = std::ranges::any_of(table->cells, [&](const Cell& cell) {
+    return cell.regime.phase == regime.phase && cell.regime.stack == regime.stack;
+  });
   for (const Cell& cell : table->cells) {
     if (cell.regime.phase != regime.phase) continue;
     cells.emplace_back(&cell, distance(regime, cell));
     most_gpus = std::max(most_gpus, cell.gpus_high);
-    finding.most = most_of(finding.most, cell.most);
+    if (!known_stack || cell.regime.stack == regime.stack) finding.most = most_of(finding.most, cell.most);
   }
   if (cells.empty()) return unknown_phase();
   const auto variance = [](const auto& candidate) { return candidate.second.variance; };

@@ -113,6 +113,15 @@ TEST(Assess, OfLargerDegreesThanAnyRowHadNothingIsKnown) {
   }
   plan.tensor = 16;
   EXPECT_EQ(larger_degree(finding, plan), "no rows of tp=16, 8 at most");
+  // What another stack has done is no evidence of this one; of a stack without rows all others are.
+  table.cells[1].regime.stack = "other";
+  plan.tensor = plan.pipeline = 8;
+  EXPECT_EQ(larger_degree(assess(&table, kHome), plan), "no rows of pp=8, 4 at most");
+  Regime fresh = kHome;
+  fresh.stack = "fresh";
+  EXPECT_EQ(larger_degree(assess(&table, fresh), plan), "");
+  table.cells[1].regime.stack = "soft";
+  plan.tensor = 16;
   table.cells[0].most.tensor = kUntold;  // a table that does not say sets no limit
   EXPECT_EQ(assess_plan(assess(&table, kHome), plan).evidence, Evidence::measured);
 }
