@@ -114,8 +114,8 @@ void add(const PlanRow& row, const PlanPrediction& of, Groups& groups, Regime re
   if (prompts && row.workload.concurrency == 1) pair(kTtftAlone, prediction.ttft.value(), row.ttft_s);
   value(kItl, !training && row.workload.output_tokens > 1, prediction.itl.value(), row.itl_s);
   value(kE2e, prompts, prediction.e2e.value(), row.e2e_s);
-  out.rows.push_back(
-      {row.line, row.id, describe(row), groups.number(row), row.oom, oom, std::move(regime), kin_of(row)});
+  out.rows.push_back({row.line, row.id, describe(row), groups.number(row), row.oom, oom, std::move(regime),
+                      kin_of(row), evidence::degrees_of(row.plan)});
 }
 
 }  // namespace
