@@ -245,8 +245,9 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
   return number;
 }
 
-Seconds ProgramBuilder::estimate(std::int32_t lane, CollectiveOp op, Bytes bytes, double calls) {
-  return collectives_.time(op, bytes, lanes_[static_cast<std::size_t>(lane)].group, calls);
+Seconds ProgramBuilder::estimate(std::int32_t lane, CollectiveOp op, Bytes bytes, double calls,
+                                 const network::Slice& slice) {
+  return collectives_.time(op, bytes, lanes_[static_cast<std::size_t>(lane)].group, calls, slice);
 }
 
 std::int32_t ProgramBuilder::end_block(std::string_view name) {

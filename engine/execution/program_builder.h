@@ -43,7 +43,9 @@ class ProgramBuilder {
   /// The number of a call, for start(): `bytes` as in CollectiveModel::time. -1 where there is nothing to do.
   std::int32_t call(std::int32_t lane, network::CollectiveOp op, Bytes bytes);
   /// What the hierarchical model takes for it.
-  [[nodiscard]] Seconds estimate(std::int32_t lane, network::CollectiveOp op, Bytes bytes, double calls = 1);
+  [[nodiscard]] Seconds estimate(std::int32_t lane, network::CollectiveOp op, Bytes bytes, double calls = 1,
+                                 const network::Slice& slice = {});
+  [[nodiscard]] const network::CollectiveModel& collectives() const { return collectives_; }
 
   /// Instructions go to the block under construction; end_block() returns its number.
   void add(const Instruction& instruction) { programs_.instructions.push_back(instruction); }

@@ -142,7 +142,7 @@ void IterationEmitter::pause(double seconds) {
 void IterationEmitter::emit_beside(const model::CollectiveCall& call,
                                    std::vector<LayerEmitter::Item> computes, double& hidden) {
   const StackProfile::Communication& communication = stack_.communication;
-  const double comm = layer_emitter_.seconds_of(call, 1);
+  const double comm = layer_emitter_.seconds_of(call);
   double all = 0;
   for (const LayerEmitter::Item& item : computes)
     if (item.instruction.kind == Kind::compute) all += item.expected;
@@ -152,7 +152,7 @@ void IterationEmitter::emit_beside(const model::CollectiveCall& call,
   const bool cuts = communication.expert_overlap < 1 && room < all;
   bool waits = true;
   std::vector<LayerEmitter::Item> items;
-  layer_emitter_.append_calls(items, call, 1);
+  layer_emitter_.append_calls(items, call);
   for (LayerEmitter::Item& item : computes) {
     if (cuts && waits && item.instruction.kind == Kind::compute) {
       if (item.expected > room) {

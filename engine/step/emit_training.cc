@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "engine/step/data_exposure.h"
+#include "engine/step/known_step.h"
 #include "engine/step/paired_passes.h"
+#include "engine/step/stage_tails.h"
 
 namespace shardscape::step {
 
@@ -413,6 +415,8 @@ std::vector<std::int32_t> TrainingEmitter::order_blocks(std::int32_t stage, Stag
 
 /// Returns the sequence of its ranks.
 std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
+  layer_emitter_.set_slice(
+      slice_of(static_cast<std::size_t>(stage), PlanLayout(in_.plan), in_, builder_.collectives()));
   traffic_ = data_traffic(in_, in_.parameters_of(stage));
   last_backward_ = backward_done_ = 0;
   buckets_gone_.fill(0);

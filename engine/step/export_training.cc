@@ -134,12 +134,25 @@ class StepMaker {
     const std::vector<Operator>& operators = operators_[kind.index()];
     for (const Segment& segment : in_.segments(kind, pass)) {
       const std::string prefix = layer + (segment.again ? " again " : " ");
-      for (const Node& node : nodes(operators, segment.part)) {
-        const std::string name = prefix + std::string(node.op->name);
-        if (node.call) {
-          append_call(steps, node, name);
+      const std::vector<Node> in_order = nodes(operators, segment.part);
+      std::vector<compute::OperatorCost> costs;
+      std::vector<Seconds> seconds;
+      for (const Node& node : in_order) {
+        costs.push_back(node.call ? compute::OperatorCost{}
+                                  : cost_of(price(*node.op, in_.setting), node.part));
+        seconds.push_back(costs.back().time);
+      }
+      const std::vector<std::int32_t> hidden_by = hiders(in_order, seconds);
+      for (std::size_t i = 0; i < in_order.size(); ++i) {
+        const std::string name = prefix + std::string(in_order[i].op->name);
+        if (in_order[i].call) {
+          append_call(steps, in_order[i], name);
+          if (hidden_by[i] < 0) continue;
+          Seconds& room = seconds[static_cast<std::size_t>(hidden_by[i])];
+          steps.back().hidden =
+              hide(Seconds(steps.back().seconds), stack_.communication.tensor_overlap, room).value();
         } else {
-          append_compute(steps, cost_of(price(*node.op, in_.setting), node.part), name);
+          append_compute(steps, costs[i], name);
         }
       }
     }
@@ -173,7 +186,7 @@ class StepMaker {
     const Seconds comm = call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_);
     step.seconds = comm.value();
     const Seconds attention(node.beside_core ? steps.back().seconds : 0);
-    step.hidden = split_calls(stack_.communication, call.group, comm, attention).hidden.value();
+    step.hidden = hidden_by_attention(stack_.communication, call.group, comm, attention).value();
     steps.push_back(std::move(step));
   }
 

@@ -241,7 +241,7 @@ IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
   sum.calls = layer.call_count;
   if (unit_ == Unit::seconds) {
     const auto times = call_times(
-        layer,
+        layer, in_.setting.system.stack.communication,
         [&](const model::CollectiveCall& call) {
           return collectives_.time(call.op, call.bytes, layout_.group(call.group));
         },
@@ -375,7 +375,7 @@ IterationTime IterationCosts::bytes(const Cost& body, const Cost& head) const {
 
 double IterationCosts::exposed(ParallelGroup group, double comm, double beside) const {
   const StackProfile::Communication& stack = in_.setting.system.stack.communication;
-  return split_calls(stack, group, Seconds(comm), Seconds(beside)).exposed.value();
+  return comm - hidden_by_attention(stack, group, Seconds(comm), Seconds(beside)).value();
 }
 
 IterationCosts::Attention IterationCosts::attention_of(const serving::Iteration& iteration) {

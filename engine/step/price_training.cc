@@ -26,10 +26,10 @@ using network::Slice;
 
 using GroupTimes = EnumArray<ParallelGroup, Seconds>;
 
-GroupTimes price_calls(const PartCost& part, const RankGroups& groups, network::CollectiveModel& collectives,
-                       const Slice& slice) {
+GroupTimes price_calls(const PartCost& part, const StackProfile::Communication& stack,
+                       const RankGroups& groups, network::CollectiveModel& collectives, const Slice& slice) {
   GroupTimes times = call_times(
-      part,
+      part, stack,
       [&](const model::CollectiveCall& call) {
         return collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
       },
@@ -41,7 +41,8 @@ GroupTimes price_calls(const PartCost& part, const RankGroups& groups, network::
   for (const PartCost::Overlap& overlap : part.overlaps) {
     const model::CollectiveCall& call = overlap.exchange;
     const Seconds one = collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
-    times[ParallelGroup::expert] -= std::min(call.repeats * one, overlap.beside);
+    Seconds room = overlap.beside;
+    times[ParallelGroup::expert] -= hide(call.repeats * one, 1, room);
   }
   return times;
 }
@@ -80,10 +81,11 @@ class LayerTimer {
     const PartCost& part = layer[segment.part];
     time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
     if (collectives_ == nullptr) return;
-    const GroupTimes comm = price_calls(part, groups_, *collectives_, slice_);
+    const GroupTimes comm = price_calls(part, communication_, groups_, *collectives_, slice_);
     for (const ParallelGroup group : enum_values<ParallelGroup>()) {
-      if (comm[group] > Seconds(0))
-        time[class_of(group)] += split_calls(communication_, group, comm[group], part.attention_core).exposed;
+      if (comm[group] <= Seconds(0)) continue;
+      time[class_of(group)] +=
+          comm[group] - hidden_by_attention(communication_, group, comm[group], part.attention_core);
     }
   }
 
@@ -508,19 +510,6 @@ void fill_rates(const TrainingStep& in, Flops useful, Prediction& out) {
 }
 
 }  // namespace
-
-BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic, Seconds pass) {
-  const Seconds together = std::min(traffic, stack.data_overlap * pass);
-  return {traffic - together, lost_beside(stack, together)};
-}
-
-Seconds lost_beside(const StackProfile::Communication& stack, Seconds together) {
-  return (1 - stack.data_hidden) * together;
-}
-
-Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds forward) {
-  return std::min(gather, stack.gather_overlap * forward);
-}
 
 Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
   return launch_of(in, kind, in.segments(kind, pass));
