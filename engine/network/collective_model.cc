@@ -1,5 +1,7 @@
 #include "engine/network/collective_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -9,6 +11,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/hash.h"
+#include "engine/network/channel_rings.h"
 #include "engine/network/collective_state.h"
 #include "engine/network/collectives.h"
 #include "engine/network/curve_store.h"
@@ -206,6 +209,8 @@ std::string to_string(const CollectiveChoice& choice) {
   if (choice.in_node) return "protocols of the node";
   std::string text(name_of(choice.algorithm));
   if (choice.ring_order == RingOrder::hamiltonian) text += " along a Hamiltonian cycle";
+  if (choice.ring_order == RingOrder::channels)
+    text += choice.channels == 1 ? " over a channel" : fmt::format(" over {} channels", choice.channels);
   return text;
 }
 
@@ -414,6 +419,11 @@ std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp
       result.back().shorter =
           links_crossed(fabric_, along_wires(groups, fabric_)) < links_crossed(fabric_, groups);
     }
+    if (algorithm != Algorithm::ring || operation == Operation::broadcast) continue;
+    if (const std::int32_t channels = channels_of(fabric_, groups, boxes.all && boxes.extents.size() > 1)) {
+      add(algorithm, RingOrder::channels, steps);
+      result.back().choice.channels = channels;
+    }
   }
   if (result.empty()) {
     const Algorithm plain = operation == Operation::all_to_all ? Algorithm::direct : Algorithm::ring;
@@ -444,6 +454,10 @@ Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate)
   Pattern pattern;
   pattern.operation = operation_of(op);
   pattern.algorithm = candidate.choice.algorithm;
+  if (candidate.choice.ring_order == RingOrder::channels) {
+    pattern.ring_order = RingOrder::channels;
+    pattern.channels = candidate.choice.channels;
+  }
   pattern.skew = candidate.skew;
   return pattern;
 }

@@ -28,7 +28,9 @@
 // need more than kMostMessagesToChoose messages without a bound, unless nothing else is left.
 // Rings go round in the order of the group or, where the group is a box on ring, mesh, torus, king_mesh or
 // hypercube axes, along a Hamiltonian cycle (ring_order.h) if that is cheaper or, at equal cost, crosses
-// fewer links: links without latency take what those of any small latency take.
+// fewer links: links without latency take what those of any small latency take. Of groups that span domains there are as
+// many rings at once as each of them has members in every domain, an adapter for each ring (channel_rings.h), where that
+// is cheaper; not where they are boxes, which `dimension_wise` suits, of more than kMostHopsOfBoxes hops.
 //
 // Where the stack asks for the protocols of a node and the device has their constants (protocols.h), calls of
 // all-reduce, reduce-scatter, all-gather and all-to-all among ranks behind one switch of a node take
@@ -141,10 +143,11 @@ constexpr std::size_t kMostSickPrices = 1 << 17;
 struct CollectiveChoice {
   Algorithm algorithm = Algorithm::ring;
   RingOrder ring_order = RingOrder::listed;
-  bool in_node = false;  ///< the time is that of protocols.h, the messages those of the algorithm
+  bool in_node = false;       ///< the time is that of protocols.h, the messages those of the algorithm
+  std::int32_t channels = 1;  ///< Pattern::channels
   friend bool operator==(const CollectiveChoice&, const CollectiveChoice&) = default;
 };
-/// "ring", "ring along a Hamiltonian cycle", "dimension_wise", ...
+/// "ring", "ring along a Hamiltonian cycle", "ring over 8 channels", "dimension_wise", ...
 std::string to_string(const CollectiveChoice& choice);
 
 /// What a pattern calls the operation; passes are sends from point to point.

@@ -142,14 +142,19 @@ std::vector<CurveMaker::Round> CurveMaker::rounds_of(const Pattern& pattern, std
 
 CurveParts CurveMaker::ring(const Pattern& pattern, const SiblingGroups& groups) {
   const std::size_t n = groups.size;
-  RingParts parts =
-      rings(groups, passes_of(pattern.operation) * static_cast<int>(n - 1), 1 / static_cast<double>(n));
+  const bool several = pattern.ring_order == RingOrder::channels;
+  RingParts parts = rings(several ? over_channels(groups, network_.fabric(), pattern.channels) : groups,
+                          passes_of(pattern.operation) * static_cast<int>(n - 1),
+                          1 / static_cast<double>(n) / pattern.channels);
   if (!parts.reachable) return unreachable();
   CurveParts curve;
   curve.links = std::move(parts.links);
   curve.stages.push_back(std::move(parts.exact));
   curve.contended = std::move(parts.contended);
-  for (CurveParts::Contended& part : curve.contended) part.pattern.operation = pattern.operation;
+  for (CurveParts::Contended& part : curve.contended) {
+    part.pattern.operation = pattern.operation;
+    part.pattern.channels = pattern.channels;
+  }
   return curve;
 }
 

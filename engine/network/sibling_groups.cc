@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "engine/network/channel_rings.h"
 #include "engine/network/ring_order.h"
 #include "engine/network/tiles.h"
 
@@ -112,6 +113,18 @@ SiblingGroups along_wires(const SiblingGroups& groups, const Fabric& fabric) {
   for (std::size_t g = 0; g < groups.count(); ++g) {
     const std::vector<std::int32_t> order = ring_order(fabric, groups.group(g));
     result.ranks.insert(result.ranks.end(), order.begin(), order.end());
+  }
+  return result;
+}
+
+SiblingGroups over_channels(const SiblingGroups& groups, const Fabric& fabric, std::int32_t channels) {
+  SiblingGroups result;
+  result.size = groups.size;
+  result.copies = groups.copies;
+  result.ranks.reserve(groups.ranks.size() * static_cast<std::size_t>(channels));
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    for (const std::vector<std::int32_t>& ring : channel_rings(fabric, groups.group(g), channels))
+      result.ranks.insert(result.ranks.end(), ring.begin(), ring.end());
   }
   return result;
 }
