@@ -2,6 +2,7 @@
 // choices agree?
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -140,6 +141,36 @@ TEST(DispatchBytes, OfTrainingAreWhatTokensChoose) {
         Simulator(c.setting, {.time_infeasible = true}).run(c.plan, {}, &priced);
         expect_same(priced.group_bytes[ParallelGroup::expert].value(), expected, "priced");
       }
+    }
+  }
+}
+
+// Between nodes kernels send one copy for each node that a token meets.
+TEST(DispatchBytes, BetweenNodesAreOneCopyForEach) {
+  for (std::uint64_t seed = 0; seed < test::seeds(16); ++seed) {
+    for (const bool uneven : {false, true}) {
+      SCOPED_TRACE(testing::Message() << seed << (uneven ? " uneven" : ""));
+      Case c = random_case(seed, uneven);
+      const std::int64_t members = c.plan.data;
+      if (members < 4) continue;
+      c.setting.system.fabric = {
+          "nodes",
+          {test::dimension("inner", DimensionKind::switched, {members / 2}, kBandwidth),
+           test::dimension("outer", DimensionKind::switched, {2}, kBandwidth)}};
+      c.setting.system.fabric.dimensions.back().scope = LinkScope::scale_out;
+      const ExpertLoad load = c.setting.workload.expert_load;
+      c.setting.workload = test::training(256, 2 * members);
+      c.setting.workload.expert_load = load;
+      c.setting.system.stack.experts.dispatch = ExpertDispatcher::kernels;
+      std::vector<double> nodes(2, 0);
+      for (std::size_t i = 0; i < c.shares.size(); ++i) nodes[2 * i / c.shares.size()] += c.shares[i];
+      Details details;
+      const Prediction out = Simulator(c.setting, {.time_infeasible = true}).run(c.plan, {}, &details);
+      ASSERT_EQ(out.status, Status::ok) << name_of(out.reason);
+      const double expected = 4 * 2 * 2 * (c.plan.data - 1.0) / c.plan.data * 256 * 1024 * kValueBytes *
+                              members_met(nodes, c.setting.model.moe->top_k);
+      expect_same(details.group_bytes[ParallelGroup::expert].value(), expected, "reported");
+      expect_same(weighed_bytes(c.plan, details.group_bytes), expected, "weighed");
     }
   }
 }
