@@ -104,12 +104,13 @@ class RowTable {
         blocks_(model::all_layers(in.setting.model)) {}
 
   void add(const PhaseWork& work, const char* phase, bool reads) {
+    const auto which = reads ? TokenCosts::Tokens::of_prompts : TokenCosts::Tokens::decoding;
     for (const auto& [tokens, weight] : work.block) {
       add_rest(reads ? costs_.prompt_embedding(tokens) : costs_.decode_embedding(tokens), phase, weight);
       for (const auto& [kind, count] : blocks_) {
         const bool halves = iterations_.in_halves(kind, static_cast<double>(tokens));
         const std::int64_t each = halves ? half_of(tokens) : tokens;
-        add_rest(reads ? costs_.prompt_block(kind, each) : costs_.decode_block(kind, each), phase,
+        add_rest(costs_.block(which, kind, each, costs_.slowest_member(which, kind, each)), phase,
                  (halves ? 2 : 1) * weight * count);
       }
     }

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "engine/base/check.h"
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
+#include "engine/model/expert_shares.h"
 #include "engine/model/head.h"
 #include "engine/step/training_bytes.h"
 
@@ -40,7 +43,27 @@ PartCost price_rest(const std::vector<Operator>& operators, const Setting& setti
 }
 
 Operator attention_of(const std::vector<Operator>& operators) {
-  return *std::ranges::find(operators, OperatorKind::attention, &Operator::kind);
+  const auto core = std::ranges::find(operators, OperatorKind::attention, &Operator::kind);
+  SHARDSCAPE_CHECK(core != operators.end(), operators.size());
+  return *core;
+}
+
+/// One member of an expert group for each load that some have; none where all get as much.
+std::vector<std::int32_t> distinct_members(const Setting& setting, const LayerKey& key) {
+  const model::ExpertSplit split = key.experts();
+  if (split.ranks == 1 || !loads_differ(setting.model, setting.workload)) return {};
+  const MixtureOfExperts& moe = *setting.model.moe;
+  const std::vector<double> all = compute::popularity(setting.workload.expert_load, moe.experts, moe.top_k);
+  std::map<std::vector<double>, std::int32_t> members;
+  for (std::int32_t member = 0; member < split.ranks; ++member) {
+    std::vector<double> load = model::experts_of(all, split, member);
+    std::ranges::sort(load);
+    members.try_emplace(std::move(load), member);
+  }
+  std::vector<std::int32_t> distinct;
+  for (const auto& [load, member] : members) distinct.push_back(member);
+  std::ranges::sort(distinct);
+  return distinct;
 }
 
 /// Pieces of prompts whose attention is remembered, some megabytes.
@@ -75,7 +98,9 @@ Seconds price_forward(const Operator& op, const Setting& setting) {
 }
 
 TokenCosts::TokenCosts(const Setting& setting, const ParallelPlan& plan)
-    : setting_(setting), layout_(model::serving_layer_key(plan, 1)) {
+    : setting_(setting),
+      layout_(model::serving_layer_key(plan, 1)),
+      distinct_members_(distinct_members(setting, layout_)) {
   for (std::size_t kind = 0; kind < model::block_kinds(setting.model).size(); ++kind) {
     const std::vector<Operator> decode = decode_block(kind, 1);
     cores_.push_back({attention_of(prompt_block(kind, setting.workload.prompt_tokens)),
@@ -98,6 +123,25 @@ std::vector<Operator> TokenCosts::prompt_block(std::size_t kind, std::int64_t to
   LayerKey of_rank = key(1, layout_.context);
   of_rank.expert_rank = expert_rank;
   return model::block_operators(setting_, kind, of_rank, tokens, model::Mode::prefill);
+}
+
+std::int32_t TokenCosts::slowest_member(Tokens which, std::size_t kind, std::int64_t tokens) {
+  if (distinct_members_.empty()) return LayerKey::kBusiest;
+  const auto [entry, fresh] = slowest_.try_emplace({which, kind, tokens}, model::kBalancedMember);
+  if (!fresh) return entry->second;
+  const auto seconds = [&](std::int32_t member) {
+    return price_rest(block(which, kind, tokens, member), setting_).device;
+  };
+  Seconds longest = seconds(model::kBalancedMember);
+  for (const std::int32_t member : distinct_members_) {
+    const Seconds time = seconds(member);
+    if (time > longest) longest = time, entry->second = member;
+  }
+  return entry->second;
+}
+
+PartCost TokenCosts::price_block(Tokens which, std::size_t kind, std::int64_t tokens) {
+  return price_rest(block(which, kind, tokens, slowest_member(which, kind, tokens)), setting_);
 }
 
 std::vector<Operator> TokenCosts::prompt_embedding(std::int64_t tokens) const {
@@ -126,7 +170,7 @@ const TokenCost& TokenCosts::prompt(std::int64_t tokens) {
                      price_rest(prompt_embedding(tokens), setting_),
                      model::boundary_bytes(setting_, key(1, layout_.context), tokens)};
     for (std::size_t kind = 0; kind < cores_.size(); ++kind)
-      entry->second.blocks.push_back(price_rest(prompt_block(kind, tokens), setting_));
+      entry->second.blocks.push_back(price_block(Tokens::of_prompts, kind, tokens));
   }
   return entry->second;
 }
@@ -138,7 +182,7 @@ const TokenCost& TokenCosts::decode(std::int64_t sequences) {
                      price_rest(decode_embedding(sequences), setting_),
                      model::boundary_bytes(setting_, key(sequences, 1), 1)};
     for (std::size_t kind = 0; kind < cores_.size(); ++kind)
-      entry->second.blocks.push_back(price_rest(decode_block(kind, sequences), setting_));
+      entry->second.blocks.push_back(price_block(Tokens::decoding, kind, sequences));
   }
   return entry->second;
 }
