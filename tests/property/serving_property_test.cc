@@ -123,8 +123,14 @@ TEST(Serving, MeansLieWithinTheIterationsAndAddUp) {
   int without_period = 0;
   for (std::uint64_t seed = 0; seed < test::seeds(600); ++seed) {
     Case c = random_case(seed);
-    // More clients, who take long to drift apart.
-    if (seed % 3 == 0) c.load.clients *= 4, c.rules.slots *= 4, c.rules.token_budget *= 2;
+    if (seed % 10 == 0) {  // many clients, who take long to drift apart
+      CounterRng random(seed, 8);
+      const auto more = [&](std::int64_t least) {
+        return least + static_cast<std::int64_t>(random.below(40));
+      };
+      c.load = {more(40), 10 * more(40), more(60)};
+      c.rules = {ServingPolicy::chunked, 1024, c.load.clients};
+    }
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
     double fastest = 1e30, slowest = 0;
     const Timer timer = c.timer();
@@ -140,7 +146,8 @@ TEST(Serving, MeansLieWithinTheIterationsAndAddUp) {
     EXPECT_GT(m.ttft.mean, 0);
     if (steps > 0) {
       EXPECT_GE(m.itl.mean, fastest * (1 - 1e-9));
-      if (c.rules.policy == ServingPolicy::chunked) EXPECT_LE(m.itl.mean, slowest * (1 + 1e-9));
+      const bool chunked = c.rules.policy == ServingPolicy::chunked;
+      EXPECT_LE(m.itl.mean, chunked ? slowest * (1 + 1e-9) : m.e2e.mean);
     }
     if (HasFailure()) return;
   }
