@@ -1,6 +1,7 @@
 #include "engine/step/flattened.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/base/check.h"
 #include "engine/execution/program_builder.h"
@@ -19,6 +20,10 @@ std::int32_t execute_training(const TrainingStep& in, network::CollectiveModel& 
   const execution::Programs& programs = *kept;
   const execution::ExecutionResult& result =
       run.executor.run(programs, run.network.bytes_per_second(), nullptr, run.fold);
+  if (result.gave_up) {
+    out.step_time = Seconds(std::numeric_limits<double>::infinity());
+    return 0;
+  }
   SHARDSCAPE_CHECK(result.deadlock.empty(), result.deadlock.front());
   run.events = result.events;
   run.messages = result.messages;

@@ -58,6 +58,7 @@ struct SearchArguments {
   std::string pareto, within = "0%", budget, format = "table", progress = "auto";
   bool force = false;
   int threads = 0;  ///< 0: as many as the machine has
+  std::optional<std::size_t> confirm;
 };
 
 /// "12.5" of "12.5%": the number before one of the units; nothing for other texts.
@@ -359,6 +360,10 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
   const InterruptGuard interrupt(shell_line(common.command_line));
 
   const std::optional<std::uint64_t> shown = goal.front ? std::nullopt : std::optional(goal.count);
+  const auto show = [&] {
+    return show_top(output,
+                    {shown, true, arguments.pareto, arguments.format, arguments.confirm, &interrupt.stop()});
+  };
   if (!wanted->unbounded.empty()) {
     if (!arguments.budget.empty())
       throw BadInput(
@@ -371,7 +376,7 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
               << (wanted->shared_sweep ? "" : ", by rank 0 alone; with -o the ranks share its folder")
               << "\n";
     if (!write_all(*wanted, target, common, interrupt.stop(), word, ranks)) return kInterrupted;
-    return show_top(output, shown, arguments.pareto, arguments.format);
+    return show();
   }
   word.begin();
   const RanSearch ran =
@@ -390,7 +395,7 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
   }
   write_visited(*wanted, found, target, common);
   print_search(out, job, found, bounded_objective(goal), worst, ran.cpu + cpu_seconds() - start);
-  const int code = show_top(output, shown, arguments.pareto, arguments.format);
+  const int code = show();
   return interrupted ? kInterrupted : code;
 }
 
@@ -451,6 +456,7 @@ void add_search_command(CLI::App& app, const CommonOptions& common, Action& acti
       ->add_option("--progress", arguments->progress,
                    "auto, plain, json (one object per line on stdout) or none")
       ->type_name("MODE");
+  add_confirm(*command, arguments->confirm);
   command->footer(kSearchFooter);
   run_when_chosen(*command, action, [arguments, &common] { return run_search_command(*arguments, common); });
 }
