@@ -559,13 +559,16 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   // The healthy machine is timed first and faults after it: then the time is there already.
   const bool first = out.step_time <= Seconds(0);
   out.step_time = end + fixed;
-  if (first) out.contended_share = contended_share(in, critical, out.step_time, collectives, shared, data);
 
   const double m = in.pipeline.per_chunk();
   PassTime busy = m * scratch.forward[critical];
   busy += m * scratch.backward[critical];
   busy[TimeClass::expert_comm] -= hidden_in_step(in, scratch, critical);
   Breakdown& b = out.breakdown;
+  if (first) {
+    const TimedStage stage{critical, out.step_time, busy.total(), scratch.tails[critical].data_comm};
+    out.contended_share = contended_share(in, stage, collectives, shared, data);
+  }
   b = busy;
   b += scratch.tails[critical].deferred;
   b[TimeClass::data_comm] += scratch.tails[critical].data_comm;

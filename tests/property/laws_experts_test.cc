@@ -121,7 +121,7 @@ void randomise(StackProfile& stack, test::ScenarioGenerator& random) {
 // hides of the gather of weights, the other hides as well, or both wait for ever.
 TEST(LawsExperts, ExecutedDualpipeEnds) {
   int ended = 0, hidden = 0;
-  for (std::uint64_t seed = 0; seed < test::seeds(120); ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(60); ++seed) {
     test::ScenarioGenerator random(seed);
     Setting setting = experts_setting(random.pick({16, 32}));
     setting.model.layers = random.pick({6, 8, 11});
@@ -142,8 +142,8 @@ TEST(LawsExperts, ExecutedDualpipeEnds) {
     ++ended;
     hidden += plan.zero_stage == 1 && setting.system.stack.communication.gather_overlap > 0 ? 1 : 0;
   }
-  EXPECT_GE(ended, test::at_least(30));
-  EXPECT_GE(hidden, test::at_least(5));
+  EXPECT_GE(ended, test::at_least(15));
+  EXPECT_GE(hidden, test::at_least(2));
 }
 
 // Plans that differ in a few choices share the times of layers, stages, boundaries and data parallelism: each is to
