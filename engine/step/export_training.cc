@@ -91,11 +91,15 @@ class StepMaker {
         if (in_.cuts() || splits) append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
         if (in_.pipeline.both_ways()) append_pass(chunk.input, layer->first, Pass::input, layer->second);
       }
+      const bool alone = v == 1;  // the stage is one chunk
+      const std::size_t place = index * static_cast<std::size_t>(v) + static_cast<std::size_t>(c);
+      const PassTime& forward = alone ? scratch_.forward[index] : scratch_.chunks[place].forward;
+      const PassTime& backward = alone ? scratch_.backward[index] : scratch_.chunks[place].backward;
       const double weight_host = scratch_.weight_host[index].value() / v;
       append_wait(chunk.weight, weight_host);
-      append_wait(chunk.forward, scratch_.forward[index][TimeClass::host].value() / v);
-      append_wait(chunk.backward, scratch_.backward[index][TimeClass::host].value() / v - weight_host);
-      lose_to_traffic(scratch_.beside[index], chunk);
+      append_wait(chunk.forward, forward[TimeClass::host].value());
+      append_wait(chunk.backward, backward[TimeClass::host].value() - weight_host);
+      lose_to_traffic(alone ? scratch_.beside[index] : scratch_.chunks[place].beside, chunk);
       stage.chunks.push_back(std::move(chunk));
     }
     if (in_.last(s)) add_deferred(stage);
@@ -241,9 +245,9 @@ class StepMaker {
   }
 
   /// What compute loses while traffic is under way beside a pass, behind the pass.
-  void lose_to_traffic(const StageTraffic& traffic, ChunkSteps& chunk) const {
+  static void lose_to_traffic(const StageTraffic& traffic, ChunkSteps& chunk) {
     const auto append = [&](std::vector<ProgramStep>& steps, const BesidePass& beside) {
-      append_wait(steps, beside.lost.value() / in_.pipeline.virtual_stages, "lost to data-parallel traffic");
+      append_wait(steps, beside.lost.value(), "lost to data-parallel traffic");
     };
     append(chunk.forward, traffic.forward);
     append(chunk.backward, traffic.backward);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "engine/base/check.h"
 #include "engine/execution/program_builder.h"
 #include "engine/step/emit_training.h"
 #include "engine/timeline/program_timeline.h"
@@ -24,7 +23,10 @@ std::int32_t execute_training(const TrainingStep& in, network::CollectiveModel& 
     out.step_time = Seconds(std::numeric_limits<double>::infinity());
     return 0;
   }
-  SHARDSCAPE_CHECK(result.deadlock.empty(), result.deadlock.front());
+  if (!result.deadlock.empty()) {
+    run.deadlock = result.deadlock.front();
+    return 0;
+  }
   run.events = result.events;
   run.messages = result.messages;
   run.operators = result.operators;
