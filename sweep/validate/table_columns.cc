@@ -35,9 +35,7 @@ constexpr Column kLoadColumns[] = {
     {"measured_memory_peak_bytes", free,
      "peak bytes that the framework's allocator reserved, fullest device"},
     {"memory_of", free,
-     "fullest_reserved, as above, or last_stage_allocated: what tensors take on the last pipeline stage; "
-     "blank: "
-     "the former"},
+     "fullest_reserved (or blank), as above, or last_stage_allocated, what tensors take on the last stage"},
     {"measured_oom", free, "1: the run went out of memory, 0: it did not"},
     {"measured_ttft_s", free, "time to first token, seconds"},
     {"measured_itl_s", free, "inter-token latency, seconds"},
