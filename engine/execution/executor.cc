@@ -163,6 +163,8 @@ const ExecutionResult& Executor::Impl::run(const Programs& programs, std::span<c
   result_.events = result_.operators + entries_ + fluid_.drained() + rings_.messages() + result_.messages;
   result_.executed_ranks = programs.ranks;
   if (!all_done()) result_.deadlock = explain_deadlock(programs, {ranks_, lanes_, channels_}, calls_);
+  // Who bounds an execution wants no more than its time, and there is none.
+  if (most_events_ < std::numeric_limits<std::int64_t>::max()) result_.gave_up = !result_.deadlock.empty();
   return result_;
 }
 

@@ -115,8 +115,8 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
     const RowExecutor::Outcome outcome = executor.run(point);
     if (outcome.prediction.status != Status::ok) {
       ++done.too_long;
-      // It may have been given up late, or after a look: a few such rows and no more.
-      events += kMostUnaskedEvents / 3;
+      // It may have been given up late: one such row and no more.
+      events += kMostUnaskedEvents;
       continue;
     }
     ++done.rows;

@@ -180,7 +180,7 @@ class Confirmation {
     if (!done_.why_none.empty()) return wish_.asked ? "not executed: " + done_.why_none : "";
     std::string text = fmt::format("{} {} executed in {} of CPU", done_.rows,
                                    done_.rows == 1 ? "row" : "rows", format_duration(done_.cpu_seconds));
-    if (done_.too_long > 0) text += fmt::format(", {} would take too long", done_.too_long);
+    if (done_.too_long > 0) text += fmt::format(", {} would take too long or never end", done_.too_long);
     if (done_.left > 0)
       text += fmt::format(", {} not tried: --confirm {} tries them", done_.left, wish_.rows);
     if (!order_.empty()) text += ": " + order_;
