@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <optional>
 #include <vector>
 
 #include "engine/step/data_traffic.h"
@@ -23,7 +24,8 @@ class ContentionSum {
       : in_(in),
         collectives_(collectives),
         layout_(in.plan),
-        groups_(known != nullptr && known->groups ? *known->groups : layout_.groups()),
+        own_(known != nullptr && known->groups ? std::nullopt : std::optional(layout_.groups())),
+        groups_(own_ ? *own_ : *known->groups),
         calls_(calls),
         shared_(known != nullptr),
         siblings_(calls.siblings) {}
@@ -66,7 +68,7 @@ class ContentionSum {
     if (once <= Seconds(0)) return;
     const double shown = std::min(1.0, step.data_tail / once);
     siblings_ += shown * data.once.siblings;
-    if (step.passes > Seconds(0)) add_axes(data.once, (1 - shown) / step.passes);
+    if (shown < 1 && step.passes > Seconds(0)) add_axes(data.once, (1 - shown) / step.passes);
   }
 
   [[nodiscard]] Seconds sum() const { return siblings_ + axes_; }
@@ -129,7 +131,8 @@ class ContentionSum {
   const TrainingStep& in_;
   network::CollectiveModel& collectives_;
   PlanLayout layout_;
-  network::RankGroups groups_;
+  std::optional<network::RankGroups> own_;
+  const network::RankGroups& groups_;
   ContendedCalls& calls_;
   bool shared_;
   Seconds siblings_;  ///< of the calls and of traffic beside them
