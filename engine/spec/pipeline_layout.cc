@@ -1,5 +1,7 @@
 #include "engine/spec/pipeline_layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -36,7 +38,7 @@ class LayoutUnroller {
       } else if (std::string_view("EtmL|").find(c) != std::string_view::npos) {
         item = c;
       } else {
-        fail(std::string("`") + c + "` is none of E, t, m, L, |, (, ), * and a number");
+        fail(fmt::format("`{}` is none of E, t, m, L, |, (, ), * and a number", c));
       }
       append(letters, item, repeats());
     }
