@@ -129,7 +129,13 @@ bool Simulator::Impl::check(Point& point) const {
   const step::Verdict verdict = step::check_plan(setting, point.plan);
   point.out.status = verdict.status;
   point.out.reason = verdict.reason;
-  return verdict.status == Status::ok;
+  if (verdict.status != Status::ok) return false;
+  const bool every_pass =
+      machine.options().mode == ExecutionMode::flattened ||
+      (point.details != nullptr && (point.details->want_program || point.details->want_timeline));
+  if (!step::too_long(setting, point.plan, every_pass)) return true;
+  reject_range(point.out);
+  return false;
 }
 
 bool Simulator::Impl::partition(Point& point, Evaluator& evaluator) {

@@ -375,7 +375,9 @@ int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ra
   auto beginning = std::get<Beginning>(std::move(begun));
   say_what_was_found(beginning.store);
   const sweep::SharedStart start{beginning.store.missing(), beginning.store.sealed_rows(), {}, {}};
-  const InterruptGuard interrupt(resume_command(common));
+  const InterruptGuard interrupt(
+      {"finishing the blocks in flight; once more to leave at once (sealed rows are safe)",
+       "continue with\n  " + resume_command(common)});
   ProgressReporter reporter(job, wanted->mode);
   sweep::SweepOptions options = wanted->options(common, interrupt);
   options.observer = [&](const sweep::SweepProgress& progress) { reporter.update(progress); };
@@ -411,7 +413,7 @@ void follow(const SweepArguments& arguments, const CommonOptions& common, ranks:
   const std::unique_ptr<WantedSweep> wanted = agree(arguments, common, ranks);
   const Heard heard = hear(ranks);
   if (!heard.begin) return;
-  const InterruptGuard interrupt("");
+  const InterruptGuard interrupt({});
   follow_together(wanted->job, wanted->manifest, wanted->options(common, interrupt), heard, ranks);
 }
 
@@ -425,6 +427,8 @@ int run_sweep_command(const SweepArguments& arguments, const CommonOptions& comm
 
 void require_points(const sweep::SweepJob& job, const fs::path& study) {
   if (job.space().size() > 0) return;
+  if (const std::string& problem = job.space().problem(); !problem.empty())
+    throw BadInput(fmt::format("{}: space: {}", study.string(), problem));
   throw BadInput(
       fmt::format("{}: space: no tp * cp * pp * dp of these axes makes {} GPUs; 'data_parallel: fill' "
                   "takes what the others leave",
