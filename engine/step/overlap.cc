@@ -13,7 +13,7 @@ std::vector<std::int32_t> hiders(const std::vector<Node>& nodes, std::span<const
   const auto neighbour = [&](std::int32_t i, std::int32_t step) {
     for (i += step; i >= 0 && i < count; i += step) {
       const bool core = node(i).op->attention_core;
-      if (node(i).call || core || node(i).beside_exchange) return kNone;
+      if (node(i).call || core || node(i).beside_exchange || node(i).op->cast) return kNone;
       if (work(i) > Seconds(0)) return i;
     }
     return kNone;

@@ -5,8 +5,8 @@
 // work beside it lasts, less what of that work hides other traffic already.
 //
 // The work beside a call of a tensor group is one operator: the longer one of its neighbours in the order of execution,
-// the one before where both last as long. The attention core, which hides the exchange of its context group, and what
-// runs beside an exchange of experts hide no such call.
+// the one before where both last as long. The attention core, which hides the exchange of its context group, what runs
+// beside an exchange of experts, and casts hide no such call.
 #pragma once
 
 #include <algorithm>

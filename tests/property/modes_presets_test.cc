@@ -46,7 +46,6 @@ Drawn draw(std::uint64_t seed, const yaml::Catalog& catalog) {
   const bool experts = random.below(3) == 0;
   s.model = short_model(random, experts);
   s.system.stack = yaml::load_stack(catalog, stack).value();
-  s.system.stack.communication.tensor_overlap = 0;  // what it hides has laws of its own
   const yaml::Cluster machine = yaml::load_cluster(catalog, cluster).value();
   Problems problems;
   s.system.fabric = machine.fabric.instantiate(random.pick({8, 16, 32}), problems);

@@ -72,6 +72,25 @@ TEST(Overlap, ACallHidesBehindItsLongerNeighbour) {
   EXPECT_EQ(hidden_calls({call("1")}, step::Part::forward), "[1 -]");
 }
 
+TEST(Overlap, ACastStandsBesideACallAndNeverHidesIt) {
+  model::Operator cast = work("a long cast"), product = work("abc");
+  cast.cast = true;
+  product.kind = model::OperatorKind::gemm;
+  for (const step::Part part : {step::Part::forward, step::Part::backward})
+    EXPECT_EQ(hidden_calls({work("ab"), call("1"), cast, product}, part), "[1 abc]");
+  EXPECT_EQ(hidden_calls({call("1"), cast}, step::Part::forward), "[1 -]");
+  // Forward: cast, call, product; backward: product, call, cast.
+  const std::vector<model::Operator> operators = {call("1"), cast, product};
+  const auto order = [&](step::Part part) {
+    std::string text;
+    for (const step::Node& node : step::nodes(operators, part))
+      text += node.call ? "call " : std::string(node.op->name) + " ";
+    return text;
+  };
+  EXPECT_EQ(order(step::Part::forward), "a long cast call abc ");
+  EXPECT_EQ(order(step::Part::backward), "abc call a long cast ");
+}
+
 TEST(Overlap, WhatHidesOtherTrafficAlreadyHidesNoCall) {
   model::Operator core = work("attention");
   core.attention_core = true;
