@@ -133,7 +133,7 @@ bool too_long(const Setting& setting, const ParallelPlan& plan, bool every_pass)
       plan.disaggregated() ? 1 : plan.data / std::gcd(plan.data, coupled_replicas(plan));
   // Prompts that are not cut into pieces take an iteration at most.
   const std::int64_t pieces =
-      rules.policy == ServingPolicy::chunked ? (workload.prompt_tokens - 1) / rules.token_budget + 1 : 1;
+      rules.scheduler == ServingPolicy::chunked ? (workload.prompt_tokens - 1) / rules.token_budget + 1 : 1;
   return workload.concurrency / servers > kMostIterations / pieces;
 }
 
