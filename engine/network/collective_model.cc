@@ -58,25 +58,7 @@ bool crosses_scale_out(const Fabric& fabric, const SiblingGroups& groups) {
   return false;
 }
 
-/// The domains of the scale-up network that ranks lie in.
-std::vector<std::int64_t> domains_of(const Fabric& fabric, std::span<const std::int32_t> ranks) {
-  std::vector<std::int64_t> domains;
-  for (const std::int32_t rank : ranks) {
-    std::int64_t stride = 1, domain = 0, domain_stride = 1;
-    for (const DimensionSpec& dimension : fabric.spec().dimensions) {
-      const std::int64_t size = dimension.size();
-      if (dimension.scope == LinkScope::scale_out) {
-        domain += domain_stride * (rank / stride % size);
-        domain_stride *= size;
-      }
-      stride *= size;
-    }
-    domains.push_back(domain);
-  }
-  return domains;
-}
-
-/// The most of them that a group spans.
+/// The most domains that a group spans.
 double most_domains(const Fabric& fabric, const SiblingGroups& groups) {
   std::size_t most = 1;
   for (std::size_t g = 0; g < groups.shapes(); ++g) {

@@ -8,7 +8,7 @@
 #include "engine/base/check.h"
 #include "engine/network/collective_model.h"
 #include "engine/network/expert_dispatch.h"
-#include "engine/network/placement.h"
+#include "engine/network/sibling_groups.h"
 
 namespace shardscape::network {
 

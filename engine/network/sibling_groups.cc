@@ -129,4 +129,21 @@ SiblingGroups over_channels(const SiblingGroups& groups, const Fabric& fabric, s
   return result;
 }
 
+std::vector<std::int64_t> domains_of(const Fabric& fabric, std::span<const std::int32_t> ranks) {
+  std::vector<std::int64_t> domains;
+  for (const std::int32_t rank : ranks) {
+    std::int64_t stride = 1, domain = 0, domain_stride = 1;
+    for (const DimensionSpec& dimension : fabric.spec().dimensions) {
+      const std::int64_t size = dimension.size();
+      if (dimension.scope == LinkScope::scale_out) {
+        domain += domain_stride * (rank / stride % size);
+        domain_stride *= size;
+      }
+      stride *= size;
+    }
+    domains.push_back(domain);
+  }
+  return domains;
+}
+
 }  // namespace shardscape::network
