@@ -14,19 +14,6 @@ using network::PlanLayout;
 using network::RankGroups;
 using network::Slice;
 
-BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic, Seconds pass) {
-  const Seconds together = std::min(traffic, stack.data_overlap * pass);
-  return {traffic - together, lost_beside(stack, together)};
-}
-
-Seconds lost_beside(const StackProfile::Communication& stack, Seconds together) {
-  return (1 - stack.data_hidden) * together;
-}
-
-Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds forward) {
-  return std::min(gather, stack.gather_overlap * forward);
-}
-
 void copy_stage(const StageTimes& source, std::size_t from, StageTimes& target, std::size_t to) {
   target.forward[to] = source.forward[from];
   target.backward[to] = source.backward[from];
