@@ -240,5 +240,21 @@ TEST_F(CatalogTest, AModelMayDifferFromItsBase) {
   refused("{base: c, layers: 2}", "study:1:8: model.base", "unknown model");
 }
 
+TEST_F(CatalogTest, AsManyFilesMayRestOnEachOtherAsTheLimitSays) {
+  const auto chained = [&](std::size_t files) {  // the last is a whole model
+    for (std::size_t i = 0; i + 1 < files; ++i)
+      write("k" + std::to_string(i) + ".yaml", "base: ./k" + std::to_string(i + 1) + ".yaml\nname: k\n");
+    write("k" + std::to_string(files - 1) + ".yaml", model("last", 4));
+    Diagnostics diagnostics;
+    const Catalog catalog({root_ / "one"});
+    const auto node = parse("./k0.yaml", "study", diagnostics);
+    const bool loaded = Loader(catalog, diagnostics).model(*node, "model", root_).has_value();
+    EXPECT_EQ(loaded, diagnostics.list().empty());
+    return loaded ? std::string() : diagnostics.to_string();
+  };
+  EXPECT_EQ(chained(kLongestChain), "");
+  EXPECT_NE(chained(kLongestChain + 1).find("is file 65 of a chain"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace shardscape::yaml
