@@ -348,7 +348,8 @@ std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp
     }
     if (algorithm != Algorithm::ring || operation == Operation::broadcast) continue;
     if (const std::int32_t channels = channels_of(fabric_, groups, boxes.all && boxes.extents.size() > 1)) {
-      add(algorithm, RingOrder::channels, steps);
+      add(algorithm, RingOrder::channels,
+          0);  // hops of unlike links don't keep step: theirs have the rank steps
       result.back().choice.channels = channels;
     }
   }
@@ -384,6 +385,7 @@ Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate)
   if (candidate.choice.ring_order == RingOrder::channels) {
     pattern.ring_order = RingOrder::channels;
     pattern.channels = candidate.choice.channels;
+    pattern.rank_steps = true;
   }
   pattern.skew = candidate.skew;
   return pattern;

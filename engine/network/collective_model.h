@@ -30,7 +30,9 @@
 // hypercube axes, along a Hamiltonian cycle (ring_order.h) if that is cheaper or, at equal cost, crosses
 // fewer links: links without latency take what those of any small latency take. Of groups that span domains there are as
 // many rings at once as each of them has members in every domain, an adapter for each ring (channel_rings.h), where that
-// is cheaper; not where they are boxes, which `dimension_wise` suits, of more than kMostHopsOfBoxes hops.
+// is cheaper; not where they are boxes, which `dimension_wise` suits, of more than kMostHopsOfBoxes hops. Their hops are
+// unlike, and what the fast ones of them take hides behind the slow ones: rank_step is a part of each hop's latency within
+// T (ring_time.h), as in an execution, and `steps` is 0.
 //
 // Where the stack asks for the protocols of a node and the device has their constants (protocols.h), calls of
 // all-reduce, reduce-scatter, all-gather and all-to-all among ranks behind one switch of a node take
@@ -80,11 +82,11 @@
 #include "engine/network/priced_network.h"
 #include "engine/network/rank_group.h"
 #include "engine/network/slices.h"
-#include "engine/network/token_copies.h"
 #include "engine/spec/collective_tolerance.h"
 #include "engine/spec/fault.h"
 #include "engine/spec/node_collectives.h"
 #include "engine/spec/stack.h"
+#include "engine/spec/token_copies.h"
 
 namespace shardscape::network {
 

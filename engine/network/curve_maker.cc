@@ -143,9 +143,11 @@ std::vector<CurveMaker::Round> CurveMaker::rounds_of(const Pattern& pattern, std
 CurveParts CurveMaker::ring(const Pattern& pattern, const SiblingGroups& groups) {
   const std::size_t n = groups.size;
   const bool several = pattern.ring_order == RingOrder::channels;
+  flows_.take_rank_steps(several);
   RingParts parts = rings(several ? over_channels(groups, network_.fabric(), pattern.channels) : groups,
                           passes_of(pattern.operation) * static_cast<int>(n - 1),
                           1 / static_cast<double>(n) / pattern.channels);
+  flows_.take_rank_steps(false);
   if (!parts.reachable) return unreachable();
   CurveParts curve;
   curve.links = std::move(parts.links);
@@ -154,6 +156,7 @@ CurveParts CurveMaker::ring(const Pattern& pattern, const SiblingGroups& groups)
   for (CurveParts::Contended& part : curve.contended) {
     part.pattern.operation = pattern.operation;
     part.pattern.channels = pattern.channels;
+    part.pattern.rank_steps = several;
   }
   return curve;
 }

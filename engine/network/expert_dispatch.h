@@ -29,8 +29,8 @@
 
 #include "engine/base/enum_names.h"
 #include "engine/base/quantity.h"
-#include "engine/network/token_copies.h"
 #include "engine/spec/node_collectives.h"
+#include "engine/spec/token_copies.h"
 
 namespace shardscape {
 enum class DispatchKernels : std::uint8_t { low_latency, normal };

@@ -11,7 +11,7 @@ namespace shardscape::step {
 GroupBytes training_bytes(const TrainingStep& inputs, network::CollectiveModel& collectives);
 
 /// What a mean rank of the group sends in all repeats of a call, as programs of ranks do: of exchanges of experts the
-/// copies of network/token_copies.h. Of ring algorithms: to its successor.
+/// copies of spec/token_copies.h. Of ring algorithms: to its successor.
 Bytes sent_bytes(network::CollectiveModel& collectives, const model::CollectiveCall& call,
                  const network::RankGroup& group);
 

@@ -1,6 +1,6 @@
 #include "engine/model/mlp/served_exchange.h"
 
-#include "engine/network/token_copies.h"
+#include "engine/spec/token_copies.h"
 
 namespace shardscape::model {
 
@@ -28,8 +28,8 @@ double sent_tokens(const OperatorBuilder& b) { return b.tokens() / b.key().tenso
 /// Copies of a token, one for each rank that holds one of its experts. What servers send is dealt evenly
 /// (compute/expert_replicas.h).
 double ranks_met(const OperatorBuilder& b) {
-  return network::copies_sent({.top_k = static_cast<double>(b.model().moe->top_k),
-                               .members = static_cast<double>(b.key().experts().ranks)});
+  return copies_sent({.top_k = static_cast<double>(b.model().moe->top_k),
+                      .members = static_cast<double>(b.key().experts().ranks)});
 }
 
 bool gathers(const OperatorBuilder& b) { return b.stack().serving.dispatch == ServedDispatch::all_gather; }

@@ -21,7 +21,7 @@
 #include <span>
 #include <vector>
 
-namespace shardscape::network {
+namespace shardscape {
 
 /// How many of n places k independent choices meet.
 double places_met(double n, double k);
@@ -47,4 +47,4 @@ std::vector<double> copies_by_member(const TokenTargets& to);
 /// Copies of a token, one for each rank or domain that it meets, that to its own rank or domain among them.
 double copies_sent(const TokenTargets& to);
 
-}  // namespace shardscape::network
+}  // namespace shardscape

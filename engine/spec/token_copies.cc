@@ -1,4 +1,4 @@
-#include "engine/network/token_copies.h"
+#include "engine/spec/token_copies.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-namespace shardscape::network {
+namespace shardscape {
 
 double places_met(double n, double k) { return n * (1 - std::pow(1 - 1 / n, k)); }
 
@@ -68,4 +68,4 @@ double copies_sent(const TokenTargets& to) {
                         : places_met(to.members, to.top_k);
 }
 
-}  // namespace shardscape::network
+}  // namespace shardscape
