@@ -29,7 +29,7 @@ struct ExecutionResult {
   std::int64_t messages = 0;        ///< received
   std::int64_t events = 0;          ///< operators, calls entered, messages drained, messages received
   std::int32_t executed_ranks = 0;  ///< ranks that were executed for all of them, see folding.h
-  bool gave_up = false;             ///< it would have taken too many events: nothing else says anything
+  bool gave_up = false;             ///< too many events, or, bounded, no end: nothing else says anything
   /// Ranks that can never go on, and why: "rank 3 waits for a message from rank 1 that is never sent (...)".
   /// Empty where all programs ended.
   std::vector<std::string> deadlock;

@@ -51,16 +51,6 @@ std::vector<Domain> domains_with(const Fabric& fabric, std::span<const std::int3
   return domains;
 }
 
-/// Coordinates of an axis under one leaf of a fat tree; 0 elsewhere.
-std::int32_t under_leaf(const Fabric& fabric, std::int32_t dimension) {
-  for (const Fabric::Axis& axis : fabric.axes()) {
-    if (axis.dimension != dimension || axis.kind != DimensionKind::fat_tree) continue;
-    const FatTreeSpec& tree = fabric.spec().dimensions[static_cast<std::size_t>(dimension)].fat_tree;
-    return static_cast<std::int32_t>(tree.leaf_ports_down().value()) * axis.sharing / axis.lanes;
-  }
-  return 0;
-}
-
 /// Where one axis alone leaves domains, their numbers are its coordinates.
 void by_leaves(const Fabric& fabric, std::vector<Domain>& domains) {
   const auto leaves = [&](const Fabric::Axis& axis) { return leaves_domains(fabric, axis); };
@@ -100,6 +90,16 @@ std::vector<std::int32_t> gateways(const Domain& from, const Domain& to, std::si
 
 }  // namespace
 
+std::int32_t under_leaf(const Fabric& fabric, std::int32_t dimension) {
+  for (const Fabric::Axis& axis : fabric.axes()) {
+    if (axis.dimension != dimension || axis.kind != DimensionKind::fat_tree) continue;
+    const FatTreeSpec& tree = fabric.spec().dimensions[static_cast<std::size_t>(dimension)].fat_tree;
+    const std::int32_t ports = static_cast<std::int32_t>(tree.leaf_ports_down().value()) * axis.sharing;
+    return ports % axis.lanes == 0 ? ports / axis.lanes : 0;
+  }
+  return 0;
+}
+
 void leaf_order(const Fabric& fabric, std::int32_t dimension, std::vector<std::int32_t>& coordinates) {
   const std::int32_t span = under_leaf(fabric, dimension);
   if (span < 2 || coordinates.empty()) return;
@@ -122,12 +122,11 @@ std::int32_t most_channels(const Fabric& fabric, std::span<const std::int32_t> g
   return static_cast<std::int32_t>(least);
 }
 
-std::int32_t channels_of(const Fabric& fabric, const SiblingGroups& groups, bool boxes) {
+std::int32_t channels_of(const Fabric& fabric, const SiblingGroups& groups) {
   std::int32_t channels = kMostChannels;
   for (std::size_t g = 0; g < groups.shapes() && channels > 0; ++g)
     channels = std::min(channels, most_channels(fabric, groups.group(g)));
-  const auto hops = static_cast<double>(groups.ranks.size());
-  if (boxes && static_cast<double>(groups.size) * channels > kMostHopsOfBoxes) return 0;
+  const double hops = groups.copies * static_cast<double>(groups.ranks.size());
   return static_cast<std::int32_t>(std::min<double>(channels, std::max(1.0, kMostHops / hops)));
 }
 

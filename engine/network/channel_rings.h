@@ -29,22 +29,22 @@ namespace shardscape::network {
 /// Rings of a group. NCCL: MAXCHANNELS in src/include/device.h.
 constexpr std::int32_t kMostChannels = 64;
 
-/// Of a group that is a box: 1,024 ranks with 8 adapters in a domain. More steps take longer than what they save.
-constexpr double kMostHopsOfBoxes = 1 << 13;
-/// Of all groups together, some 0.2 s of analysis: there are no more channels than that allows.
+/// Of all sibling groups together, some 0.2 s of analysis: there are no more channels than that allows.
 constexpr double kMostHops = 1 << 18;
 
 /// The fewest members that the group has in a domain, at most kMostChannels; 0 where it lies within one domain.
 std::int32_t most_channels(const Fabric& fabric, std::span<const std::int32_t> group);
 
-/// Rings that each of the groups is offered; 0 where there are none, or none worth looking at. `boxes`: they are boxes of
-/// several axes.
-std::int32_t channels_of(const Fabric& fabric, const SiblingGroups& groups, bool boxes);
+/// Rings that each of the groups is offered; 0 where there are none.
+std::int32_t channels_of(const Fabric& fabric, const SiblingGroups& groups);
 
 /// Of the group, so many orders of its members; 1 <= channels <= most_channels(). The group leaves a domain.
 std::vector<std::vector<std::int32_t>> channel_rings(const Fabric& fabric,
                                                      std::span<const std::int32_t> group,
                                                      std::int32_t channels);
+
+/// Coordinates of a dimension's axis under one leaf of a fat tree; 0 where there are no leaves.
+std::int32_t under_leaf(const Fabric& fabric, std::int32_t dimension);
 
 /// Coordinates along an axis of a dimension, ascending, in the order in which a ring should go round them: on a fat tree
 /// leaf by leaf, in each from the place on that the first one has under its own leaf, if any is there, and then those

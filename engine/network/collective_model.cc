@@ -347,9 +347,13 @@ std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp
           links_crossed(fabric_, along_wires(groups, fabric_)) < links_crossed(fabric_, groups);
     }
     if (algorithm != Algorithm::ring || operation == Operation::broadcast) continue;
-    if (const std::int32_t channels = channels_of(fabric_, groups, boxes.all && boxes.extents.size() > 1)) {
-      add(algorithm, RingOrder::channels,
-          0);  // hops of unlike links don't keep step: theirs have the rank steps
+    // Boxes of several axes have as many rings, one for each seat, with far fewer messages.
+    const bool by_dimension = std::ranges::find(communication_.algorithms, Algorithm::dimension_wise) !=
+                              communication_.algorithms.end();
+    if (boxes.all && boxes.extents.size() > 1 && by_dimension) continue;
+    if (const std::int32_t channels = channels_of(fabric_, groups)) {
+      // Hops of unlike links don't keep step: the rank steps are theirs.
+      add(algorithm, RingOrder::channels, 0);
       result.back().choice.channels = channels;
     }
   }

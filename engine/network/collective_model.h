@@ -30,7 +30,7 @@
 // hypercube axes, along a Hamiltonian cycle (ring_order.h) if that is cheaper or, at equal cost, crosses
 // fewer links: links without latency take what those of any small latency take. Of groups that span domains there are as
 // many rings at once as each of them has members in every domain, an adapter for each ring (channel_rings.h), where that
-// is cheaper; not where they are boxes, which `dimension_wise` suits, of more than kMostHopsOfBoxes hops. Their hops are
+// is cheaper; not where they are boxes of several axes and the library has `dimension_wise`. Their hops are
 // unlike, and what the fast ones of them take hides behind the slow ones: rank_step is a part of each hop's latency within
 // T (ring_time.h), as in an execution, and `steps` is 0.
 //

@@ -17,7 +17,7 @@ namespace shardscape::network {
 /// that cost curves depend on.
 struct LinkShares {
   double scale_up = 1, scale_out = 1;
-  Seconds rank_step, rank_step_scale_out;
+  Seconds rank_step = {}, rank_step_scale_out = {};
   friend bool operator==(const LinkShares&, const LinkShares&) = default;
 };
 LinkShares link_shares(const StackProfile::Communication& communication, const FabricSpec& fabric);

@@ -27,8 +27,10 @@ using serving::IterationTime;
 PartCost price_rest(const std::vector<Operator>& operators, const Setting& setting) {
   PartCost cost;
   cost.between.assign(1, Seconds(0));
+  std::vector<const Operator*> callers;
   for (const Node& node : listed_nodes(operators, Part::forward)) {
     if (node.call) {
+      callers.push_back(node.op);
       cost.calls.push_back(node.comm());
       cost.call_count += node.comm().repeats;
       if (node.comm().group == ParallelGroup::expert) cost.between.emplace_back(0);
@@ -39,6 +41,13 @@ PartCost price_rest(const std::vector<Operator>& operators, const Setting& setti
       if (!node.op->loads.runs.empty()) cost.experts += time;
     }
   }
+  const std::vector<Node> in_order = nodes(operators, Part::forward);
+  std::vector<Seconds> seconds;
+  for (const Node& node : in_order) {
+    const bool known = !node.call && node.op->kind != OperatorKind::attention;  // which hides none
+    seconds.push_back(known ? price_forward(*node.op, setting) : Seconds(0));
+  }
+  add_hiders(in_order, seconds, callers, cost);
   return cost;
 }
 

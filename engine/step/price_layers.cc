@@ -139,6 +139,23 @@ void add_nodes(const std::vector<Operator>& operators, Part part, const Time& ti
     if (exchange != nullptr) sum.overlaps.push_back({*std::exchange(exchange, nullptr), Seconds(0)});
     sum.overlaps.back().beside += seconds[i];
   }
+  add_hiders(in_order, seconds, callers, sum);
+}
+
+/// The attention core is one kernel, whose launch is left out.
+double repeated_kernels(const std::vector<Operator>& operators) {
+  double repeated = 0, all = 0;
+  for (const Operator& op : operators) {
+    all += forward_kernels(op);
+    if (op.again && !op.attention_core) repeated += forward_kernels(op);
+  }
+  return all > 0 ? repeated / all : 0;
+}
+
+}  // namespace
+
+void add_hiders(const std::vector<Node>& in_order, std::span<const Seconds> seconds,
+                std::span<const Operator* const> callers, PartCost& sum) {
   sum.hiders.assign(sum.calls.size(), -1);
   std::vector<std::int32_t> work_of(in_order.size(), -1);
   const std::vector<std::int32_t> hidden_by = hiders(in_order, seconds);
@@ -153,18 +170,6 @@ void add_nodes(const std::vector<Operator>& operators, Part part, const Time& ti
     sum.hiders[static_cast<std::size_t>(call)] = work_of[hider];
   }
 }
-
-/// The attention core is one kernel, whose launch is left out.
-double repeated_kernels(const std::vector<Operator>& operators) {
-  double repeated = 0, all = 0;
-  for (const Operator& op : operators) {
-    all += forward_kernels(op);
-    if (op.again && !op.attention_core) repeated += forward_kernels(op);
-  }
-  return all > 0 ? repeated / all : 0;
-}
-
-}  // namespace
 
 compute::OperatorCost price_product(const Operator& op, const compute::GemmShape& shape,
                                     const DeviceSpec& device) {

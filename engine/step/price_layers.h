@@ -65,6 +65,11 @@ struct PartCost {
   std::vector<Seconds> between;
 };
 
+/// What hides the calls of a part, into `hiders` and `works` of its sums. `in_order`: its nodes in the order of
+/// execution, with the seconds of each, 0 of calls; `callers`: the operators of `calls`.
+void add_hiders(const std::vector<Node>& in_order, std::span<const Seconds> seconds,
+                std::span<const model::Operator* const> callers, PartCost& sum);
+
 struct LayerCost {
   std::array<PartCost, kParts> parts;
   double routers = 0;                            ///< layers of experts in it

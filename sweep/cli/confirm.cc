@@ -45,21 +45,26 @@ class ExecutedValues {
 /// Executes plans of the settings of a study.
 class RowExecutor {
  public:
-  RowExecutor(const sweep::Study& study, std::int64_t most_events) : study_(study) {
+  explicit RowExecutor(const sweep::Study& study) : study_(study) {
     options_.mode = ExecutionMode::flattened;
-    options_.most_events = most_events;
   }
 
   struct Outcome {
     Prediction prediction;
     std::int64_t events = 0;
   };
-  Outcome run(const sweep::PointIndex& point) {
-    if (setting_index_ != point.setting) {
-      simulator_.reset();  // before the setting that it refers to
-      setting_ = std::make_unique<Setting>(study_.setting(point.setting));
-      simulator_.emplace(*setting_, options_);
-      setting_index_ = point.setting;
+  const Setting& setting_of(const sweep::PointIndex& point) {
+    if (setting_index_ == point.setting) return *setting_;
+    simulator_.reset();  // before the setting that it refers to
+    setting_ = std::make_unique<Setting>(study_.setting(point.setting));
+    setting_index_ = point.setting;
+    return *setting_;
+  }
+  Outcome run(const sweep::PointIndex& point, std::int64_t most_events) {
+    const Setting& setting = setting_of(point);
+    if (!simulator_ || options_.most_events != most_events) {
+      options_.most_events = most_events;
+      simulator_.emplace(setting, options_);
     }
     Details details;
     Outcome outcome{simulator_->run(point.plan, {}, &details), details.events};
@@ -89,6 +94,21 @@ std::string why_none(const std::optional<sweep::Study>& study) {
 
 }  // namespace
 
+double rough_events(const Setting& setting, const ParallelPlan& plan) {
+  const double gpus = static_cast<double>(plan.gpus()), layers = static_cast<double>(setting.model.layers);
+  if (setting.workload.phase == Phase::inference) {
+    constexpr double kOfThousandTokens = 1300;  // of a layer and a rank: llama3.1-70b-serving-16xa100
+    const auto tokens = static_cast<double>(setting.workload.prompt_tokens + setting.workload.output_tokens);
+    return gpus * layers * tokens / 1000 * kOfThousandTokens * (1 + plan.expert / 8.0);
+  }
+  // A layer's operators forwards and backwards, the messages of its rings and exchanges, and buckets of gradients.
+  constexpr double kOperators = 20, kOfRings = 8, kOfExchanges = 4, kOfGradients = 80;
+  const auto batch = static_cast<double>(setting.workload.global_batch);
+  const double microbatches = std::max(1.0, batch / (static_cast<double>(plan.data) * plan.microbatch));
+  const double of_layer = kOperators + kOfRings * (plan.tensor + plan.context) + kOfExchanges * plan.expert;
+  return gpus * (layers / plan.pipeline * microbatches * of_layer + kOfGradients * plan.data);
+}
+
 Executions execute_rows(const results::ResultReader& reader, std::span<const std::uint64_t> rows,
                         std::span<const std::string> columns, const ConfirmWish& wish) {
   Executions done;
@@ -101,26 +121,29 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
   const double start = cpu_seconds();
   const sweep::DesignSpace space(study->space, study->gpus, study->phase(), study->setting_count());
   const ExecutedValues executed(study->phase(), columns);
-  RowExecutor executor(*study, wish.asked ? kMostRowEvents : kMostUnaskedEvents);
-  std::int64_t events = 0;
+  RowExecutor executor(*study);
+  std::int64_t left = kMostUnaskedEvents;
   for (std::size_t row = 0; row < std::min(rows.size(), wish.rows); ++row) {
-    const bool stopped = wish.stop != nullptr && wish.stop->load(std::memory_order_relaxed);
-    if (stopped || (!wish.asked && events >= kMostUnaskedEvents)) {
-      ++done.left;
+    if (wish.stop != nullptr && wish.stop->load(std::memory_order_relaxed)) {
+      ++done.stopped;
       continue;
     }
     const std::uint64_t id = reader.point_ids({rows[row], rows[row] + 1}).at(0);
     if (id >= space.size()) continue;
     const sweep::PointIndex point = space.point(id);
-    const RowExecutor::Outcome outcome = executor.run(point);
+    if (!wish.asked && rough_events(executor.setting_of(point), point.plan) > static_cast<double>(left)) {
+      ++done.left;
+      continue;
+    }
+    const RowExecutor::Outcome outcome =
+        executor.run(point, wish.asked ? kMostRowEvents : kMostUnaskedEvents);
     if (outcome.prediction.status != Status::ok) {
       ++done.too_long;
-      // It may have been given up late: one such row and no more.
-      events += kMostUnaskedEvents;
+      left = 0;  // given up late, perhaps: one such row and no more
       continue;
     }
     ++done.rows;
-    events += outcome.events;
+    left -= outcome.events;
     for (std::size_t column = 0; column < columns.size(); ++column)
       done.values[column][row] = executed.of(
           column, point, study->workloads[point.setting % study->workloads.size()], outcome.prediction);

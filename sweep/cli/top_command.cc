@@ -7,7 +7,6 @@
 #include <iostream>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <optional>
 
 #include "engine/base/safe_text.h"
@@ -182,33 +181,31 @@ class Confirmation {
                                    done_.rows == 1 ? "row" : "rows", format_duration(done_.cpu_seconds));
     if (done_.too_long > 0) text += fmt::format(", {} would take too long or never end", done_.too_long);
     if (done_.left > 0)
-      text += fmt::format(", {} not tried: --confirm {} tries them", done_.left, wish_.rows);
+      text += fmt::format(", {} not tried, as that takes longer: --confirm {} does", done_.left, wish_.rows);
+    if (done_.stopped > 0) text += fmt::format(", {} left when it was stopped", done_.stopped);
     if (!order_.empty()) text += ": " + order_;
     return text;
   }
 
  private:
-  /// Executed rows by what was executed, the others behind them as they were.
+  /// Executed rows by what was executed, in the places that they had; the others stay where they are.
   void rank(RowGroups& groups) {
     const std::vector<double>& values = done_.values.back();
     const double sign = reader_.find(columns_.back())->better == results::Better::larger ? -1 : 1;
-    std::vector<std::size_t> order(groups.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    const auto before = [&](std::size_t a, std::size_t b) {
-      const bool known = !std::isnan(values[a]), other = !std::isnan(values[b]);
-      return known && (!other || sign * values[a] < sign * values[b]);
-    };
-    std::ranges::stable_sort(order, before);
-    const auto executed =
-        static_cast<std::size_t>(std::ranges::count_if(values, [](double v) { return !std::isnan(v); }));
-    if (executed > 1) {
-      order_ = std::is_sorted(order.begin(), order.end()) ? "the order holds"
-               : order.front() == 0
+    std::vector<std::size_t> places;
+    for (std::size_t row = 0; row < values.size(); ++row) {
+      if (!std::isnan(values[row])) places.push_back(row);
+    }
+    std::vector<std::size_t> order = places;
+    std::ranges::stable_sort(order, {}, [&](std::size_t row) { return sign * values[row]; });
+    if (order.size() > 1) {
+      order_ = order == places ? "the order holds"
+               : order.front() == places.front()
                    ? "the order turns over below the first"
                    : fmt::format("the order turns over, the first was number {}", order.front() + 1);
     }
-    RowGroups ranked;
-    for (const std::size_t group : order) ranked.push_back(std::move(groups[group]));
+    RowGroups ranked = groups;
+    for (std::size_t i = 0; i < places.size(); ++i) ranked[places[i]] = std::move(groups[order[i]]);
     groups = std::move(ranked);
   }
 

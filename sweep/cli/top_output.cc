@@ -7,8 +7,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
+#include "engine/base/hash.h"
 #include "engine/base/safe_text.h"
 #include "engine/spec/plan_axes.h"
 #include "results_schema/row_scan.h"
@@ -360,6 +362,17 @@ RowGroups tied_rows(const ResultReader& reader, const ChosenRows& chosen) {
     const std::vector<double>& values = chosen.values[column];
     return std::bit_cast<std::uint64_t>(values[a]) == std::bit_cast<std::uint64_t>(values[b]);
   };
+  const auto hash_of = [&](std::size_t row, std::size_t but_for_axis) {
+    std::uint64_t hash = 0;
+    const auto add = [&](std::size_t i) {
+      hash = hash_word(hash, std::bit_cast<std::uint64_t>(chosen.values[i][row]));
+    };
+    for (const std::size_t i : others) add(i);
+    for (const std::size_t i : axes) {
+      if (i != but_for_axis) add(i);
+    }
+    return hash;
+  };
   RowGroups groups;
   for (std::size_t row = 0; row < chosen.rows.size(); ++row) groups.push_back({row});
   for (const std::size_t axis : axes) {
@@ -368,17 +381,20 @@ RowGroups tied_rows(const ResultReader& reader, const ChosenRows& chosen) {
              std::ranges::all_of(axes, [&](std::size_t i) { return i == axis || same(i, a, b); });
     };
     RowGroups merged;
-    std::vector<std::size_t> before;  // members of each before this axis
+    std::vector<std::size_t> before;                                   // members of each before this axis
+    std::unordered_map<std::uint64_t, std::vector<std::size_t>> like;  // by hash: those of merged
     for (std::vector<std::size_t>& group : groups) {
-      std::size_t into = 0;
+      std::vector<std::size_t>& candidates = like[hash_of(group.front(), axis)];
       const auto takes = [&](const std::vector<std::size_t>& known, std::size_t members) {
         return members == group.size() &&
                std::equal(group.begin(), group.end(), known.begin(), alike_but_for_axis);
       };
-      while (into < merged.size() && !takes(merged[into], before[into])) ++into;
-      if (into < merged.size()) {
-        merged[into].insert(merged[into].end(), group.begin(), group.end());
+      const auto into = std::ranges::find_if(
+          candidates, [&](std::size_t known) { return takes(merged[known], before[known]); });
+      if (into != candidates.end()) {
+        merged[*into].insert(merged[*into].end(), group.begin(), group.end());
       } else {
+        candidates.push_back(merged.size());
         before.push_back(group.size());
         merged.push_back(std::move(group));
       }
