@@ -61,8 +61,9 @@ class StageSum {
 
 /// The longest of the chains of the header. `optimizers`: seconds by stage.
 double longest_chain(const schedule::PipelineShape& shape, const std::vector<model::StageLayers>& layers,
-                     const StageSum& stages, const std::vector<double>& optimizers) {
-  const double m = shape.per_chunk(), chunks = shape.virtual_stages;
+                     const std::vector<model::StageLayers>& first_chunks, const StageSum& stages,
+                     const std::vector<double>& optimizers) {
+  const double m = shape.per_chunk();
   const bool cut = shape.kind == ScheduleKind::zero_bubble;
   const std::int32_t last = shape.parts() - 1;
   double longest = 0, forwards = 0, backwards = 0, after = 0;
@@ -80,8 +81,11 @@ double longest_chain(const schedule::PipelineShape& shape, const std::vector<mod
     const double through =
         forwards + m * (stage.forward + stage.handed_on) + before + backwards + after + optimizers[0];
     longest = std::max({longest, works, through});
-    forwards += stage.forward / chunks;
-    backwards += stage.handed_on / chunks;
+    const StageFloor chunk = shape.virtual_stages == 1 ? stage
+                                                       : stages.of(first_chunks[static_cast<std::size_t>(s)],
+                                                                   shape.part(s, 0) == 0, false);
+    forwards += chunk.forward;
+    backwards += chunk.handed_on;
   }
   return longest;
 }
@@ -164,6 +168,9 @@ const PlanFloor::Split& PlanFloor::split(const ParallelPlan& plan) {
         model::partition_layers(setting_.model, setting_.system.stack,
                                 {plan.pipeline, plan.virtual_stages, Phase::training}, partition);
     if (entry->second.met && both_ways) model::fold_both_ways(partition);
+    const auto each = static_cast<std::size_t>(plan.virtual_stages);
+    for (std::size_t c = 0; c < partition.chunks.size(); c += each)
+      entry->second.first_chunks.push_back(partition.chunks[c]);
     entry->second.layers = std::move(partition.stages);
   }
   return entry->second;
@@ -247,7 +254,8 @@ double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes,
   const bool pairs = shape.overlaps || shape.both_ways() || order_decides_pairs();
   const StageSum stages(pairs ? passes.paired : passes.alone, shape.kind == ScheduleKind::zero_bubble,
                         deferred / shape.microbatches);
-  return longest_chain(shape, layers.layers, stages, optimizers(plan, zero_stage, layers, shape)) +
+  return longest_chain(shape, layers.layers, layers.first_chunks, stages,
+                       optimizers(plan, zero_stage, layers, shape)) +
          setting_.system.stack.host.step_fixed.value();
 }
 

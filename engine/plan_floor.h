@@ -5,13 +5,14 @@
 //
 // Why nothing is faster. step_time = max over stages of (end of the last backward + tail) + the stack's fixed time,
 // tails and fixed times >= 0, so the end of any chain of operations that wait for each other is a floor. Let stage s take
-// F_s and B_s for a microbatch over all of its v chunks, every chunk a v-th of that (engine/schedule/pipeline.h).
+// F_s and B_s for a microbatch over all of its v chunks, and f_s and b_s over the first of them
+// (engine/schedule/pipeline.h).
 //
 //   one way   The first operation of stage s waits for the forwards of the first chunks of all stages before it. The
 //             stage then runs m F_s + m B_s one after the other, and its last operation is the backward of a first
 //             chunk, which those of all stages before it wait for:
-//                 sum_{j<s} F_j / v + m (F_s + B_s) + sum_{j<s} B_j / v
-//             With stages alike the maximum is what pipeline.h says of gpipe, 1f1b and interleaved: m (F + B) and
+//                 sum_{j<s} f_j + m (F_s + B_s) + sum_{j<s} b_j
+//             With stages and chunks alike the maximum is what pipeline.h says of gpipe, 1f1b and interleaved: m (F + B) and
 //             a bubble of (p - 1) (F + B) / v.
 //   cut       zero_bubble hands on input gradients, I = B - W. Before its last one stage s has run the weight gradients
 //             of all but the last s + 1 microbatches, and stage 0 ends with one:
@@ -112,6 +113,7 @@ class PlanFloor {
   struct Split {
     bool met = false;
     std::vector<model::StageLayers> layers;
+    std::vector<model::StageLayers> first_chunks;  ///< of the stages
   };
   /// What the optimizer's time on the stages of a plan depends on, beside the setting.
   struct Sharding {

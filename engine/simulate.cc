@@ -33,12 +33,12 @@ void forget_times(Details* details) {
   details->timeline.clear();
 }
 
-/// A group that dead links cut has no time.
-void reject_unreachable(Point& point) {
-  if (!point.unreachable) return;
+/// A group that dead links cut has no time, nor have ranks that wait for each other.
+void reject_untimed(Point& point) {
+  if (!point.unreachable && !point.deadlocked) return;
   Prediction rejected;
-  rejected.status = Status::unreachable;
-  rejected.reason = Reason::no_route;
+  rejected.status = point.unreachable ? Status::unreachable : Status::unsupported;
+  rejected.reason = point.unreachable ? Reason::no_route : Reason::schedule;
   rejected.microbatches = point.out.microbatches;
   rejected.peak_stage = point.out.peak_stage;
   rejected.memory_peak = point.out.memory_peak;
@@ -50,7 +50,7 @@ void reject_unreachable(Point& point) {
 
 /// A figure that is no number, or beyond all machines, makes the point one without a result.
 void check_range(Point& point, Phase phase) {
-  if (point.out.status == Status::unreachable || in_range(point.out, phase)) return;
+  if (point.unreachable || point.deadlocked || in_range(point.out, phase)) return;
   reject_range(point.out);
   forget_times(point.details);
   if (point.details == nullptr) return;
@@ -129,7 +129,13 @@ bool Simulator::Impl::check(Point& point) const {
   const step::Verdict verdict = step::check_plan(setting, point.plan);
   point.out.status = verdict.status;
   point.out.reason = verdict.reason;
-  return verdict.status == Status::ok;
+  if (verdict.status != Status::ok) return false;
+  const bool every_pass =
+      machine.options().mode == ExecutionMode::flattened ||
+      (point.details != nullptr && (point.details->want_program || point.details->want_timeline));
+  if (!step::too_long(setting, point.plan, every_pass)) return true;
+  reject_range(point.out);
+  return false;
 }
 
 bool Simulator::Impl::partition(Point& point, Evaluator& evaluator) {
@@ -154,7 +160,7 @@ bool Simulator::Impl::fit(Point& point, Evaluator& evaluator) const {
 void Simulator::Impl::time(Point& point, Evaluator& evaluator) const {
   evaluator.find_sick(point);
   evaluator.time(point);
-  reject_unreachable(point);
+  reject_untimed(point);
   check_range(point, setting.workload.phase);
 }
 
@@ -192,7 +198,7 @@ Prediction Simulator::Impl::rerun(const FaultSet& faults) {
   machine.set_faults(faults);
   if (!healthy.links_known) healthy.again = Point(healthy.point);
   healthy.again.out = healthy.point.out;
-  healthy.again.unreachable = false;
+  healthy.again.unreachable = healthy.again.deadlocked = false;
   time(healthy.again, evaluator);
   return healthy.again.out;
 }

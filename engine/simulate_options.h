@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct SimulateOptions {
   double collective_tolerance = kCollectiveTolerance;
   /// Rank of the fabric that each rank of the plan lies on (network/placement.h); empty: its own number.
   std::vector<std::int32_t> placement = {};
+  /// Flattened, training: an execution that takes more events than this is given up, and the plan has no time
+  /// (out_of_range). Of symmetric ranks those of one count, and those of lone rings not at all.
+  std::int64_t most_events = std::numeric_limits<std::int64_t>::max();
   /// Fabrics and costs of collectives that simulators have in common (network/curve_store.h); null: each has its own.
   /// Changes no result.
   std::shared_ptr<network::SharedNetworks> networks = {};

@@ -219,6 +219,7 @@ Summary write_output(From from, const Manifest& manifest, const std::vector<Segm
 /// Under a temporary name first; on failure nothing remains.
 Summary publish_output(From from, const Manifest& manifest, const std::vector<Segment>& segments,
                        const fs::path& temporary, const OutputPath& output, const RunInfo& run) {
+  make_free(temporary);
   try {
     const Summary summary = write_output(from, manifest, segments, temporary, run);
     output.publish(temporary);

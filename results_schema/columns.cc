@@ -233,7 +233,7 @@ constexpr FixedColumn kOutputs[] = {
      "contention that the hierarchical mode cannot see may move the step by more than 5 %: compare with the flattened mode",
      of_timed([](Record r) { return r.prediction.outside_domain() ? 1.0 : 0.0; }, 0)},
     {"expected_error", "1", f4, kOutput, neither, kBoth, nullptr,
-     "relative error to expect of the predicted time of a step (of a token, for inference), one sigma: 68 % of measurements lie within it",
+     "relative error to expect of the predicted time of a step (inference: of itl_s, not of TTFT or percentiles), one sigma: 68 % of measurements lie within it; NaN where it is unknown",
      of_timed([](Record r) { return static_cast<double>(r.assessment.expected_error); })},
     {"evidence", "1", u8, kOutput, neither, kBoth, codes<Evidence>,
      "whether predictions like it have been measured",

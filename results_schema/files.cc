@@ -23,6 +23,10 @@ Descriptor::Descriptor(fs::path path, int flags)
   if (fd_ < 0) fail_with(path_, (flags & O_CREAT) != 0 ? "can't create" : "can't open", errno);
 }
 
+Descriptor Descriptor::create(fs::path path) {
+  return {std::move(path), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW};
+}
+
 Descriptor::~Descriptor() {
   if (fd_ >= 0) ::close(fd_);
 }
@@ -66,6 +70,8 @@ fs::path temporary_name(const fs::path& folder) {
   }
 }
 
+void make_free(const fs::path& temporary) { ::unlink(temporary.c_str()); }
+
 namespace {
 
 void put_in_place(const fs::path& from, const fs::path& to) {
@@ -79,8 +85,9 @@ void put_in_place(const fs::path& from, const fs::path& to) {
 void write_durably(const fs::path& path, std::span<const std::byte> bytes) {
   fs::path temporary = path;
   temporary += kTemporaryEnding;
+  make_free(temporary);
+  Descriptor file = Descriptor::create(temporary);
   try {
-    Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
     file.write(bytes);
     file.sync();
     file.close();

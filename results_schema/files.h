@@ -17,6 +17,8 @@ inline constexpr const char* kTemporaryEnding = ".tmp";
 class Descriptor {
  public:
   Descriptor(std::filesystem::path path, int flags);
+  /// A new file, to read and write. Never one that is there, nor what a link points to, whoever planted it.
+  static Descriptor create(std::filesystem::path path);
   ~Descriptor();
   Descriptor(Descriptor&& other) noexcept;
   Descriptor& operator=(Descriptor&&) = delete;
@@ -46,5 +48,9 @@ std::filesystem::path directory_of(const std::filesystem::path& path);
 
 /// A name in `folder` that nothing has, of this process; ends in kTemporaryEnding.
 std::filesystem::path temporary_name(const std::filesystem::path& folder);
+
+/// Makes a name free for a file that is about to be created: what a killed process left there goes, of a link the link
+/// itself. Where it can't go, the creation says so.
+void make_free(const std::filesystem::path& temporary);
 
 }  // namespace shardscape::results

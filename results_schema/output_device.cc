@@ -1,6 +1,5 @@
 #include "results_schema/output_device.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -92,7 +91,7 @@ hid_t register_driver() {
 }  // namespace
 
 OutputDevice::OutputDevice(const std::filesystem::path& path)
-    : path_(path), file_(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW) {}
+    : path_(path), file_(Descriptor::create(path)) {}
 
 std::string OutputDevice::failure() const { return std::generic_category().message(error_); }
 

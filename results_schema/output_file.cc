@@ -171,7 +171,7 @@ struct OutputFile::Impl {
   explicit Impl(OutputPath output)
       : path(std::move(output)),
         temporary(temporary_name(path.folder())),
-        file(temporary, O_WRONLY | O_CREAT | O_EXCL),
+        file(Descriptor::create(temporary)),
         buffer(file),
         stream(&buffer) {}
   ~Impl() {
@@ -249,13 +249,20 @@ void OutputFolder::fill(const std::function<void(const fs::path&)>& write) {
 void OutputFolder::make() {
   const fs::path name = temporary_name(directory_of(target_));
   std::error_code error;
-  fs::create_directory(name, error);
-  if (error) fail_with(asked_, "can't create", error.value());
+  if (!fs::create_directory(name, error)) fail_with(asked_, "can't create", error ? error.value() : EEXIST);
   temporary_ = name;
+  // Nobody else may plant anything, such as a link, where files are about to be made.
+  permissions_ = fs::status(name, error).permissions();
+  if (!error) fs::permissions(name, fs::perms::owner_all, error);
+  if (!error && !fs::is_empty(name, error)) error = std::make_error_code(std::errc::file_exists);
+  if (error) fail_with(asked_, "can't create", error.value());
 }
 
 void OutputFolder::commit() {
   for (const auto& entry : fs::directory_iterator(temporary_)) sync_file(entry.path());
+  std::error_code error;
+  fs::permissions(temporary_, permissions_, error);
+  if (error) fail_with(asked_, "can't be opened to others", error.value());
   sync_directory(temporary_);
   // A folder takes the place of nothing or of an empty folder, never of one that holds something.
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {

@@ -93,6 +93,7 @@ class OutputFolder {
   void commit();
 
   std::filesystem::path asked_, target_, temporary_;
+  std::filesystem::perms permissions_{};  ///< of the folder, once it is full
 };
 
 }  // namespace shardscape::results

@@ -31,7 +31,8 @@ void write_line(int fd, const fs::path& path, const std::string& line) {
 
 /// Whether a process that runs holds the note.
 bool is_held(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);  // for a lock over NFS it is open for writing
+  const int fd =
+      ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);  // for a lock over NFS it is open for writing
   if (fd < 0) return false;
   const bool held = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(fd);
@@ -51,7 +52,8 @@ LeftNote read_note(const fs::path& path) {
 }  // namespace
 
 RankNote::RankNote(fs::path path)
-    : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
+    : path_(std::move(path)),
+      fd_(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666)) {
   if (fd_ < 0) fail_with(path_, "can't create", errno);
 }
 

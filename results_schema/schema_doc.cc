@@ -81,7 +81,7 @@ Attributes of each: `units` (UDUNITS; "1" where there is none), `long_name`, `gr
 booleans), named `/boolean`.
 
 What was not computed is NaN in floats and the value of `_FillValue` in integers. Times, rates and the breakdown are NaN unless `status` is ok. Memory is NaN where a plan was rejected before memory was counted.
-A point that has a figure which is infinite, no number, or beyond all machines (1e30 s or bytes) has status `out_of_range` and no figures at all.
+A point that has a figure which is infinite, no number, or beyond all machines (1e30 s or bytes), or would take more passes or iterations than are walked through one by one, has status `out_of_range` and no figures at all.
 )";
 
 constexpr const char* kClosingText = R"(

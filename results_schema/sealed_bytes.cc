@@ -17,14 +17,13 @@ constexpr std::string_view kLineStart = "\nsha256:";
 constexpr char kLineEnd = '\n';
 constexpr std::size_t kLineLength = kLineStart.size() + kHashDigits + 1;
 
-std::string checksum_line(std::string_view bytes) {
-  return std::string(kLineStart) + sha256_hex(bytes) + kLineEnd;
-}
+std::string checksum_line(std::string_view hash) { return std::string(kLineStart).append(hash) + kLineEnd; }
 
 }  // namespace
 
 void append_checksum(std::vector<std::byte>& bytes) {
-  const std::string line = checksum_line({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const std::string line =
+      checksum_line(sha256_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
   const auto added = std::as_bytes(std::span(line));
   bytes.insert(bytes.end(), added.begin(), added.end());
 }
@@ -35,13 +34,14 @@ Seal seal_of(const std::filesystem::path& file) {
   const auto size = std::filesystem::file_size(file, error);
   if (error) return Seal::broken;
   if (size < kLineLength) return Seal::none;
-  std::string content(size, '\0');
+  // Its end first: a file that says nothing of itself is not read, however large it claims to be.
+  std::string line(kLineLength, '\0');
   std::ifstream in(file, std::ios::binary);
-  if (!in.read(content.data(), static_cast<std::streamsize>(size))) return Seal::broken;
-  const std::string_view whole = content;
-  const std::size_t end = whole.size() - kLineLength;
-  if (!whole.substr(end).starts_with(kLineStart) || !whole.ends_with(kLineEnd)) return Seal::none;
-  return whole.substr(end) == checksum_line(whole.substr(0, end)) ? Seal::whole : Seal::broken;
+  in.seekg(static_cast<std::streamoff>(size - kLineLength));
+  if (!in.read(line.data(), static_cast<std::streamsize>(kLineLength))) return Seal::broken;
+  if (!line.starts_with(kLineStart) || !line.ends_with(kLineEnd)) return Seal::none;
+  const auto hash = sha256_of_file(file, size - kLineLength);
+  return hash && line == checksum_line(*hash) ? Seal::whole : Seal::broken;
 }
 
 }  // namespace shardscape::results

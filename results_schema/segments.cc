@@ -152,13 +152,17 @@ Manifest stored_manifest(const fs::path& parts) {
   return read_manifest(file);
 }
 
-/// The first name in the folder that no sweep gives; empty where there is none.
+/// The first thing in the folder that no sweep makes, another name or no plain file; empty where there is none.
 std::string foreign_name(const fs::path& folder) {
   for (const fs::path& path : list_folder(folder)) {
     std::string name = path.filename().string();
     const bool ours = name == kManifestName || name == kLockName || name == kReplaceName ||
                       is_temporary(path) || is_note_name(name) || parse_segment_name(name).has_value();
     if (!ours) return name;
+    std::error_code gone;  // by another process that removes the folder
+    const fs::file_status status = fs::symlink_status(path, gone);
+    if (fs::is_symlink(status)) return "the link " + name;
+    if (fs::exists(status) && !fs::is_regular_file(status)) return name + ", no plain file";
   }
   return "";
 }
@@ -273,7 +277,7 @@ class SegmentStore::Lock {
   /// process holds the lock.
   static std::unique_ptr<Lock> take(const fs::path& folder) {
     const fs::path path = folder / kLockName;
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0 && errno == ENOENT) return nullptr;
     if (fd < 0) fail_with(path, "can't create", errno);
     std::unique_ptr<Lock> lock(new Lock(fd));

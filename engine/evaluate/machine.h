@@ -36,6 +36,7 @@ class Machine {
   /// What an execution on these ranks needs.
   [[nodiscard]] step::FlattenedRun run_on(std::span<const std::int32_t> placement) {
     using execution::Fold;
+    if (setting_.workload.phase == Phase::training) executor_.give_up_after(options_.most_events);
     return {network(), placement, executor_, options_.reference ? Fold::every_message : Fold::when_it_pays};
   }
 

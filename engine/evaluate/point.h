@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/model/partition.h"
@@ -26,6 +27,7 @@ struct Point {
   std::vector<step::SickStage> sick;
   // time()
   bool unreachable = false;  ///< dead links cut off ranks that have to talk
+  bool deadlocked = false;   ///< ranks wait for each other
 
   /// As new, for another plan. What memory() replaces as a whole stays until then.
   void restart(const ParallelPlan& next, Details* wanted) {
@@ -34,7 +36,7 @@ struct Point {
     details = wanted;
     split.reset();
     sick.clear();
-    unreachable = false;
+    unreachable = deadlocked = false;
   }
   /// The fullest stage decides about the memory of a plan.
   void keep_peak(const MemoryUse& use, std::int32_t stage) {
@@ -47,6 +49,11 @@ struct Point {
   void cut_off(network::CollectiveModel& collectives) {
     unreachable = true;
     if (details != nullptr && collectives.unreachable()) details->cut = collectives.describe_unreachable();
+  }
+  /// Ranks wait for each other, as `why` says: the machine would hang.
+  void stand_still(const std::string& why) {
+    deadlocked = true;
+    if (details != nullptr) details->cut = "deadlock: " + why;
   }
 };
 

@@ -82,7 +82,8 @@ class Replicas final : public Evaluator {
     step::time_inference(inputs, collectives, memo_, machine_.options().reference, point.out,
                          run ? &*run : nullptr);
     if (collectives.unreachable() || (run && run->unreachable)) point.cut_off(collectives);
-    if (point.details == nullptr) return;
+    if (run && !run->deadlock.empty()) point.stand_still(run->deadlock);
+    if (point.details == nullptr || point.deadlocked) return;
     if (run) point.details->events = run->events;
     if (run && run->unreachable) return;
     point.details->stage_layers = block_counts(point.split->stages);
@@ -206,7 +207,11 @@ void Pools::time(Point& point) {
   for (network::CollectiveModel* model : {&models.prefill, &models.decode}) {
     if (!connected || model->unreachable()) point.cut_off(*model);
   }
-  if (point.details == nullptr || point.unreachable) return;
+  if (flattened) {
+    for (const step::FlattenedRun* run : {&flattened->prefill, &flattened->decode})
+      if (!run->deadlock.empty()) point.stand_still(run->deadlock);
+  }
+  if (point.details == nullptr || point.unreachable || point.deadlocked) return;
   point.details->stage_layers = block_counts(point.decode.layers);
   point.details->prefill.stage_layers = block_counts(point.prefill.layers);
   if (flattened) point.details->events = flattened->prefill.events + flattened->decode.events;

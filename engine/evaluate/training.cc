@@ -268,6 +268,10 @@ std::int32_t Training::execute(const step::TrainingStep& inputs, Point& point) {
   run.want_programs = point.details != nullptr && point.details->want_program;
   run.want_timeline = point.details != nullptr && point.details->want_timeline;
   const std::int32_t critical = step::execute_training(inputs, machine_.collectives(), run, point.out);
+  if (!run.deadlock.empty()) {
+    point.stand_still(run.deadlock);
+    return critical;
+  }
   if (point.details != nullptr) {
     point.details->events = run.events;
     point.details->executed_ranks = run.executed_ranks;
@@ -292,6 +296,7 @@ void Training::time(Point& point) {
   scratch_.every_tail = point.details != nullptr || machine_.options().reference;
   std::int32_t critical = step::time_training(inputs, collectives, scratch_, point.out);
   if (machine_.flattened() && !collectives.unreachable()) critical = execute(inputs, point);
+  if (point.deadlocked) return;
   if (point.details != nullptr) explain(inputs, critical, point);
   if (collectives.unreachable()) point.cut_off(collectives);
 }
@@ -300,7 +305,7 @@ void Training::explain(const step::TrainingStep& inputs, std::int32_t critical, 
   network::CollectiveModel& collectives = machine_.collectives();
   Details& details = *point.details;
   details.stage_layers = block_counts(point.split->stages);
-  details.group_bytes = step::training_bytes(inputs);
+  details.group_bytes = step::training_bytes(inputs, collectives);
   for (std::size_t s = 0; s < scratch_.forward.size(); ++s) {
     details.stage_forward.push_back(scratch_.forward[s].total());
     details.stage_backward.push_back(scratch_.backward[s].total());

@@ -1,6 +1,7 @@
 #include "engine/execution/executor.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/base/check.h"
 #include "engine/execution/calls.h"
@@ -40,6 +41,7 @@ struct Executor::Impl {
   /// could show, or not all programs end.
   bool run_folded(const Programs& programs, const Folding& folding);
   [[nodiscard]] const ExecutionResult& result() const { return result_; }
+  void give_up_after(std::int64_t events) { most_events_ = events; }
 
   // Called by Fluid.
   void wake(std::int32_t timer);
@@ -50,6 +52,8 @@ struct Executor::Impl {
  private:
   void reset(const Programs& programs, std::span<const double> capacity);
   [[nodiscard]] bool all_done() const;
+  bool too_long(const Programs& programs);
+  bool too_long();
   void send(std::int32_t connection, const Parcel& parcel);
   void run_ahead(std::int32_t rank);
   bool step(std::int32_t rank, RankState& state, const Instruction& instruction);
@@ -104,6 +108,7 @@ struct Executor::Impl {
   };
   std::vector<LastParcel> last_parcels_;  ///< empty: not folded
   std::int64_t openings_ = 0;             ///< of gates
+  std::int64_t most_events_ = std::numeric_limits<std::int64_t>::max();
   bool order_shows_ = false;  ///< parcels that differ were sent in an order that the whole may not have
   ExecutionResult result_;
 };
@@ -136,6 +141,7 @@ void Executor::Impl::reset(const Programs& programs, std::span<const double> cap
   openings_ = 0;
   order_shows_ = false;
   result_.operators = 0;
+  result_.gave_up = false;
   result_.accounts.assign(ranks, {});
   result_.deadlock.clear();
 }
@@ -145,15 +151,36 @@ const ExecutionResult& Executor::Impl::run(const Programs& programs, std::span<c
   observer_ = observer;
   reset(programs, capacity);
   if (!lone_rings) rings_.reset();
+  if (too_long(programs)) return result_;
   for (std::int32_t rank = 0; rank < programs.ranks; ++rank) run_ahead(rank);
-  while (!fluid_.idle()) fluid_.advance(*this);
+  while (!fluid_.idle()) {
+    if (too_long()) return result_;
+    fluid_.advance(*this);
+  }
   result_.end.resize(ranks_.size());
   for (std::size_t r = 0; r < ranks_.size(); ++r) result_.end[r] = ranks_[r].clock;
   result_.messages = fluid_.received() + rings_.messages();
   result_.events = result_.operators + entries_ + fluid_.drained() + rings_.messages() + result_.messages;
   result_.executed_ranks = programs.ranks;
   if (!all_done()) result_.deadlock = explain_deadlock(programs, {ranks_, lanes_, channels_}, calls_);
+  // Who bounds an execution wants no more than its time, and there is none.
+  if (most_events_ < std::numeric_limits<std::int64_t>::max()) result_.gave_up = !result_.deadlock.empty();
   return result_;
+}
+
+/// Told from the programs. Most events may be those of lone rings, which are worked out together: what is refused before
+/// it begins has many times as many.
+bool Executor::Impl::too_long(const Programs& programs) {
+  constexpr std::int64_t kMostOfRings = 16;
+  result_.gave_up = most_events_ < std::numeric_limits<std::int64_t>::max() &&
+                    count(programs).events() / kMostOfRings > most_events_;
+  return result_.gave_up;
+}
+
+/// So far.
+bool Executor::Impl::too_long() {
+  result_.gave_up = result_.operators + entries_ + fluid_.drained() + fluid_.received() > most_events_;
+  return result_.gave_up;
 }
 
 bool Executor::Impl::all_done() const {
@@ -164,8 +191,12 @@ bool Executor::Impl::run_folded(const Programs& programs, const Folding& folding
   observer_ = nullptr;
   reset(folding.programs, folding.bytes_per_second);
   last_parcels_.assign(folding.programs.wires.connections.size(), {});
+  if (too_long(folding.programs)) return true;
   for (std::int32_t rank = 0; rank < folding.programs.ranks; ++rank) run_ahead(rank);
-  while (!fluid_.idle() && !order_shows_ && !fluid_.order_shows()) fluid_.advance(*this);
+  while (!fluid_.idle() && !order_shows_ && !fluid_.order_shows()) {
+    if (too_long()) return true;
+    fluid_.advance(*this);
+  }
   if (order_shows_ || fluid_.order_shows() || !all_done()) return false;
   const std::vector<Ledger> accounts = result_.accounts;
   result_.end.resize(folding.rank_classes.size());
@@ -459,6 +490,8 @@ Executor::Executor() : impl_(std::make_unique<Impl>()) {}
 Executor::~Executor() = default;
 Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&&) noexcept = default;
+
+void Executor::give_up_after(std::int64_t events) { impl_->give_up_after(events); }
 
 const ExecutionResult& Executor::run(const Programs& programs, std::span<const double> link_bytes_per_second,
                                      ExecutionObserver* observer, Fold fold_ranks) {

@@ -29,6 +29,7 @@ struct ExecutionResult {
   std::int64_t messages = 0;        ///< received
   std::int64_t events = 0;          ///< operators, calls entered, messages drained, messages received
   std::int32_t executed_ranks = 0;  ///< ranks that were executed for all of them, see folding.h
+  bool gave_up = false;             ///< too many events, or, bounded, no end: nothing else says anything
   /// Ranks that can never go on, and why: "rank 3 waits for a message from rank 1 that is never sent (...)".
   /// Empty where all programs ended.
   std::vector<std::string> deadlock;
@@ -80,6 +81,9 @@ class Executor {
   ~Executor();
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;
+
+  /// From now on executions that take more events than that are given up, most of them before they begin.
+  void give_up_after(std::int64_t events);
 
   /// `link_bytes_per_second`: by link id of programs.path_links, > 0. With an observer every rank is executed.
   const ExecutionResult& run(const Programs& programs, std::span<const double> link_bytes_per_second,

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/enum_names.h"
@@ -61,6 +63,14 @@ void add_pass(GroupTraffic& group, double bytes) {
     group.builder.send(group.entry[i], group.builder.connection(group.ranks[i], group.ranks[j]), bytes,
                        group.exit[j]);
   }
+}
+
+/// How many connections before each go from the same source to the same destination: rings over channels have their own.
+std::vector<std::int32_t> numbers_among_like(std::span<const network::Connection> connections) {
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> like;
+  std::vector<std::int32_t> numbers;
+  for (const network::Connection& c : connections) numbers.push_back(like[{c.source, c.destination}]++);
+  return numbers;
 }
 
 }  // namespace
@@ -130,13 +140,13 @@ std::int32_t ProgramBuilder::add_channel(const std::function<std::int32_t(std::i
 }
 
 std::int32_t ProgramBuilder::wire(std::int32_t owner, const network::Traffic& traffic,
-                                  std::int32_t connection) {
+                                  std::int32_t connection, std::int32_t number) {
   const network::Connection& c = traffic.connections[static_cast<std::size_t>(connection)];
   const std::uint64_t key =
       (std::uint64_t{static_cast<std::uint32_t>(c.source)} << 32) | static_cast<std::uint32_t>(c.destination);
-  std::vector<std::pair<std::int32_t, std::int32_t>>& known = wires_[key];
-  for (const auto& [of, wire] : known) {
-    if (of == owner) return wire;
+  std::vector<KnownWire>& known = wires_[key];
+  for (const KnownWire& wire : known) {
+    if (wire.owner == owner && wire.number == number) return wire.connection;
   }
   network::Traffic& all = programs_.wires;
   const std::span<const std::int32_t> path =
@@ -148,10 +158,10 @@ std::int32_t ProgramBuilder::wire(std::int32_t owner, const network::Traffic& tr
   all.path_links.insert(all.path_links.end(), path.begin(), path.end());
   mine.path_end = static_cast<std::int32_t>(all.path_links.size());
   mine.latency = network_.step_latency(path);
-  const auto number = static_cast<std::int32_t>(all.connections.size());
+  const auto added = static_cast<std::int32_t>(all.connections.size());
   all.connections.push_back(mine);
-  known.emplace_back(owner, number);
-  return number;
+  known.push_back({owner, number, added});
+  return added;
 }
 
 void ProgramBuilder::delay_channel(std::int32_t channel, Seconds delay) {
@@ -187,8 +197,11 @@ CallTraffic ProgramBuilder::traffic_of(std::int32_t communicator, const network:
         {gate.waiting, gate.first_message, gate.messages, gate.next_gate, kNone, gate.times});
   }
   call.messages = traffic.messages;
-  for (network::Message& message : call.messages)
-    message.connection = wire(communicator, traffic, message.connection);
+  const std::vector<std::int32_t> number = numbers_among_like(traffic.connections);
+  for (network::Message& message : call.messages) {
+    message.connection =
+        wire(communicator, traffic, message.connection, number[static_cast<std::size_t>(message.connection)]);
+  }
   call.entry.resize(members.size());
   call.exit.resize(members.size());
   for (std::size_t i = 0; i < group.size(); ++i) {
@@ -223,6 +236,8 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
     pattern.algorithm = choice->algorithm;
     pattern.skew = collectives_.skew_of(op, lane.group);
     pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, wire.value());
+    pattern.ring_order = choice->ring_order;
+    pattern.channels = choice->channels;
     turned = choice->ring_order == network::RingOrder::hamiltonian;
     name += " by " + network::to_string(*choice);
   }
@@ -245,8 +260,9 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
   return number;
 }
 
-Seconds ProgramBuilder::estimate(std::int32_t lane, CollectiveOp op, Bytes bytes, double calls) {
-  return collectives_.time(op, bytes, lanes_[static_cast<std::size_t>(lane)].group, calls);
+Seconds ProgramBuilder::estimate(std::int32_t lane, CollectiveOp op, Bytes bytes, double calls,
+                                 const network::Slice& slice) {
+  return collectives_.time(op, bytes, lanes_[static_cast<std::size_t>(lane)].group, calls, slice);
 }
 
 std::int32_t ProgramBuilder::end_block(std::string_view name) {

@@ -43,7 +43,9 @@ class ProgramBuilder {
   /// The number of a call, for start(): `bytes` as in CollectiveModel::time. -1 where there is nothing to do.
   std::int32_t call(std::int32_t lane, network::CollectiveOp op, Bytes bytes);
   /// What the hierarchical model takes for it.
-  [[nodiscard]] Seconds estimate(std::int32_t lane, network::CollectiveOp op, Bytes bytes, double calls = 1);
+  [[nodiscard]] Seconds estimate(std::int32_t lane, network::CollectiveOp op, Bytes bytes, double calls = 1,
+                                 const network::Slice& slice = {});
+  [[nodiscard]] const network::CollectiveModel& collectives() const { return collectives_; }
 
   /// Instructions go to the block under construction; end_block() returns its number.
   void add(const Instruction& instruction) { programs_.instructions.push_back(instruction); }
@@ -92,7 +94,8 @@ class ProgramBuilder {
     return placement_.empty() ? rank : placement_[static_cast<std::size_t>(rank)];
   }
   CallTraffic traffic_of(std::int32_t communicator, const network::Pattern& pattern, bool pass, bool turned);
-  std::int32_t wire(std::int32_t owner, const network::Traffic& traffic, std::int32_t connection);
+  std::int32_t wire(std::int32_t owner, const network::Traffic& traffic, std::int32_t connection,
+                    std::int32_t number = 0);
 
   network::PricedNetwork& network_;
   network::CollectiveModel& collectives_;
@@ -103,7 +106,10 @@ class ProgramBuilder {
   std::int32_t block_begin_ = 0;
   bool unreachable_ = false;
   /// Connections of the communicator (or channel) that `owner` numbers, by their ends.
-  std::unordered_map<std::uint64_t, std::vector<std::pair<std::int32_t, std::int32_t>>> wires_;
+  struct KnownWire {
+    std::int32_t owner = 0, number = 0, connection = 0;
+  };
+  std::unordered_map<std::uint64_t, std::vector<KnownWire>> wires_;
 };
 
 }  // namespace shardscape::execution

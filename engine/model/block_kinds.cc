@@ -117,6 +117,7 @@ Operator cast_for(const Operator& product, const OperatorBuilder& b) {
   const auto products = static_cast<double>(g.batch);
   Operator op;
   op.name = "quantise";
+  op.cast = true;
   op.forward = {Bytes(products * traffic * m * k), Flops(0), stack.passes > 0 ? 1.0 : 0.0};
   op.backward = {Bytes(products * (traffic * m * n + stack.weight_bytes * k * n)), Flops(0), 1};
   op.again = product.again || product.input_again;
@@ -146,6 +147,7 @@ void add_server_casts(std::vector<Operator>& ops, const OperatorBuilder& b) {
     const compute::GemmShape& g = ops[i].gemm;
     Operator op;
     op.name = "quantise";
+    op.cast = true;
     op.forward = {Bytes((b.element() + bytes_per_element(Precision::fp8)) *
                         static_cast<double>(g.m * g.k * (ops[i].grouped ? g.batch : 1))),
                   Flops(0), 1};
@@ -258,7 +260,8 @@ Bytes put_off_bytes(const std::vector<Operator>& operators) {
   Bytes sum;
   for (const Operator& op : operators) {
     if (op.kind != OperatorKind::gemm || !op.cut) continue;
-    const double output = static_cast<double>(op.gemm.m) * static_cast<double>(op.gemm.n);
+    const double output =
+        static_cast<double>(op.gemm.batch) * static_cast<double>(op.gemm.m) * static_cast<double>(op.gemm.n);
     sum += op.input + Bytes(op.shares_output_gradient ? 0 : operand_bytes(op.operands) * output);
   }
   return sum;

@@ -21,6 +21,9 @@ inline std::vector<double> expert_shares(const Setting& setting) {
   return compute::member_shares(chosen, chosen.size());
 }
 
+/// In place of a member of an expert group (LayerKey::expert_rank): one that gets what it would of a balanced load.
+inline constexpr std::int32_t kBalancedMember = -2;
+
 /// The experts that a member holds, or copies of them, by the share of tokens that come to each; kBusiest: the member
 /// that gets most.
 inline std::vector<double> experts_of(std::span<const double> popularity, const ExpertSplit& split,

@@ -53,6 +53,8 @@ struct Operator {
   bool plain = false;          ///< its kernels are launched one by one (StackProfile::Experts::plain_launch)
   bool naive_core = false;     ///< attention of a fused stack that runs the naive kernels (fused_sinks_from)
   bool attention_core = false;
+  bool cast =
+      false;  ///< to the types of the product behind it (before it, in backward), next to which it stands
   bool beside_exchange = false;  ///< runs while the exchange of experts before it, in forward, is under way
   bool again = false;            ///< repeated by selective recompute, with its call
   bool input_again = false;      ///< of a product: what it would keep of its input is made again there

@@ -175,7 +175,10 @@ void fold_both_ways(Partition& partition) {
     const StageLayers& mirror = alone[alone.size() - 1 - s];
     partition.chunks.push_back(alone[s]);
     partition.chunks.push_back(mirror);
-    partition.stages[s] += mirror;
+    // In one order for both, so that what is summed up over their layers is the same to the bit.
+    const std::size_t down = std::min(s, alone.size() - 1 - s);
+    partition.stages[s] = alone[down];
+    partition.stages[s] += alone[alone.size() - 1 - down];
   }
 }
 

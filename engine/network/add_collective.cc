@@ -9,7 +9,9 @@ void add_reduction(GroupTraffic& group, const Pattern& pattern) {
   const int passes = pattern.operation == Operation::all_reduce ? 2 : 1;
   switch (pattern.algorithm) {
     case Algorithm::ring:
-      return add_ring(group, pattern.bytes, passes);
+      return pattern.ring_order == RingOrder::channels
+                 ? add_channel_rings(group, pattern.bytes, passes, pattern.channels)
+                 : add_ring(group, pattern.bytes / pattern.channels, passes);
     case Algorithm::bidirectional_ring:
       return add_bidirectional_ring(group, pattern.bytes, passes);
     case Algorithm::direct:

@@ -1,14 +1,16 @@
 #include "engine/network/collective_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/hash.h"
+#include "engine/network/channel_rings.h"
 #include "engine/network/collective_state.h"
 #include "engine/network/collectives.h"
 #include "engine/network/curve_store.h"
@@ -21,8 +23,6 @@ namespace shardscape::network {
 namespace {
 
 constexpr double kMostChunksToChoose = 32;
-/// Of the busiest member's load: those with more end their work with it.
-constexpr double kNearlyBusiest = 0.9;
 
 bool is_pass(CollectiveOp op) { return op == CollectiveOp::ring_pass || op == CollectiveOp::chain_pass; }
 
@@ -58,25 +58,7 @@ bool crosses_scale_out(const Fabric& fabric, const SiblingGroups& groups) {
   return false;
 }
 
-/// The domains of the scale-up network that ranks lie in.
-std::vector<std::int64_t> domains_of(const Fabric& fabric, std::span<const std::int32_t> ranks) {
-  std::vector<std::int64_t> domains;
-  for (const std::int32_t rank : ranks) {
-    std::int64_t stride = 1, domain = 0, domain_stride = 1;
-    for (const DimensionSpec& dimension : fabric.spec().dimensions) {
-      const std::int64_t size = dimension.size();
-      if (dimension.scope == LinkScope::scale_out) {
-        domain += domain_stride * (rank / stride % size);
-        domain_stride *= size;
-      }
-      stride *= size;
-    }
-    domains.push_back(domain);
-  }
-  return domains;
-}
-
-/// The most of them that a group spans.
+/// The most domains that a group spans.
 double most_domains(const Fabric& fabric, const SiblingGroups& groups) {
   std::size_t most = 1;
   for (std::size_t g = 0; g < groups.shapes(); ++g) {
@@ -206,6 +188,8 @@ std::string to_string(const CollectiveChoice& choice) {
   if (choice.in_node) return "protocols of the node";
   std::string text(name_of(choice.algorithm));
   if (choice.ring_order == RingOrder::hamiltonian) text += " along a Hamiltonian cycle";
+  if (choice.ring_order == RingOrder::channels)
+    text += choice.channels == 1 ? " over a channel" : fmt::format(" over {} channels", choice.channels);
   return text;
 }
 
@@ -312,66 +296,6 @@ void CollectiveModel::set_expert_loads(std::vector<double> shares) {
   expert_loads_ = std::move(shares);
 }
 
-std::vector<double> CollectiveModel::member_shares(std::size_t members) const {
-  const std::size_t each = expert_loads_.size() / members;
-  SHARDSCAPE_CHECK(each * members == expert_loads_.size(), members, expert_loads_.size());
-  std::vector<double> shares;
-  for (std::size_t first = 0; first < expert_loads_.size(); first += each) {
-    const auto part = std::span(expert_loads_).subspan(first, each);
-    shares.push_back(std::accumulate(part.begin(), part.end(), 0.0));
-  }
-  return shares;
-}
-
-/// How many copies of a token an exchange sends to each member, in the mean. Of groups that span domains the first one
-/// stands for all; routers that choose groups of experts first meet as many times fewer domains of unequal loads as of
-/// equal ones.
-std::vector<double> CollectiveModel::copy_chances(const SiblingGroups& groups) const {
-  const std::vector<double> shares = member_shares(groups.size);
-  const std::vector<std::int64_t> domains = domains_of(fabric_, groups.group(0));
-  std::map<std::int64_t, std::pair<double, double>> of_domain;  // share and members
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    of_domain[domains[i]].first += shares[i];
-    of_domain[domains[i]].second += 1;
-  }
-  if (of_domain.size() == 1) return chances_met(shares, exchange_.top_k);
-  const auto several = static_cast<double>(of_domain.size());
-  const double scale = domains_met(several, exchange_.top_k, exchange_.groups, exchange_.top_groups) /
-                       places_met(several, exchange_.top_k);
-  std::vector<double> chances;
-  for (const std::int64_t domain : domains) {
-    const auto& [share, members] = of_domain.at(domain);
-    chances.push_back(scale * chances_met({&share, 1}, exchange_.top_k).front() / members);
-  }
-  return chances;
-}
-
-Skew CollectiveModel::skew_of(CollectiveOp op, const RankGroup& group) const {
-  if (!is_exchange(op) || expert_loads_.empty()) return skew_of(op, static_cast<std::size_t>(group.size()));
-  return skew_of(op, sibling_groups(group, fabric_, placement_));
-}
-
-Skew CollectiveModel::skew_of(CollectiveOp op, const SiblingGroups& groups) const {
-  if (!is_exchange(op) || expert_loads_.empty()) return skew_of(op, groups.size);
-  Skew skew{copy_chances(groups), op == CollectiveOp::expert_combine};
-  const double all = std::accumulate(skew.shares.begin(), skew.shares.end(), 0.0);
-  for (double& share : skew.shares) share /= all;
-  return skew;
-}
-
-/// Of what is no exchange, or of one without loads.
-Skew CollectiveModel::skew_of(CollectiveOp op, std::size_t members) const {
-  Skew skew;
-  skew.of_sender = op == CollectiveOp::combine || op == CollectiveOp::last_combine;
-  if (!is_skewed(op) || expert_loads_.empty()) return skew;
-  skew.shares = member_shares(members);
-  if (op == CollectiveOp::last_combine) {
-    const double least = kNearlyBusiest * std::ranges::max(skew.shares);
-    for (double& share : skew.shares) share = share < least ? 0 : share;
-  }
-  return skew;
-}
-
 void CollectiveModel::set_tolerance(double tolerance) {
   SHARDSCAPE_CHECK(tolerance >= 1e-9, tolerance);
   forget_groups();
@@ -422,6 +346,16 @@ std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp
       result.back().shorter =
           links_crossed(fabric_, along_wires(groups, fabric_)) < links_crossed(fabric_, groups);
     }
+    if (algorithm != Algorithm::ring || operation == Operation::broadcast) continue;
+    // Boxes of several axes have as many rings, one for each seat, with far fewer messages.
+    const bool by_dimension = std::ranges::find(communication_.algorithms, Algorithm::dimension_wise) !=
+                              communication_.algorithms.end();
+    if (boxes.all && boxes.extents.size() > 1 && by_dimension) continue;
+    if (const std::int32_t channels = channels_of(fabric_, groups)) {
+      // Hops of unlike links don't keep step: the rank steps are theirs.
+      add(algorithm, RingOrder::channels, 0);
+      result.back().choice.channels = channels;
+    }
   }
   if (result.empty()) {
     const Algorithm plain = operation == Operation::all_to_all ? Algorithm::direct : Algorithm::ring;
@@ -452,6 +386,11 @@ Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate)
   Pattern pattern;
   pattern.operation = operation_of(op);
   pattern.algorithm = candidate.choice.algorithm;
+  if (candidate.choice.ring_order == RingOrder::channels) {
+    pattern.ring_order = RingOrder::channels;
+    pattern.channels = candidate.choice.channels;
+    pattern.rank_steps = true;
+  }
   pattern.skew = candidate.skew;
   return pattern;
 }
@@ -521,14 +460,14 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
   if (!skew.shares.empty()) costs.busiest = static_cast<double>(groups.size) * std::ranges::max(skew.shares);
   if (is_exchange(op)) {
     costs.domains = most_domains(fabric_, groups);
-    double met = costs.domains > 1
-                     ? domains_met(costs.domains, exchange_.top_k, exchange_.groups, exchange_.top_groups)
-                     : places_met(static_cast<double>(groups.size), exchange_.top_k);
+    TokenTargets to = token_targets(static_cast<double>(groups.size));
+    to.domains = costs.domains;
+    double copies = copies_sent(to);
     if (!expert_loads_.empty()) {
       const std::vector<double> chances = copy_chances(groups);
-      met = std::accumulate(chances.begin(), chances.end(), 0.0);
+      copies = std::accumulate(chances.begin(), chances.end(), 0.0);
     }
-    costs.wire_share = is_low_latency(op) ? 1 : met / exchange_.top_k;
+    costs.wire_share = is_low_latency(op) ? 1 : copies / exchange_.top_k;
   }
   if (costs.closed) {
     costs.candidates.push_back(in_node(op, groups));

@@ -28,7 +28,11 @@
 // need more than kMostMessagesToChoose messages without a bound, unless nothing else is left.
 // Rings go round in the order of the group or, where the group is a box on ring, mesh, torus, king_mesh or
 // hypercube axes, along a Hamiltonian cycle (ring_order.h) if that is cheaper or, at equal cost, crosses
-// fewer links: links without latency take what those of any small latency take.
+// fewer links: links without latency take what those of any small latency take. Of groups that span domains there are as
+// many rings at once as each of them has members in every domain, an adapter for each ring (channel_rings.h), where that
+// is cheaper; not where they are boxes of several axes and the library has `dimension_wise`. Their hops are
+// unlike, and what the fast ones of them take hides behind the slow ones: rank_step is a part of each hop's latency within
+// T (ring_time.h), as in an execution, and `steps` is 0.
 //
 // Where the stack asks for the protocols of a node and the device has their constants (protocols.h), calls of
 // all-reduce, reduce-scatter, all-gather and all-to-all among ranks behind one switch of a node take
@@ -82,6 +86,7 @@
 #include "engine/spec/fault.h"
 #include "engine/spec/node_collectives.h"
 #include "engine/spec/stack.h"
+#include "engine/spec/token_copies.h"
 
 namespace shardscape::network {
 
@@ -140,10 +145,11 @@ constexpr std::size_t kMostSickPrices = 1 << 17;
 struct CollectiveChoice {
   Algorithm algorithm = Algorithm::ring;
   RingOrder ring_order = RingOrder::listed;
-  bool in_node = false;  ///< the time is that of protocols.h, the messages those of the algorithm
+  bool in_node = false;       ///< the time is that of protocols.h, the messages those of the algorithm
+  std::int32_t channels = 1;  ///< Pattern::channels
   friend bool operator==(const CollectiveChoice&, const CollectiveChoice&) = default;
 };
-/// "ring", "ring along a Hamiltonian cycle", "dimension_wise", ...
+/// "ring", "ring along a Hamiltonian cycle", "ring over 8 channels", "dimension_wise", ...
 std::string to_string(const CollectiveChoice& choice);
 
 /// What a pattern calls the operation; passes are sends from point to point.
@@ -340,6 +346,8 @@ class CollectiveModel {
   [[nodiscard]] std::optional<Seconds> closed_form(const OpCosts& costs, double bytes) const;
   [[nodiscard]] std::optional<Seconds> exchange_time(const OpCosts& costs, double bytes) const;
   void add_curves(OpCosts& costs, const SiblingGroups& groups);
+  /// Of as many members with equal shares in one domain.
+  [[nodiscard]] TokenTargets token_targets(double members) const;
   [[nodiscard]] Skew skew_of(CollectiveOp op, const SiblingGroups& groups) const;
   [[nodiscard]] Skew skew_of(CollectiveOp op, std::size_t members) const;
   [[nodiscard]] std::vector<double> member_shares(std::size_t members) const;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "engine/base/check.h"
+#include "engine/network/channel_rings.h"
 #include "engine/network/ring_order.h"
 
 namespace shardscape::network {
@@ -146,6 +147,20 @@ void add_ring(GroupTraffic& group, double bytes, int passes) {
   const std::size_t n = group.size();
   add_ring_steps(group, members_in_order(n), bytes / static_cast<double>(n),
                  static_cast<std::size_t>(passes) * (n - 1));
+}
+
+void add_channel_rings(GroupTraffic& group, double bytes, int passes, std::int32_t channels) {
+  const std::size_t n = group.size();
+  std::unordered_map<std::int32_t, std::size_t> member_of;
+  for (std::size_t i = 0; i < n; ++i) member_of.emplace(group.ranks[i], i);
+  for (const std::vector<std::int32_t>& ring :
+       channel_rings(group.builder.fabric().fabric(), group.ranks, channels)) {
+    std::vector<std::size_t> order;
+    for (const std::int32_t rank : ring) order.push_back(member_of.at(rank));
+    group.builder.begin_group();
+    add_ring_steps(group, order, bytes / channels / static_cast<double>(n),
+                   static_cast<std::size_t>(passes) * (n - 1));
+  }
 }
 
 void add_bidirectional_ring(GroupTraffic& group, double bytes, int passes) {

@@ -4,6 +4,7 @@
 //
 //   ring                n-1 steps (2(n-1) for all-reduce) of B/n to the successor; step s of a rank needs the
 //                       receipt of step s-1. Sends B(n-1)/n per pass.
+//                       Over channels (channel_rings.h): so many rings, each with its part of B.
 //   bidirectional ring  two rings in opposite directions with B/2 each.
 //   direct              B/n to each other rank at once, offsets 1 .. n-1; all-reduce: twice, the second time
 //                       after all receipts of the first.
@@ -48,6 +49,8 @@ struct GroupTraffic {
 
 /// `passes`: 1 (reduce-scatter or all-gather) or 2 (all-reduce).
 void add_ring(GroupTraffic& group, double bytes, int passes);
+/// Each ring has connections of its own.
+void add_channel_rings(GroupTraffic& group, double bytes, int passes, std::int32_t channels);
 void add_bidirectional_ring(GroupTraffic& group, double bytes, int passes);
 void add_direct(GroupTraffic& group, double bytes, int passes);
 /// One pass of `direct` in unequal parts.

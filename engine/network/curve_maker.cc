@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/base/check.h"
+#include "engine/network/channel_rings.h"
 #include "engine/network/components.h"
 #include "engine/network/ring_order.h"
 #include "engine/network/traffic_builder.h"
@@ -142,14 +143,22 @@ std::vector<CurveMaker::Round> CurveMaker::rounds_of(const Pattern& pattern, std
 
 CurveParts CurveMaker::ring(const Pattern& pattern, const SiblingGroups& groups) {
   const std::size_t n = groups.size;
-  RingParts parts =
-      rings(groups, passes_of(pattern.operation) * static_cast<int>(n - 1), 1 / static_cast<double>(n));
+  const bool several = pattern.ring_order == RingOrder::channels;
+  flows_.take_rank_steps(several);
+  RingParts parts = rings(several ? over_channels(groups, network_.fabric(), pattern.channels) : groups,
+                          passes_of(pattern.operation) * static_cast<int>(n - 1),
+                          1 / static_cast<double>(n) / pattern.channels);
+  flows_.take_rank_steps(false);
   if (!parts.reachable) return unreachable();
   CurveParts curve;
   curve.links = std::move(parts.links);
   curve.stages.push_back(std::move(parts.exact));
   curve.contended = std::move(parts.contended);
-  for (CurveParts::Contended& part : curve.contended) part.pattern.operation = pattern.operation;
+  for (CurveParts::Contended& part : curve.contended) {
+    part.pattern.operation = pattern.operation;
+    part.pattern.channels = pattern.channels;
+    part.pattern.rank_steps = several;
+  }
   return curve;
 }
 
@@ -279,7 +288,8 @@ CurveMaker::Rings CurveMaker::lines(std::span<const GroupBox> boxes, std::size_t
   const bool even = std::ranges::adjacent_find(along.positions, [&](std::int32_t a, std::int32_t b) {
                       return b - a != step;
                     }) == along.positions.end();
-  if (groups.tile_of && even) {
+  // On a fat tree each line has an order of its own (leaf_order()).
+  if (groups.tile_of && even && under_leaf(network_.fabric(), along.dimension) == 0) {
     RankGroup line;
     line.push(static_cast<std::int32_t>(along.positions.size()), step * along.stride);
     SiblingGroups tile = first_tile(line, network_.fabric(), *groups.tile_of);
@@ -287,13 +297,13 @@ CurveMaker::Rings CurveMaker::lines(std::span<const GroupBox> boxes, std::size_t
   }
   Rings result;
   result.size = along.positions.size();
-  GroupBox box = boxes.front();
+  GroupBox box;
   for (std::size_t g = 0; g < groups.count(); ++g) {
     if (g < boxes.size()) {
       append_lines(boxes[g], level, result.ranks);
       continue;
     }
-    box.origin = std::ranges::min(groups.group(g));
+    (void)split_into_box(network_.fabric(), groups.group(g), box);
     append_lines(box, level, result.ranks);
   }
   return result;

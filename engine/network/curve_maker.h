@@ -74,7 +74,7 @@ class CurveMaker {
     std::size_t size = 0;
     int steps = 0;
     double share = 0;
-    bool with_links = false;
+    bool with_links = false, rank_steps = false;
     RingParts parts;
   };
   /// The flows of one round from member to member, its share of the bytes, and how often the round comes.

@@ -19,13 +19,14 @@ constexpr std::size_t kMostKnownRanks = 1 << 20;
 CurveMaker::RingParts CurveMaker::rings(const Rings& rings, int steps, double share) {
   if (!remembers_) return analyse(rings, steps, share);
   std::uint64_t hash = hash_word(rings.size, std::bit_cast<std::uint64_t>(share));
-  hash = hash_word(hash, static_cast<std::uint64_t>(steps));
+  const bool rank_steps = flows_.takes_rank_steps();
+  hash = hash_word(hash, static_cast<std::uint64_t>(2 * steps + (rank_steps ? 1 : 0)));
   for (const std::int32_t rank : rings.ranks) hash = hash_word(hash, static_cast<std::uint64_t>(rank));
   const auto [first, last] = known_rings_.equal_range(hash);
   for (auto known = first; known != last; ++known) {
     const KnownRings& k = known->second;
     if (k.size == rings.size && k.steps == steps && k.share == share && k.with_links == collects_ &&
-        k.ranks == rings.ranks)
+        k.rank_steps == rank_steps && k.ranks == rings.ranks)
       return k.parts;
   }
   RingParts parts = analyse(rings, steps, share);
@@ -34,7 +35,7 @@ CurveMaker::RingParts CurveMaker::rings(const Rings& rings, int steps, double sh
     known_ranks_ = 0;
   }
   known_ranks_ += rings.ranks.size();
-  known_rings_.emplace(hash, KnownRings{rings.ranks, rings.size, steps, share, collects_, parts});
+  known_rings_.emplace(hash, KnownRings{rings.ranks, rings.size, steps, share, collects_, rank_steps, parts});
   return parts;
 }
 

@@ -13,6 +13,7 @@ std::size_t CurveKeyHash::operator()(const CurveKey& key) const {
   };
   add(static_cast<std::int32_t>(key.choice.algorithm));
   add(static_cast<std::int32_t>(key.choice.ring_order));
+  add(key.choice.channels);
   for (std::int32_t i = 0; i < key.group.depth; ++i) add_level(key.group.levels[static_cast<std::size_t>(i)]);
   add_level(key.group.mirror);
   add(key.boundary);

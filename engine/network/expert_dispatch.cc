@@ -33,7 +33,7 @@ Seconds low_latency_time(const ExpertDispatch::LowLatency& k, DispatchWay way, c
 Seconds normal_time(const ExpertDispatch::Normal& k, DispatchWay way, const ExpertExchange& c) {
   const bool out = way == DispatchWay::dispatch;
   const Bytes row = row_bytes(way, c);
-  const double copies = c.tokens * (k.local_copies + places_met(c.ranks, c.top_k));
+  const double copies = c.tokens * (k.local_copies + copies_sent({.top_k = c.top_k, .members = c.ranks}));
   const Bytes moved = copies * row;
   const Seconds sms = (c.nodes > 1 ? kForwarding : 1) / c.sms * (copies * k.copy + moved / k.sm_bandwidth);
   const Seconds link = moved / k.bandwidth;
@@ -50,38 +50,6 @@ Seconds normal_time(const ExpertDispatch::Normal& k, DispatchWay way, const Expe
 }
 
 }  // namespace
-
-double places_met(double n, double k) { return n * (1 - std::pow(1 - 1 / n, k)); }
-
-std::vector<double> chances_met(std::span<const double> shares, double k) {
-  std::vector<double> chances;
-  for (const double share : shares) chances.push_back(1 - std::pow(1 - share, k));
-  return chances;
-}
-
-double domains_met(double domains, double k, std::int64_t groups, std::int64_t chosen) {
-  const auto all = static_cast<double>(groups), taken = static_cast<double>(chosen);
-  if (groups <= 1 || domains <= 1) return places_met(domains, k);
-  if (domains > all) {
-    // A domain has a part of one group.
-    const double parts = domains / all;
-    return domains * (taken / all) * (1 - std::pow(1 - 1 / (taken * parts), k));
-  }
-  const auto held = static_cast<std::int64_t>(std::lround(all / domains));
-  // Of n things, so many at once.
-  const auto choose = [](std::int64_t n, std::int64_t many) {
-    double ways = 1;
-    for (std::int64_t i = 0; i < many; ++i) ways *= static_cast<double>(n - i) / static_cast<double>(i + 1);
-    return ways;
-  };
-  double missed = 0;  // over the chosen groups that lie in one domain: hypergeometric
-  for (std::int64_t here = 0; here <= std::min(held, chosen); ++here) {
-    if (chosen - here > groups - held) continue;
-    const double chance = choose(held, here) * choose(groups - held, chosen - here) / choose(groups, chosen);
-    missed += chance * std::pow(1 - static_cast<double>(here) / taken, k);
-  }
-  return domains * (1 - missed);
-}
 
 double dispatch_bytes(DispatchWay way) { return way == DispatchWay::dispatch ? kScaledByte : kBfloat; }
 

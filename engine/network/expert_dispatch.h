@@ -26,12 +26,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
-#include <vector>
 
 #include "engine/base/enum_names.h"
 #include "engine/base/quantity.h"
 #include "engine/spec/node_collectives.h"
+#include "engine/spec/token_copies.h"
 
 namespace shardscape {
 enum class DispatchKernels : std::uint8_t { low_latency, normal };
@@ -54,15 +53,6 @@ struct ExpertExchange {
   double nodes_met = 0;    ///< by a token; 0: by independent choices among `nodes`
   double value_bytes = 0;  ///< of a value on its way; 0: dispatch_bytes()
 };
-
-/// How many of n places k independent choices meet.
-double places_met(double n, double k);
-/// The chance of each place to be met, where it gets such a share of the choices.
-std::vector<double> chances_met(std::span<const double> shares, double k);
-
-/// The same of equal domains, where the experts lie in `groups` groups, as many in each domain or each over as many
-/// domains, and a token's in `chosen` of them: groups are drawn without repetition, experts in them independently.
-double domains_met(double domains, double k, std::int64_t groups, std::int64_t chosen);
 
 /// Bytes of one value on its way, in the benchmark.
 double dispatch_bytes(DispatchWay way);

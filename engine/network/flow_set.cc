@@ -32,8 +32,9 @@ bool FlowSet::add(std::int32_t source, std::int32_t destination, double weight) 
     uses_[static_cast<std::size_t>(place_[link])].load += 1;
     flow.latency += latency[link];
   }
-  flows_.push_back(flow);
   begin_.push_back(links_.size());
+  flows_.push_back(flow);
+  if (rank_steps_) flows_.back().latency = network_.step_latency(path(flows_.size() - 1));
   return true;
 }
 

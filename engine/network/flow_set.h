@@ -49,6 +49,9 @@ class FlowSet {
   explicit FlowSet(PricedNetwork& network);
 
   void reset();
+  /// Whether flows that are added take the stack's rank step beside their links' latency.
+  void take_rank_steps(bool take) { rank_steps_ = take; }
+  [[nodiscard]] bool takes_rank_steps() const { return rank_steps_; }
   /// False where dead links leave no way; the set is worthless then.
   bool add(std::int32_t source, std::int32_t destination, double weight = 1);
   /// Call once after the last add().
@@ -94,6 +97,7 @@ class FlowSet {
   std::vector<Use> uses_;
   std::vector<OnLink> on_link_;
   bool uniform_ = true, uncontended_ = true;
+  bool rank_steps_ = false;
   double slowest_ = 0;
 };
 

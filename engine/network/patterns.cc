@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/network/channel_rings.h"
 #include "engine/network/collectives.h"
 #include "engine/network/ring_order.h"
 #include "engine/spec/ranges.h"
@@ -20,9 +21,10 @@ std::string at(const std::string& place, std::size_t index) { return fmt::format
 /// Rings of a ring algorithm; 0 for the others.
 double rings_of(const Pattern& pattern) {
   if (pattern.operation == Operation::broadcast) return 0;
-  return pattern.algorithm == Algorithm::ring                 ? 1
-         : pattern.algorithm == Algorithm::bidirectional_ring ? 2
-                                                              : 0;
+  return pattern.algorithm == Algorithm::ring && pattern.ring_order == RingOrder::channels ? pattern.channels
+         : pattern.algorithm == Algorithm::ring                                            ? 1
+         : pattern.algorithm == Algorithm::bidirectional_ring                              ? 2
+                                                                                           : 0;
 }
 
 /// Messages of dimension_wise.
@@ -158,6 +160,13 @@ class Checker {
     if (pattern.algorithm == Algorithm::pairwise && pattern.partners == PairwisePartners::exclusive_or) {
       require(power_of_two, place, "xor partners need a power of two of ranks; " + size);
     }
+    if (pattern.algorithm == Algorithm::ring && pattern.ring_order == RingOrder::channels) {
+      const std::int32_t most = most_channels(fabric_.fabric(), group);
+      require(pattern.channels >= 1 && pattern.channels <= most, place,
+              fmt::format(
+                  "rings over {} channels need as many members in each of several domains; the group has {}",
+                  pattern.channels, most));
+    }
     if (pattern.algorithm == Algorithm::dimension_wise) {
       GroupBox box;
       require(split_into_box(fabric_.fabric(), group, box), place,
@@ -230,8 +239,8 @@ double message_count(const Pattern& pattern, std::int64_t group_size) {
       return pattern.operation == Operation::broadcast ? n - 1 : passes * n * (n - 1);
     case Algorithm::ring:
     case Algorithm::bidirectional_ring: {
-      const double directions = pattern.algorithm == Algorithm::ring ? 1 : 2;
-      return pattern.operation == Operation::broadcast ? (n - 1) * chunks : directions * passes * n * (n - 1);
+      return pattern.operation == Operation::broadcast ? (n - 1) * chunks
+                                                       : rings_of(pattern) * passes * n * (n - 1);
     }
     case Algorithm::halving_doubling:
       return passes * n * std::log2(n);

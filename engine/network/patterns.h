@@ -43,8 +43,9 @@ using shardscape::Algorithm;
 /// Partners of halving-doubling at distance 1, 2, 4, ... (near_first) or n/2, n/4, ... (far_first).
 enum class HalvingOrder : std::uint8_t { near_first, far_first };
 
-/// Neighbours of a logical ring: as listed in the group, or along a Hamiltonian cycle (see ring_order.h).
-enum class RingOrder : std::uint8_t { listed, hamiltonian };
+/// Neighbours of a logical ring: as listed in the group, along a Hamiltonian cycle (see ring_order.h), or those of
+/// several rings, each with its part of the buffer (see channel_rings.h).
+enum class RingOrder : std::uint8_t { listed, hamiltonian, channels };
 
 /// Partners of the pairwise all-to-all in round k = 1 .. n-1: rank i sends to i + k and hears from i - k
 /// (shift), or exchanges with i xor k (exclusive_or, for powers of two).
@@ -87,7 +88,10 @@ struct Pattern {
   std::vector<std::int32_t> after;
 
   HalvingOrder halving_order = HalvingOrder::near_first;
-  RingOrder ring_order = RingOrder::listed;  ///< for ring and bidirectional_ring
+  RingOrder ring_order = RingOrder::listed;  ///< for ring and bidirectional_ring; channels: for ring
+  /// Rings of a group of which each has its part of the buffer. Listed ones are one of so many each.
+  std::int32_t channels = 1;
+  bool rank_steps = false;  ///< priced messages take the stack's rank step, too (PricedNetwork::step_latency())
   PairwisePartners partners = PairwisePartners::shift;
   Skew skew;  ///< all_to_all by `direct`
   /// The buffer is cut into this many equal parts that follow each other: ring and tree broadcast,
@@ -132,6 +136,6 @@ namespace shardscape {
 SHARDSCAPE_ENUM_NAMES(network::Operation, "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
                       "broadcast", "pipeline", "p2p");
 SHARDSCAPE_ENUM_NAMES(network::HalvingOrder, "near_first", "far_first");
-SHARDSCAPE_ENUM_NAMES(network::RingOrder, "listed", "hamiltonian");
+SHARDSCAPE_ENUM_NAMES(network::RingOrder, "listed", "hamiltonian", "channels");
 SHARDSCAPE_ENUM_NAMES(network::PairwisePartners, "shift", "xor");
 }  // namespace shardscape

@@ -9,7 +9,8 @@
 namespace shardscape::network {
 
 LinkShares link_shares(const StackProfile::Communication& communication, const FabricSpec& fabric) {
-  return {communication.scale_up_fraction, communication.scale_out_share(fabric)};
+  return {communication.scale_up_fraction, communication.scale_out_share(fabric), communication.rank_step,
+          communication.rank_step_scale_out};
 }
 
 PricedNetwork::PricedNetwork(const Fabric& fabric, const StackProfile::Communication& communication)
@@ -40,6 +41,12 @@ double PricedNetwork::step_latency(std::span<const std::int32_t> path) const {
   return latency + network::step_latency(fabric(), communication_, path);
 }
 
+void PricedNetwork::add_rank_steps(const Pattern& pattern, Traffic& traffic) const {
+  for (Connection& connection : traffic.connections) {
+    if (pattern.rank_steps) connection.latency = step_latency(traffic.path(connection));
+  }
+}
+
 bool PricedNetwork::has_switches_for(const Pattern& pattern) const {
   if (pattern.algorithm != Algorithm::in_network || !routes_.cut()) return true;
   SwitchTree tree;
@@ -51,6 +58,7 @@ bool PricedNetwork::has_switches_for(const Pattern& pattern) const {
 std::optional<std::vector<PricedNetwork::Drain>> PricedNetwork::drains(const Pattern& pattern) {
   auto built = build_traffic({pattern}, routes_);
   if (!built) return std::nullopt;
+  add_rank_steps(pattern, built->traffic);
   struct Ends final : RateObserver {
     std::vector<Drain> of;
     void rate_changed(double time, std::int32_t connection, double rate) override {
@@ -67,8 +75,9 @@ std::optional<std::vector<PricedNetwork::Drain>> PricedNetwork::drains(const Pat
 
 std::optional<double> PricedNetwork::simulate(const Pattern& pattern) {
   if (!has_switches_for(pattern)) return std::nullopt;
-  const auto built = build_traffic({pattern}, routes_);
+  auto built = build_traffic({pattern}, routes_);
   if (!built) return std::nullopt;
+  add_rank_steps(pattern, built->traffic);
   return simulator_.run(built->traffic, bytes_per_second_).completion_time;
 }
 

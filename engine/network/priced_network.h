@@ -13,9 +13,11 @@
 
 namespace shardscape::network {
 
-/// Of the links' bandwidth, what a stack achieves.
+/// Of the links' bandwidth, what a stack achieves, and what it takes for a step over them (step_latency.h): all of it
+/// that cost curves depend on.
 struct LinkShares {
   double scale_up = 1, scale_out = 1;
+  Seconds rank_step = {}, rank_step_scale_out = {};
   friend bool operator==(const LinkShares&, const LinkShares&) = default;
 };
 LinkShares link_shares(const StackProfile::Communication& communication, const FabricSpec& fabric);
@@ -37,6 +39,9 @@ class PricedNetwork {
   /// Seconds of a message over these links: their latency and, as one step of an algorithm, the stack's rank
   /// step; nothing more on hops between switches, which reduce.
   [[nodiscard]] double step_latency(std::span<const std::int32_t> path) const;
+
+  /// Of all connections, what a pattern with `rank_steps` asks for.
+  void add_rank_steps(const Pattern& pattern, Traffic& traffic) const;
 
   /// Whether dead links leave a pattern that the network reduces its switches.
   [[nodiscard]] bool has_switches_for(const Pattern& pattern) const;

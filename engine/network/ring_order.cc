@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/network/channel_rings.h"
+
 namespace shardscape::network {
 
 namespace {
@@ -125,6 +127,7 @@ bool split_into_box(const Fabric& fabric, std::span<const std::int32_t> group, G
     for (const std::int32_t rank : group) level.positions.push_back(rank / axis.stride % axis.size);
     std::ranges::sort(level.positions);
     level.positions.erase(std::unique(level.positions.begin(), level.positions.end()), level.positions.end());
+    leaf_order(fabric, axis.dimension, level.positions);
     level.wraps =
         axis.wraps && level.positions.size() == static_cast<std::size_t>(axis.size) && axis.size > 2;
     product *= level.positions.size();

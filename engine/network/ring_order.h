@@ -20,7 +20,7 @@ struct GroupBox {
     std::int32_t dimension = 0;           ///< in FabricSpec::dimensions
     std::int32_t stride = 0;              ///< rank distance of neighbouring coordinates
     bool wraps = false;                   ///< the last coordinate is adjacent to the first
-    std::vector<std::int32_t> positions;  ///< coordinates of the members, ascending; at least two
+    std::vector<std::int32_t> positions;  ///< coordinates of the members, in leaf_order(); at least two
   };
   std::int32_t origin = 0;  ///< the lowest member
   std::vector<Level> levels;

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "engine/network/channel_rings.h"
 #include "engine/network/ring_order.h"
 #include "engine/network/tiles.h"
 
@@ -114,6 +115,35 @@ SiblingGroups along_wires(const SiblingGroups& groups, const Fabric& fabric) {
     result.ranks.insert(result.ranks.end(), order.begin(), order.end());
   }
   return result;
+}
+
+SiblingGroups over_channels(const SiblingGroups& groups, const Fabric& fabric, std::int32_t channels) {
+  SiblingGroups result;
+  result.size = groups.size;
+  result.copies = groups.copies;
+  result.ranks.reserve(groups.ranks.size() * static_cast<std::size_t>(channels));
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    for (const std::vector<std::int32_t>& ring : channel_rings(fabric, groups.group(g), channels))
+      result.ranks.insert(result.ranks.end(), ring.begin(), ring.end());
+  }
+  return result;
+}
+
+std::vector<std::int64_t> domains_of(const Fabric& fabric, std::span<const std::int32_t> ranks) {
+  std::vector<std::int64_t> domains;
+  for (const std::int32_t rank : ranks) {
+    std::int64_t stride = 1, domain = 0, domain_stride = 1;
+    for (const DimensionSpec& dimension : fabric.spec().dimensions) {
+      const std::int64_t size = dimension.size();
+      if (dimension.scope == LinkScope::scale_out) {
+        domain += domain_stride * (rank / stride % size);
+        domain_stride *= size;
+      }
+      stride *= size;
+    }
+    domains.push_back(domain);
+  }
+  return domains;
 }
 
 }  // namespace shardscape::network

@@ -39,7 +39,7 @@ double OrderedRun::ready(std::int32_t stage, const PipelineOperation& op) const 
 }
 
 const StageTime& OrderedRun::time_of(std::int32_t stage, const PipelineOperation& op) const {
-  return times_[static_cast<std::size_t>(shape_.both_ways() ? 2 * stage + op.chunk : stage)];
+  return times_[static_cast<std::size_t>(by_chunk_ ? stage * shape_.virtual_stages + op.chunk : stage)];
 }
 
 /// The last forward and the first backward of a microbatch stay on their stage, as weight gradients do; everything
@@ -85,8 +85,10 @@ bool OrderedRun::step(std::int32_t stage) {
 
 const std::vector<double>& OrderedRun::run(const PipelineShape& shape, std::span<const StageTime> times,
                                            const Transfer& transfer, std::vector<PipelineSpan>* spans) {
-  const std::int32_t entries = shape.both_ways() ? 2 * shape.stages : shape.stages;
-  SHARDSCAPE_CHECK(times.size() == static_cast<std::size_t>(entries), times.size(), shape.stages);
+  const auto stages = static_cast<std::size_t>(shape.stages);
+  by_chunk_ = times.size() == stages * static_cast<std::size_t>(shape.virtual_stages);
+  SHARDSCAPE_CHECK(by_chunk_ || (times.size() == stages && !shape.both_ways()), times.size(), shape.stages,
+                   shape.virtual_stages);
   prepare(shape);
   times_ = times;
   transfer_ = &transfer;

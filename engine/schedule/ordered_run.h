@@ -28,6 +28,7 @@ class OrderedRun {
   PipelineShape shape_;
   std::vector<std::vector<PipelineOperation>> orders_;
   std::span<const StageTime> times_;
+  bool by_chunk_ = false;
   const Transfer* transfer_ = nullptr;
   std::vector<PipelineSpan>* spans_ = nullptr;
   std::vector<double> forward_arrival_,

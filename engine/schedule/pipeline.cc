@@ -83,6 +83,15 @@ std::int32_t pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t 
   return shape.per_chunk() - (shape.virtual_stages == 1 ? first : alone);
 }
 
+std::int32_t mate(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {
+  if (shape.both_ways()) return 1 - chunk;
+  // Backward k, of chunk v - 1 - k / S, runs with forward k + w. In a run of S backwards of one chunk the forwards go
+  // over to the next one after S - w % S.
+  const std::int32_t first = warm_up(shape, stage), v = shape.virtual_stages;
+  const std::int32_t ahead = first / shape.stages + (2 * (first % shape.stages) > shape.stages ? 1 : 0);
+  return v - 1 - ((chunk - ahead) % v + v) % v;
+}
+
 // When the k-th backward begins, min(w, m - k) microbatches are in flight and min(k, s) are put off. The
 // first number falls from k = m - w on, the second rises up to k = s. Any sum of positive multiples of the
 // two is largest where one of them bends: at k = m - w or at k = s.

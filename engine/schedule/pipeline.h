@@ -47,7 +47,8 @@ struct StageTime {
   double backward = 0;  ///< seconds, weight gradients included
   /// The part of `backward` that zero_bubble and dualpipe put off; the other schedules don't look at it.
   double weight = 0;
-  /// What a pair takes less than its forward, of this chunk, and its backward one after the other.
+  /// What a pair takes less than its forward, of this chunk, and its backward one after the other. Which chunk that
+  /// backward is of, mate() says.
   double hidden = 0;
 };
 
@@ -147,6 +148,9 @@ std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t s
 /// Pairs of a stage whose forward is of a chunk.
 std::int32_t pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);
 
+/// The chunk whose backwards most of them run with.
+std::int32_t mate(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);
+
 /// One executed operation; seconds from the start of the step.
 struct PipelineSpan {
   std::int32_t stage = 0;
@@ -157,9 +161,9 @@ struct PipelineSpan {
 };
 
 /// Runs a schedule operation by operation, in the order lists of the stages: the plain truth that
-/// PipelineTimer is held against. times: one entry per stage, the same for each of its chunks; of dualpipe
-/// [stage * 2 + chunk]. A pair is two spans, one behind the other. Returns the end of the last operation of every stage; `spans`, where given, receives every operation in the order of
-/// execution.
+/// PipelineTimer is held against. times: [stage * virtual_stages + chunk], or, where the chunks of each stage are
+/// alike, one entry per stage (not of dualpipe). A pair is two spans, one behind the other. Returns the end of the last
+/// operation of every stage; `spans`, where given, receives every operation in the order of execution.
 std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
                                  const Transfer& transfer, std::vector<PipelineSpan>* spans = nullptr);
 

@@ -15,9 +15,9 @@ void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTim
   key_.assign({static_cast<double>(shape.kind), static_cast<double>(shape.stages),
                static_cast<double>(shape.virtual_stages), static_cast<double>(shape.microbatches),
                transfer.blocking ? 1.0 : 0.0, shape.overlaps ? 1.0 : 0.0});
-  // Runs of equal stages count once, with their length; what is sent on belongs to its sender. Dualpipe's chunks are
-  // listed apart.
-  const std::size_t each = shape.both_ways() ? 2 : 1;
+  // Runs of equal stages count once, with their length; what is sent on belongs to its sender. Chunks are listed apart
+  // where they have times of their own.
+  const std::size_t each = times.size() / static_cast<std::size_t>(shape.stages);
   for (std::size_t s = 0; s < times.size();) {
     std::size_t next = s + 1;
     while (next < times.size() && times[next].forward == times[s].forward &&

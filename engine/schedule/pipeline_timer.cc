@@ -12,7 +12,9 @@ PipelineEnds PipelineTimer::run(const PipelineShape& shape, std::span<const Stag
   SHARDSCAPE_CHECK(transfer.seconds.size() == 1 || transfer.seconds.size() == stages, transfer.seconds.size(),
                    shape.stages);
   if (shape.both_ways() || shape.overlaps) return run_pairs(shape, times, transfer);
-  SHARDSCAPE_CHECK(times.size() == stages, times.size(), shape.stages);
+  const bool by_chunk = times.size() == stages * static_cast<std::size_t>(shape.virtual_stages);
+  const bool waves = shape.kind == ScheduleKind::interleaved;
+  SHARDSCAPE_CHECK(times.size() == stages || (by_chunk && waves), times.size(), shape.stages);
   const bool lone = shape.stages == 1 && shape.virtual_stages == 1;
   if (!lone && shape.kind != ScheduleKind::gpipe) return wave_.run(shape, times, transfer);
   const std::size_t chunks =

@@ -92,8 +92,19 @@ PipelineEnds PipelineWave::run(const PipelineShape& shape, std::span<const Stage
   return {stage_ends_, chunk_ends_, free_ends_};
 }
 
+/// As prepare() does for a whole stage, which begins with its first chunk, and backwards with its last.
+void PipelineWave::prepare_chunks(std::span<const StageTime> times) {
+  chunks_.assign(times.begin(), times.end());
+  const auto each = index(shape_.virtual_stages);
+  for (std::size_t s = 0; s < index(stages_); ++s) {
+    const double ahead = times[s * each].forward, back = times[s * each + each - 1].backward;
+    forward_work_[s] = TwoTimes(ahead, ahead);
+    backward_work_[s] = TwoTimes(back, back);
+  }
+}
+
 void PipelineWave::prepare(std::span<const StageTime> times, const Transfer& transfer) {
-  const std::size_t stages = times.size();
+  const auto stages = index(shape_.stages);
   const bool cut = shape_.kind == ScheduleKind::zero_bubble;
   blocking_ = transfer.blocking;
   end_.assign(stages, {});
@@ -105,9 +116,14 @@ void PipelineWave::prepare(std::span<const StageTime> times, const Transfer& tra
   backward_message_.resize(stages);
   const auto both = [](double seconds) { return TwoTimes(seconds, seconds); };
   const auto message = [&](std::size_t boundary) { return TwoTimes(transfer.over(boundary), 0); };
+  const bool by_chunk = times.size() > stages;
+  chunks_.clear();
+  if (by_chunk) prepare_chunks(times);
   for (std::size_t s = 0; s < stages; ++s) {
-    forward_work_[s] = both(times[s].forward);
-    backward_work_[s] = both(cut ? times[s].backward - times[s].weight : times[s].backward);
+    if (!by_chunk) {
+      forward_work_[s] = both(times[s].forward);
+      backward_work_[s] = both(cut ? times[s].backward - times[s].weight : times[s].backward);
+    }
     weight_[s] = both(cut ? times[s].weight : 0);
     forward_message_[s] = s + 1 < stages ? message(s) : TwoTimes();
     backward_message_[s] = s > 0 ? message(s - 1) : TwoTimes();
@@ -176,13 +192,44 @@ void PipelineWave::run_alternating() {
     end_[index(s)] += static_cast<double>(std::min(s, shape_.microbatches)) * weight_[index(s)];
 }
 
+// Forward d - s of stage s begins chunk (d - s) / S of its group where S divides d - s.
+PipelineWave::Turn PipelineWave::forward_turn(std::int32_t d) const {
+  return {d % stages_, d / stages_ % shape_.virtual_stages};
+}
+
+/// `first`, `last`: the stages that work in this step.
+void PipelineWave::begin_forward_chunk(std::int32_t first, std::int32_t last) {
+  if (chunks_.empty()) return;
+  const auto [s, chunk] = forward_turn_;
+  if (s >= first && s <= last) {
+    const double work = chunks_[index(s * shape_.virtual_stages + chunk)].forward;
+    forward_work_[index(s)] = TwoTimes(work, work);
+  }
+  if (++forward_turn_.stage < stages_) return;
+  forward_turn_ = {0, chunk + 1 == shape_.virtual_stages ? 0 : chunk + 1};
+}
+
+// Backward k - (S - 1 - s) of stage s, likewise, and chunks from the last one on.
+void PipelineWave::begin_backward_chunk(std::int32_t first, std::int32_t last) {
+  if (chunks_.empty()) return;
+  const auto [s, chunk] = backward_turn_;
+  if (s >= first && s <= last) {
+    const double work = chunks_[index(s * shape_.virtual_stages + chunk)].backward;
+    backward_work_[index(s)] = TwoTimes(work, work);
+  }
+  if (--backward_turn_.stage >= 0) return;
+  backward_turn_ = {stages_ - 1, chunk == 0 ? shape_.virtual_stages - 1 : chunk - 1};
+}
+
 /// `longest`: forwards of the first stage; each further stage has two less.
 void PipelineWave::warm_up_interleaved(std::int32_t longest) {
   const std::int32_t beginning = stages_, ending = group_ - stages_;
+  forward_turn_ = {};
   for (std::int32_t d = 0;; ++d) {
     const std::int32_t first = std::max(0, d - total_ + 1);
     const std::int32_t last = std::min({stages_ - 1, d, longest - 1 - d});
     if (first > last) return;
+    begin_forward_chunk(first, last);
     if (first == 0 && in_group(d) < beginning) forward_input_[0] = {};
     if (last == stages_ - 1)
       forward_message_.back() = in_group(d - last) < ending ? forward_round_ : TwoTimes();
@@ -217,6 +264,7 @@ void PipelineWave::backward_of_chunks(std::int32_t step, std::int32_t phase) {
   const std::int32_t first = std::max(0, stages_ - 1 - step);
   const std::int32_t last = std::min(stages_ - 1, total_ + stages_ - 2 - step);
   begin_backward(phase, first, last);
+  begin_backward_chunk(first, last);
   backward(first, last);
   if (first == 0) backward_input_.back() = backward_input_.front();
   if (step < total_ - group_) return;
@@ -231,6 +279,7 @@ void PipelineWave::backward_of_chunks(std::int32_t step, std::int32_t phase) {
 void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t phase, std::int32_t longest) {
   const std::int32_t joined = stages_ - 1 - step;  // in this step, where it is a stage
   const std::int32_t first = std::max({0, joined, longest + step - stages_ + 2 - total_});
+  begin_forward_chunk(first, stages_ - 1);
   if (first >= stages_) return;
   begin_forward(phase, longest, first);
   forward(first, stages_ - 1);
@@ -242,6 +291,8 @@ void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t phase, std:
 void PipelineWave::both_of_chunks(std::int32_t phase, std::int32_t longest) {
   begin_backward(phase, 0, stages_ - 1);
   begin_forward(phase, longest, 0);
+  begin_backward_chunk(0, stages_ - 1);
+  begin_forward_chunk(0, stages_ - 1);
   const auto step = blocking_ ? work_both<true> : work_both<false>;
   step(backward_lanes(), forward_lanes(), stages_);
   backward_input_.back() = backward_input_.front();
@@ -253,6 +304,8 @@ void PipelineWave::run_interleaved() {
   const std::int32_t longest =
       shape_.microbatches == stages_ ? total_ + 2 * stages_ : 2 * (stages_ - 1) + group_ - stages_ + 1;
   warm_up_interleaved(longest);
+  forward_turn_ = forward_turn(longest - (stages_ - 1));
+  backward_turn_ = {stages_ - 1, shape_.virtual_stages - 1};
   std::int32_t phase = 0;  // step % group_
   for (std::int32_t step = 0; step <= total_ + stages_ - 2; ++step) {
     const std::int32_t whole = total_ - longest + stages_ - 2 - step;  // further steps of all stages

@@ -20,6 +20,9 @@
 // runs out of forwards (Baccelli et al. 1992, "Synchronization and Linearity", chapter 3). The remaining periods
 // are then taken off the microbatches, and their time is added at the end.
 //
+// Chunks with times of their own: in every step of either direction one stage at most begins another chunk, that whose
+// operation has a number that S divides. It changes what that stage's operations take, and the loops stay as they are.
+//
 // The pipeline as it is and the one whose messages take no time run the same steps: every number here is two, one of
 // each, which a processor adds up and compares at once.
 #pragma once
@@ -69,6 +72,7 @@ class PipelineWave {
 
  private:
   void prepare(std::span<const StageTime> times, const Transfer& transfer);
+  void prepare_chunks(std::span<const StageTime> times);
 
   void warm_up_alternating();
   void run_alternating();
@@ -79,6 +83,14 @@ class PipelineWave {
   void backward_of_chunks(std::int32_t step, std::int32_t phase);
   void forward_of_chunks(std::int32_t step, std::int32_t phase, std::int32_t longest);
   void both_of_chunks(std::int32_t phase, std::int32_t longest);
+  /// Whose turn it is to begin another chunk in a step: a stage, and which chunk.
+  struct Turn {
+    std::int32_t stage = 0, chunk = 0;
+  };
+  /// In the step of forwards d - s.
+  [[nodiscard]] Turn forward_turn(std::int32_t d) const;
+  void begin_forward_chunk(std::int32_t first, std::int32_t last);
+  void begin_backward_chunk(std::int32_t first, std::int32_t last);
   /// Of operation n of a stage, below two groups: its place in its group.
   [[nodiscard]] std::int32_t in_group(std::int32_t n) const { return n < group_ ? n : n - group_; }
 
@@ -107,6 +119,8 @@ class PipelineWave {
   std::vector<TwoTimes> chunk_end_;                     ///< of the last microbatch's backwards
   std::vector<TwoTimes> forward_work_, backward_work_;  ///< per stage
   std::vector<TwoTimes> weight_;                        ///< what zero_bubble puts off, per stage
+  std::vector<StageTime> chunks_;                       ///< [stage][chunk]; empty: all of a stage are alike
+  Turn forward_turn_, backward_turn_;                   ///< of the step to come
   std::vector<TwoTimes> forward_message_;               ///< to the next stage, seconds, by sender
   std::vector<TwoTimes> backward_message_;              ///< to the stage before
   std::vector<TwoTimes> forward_input_;      ///< arrivals, by receiver; one more: what the last sends

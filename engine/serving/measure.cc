@@ -141,10 +141,29 @@ class Clock {
 };
 
 Spread gap_spread(const std::vector<Progression>& gaps) {
-  return {0, percentile(gaps, 0.5), percentile(gaps, 0.95)};
+  double seconds = 0, number = 0;
+  for (const Progression& p : gaps) {
+    const double count = static_cast<double>(p.weight) * static_cast<double>(p.count);
+    seconds += 0.5 * count * (p.first + p.last());
+    number += count;
+  }
+  return {number > 0 ? seconds / number : 0, percentile(gaps, 0.5), percentile(gaps, 0.95)};
 }
 
 }  // namespace
+
+double requests_measured(const Trajectory& course, const Load& load) {
+  if (load.output_tokens == 1) {
+    return static_cast<double>(std::ranges::count_if(course.requests, [&](const Trajectory::Request& r) {
+      return r.done > course.from && r.done <= course.to;
+    }));
+  }
+  double tokens = 0;
+  const auto all = std::span(course.segments).first(static_cast<std::size_t>(course.to));
+  for (const Trajectory::Segment& segment : all.subspan(static_cast<std::size_t>(course.from)))
+    tokens += segment.first.decoding * static_cast<double>(segment.iterations);
+  return tokens / static_cast<double>(load.output_tokens - 1);
+}
 
 Measured measure(const Trajectory& course, const Load& load, const Timer& timer) {
   Clock clock(course, timer);
@@ -157,19 +176,20 @@ Measured measure(const Trajectory& course, const Load& load, const Timer& timer)
     e2e.push_back(clock.between(request.sent, request.done));
   }
   const double window = clock.between(course.from, course.to);
-  const auto done = static_cast<double>(e2e.size());
   const auto clients = static_cast<double>(load.clients);
+  const double done = requests_measured(course, load);
 
   Measured out;
   out.periodic = course.periodic;
   out.ttft = spread_of(ttft);
   out.e2e = spread_of(e2e);
-  out.requests_per_s = done / window;
-  // Little's law. Over a period it holds by itself; where there is no period it makes means and rates agree.
-  out.e2e.mean = clients / out.requests_per_s;
   out.itl = gap_spread(clock.gaps());
-  if (load.output_tokens > 1)
-    out.itl.mean = (out.e2e.mean - out.ttft.mean) / static_cast<double>(load.output_tokens - 1);
+  out.requests_per_s = done / window;
+  out.e2e.mean = clients / out.requests_per_s;
+  if (!course.periodic) {
+    const auto steps = static_cast<double>(load.output_tokens - 1);
+    out.ttft.mean = std::max(0.0, out.e2e.mean - steps * out.itl.mean);
+  }
   if (clock.decode_iterations > 0) out.decode_batch = clock.decoded_tokens / clock.decode_iterations;
   for (const TimeClass c : kServingClasses) out.classes[c] = clock.request_seconds[c] / done;
   const double waiting = out.e2e.mean - clock.progressing_seconds / done;

@@ -16,7 +16,8 @@ constexpr std::int32_t kNobody = -1;
 
 struct PlainRequest {
   double sent = 0;
-  std::int32_t reader = kNobody, decoder = kNobody;  ///< servers
+  std::int32_t reader = kNobody, replica = 0;  ///< server, and which of its coupled replicas
+  std::int32_t decoder = kNobody;              ///< server
   std::int64_t unread = 0, piece = 0;
   bool read = false;         ///< all of the prompt
   bool moving = false;       ///< its transfer has begun
@@ -27,13 +28,23 @@ struct PlainRequest {
 };
 
 struct PlainReader {
-  std::deque<std::int32_t> queue;     ///< prompts with something unread
-  std::vector<std::int32_t> reading;  ///< in the running iteration
-  std::int64_t waiting_tokens = 0;    ///< those of the running iteration included
-  std::int64_t held = 0;              ///< places taken
+  /// One of the coupled ones.
+  struct Replica {
+    std::deque<std::int32_t> queue;     ///< prompts with something unread
+    std::vector<std::int32_t> reading;  ///< in the running iteration
+    std::int64_t waiting_tokens = 0;    ///< those of the running iteration included
+    std::int64_t held = 0;              ///< places taken
+  };
+  std::vector<Replica> replicas;
   bool busy = false;
-  Iteration iteration;
-  IterationTime time{};
+  Iteration iteration;   ///< of the replica whose iteration takes longest
+  IterationTime time{};  ///< likewise
+};
+
+/// The whole measured requests of one client.
+struct PlainClient {
+  double requests = 0, seconds = 0, ttft = 0, exposed = 0, transfer = 0;
+  IterationTime classes{};
 };
 
 struct PlainDecoder {
@@ -67,6 +78,7 @@ class PlainPools {
       : in_(in),
         keep_(keep),
         requests_(static_cast<std::size_t>(in.load.clients)),
+        clients_(requests_.size()),
         readers_(static_cast<std::size_t>(in.prefill.servers)),
         decoders_(static_cast<std::size_t>(in.decode.servers)) {
     SHARDSCAPE_CHECK(in.load.clients >= 1 && in.load.prompt_tokens >= 1 && in.load.output_tokens >= 1,
@@ -74,14 +86,16 @@ class PlainPools {
     SHARDSCAPE_CHECK(in.prefill.rules.slots >= 1 && in.decode.rules.slots >= 1, in.prefill.rules.slots,
                      in.decode.rules.slots);
     fluid_.reset(in.fabric.wires, in.fabric.bytes_per_second);
-    begin_measuring_ = in.load.clients * (kGenerations / 2);
-    end_measuring_ = in.load.clients * kGenerations;
+    for (PlainReader& reader : readers_)
+      reader.replicas.resize(static_cast<std::size_t>(in.fabric.prefill_coupled));
+    begin_measuring_ = in.load.clients * (kPoolGenerations / 2);
+    end_measuring_ = in.load.clients * kPoolGenerations;
   }
 
   DisaggregatedMeasured run() {
     for (std::size_t r = 0; r < requests_.size(); ++r) arrive(static_cast<std::int32_t>(r));
     start_servers();
-    while (out_.requests_done < end_measuring_) {
+    while (out_.requests_done < end_measuring_ || !each_client_has_one()) {
       SHARDSCAPE_CHECK(!fluid_.idle(), out_.requests_done);
       fluid_.advance(*this);
       start_servers();
@@ -163,10 +177,27 @@ class PlainPools {
     request = {};
     request.sent = fluid_.now();
     request.unread = in_.load.prompt_tokens;
-    const auto shortest = std::ranges::min_element(readers_, {}, &PlainReader::waiting_tokens);
-    request.reader = static_cast<std::int32_t>(shortest - readers_.begin());
-    shortest->queue.push_back(r);
-    shortest->waiting_tokens += request.unread;
+    std::int64_t fewest = -1;
+    for (std::int32_t replica = 0; replica < in_.fabric.prefill_coupled; ++replica) {
+      for (std::int32_t s = 0; s < in_.prefill.servers; ++s) {
+        const std::int64_t tokens = reader_of(s).replicas[static_cast<std::size_t>(replica)].waiting_tokens;
+        if (fewest >= 0 && tokens >= fewest) continue;
+        fewest = tokens;
+        request.reader = s;
+        request.replica = replica;
+      }
+    }
+    PlainReader::Replica& shortest = replica_reading(request);
+    shortest.queue.push_back(r);
+    shortest.waiting_tokens += request.unread;
+  }
+
+  [[nodiscard]] PlainReader::Replica& replica_reading(const PlainRequest& request) {
+    return reader_of(request.reader).replicas[static_cast<std::size_t>(request.replica)];
+  }
+
+  [[nodiscard]] bool each_client_has_one() const {
+    return std::ranges::all_of(clients_, [](const PlainClient& client) { return client.requests > 0; });
   }
 
   /// Decoders first: a request whose first token is its last is done there, and its client's next one is
@@ -182,31 +213,42 @@ class PlainPools {
 
   void start_reading(std::int32_t s) {
     PlainReader& server = reader_of(s);
-    const bool chunked = in_.prefill.rules.policy == ServingPolicy::chunked;
-    std::int64_t left = in_.prefill.rules.token_budget;
-    server.iteration = {};
-    server.reading.clear();
-    for (const std::int32_t r : server.queue) {
-      PlainRequest& request = request_of(r);
-      const bool begun = request.unread < in_.load.prompt_tokens;
-      if (left <= 0 || (!begun && server.held == in_.prefill.rules.slots)) break;
-      if (!chunked && !server.reading.empty() && request.unread > left) break;
-      request.piece = chunked ? std::min(left, request.unread) : request.unread;
-      if (!begun) ++server.held;
-      add_piece(request, server.iteration);
-      left -= request.piece;
-      request.unread -= request.piece;
-      server.reading.push_back(r);
+    for (PlainReader::Replica& replica : server.replicas) {
+      const Iteration iteration = take_prompts(replica);
+      if (replica.reading.empty()) continue;
+      const IterationTime time = in_.prefill.timer(iteration);
+      if (server.busy && total(time) <= total(server.time)) continue;
+      server.busy = true;
+      server.iteration = iteration;
+      server.time = time;
     }
-    if (server.reading.empty()) return;
-    server.busy = true;
-    server.time = in_.prefill.timer(server.iteration);
+    if (!server.busy) return;
     const double seconds = total(server.time);
     alarm_at(fluid_.now() + seconds, {Alarm::Kind::read, s, 0});
     if (in_.fabric.when == KvTransfer::per_layer && in_.fabric.layers > 1) {
       alarm_at(fluid_.now() + seconds / static_cast<double>(in_.fabric.layers),
                {Alarm::Kind::first_layer, s, 0});
     }
+  }
+
+  Iteration take_prompts(PlainReader::Replica& replica) {
+    const bool chunked = in_.prefill.rules.policy == ServingPolicy::chunked;
+    std::int64_t left = in_.prefill.rules.token_budget;
+    Iteration iteration;
+    replica.reading.clear();
+    for (const std::int32_t r : replica.queue) {
+      PlainRequest& request = request_of(r);
+      const bool begun = request.unread < in_.load.prompt_tokens;
+      if (left <= 0 || (!begun && replica.held == in_.prefill.rules.slots)) break;
+      if (!chunked && !replica.reading.empty() && request.unread > left) break;
+      request.piece = chunked ? std::min(left, request.unread) : request.unread;
+      if (!begun) ++replica.held;
+      add_piece(request, iteration);
+      left -= request.piece;
+      request.unread -= request.piece;
+      replica.reading.push_back(r);
+    }
+    return iteration;
   }
 
   void add_piece(const PlainRequest& request, Iteration& iteration) const {
@@ -218,36 +260,39 @@ class PlainPools {
 
   /// Every layer but the last of the prompts that end in this iteration, where there is room for them.
   void send_early(std::int32_t s) {
-    for (const std::int32_t r : reader_of(s).reading) {
-      if (request_of(r).unread > 0) continue;
-      assign(r);
-      PlainDecoder& decoder = decoder_of(request_of(r).decoder);
-      if (decoder.waiting.empty() && decoder.held < in_.decode.rules.slots) begin_transfer(r);
+    for (const PlainReader::Replica& replica : reader_of(s).replicas) {
+      for (const std::int32_t r : replica.reading) {
+        if (request_of(r).unread > 0) continue;
+        assign(r);
+        PlainDecoder& decoder = decoder_of(request_of(r).decoder);
+        if (decoder.waiting.empty() && decoder.held < in_.decode.rules.slots) begin_transfer(r);
+      }
     }
   }
 
   void end_reading(std::int32_t s) {
     PlainReader& server = reader_of(s);
     server.busy = false;
-    if (measuring() && keep_) {
-      out_.prefill_iterations.push_back({server.iteration, static_cast<std::int64_t>(server.reading.size())});
+    std::int64_t progressing = 0;
+    for (PlainReader::Replica& replica : server.replicas) {
+      progressing += static_cast<std::int64_t>(replica.reading.size());
+      for (const std::int32_t r : replica.reading) end_piece(r, replica, server.time);
     }
-    for (const std::int32_t r : server.reading) {
-      PlainRequest& request = request_of(r);
-      add(request.classes, server.time, 1);
-      server.waiting_tokens -= request.piece;
-      if (request.unread > 0) continue;
-      server.queue.pop_front();  // prompts end in order
-      request.read = true;
-      request.read_at = fluid_.now();
-      if (request.moving) {
-        begin_send(r, 1.0 / static_cast<double>(in_.fabric.layers));
-        continue;
-      }
-      if (request.decoder == kNobody) assign(r);
-      decoder_of(request.decoder).waiting.push_back(r);
-      fill_places(request.decoder);
-    }
+    if (measuring() && keep_) out_.prefill_iterations.push_back({server.iteration, progressing});
+  }
+
+  void end_piece(std::int32_t r, PlainReader::Replica& replica, const IterationTime& time) {
+    PlainRequest& request = request_of(r);
+    add(request.classes, time, 1);
+    replica.waiting_tokens -= request.piece;
+    if (request.unread > 0) return;
+    replica.queue.pop_front();  // prompts end in order
+    request.read = true;
+    request.read_at = fluid_.now();
+    if (request.moving) return begin_send(r, 1.0 / static_cast<double>(in_.fabric.layers));
+    if (request.decoder == kNobody) assign(r);
+    decoder_of(request.decoder).waiting.push_back(r);
+    fill_places(request.decoder);
   }
 
   // ---- transfer ----
@@ -283,18 +328,21 @@ class PlainPools {
     alarm_at(fluid_.now(), {Alarm::Kind::send, r, share});
   }
 
-  /// The replica of a server that has the request: its coupled ones take turns.
-  static std::int64_t replica_of(std::int32_t server, std::int64_t servers, std::int64_t replicas,
-                                 std::int64_t coupled, std::int32_t request) {
-    return server / (servers * coupled / replicas) * coupled + request % coupled;
+  /// The first of a server's coupled replicas.
+  static std::int64_t first_replica(std::int32_t server, std::int64_t servers, std::int64_t replicas,
+                                    std::int64_t coupled) {
+    return server / (servers * coupled / replicas) * coupled;
   }
 
+  /// Of those that decode together, requests go to one after the other.
   [[nodiscard]] const std::vector<KvFlow>& flows_of(std::int32_t r, const PlainRequest& request) const {
     const KvFabric& fabric = in_.fabric;
     const std::int64_t from =
-        replica_of(request.reader, in_.prefill.servers, fabric.prefill_replicas, fabric.prefill_coupled, r);
+        first_replica(request.reader, in_.prefill.servers, fabric.prefill_replicas, fabric.prefill_coupled) +
+        request.replica;
     const std::int64_t to =
-        replica_of(request.decoder, in_.decode.servers, fabric.decode_replicas, fabric.decode_coupled, r);
+        first_replica(request.decoder, in_.decode.servers, fabric.decode_replicas, fabric.decode_coupled) +
+        r % fabric.decode_coupled;
     return in_.fabric.flows[static_cast<std::size_t>(from * in_.fabric.decode_replicas + to)];
   }
 
@@ -318,7 +366,7 @@ class PlainPools {
   void end_transfer(std::int32_t r) {
     PlainRequest& request = request_of(r);
     ++out_.transfers_done;
-    --reader_of(request.reader).held;
+    --replica_reading(request).held;
     request.first_token = fluid_.now();
     decoder_of(request.decoder).ready.push_back(r);
   }
@@ -385,12 +433,15 @@ class PlainPools {
     const PlainRequest& request = request_of(r);
     ++out_.requests_done;
     if (measuring()) {
-      const double exposed = request.first_token - std::max(request.read_at, request.moved_from);
+      PlainClient& client = clients_[static_cast<std::size_t>(r)];
+      client.requests += 1;
+      client.seconds += fluid_.now() - request.sent;
+      client.ttft += request.first_token - request.sent;
+      client.exposed += request.first_token - std::max(request.read_at, request.moved_from);
+      client.transfer += request.first_token - request.moved_from;
+      add(client.classes, request.classes, 1);
       ttft_.push_back({request.first_token - request.sent, 0, 1, 1});
       e2e_.push_back({fluid_.now() - request.sent, 0, 1, 1});
-      out_.exposed_transfer += exposed;
-      out_.transfer += request.first_token - request.moved_from;
-      add(out_.requests.classes, request.classes, 1);
     }
     const std::int32_t s = request.decoder;
     PlainDecoder& server = decoder_of(s);
@@ -402,27 +453,30 @@ class PlainPools {
 
   // ---- the end ----
 
-  static Spread spread(const std::vector<Progression>& values) {
-    Spread s{0, percentile(values, 0.5), percentile(values, 0.95)};
-    for (const Progression& p : values) s.mean += p.first / static_cast<double>(values.size());
-    return s;
+  static Spread percentiles(const std::vector<Progression>& values) {
+    return {0, percentile(values, 0.5), percentile(values, 0.95)};
   }
 
   DisaggregatedMeasured finish() {
     Measured& m = out_.requests;
-    const auto count = static_cast<double>(e2e_.size());
-    out_.requests_measured = count;
+    out_.requests_measured = static_cast<double>(e2e_.size());
     m.periodic = false;
-    m.ttft = spread(ttft_);
-    m.e2e = spread(e2e_);
-    m.itl = {0, percentile(gaps_, 0.5), percentile(gaps_, 0.95)};
+    m.ttft = percentiles(ttft_);
+    m.e2e = percentiles(e2e_);
+    m.itl = percentiles(gaps_);
+    for (const PlainClient& client : clients_) m.requests_per_s += client.requests / client.seconds;
+    for (const PlainClient& client : clients_) {
+      const double rate = client.requests / client.seconds;  // the client's
+      const auto mean = [&](double sum) { return rate / m.requests_per_s * sum / client.requests; };
+      m.e2e.mean += mean(client.seconds);
+      m.ttft.mean += mean(client.ttft);
+      out_.exposed_transfer += mean(client.exposed);
+      out_.transfer += mean(client.transfer);
+      for (const TimeClass c : kServingClasses) m.classes[c] += mean(client.classes[c]);
+    }
     if (in_.load.output_tokens > 1)
       m.itl.mean = (m.e2e.mean - m.ttft.mean) / static_cast<double>(in_.load.output_tokens - 1);
-    m.requests_per_s = count / (fluid_.now() - from_);
     if (decode_iterations_ > 0) m.decode_batch = decoded_ / decode_iterations_;
-    for (double& part : m.classes) part /= count;
-    out_.exposed_transfer /= count;
-    out_.transfer /= count;
     m.waiting = m.e2e.mean - total(m.classes) - out_.exposed_transfer;
     // Rounding of sums of a few thousand durations counts as nothing.
     if (m.waiting < 1e-12 * m.e2e.mean) m.waiting = 0;
@@ -433,6 +487,7 @@ class PlainPools {
   const bool keep_;
   network::Fluid<Parcel> fluid_;
   std::vector<PlainRequest> requests_;
+  std::vector<PlainClient> clients_;
   std::vector<PlainReader> readers_;
   std::vector<PlainDecoder> decoders_;
   std::vector<Alarm> alarms_;

@@ -40,27 +40,27 @@ class PlainServer {
   }
 
   Measured run() {
-    std::vector<std::vector<std::int64_t>> states;
-    std::vector<double> moments;
-    std::vector<std::size_t> dones;
-    for (std::size_t mark = clients_.size();;) {
+    const auto clients = static_cast<std::int64_t>(clients_.size());
+    const std::int64_t all = generations(load_, rules_), measured = measured_generations(all);
+    std::vector<std::int64_t> reference;
+    std::int64_t reference_done = 0, next_reference = clients;
+    while (done_ < all * clients) {
+      const std::int64_t before = done_;
       iterate();
-      if (done_.size() < mark) continue;
-      mark = done_.size() + clients_.size();
-      const std::vector<std::int64_t> state = progress();
-      const auto same = std::ranges::find(states, state);
-      if (same != states.end()) {
-        const std::size_t period = done_.size() - dones[static_cast<std::size_t>(same - states.begin())];
-        const double from = now_;
-        for (const std::size_t end = done_.size() + period; done_.size() < end;) iterate();
-        return measure(from, true);
+      if (done_ == before) continue;
+      if (done_ - reference_done >= clients && reference == progress()) {
+        begin_measuring();
+        for (const std::int64_t end = done_ + (done_ - reference_done); done_ < end;) iterate();
+        return measure(true);
       }
-      states.push_back(state);
-      moments.push_back(now_);
-      dones.push_back(done_.size());
-      if (static_cast<std::int64_t>(states.size()) == kGenerations)
-        return measure(moments[kGenerations / 2 - 1], false);
+      if (done_ >= next_reference) {
+        reference = progress();
+        reference_done = done_;
+        next_reference += std::min(next_reference, kMostPeriod * clients);
+      }
+      if (before < (all - measured) * clients && done_ >= (all - measured) * clients) begin_measuring();
     }
+    return measure(false);
   }
 
  private:
@@ -117,8 +117,10 @@ class PlainServer {
     const IterationTime time = timer_(iteration);
     const double start = now_;
     for (const double part : time) now_ += part;
-    records_.push_back(
-        {start, now_, time, iteration.decoding, static_cast<double>(running.size() + readers.size())});
+    if (measuring_) {
+      records_.push_back(
+          {start, now_, time, iteration.decoding, static_cast<double>(running.size() + readers.size())});
+    }
     for (Client* client : running) client->tokens.push_back(now_);
     for (Client* client : readers) {
       if (!reading(*client)) client->tokens.push_back(now_);
@@ -134,7 +136,8 @@ class PlainServer {
     }
     std::ranges::sort(ready, {}, [](const Client* c) { return c->order; });
     for (Client* client : ready) {
-      done_.push_back({client->sent, now_, std::move(client->tokens)});
+      ++done_;
+      if (measuring_) ended_.push_back({client->sent, now_, std::move(client->tokens)});
       *client = Client{};
       client->sent = now_;
       client->order = sent_++;
@@ -153,39 +156,44 @@ class PlainServer {
     return {total / static_cast<double>(values.size()), rank(0.5), rank(0.95)};
   }
 
-  /// The gaps between tokens of all requests, the later of each pair in (from, now].
-  [[nodiscard]] std::vector<double> gaps(double from) const {
+  void begin_measuring() {
+    measuring_ = true;
+    from_ = now_;
+  }
+
+  /// The gaps between tokens of all requests, the later of each pair in the measured part.
+  [[nodiscard]] std::vector<double> gaps() const {
     std::vector<double> values;
     const auto collect = [&](const std::vector<double>& tokens) {
       for (std::size_t i = 1; i < tokens.size(); ++i) {
-        if (tokens[i] > from) values.push_back(tokens[i] - tokens[i - 1]);
+        if (tokens[i] > from_) values.push_back(tokens[i] - tokens[i - 1]);
       }
     };
-    for (const Done& request : done_) collect(request.tokens);
+    for (const Done& request : ended_) collect(request.tokens);
     for (const Client& client : clients_) collect(client.tokens);
     return values;
   }
 
-  [[nodiscard]] Measured measure(double from, bool periodic) const {
+  [[nodiscard]] Measured measure(bool periodic) const {
     std::vector<double> ttft, e2e;
-    for (const Done& request : done_) {
-      if (request.end <= from) continue;
+    for (const Done& request : ended_) {
       ttft.push_back(request.tokens.front() - request.sent);
       e2e.push_back(request.end - request.sent);
     }
-    const auto done = static_cast<double>(e2e.size());
+    const std::vector<double> between = gaps();
+    const auto steps = static_cast<double>(load_.output_tokens - 1);
+    const double done =
+        steps > 0 ? static_cast<double>(between.size()) / steps : static_cast<double>(e2e.size());
     Measured out;
     out.periodic = periodic;
     out.ttft = spread(ttft);
     out.e2e = spread(e2e);
-    out.itl = spread(gaps(from));
-    out.requests_per_s = done / (now_ - from);
+    out.itl = spread(between);
+    out.requests_per_s = done / (now_ - from_);
     out.e2e.mean = static_cast<double>(load_.clients) / out.requests_per_s;
-    if (load_.output_tokens > 1)
-      out.itl.mean = (out.e2e.mean - out.ttft.mean) / static_cast<double>(load_.output_tokens - 1);
+    if (!periodic) out.ttft.mean = std::max(0.0, out.e2e.mean - steps * out.itl.mean);
     double iterations = 0, tokens = 0, progressing = 0;
     for (const Record& record : records_) {
-      if (record.start < from) continue;
       iterations += record.decoding > 0 ? 1 : 0;
       tokens += record.decoding;
       for (const TimeClass c : kServingClasses) out.classes[c] += record.progressing * record.time[c] / done;
@@ -200,9 +208,11 @@ class PlainServer {
   const Rules rules_;
   const Timer& timer_;
   std::vector<Client> clients_;
-  std::vector<Done> done_;
-  std::vector<Record> records_;
-  double now_ = 0;
+  bool measuring_ = false;
+  std::vector<Done> ended_;      ///< in the measured part
+  std::vector<Record> records_;  ///< likewise
+  double now_ = 0, from_ = 0;
+  std::int64_t done_ = 0;
   std::int64_t sent_ = 0;
 };
 

@@ -12,19 +12,18 @@
 #include "engine/serving/pooled_course.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <limits>
-#include <unordered_map>
 #include <utility>
 
 #include "engine/base/check.h"
-#include "engine/base/hash.h"
 #include "engine/execution/fifo.h"
 #include "engine/network/fluid.h"
 #include "engine/serving/alike_caches.h"
+#include "engine/serving/client_accounts.h"
 #include "engine/serving/decode_times.h"
 #include "engine/serving/least.h"
+#include "engine/serving/prompt_times.h"
 
 namespace shardscape::serving {
 
@@ -34,7 +33,7 @@ constexpr std::int32_t kUnassigned = -1;
 
 struct Request {
   double sent = 0;
-  std::int32_t reader = kUnassigned, decoder = kUnassigned;  ///< servers
+  std::int32_t lane = kUnassigned, decoder = kUnassigned;  ///< of a server that reads; server
   std::int64_t unread = 0, piece = 0;
   bool read = false;         ///< all of the prompt
   bool moving = false;       ///< its transfer has begun
@@ -46,13 +45,19 @@ struct Request {
   IterationTime classes{};
 };
 
-struct Reader {
+/// One of the coupled replicas of a server that reads.
+struct Lane {
   execution::Fifo<std::int32_t> queue;  ///< prompts with something unread
   std::vector<std::int32_t> reading;    ///< in the running iteration
   std::int64_t held = 0;                ///< places taken
+};
+
+struct Reader {
   bool busy = false;
-  Iteration iteration;
-  IterationTime time{};
+  // Of the running iteration:
+  Iteration iteration;           ///< of the lane with most to do
+  IterationTime time{};          ///< likewise
+  std::int64_t progressing = 0;  ///< requests of all lanes
 };
 
 struct Decoder {
@@ -93,26 +98,6 @@ class Touched {
   std::vector<std::uint64_t> words_;
 };
 
-/// Times of iterations that read prompts.
-class PromptTimes {
- public:
-  explicit PromptTimes(const Timer& timer) : timer_(timer) {}
-  const IterationTime& operator()(const Iteration& i) {
-    const auto [entry, fresh] =
-        times_.try_emplace({i.prompt_tokens, i.prompt_pairs, i.masked_pairs, i.window_pairs, i.first_tokens});
-    if (fresh) entry->second = timer_(i);
-    return entry->second;
-  }
-
- private:
-  using Key = std::array<double, 5>;
-  struct Hash {
-    std::size_t operator()(const Key& key) const { return hash_words(key); }
-  };
-  const Timer& timer_;
-  std::unordered_map<Key, IterationTime, Hash> times_;
-};
-
 class PooledCourse {
  public:
   PooledCourse(const DisaggregatedLoad& in, bool keep)
@@ -122,12 +107,14 @@ class PooledCourse {
         prompt_times_(in.prefill.timer),
         decode_times_(in.load, in.decode.timer),
         requests_(static_cast<std::size_t>(in.load.clients)),
+        accounts_(in.load.clients),
+        lanes_(static_cast<std::size_t>(in.prefill.servers * in.fabric.prefill_coupled)),
         readers_(static_cast<std::size_t>(in.prefill.servers)),
         decoders_(static_cast<std::size_t>(in.decode.servers)),
         touched_readers_(readers_.size()),
         touched_decoders_(decoders_.size()),
         alarms_(decoders_.size() + 2 * readers_.size(), kNever),
-        queued_(readers_.size(), 0),
+        queued_(lanes_.size(), 0),
         assigned_(decoders_.size(), 0) {
     SHARDSCAPE_CHECK(in.load.clients >= 1 && in.load.prompt_tokens >= 1 && in.load.output_tokens >= 1,
                      in.load.clients, in.load.prompt_tokens, in.load.output_tokens);
@@ -137,8 +124,8 @@ class PooledCourse {
     for (network::Connection& connection : caches_.wires.connections)
       latencies_.push_back(std::exchange(connection.latency, 0));
     fluid_.reset(caches_.wires, caches_.bytes_per_second);
-    begin_measuring_ = in.load.clients * (kGenerations / 2);
-    end_measuring_ = in.load.clients * kGenerations;
+    begin_measuring_ = in.load.clients * (kPoolGenerations / 2);
+    end_measuring_ = in.load.clients * kPoolGenerations;
     ttft_.reserve(static_cast<std::size_t>(end_measuring_ - begin_measuring_));
     e2e_.reserve(ttft_.capacity());
   }
@@ -146,7 +133,7 @@ class PooledCourse {
   DisaggregatedMeasured run() {
     for (std::size_t r = 0; r < requests_.size(); ++r) arrive(static_cast<std::int32_t>(r));
     start_servers();
-    while (out_.requests_done < end_measuring_) {
+    while (out_.requests_done < end_measuring_ || !accounts_.complete()) {
       const double next = sends_.empty() ? std::min(alarms_.value(), fluid_.next_time()) : fluid_.now();
       SHARDSCAPE_CHECK(next < kNever, out_.requests_done);
       fluid_.advance_at(next, *this);
@@ -193,6 +180,15 @@ class PooledCourse {
 
   [[nodiscard]] Request& request_of(std::int32_t r) { return requests_[static_cast<std::size_t>(r)]; }
   [[nodiscard]] Reader& reader_of(std::int32_t s) { return readers_[static_cast<std::size_t>(s)]; }
+  /// Lanes are numbered so that the first ones of all servers come first.
+  [[nodiscard]] std::int32_t server_of(std::int32_t lane) const {
+    return lane % static_cast<std::int32_t>(readers_.size());
+  }
+  template <class Visit>
+  void each_lane(std::int32_t s, Visit visit) {
+    for (auto lane = static_cast<std::size_t>(s); lane < lanes_.size(); lane += readers_.size())
+      visit(lanes_[lane], lane);
+  }
   [[nodiscard]] Decoder& decoder_of(std::int32_t s) { return decoders_[static_cast<std::size_t>(s)]; }
   [[nodiscard]] bool measuring() const { return from_ >= 0; }
   [[nodiscard]] double end_of_instant() const { return fluid_.now() * (1 + Network::kTie); }
@@ -250,38 +246,53 @@ class PooledCourse {
     request.unread = in_.load.prompt_tokens;
     const std::size_t shortest = queued_.index();
     queued_.set(shortest, queued_[shortest] + request.unread);
-    request.reader = static_cast<std::int32_t>(shortest);
-    Reader& reader = readers_[shortest];
-    reader.queue.push(r);
-    touched_readers_.insert(request.reader);
+    request.lane = static_cast<std::int32_t>(shortest);
+    lanes_[shortest].queue.push(r);
+    touched_readers_.insert(server_of(request.lane));
   }
 
   void start_reading(std::int32_t s) {
     Reader& server = reader_of(s);
-    const bool chunked = in_.prefill.rules.policy == ServingPolicy::chunked;
-    std::int64_t left = in_.prefill.rules.token_budget;
-    server.iteration = {};
-    server.reading.clear();
-    for (std::size_t i = 0; i < server.queue.size(); ++i) {
-      const std::int32_t r = server.queue[i];
-      Request& request = request_of(r);
-      const bool begun = request.unread < in_.load.prompt_tokens;
-      if (left <= 0 || (!begun && server.held == in_.prefill.rules.slots)) break;
-      if (!chunked && !server.reading.empty() && request.unread > left) break;
-      request.piece = chunked ? std::min(left, request.unread) : request.unread;
-      if (!begun) ++server.held;
-      add_piece(request, server.iteration);
-      left -= request.piece;
-      request.unread -= request.piece;
-      server.reading.push_back(r);
-    }
-    if (server.reading.empty()) return;
+    server.progressing = 0;
+    double seconds = 0;
+    each_lane(s, [&](Lane& lane, std::size_t /*index*/) {
+      const Iteration iteration = take_prompts(lane);
+      if (lane.reading.empty()) return;
+      const IterationTime& time = prompt_times_(iteration);
+      if (server.progressing == 0 || total(time) > seconds) {
+        server.iteration = iteration;
+        server.time = time;
+        seconds = total(time);
+      }
+      server.progressing += static_cast<std::int64_t>(lane.reading.size());
+    });
+    if (server.progressing == 0) return;
     server.busy = true;
-    server.time = prompt_times_(server.iteration);
-    const double seconds = total(server.time);
     alarms_.set(read_alarm(s), fluid_.now() + seconds);
     if (in_.fabric.when == KvTransfer::per_layer && in_.fabric.layers > 1)
       alarms_.set(layer_alarm(s), fluid_.now() + seconds / static_cast<double>(in_.fabric.layers));
+  }
+
+  /// What a lane reads next.
+  Iteration take_prompts(Lane& lane) {
+    const bool chunked = in_.prefill.rules.policy == ServingPolicy::chunked;
+    std::int64_t left = in_.prefill.rules.token_budget;
+    Iteration iteration;
+    lane.reading.clear();
+    for (std::size_t i = 0; i < lane.queue.size(); ++i) {
+      const std::int32_t r = lane.queue[i];
+      Request& request = request_of(r);
+      const bool begun = request.unread < in_.load.prompt_tokens;
+      if (left <= 0 || (!begun && lane.held == in_.prefill.rules.slots)) break;
+      if (!chunked && !lane.reading.empty() && request.unread > left) break;
+      request.piece = chunked ? std::min(left, request.unread) : request.unread;
+      if (!begun) ++lane.held;
+      add_piece(request, iteration);
+      left -= request.piece;
+      request.unread -= request.piece;
+      lane.reading.push_back(r);
+    }
+    return iteration;
   }
 
   void add_piece(const Request& request, Iteration& iteration) const {
@@ -293,39 +304,45 @@ class PooledCourse {
 
   /// Every layer but the last of the prompts that end in this iteration, where there is room for them.
   void send_early(std::int32_t s) {
-    for (const std::int32_t r : reader_of(s).reading) {
-      if (request_of(r).unread > 0) continue;
-      assign(r);
-      Decoder& decoder = decoder_of(request_of(r).decoder);
-      if (decoder.waiting.empty() && decoder.held < in_.decode.rules.slots) begin_transfer(r);
-    }
+    each_lane(s, [&](Lane& lane, std::size_t /*index*/) {
+      for (const std::int32_t r : lane.reading) {
+        if (request_of(r).unread > 0) continue;
+        assign(r);
+        Decoder& decoder = decoder_of(request_of(r).decoder);
+        if (decoder.waiting.empty() && decoder.held < in_.decode.rules.slots) begin_transfer(r);
+      }
+    });
   }
 
   void end_reading(std::int32_t s) {
     Reader& server = reader_of(s);
     server.busy = false;
     touched_readers_.insert(s);
-    if (measuring() && keep_)
-      out_.prefill_iterations.push_back({server.iteration, static_cast<std::int64_t>(server.reading.size())});
-    std::int64_t tokens = 0;
-    for (const std::int32_t r : server.reading) {
-      Request& request = request_of(r);
-      add(request.classes, server.time, 1);
-      tokens += request.piece;
-      if (request.unread > 0) continue;
-      server.queue.pop();  // prompts end in order
-      request.read = true;
-      request.read_at = fluid_.now();
-      if (request.moving) {
-        begin_send(r, 1.0 / static_cast<double>(in_.fabric.layers));
-        continue;
-      }
-      if (request.decoder == kUnassigned) assign(r);
-      decoder_of(request.decoder).waiting.push(r);
-      fill_places(request.decoder);
+    if (measuring() && keep_) out_.prefill_iterations.push_back({server.iteration, server.progressing});
+    each_lane(s, [&](Lane& lane, std::size_t index) {
+      std::int64_t tokens = 0;
+      for (const std::int32_t r : lane.reading) tokens += end_piece(r, lane, server.time);
+      if (tokens > 0) queued_.set(index, queued_[index] - tokens);
+    });
+  }
+
+  /// The tokens of a request's prompt that have been read in an iteration of that time.
+  std::int64_t end_piece(std::int32_t r, Lane& lane, const IterationTime& time) {
+    Request& request = request_of(r);
+    add(request.classes, time, 1);
+    const std::int64_t tokens = request.piece;
+    if (request.unread > 0) return tokens;
+    lane.queue.pop();  // prompts end in order
+    request.read = true;
+    request.read_at = fluid_.now();
+    if (request.moving) {
+      begin_send(r, 1.0 / static_cast<double>(in_.fabric.layers));
+      return tokens;
     }
-    const auto reader = static_cast<std::size_t>(s);
-    queued_.set(reader, queued_[reader] - tokens);
+    if (request.decoder == kUnassigned) assign(r);
+    decoder_of(request.decoder).waiting.push(r);
+    fill_places(request.decoder);
+    return tokens;
   }
 
   // ---- transfer ----
@@ -358,18 +375,20 @@ class PooledCourse {
     sends_.push({r, share});
   }
 
-  /// The replica of a server that has the request: its coupled ones take turns.
+  /// The replica of a server that has the request, of whose coupled ones it is with one of that number.
   static std::int64_t replica_of(std::int32_t server, std::int64_t servers, std::int64_t replicas,
-                                 std::int64_t coupled, std::int32_t request) {
-    return server / (servers * coupled / replicas) * coupled + request % coupled;
+                                 std::int64_t coupled, std::int64_t which) {
+    return server / (servers * coupled / replicas) * coupled + which;
   }
 
+  /// In the pool that decodes coupled replicas take turns.
   [[nodiscard]] std::size_t pair_of(std::int32_t r, const Request& request) const {
     const KvFabric& fabric = in_.fabric;
     const std::int64_t from =
-        replica_of(request.reader, in_.prefill.servers, fabric.prefill_replicas, fabric.prefill_coupled, r);
-    const std::int64_t to =
-        replica_of(request.decoder, in_.decode.servers, fabric.decode_replicas, fabric.decode_coupled, r);
+        replica_of(server_of(request.lane), in_.prefill.servers, fabric.prefill_replicas,
+                   fabric.prefill_coupled, request.lane / static_cast<std::int64_t>(readers_.size()));
+    const std::int64_t to = replica_of(request.decoder, in_.decode.servers, fabric.decode_replicas,
+                                       fabric.decode_coupled, r % fabric.decode_coupled);
     return static_cast<std::size_t>(from * in_.fabric.decode_replicas + to);
   }
 
@@ -393,9 +412,8 @@ class PooledCourse {
   void end_transfer(std::int32_t r) {
     Request& request = request_of(r);
     ++out_.transfers_done;
-    Reader& reader = reader_of(request.reader);
-    --reader.held;
-    touched_readers_.insert(request.reader);
+    --lanes_[static_cast<std::size_t>(request.lane)].held;
+    touched_readers_.insert(server_of(request.lane));
     request.first_token = fluid_.now();
     Decoder& decoder = decoder_of(request.decoder);
     decoder.ready.push_back(r);
@@ -499,9 +517,9 @@ class PooledCourse {
     if (measuring()) {
       ttft_.push_back(request.first_token - request.sent);
       e2e_.push_back(fluid_.now() - request.sent);
-      out_.exposed_transfer += request.first_token - std::max(request.read_at, request.moved_from);
-      out_.transfer += request.first_token - request.moved_from;
-      add(out_.requests.classes, request.classes, 1);
+      accounts_.add(
+          r, {request.sent, request.first_token, fluid_.now(), request.first_token - request.moved_from,
+              request.first_token - std::max(request.read_at, request.moved_from), request.classes});
     }
     const std::int32_t s = request.decoder;
     const auto decoder = static_cast<std::size_t>(s);
@@ -523,22 +541,13 @@ class PooledCourse {
     for (const Decoder& server : decoders_)
       if (server.busy) record(server, server.run.ended_before(end_of_instant()));
     Measured& m = out_.requests;
-    const auto count = static_cast<double>(e2e_.size());
-    out_.requests_measured = count;
+    out_.requests_measured = static_cast<double>(e2e_.size());
     m.periodic = false;
     m.ttft = spread_of(ttft_);
     m.e2e = spread_of(e2e_);
     m.itl = {0, percentile(gaps_, 0.5), percentile(gaps_, 0.95)};
-    if (in_.load.output_tokens > 1)
-      m.itl.mean = (m.e2e.mean - m.ttft.mean) / static_cast<double>(in_.load.output_tokens - 1);
-    m.requests_per_s = count / (fluid_.now() - from_);
     if (decode_iterations_ > 0) m.decode_batch = decoded_ / decode_iterations_;
-    for (double& part : m.classes) part /= count;
-    out_.exposed_transfer /= count;
-    out_.transfer /= count;
-    m.waiting = m.e2e.mean - total(m.classes) - out_.exposed_transfer;
-    // Rounding of sums of a few thousand durations counts as nothing.
-    if (m.waiting < 1e-12 * m.e2e.mean) m.waiting = 0;
+    accounts_.fill(in_.load.output_tokens, out_);
     return std::move(out_);
   }
 
@@ -551,6 +560,8 @@ class PooledCourse {
   Network fluid_;
   execution::Fifo<Send> sends_;  ///< that begin now
   std::vector<Request> requests_;
+  ClientAccounts accounts_;
+  std::vector<Lane> lanes_;
   std::vector<Reader> readers_;
   std::vector<Decoder> decoders_;
   Touched touched_readers_, touched_decoders_;  ///< that may be able to go on
@@ -560,7 +571,7 @@ class PooledCourse {
       delivered_;  ///< the number of the last send, the request
   std::int64_t sends_begun_ = 0;
   Least<double> alarms_;
-  Least<std::int64_t> queued_;    ///< tokens at each reader that wait or are being read
+  Least<std::int64_t> queued_;    ///< tokens at each lane that wait or are being read
   Least<std::int64_t> assigned_;  ///< requests of each decoder that are not done
   std::int64_t begin_measuring_ = 0, end_measuring_ = 0;
   double from_ = -1;  ///< < 0: not measuring yet

@@ -5,7 +5,8 @@
 //
 //   prefill   A request joins the shortest queue, by tokens that wait or are being read. A server reads
 //             prompts in order of arrival up to its token budget: under chunked the last of them cut where
-//             the budget ends, under prefill_priority whole prompts, at least one.
+//             the budget ends, under prefill_priority whole prompts, at least one. Replicas that are coupled
+//             have a queue each, and iterations together, as long as that of the one with most to do.
 //   transfer  When the prompt has been read the request joins the decoding server with the fewest requests.
 //             Once that has a place for it, every rank that decodes takes its part of the cache from the
 //             ranks that hold it: flows that share links max-min fairly with those of other requests. Under
@@ -20,8 +21,13 @@
 // one instant, which is what lies closer together than rounding may move it, caches arrive first, in the order in
 // which they set out, then iterations end, those that decode before those that read, by server; what these send leaves
 // then, and in the end servers start. Requests
-// are alike but the pools run at their own pace, so events are timed one by one. Each client has kGenerations
+// are alike but the pools run at their own pace, so events are timed one by one. Each client has kPoolGenerations
 // requests done on average; measured are those of the second half.
+//
+// Laws: a client's measured time runs from sending the first of its requests that end in the measured part to the end
+// of the last, which is what these took together. Its rate is their number over that time, and the rates of all add up
+// to the throughput; means are over requests, those of a client weighted by its rate. So throughput x mean end to end =
+// clients exactly (Little 1961), and mean end to end = mean TTFT + (output - 1) x mean ITL.
 //
 // Left out: what the traffic of caches and that of iterations cost each other; under per_layer, the caches of
 // pieces read in earlier iterations leave with the last piece's.
@@ -36,10 +42,12 @@
 
 namespace shardscape::serving {
 
+inline constexpr std::int64_t kPoolGenerations = 8;
+
 struct Pool {
   std::int64_t servers = 1;
-  Rules rules;  ///< of each
-  Timer timer;
+  Rules rules;  ///< of each; in the pool that prefills, of each of its coupled replicas
+  Timer timer;  ///< of its iterations; in the pool that prefills, of those of one replica
 };
 
 /// What one request sends on one connection.
@@ -69,7 +77,9 @@ struct DisaggregatedLoad {
 
 /// Iterations in a row of one pool, and how many requests each of them served.
 struct ServedIteration {
-  Iteration iteration;  ///< the first; each decoding sequence meets one token more from one to the next
+  /// The first; each decoding sequence meets one token more from one to the next. Where prompts are read, of the
+  /// coupled replica with most to do.
+  Iteration iteration;
   std::int64_t progressing = 0;
   std::int64_t iterations = 1;
 };

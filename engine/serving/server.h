@@ -18,11 +18,18 @@
 // Requests are alike and clients do not think, so who runs when depends on no duration: the course of the
 // iterations is found first (trajectory()), exactly and without a clock, and then timed (measure()).
 //
-// Steady state: the state (whose prompts wait, what each sequence has to go) is compared whenever each client
-// has had one more request done on average. Where a state comes back the server repeats itself for ever, and
-// the next such period is measured. Where none of kGenerations is like an earlier one, the second half of
-// them is. So the first requests of all clients are never measured, but they do start at once, as load
-// generators have it: prompts that fit in one iteration together stay together.
+// Steady state: the state (whose prompts wait, what each sequence has to go) is compared whenever requests are done.
+// Where a state comes back after each client has had one done or more, the server repeats itself for ever, and the
+// next such period is measured. Where none does within a few requests of each client (kMostPeriod), courses may still
+// be on their way to it for long: clients that began together fall apart slowly. So as many requests of each as
+// generations() says are served, and the last of them measured. The first requests of all clients are never measured,
+// but they do start at once, as load generators have it: prompts that fit in one iteration together stay together.
+//
+// Laws: whatever is measured, throughput x mean end to end = clients (Little 1961), mean end to end = mean TTFT +
+// (output - 1) x mean ITL, and mean ITL is a mean of gaps, so that it lies between the shortest and the longest.
+// Measuring begins and ends where all decoding sequences have just got a token: no gap lies across. Requests are
+// counted by the gaps of theirs that end (where there are none, by those done), which over a period is their number:
+// what enters and leaves half done is counted as what it is.
 //
 // Left out: requests of different lengths, eviction, prefix caching, speculative decoding.
 #pragma once
@@ -114,7 +121,14 @@ struct Measured {
   bool periodic = true;  ///< measured over an exact period
 };
 
-inline constexpr std::int64_t kGenerations = 8;
+/// Longest period that is looked for, and what is measured where there is none: requests of each client.
+inline constexpr std::int64_t kMostPeriod = 8;
+/// Requests of each client that are served where no state comes back: 64, by when nine in ten such courses have the
+/// TTFT of 256 within 1 %, or as few as 8 where there are so many clients, or pieces of prompts, that they would be
+/// more than 2^17 pieces of work.
+std::int64_t generations(const Load& load, const Rules& rules);
+/// Of these, how many are measured.
+inline std::int64_t measured_generations(std::int64_t all) { return std::min(kMostPeriod, all / 2); }
 
 /// The course of a server's iterations, without times: who has a part in which of them. Iterations in a row
 /// form segments. Moments are given as boundaries: boundary i is the begin of segment i and the end of
@@ -149,6 +163,9 @@ struct Trajectory {
 Trajectory trajectory(const Load& load, const Rules& rules);
 
 Measured measure(const Trajectory& trajectory, const Load& load, const Timer& timer);
+
+/// Requests that the measured part counts for; see the laws above.
+double requests_measured(const Trajectory& trajectory, const Load& load);
 
 /// The same by brute force: every iteration timed, every token's moment kept. The oracle of the two above.
 Measured serve_plainly(const Load& load, const Rules& rules, const Timer& timer);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <deque>
-#include <limits>
+#include <utility>
+#include <vector>
 
 #include "engine/base/check.h"
 #include "engine/serving/server.h"
@@ -23,7 +24,7 @@ struct Decoding {
 
 class Course {
  public:
-  Course(const Load& load, const Rules& rules) : load_(load), rules_(rules), mark_(load.clients) {
+  Course(const Load& load, const Rules& rules) : load_(load), rules_(rules), next_reference_(load.clients) {
     SHARDSCAPE_CHECK(load.clients >= 1 && load.prompt_tokens >= 1 && load.output_tokens >= 1, load.clients,
                      load.prompt_tokens, load.output_tokens);
     SHARDSCAPE_CHECK(rules.slots >= 1 && rules.token_budget >= 1, rules.slots, rules.token_budget);
@@ -34,10 +35,14 @@ class Course {
     course_.requests.reserve(clients * 4);
     course_.segments.reserve(clients * 4);
     course_.gaps.reserve(clients * 4);
+    const std::int64_t all = generations(load, rules);
+    begin_measuring_ = (all - measured_generations(all)) * load.clients;
+    end_measuring_ = all * load.clients;
   }
 
   Trajectory run() {
-    while (!finished_) advance();
+    while (course_.to == 0) advance();
+    forget_the_beginning();
     return std::move(course_);
   }
 
@@ -58,11 +63,8 @@ class Course {
     if (decodes) since_.assign(1, {now(), decoding_count()});
     finish_prompts(read);
     finish_sequences();
-    if (last_period_end_ > 0) {
-      finished_ = now() == last_period_end_;
-    } else if (done_ >= mark_) {
-      compare_states();
-    }
+    const std::int64_t done = static_cast<std::int64_t>(course_.requests.size());
+    if (done > done_) after_completions(std::exchange(done_, done));
   }
 
   /// Takes prompts in order of arrival; gives back how many of them end.
@@ -122,7 +124,6 @@ class Course {
       waiting_.push_back({now(), load_.prompt_tokens});
       ++finished;
     }
-    done_ += finished;
     cached_ -= finished * (load_.prompt_tokens + load_.output_tokens - 1);
     // Sequences that finish got their last token at this moment, as all that decode did, so they are counted
     // in the newest group and leave it.
@@ -130,28 +131,69 @@ class Course {
     if (!since_.empty() && since_.back().count == 0) since_.pop_back();
   }
 
-  void compare_states() {
-    mark_ = done_ + load_.clients;
-    std::vector<std::int64_t> state = {static_cast<std::int64_t>(waiting_.size())};
-    for (const Waiting& request : waiting_) state.push_back(request.unread);
-    for (const Decoding& sequence : decoding_) state.push_back(sequence.done_at - decoded_);
-    const auto same = std::ranges::find(states_, state);
-    if (same != states_.end()) {
+  /// Requests have been done; `before` were until now.
+  void after_completions(std::int64_t before) {
+    if (last_period_end_ > 0) {
+      if (now() == last_period_end_) course_.to = now();
+      return;
+    }
+    if (done_ - reference_.done >= load_.clients && comes_back()) {
       // Requests that end in this period may have been sent before it; those of the next one were not, since
       // each client has had one done by now.
-      const std::int32_t period = now() - boundaries_[static_cast<std::size_t>(same - states_.begin())];
       course_.from = now();
-      course_.to = last_period_end_ = now() + period;
+      last_period_end_ = now() + (now() - reference_.boundary);
       course_.periodic = true;
       return;
     }
-    states_.push_back(std::move(state));
-    boundaries_.push_back(now());
-    if (static_cast<std::int64_t>(states_.size()) < kGenerations) return;
-    course_.from = boundaries_[kGenerations / 2 - 1];
-    course_.to = now();
-    finished_ = true;
+    if (done_ >= next_reference_) {
+      reference_ = {state(), done_, now()};
+      next_reference_ += std::min(next_reference_, kMostPeriod * load_.clients);
+    }
+    if (before < begin_measuring_ && done_ >= begin_measuring_) course_.from = now();
+    if (done_ >= end_measuring_) course_.to = now();
   }
+
+  /// Whose prompts wait, and what each sequence has to go. Never empty: the first entry is a count.
+  [[nodiscard]] std::vector<std::int64_t> state() const {
+    std::vector<std::int64_t> state = {static_cast<std::int64_t>(waiting_.size()), cached_};
+    for (const Waiting& request : waiting_) state.push_back(request.unread);
+    for (const Decoding& sequence : decoding_) state.push_back(sequence.done_at - decoded_);
+    return state;
+  }
+
+  /// Whether the state is that of the reference. Nearly all differ in what is looked at first.
+  [[nodiscard]] bool comes_back() const {
+    const std::vector<std::int64_t>& then = reference_.state;
+    if (then.empty() || then[0] != static_cast<std::int64_t>(waiting_.size()) || then[1] != cached_)
+      return false;
+    return then == state();
+  }
+
+  /// Drops the segments before all that is measured.
+  void forget_the_beginning() {
+    std::erase_if(course_.requests, [&](const Trajectory::Request& r) {
+      return r.done <= course_.from || r.done > course_.to;
+    });
+    std::int32_t first = course_.from;
+    for (const Trajectory::Request& request : course_.requests) first = std::min(first, request.sent);
+    if (first == 0) return;
+    const std::int32_t gone = course_.segments[static_cast<std::size_t>(first) - 1].gaps_end;
+    course_.segments.erase(course_.segments.begin(), course_.segments.begin() + first);
+    course_.gaps.erase(course_.gaps.begin(), course_.gaps.begin() + gone);
+    for (Trajectory::Segment& segment : course_.segments) segment.gaps_end -= gone;
+    for (Trajectory::Gap& gap : course_.gaps) gap.since -= first;
+    for (Trajectory::Request& request : course_.requests)
+      request.sent -= first, request.first_token -= first, request.done -= first;
+    course_.from -= first;
+    course_.to -= first;
+  }
+
+  /// An earlier state of the server.
+  struct Reference {
+    std::vector<std::int64_t> state;
+    std::int64_t done = 0;
+    std::int32_t boundary = 0;
+  };
 
   const Load load_;
   const Rules rules_;
@@ -161,14 +203,20 @@ class Course {
   std::vector<Trajectory::Gap> since_;  ///< of the decoding sequences, by the moment of their last token
   std::int64_t cached_ = 0;             ///< tokens in the caches of the decoding sequences
   std::int64_t decoded_ = 0;            ///< decode iterations so far
-  std::int64_t done_ = 0, mark_;
-  std::vector<std::vector<std::int64_t>> states_;
-  std::vector<std::int32_t> boundaries_;
+  std::int64_t done_ = 0;
+  std::int64_t begin_measuring_ = 0, end_measuring_ = 0;  ///< where no state comes back: requests done
+  Reference reference_;
+  std::int64_t next_reference_;       ///< requests done
   std::int32_t last_period_end_ = 0;  ///< once a state has come back
-  bool finished_ = false;
 };
 
 }  // namespace
+
+std::int64_t generations(const Load& load, const Rules& rules) {
+  constexpr std::int64_t kFew = 8, kMany = 64, kMostPieces = 1 << 17;
+  const std::int64_t pieces = 1 + (load.prompt_tokens - 1) / rules.token_budget;
+  return std::clamp(kMostPieces / load.clients / pieces, kFew, kMany);
+}
 
 Trajectory trajectory(const Load& load, const Rules& rules) { return Course(load, rules).run(); }
 

@@ -8,17 +8,28 @@
 
 namespace shardscape {
 
-///   none          nothing is known: no time was predicted, or there is no evidence file
+///   none          nothing is known: no time was predicted, there is no evidence file, or nothing that was measured
+///                 bears on it
 ///   measured      there are measurements like it
 ///   near          there are some that differ in one thing, or are up to eight times larger or smaller
-///   extrapolated  there are none that are closer than that
+///   extrapolated  there are none that are closer than that, or none of so many GPUs
 enum class Evidence : std::uint8_t { none, measured, near, extrapolated };
 SHARDSCAPE_ENUM_NAMES(Evidence, "none", "measured", "near", "extrapolated");
 
 /// In what the nearest measurements differ.
-enum class EvidenceGap : std::uint8_t { none, file, phase, device, precision, model_kind, stack, scale };
+enum class EvidenceGap : std::uint8_t {
+  none,
+  file,
+  phase,
+  device,
+  precision,
+  model_kind,
+  stack,
+  scale,
+  degrees
+};
 SHARDSCAPE_ENUM_NAMES(EvidenceGap, "none", "file", "phase", "device", "precision", "model_kind", "stack",
-                      "scale");
+                      "scale", "degrees");
 
 struct Assessment {
   /// Relative, one sigma: of predictions like this, 68 % lie within it. Above 0; NaN where nothing is known.

@@ -12,8 +12,7 @@
 // - Embedding, final norm and LM head: Megatron-LM's output layer is none of Transformer Engine's; ModelOpt
 //   and llm-compressor, which make the checkpoints that TensorRT-LLM and vLLM serve, leave lm_head out.
 // - Weights of products: in training bf16, with a row-wise and a column-wise copy that are cast once per step
-//   (Transformer Engine's weight workspaces; fp8_model_init, which keeps the copies only, is an option). A
-//   server stores the copy alone.
+//   (Transformer Engine's weight workspaces), or the copies alone (keep_narrow_weights()). A server stores one copy alone.
 // - The key-value cache: vLLM's kv_cache_dtype "auto" and TensorRT-LLM without kv_cache_quant_algo keep it in
 //   the type of the activations.
 //
@@ -66,6 +65,17 @@ struct PrecisionPolicy {
   }
   /// Whether products take quantised copies of tensors that are kept wider.
   [[nodiscard]] constexpr bool casts() const { return products != activations; }
+
+  /// Weights of products in training are kept as they are multiplied, and nothing wider: fp8 with one scale per tensor
+  /// (Transformer Engine's fp8_model_init, Megatron Core's fp8_param_gather, NeMo's fp8_params). They are gathered so,
+  /// too. `transposed`: fp8 units read both operands along the inner dimension alone (Hopper's), so that backward
+  /// has a transposed copy; those of Blackwell read either way. Block scales go along one dimension, so that such recipes
+  /// keep what they cast from.
+  constexpr void keep_narrow_weights(bool transposed) {
+    if (products != Precision::fp8 || block_scales > 0 || weight_copies == 0) return;
+    weights = experts = products;
+    weight_copies = transposed ? 1 : 0;
+  }
 
   /// What the device's matrix units are asked for.
   [[nodiscard]] std::array<Precision, 5> multiplied() const {

@@ -51,10 +51,15 @@ struct Setting {
   System system;
   WorkloadSpec workload;
 
-  /// What everything is made of: the workload's policy, with the cache and the attention of the stack's server.
+  /// What everything is made of: the workload's policy, with the weights that the stack trains, or the cache and the
+  /// attention of its server.
   [[nodiscard]] PrecisionPolicy policy() const {
     PrecisionPolicy policy = workload.policy();
-    if (workload.phase == Phase::training) return policy;
+    if (workload.phase == Phase::training) {
+      if (system.stack.kept.fp8_weights)
+        policy.keep_narrow_weights(system.device.architecture != Architecture::blackwell);
+      return policy;
+    }
     const bool narrow = operand_bytes(policy.products) <= operand_bytes(Precision::fp8);
     const StackProfile::Serving& stack = system.stack.serving;
     const bool recipe = stack.fp8_cache_blackwell && model.moe && system.device.supports(Precision::fp4);

@@ -161,12 +161,15 @@ struct StackProfile {
     double weight_bytes = 0;
     friend bool operator==(const Quantisation&, const Quantisation&) = default;
   };
-  /// Tensors that wait for backward in another format than they are computed in.
+  /// Tensors of training that are kept in another format than they are computed in.
   struct Kept {
     /// Of fused attention cores: one tensor for their own backward and for the weights of the product behind them,
     /// where each has one of its own else.
     KeptFormat attention_output = KeptFormat::computed;
     KeptFormat activation_inputs = KeptFormat::computed;  ///< of the nonlinearity of MLPs and experts
+    /// Weights of fp8 products are kept in fp8 alone, else in bf16 beside their copies
+    /// (PrecisionPolicy::keep_narrow_weights).
+    bool fp8_weights = false;
     friend bool operator==(const Kept&, const Kept&) = default;
   };
   /// Layers of experts in training, beside what all layers have; `dispatch_sms` and `fp8_dispatch` of servers with

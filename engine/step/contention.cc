@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <optional>
 #include <vector>
 
 #include "engine/step/data_traffic.h"
@@ -23,7 +24,8 @@ class ContentionSum {
       : in_(in),
         collectives_(collectives),
         layout_(in.plan),
-        groups_(known != nullptr && known->groups ? *known->groups : layout_.groups()),
+        own_(known != nullptr && known->groups ? std::nullopt : std::optional(layout_.groups())),
+        groups_(own_ ? *own_ : *known->groups),
         calls_(calls),
         shared_(known != nullptr),
         siblings_(calls.siblings) {}
@@ -45,38 +47,54 @@ class ContentionSum {
     siblings_ = calls_.siblings;
   }
 
-  /// Gathers or scatters that run once per microbatch beside its passes.
+  /// Gathers or scatters beside the passes of each microbatch, and what goes once in a step.
   [[nodiscard]] ContendedData data_of(std::int32_t stage) {
     ContendedData data;
     const DataTraffic traffic = data_traffic(in_, in_.parameters_of(stage));
     for (const Pass pass : kTrainingPasses) {
-      for (const DataTraffic::Part& part : traffic.beside(pass, in_.cuts())) {
-        const RankGroup& shard = groups_[part.group];
-        if (part.bytes <= Bytes(0) || shard.alone()) continue;
-        const Seconds time = collectives_.time(part.op, part.bytes, shard, part.calls);
-        data.siblings += time - within(part.op, part.bytes, shard, part.calls, time);
-        data.sent.push_back({part, time});
-      }
+      for (const DataTraffic::Part& part : traffic.beside(pass, in_.cuts())) add_part(part, data.beside);
     }
+    for (const DataTraffic::Parts& parts : {traffic.gradients, traffic.weights})
+      for (const DataTraffic::Part& part : parts) add_part(part, data.once);
     return data;
   }
 
-  /// What they add to a step that takes `step` in all.
-  void add_data(ContendedData& data, Seconds step) {
+  /// What they add to a step.
+  void add_data(ContendedData& data, const TimedStage& step) {
     const double count = in_.pipeline.per_chunk();
-    siblings_ += count * data.siblings;
-    if (in_.setting.system.stack.communication.data_overlap <= 0) return;
-    for (ContendedData::Sent& sent : data.sent) {
-      const ContendedCalls::Flags& meets = met_by(sent);
-      for (std::size_t i = 0; i < meets.size(); ++i) {
-        if (meets[i] != 0) axes_ += (calls_.sent[i].seconds / step) * count * sent.time;
-      }
-    }
+    siblings_ += count * data.beside.siblings;
+    if (in_.setting.system.stack.communication.data_overlap > 0) add_axes(data.beside, count / step.step);
+    const Seconds once = data.once.time;
+    if (once <= Seconds(0)) return;
+    const double shown = std::min(1.0, step.data_tail / once);
+    siblings_ += shown * data.once.siblings;
+    if (shown < 1 && step.passes > Seconds(0)) add_axes(data.once, (1 - shown) / step.passes);
   }
 
   [[nodiscard]] Seconds sum() const { return siblings_ + axes_; }
 
  private:
+  using Rate = decltype(1 / Seconds(1));
+
+  void add_part(const DataTraffic::Part& part, ContendedData::Traffic& traffic) {
+    const RankGroup& shard = groups_[part.group];
+    if (part.bytes <= Bytes(0) || shard.alone()) return;
+    const Seconds time = collectives_.time(part.op, part.bytes, shard, part.calls);
+    traffic.siblings += time - within(part.op, part.bytes, shard, part.calls, time);
+    traffic.time += time;
+    traffic.sent.push_back({part, time});
+  }
+
+  /// `rate`: how often the traffic goes over the time that the calls share.
+  void add_axes(ContendedData::Traffic& traffic, Rate rate) {
+    for (ContendedData::Sent& sent : traffic.sent) {
+      const ContendedCalls::Flags& meets = met_by(sent);
+      for (std::size_t i = 0; i < meets.size(); ++i) {
+        if (meets[i] != 0) axes_ += (calls_.sent[i].seconds * rate) * sent.time;
+      }
+    }
+  }
+
   void list_calls(const std::vector<CollectiveCall>& calls, double count) {
     for (const CollectiveCall& call : calls) {
       const RankGroup& group = groups_[call.group];
@@ -113,7 +131,8 @@ class ContentionSum {
   const TrainingStep& in_;
   network::CollectiveModel& collectives_;
   PlanLayout layout_;
-  network::RankGroups groups_;
+  std::optional<network::RankGroups> own_;
+  const network::RankGroups& groups_;
   ContendedCalls& calls_;
   bool shared_;
   Seconds siblings_;  ///< of the calls and of traffic beside them
@@ -122,28 +141,25 @@ class ContentionSum {
 
 }  // namespace
 
-double contended_share(const TrainingStep& in, std::size_t stage, Seconds step,
-                       network::CollectiveModel& collectives, LayerTimes* known, StageDataCosts* data) {
+double contended_share(const TrainingStep& in, const TimedStage& step, network::CollectiveModel& collectives,
+                       LayerTimes* known, StageDataCosts* data) {
   const bool shared = known != nullptr;
   std::vector<ContendedCalls> own;
   std::vector<ContendedCalls>& listed = shared ? known->contended : own;
-  auto calls = std::ranges::find(listed, in.layers[stage], &ContendedCalls::layers);
+  auto calls = std::ranges::find(listed, in.layers[step.stage], &ContendedCalls::layers);
   const bool fresh = calls == listed.end();
   if (fresh) {
-    listed.push_back({in.layers[stage], {}, {}, {}});
+    listed.push_back({in.layers[step.stage], {}, {}, {}});
     calls = std::prev(listed.end());
   }
-  const bool beside = sends_beside_passes(in);
-  if (!fresh && !beside) return calls->siblings / step;
   ContentionSum sum(in, collectives, *calls, known);
   if (fresh) sum.list_calls();
-  if (!beside) return sum.sum() / step;
-  const auto index = static_cast<std::int32_t>(stage);
+  const auto index = static_cast<std::int32_t>(step.stage);
   std::optional<ContendedData> alone;
   std::optional<ContendedData>& of_stage = shared ? data->of(in, index).contended : alone;
   if (!of_stage) of_stage = sum.data_of(index);
   sum.add_data(*of_stage, step);
-  return sum.sum() / step;
+  return sum.sum() / step.step;
 }
 
 }  // namespace shardscape::step

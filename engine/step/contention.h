@@ -11,11 +11,10 @@
 //             same links each gets half, so the pass takes D q longer (fair sharing of one link by two
 //             flows: while both are there, both take twice as long).
 //
-// The sum over the critical stage, as a share of the step. On 1,400 random plans of five studies
-// (bench/macro/mode_comparison --random 700, seeds 1 and 2) those beyond kDomainBand hold six of seven that
-// differ from execution by more than 5 %.
+//             Gradients and updated weights go once in a step: the part of them that passes hide meets their
+//             calls likewise, and of the rest siblings count.
 //
-// Left out: gradients once per step (one backward out of all microbatches'), messages between stages.
+// The sum over the critical stage, as a share of the step. Left out: messages between stages.
 #pragma once
 
 #include "engine/step/data_costs.h"
@@ -23,9 +22,16 @@
 
 namespace shardscape::step {
 
-/// Of a healthy machine, from `step` on the stage that ends last. `known`, `data`: what plans share, or both
-/// null.
-double contended_share(const TrainingStep& inputs, std::size_t stage, Seconds step,
+/// The stage that ends last.
+struct TimedStage {
+  std::size_t stage = 0;
+  Seconds step;       ///< the whole step
+  Seconds passes;     ///< of it those of this stage
+  Seconds data_tail;  ///< and what is left of data-parallel traffic after them
+};
+
+/// Of a healthy machine. `known`, `data`: what plans share, or both null.
+double contended_share(const TrainingStep& inputs, const TimedStage& step,
                        network::CollectiveModel& collectives, LayerTimes* known = nullptr,
                        StageDataCosts* data = nullptr);
 

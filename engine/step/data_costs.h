@@ -31,8 +31,13 @@ struct ContendedData {
     Seconds time;
     const network::LinkSet* links = nullptr;  ///< tile_links(), once asked for
   };
-  Seconds siblings;  ///< what is due to the groups of other stages
-  std::vector<Sent> sent;
+  struct Traffic {
+    Seconds time;
+    Seconds siblings;  ///< of it what is due to the groups of other stages
+    std::vector<Sent> sent;
+  };
+  Traffic beside;  ///< the passes of every microbatch
+  Traffic once;    ///< in a step
 };
 
 /// Of a stage; each part is filled when it is first asked for.

@@ -56,12 +56,12 @@ LastBackward last_backward(const TrainingStep& in, const TrainingScratch& scratc
                                 : std::span(scratch.chunk_end).subspan(stage * chunks, chunks);
   const EndLayers& end = scratch.ends[stage];
   const Seconds blocks = scratch.backward[stage].total() - end.head - end.embedding - end.further;
-  const schedule::StageTime& time = scratch.times[stage];
   return {end.head,
           (1.0 / std::max(1, in.layers[stage].further())) * end.further,
           (1.0 / std::max(1, in.layers[stage].count())) * blocks,
           end.embedding,
-          Seconds(in.cuts() ? time.weight : time.backward),
+          std::span(scratch.times).subspan(stage * chunks, chunks),
+          in.cuts(),
           in.last(static_cast<std::int32_t>(stage)) ? scratch.deferred.total() : Seconds(0),
           ends};
 }
@@ -72,30 +72,34 @@ namespace {
 struct Moment {
   std::int32_t chunk = 0;
   double share = 0;    ///< of the chunk's own layers
-  double seconds = 0;  ///< since the pass began, where all chunks of the stage take its mean
+  double seconds = 0;  ///< since the pass began
 };
 
 /// When the first bucket may leave: 1 - overlap of the last backward, over all chunks of the stage, is done.
 Moment gate_of(double overlap, const LastBackward& backward) {
-  const auto chunks = static_cast<double>(backward.ends.size());
-  const double passes = (1 - overlap) * chunks;
-  const double before = std::min(std::floor(passes), chunks - 1.0), share = passes - before;
-  return {static_cast<std::int32_t>(chunks - 1 - before), share, share * backward.chunk.value()};
+  constexpr double kRounding = 1e-9;  // a gate at the end of a pass is at the beginning of the next one
+  double rest = 0;
+  for (std::size_t c = 0; c < backward.ends.size(); ++c) rest += (1 - overlap) * backward.pass(c);
+  std::size_t chunk = backward.ends.size() - 1;
+  while (chunk > 0 && rest >= (1 - kRounding) * backward.pass(chunk)) rest -= backward.pass(chunk--);
+  const double pass = backward.pass(chunk), seconds = std::clamp(rest, 0.0, pass);
+  return {static_cast<std::int32_t>(chunk), pass > 0 ? seconds / pass : 1, seconds};
 }
 
 double time_of(const Moment& moment, const LastBackward& backward) {
-  return backward.ends[static_cast<std::size_t>(moment.chunk)] - (backward.chunk.value() - moment.seconds);
+  const auto chunk = static_cast<std::size_t>(moment.chunk);
+  return backward.ends[chunk] - (backward.pass(chunk) - moment.seconds);
 }
 
-/// The layers of a chunk whose gradients come from its last pass, in the order of backward. A pass was timed with the
-/// mean over the stage's chunks, while embedding and head lie in one chunk each, so the layers of a chunk may add up to
-/// more than its pass. They are laid one after the other from the beginning of the pass, each with its own time; what
-/// would end beyond the pass ends with it, so that a slow embedding at the end doesn't move the blocks
-/// before it. Under zero_bubble (only weight gradients count) every block takes the same share of the pass.
+/// The layers of a chunk whose gradients come from its last pass, in the order of backward. Blocks of a stage count as
+/// alike, so where it has several kinds those of a chunk may add up to more than its pass. They are laid one after the
+/// other from the beginning of the pass, each with its own time; what would end beyond the pass ends with it, so that
+/// a slow embedding at the end doesn't move the blocks before it. Under zero_bubble (only weight gradients count) every
+/// block takes the same share of the pass.
 class ChunkLayers {
  public:
   ChunkLayers(const TrainingStep& in, std::int32_t stage, const LastBackward& backward, std::int32_t chunk)
-      : chunk_(chunk), cut_(in.cuts()), pass_(backward.chunk.value()) {
+      : chunk_(chunk), cut_(in.cuts()), pass_(backward.pass(static_cast<std::size_t>(chunk))) {
     const LayerRuns runs = in.chunk_layers(stage, chunk);
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
       if (cut_ && !in.cuts(run->kind)) continue;

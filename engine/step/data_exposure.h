@@ -64,10 +64,16 @@ double whole_buckets(double buckets, double share);
 
 /// The last microbatch's backward on one stage (under zero_bubble, its weight gradient).
 struct LastBackward {
-  Seconds head, further, block, embedding;  ///< of one layer; 0 where the stage has none
-  Seconds chunk;                            ///< the whole of it on one chunk, as the pipeline was timed
-  Seconds deferred;                         ///< weight gradients of the head that follow it
-  std::span<const double> ends;             ///< by chunk, seconds; chunk 0 ends last
+  Seconds head, further, block, embedding;      ///< of one layer; 0 where the stage has none
+  std::span<const schedule::StageTime> passes;  ///< by chunk, as the pipeline was timed
+  bool cut = false;                             ///< only weight gradients count
+  Seconds deferred;                             ///< weight gradients of the head that follow it
+  std::span<const double> ends;                 ///< by chunk, seconds; chunk 0 ends last
+
+  /// The whole of it on one chunk, seconds.
+  [[nodiscard]] double pass(std::size_t chunk) const {
+    return cut ? passes[chunk].weight : passes[chunk].backward;
+  }
 };
 
 /// Once the pipeline has been timed. The ends are those of the scratch.

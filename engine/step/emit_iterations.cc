@@ -6,6 +6,7 @@
 
 #include "engine/base/check.h"
 #include "engine/model/block_kinds.h"
+#include "engine/model/expert_shares.h"
 
 namespace shardscape::step {
 
@@ -52,17 +53,18 @@ IterationEmitter::IterationEmitter(const IterationCosts::Inputs& inputs, TokenCo
 }
 
 void IterationEmitter::set_blocks(std::int32_t expert_rank) {
-  const auto block_of = [&](std::size_t kind, std::int32_t member) {
-    const std::int64_t tokens = in_halves(kind) ? half_of(shape_.tokens) : shape_.tokens;
-    return shape_.table == Table::prompt ? costs_.prompt_block(kind, tokens, member)
-                                         : costs_.decode_block(kind, tokens, member);
-  };
+  const bool reads = shape_.table == Table::prompt;
+  const auto which = reads ? TokenCosts::Tokens::of_prompts : TokenCosts::Tokens::decoding;
   blocks_.clear();
   for (std::size_t kind = 0; kind < model::block_kinds(in_.setting.model).size(); ++kind) {
-    const std::vector<model::Operator> operators = block_of(kind, expert_rank);
+    const std::int64_t tokens = in_halves(kind) ? half_of(shape_.tokens) : shape_.tokens;
+    const std::int32_t slowest = costs_.slowest_member(which, kind, tokens);
+    const bool own = expert_rank != model::LayerKey::kBusiest && slowest != model::kBalancedMember;
+    const std::vector<model::Operator> operators =
+        costs_.block(which, kind, tokens, own ? expert_rank : slowest);
     double calls = 0;
     for (const Node& node : nodes(operators, Part::forward)) calls += node.call ? node.comm().repeats : 0;
-    blocks_.push_back({steps_of(operators, block_of(kind, model::LayerKey::kBusiest),
+    blocks_.push_back({steps_of(operators, costs_.block(which, kind, tokens, slowest),
                                 shape_.prompt_attention[kind], shape_.decode_attention[kind]),
                        stack_.host.decode_layer + calls * stack_.host.per_collective,
                        {},
@@ -142,7 +144,7 @@ void IterationEmitter::pause(double seconds) {
 void IterationEmitter::emit_beside(const model::CollectiveCall& call,
                                    std::vector<LayerEmitter::Item> computes, double& hidden) {
   const StackProfile::Communication& communication = stack_.communication;
-  const double comm = layer_emitter_.seconds_of(call, 1);
+  const double comm = layer_emitter_.seconds_of(call);
   double all = 0;
   for (const LayerEmitter::Item& item : computes)
     if (item.instruction.kind == Kind::compute) all += item.expected;
@@ -152,7 +154,7 @@ void IterationEmitter::emit_beside(const model::CollectiveCall& call,
   const bool cuts = communication.expert_overlap < 1 && room < all;
   bool waits = true;
   std::vector<LayerEmitter::Item> items;
-  layer_emitter_.append_calls(items, call, 1);
+  layer_emitter_.append_calls(items, call);
   for (LayerEmitter::Item& item : computes) {
     if (cuts && waits && item.instruction.kind == Kind::compute) {
       if (item.expected > room) {

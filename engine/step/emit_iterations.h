@@ -53,9 +53,10 @@ class IterationEmitter {
   [[nodiscard]] Seconds host_step() const;
 
  private:
-  /// From here on programs are for that member of the expert groups; what is hidden is decided by the busiest.
+  /// From here on programs are for that member of the expert groups; what is hidden is decided by the slowest. Where a
+  /// balanced load takes longer than any of theirs all have that.
   void set_blocks(std::int32_t expert_rank);
-  /// `busiest`: the same operators of the rank that gets most tokens. `prompt_attention`, `decode_attention`:
+  /// `busiest`: the same operators of the slowest rank. `prompt_attention`, `decode_attention`:
   /// seconds of the core.
   std::vector<LayerEmitter::Step> steps_of(std::vector<model::Operator> operators,
                                            std::vector<model::Operator> busiest, double prompt_attention = 0,

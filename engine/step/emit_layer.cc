@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 namespace shardscape::step {
 
@@ -50,9 +49,9 @@ LayerEmitter::Step LayerEmitter::compute_step(std::string_view name, double seco
           false};
 }
 
-void LayerEmitter::append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share) {
+void LayerEmitter::append_calls(std::vector<Item>& items, const model::CollectiveCall& call) {
   const std::int32_t lane = lanes_[call.group];
-  const std::int32_t number = builder_.call(lane, call.op, share * call.bytes);
+  const std::int32_t number = builder_.call(lane, call.op, call.bytes);
   if (number < 0) return;
   const auto repeats = static_cast<std::int32_t>(std::lround(call.repeats));
   items.push_back(
@@ -70,25 +69,32 @@ void LayerEmitter::append_compute(std::vector<Item>& items, const Step& step, do
 
 /// The exchange of keys and values beside the first part of attention.
 void LayerEmitter::append_context(std::vector<Item>& items, const Step& step) {
-  const double hider = communication_.context_overlap * step.seconds, comm = seconds_of(step.comm, 1);
-  append_calls(items, step.comm, 1);
+  const double hider = communication_.context_overlap * step.seconds, comm = seconds_of(step.comm);
+  append_calls(items, step.comm);
   if (hider > 0) append_compute(items, step, hider);
   append_join(items, ParallelGroup::context, std::max(0.0, comm - hider));
   if (step.seconds > hider) append_compute(items, step, step.seconds - hider);
 }
 
-double LayerEmitter::seconds_of(const model::CollectiveCall& call, double share) {
-  if (share <= 0) return 0;
-  return call.repeats * builder_.estimate(lanes_[call.group], call.op, share * call.bytes).value();
+double LayerEmitter::seconds_of(const model::CollectiveCall& call) {
+  return call.repeats * builder_.estimate(lanes_[call.group], call.op, call.bytes, 1, slice_).value();
 }
 
-/// The share of calls that runs beside an operator of so many seconds: the stack's, or none where the two
-/// parts, each with the latencies of a call, take longer than the call in one piece.
-double LayerEmitter::hidden_share(const model::CollectiveCall& call, double beside) {
-  const double overlap = overlapped_share(communication_, call.group);
-  if (overlap <= 0) return 0;
-  const double exposed = std::max(0.0, seconds_of(call, overlap) - beside) + seconds_of(call, 1 - overlap);
-  return exposed < seconds_of(call, 1) ? overlap : 0;
+/// The call before has begun: the first part of the compute hides it. The last part hides the call behind.
+void LayerEmitter::append_beside(std::vector<Item>& items, const Step& step, const Step* before,
+                                 const Step* behind) {
+  double room = step.seconds;
+  const double of_before = before != nullptr ? seconds_of(before->comm) : 0;
+  const double of_behind = behind != nullptr ? seconds_of(behind->comm) : 0;
+  const double first = hide(of_before, communication_.tensor_overlap, room);
+  const double last = hide(of_behind, communication_.tensor_overlap, room);
+  if (first > 0) append_compute(items, step, first);
+  if (before != nullptr) append_join(items, before->comm.group, of_before - first);
+  if (room > 0) append_compute(items, step, room);
+  if (behind == nullptr) return;
+  append_calls(items, behind->comm);
+  if (last > 0) append_compute(items, step, last);
+  append_join(items, behind->comm.group, of_behind - last);
 }
 
 void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch,
@@ -103,48 +109,28 @@ void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& ste
 }
 
 void LayerEmitter::append_steps(std::vector<Item>& items, const std::vector<Step>& steps) {
-  const auto seconds = [&](std::size_t i) { return i < steps.size() ? steps[i].seconds : 0; };
-  // Whether the calls at i hide behind the operator before them (rather than behind the one after).
-  const auto hides_before = [&](std::size_t i) { return i > 0 && seconds(i - 1) >= seconds(i + 1); };
   const auto is_call = [&](std::size_t i) { return i < steps.size() && steps[i].seconds == 0; };
-  const auto hidden = [&](std::size_t i) {
-    return hidden_share(steps[i].comm, std::max(i > 0 ? seconds(i - 1) : 0, seconds(i + 1)));
+  const auto hides = [&](std::size_t i, Step::Hider hider) {
+    return is_call(i) && steps[i].hider == hider && communication_.tensor_overlap > 0;
   };
-  const auto expected_since = [&](std::size_t from) {
-    double sum = 0;
-    for (std::size_t i = from; i < items.size(); ++i) sum += items[i].expected;
-    return sum;
-  };
-  double outlasting = 0;  // what hidden calls take beyond the operator beside them, until they are waited for
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
+    if (hides(i, Step::Hider::before)) continue;  // with the compute before
     if (is_call(i)) {
-      const double exposed = 1 - hidden(i);
-      append_calls(items, step.comm, exposed);
+      append_calls(items, step.comm);
+      if (hides(i, Step::Hider::behind)) continue;
       double beside = 0;
       for (; i + 1 < steps.size() && steps[i + 1].beside_exchange; ++i) {
-        append_compute(items, steps[i + 1], seconds(i + 1));
-        beside += seconds(i + 1);
+        append_compute(items, steps[i + 1], steps[i + 1].seconds);
+        beside += steps[i + 1].seconds;
       }
-      const double left = std::max(0.0, seconds_of(step.comm, exposed) - beside);
-      append_join(items, step.comm.group, std::exchange(outlasting, 0) + left);
-      continue;
-    }
-    const double of_next = is_call(i + 1) && hides_before(i + 1) ? hidden(i + 1) : 0;
-    const double of_last = i > 0 && is_call(i - 1) && !hides_before(i - 1) ? hidden(i - 1) : 0;
-    if (of_last > 0) append_calls(items, steps[i - 1].comm, of_last);
-    if (of_next > 0) append_calls(items, steps[i + 1].comm, of_next);
-    const std::size_t operator_begin = items.size();
-    if (step.hidden_context) {
+      append_join(items, step.comm.group, std::max(0.0, seconds_of(step.comm) - beside));
+    } else if (step.hidden_context) {
       append_context(items, step);
     } else {
-      append_compute(items, step, step.seconds);
+      append_beside(items, step, i > 0 && hides(i - 1, Step::Hider::behind) ? &steps[i - 1] : nullptr,
+                    hides(i + 1, Step::Hider::before) ? &steps[i + 1] : nullptr);
     }
-    double calls = 0;
-    if (of_last > 0) calls += seconds_of(steps[i - 1].comm, of_last);
-    if (of_next > 0) calls += seconds_of(steps[i + 1].comm, of_next);
-    outlasting = std::max(0.0, calls - expected_since(operator_begin));
-    if (of_last > 0) append_join(items, steps[i - 1].comm.group, std::exchange(outlasting, 0));
   }
 }
 

@@ -38,6 +38,8 @@ class LayerEmitter {
     /// for the share of its time that the stack's context_overlap allows.
     bool hidden_context = false;
     bool beside_exchange = false;  ///< compute while the exchange of experts before it is under way
+    /// Of calls of a tensor group: the compute next to them that hides them (overlap.h), the step before or behind.
+    enum class Hider : std::uint8_t { none, before, behind } hider = Hider::none;
   };
   /// An instruction with the time that it is expected to take.
   struct Item {
@@ -64,14 +66,25 @@ class LayerEmitter {
   template <class Cost>
   void append_part(std::vector<Step>& steps, const std::vector<model::Operator>& operators, Part part,
                    execution::Account account, const Cost& cost) const {
-    for (const Node& node : nodes(operators, part)) {
+    const std::vector<Node> in_order = nodes(operators, part);
+    std::vector<Costs> costs;
+    std::vector<Seconds> seconds;
+    for (const Node& node : in_order) {
+      costs.push_back(node.call ? Costs() : cost(node));
+      seconds.push_back(costs.back().healthy);
+    }
+    const std::vector<std::int32_t> hidden_by = hiders(in_order, seconds);
+    for (std::size_t i = 0; i < in_order.size(); ++i) {
+      const Node& node = in_order[i];
       if (!node.call) {
-        const Costs costs = cost(node);
-        if (costs.healthy <= Seconds(0)) continue;
-        steps.push_back(compute_step(node.op->name, costs.healthy.value(), account, costs.here));
+        if (seconds[i] <= Seconds(0)) continue;
+        steps.push_back(compute_step(node.op->name, seconds[i].value(), account, costs[i].here));
         steps.back().beside_exchange = node.beside_exchange;
       } else if (!node.beside_core) {
-        steps.push_back({0, account, 0, 0, 1, node.comm(), false, false});
+        const Step::Hider hider = hidden_by[i] < 0                              ? Step::Hider::none
+                                  : hidden_by[i] < static_cast<std::int32_t>(i) ? Step::Hider::before
+                                                                                : Step::Hider::behind;
+        steps.push_back({0, account, 0, 0, 1, node.comm(), false, false, hider});
       } else if (!steps.empty() && steps.back().seconds > 0) {
         steps.back().comm = node.comm();
         steps.back().hidden_context = true;
@@ -84,20 +97,24 @@ class LayerEmitter {
   /// The same without the launch.
   void append_steps(std::vector<Item>& items, const std::vector<Step>& steps);
 
-  /// Starts a share of the bytes of a call, and adds nothing where there are none.
-  void append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share);
+  /// Starts a call, and adds nothing where it has no bytes.
+  void append_calls(std::vector<Item>& items, const model::CollectiveCall& call);
   void append_join(std::vector<Item>& items, ParallelGroup group, double expected) const;
-  /// Of a share of the bytes of all repeats.
-  [[nodiscard]] double seconds_of(const model::CollectiveCall& call, double share);
+  /// Of all repeats.
+  [[nodiscard]] double seconds_of(const model::CollectiveCall& call);
+  /// Calls are of ranks of this slice from now on, where links tell slices apart.
+  void set_slice(const network::Slice& slice) { slice_ = slice; }
 
  private:
   static void append_compute(std::vector<Item>& items, const Step& step, double seconds);
   void append_context(std::vector<Item>& items, const Step& step);
-  [[nodiscard]] double hidden_share(const model::CollectiveCall& call, double beside);
+  /// Compute with what hides behind it of the calls before and behind it, each of them null where nothing does.
+  void append_beside(std::vector<Item>& items, const Step& step, const Step* before, const Step* behind);
 
   const StackProfile::Communication& communication_;
   execution::ProgramBuilder& builder_;
   GroupLanes lanes_;
+  network::Slice slice_;
 };
 
 }  // namespace shardscape::step

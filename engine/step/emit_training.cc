@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "engine/step/data_exposure.h"
+#include "engine/step/known_step.h"
 #include "engine/step/paired_passes.h"
+#include "engine/step/stage_tails.h"
 
 namespace shardscape::step {
 
@@ -226,9 +228,14 @@ void TrainingEmitter::emit_first(const std::vector<Item>& items) {
 void TrainingEmitter::split_weights(std::int32_t stage) {
   weights_hidden_ = 0;
   if (traffic_.weights.empty() || stack_.communication.gather_overlap <= 0) return;
+  // Under dualpipe a stage and its mirror make the calls together, so they must come to the same share: both sum up in
+  // the order of the model, whichever of their chunks comes first there.
+  const std::int32_t chunks = in_.pipeline.virtual_stages;
+  const bool upward = in_.pipeline.both_ways() && in_.pipeline.part(stage, 0) > in_.pipeline.part(stage, 1);
   double forward = 0;
-  for (std::int32_t c = 0; c < in_.pipeline.virtual_stages; ++c) {
-    for (const Item& item : layers_of({stage, c, Pass::forward, false})) forward += item.expected;
+  for (std::int32_t c = 0; c < chunks; ++c) {
+    const std::int32_t chunk = upward ? chunks - 1 - c : c;
+    for (const Item& item : layers_of({stage, chunk, Pass::forward, false})) forward += item.expected;
   }
   Seconds gather;
   for (const DataTraffic::Part& part : traffic_.weights)
@@ -413,6 +420,8 @@ std::vector<std::int32_t> TrainingEmitter::order_blocks(std::int32_t stage, Stag
 
 /// Returns the sequence of its ranks.
 std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
+  layer_emitter_.set_slice(
+      slice_of(static_cast<std::size_t>(stage), PlanLayout(in_.plan), in_, builder_.collectives()));
   traffic_ = data_traffic(in_, in_.parameters_of(stage));
   last_backward_ = backward_done_ = 0;
   buckets_gone_.fill(0);

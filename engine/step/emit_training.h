@@ -4,8 +4,7 @@
 // put in their places and the executor finds out what follows.
 //
 //   overlap of context traffic  the exchange runs beside the first `context_overlap` of the attention core
-//   overlap of tensor traffic   that share of the bytes runs beside the longer neighbouring operator, where
-//                               two calls with their latencies cost less than one
+//   overlap of tensor traffic   a call runs beside the operator next to it for as long as overlap.h says
 //   ZeRO-2 and 3 per microbatch gathers and scatters run beside the last `data_overlap` of a pass
 //   one order of data traffic   gathers, scatters and buckets of experts and of all else run one after the other
 //   gradients once per step     buckets leave as the last microbatch's backward completes them (at the ends

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "engine/base/check.h"
 #include "engine/model/block_kinds.h"
 
 namespace shardscape::step {
@@ -61,7 +60,10 @@ std::optional<ExecutedIterations::Outcome> ExecutedIterations::outcome(const Ite
   const execution::Programs programs = builder.finish();
   const execution::ExecutionResult& result =
       run_.executor.run(programs, run_.network.bytes_per_second(), nullptr, run_.fold);
-  SHARDSCAPE_CHECK(result.deadlock.empty(), result.deadlock.front());
+  if (!result.deadlock.empty()) {
+    run_.deadlock = result.deadlock.front();
+    return std::nullopt;
+  }
   run_.events += result.events;
   run_.messages += result.messages;
   run_.operators += result.operators;
@@ -172,7 +174,7 @@ std::vector<ExecutedIterations::Corner> ExecutedIterations::corners(const servin
 IterationTime ExecutedIterations::operator()(const serving::Iteration& iteration) {
   IterationTime time{};
   for (const Corner& corner : corners(iteration)) {
-    if (run_.unreachable) return {};
+    if (run_.unreachable || !run_.deadlock.empty()) return {};
     const IterationTime& part = executed(corner.shape);
     for (const TimeClass c : enum_values<TimeClass>()) time[c] += corner.share * part[c];
   }

@@ -91,11 +91,15 @@ class StepMaker {
         if (in_.cuts() || splits) append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
         if (in_.pipeline.both_ways()) append_pass(chunk.input, layer->first, Pass::input, layer->second);
       }
+      const bool alone = v == 1;  // the stage is one chunk
+      const std::size_t place = index * static_cast<std::size_t>(v) + static_cast<std::size_t>(c);
+      const PassTime& forward = alone ? scratch_.forward[index] : scratch_.chunks[place].forward;
+      const PassTime& backward = alone ? scratch_.backward[index] : scratch_.chunks[place].backward;
       const double weight_host = scratch_.weight_host[index].value() / v;
       append_wait(chunk.weight, weight_host);
-      append_wait(chunk.forward, scratch_.forward[index][TimeClass::host].value() / v);
-      append_wait(chunk.backward, scratch_.backward[index][TimeClass::host].value() / v - weight_host);
-      lose_to_traffic(scratch_.beside[index], chunk);
+      append_wait(chunk.forward, forward[TimeClass::host].value());
+      append_wait(chunk.backward, backward[TimeClass::host].value() - weight_host);
+      lose_to_traffic(alone ? scratch_.beside[index] : scratch_.chunks[place].beside, chunk);
       stage.chunks.push_back(std::move(chunk));
     }
     if (in_.last(s)) add_deferred(stage);
@@ -134,12 +138,25 @@ class StepMaker {
     const std::vector<Operator>& operators = operators_[kind.index()];
     for (const Segment& segment : in_.segments(kind, pass)) {
       const std::string prefix = layer + (segment.again ? " again " : " ");
-      for (const Node& node : nodes(operators, segment.part)) {
-        const std::string name = prefix + std::string(node.op->name);
-        if (node.call) {
-          append_call(steps, node, name);
+      const std::vector<Node> in_order = nodes(operators, segment.part);
+      std::vector<compute::OperatorCost> costs;
+      std::vector<Seconds> seconds;
+      for (const Node& node : in_order) {
+        costs.push_back(node.call ? compute::OperatorCost{}
+                                  : cost_of(price(*node.op, in_.setting), node.part));
+        seconds.push_back(costs.back().time);
+      }
+      const std::vector<std::int32_t> hidden_by = hiders(in_order, seconds);
+      for (std::size_t i = 0; i < in_order.size(); ++i) {
+        const std::string name = prefix + std::string(in_order[i].op->name);
+        if (in_order[i].call) {
+          append_call(steps, in_order[i], name);
+          if (hidden_by[i] < 0) continue;
+          Seconds& room = seconds[static_cast<std::size_t>(hidden_by[i])];
+          steps.back().hidden =
+              hide(Seconds(steps.back().seconds), stack_.communication.tensor_overlap, room).value();
         } else {
-          append_compute(steps, cost_of(price(*node.op, in_.setting), node.part), name);
+          append_compute(steps, costs[i], name);
         }
       }
     }
@@ -173,7 +190,7 @@ class StepMaker {
     const Seconds comm = call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_);
     step.seconds = comm.value();
     const Seconds attention(node.beside_core ? steps.back().seconds : 0);
-    step.hidden = split_calls(stack_.communication, call.group, comm, attention).hidden.value();
+    step.hidden = hidden_by_attention(stack_.communication, call.group, comm, attention).value();
     steps.push_back(std::move(step));
   }
 
@@ -228,9 +245,9 @@ class StepMaker {
   }
 
   /// What compute loses while traffic is under way beside a pass, behind the pass.
-  void lose_to_traffic(const StageTraffic& traffic, ChunkSteps& chunk) const {
+  static void lose_to_traffic(const StageTraffic& traffic, ChunkSteps& chunk) {
     const auto append = [&](std::vector<ProgramStep>& steps, const BesidePass& beside) {
-      append_wait(steps, beside.lost.value() / in_.pipeline.virtual_stages, "lost to data-parallel traffic");
+      append_wait(steps, beside.lost.value(), "lost to data-parallel traffic");
     };
     append(chunk.forward, traffic.forward);
     append(chunk.backward, traffic.backward);

@@ -9,6 +9,7 @@
 #include "engine/schedule/dualpipe.h"
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/zero.h"
+#include "engine/step/plan_pipeline.h"
 
 namespace shardscape::step {
 
@@ -115,6 +116,25 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   if (chunked || (plan.both_ways() && (plan.pipeline % 2 != 0 || beside)))
     return {Status::unsupported, Reason::schedule};
   return {};
+}
+
+bool too_long(const Setting& setting, const ParallelPlan& plan, bool every_pass) {
+  const WorkloadSpec& workload = setting.workload;
+  if (workload.phase == Phase::training) {
+    const std::int64_t microbatches =
+        workload.global_batch / (static_cast<std::int64_t>(plan.data) * plan.microbatch);
+    const std::int64_t chunks = static_cast<std::int64_t>(plan.pipeline) * plan.virtual_stages;
+    if (microbatches <= kMostPasses / 2 / chunks) return false;  // forwards and backwards
+    const schedule::PipelineShape shape = pipeline_shape(setting, plan);
+    return every_pass || shape.both_ways() || shape.overlaps;
+  }
+  const StackProfile::Serving& rules = setting.system.stack.serving;
+  const std::int64_t servers =
+      plan.disaggregated() ? 1 : plan.data / std::gcd(plan.data, coupled_replicas(plan));
+  // Prompts that are not cut into pieces take an iteration at most.
+  const std::int64_t pieces =
+      rules.scheduler == ServingPolicy::chunked ? (workload.prompt_tokens - 1) / rules.token_budget + 1 : 1;
+  return workload.concurrency / servers > kMostIterations / pieces;
 }
 
 }  // namespace shardscape::step

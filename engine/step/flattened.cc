@@ -1,8 +1,8 @@
 #include "engine/step/flattened.h"
 
 #include <algorithm>
+#include <limits>
 
-#include "engine/base/check.h"
 #include "engine/execution/program_builder.h"
 #include "engine/step/emit_training.h"
 #include "engine/timeline/program_timeline.h"
@@ -19,7 +19,14 @@ std::int32_t execute_training(const TrainingStep& in, network::CollectiveModel& 
   const execution::Programs& programs = *kept;
   const execution::ExecutionResult& result =
       run.executor.run(programs, run.network.bytes_per_second(), nullptr, run.fold);
-  SHARDSCAPE_CHECK(result.deadlock.empty(), result.deadlock.front());
+  if (result.gave_up) {
+    out.step_time = Seconds(std::numeric_limits<double>::infinity());
+    return 0;
+  }
+  if (!result.deadlock.empty()) {
+    run.deadlock = result.deadlock.front();
+    return 0;
+  }
   run.events = result.events;
   run.messages = result.messages;
   run.operators = result.operators;

@@ -22,11 +22,12 @@ struct FlattenedRun {
   std::int32_t executed_ranks = 0;                           ///< out: of the last execution
   std::shared_ptr<const execution::Programs> programs = {};  ///< out: what was executed
   std::string timeline = {};                                 ///< out: see engine/timeline/program_timeline.h
-  bool unreachable = false;  ///< out: dead links cut ranks off that have to talk
+  bool unreachable = false;   ///< out: dead links cut ranks off that have to talk
+  std::string deadlock = {};  ///< out: why ranks wait for each other, where they do; there is no time then
 };
 
 /// Returns the critical stage. Where dead links cut a group off, collectives.unreachable() says so afterwards
-/// and nothing is executed.
+/// and nothing is executed. Where ranks come to wait for each other, run.deadlock says so.
 std::int32_t execute_training(const TrainingStep& inputs, network::CollectiveModel& collectives,
                               FlattenedRun& run, Prediction& prediction);
 

@@ -18,19 +18,21 @@ Iteration full_decode(const InferenceInputs& in) {
   return iteration;
 }
 
-/// The costs of the busiest replica: what it may be asked for.
 IterationCosts::Inputs replica_inputs(const InferenceInputs& in) {
-  serving::Load load = load_of(in);
-  serving::Rules rules = rules_of(in);
-  const auto share = [&](std::int64_t all) { return (all + in.shape.coupled - 1) / in.shape.coupled; };
-  load.clients = share(load.clients);
-  rules.slots = share(rules.slots);
-  rules.token_budget = share(rules.token_budget);
-  return {in.setting, in.plan, in.layers, load, rules, in.shape.groups};
+  return {in.setting, in.plan, in.layers, load_of(in), rules_of(in), in.shape.groups};
 }
 
 /// Segments of courses that are remembered, some ten megabytes: loads of many concurrencies have a course each.
 constexpr std::size_t kMostSegments = 1 << 16;
+
+/// Requests of replicas whose iterations go together: of all, and of the one with most.
+struct CoupledRequests {
+  std::int64_t all, busiest;
+};
+CoupledRequests coupled_requests(const Setting& setting, const ParallelPlan& plan, std::int64_t coupled) {
+  const std::int64_t all = setting.workload.concurrency * coupled / plan.data;
+  return {all, (all + coupled - 1) / coupled};
+}
 
 InferenceLatency latency(const serving::Spread& spread) { return {Seconds(spread.p50), Seconds(spread.p95)}; }
 
@@ -44,34 +46,8 @@ serving::Load load_of(const InferenceInputs& in) {
 
 serving::Rules rules_of(const InferenceInputs& in) {
   const StackProfile::Serving& stack = in.setting.system.stack.serving;
-  return {stack.scheduler, in.shape.coupled * stack.token_budget, in.shape.slots};
+  return {stack.scheduler, stack.token_budget, in.shape.slots};
 }
-
-BusiestReplica::BusiestReplica(const Setting& setting, std::int64_t coupled)
-    : coupled_(static_cast<double>(coupled)),
-      prompt_(static_cast<double>(setting.workload.prompt_tokens)),
-      most_(std::max(static_cast<double>(setting.system.stack.serving.token_budget), prompt_)) {}
-
-Iteration BusiestReplica::operator()(const Iteration& all) const {
-  if (coupled_ == 1) return all;
-  Iteration one = all;
-  one.decoding = std::ceil(all.decoding / coupled_);
-  one.first_tokens = std::ceil(all.first_tokens / coupled_);
-  if (all.decoding > 0) one.cached = all.cached * (one.decoding / all.decoding);
-  if (all.prompt_tokens <= 0) return one;
-  const double prompts = std::ceil(all.prompt_tokens / prompt_);
-  const double room = std::max(1.0, most_ - one.decoding);
-  one.prompt_tokens =
-      std::min({all.prompt_tokens, room,
-                std::max(all.prompt_tokens / coupled_, std::ceil(prompts / coupled_) * prompt_)});
-  const double share = one.prompt_tokens / all.prompt_tokens;
-  one.prompt_pairs = all.prompt_pairs * share;
-  one.masked_pairs = all.masked_pairs * share;
-  one.window_pairs = all.window_pairs * share;
-  return one;
-}
-
-BusiestReplica busiest_replica(const InferenceInputs& in) { return {in.setting, in.shape.coupled}; }
 
 IterationCosts iteration_costs(const InferenceInputs& in, network::CollectiveModel& collectives,
                                InferenceMemo& memo, IterationCosts::Unit unit) {
@@ -80,15 +56,14 @@ IterationCosts iteration_costs(const InferenceInputs& in, network::CollectiveMod
 
 serving::Timer iteration_timer(const InferenceInputs& in, network::CollectiveModel& collectives,
                                InferenceMemo& memo, bool plainly, FlattenedRun* flattened) {
-  const BusiestReplica busiest = busiest_replica(in);
   if (flattened == nullptr) {
     const auto costs = std::make_shared<IterationCosts>(
         iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds));
-    return [costs, busiest](const Iteration& iteration) { return (*costs)(busiest(iteration)); };
+    return [costs](const Iteration& iteration) { return (*costs)(iteration); };
   }
   const auto executed = std::make_shared<ExecutedIterations>(
       replica_inputs(in), memo.token_costs(in.setting, in.plan), collectives, *flattened, plainly);
-  return [executed, busiest](const Iteration& iteration) { return (*executed)(busiest(iteration)); };
+  return [executed](const Iteration& iteration) { return (*executed)(iteration); };
 }
 
 double whole_blocks(const Setting& setting, std::int64_t tokens) {
@@ -115,16 +90,13 @@ ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, con
   const StackProfile::Serving& stack = setting.system.stack.serving;
   ServingShape shape;
   shape.coupled = coupled_replicas(plan);
-  const std::int64_t all = setting.workload.concurrency * shape.coupled / plan.data;
-  const std::int64_t requests = (all + shape.coupled - 1) / shape.coupled;  // of the busiest replica
+  const std::int64_t requests = coupled_requests(setting, plan, shape.coupled).busiest;
   const std::int64_t places =
       std::max<std::int64_t>(1, std::min(requests, cache_places(setting, free, request)));
   shape.groups = std::min<std::int64_t>({plan.pipeline, requests, places});
-  shape.clients = (all + shape.groups - 1) / shape.groups;
-  const std::int64_t clients = (requests + shape.groups - 1) / shape.groups;
-  std::int64_t slots = std::min({places / shape.groups, stack.max_batch, clients});
-  if (places >= requests) slots = std::min(stack.max_batch, clients);
-  shape.slots = std::min(shape.coupled * slots, shape.clients);
+  shape.clients = (requests + shape.groups - 1) / shape.groups;
+  shape.slots = std::min({places / shape.groups, stack.max_batch, shape.clients});
+  if (places >= requests) shape.slots = std::min(stack.max_batch, shape.clients);
   shape.resident = std::min({requests, places, shape.groups * stack.max_batch});
   return shape;
 }
@@ -187,6 +159,8 @@ void time_inference(const InferenceInputs& in, network::CollectiveModel& collect
                                     : serving::measure(memo.trajectory(load, rules), load, timer);
 
   fill_latencies(measured, out);
+  const auto [all, busiest] = coupled_requests(in.setting, in.plan, in.shape.coupled);
+  out.decode_batch *= static_cast<double>(all) / static_cast<double>(busiest);
   out.step_time = Seconds(serving::total(timer(full_decode(in))));
   const WorkloadSpec& workload = in.setting.workload;
   out.tokens_per_s_per_gpu = static_cast<double>(workload.concurrency * workload.output_tokens) /
@@ -197,17 +171,13 @@ GroupBytes inference_bytes(const InferenceInputs& in, network::CollectiveModel& 
                            InferenceMemo& memo) {
   IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::bytes);
   const serving::Load load = load_of(in);
-  const BusiestReplica busiest = busiest_replica(in);
-  const Measured sent =
-      serving::measure(memo.trajectory(load, rules_of(in)), load,
-                       [&](const Iteration& iteration) { return costs(busiest(iteration)); });
+  const Measured sent = serving::measure(memo.trajectory(load, rules_of(in)), load,
+                                         [&](const Iteration& iteration) { return costs(iteration); });
   GroupBytes bytes;
-  for (const ParallelGroup group : enum_values<ParallelGroup>())
-    if (!is_of_experts(group)) bytes[group] = Bytes(sent.classes[class_of(group)]);
-  // The calls of both groups of experts are of one class.
-  const bool dealt = in.plan.expert > 1;
-  bytes[dealt ? ParallelGroup::expert : ParallelGroup::expert_tensor] =
-      Bytes(sent.classes[TimeClass::expert_comm]);
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    if (std::ranges::find(kCopyGroups, group) != kCopyGroups.end()) continue;
+    bytes[group] = Bytes(sent.classes[IterationCosts::class_of_bytes(group)]);
+  }
   return bytes;
 }
 

@@ -8,9 +8,10 @@
 //   places    requests admitted at once: the stack's largest batch, or as many as the key-value cache holds
 //             with their last token, in whole blocks. The cache is the stack's share of what weights,
 //             activations and reserve leave on the fullest device.
-//   coupled   Replicas that share experts (data-parallel attention) have iterations together: their requests
-//             are one queue, each replica gets as many as any other, and the one with most sets the pace. The
-//             experts work as if all replicas had as many tokens, since dispatch pads to the longest.
+//   coupled   Replicas that share experts (data-parallel attention) have iterations together. Each has its own
+//             requests, as many as any other, and so does the same in each iteration; where they do not divide, the
+//             one with most sets the pace and is taken for all. The experts work as if all replicas had as many
+//             tokens, since dispatch pads to the longest.
 //   outputs   TTFT, ITL, e2e (mean and percentiles) in the steady state; tokens per second = concurrency x
 //             output tokens / e2e (Little's law); the breakdown is that of the mean request, `bubble` the
 //             time in which nothing is done for it (waiting for its turn, decoding paused by others'
@@ -35,22 +36,10 @@ namespace shardscape::step {
 /// How the requests of one replica are served.
 struct ServingShape {
   std::int64_t groups = 1;    ///< per replica
-  std::int64_t clients = 1;   ///< per group, of all replicas whose iterations go together
+  std::int64_t clients = 1;   ///< per group
   std::int64_t slots = 1;     ///< likewise, admitted at once
   std::int64_t resident = 1;  ///< requests per replica whose cache is kept
   std::int64_t coupled = 1;   ///< replicas whose iterations go together (coupled_replicas)
-};
-
-/// What the busiest of coupled replicas does in an iteration of all of them, and so what the iteration takes: of n
-/// sequences or ends of prompts it has ceil(n / replicas), of the prompts read as many whole ones, but no more
-/// tokens than one iteration of its own may have.
-class BusiestReplica {
- public:
-  BusiestReplica(const Setting& setting, std::int64_t coupled);
-  [[nodiscard]] serving::Iteration operator()(const serving::Iteration& iteration) const;
-
- private:
-  double coupled_, prompt_, most_;
 };
 
 /// `free` and `request`: bytes of each stage that are left without a cache, and those of one request's cache.
@@ -94,15 +83,14 @@ struct InferenceInputs {
   ServingShape shape;
 };
 
-/// Of all coupled replicas together.
+/// Of one replica.
 serving::Load load_of(const InferenceInputs& inputs);
 serving::Rules rules_of(const InferenceInputs& inputs);
-BusiestReplica busiest_replica(const InferenceInputs& inputs);
-/// Of the busiest replica's iterations. `collectives` and `memo` must outlive the result.
+/// Of a replica's iterations. `collectives` and `memo` must outlive the result.
 IterationCosts iteration_costs(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                                InferenceMemo& memo, IterationCosts::Unit unit);
 
-/// A function from an iteration to its time: priced, or executed where `flattened` is given (`plainly`: anew
+/// A function from an iteration of a replica to its time: priced, or executed where `flattened` is given (`plainly`: anew
 /// each time, nothing is remembered). All references must outlive the function.
 serving::Timer iteration_timer(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                                InferenceMemo& memo, bool plainly, FlattenedRun* flattened);

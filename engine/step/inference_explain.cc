@@ -104,12 +104,13 @@ class RowTable {
         blocks_(model::all_layers(in.setting.model)) {}
 
   void add(const PhaseWork& work, const char* phase, bool reads) {
+    const auto which = reads ? TokenCosts::Tokens::of_prompts : TokenCosts::Tokens::decoding;
     for (const auto& [tokens, weight] : work.block) {
       add_rest(reads ? costs_.prompt_embedding(tokens) : costs_.decode_embedding(tokens), phase, weight);
       for (const auto& [kind, count] : blocks_) {
         const bool halves = iterations_.in_halves(kind, static_cast<double>(tokens));
         const std::int64_t each = halves ? half_of(tokens) : tokens;
-        add_rest(reads ? costs_.prompt_block(kind, each) : costs_.decode_block(kind, each), phase,
+        add_rest(costs_.block(which, kind, each, costs_.slowest_member(which, kind, each)), phase,
                  (halves ? 2 : 1) * weight * count);
       }
     }
@@ -170,9 +171,7 @@ void explain_iterations(const InferenceInputs& in, network::CollectiveModel& col
   const IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds);
   TokenCosts& tokens = memo.token_costs(in.setting, in.plan);
   PhaseWork prefill, decode;
-  const BusiestReplica busiest = busiest_replica(in);
-  for (WeightedIterations group : iterations) {
-    group.first = busiest(group.first);
+  for (const WeightedIterations& group : iterations) {
     const Iteration& first = group.first;
     const double weight = group.weight * static_cast<double>(group.iterations);
     PhaseWork& work = first.prompt_tokens > 0 ? prefill : decode;
@@ -194,10 +193,9 @@ void explain_iterations(const InferenceInputs& in, network::CollectiveModel& col
 
 void explain_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
                        std::vector<OperatorRow>& rows) {
-  const Trajectory& course = memo.trajectory(load_of(in), rules_of(in));
-  double done = 0;
-  for (const Trajectory::Request& request : course.requests)
-    done += request.done > course.from && request.done <= course.to ? 1 : 0;
+  const serving::Load load = load_of(in);
+  const Trajectory& course = memo.trajectory(load, rules_of(in));
+  const double done = serving::requests_measured(course, load);
   std::vector<WeightedIterations> iterations;
   for (auto i = static_cast<std::size_t>(course.from); i < static_cast<std::size_t>(course.to); ++i) {
     const Trajectory::Segment& segment = course.segments[i];

@@ -32,8 +32,8 @@ void PartsToPrice::find(const TrainingStep& in, const network::CollectiveModel& 
 
 SickPassesMemo::Place SickPassesMemo::of(const Key& key) {
   slots_.resize(kSickPasses);
-  const std::array<std::uint64_t, 3> words = {key.layers_id, key.faults,
-                                              static_cast<std::uint64_t>(key.stage)};
+  const std::array<std::int64_t, 4> words = {static_cast<std::int64_t>(key.layers_id),
+                                             static_cast<std::int64_t>(key.faults), key.stage, key.chunk};
   Slot& slot = slots_[hash_words(words) % kSickPasses];
   const bool known = slot.key == key;
   slot.key = key;

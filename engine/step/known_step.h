@@ -65,14 +65,17 @@ class PartsToPrice {
   bool boundaries_ = true, pipeline_ = true;
 };
 
-/// The passes of stages that sick links touch. Exact: they are those of the same layers of the same plans (but for what
-/// layers do not mind) under the same faults. Bounded: of questions with the same place the last one is remembered.
+/// The passes of stages, and of their chunks, that sick links touch. Exact: they are those of the same layers of the
+/// same plans (but for what layers do not mind) under the same faults. Bounded: of questions with the same place the
+/// last one is remembered.
 class SickPassesMemo {
  public:
+  static constexpr std::int32_t kWhole = -1;
   struct Key {
     std::uint64_t layers_id = 0;  ///< LayerTimes::id
     std::uint64_t faults = 0;     ///< CollectiveModel::fault_epoch()
     std::int32_t stage = 0, deferred = 0;
+    std::int32_t chunk = kWhole, virtual_stages = 1;  ///< kWhole: all of the stage
     bool overlaps = false;
     model::StageLayers layers;
     friend bool operator==(const Key&, const Key&) = default;

@@ -43,7 +43,7 @@ struct StagePasses {
   Seconds hidden;     ///< by a pair of them
 };
 
-/// What the passes of a stage depend on beside the times of its layers.
+/// What the passes of a stage, or of a chunk, depend on beside the times of its layers.
 struct StageKind {
   model::StageLayers layers;
   bool first = false, last = false;  ///< whether embedding and head are among them
@@ -54,6 +54,11 @@ struct StageKind {
 struct KnownPasses {
   StageKind kind;
   StagePasses passes;
+};
+/// What a forward through one chunk and a backward through another hide of each other.
+struct KnownPair {
+  StageKind forward, backward;
+  Seconds hidden;
 };
 
 /// What contended_share() needs to know of the calls of a stage with these layers.
@@ -80,7 +85,8 @@ struct LayerTimes {
   std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and of no other layers
   std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< by LayerKind::index()
   std::vector<ContendedCalls> contended;                       ///< of the stages that were asked for
-  std::vector<KnownPasses> stages;                             ///< likewise
+  std::vector<KnownPasses> stages;                             ///< likewise, and of their chunks
+  std::vector<KnownPair> pairs;                                ///< of their chunks
   std::optional<network::RankGroups> groups;
   std::array<std::optional<schedule::Transfer>, 2> transfers;  ///< between stages: of a chain, of a ring
 
@@ -88,6 +94,7 @@ struct LayerTimes {
     for (std::optional<LayerPasses>& layer : layers) layer.reset();
     contended.clear();
     stages.clear();
+    pairs.clear();
     groups.reset();
     for (std::optional<schedule::Transfer>& transfer : transfers) transfer.reset();
   }

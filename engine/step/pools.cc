@@ -1,6 +1,7 @@
 #include "engine/step/pools.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shardscape::step {
 
@@ -21,7 +22,26 @@ serving::Pool pool_of(const Setting& setting, const PoolInputs& pool, const serv
   return {pool.plan.data / pool.shape.coupled * pool.shape.groups, rules_of(inputs_of(setting, pool)), timer};
 }
 
-/// One decode iteration of the sequences of a server where they are spread evenly, half of their output done.
+/// Of sequences that coupled replicas decode, those of the one with most: dealt evenly, ceil(n / replicas).
+Iteration of_busiest(Iteration all, std::int64_t coupled) {
+  if (coupled == 1 || all.decoding <= 0) return all;
+  const double most = std::ceil(all.decoding / static_cast<double>(coupled));
+  all.cached *= most / all.decoding;
+  all.decoding = most;
+  return all;
+}
+
+/// Coupled replicas that decode share one queue, and the places of all.
+serving::Pool decoding_pool(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
+  const std::int64_t coupled = pool.shape.coupled;
+  serving::Pool all = pool_of(setting, pool, [&timer, coupled](const Iteration& iteration) {
+    return timer(of_busiest(iteration, coupled));
+  });
+  all.rules.slots *= coupled;
+  return all;
+}
+
+/// One decode iteration of the sequences of a replica where they are spread evenly, half of their output done.
 Iteration even_decode(const Setting& setting, const PoolInputs& pool) {
   Iteration iteration;
   iteration.decoding = static_cast<double>(std::min(pool.shape.clients, pool.shape.slots));
@@ -47,8 +67,8 @@ void explain(const Setting& setting, const PoolInputs& pool, network::Collective
              std::vector<OperatorRow>& rows) {
   std::vector<WeightedIterations> weighted;
   for (const serving::ServedIteration& served : iterations)
-    weighted.push_back(
-        {served.iteration, served.iterations, static_cast<double>(served.progressing) / requests});
+    weighted.push_back({of_busiest(served.iteration, pool.shape.coupled), served.iterations,
+                        static_cast<double>(served.progressing) / requests});
   explain_iterations(inputs_of(setting, pool), collectives, memo, weighted, rows);
 }
 
@@ -88,8 +108,8 @@ ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const 
   shape.coupled = coupled_replicas(pool);
   shape.groups = std::min<std::int64_t>({pool.pipeline, requests, places});
   const std::int64_t slots = std::min(places / shape.groups, setting.system.stack.serving.max_batch);
-  shape.clients = shape.coupled * ((requests + shape.groups - 1) / shape.groups);
-  shape.slots = shape.coupled * slots;
+  shape.clients = (requests + shape.groups - 1) / shape.groups;
+  shape.slots = slots;
   shape.resident = std::min(requests, shape.groups * slots);
   return shape;
 }
@@ -117,7 +137,7 @@ bool time_disaggregated(const DisaggregatedInputs& in, const PoolCollectives& co
       in.prefill.plan.data, in.decode.plan.data,        setting.system.stack.serving.kv_transfer,
       setting.model.layers, in.prefill.shape.coupled,   in.decode.shape.coupled};
   const serving::DisaggregatedLoad load{load_of(prefill), pool_of(setting, in.prefill, read),
-                                        pool_of(setting, in.decode, write), fabric};
+                                        decoding_pool(setting, in.decode, write), fabric};
   const bool keep = operators != nullptr;
   const DisaggregatedMeasured measured =
       plainly ? serving::serve_disaggregated_plainly(load, keep) : serving::serve_disaggregated(load, keep);

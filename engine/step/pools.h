@@ -7,6 +7,8 @@
 //            every stage has one to work on
 //   places   per server: the stack's largest batch, or as many requests as the key-value cache has whole
 //            blocks for: with their prompt in the first pool, with their last token in the second
+//   coupled  replicas that share experts have iterations together (inference.h): in the first pool each reads the
+//            prompts of its own queue, in the second sequences are dealt evenly
 //   outputs  as in inference.h; rates are those of the requests done. The first token comes out of the
 //            second pool: TTFT contains the transfer.
 #pragma once

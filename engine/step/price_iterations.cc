@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "engine/base/check.h"
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
+#include "engine/model/expert_shares.h"
 #include "engine/model/head.h"
 #include "engine/step/training_bytes.h"
 
@@ -24,8 +27,10 @@ using serving::IterationTime;
 PartCost price_rest(const std::vector<Operator>& operators, const Setting& setting) {
   PartCost cost;
   cost.between.assign(1, Seconds(0));
+  std::vector<const Operator*> callers;
   for (const Node& node : listed_nodes(operators, Part::forward)) {
     if (node.call) {
+      callers.push_back(node.op);
       cost.calls.push_back(node.comm());
       cost.call_count += node.comm().repeats;
       if (node.comm().group == ParallelGroup::expert) cost.between.emplace_back(0);
@@ -36,11 +41,38 @@ PartCost price_rest(const std::vector<Operator>& operators, const Setting& setti
       if (!node.op->loads.runs.empty()) cost.experts += time;
     }
   }
+  const std::vector<Node> in_order = nodes(operators, Part::forward);
+  std::vector<Seconds> seconds;
+  for (const Node& node : in_order) {
+    const bool known = !node.call && node.op->kind != OperatorKind::attention;  // which hides none
+    seconds.push_back(known ? price_forward(*node.op, setting) : Seconds(0));
+  }
+  add_hiders(in_order, seconds, callers, cost);
   return cost;
 }
 
 Operator attention_of(const std::vector<Operator>& operators) {
-  return *std::ranges::find(operators, OperatorKind::attention, &Operator::kind);
+  const auto core = std::ranges::find(operators, OperatorKind::attention, &Operator::kind);
+  SHARDSCAPE_CHECK(core != operators.end(), operators.size());
+  return *core;
+}
+
+/// One member of an expert group for each load that some have; none where all get as much.
+std::vector<std::int32_t> distinct_members(const Setting& setting, const LayerKey& key) {
+  const model::ExpertSplit split = key.experts();
+  if (split.ranks == 1 || !loads_differ(setting.model, setting.workload)) return {};
+  const MixtureOfExperts& moe = *setting.model.moe;
+  const std::vector<double> all = compute::popularity(setting.workload.expert_load, moe.experts, moe.top_k);
+  std::map<std::vector<double>, std::int32_t> members;
+  for (std::int32_t member = 0; member < split.ranks; ++member) {
+    std::vector<double> load = model::experts_of(all, split, member);
+    std::ranges::sort(load);
+    members.try_emplace(std::move(load), member);
+  }
+  std::vector<std::int32_t> distinct;
+  for (const auto& [load, member] : members) distinct.push_back(member);
+  std::ranges::sort(distinct);
+  return distinct;
 }
 
 /// Pieces of prompts whose attention is remembered, some megabytes.
@@ -75,7 +107,9 @@ Seconds price_forward(const Operator& op, const Setting& setting) {
 }
 
 TokenCosts::TokenCosts(const Setting& setting, const ParallelPlan& plan)
-    : setting_(setting), layout_(model::serving_layer_key(plan, 1)) {
+    : setting_(setting),
+      layout_(model::serving_layer_key(plan, 1)),
+      distinct_members_(distinct_members(setting, layout_)) {
   for (std::size_t kind = 0; kind < model::block_kinds(setting.model).size(); ++kind) {
     const std::vector<Operator> decode = decode_block(kind, 1);
     cores_.push_back({attention_of(prompt_block(kind, setting.workload.prompt_tokens)),
@@ -98,6 +132,25 @@ std::vector<Operator> TokenCosts::prompt_block(std::size_t kind, std::int64_t to
   LayerKey of_rank = key(1, layout_.context);
   of_rank.expert_rank = expert_rank;
   return model::block_operators(setting_, kind, of_rank, tokens, model::Mode::prefill);
+}
+
+std::int32_t TokenCosts::slowest_member(Tokens which, std::size_t kind, std::int64_t tokens) {
+  if (distinct_members_.empty()) return LayerKey::kBusiest;
+  const auto [entry, fresh] = slowest_.try_emplace({which, kind, tokens}, model::kBalancedMember);
+  if (!fresh) return entry->second;
+  const auto seconds = [&](std::int32_t member) {
+    return price_rest(block(which, kind, tokens, member), setting_).device;
+  };
+  Seconds longest = seconds(model::kBalancedMember);
+  for (const std::int32_t member : distinct_members_) {
+    const Seconds time = seconds(member);
+    if (time > longest) longest = time, entry->second = member;
+  }
+  return entry->second;
+}
+
+PartCost TokenCosts::price_block(Tokens which, std::size_t kind, std::int64_t tokens) {
+  return price_rest(block(which, kind, tokens, slowest_member(which, kind, tokens)), setting_);
 }
 
 std::vector<Operator> TokenCosts::prompt_embedding(std::int64_t tokens) const {
@@ -126,7 +179,7 @@ const TokenCost& TokenCosts::prompt(std::int64_t tokens) {
                      price_rest(prompt_embedding(tokens), setting_),
                      model::boundary_bytes(setting_, key(1, layout_.context), tokens)};
     for (std::size_t kind = 0; kind < cores_.size(); ++kind)
-      entry->second.blocks.push_back(price_rest(prompt_block(kind, tokens), setting_));
+      entry->second.blocks.push_back(price_block(Tokens::of_prompts, kind, tokens));
   }
   return entry->second;
 }
@@ -138,7 +191,7 @@ const TokenCost& TokenCosts::decode(std::int64_t sequences) {
                      price_rest(decode_embedding(sequences), setting_),
                      model::boundary_bytes(setting_, key(sequences, 1), 1)};
     for (std::size_t kind = 0; kind < cores_.size(); ++kind)
-      entry->second.blocks.push_back(price_rest(decode_block(kind, sequences), setting_));
+      entry->second.blocks.push_back(price_block(Tokens::decoding, kind, sequences));
   }
   return entry->second;
 }
@@ -241,7 +294,7 @@ IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
   sum.calls = layer.call_count;
   if (unit_ == Unit::seconds) {
     const auto times = call_times(
-        layer,
+        layer, in_.setting.system.stack.communication,
         [&](const model::CollectiveCall& call) {
           return collectives_.time(call.op, call.bytes, layout_.group(call.group));
         },
@@ -251,10 +304,8 @@ IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
     for (const ParallelGroup group : enum_values<ParallelGroup>()) sum.comm[group] = times[group].value();
     return sum;
   }
-  for (const model::CollectiveCall& call : layer.calls) {
-    sum.comm[call.group] +=
-        call.repeats * sent_bytes(call.op, call.bytes, ranks_of(in_.plan, call.group)).value();
-  }
+  for (const model::CollectiveCall& call : layer.calls)
+    sum.comm[call.group] += sent_bytes(collectives_, call, layout_.group(call.group)).value();
   return sum;
 }
 
@@ -370,14 +421,14 @@ IterationTime IterationCosts::bytes(const Cost& body, const Cost& head) const {
   };
   IterationTime sum{};
   for (const ParallelGroup group : enum_values<ParallelGroup>())
-    sum[class_of(group)] += blocks(group) + body.end.comm[group] + head.end.comm[group];
+    sum[class_of_bytes(group)] += blocks(group) + body.end.comm[group] + head.end.comm[group];
   sum[TimeClass::pipeline_comm] = in_.plan.pipeline > 1 ? body.hop(0) : 0;
   return sum;
 }
 
 double IterationCosts::exposed(ParallelGroup group, double comm, double beside) const {
   const StackProfile::Communication& stack = in_.setting.system.stack.communication;
-  return split_calls(stack, group, Seconds(comm), Seconds(beside)).exposed.value();
+  return comm - hidden_by_attention(stack, group, Seconds(comm), Seconds(beside)).value();
 }
 
 IterationCosts::Attention IterationCosts::attention_of(const serving::Iteration& iteration) {

@@ -20,6 +20,8 @@
 //
 // Blocks that two half batches take in turn (two_batches.h) are priced at half of m beside it, at the same samples.
 //
+// Where the loads of experts differ a block takes as long as that of the rank which is slowest with its own experts.
+//
 // Left out: merging the parts of a decoding sequence's attention over a context group; different lengths of
 // the sequences of one batch (they only matter where a kernel waits for its longest).
 #pragma once
@@ -28,6 +30,8 @@
 #include <bit>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -69,12 +73,24 @@ class TokenCosts {
   /// Whether blocks of a kind send their tokens to ranks that deal experts, and back.
   [[nodiscard]] bool deals(std::size_t kind) const { return cores_[kind].deals; }
 
+  /// Of the members of an expert group the one whose block takes longest; iterations wait for it. Decoding is bound by
+  /// the weights of experts that any token meets, so that it need not be the one with most tokens. A load that leaves
+  /// all members less than a balanced one, whose few tokens fall unevenly by chance, is no better than that:
+  /// model::kBalancedMember. Where all get as much, kBusiest.
+  enum class Tokens : std::uint8_t { of_prompts, decoding };
+  [[nodiscard]] std::int32_t slowest_member(Tokens which, std::size_t kind, std::int64_t tokens);
+
   /// The operators of one block, of the embedding and of the head behind those prices. `expert_rank`: whose block.
   [[nodiscard]] std::vector<model::Operator> prompt_block(
       std::size_t kind, std::int64_t tokens, std::int32_t expert_rank = model::LayerKey::kBusiest) const;
   [[nodiscard]] std::vector<model::Operator> prompt_embedding(std::int64_t tokens) const;
   [[nodiscard]] std::vector<model::Operator> decode_block(
       std::size_t kind, std::int64_t sequences, std::int32_t expert_rank = model::LayerKey::kBusiest) const;
+  [[nodiscard]] std::vector<model::Operator> block(Tokens which, std::size_t kind, std::int64_t tokens,
+                                                   std::int32_t expert_rank) const {
+    return which == Tokens::of_prompts ? prompt_block(kind, tokens, expert_rank)
+                                       : decode_block(kind, tokens, expert_rank);
+  }
   [[nodiscard]] std::vector<model::Operator> decode_embedding(std::int64_t sequences) const;
   [[nodiscard]] std::vector<model::Operator> head_rows(std::int64_t rows) const;
 
@@ -84,6 +100,8 @@ class TokenCosts {
     double per_token = 0;
   };
   [[nodiscard]] model::LayerKey key(std::int64_t sequences, std::int32_t context) const;
+  /// Costs of the slowest member's.
+  [[nodiscard]] PartCost price_block(Tokens which, std::size_t kind, std::int64_t tokens);
   [[nodiscard]] compute::OperatorCost price_prompt_attention(std::size_t kind,
                                                              const serving::Iteration& iteration) const;
   [[nodiscard]] compute::OperatorCost price_decode_attention(std::size_t kind, double sequences,
@@ -105,6 +123,9 @@ class TokenCosts {
     std::unordered_map<Pieces, Seconds, PiecesHash> prompts;  ///< attention of these pieces of prompts
   };
   std::vector<Core> cores_;  ///< by kind of block
+  /// Of an expert group one for each load that some have; none where all get as much.
+  std::vector<std::int32_t> distinct_members_;
+  std::map<std::tuple<Tokens, std::size_t, std::int64_t>, std::int32_t> slowest_;
   std::unordered_map<std::int64_t, TokenCost> prompt_, decode_;
   std::unordered_map<std::int64_t, PartCost> head_;
 };
@@ -114,6 +135,11 @@ class IterationCosts {
  public:
   /// seconds, or the bytes that a rank sends in each class of communication (on the stage that sends most).
   enum class Unit : std::uint8_t { seconds, bytes };
+  /// The class that counts a group's bytes: ranks that split experts share a class of time with those that deal them, and
+  /// servers have no data traffic.
+  static constexpr TimeClass class_of_bytes(ParallelGroup group) {
+    return group == ParallelGroup::expert_tensor ? TimeClass::data_comm : class_of(group);
+  }
 
   struct Inputs {
     const Setting& setting;

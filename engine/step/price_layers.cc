@@ -103,6 +103,45 @@ double forward_kernels(const Operator& op) {
   return 0;
 }
 
+/// The sums over the nodes of a part. `time(node)`: of work.
+template <class Time>
+void add_nodes(const std::vector<Operator>& operators, Part part, const Time& time_of, PartCost& sum) {
+  std::vector<const Operator*> callers;  // of each call
+  for (const Node& node : listed_nodes(operators, part)) {
+    if (node.call) {
+      sum.calls.push_back(node.comm());
+      sum.call_count += node.comm().repeats;
+      callers.push_back(node.op);
+      continue;
+    }
+    const Seconds time = time_of(node);
+    sum.device += time;
+    if (node.op->attention_core) sum.attention_core += time;
+    if (!node.op->loads.runs.empty()) sum.experts += time;
+  }
+  const std::vector<Node> in_order = nodes(operators, part);
+  std::vector<Seconds> seconds;
+  for (const Node& node : in_order) seconds.push_back(node.call ? Seconds(0) : time_of(node));
+  sum.between.assign(1, Seconds(0));
+  const model::CollectiveCall* exchange = nullptr;  // the node before, where that is a call
+  for (std::size_t i = 0; i < in_order.size(); ++i) {
+    const Node& node = in_order[i];
+    if (node.call) {
+      exchange = &node.comm();
+      if (exchange->group == ParallelGroup::expert) sum.between.emplace_back(0);
+      continue;
+    }
+    sum.between.back() += seconds[i];
+    if (!node.beside_exchange) {
+      exchange = nullptr;
+      continue;
+    }
+    if (exchange != nullptr) sum.overlaps.push_back({*std::exchange(exchange, nullptr), Seconds(0)});
+    sum.overlaps.back().beside += seconds[i];
+  }
+  add_hiders(in_order, seconds, callers, sum);
+}
+
 /// The attention core is one kernel, whose launch is left out.
 double repeated_kernels(const std::vector<Operator>& operators) {
   double repeated = 0, all = 0;
@@ -114,6 +153,23 @@ double repeated_kernels(const std::vector<Operator>& operators) {
 }
 
 }  // namespace
+
+void add_hiders(const std::vector<Node>& in_order, std::span<const Seconds> seconds,
+                std::span<const Operator* const> callers, PartCost& sum) {
+  sum.hiders.assign(sum.calls.size(), -1);
+  std::vector<std::int32_t> work_of(in_order.size(), -1);
+  const std::vector<std::int32_t> hidden_by = hiders(in_order, seconds);
+  for (std::size_t i = 0; i < in_order.size(); ++i) {
+    if (hidden_by[i] < 0) continue;
+    const auto hider = static_cast<std::size_t>(hidden_by[i]);
+    if (work_of[hider] < 0) {
+      work_of[hider] = static_cast<std::int32_t>(sum.works.size());
+      sum.works.push_back(seconds[hider]);
+    }
+    const auto call = std::ranges::find(callers, in_order[i].op) - callers.begin();
+    sum.hiders[static_cast<std::size_t>(call)] = work_of[hider];
+  }
+}
 
 compute::OperatorCost price_product(const Operator& op, const compute::GemmShape& shape,
                                     const DeviceSpec& device) {
@@ -177,39 +233,11 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
   for (const Operator& op : operators) times.push_back(price(op, setting));
   LayerCost cost;
   const auto part_cost = [&](Part part) -> PartCost& { return cost.parts[static_cast<std::size_t>(part)]; };
-  for (const Part part : {Part::forward, Part::repeated, Part::backward, Part::weight, Part::input}) {
-    PartCost& sum = part_cost(part);
-    for (const Node& node : listed_nodes(operators, part)) {
-      if (node.call) {
-        sum.calls.push_back(node.comm());
-        sum.call_count += node.comm().repeats;
-        continue;
-      }
-      const OperatorTimes& of_operator = times[static_cast<std::size_t>(node.op - operators.data())];
-      const Seconds time = cost_of(of_operator, node.part).time;
-      sum.device += time;
-      if (node.op->attention_core) sum.attention_core += time;
-      if (!node.op->loads.runs.empty()) sum.experts += time;
-    }
-    sum.between.assign(1, Seconds(0));
-    const model::CollectiveCall* exchange = nullptr;  // the node before, where that is a call
-    for (const Node& node : nodes(operators, part)) {
-      if (node.call) {
-        exchange = &node.comm();
-        if (exchange->group == ParallelGroup::expert) sum.between.emplace_back(0);
-        continue;
-      }
-      const OperatorTimes& of_operator = times[static_cast<std::size_t>(node.op - operators.data())];
-      const Seconds time = cost_of(of_operator, node.part).time;
-      sum.between.back() += time;
-      if (!node.beside_exchange) {
-        exchange = nullptr;
-        continue;
-      }
-      if (exchange != nullptr) sum.overlaps.push_back({*std::exchange(exchange, nullptr), Seconds(0)});
-      sum.overlaps.back().beside += time;
-    }
-  }
+  const auto time_of = [&](const Node& node) {
+    return cost_of(times[static_cast<std::size_t>(node.op - operators.data())], node.part).time;
+  };
+  for (const Part part : {Part::forward, Part::repeated, Part::backward, Part::weight, Part::input})
+    add_nodes(operators, part, time_of, part_cost(part));
   part_cost(Part::input).device = cost[Part::backward].device - cost[Part::weight].device;
   double kernels = 0, products = 0;
   for (const Operator& op : operators) {
@@ -264,30 +292,11 @@ LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
   return costs;
 }
 
-double overlapped_share(const StackProfile::Communication& stack, ParallelGroup group) {
-  return group == ParallelGroup::tensor ? stack.tensor_overlap : 0;
-}
-
-CallTimes split_calls(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
-                      Seconds attention) {
-  switch (group) {
-    case ParallelGroup::tensor:
-    case ParallelGroup::expert:
-    case ParallelGroup::expert_tensor: {
-      const double share = overlapped_share(stack, group);
-      return {(1 - share) * comm, share * comm};
-    }
-    case ParallelGroup::context: {
-      const Seconds hidden = std::min(comm, stack.context_overlap * attention);
-      return {comm - hidden, hidden};
-    }
-    case ParallelGroup::data_shard:
-    case ParallelGroup::expert_data:
-    case ParallelGroup::pipeline:
-      break;  // no layer calls their ranks
-  }
-  SHARDSCAPE_CHECK(comm == Seconds(0), name_of(group), comm.value());
-  return {comm, Seconds(0)};
+Seconds hidden_by_attention(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
+                            Seconds attention) {
+  if (group != ParallelGroup::context) return Seconds(0);
+  Seconds room = stack.context_overlap * attention;
+  return hide(comm, 1, room);
 }
 
 }  // namespace shardscape::step

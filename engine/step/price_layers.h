@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "engine/model/stage_layers.h"
 #include "engine/spec/scenario.h"
 #include "engine/step/layer_parts.h"
+#include "engine/step/overlap.h"
 
 namespace shardscape::step {
 
@@ -48,6 +51,9 @@ struct PartCost {
   Seconds attention_core;                    ///< the attention core's part of `device`
   Seconds experts;                           ///< likewise of experts whose loads differ
   std::vector<model::CollectiveCall> calls;  ///< in the order of the operators
+  /// Of each of them the entry of `works` that hides it (overlap.h); -1: none does.
+  std::vector<std::int32_t> hiders;
+  std::vector<Seconds> works;
   double call_count = 0;
   /// Exchanges of experts, and the compute that runs while they are under way.
   struct Overlap {
@@ -58,6 +64,11 @@ struct PartCost {
   /// Compute before, between and behind its exchanges of experts, in the order of execution.
   std::vector<Seconds> between;
 };
+
+/// What hides the calls of a part, into `hiders` and `works` of its sums. `in_order`: its nodes in the order of
+/// execution, with the seconds of each, 0 of calls; `callers`: the operators of `calls`.
+void add_hiders(const std::vector<Node>& in_order, std::span<const Seconds> seconds,
+                std::span<const model::Operator* const> callers, PartCost& sum);
 
 struct LayerCost {
   std::array<PartCost, kParts> parts;
@@ -98,18 +109,26 @@ std::vector<LayerKind> layer_kinds(const ModelSpec& model);
 std::vector<model::Operator> training_operators(LayerKind kind, const Setting& setting,
                                                 const model::LayerKey& key);
 
-/// The calls of a part by the kind of their groups. `time(call)`: of one; `late_combine(call, work)`: of a combine
-/// behind so much work of the busiest rank, its dispatch included (CollectiveModel::late_combine).
+/// The calls of a part by the kind of their groups, without what hides of those of tensor groups. `time(call)`: of one;
+/// `late_combine(call, work)`: of a combine behind so much work of the busiest rank, its dispatch included
+/// (CollectiveModel::late_combine).
 template <class Time, class LateCombine>
-EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const Time& time,
-                                             const LateCombine& late_combine) {
+EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const StackProfile::Communication& stack,
+                                             const Time& time, const LateCombine& late_combine) {
   EnumArray<ParallelGroup, Seconds> sum;
   Seconds work = part.experts;
-  for (const model::CollectiveCall& call : part.calls) {
+  boost::container::small_vector<Seconds, 8> beside(stack.tensor_overlap > 0 ? part.works.size() : 0);
+  for (std::size_t i = 0; i < part.calls.size(); ++i) {
+    const model::CollectiveCall& call = part.calls[i];
     if (call.op == network::CollectiveOp::combine) continue;
     const Seconds one = time(call);
-    sum[call.group] += call.repeats * one;
+    const bool hides = !beside.empty() && part.hiders[i] >= 0;
+    (hides ? beside[static_cast<std::size_t>(part.hiders[i])] : sum[call.group]) += call.repeats * one;
     if (call.op == network::CollectiveOp::dispatch) work += one;
+  }
+  for (std::size_t i = 0; i < beside.size(); ++i) {
+    Seconds room = part.works[i];
+    sum[ParallelGroup::tensor] += beside[i] - hide(beside[i], stack.tensor_overlap, room);
   }
   for (const model::CollectiveCall& call : part.calls) {
     if (call.op == network::CollectiveOp::combine) sum[call.group] += call.repeats * late_combine(call, work);
@@ -117,17 +136,9 @@ EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const Time& t
   return sum;
 }
 
-/// The share of a layer's calls over groups of a kind that the stack runs beside operators, 0..1; 0 for those
-/// of context groups, which run beside attention as far as that lasts.
-double overlapped_share(const StackProfile::Communication& stack, ParallelGroup group);
-
-/// Calls of a layer: what of them runs beside compute, and the rest.
-struct CallTimes {
-  Seconds exposed, hidden;
-};
-/// Of calls over groups of a kind, `comm` long, where so much attention may hide those of context groups.
-CallTimes split_calls(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
-                      Seconds attention);
+/// What attention, so long in all, hides of a layer's calls over groups of a kind: of context groups.
+Seconds hidden_by_attention(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
+                            Seconds attention);
 
 /// Everything about the layers of a training step that depends on a LayerKey only.
 struct LayerCosts {

@@ -6,10 +6,9 @@
 
 #include "engine/model/block_kinds.h"
 #include "engine/spec/parallel_groups.h"
-#include "engine/spec/zero.h"
 #include "engine/step/contention.h"
+#include "engine/step/data_beside.h"
 #include "engine/step/data_costs.h"
-#include "engine/step/data_traffic.h"
 #include "engine/step/expert_leads.h"
 #include "engine/step/known_step.h"
 #include "engine/step/paired_passes.h"
@@ -26,10 +25,10 @@ using network::Slice;
 
 using GroupTimes = EnumArray<ParallelGroup, Seconds>;
 
-GroupTimes price_calls(const PartCost& part, const RankGroups& groups, network::CollectiveModel& collectives,
-                       const Slice& slice) {
+GroupTimes price_calls(const PartCost& part, const StackProfile::Communication& stack,
+                       const RankGroups& groups, network::CollectiveModel& collectives, const Slice& slice) {
   GroupTimes times = call_times(
-      part,
+      part, stack,
       [&](const model::CollectiveCall& call) {
         return collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
       },
@@ -41,7 +40,8 @@ GroupTimes price_calls(const PartCost& part, const RankGroups& groups, network::
   for (const PartCost::Overlap& overlap : part.overlaps) {
     const model::CollectiveCall& call = overlap.exchange;
     const Seconds one = collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
-    times[ParallelGroup::expert] -= std::min(call.repeats * one, overlap.beside);
+    Seconds room = overlap.beside;
+    times[ParallelGroup::expert] -= hide(call.repeats * one, 1, room);
   }
   return times;
 }
@@ -80,10 +80,11 @@ class LayerTimer {
     const PartCost& part = layer[segment.part];
     time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
     if (collectives_ == nullptr) return;
-    const GroupTimes comm = price_calls(part, groups_, *collectives_, slice_);
+    const GroupTimes comm = price_calls(part, communication_, groups_, *collectives_, slice_);
     for (const ParallelGroup group : enum_values<ParallelGroup>()) {
-      if (comm[group] > Seconds(0))
-        time[class_of(group)] += split_calls(communication_, group, comm[group], part.attention_core).exposed;
+      if (comm[group] <= Seconds(0)) continue;
+      time[class_of(group)] +=
+          comm[group] - hidden_by_attention(communication_, group, comm[group], part.attention_core);
     }
   }
 
@@ -94,12 +95,6 @@ class LayerTimer {
   const StackProfile::Communication& communication_;
   Slice slice_;
 };
-
-compute::OptimizerState optimizer_state(const Setting& setting) {
-  const StackProfile::State& state = setting.system.stack.state;
-  return {state.gradient_bytes, state.master_bytes, state.moment_bytes,
-          bytes_per_element(setting.policy().weights)};
-}
 
 /// As pass_launch(), of a pass that consists of these segments.
 Seconds launch_of(const TrainingStep& in, LayerKind kind, const Segments& segments) {
@@ -178,7 +173,6 @@ class StageTimer {
   [[nodiscard]] Seconds hidden(const LayerRuns& forward, const LayerRuns& backward, const LayerCosts& costs) {
     const StackProfile::Communication& stack = in_.setting.system.stack.communication;
     if (stack.expert_overlap <= 0 || !in_.key().dispatches) return Seconds(0);
-    if (forward == last_pair_.first && backward == last_pair_.second) return last_hidden_;
     std::vector<LayerEmitter::Item> ahead, back;
     for (const LayerRun& run : forward) {
       for (std::int32_t n = 0; n < run.count; ++n)
@@ -192,8 +186,7 @@ class StageTimer {
     }
     double seconds = 0;
     pair_up(ahead, back, 0, stack.expert_overlap, seconds);
-    last_pair_ = {forward, backward};
-    return last_hidden_ = Seconds(stack.expert_hidden * seconds);
+    return Seconds(stack.expert_hidden * seconds);
   }
 
  private:
@@ -210,19 +203,22 @@ class StageTimer {
   const TrainingStep& in_;
   const LayerTimer& timer_;
   std::array<std::optional<LayerPasses>, kLayerKinds>& layers_;
-  std::pair<LayerRuns, LayerRuns> last_pair_;  ///< whose hidden time is known
-  Seconds last_hidden_;
 };
 
-/// All but its chunks.
-void copy_stage(const StageTimes& source, std::size_t from, StageTimes& target, std::size_t to) {
-  target.forward[to] = source.forward[from];
-  target.backward[to] = source.backward[from];
-  target.weight[to] = source.weight[from];
-  target.weight_host[to] = source.weight_host[from];
-  target.beside[to] = source.beside[from];
-  target.ends[to] = source.ends[from];
-  target.hidden[to] = source.hidden[from];
+/// Whether passes through whole stages run in pairs, and not those through chunks.
+bool pairs_of_stages(const TrainingStep& in) {
+  return in.pipeline.overlaps && in.pipeline.virtual_stages == 1;
+}
+
+/// Of a stage that sick links slow, but for its layers.
+SickPassesMemo::Key sick_key(const TrainingStep& in, std::size_t stage,
+                             const network::CollectiveModel& collectives, const TrainingScratch& scratch) {
+  SickPassesMemo::Key key;
+  key.layers_id = scratch.parts->known()->layers_id;
+  key.faults = collectives.fault_epoch();
+  key.stage = static_cast<std::int32_t>(stage);
+  key.deferred = in.deferred();
+  return key;
 }
 
 /// `known`: of the layers on healthy devices, of the first stage where links tell stages apart.
@@ -240,7 +236,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   const auto timed = [&](StageTimer& timer, const LayerCosts& costs, std::size_t s) {
     const LayerRuns layers = in.stage_layers(static_cast<std::int32_t>(s));
     StagePasses passes = timer.of(layers);
-    if (in.pipeline.overlaps) passes.hidden = timer.hidden(layers, layers, costs);
+    if (pairs_of_stages(in)) passes.hidden = timer.hidden(layers, layers, costs);
     return passes;
   };
   const auto passes_of = [&](const LayerCosts& costs, std::size_t s) {
@@ -253,16 +249,16 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   StageTimer first(in, first_timer, known);
   const auto healthy = [&](std::size_t s) -> const StagePasses& {
     const auto stage = static_cast<std::int32_t>(s);
-    const StageKind kind{in.layers[s], in.first(stage), in.last(stage), in.pipeline.overlaps, in.deferred()};
+    const StageKind kind{in.layers[s], in.first(stage), in.last(stage), pairs_of_stages(in), in.deferred()};
     const auto found = std::ranges::find(known.stages, kind, &KnownPasses::kind);
     if (found != known.stages.end()) return found->passes;
     known.stages.push_back({kind, timed(first, in.costs, s)});
     return known.stages.back().passes;
   };
   const auto slowed = [&](std::size_t s) {  // by sick links
-    const SickPassesMemo::Key key{parts.known()->layers_id,     collectives.fault_epoch(),
-                                  static_cast<std::int32_t>(s), in.deferred(),
-                                  in.pipeline.overlaps,         in.layers[s]};
+    SickPassesMemo::Key key = sick_key(in, s, collectives, scratch);
+    key.overlaps = pairs_of_stages(in);
+    key.layers = in.layers[s];
     const SickPassesMemo::Place place = scratch.sick_passes->of(key);
     if (!place.known) place.passes = passes_of(in.costs, s);
     return place.passes;
@@ -302,103 +298,120 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   collectives.set_memory_share(1);
 }
 
-/// The same by chunk, where those of a stage are timed each on its own.
-void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
-                      network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
-  const PartsToPrice& parts = *scratch.parts;
-  if (parts.known() == nullptr) scratch.chunks.clear();
-  if (!in.pipeline.both_ways()) return;
-  const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
-  scratch.chunks.resize(each * static_cast<std::size_t>(in.plan.pipeline));
-  const auto fill = [&](std::size_t stage, StageTimer& timer, const LayerCosts& costs) {
-    for (std::size_t c = 0; c < each; ++c) {
-      const auto layers_of = [&](std::size_t of) {
-        return in.chunk_layers(static_cast<std::int32_t>(stage), static_cast<std::int32_t>(of));
-      };
-      const LayerRuns layers = layers_of(c);
-      const StagePasses passes = timer.of(layers);
-      ChunkPasses& chunk = scratch.chunks[stage * each + c];
+/// One chunk of a stage, with all that its passes depend on.
+StageKind chunk_kind(const TrainingStep& in, std::int32_t stage, std::int32_t chunk) {
+  const std::int32_t part = in.pipeline.part(stage, chunk);
+  return {in.chunks[static_cast<std::size_t>(stage * in.pipeline.virtual_stages + chunk)], part == 0,
+          part + 1 == in.pipeline.parts(), false, in.deferred()};
+}
+
+/// The same by chunk, where a stage is more than one. The slower of what is there already and of these devices.
+class ChunkFiller {
+ public:
+  ChunkFiller(const TrainingStep& in, TrainingScratch& scratch)
+      : in_(in), each_(static_cast<std::size_t>(in.pipeline.virtual_stages)), chunks_(scratch.chunks) {}
+
+  /// `known`: of what `timer` times.
+  void fill(std::size_t s, StageTimer& timer, const LayerCosts& costs, LayerTimes& known) {
+    const auto stage = static_cast<std::int32_t>(s);
+    for (std::size_t c = 0; c < each_; ++c) {
+      const auto number = static_cast<std::int32_t>(c);
+      const StagePasses& passes = passes_of(stage, number, timer, known);
+      ChunkPasses& chunk = chunks_[s * each_ + c];
       if (passes.forward.total() > chunk.forward.total()) chunk.forward = passes.forward;
       if (passes.backward.total() <= chunk.backward.total()) continue;
       chunk.backward = passes.backward;
       chunk.weight = passes.weight;
-      chunk.hidden = timer.hidden(layers, layers_of(1 - c), costs);
+      if (in_.pipeline.overlaps || in_.pipeline.both_ways())
+        chunk.hidden = hidden_of(stage, number, timer, costs, known);
     }
+  }
+
+ private:
+  const StagePasses& passes_of(std::int32_t stage, std::int32_t chunk, StageTimer& timer, LayerTimes& known) {
+    const StageKind kind = chunk_kind(in_, stage, chunk);
+    const auto found = std::ranges::find(known.stages, kind, &KnownPasses::kind);
+    if (found != known.stages.end()) return found->passes;
+    known.stages.push_back({kind, timer.of(in_.chunk_layers(stage, chunk))});
+    return known.stages.back().passes;
+  }
+  Seconds hidden_of(std::int32_t stage, std::int32_t chunk, StageTimer& timer, const LayerCosts& costs,
+                    LayerTimes& known) {
+    const std::int32_t mate = schedule::mate(in_.pipeline, stage, chunk);
+    const StageKind forward = chunk_kind(in_, stage, chunk), backward = chunk_kind(in_, stage, mate);
+    const auto alike = [&](const KnownPair& pair) {
+      return pair.forward == forward && pair.backward == backward;
+    };
+    const auto found = std::ranges::find_if(known.pairs, alike);
+    if (found != known.pairs.end()) return found->hidden;
+    const Seconds hidden = timer.hidden(in_.chunk_layers(stage, chunk), in_.chunk_layers(stage, mate), costs);
+    known.pairs.push_back({forward, backward, hidden});
+    return hidden;
+  }
+
+  const TrainingStep& in_;
+  std::size_t each_;
+  std::vector<ChunkPasses>& chunks_;
+};
+
+/// Those of a stage that sick links slow, as far as other plans have asked for them; else fill().
+template <class Fill>
+void take_slowed(const TrainingStep& in, std::size_t stage, const network::CollectiveModel& collectives,
+                 TrainingScratch& scratch, std::span<ChunkPasses> chunks, const Fill& fill) {
+  bool filled = false;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    SickPassesMemo::Key key = sick_key(in, stage, collectives, scratch);
+    key.chunk = static_cast<std::int32_t>(c);
+    key.virtual_stages = in.pipeline.virtual_stages;
+    key.overlaps = in.pipeline.overlaps;
+    key.layers = in.chunks[stage * chunks.size() + c];
+    const SickPassesMemo::Place place = scratch.sick_passes->of(key);
+    ChunkPasses& chunk = chunks[c];
+    if (!place.known) {
+      if (!filled) fill();
+      filled = true;
+      place.passes = {chunk.forward, chunk.backward, chunk.weight, {}, {}, {}, chunk.hidden};
+    }
+    chunk = {place.passes.forward, place.passes.backward, place.passes.weight, place.passes.hidden, {}};
+  }
+}
+
+void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
+                      network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
+  const PartsToPrice& parts = *scratch.parts;
+  if (parts.known() == nullptr) scratch.chunks.clear();
+  if (in.pipeline.virtual_stages == 1) return;
+  const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
+  scratch.chunks.resize(each * static_cast<std::size_t>(in.plan.pipeline));
+  ChunkFiller chunks(in, scratch);
+  const auto fill_alone = [&](std::size_t s, const LayerCosts& costs) {
+    const LayerTimer timer(in, costs, groups, collectives, slice_of(s, layout, in, collectives));
+    LayerTimes own;
+    StageTimer of_stage(in, timer, own);
+    chunks.fill(s, of_stage, costs, own);
   };
   const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer, known);
+  const bool apart = told_apart(collectives), shared = collectives.has_faults() && parts.known() != nullptr;
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
     if (!parts.passes(s)) continue;
-    std::fill_n(scratch.chunks.begin() + static_cast<std::ptrdiff_t>(s * each), each, ChunkPasses());
-    if (s == 0 || !told_apart(collectives)) {
-      fill(s, first, in.costs);
+    const std::span<ChunkPasses> of_stage = std::span(scratch.chunks).subspan(s * each, each);
+    std::ranges::fill(of_stage, ChunkPasses());
+    if (shared) {
+      take_slowed(in, s, collectives, scratch, of_stage, [&] { fill_alone(s, in.costs); });
+    } else if (s == 0 || !apart) {
+      chunks.fill(s, first, in.costs, known);
     } else {
-      const LayerTimer timer(in, in.costs, groups, collectives, slice_of(s, layout, in, collectives));
-      LayerTimes own;
-      StageTimer of_stage(in, timer, own);
-      fill(s, of_stage, in.costs);
+      fill_alone(s, in.costs);
     }
     if (collectives.records_links())
       scratch.known->links[s].passes.insert_all(collectives.take_recorded_part());
   }
   for (const SickStage& sick : in.sick) {
     collectives.set_memory_share(sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
-    const LayerTimer timer(in, sick.costs, groups, collectives,
-                           slice_of(sick.stage, layout, in, collectives));
-    LayerTimes own;
-    StageTimer of_stage(in, timer, own);
-    fill(sick.stage, of_stage, sick.costs);
+    fill_alone(sick.stage, sick.costs);
   }
   collectives.set_memory_share(1);
-}
-
-BesideCosts beside_costs(const TrainingStep& in, std::size_t s, const PlanLayout& layout,
-                         const RankGroups& groups, network::CollectiveModel& collectives) {
-  collectives.set_memory_share(memory_share(in, s));
-  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
-  const Slice slice = slice_of(s, layout, in, collectives);
-  const auto beside = [&](Pass pass) {
-    Seconds time;
-    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
-      time += collectives.time(part.op, part.bytes, groups[part.group], part.calls, slice);
-    return time;
-  };
-  const BesideCosts costs = {beside(Pass::forward), beside(Pass::backward), beside(Pass::weight)};
-  collectives.set_memory_share(1);
-  return costs;
-}
-
-/// Adds to the passes of each stage what data parallelism costs every microbatch. `data`: what plans share, or null.
-void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
-                       network::CollectiveModel& collectives, StageDataCosts* data,
-                       TrainingScratch& scratch) {
-  if (!sends_beside_passes(in)) {
-    std::ranges::fill(scratch.beside, StageTraffic());
-    return;
-  }
-  const StackProfile::Communication& communication = in.setting.system.stack.communication;
-  const PartsToPrice& parts = *scratch.parts;
-  for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
-    const auto s = static_cast<std::size_t>(stage);
-    if (!parts.beside(s)) continue;
-    if (!parts.passes(s)) copy_stage(parts.known()->layers, s, scratch, s);
-    if (like_the_one_before(in, s, collectives)) {
-      copy_stage(scratch, s - 1, scratch, s);
-      continue;
-    }
-    std::optional<BesideCosts> own;
-    std::optional<BesideCosts>& costs = data != nullptr ? data->of(in, stage).beside : own;
-    if (!costs) costs = beside_costs(in, s, layout, groups, collectives);
-    const Seconds weight = scratch.weight[s];
-    StageTraffic& of_stage = scratch.beside[s];
-    of_stage.backward = beside_pass(communication, costs->backward, scratch.backward[s].total() - weight);
-    of_stage.weight = beside_pass(communication, costs->weight, weight);
-    of_stage.forward = beside_pass(communication, costs->forward, scratch.forward[s].total());
-    scratch.forward[s][TimeClass::data_comm] += of_stage.forward.exposed();
-    scratch.backward[s][TimeClass::data_comm] += of_stage.backward.exposed() + of_stage.weight.exposed();
-    scratch.weight[s] += of_stage.weight.exposed();
-    if (collectives.records_links()) scratch.known->links[s].beside = collectives.take_recorded_part();
-  }
 }
 
 /// The seconds of one message over each boundary between stages, as if no other boundary were sending: a
@@ -432,17 +445,17 @@ schedule::Transfer priced_transfer(const TrainingStep& in, const RankGroups& gro
 /// What the pipeline is timed with.
 void fill_schedule_times(const TrainingStep& in, TrainingScratch& scratch) {
   scratch.times.clear();
-  for (const ChunkPasses& chunk : scratch.chunks) {
-    scratch.times.push_back({chunk.forward.total().value(), chunk.backward.total().value(),
-                             chunk.weight.value(), chunk.hidden.value()});
+  const auto add = [&](const PassTime& forward, const PassTime& backward, Seconds weight, Seconds hidden) {
+    scratch.times.push_back(
+        {forward.total().value(), backward.total().value(), weight.value(), hidden.value()});
+  };
+  if (in.pipeline.virtual_stages > 1) {
+    for (const ChunkPasses& chunk : scratch.chunks)
+      add(chunk.forward, chunk.backward, chunk.weight, chunk.hidden);
+    return;
   }
-  if (in.pipeline.both_ways()) return;
-  const double share = 1.0 / in.pipeline.virtual_stages;
-  for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
-    scratch.times.push_back({share * scratch.forward[s].total().value(),
-                             share * scratch.backward[s].total().value(), share * scratch.weight[s].value(),
-                             share * scratch.hidden[s].value()});
-  }
+  for (std::size_t s = 0; s < scratch.forward.size(); ++s)
+    add(scratch.forward[s], scratch.backward[s], scratch.weight[s], scratch.hidden[s]);
 }
 
 /// What pairs of a stage hide in a step.
@@ -450,7 +463,7 @@ Seconds hidden_in_step(const TrainingStep& in, const TrainingScratch& scratch, s
   const std::int32_t chunks = in.pipeline.virtual_stages;
   double sum = 0;
   for (std::int32_t c = 0; c < chunks; ++c) {
-    const std::size_t entry = in.pipeline.both_ways() ? 2 * stage + static_cast<std::size_t>(c) : stage;
+    const auto entry = static_cast<std::size_t>(static_cast<std::int32_t>(stage) * chunks + c);
     sum += schedule::pairs(in.pipeline, static_cast<std::int32_t>(stage), c) * scratch.times[entry].hidden;
   }
   return Seconds(sum);
@@ -509,19 +522,6 @@ void fill_rates(const TrainingStep& in, Flops useful, Prediction& out) {
 
 }  // namespace
 
-BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic, Seconds pass) {
-  const Seconds together = std::min(traffic, stack.data_overlap * pass);
-  return {traffic - together, lost_beside(stack, together)};
-}
-
-Seconds lost_beside(const StackProfile::Communication& stack, Seconds together) {
-  return (1 - stack.data_hidden) * together;
-}
-
-Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds forward) {
-  return std::min(gather, stack.gather_overlap * forward);
-}
-
 Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
   return launch_of(in, kind, in.segments(kind, pass));
 }
@@ -529,23 +529,6 @@ Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
 PassTime time_segments(const TrainingStep& in, LayerKind kind, const Segments& segments,
                        const RankGroups& groups, network::CollectiveModel* collectives) {
   return LayerTimer(in, in.costs, groups, collectives, {}).of(kind, segments);
-}
-
-OptimizerCost optimizer_cost(const TrainingStep& in, const DeviceSpec& device, std::int32_t stage) {
-  const bool sharded = zero_shards(in.plan, ZeroState::optimizer);
-  const bool sliced = sharded && !zero_shards(in.plan, ZeroState::weights);
-  OptimizerCost cost;
-  for (const auto& [copies, held] : in.parameters_of(stage))
-    cost.parameters += held.count / (sharded ? in.pipeline.copies() * ranks_of(in.plan, copies) : 1.0);
-  cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
-  if (sliced) {
-    for (const auto& [copies, held] : in.parameters.of_blocks(in.layers[static_cast<std::size_t>(stage)])) {
-      const double shards = in.pipeline.copies() * ranks_of(in.plan, copies);
-      if (shards > 1) cost.slices += held.tensors * shards;
-    }
-  }
-  cost.slicing = cost.slices * in.setting.system.stack.zero_slice;
-  return cost;
 }
 
 void fill_training_rates(const TrainingStep& in, Prediction& out) {
@@ -578,13 +561,16 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   // The healthy machine is timed first and faults after it: then the time is there already.
   const bool first = out.step_time <= Seconds(0);
   out.step_time = end + fixed;
-  if (first) out.contended_share = contended_share(in, critical, out.step_time, collectives, shared, data);
 
   const double m = in.pipeline.per_chunk();
   PassTime busy = m * scratch.forward[critical];
   busy += m * scratch.backward[critical];
   busy[TimeClass::expert_comm] -= hidden_in_step(in, scratch, critical);
   Breakdown& b = out.breakdown;
+  if (first) {
+    const TimedStage stage{critical, out.step_time, busy.total(), scratch.tails[critical].data_comm};
+    out.contended_share = contended_share(in, stage, collectives, shared, data);
+  }
   b = busy;
   b += scratch.tails[critical].deferred;
   b[TimeClass::data_comm] += scratch.tails[critical].data_comm;

@@ -2,7 +2,7 @@
 //
 //   layer    max(device + exposed TP and CP communication, host launch), forward and backward apart
 //   stage    its layers, the embedding on the first, the head on the last
-//   pipeline the schedule over all stages and microbatches; pairs of passes are shorter by the exchanges of experts that
+//   pipeline the schedule over all stages, their chunks and microbatches, every chunk with its own layers; pairs of passes are shorter by the exchanges of experts that
 //            one hides behind the compute of the other, in the order in which flattened mode runs them
 //            (paired_passes.h), every exchange of a pass as long as their mean
 //   tail     on the last stage the weight gradients of the head that the stack defers (spec/deferred_head.h);
@@ -144,8 +144,9 @@ struct StageTail {
 /// One microbatch through one chunk.
 struct ChunkPasses {
   PassTime forward, backward;
-  Seconds weight;  ///< the part of backward that may be put off
-  Seconds hidden;  ///< as below, of its forward beside the other chunk's backward
+  Seconds weight;       ///< the part of backward that may be put off
+  Seconds hidden;       ///< as below, of its forward beside the backward of its mate (schedule::mate())
+  StageTraffic beside;  ///< an equal share of the stage's traffic beside this chunk's passes
 };
 
 /// What each stage takes.
@@ -155,9 +156,9 @@ struct StageTimes {
   std::vector<Seconds> weight_host;         ///< of it what waits for the host
   std::vector<StageTraffic> beside;
   /// By how much a pair of passes through all chunks is shorter than both one after the other: the exchanges of
-  /// experts of each run beside the compute of the other. By stage, of what overlaps but dualpipe.
+  /// experts of each run beside the compute of the other. By stage, where each is one chunk.
   std::vector<Seconds> hidden;
-  std::vector<ChunkPasses> chunks;  ///< dualpipe: [stage * 2 + chunk]
+  std::vector<ChunkPasses> chunks;  ///< [stage * virtual_stages + chunk]; empty where each stage is one chunk
   std::vector<EndLayers> ends;
   PassTime deferred;  ///< what the last stage does after its last backward: all weight gradients of the head
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/spec/zero.h"
 #include "engine/step/data_exposure.h"
 #include "engine/step/data_traffic.h"
 #include "engine/step/known_step.h"
@@ -11,6 +12,33 @@ namespace shardscape::step {
 using network::PlanLayout;
 using network::RankGroups;
 using network::Slice;
+
+namespace {
+
+compute::OptimizerState optimizer_state(const Setting& setting) {
+  const StackProfile::State& state = setting.system.stack.state;
+  return {state.gradient_bytes, state.master_bytes, state.moment_bytes,
+          bytes_per_element(setting.policy().weights)};
+}
+
+}  // namespace
+
+OptimizerCost optimizer_cost(const TrainingStep& in, const DeviceSpec& device, std::int32_t stage) {
+  const bool sharded = zero_shards(in.plan, ZeroState::optimizer);
+  const bool sliced = sharded && !zero_shards(in.plan, ZeroState::weights);
+  OptimizerCost cost;
+  for (const auto& [copies, held] : in.parameters_of(stage))
+    cost.parameters += held.count / (sharded ? in.pipeline.copies() * ranks_of(in.plan, copies) : 1.0);
+  cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
+  if (sliced) {
+    for (const auto& [copies, held] : in.parameters.of_blocks(in.layers[static_cast<std::size_t>(stage)])) {
+      const double shards = in.pipeline.copies() * ranks_of(in.plan, copies);
+      if (shards > 1) cost.slices += held.tensors * shards;
+    }
+  }
+  cost.slicing = cost.slices * in.setting.system.stack.zero_slice;
+  return cost;
+}
 
 double memory_share(const TrainingStep& in, std::optional<std::size_t> stage) {
   double share = 1;

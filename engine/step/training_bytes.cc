@@ -1,12 +1,7 @@
 #include "engine/step/training_bytes.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <vector>
 
-#include "engine/model/expert_shares.h"
-#include "engine/network/expert_dispatch.h"
 #include "engine/step/data_traffic.h"
 
 namespace shardscape::step {
@@ -15,53 +10,8 @@ namespace {
 
 using network::CollectiveOp;
 
-/// Of what a call moves: kernels of experts send a token once to each of the ranks that it goes to.
-double sent_share(const TrainingStep& in, const model::CollectiveCall& call, double ranks) {
-  if (!network::is_exchange(call.op)) return 1;
-  const auto chosen = static_cast<double>(in.setting.model.moe->top_k);
-  const std::vector<double> loads = model::expert_shares(in.setting);
-  if (loads.empty()) return network::places_met(ranks, chosen) / chosen;
-  const std::vector<double> met = network::chances_met(
-      compute::member_shares(loads, static_cast<std::size_t>(std::lround(ranks))), chosen);
-  return std::accumulate(met.begin(), met.end(), 0.0) / chosen;
-}
-
-/// One microbatch through one stage, forward and backward.
-GroupBytes stage_calls(const TrainingStep& in, std::int32_t stage) {
-  GroupBytes sum;
-  for (const LayerRun& run : in.stage_layers(stage)) {
-    for (const Pass pass : kTrainingPasses) {
-      for (const Segment& segment : in.segments(run.kind, pass)) {
-        for (const model::CollectiveCall& call : in.costs[run.kind][segment.part].calls) {
-          const double ranks = ranks_of(in.plan, call.group);
-          sum[call.group] +=
-              run.count * call.repeats * sent_share(in, call, ranks) * sent_bytes(call.op, call.bytes, ranks);
-        }
-      }
-    }
-  }
-  return sum;
-}
-
-/// One step.
-GroupBytes data_bytes(const TrainingStep& in, std::int32_t stage) {
-  const DataTraffic traffic = data_traffic(in, in.parameters_of(stage));
-  GroupBytes sum;
-  const auto add = [&](const DataTraffic::Part& part, double times) {
-    const double ranks = in.pipeline.copies() * ranks_of(in.plan, part.group);
-    sum[part.group] += times * sent_bytes(part.op, part.bytes, ranks);
-  };
-  for (const Pass pass : kTrainingPasses) {
-    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) add(part, in.pipeline.per_chunk());
-  }
-  for (const DataTraffic::Part& part : traffic.gradients) add(part, 1);
-  for (const DataTraffic::Part& part : traffic.weights) add(part, 1);
-  return sum;
-}
-
-}  // namespace
-
-Bytes sent_bytes(CollectiveOp op, Bytes bytes, double ranks) {
+/// What a mean rank of the group sends; `bytes` as on the network.
+Bytes bytes_of(CollectiveOp op, Bytes bytes, double ranks) {
   const Bytes sweep = (ranks - 1) / ranks * bytes;
   switch (op) {
     case CollectiveOp::all_reduce:
@@ -85,11 +35,49 @@ Bytes sent_bytes(CollectiveOp op, Bytes bytes, double ranks) {
   return bytes;
 }
 
-GroupBytes training_bytes(const TrainingStep& in) {
+/// One microbatch through one stage, forward and backward.
+GroupBytes stage_calls(const TrainingStep& in, std::int32_t stage, network::CollectiveModel& collectives) {
+  const network::PlanLayout layout(in.plan);
+  GroupBytes sum;
+  for (const LayerRun& run : in.stage_layers(stage)) {
+    for (const Pass pass : kTrainingPasses) {
+      for (const Segment& segment : in.segments(run.kind, pass)) {
+        for (const model::CollectiveCall& call : in.costs[run.kind][segment.part].calls)
+          sum[call.group] += run.count * sent_bytes(collectives, call, layout.group(call.group));
+      }
+    }
+  }
+  return sum;
+}
+
+/// One step.
+GroupBytes data_bytes(const TrainingStep& in, std::int32_t stage) {
+  const DataTraffic traffic = data_traffic(in, in.parameters_of(stage));
+  GroupBytes sum;
+  const auto add = [&](const DataTraffic::Part& part, double times) {
+    const double ranks = in.pipeline.copies() * ranks_of(in.plan, part.group);
+    sum[part.group] += times * bytes_of(part.op, part.bytes, ranks);
+  };
+  for (const Pass pass : kTrainingPasses) {
+    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) add(part, in.pipeline.per_chunk());
+  }
+  for (const DataTraffic::Part& part : traffic.gradients) add(part, 1);
+  for (const DataTraffic::Part& part : traffic.weights) add(part, 1);
+  return sum;
+}
+
+}  // namespace
+
+Bytes sent_bytes(network::CollectiveModel& collectives, const model::CollectiveCall& call,
+                 const network::RankGroup& group) {
+  return call.repeats * bytes_of(call.op, collectives.wire_bytes(call.op, call.bytes, group), group.size());
+}
+
+GroupBytes training_bytes(const TrainingStep& in, network::CollectiveModel& collectives) {
   GroupBytes most;
   const double m = in.pipeline.per_chunk();
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
-    const GroupBytes calls = stage_calls(in, stage);
+    const GroupBytes calls = stage_calls(in, stage, collectives);
     const GroupBytes data = data_bytes(in, stage);
     for (const ParallelGroup group : enum_values<ParallelGroup>())
       most[group] = std::max(most[group], m * calls[group] + data[group]);
@@ -102,7 +90,7 @@ GroupBytes training_bytes(const TrainingStep& in) {
   // Sent in parts and gathered again on arrival, forward and backward.
   if (boundary.gathered > Bytes(0))
     most[ParallelGroup::tensor] +=
-        2 * messages * sent_bytes(CollectiveOp::all_gather, boundary.gathered, in.plan.tensor);
+        2 * messages * bytes_of(CollectiveOp::all_gather, boundary.gathered, in.plan.tensor);
   return most;
 }
 

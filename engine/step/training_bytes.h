@@ -7,10 +7,12 @@
 
 namespace shardscape::step {
 
-/// One training step. Hidden traffic counts like any other.
-GroupBytes training_bytes(const TrainingStep& inputs);
+/// One training step. Hidden traffic counts like any other. `collectives`: of the placement at hand.
+GroupBytes training_bytes(const TrainingStep& inputs, network::CollectiveModel& collectives);
 
-/// What a rank of a ring of `ranks` sends to its successor in one operation on `bytes`.
-Bytes sent_bytes(network::CollectiveOp op, Bytes bytes, double ranks);
+/// What a mean rank of the group sends in all repeats of a call, as programs of ranks do: of exchanges of experts the
+/// copies of spec/token_copies.h. Of ring algorithms: to its successor.
+Bytes sent_bytes(network::CollectiveModel& collectives, const model::CollectiveCall& call,
+                 const network::RankGroup& group);
 
 }  // namespace shardscape::step

@@ -1,7 +1,8 @@
 #include "engine/step/two_batches.h"
 
-#include <algorithm>
 #include <cmath>
+
+#include "engine/step/overlap.h"
 
 namespace shardscape::step {
 
@@ -20,7 +21,7 @@ boost::container::static_vector<TwoBatchStep, 6> two_batch_steps(PlaceInRun plac
 }
 
 double hidden_by_half(const StackProfile::Communication& stack, double comm, double compute) {
-  return std::min(stack.expert_overlap * comm, compute);
+  return hide(comm, stack.expert_overlap, compute);
 }
 
 serving::Iteration half_of(const serving::Iteration& all) {

@@ -138,6 +138,7 @@ const ReplayNetwork::Choice& ReplayNetwork::choose(const CollectiveInstance& col
   if (choice) {
     pattern.algorithm = choice->algorithm;
     pattern.ring_order = choice->ring_order;
+    pattern.channels = choice->channels;
     pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, pattern.bytes);
     entry->second.beyond_links = model_.beyond_links(*op, Bytes(pattern.bytes), *lattice);
   } else if (op) {

@@ -106,7 +106,7 @@ class TimelineWriter {
     const std::vector<ProgramStep>& steps = chunk.of(op);
     double length = 0;
     for (const ProgramStep& step : steps) length += step.exposed();
-    // Chunks take their stage's mean time in the schedule.
+    // A pass of several kinds of devices takes what the slowest of them does.
     const double scale = length > span.end - span.start ? (span.end - span.start) / length : 1;
     double now = span.start;
     for (const ProgramStep& step : steps) now = add_step(process, step, now, scale, op.microbatch);

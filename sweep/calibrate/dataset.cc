@@ -240,7 +240,7 @@ void Dataset::predict(const Group& group, validate::Presets& presets, std::vecto
   for (std::size_t i = 0; i < group.targets.size(); ++i) {
     const Target& target = group.targets[i];
     SHARDSCAPE_CHECK(predictions[target.row].has_value(), group.rows[target.row].id);
-    const Prediction& predicted = *predictions[target.row];
+    const Prediction& predicted = predictions[target.row]->prediction;
     const auto ratio = [&](double value) { return log_ratio(value, target.measured); };
     double& residual = out[group.first + i];
     switch (target.measure) {
@@ -257,7 +257,7 @@ void Dataset::predict(const Group& group, validate::Presets& presets, std::vecto
         residual = ratio(predicted.e2e.value());
         break;
       case Measure::memory:
-        residual = ratio(validate::reserved_by_allocator(predicted).value());
+        residual = ratio(predictions[target.row]->memory.value());
         break;
       case Measure::fits:
         residual = std::max(0.0, ratio(predicted.memory_peak.value()));

@@ -34,6 +34,7 @@ constexpr const char* kVersion = "0.0.4";
 constexpr const char* kSchemaAttribute = "schema";
 constexpr const char* kSchema = "1.1.1-chakra.0.0.4";
 constexpr std::size_t kReported = 20;
+constexpr std::size_t kMostProblems = 200;  ///< after which nothing more is read
 constexpr std::int32_t kMostRanks = 1 << 20;
 
 /// Of "PREFIX.RANK.et".
@@ -89,11 +90,14 @@ class Loader {
       ++unreported_;
     }
   }
+  /// Whether there are so many problems that the rest is not looked at.
+  [[nodiscard]] bool enough() const { return problems_.size() + unreported_ >= kMostProblems; }
   [[nodiscard]] std::string text() const {
     std::string lines;
     for (const std::string& problem : problems_) lines += message_line(problem) + "\n";
     if (unreported_ > 0)
-      lines += fmt::format("{}: and {} more problems\n", loaded_.folder.string(), unreported_);
+      lines += fmt::format("{}: and {} more problems{}\n", loaded_.folder.string(), unreported_,
+                           enough() ? ", or more still: the rest was not read" : "");
     return lines;
   }
 
@@ -155,7 +159,10 @@ class Loader {
       return report(fmt::format("{}:{}:{}", file.string(), error.line, error.column), error.message);
     }
     if (!document->is_object()) return report(file, "is no object from names of groups to lists of ranks");
-    for (const auto& [name, list] : document->items()) read_group(name, list);
+    for (const auto& [name, list] : document->items()) {
+      if (enough()) return;
+      read_group(name, list);
+    }
   }
 
   void read_group(const std::string& name, const nlohmann::json& list) {
@@ -193,7 +200,7 @@ class Loader {
   }
 
   void read_ranks() {
-    for (std::size_t r = 0; r < loaded_.files.size(); ++r) {
+    for (std::size_t r = 0; r < loaded_.files.size() && !enough(); ++r) {
       read_rank(static_cast<std::int32_t>(r), loaded_.files[r]);
     }
   }
@@ -215,6 +222,7 @@ class Loader {
     std::vector<std::uint64_t> calls;
     std::size_t nodes = 0;
     for (; outcome == RecordReader::Outcome::message; ++nodes) {
+      if (enough()) return;
       outcome = reader.next(node);
       if (outcome != RecordReader::Outcome::message) break;
       const std::string groups = groups_.learn(node);

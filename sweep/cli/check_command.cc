@@ -203,7 +203,7 @@ void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
   const sweep::EvaluatorFactory factory =
       sweep::simulator_factory({.reference = common.reference, .mode = job.study().mode});
   const sweep::Study plain = without_faults(job.study());
-  const sweep::SweepJob plain_job(plain);
+  const sweep::SweepJob plain_job(plain, job);
   const sweep::EvaluatorFactory verdicts = sweep::on_plain_order(factory);
   sweep::BlockWorker worker(plain_job, layout, verdicts);
   sweep::Tally tally;
@@ -246,13 +246,8 @@ void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
 int run_check(const StudyArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments, common);
   const sweep::SweepJob job(study);
-  print_study(study, job);
-  if (job.space().size() == 0) {
-    throw BadInput(
-        fmt::format("{}: space: no tp * cp * pp * dp of these axes makes {} GPUs; 'data_parallel: fill' "
-                    "takes what the others leave",
-                    arguments.file.string(), study.gpus));
-  }
+  if (job.space().problem().empty()) print_study(study, job);
+  require_points(job, arguments.file);
   print_estimates(job, common);
   return kDone;
 }

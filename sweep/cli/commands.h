@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -150,8 +151,17 @@ CLI::Option* add_force(CLI::App& command, bool& force);
 results::ResultReader open_results(const std::filesystem::path& file);
 
 /// What `top` prints of a result file: the best rows by its first objective, or the front over columns.
-int show_top(const std::filesystem::path& file, std::optional<std::uint64_t> count, const std::string& pareto,
-             const std::string& format);
+struct ShownTop {
+  std::optional<std::uint64_t> count = {};
+  bool count_points = false;  ///< and not rows of the table, in which points that tie are one
+  std::string pareto = {}, format = "table";
+  std::optional<std::size_t> confirm =
+      {};  ///< rows to be executed; nothing: as `top` does without being asked
+  const std::atomic<bool>* stop = nullptr;  ///< of executions
+};
+int show_top(const std::filesystem::path& file, const ShownTop& shown);
+/// Adds --confirm.
+CLI::Option* add_confirm(CLI::App& command, std::optional<std::size_t>& rows);
 
 /// Names of the columns that can be objectives in some phase.
 std::vector<std::string> objective_columns();

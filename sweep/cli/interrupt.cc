@@ -19,7 +19,7 @@ std::atomic<bool> stop_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 struct sigaction previous_interrupt, previous_terminate;
 
-std::string farewell;  // written before the handler is in place, only read by it
+std::string warning, farewell;  // written before the handler is in place, only read by it
 
 void say(std::string_view text) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
@@ -30,14 +30,14 @@ extern "C" void on_signal(int /*signal*/) {
     say(farewell);
     _exit(kInterrupted);
   }
-  if (farewell.empty()) return;
-  say("\nshardscape: finishing the blocks in flight; once more to leave at once (sealed rows are safe)\n");
+  say(warning);
 }
 
 }  // namespace
 
-InterruptGuard::InterruptGuard(std::string_view resume) {
-  farewell = resume.empty() ? "" : fmt::format("\ninterrupted: left at once; continue with\n  {}\n", resume);
+InterruptGuard::InterruptGuard(const InterruptTexts& texts) {
+  warning = texts.first.empty() ? "" : fmt::format("\nshardscape: {}\n", texts.first);
+  farewell = texts.second.empty() ? "" : fmt::format("\ninterrupted: left at once; {}\n", texts.second);
   stop_requested = false;
   struct sigaction action {};
   action.sa_handler = on_signal;

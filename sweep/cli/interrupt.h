@@ -2,18 +2,21 @@
 #pragma once
 
 #include <atomic>
-#include <string_view>
+#include <string>
 
 namespace shardscape::cli {
 
-/// While alive, the first signal sets stop() and says so on stderr; the second says how to go on and ends the
-/// process with code 130 without any clean-up (sealed segments are intact at every moment). At most one
-/// object at a time.
+/// What is said on stderr on a signal, without "shardscape: " before it; where both are empty another process speaks.
+struct InterruptTexts {
+  std::string first;   ///< on the first one: what is being finished, and what is kept
+  std::string second;  ///< on the second one, in leaving: what was kept, and the command that goes on
+};
+
+/// While alive, the first signal sets stop() and says so; the second ends the process with code 130 without any clean-up
+/// (sealed segments are intact at every moment). At most one object at a time.
 class InterruptGuard {
  public:
-  /// `resume`: the command that continues what is interrupted; empty: nothing is said, as another process
-  /// does.
-  explicit InterruptGuard(std::string_view resume);
+  explicit InterruptGuard(const InterruptTexts& texts);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;

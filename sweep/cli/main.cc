@@ -7,14 +7,13 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
-#include <new>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "results_schema/output_file.h"
 #include "sweep/cli/commands.h"
+#include "sweep/cli/failure_text.h"
 #include "sweep/cli/result_commands.h"
 #include "sweep/cli/usage.h"
 
@@ -87,12 +86,8 @@ int run_action(const Action& action) {
     return fail({}, "stopped", kEnvironment);
   } catch (const std::filesystem::filesystem_error& failure) {
     return fail({failure.path1().string() + ": " + failure.code().message()}, "stopped", kEnvironment);
-  } catch (const std::bad_alloc&) {
-    return fail({"memory: this needs more than there is"}, "stopped", kEnvironment);
-  } catch (const std::length_error&) {
-    return fail({"memory: this needs more than there is"}, "stopped", kEnvironment);
   } catch (const std::exception& failure) {
-    return fail({failure.what()}, "stopped", kEnvironment);
+    return fail({failure_text(failure)}, "stopped", kEnvironment);
   }
 }
 

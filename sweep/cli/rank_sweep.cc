@@ -1,12 +1,16 @@
 #include "sweep/cli/rank_sweep.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <iostream>
 #include <span>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
+#include "engine/base/safe_text.h"
 #include "results_schema/assemble.h"
 #include "sweep/cli/cpu_time.h"
 #include "sweep/cli/format.h"
@@ -17,17 +21,40 @@ namespace {
 
 using results::SegmentStore;
 
-/// Reads the folder until all is seen that the ranks have sealed: a network file system may show the files of
-/// other machines late (of NFS, a folder's list is up to a minute old: acdirmax).
-void see_all(SegmentStore& store, std::uint64_t rows) {
+/// "block 3" or "blocks 3 to 7", of each gap.
+std::string gaps_text(const std::vector<results::BlockRange>& gaps) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(gaps.size(), kShown); ++i) {
+    const results::BlockRange& gap = gaps[i];
+    text += text.empty() ? "" : ", ";
+    text += gap.count == 1 ? fmt::format("block {}", gap.first)
+                           : fmt::format("blocks {} to {}", gap.first, gap.end() - 1);
+  }
+  return gaps.size() > kShown ? text + ", ..." : text;
+}
+
+/// Reads the folder until all is seen that the ranks have sealed. On one machine that is at once, or never. A network
+/// file system may show the files of other machines late (of NFS, a folder's list is up to a minute old: acdirmax).
+void see_all(SegmentStore& store, std::uint64_t rows, bool one_machine) {
   using Clock = std::chrono::steady_clock;
-  const Clock::time_point limit = Clock::now() + std::chrono::seconds(90);
-  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(200))) {
+  constexpr std::chrono::seconds kPatience(90);
+  const Clock::time_point limit = Clock::now() + (one_machine ? Clock::duration::zero() : kPatience);
+  for (bool said = false;; std::this_thread::sleep_for(std::chrono::milliseconds(200))) {
     store.scan();
     if (store.sealed_rows() >= rows) return;
-    if (Clock::now() < limit) continue;
-    throw std::runtime_error(store.folder().string() + ": shows " + format_count(store.sealed_rows()) +
-                             " of the " + format_count(rows) + " points that the ranks have sealed");
+    const std::string lacks =
+        fmt::format("{}: shows {} of the {} points that were sealed and lacks {}", store.folder().string(),
+                    format_count(store.sealed_rows()), format_count(rows), gaps_text(store.missing()));
+    if (Clock::now() >= limit)
+      throw std::runtime_error(lacks +
+                               ": segments were removed while the sweep ran, or can't be seen from here");
+    if (!std::exchange(said, true))
+      std::cerr << message_line(
+                       fmt::format("{}; a network file system may show files of other machines late: waiting "
+                                   "for them, {} s at most",
+                                   lacks, kPatience.count()))
+                << std::endl;
   }
 }
 
@@ -43,6 +70,7 @@ Together compute_together(const sweep::SweepJob& job, const SegmentStore& store,
   progress.rows_total = job.layout().rows();
   progress.rows_before = start.rows_before;
   sum.cost.ranks = ranks.size();
+  sum.one_machine = ranks.on_this_machine() == ranks.size();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const RankResult& part = parts[i];
     if (!part.problem.empty())
@@ -71,7 +99,7 @@ std::optional<results::Summary> assemble(Together& together, SegmentStore store,
                                          const results::OutputPath& output, const results::RunInfo& run) {
   if (!together.outcome.complete) return std::nullopt;
   const double before = cpu_seconds();
-  see_all(store, together.outcome.progress.rows_done());
+  see_all(store, together.outcome.progress.rows_done(), together.one_machine);
   auto summary = results::assemble(std::move(store), output, run);
   together.cost.cpu += cpu_seconds() - before;
   together.cost.peak_memory = std::max(together.cost.peak_memory, peak_memory_bytes());

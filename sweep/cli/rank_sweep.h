@@ -23,7 +23,8 @@ struct RunCost {
 /// What the ranks have done together.
 struct Together {
   sweep::SweepOutcome outcome;
-  RunCost cost;  ///< without the elapsed time and the threads, which the caller knows
+  bool one_machine = true;  ///< all ranks run on one, and see at once what is in a folder
+  RunCost cost;             ///< without the elapsed time and the threads, which the caller knows
 };
 
 /// Rank 0's part of the rows, with those of the others, which it has told to begin. What stopped one of them is an

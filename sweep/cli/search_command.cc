@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
@@ -58,6 +59,7 @@ struct SearchArguments {
   std::string pareto, within = "0%", budget, format = "table", progress = "auto";
   bool force = false;
   int threads = 0;  ///< 0: as many as the machine has
+  std::optional<std::size_t> confirm;
 };
 
 /// "12.5" of "12.5%": the number before one of the units; nothing for other texts.
@@ -197,12 +199,15 @@ struct WantedSearch {
         threads(arguments.threads > 0 ? arguments.threads : default_threads(ranks)) {
     if (ranks.rank() != 0) mode = ProgressMode::none;
     unbounded = why_unbounded(job, goal);
+    if (const std::string why = unbounded.empty() ? why_too_many_regions(job) : ""; !why.empty())
+      throw BadInput(fmt::format("{}: space: {}", arguments.study.file.string(), why));
     // Elsewhere than on one machine the ranks share no folder but that of the user's file.
     shared_sweep = !arguments.output.empty() || ranks.on_this_machine() == ranks.size();
   }
   WantedSearch(const WantedSearch&) = delete;
   WantedSearch& operator=(const WantedSearch&) = delete;
 
+  double began = cpu_seconds();
   ProgressMode mode;
   Budget budget;
   sweep::Study study;
@@ -240,7 +245,7 @@ struct Target {
 void write_visited(const WantedSearch& wanted, const sweep::SearchOutcome& found, const Target& to,
                    const CommonOptions& common) {
   // A file has a row at least: the first point stands for all that are none.
-  const sweep::SweepJob job(wanted.study,
+  const sweep::SweepJob job(wanted.job,
                             found.visited.empty() ? std::vector<std::uint64_t>{0} : found.visited);
   const results::RunInfo run = run_info(common, wanted.threads);
   results::Manifest manifest = job.manifest(run);
@@ -327,7 +332,9 @@ RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, co
                      ranks::Ranks& ranks) {
   SearchReporter reporter(wanted.job, bounded_objective(wanted.goal), wanted.mode);
   const double start = cpu_seconds();
-  std::uint64_t asked = 0;
+  // Clocks of CPU time take theirs: they are asked now and then.
+  constexpr auto kUnasked = std::chrono::milliseconds(2);
+  std::chrono::steady_clock::time_point asked{};
   PointBudget points(wanted.budget.points, ranks);
   sweep::SearchOptions options;
   options.evaluator = sweep::simulator_factory({.reference = common.reference});
@@ -335,15 +342,29 @@ RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, co
   options.together = &ranks;
   options.go_on = [&](const sweep::SearchProgress& progress) {
     if (stop.load(std::memory_order_relaxed) || !points.allows(progress.visited_here)) return false;
-    if (asked++ % 64 != 0) return true;  // clocks take their time
+    const auto now = std::chrono::steady_clock::now();
+    if (now - asked < kUnasked) return true;
+    asked = now;
     reporter.update(progress);
-    return cpu_seconds() - start < wanted.budget.cpu_seconds / ranks.size();
+    return cpu_seconds() - wanted.began < wanted.budget.cpu_seconds / ranks.size();
   };
   RanSearch ran{search(wanted.job, wanted.goal, options)};
   for (const std::string& seconds : ranks.gather(json_text(nlohmann::json(cpu_seconds() - start))))
     ran.cpu += nlohmann::json::parse(seconds).get<double>();
   reporter.close();
   return ran;
+}
+
+/// A search seals nothing that it could go on from.
+InterruptTexts interrupt_texts(const SearchArguments& arguments, const CommonOptions& common,
+                               bool unbounded) {
+  std::vector<std::string> again = common.command_line;
+  if (!arguments.output.empty() && !arguments.force)
+    again.emplace_back("--force");  // over what may lie there then
+  return {unbounded
+              ? "stopping after the blocks in flight, of which nothing is kept; once more to leave at once"
+              : "stopping; what was found so far follows. Once more to leave at once, without it",
+          "nothing was kept; begin again with\n  " + shell_line(again)};
 }
 
 /// Rank 0: searches with the others, and shows what was found.
@@ -356,9 +377,13 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
   if (arguments.output.empty()) temporary.emplace();
   const fs::path output = temporary ? temporary->path() / "search.h5" : arguments.output;
   const Target target{output, arguments.force, checked_place(output, arguments.force, wanted->study)};
-  const InterruptGuard interrupt(shell_line(common.command_line));
+  const InterruptGuard interrupt(interrupt_texts(arguments, common, !wanted->unbounded.empty()));
 
   const std::optional<std::uint64_t> shown = goal.front ? std::nullopt : std::optional(goal.count);
+  const auto show = [&] {
+    return show_top(output,
+                    {shown, true, arguments.pareto, arguments.format, arguments.confirm, &interrupt.stop()});
+  };
   if (!wanted->unbounded.empty()) {
     if (!arguments.budget.empty())
       throw BadInput(
@@ -371,7 +396,7 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
               << (wanted->shared_sweep ? "" : ", by rank 0 alone; with -o the ranks share its folder")
               << "\n";
     if (!write_all(*wanted, target, common, interrupt.stop(), word, ranks)) return kInterrupted;
-    return show_top(output, shown, arguments.pareto, arguments.format);
+    return show();
   }
   word.begin();
   const RanSearch ran =
@@ -390,7 +415,7 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
   }
   write_visited(*wanted, found, target, common);
   print_search(out, job, found, bounded_objective(goal), worst, ran.cpu + cpu_seconds() - start);
-  const int code = show_top(output, shown, arguments.pareto, arguments.format);
+  const int code = show();
   return interrupted ? kInterrupted : code;
 }
 
@@ -400,13 +425,13 @@ void follow(const SearchArguments& arguments, const CommonOptions& common, ranks
   if (wanted && !wanted->unbounded.empty()) {
     const Heard heard = hear(ranks);
     if (!heard.begin) return;
-    const InterruptGuard interrupt("");
+    const InterruptGuard interrupt({});
     const results::Manifest manifest = wanted->job.manifest(run_info(common, wanted->threads));
     return follow_together(wanted->job, manifest, sweep_options(*wanted, common, &interrupt.stop()), heard,
                            ranks);
   }
   if (!hear_begin(ranks)) return;
-  const InterruptGuard interrupt("");
+  const InterruptGuard interrupt({});
   run_search(*wanted, common, interrupt.stop(), ranks);
 }
 
@@ -446,11 +471,14 @@ void add_search_command(CLI::App& app, const CommonOptions& common, Action& acti
                    "Worker threads (default: all); the answer and the file are the same for any number")
       ->type_name("N")
       ->check(whole_number(1, 4096));
-  command->add_option("--format", arguments->format, "table, csv, json or yaml")->type_name("FORMAT");
+  command->add_option("--format", arguments->format, "table, csv, json or yaml")
+      ->type_name("FORMAT")
+      ->check(one_of({"table", "csv", "json", "yaml"}));
   command
       ->add_option("--progress", arguments->progress,
                    "auto, plain, json (one object per line on stdout) or none")
       ->type_name("MODE");
+  add_confirm(*command, arguments->confirm);
   command->footer(kSearchFooter);
   run_when_chosen(*command, action, [arguments, &common] { return run_search_command(*arguments, common); });
 }

@@ -259,6 +259,10 @@ void require_samples(const ResultReader& reader, const std::filesystem::path& fi
 int run_sensitivity(const SensitivityArguments& arguments) {
   if (arguments.pareto && !arguments.by_plan)
     throw BadInput("--pareto: chooses among plans; give --by-plan\n");
+  const int rankings = static_cast<int>(arguments.by_plan) + static_cast<int>(arguments.by_link) +
+                       static_cast<int>(arguments.by_dimension) + static_cast<int>(arguments.distribution);
+  if (arguments.format == "csv" && rankings != 1)
+    throw BadInput("--format csv: needs one of --by-plan, --by-link, --by-dimension and --distribution\n");
   const ResultReader reader = open_results(arguments.file);
   require_samples(reader, arguments.file);
   const std::vector<Report> list = reports(reader, arguments);
@@ -272,8 +276,6 @@ int run_sensitivity(const SensitivityArguments& arguments) {
                           {"text", of_the_study(reader)}};
     std::cout << json_text(document, 2) << "\n";
   } else if (arguments.format == "csv") {
-    if (list.size() != 1)
-      throw BadInput("--format csv: needs one of --by-plan, --by-link, --by-dimension and --distribution\n");
     note_selection(reader);
     print_csv(list.front());
   } else {

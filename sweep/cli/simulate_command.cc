@@ -223,8 +223,10 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   const std::vector<Neighbour> nearest = prediction.status == Status::ok
                                              ? std::vector<Neighbour>()
                                              : nearest_feasible(setting, point.plan, kNeighbours);
-  const evidence::Finding finding = sweep::assess_setting(study, 0);
-  const std::string why = evidence::reason(finding, sweep::regime_of(study, 0));
+  evidence::Finding finding = sweep::assess_setting(study, 0);
+  std::string why = evidence::reason(finding, sweep::regime_of(study, 0));
+  finding.assessment = evidence::assess_plan(finding, point.plan);
+  if (finding.assessment.gap == EvidenceGap::degrees) why = evidence::larger_degree(finding, point.plan);
   const SimulatedPoint simulated{study,     setting, point.plan, prediction, details,
                                  placement, nearest, finding,    why};
   if (details.want_timeline) {

@@ -74,7 +74,8 @@ Json plan_json(const ParallelPlan& plan, Phase phase) {
 void add_evidence(const SimulatedPoint& point, Json& json) {
   const Assessment& found = point.finding.assessment;
   const bool known = timed(point.prediction);
-  json["expected_error"] = number(found.expected_error, known);
+  json["expected_error"] = number(found.expected_error, known && found.evidence != Evidence::none);
+  json["expected_error_of"] = is_training(point) ? "step_time_s" : "itl_s";
   json["evidence"] = name_of(known ? found.evidence : Evidence::none);
   json["evidence_gap"] = name_of(known ? found.gap : EvidenceGap::none);
   json["evidence_reason"] = known ? Json(point.evidence_reason) : Json(nullptr);
@@ -90,6 +91,8 @@ void print_evidence(std::ostream& out, const SimulatedPoint& point) {
         << name_of(found.evidence);
   }
   out << ": " << point.evidence_reason << '\n';
+  if (!is_training(point) && found.evidence != Evidence::none)
+    out << "          of the mean time between tokens; of TTFT and of percentiles it is unknown\n";
 }
 
 void add_times(const SimulatedPoint& point, Json& json) {

@@ -32,7 +32,6 @@
 #include "sweep/cli/usage.h"
 #include "sweep/cli/verdicts.h"
 #include "sweep/runner/run_sweep.h"
-#include "sweep/space/point_text.h"
 
 namespace shardscape::cli {
 
@@ -64,7 +63,11 @@ struct SweepArguments {
   std::uint64_t sample_seed = 0;
   std::string shard = "1/1";
   std::string progress = "auto";
+  std::optional<std::size_t> confirm;
 };
+
+/// Of the best rows, at the end.
+constexpr std::uint64_t kShownRows = 5;
 
 sweep::Shard parse_shard(const std::string& text) {
   sweep::Shard shard;
@@ -184,33 +187,11 @@ std::string what_is_left(const fs::path& output, std::uint64_t rows, const Commo
 }
 
 void print_none(const sweep::SweepJob& job, const fs::path& output) {
-  std::cout << "\nno point is feasible";
+  std::cout << "no point is feasible";
   if (!job.stored_rows().all())
     std::cout << ", so that store.rows leaves no row; the nearest misses are rows with --set store.rows=all";
   std::cout << "\n\n";
   print_near_misses(std::cout, near_misses(results::ResultReader(output)));
-}
-
-void print_best(const sweep::SweepJob& job, const results::Summary& summary) {
-  const auto& objectives = job.study().objectives;
-  std::cout << "\nbest by " << objectives.front() << "\n";
-  TextTable table;
-  table.add_column("point");
-  for (const std::string& objective : objectives) table.add_column(objective);
-  table.add_column("plan", TextTable::Align::left);
-  if (job.study().setting_count() > 1) table.add_column("setting", TextTable::Align::left);
-  for (std::size_t i = 0; i < std::min<std::size_t>(5, summary.top.size()); ++i) {
-    const results::RankedPoint& ranked = summary.top[i];
-    const sweep::PointIndex point = job.space().point(ranked.point_id);
-    std::vector<std::string> cells = {std::to_string(ranked.point_id)};
-    for (std::size_t k = 0; k < objectives.size(); ++k) {
-      cells.push_back(format_value(ranked.values[k], job.columns().find(objectives[k])->unit));
-    }
-    cells.push_back(sweep::to_point_text(point.plan, job.study().phase()));
-    if (job.study().setting_count() > 1) cells.push_back(describe_setting(job.study(), point.setting));
-    table.add_row(std::move(cells));
-  }
-  table.print(std::cout, 2);
 }
 
 /// ", 1,000 rows: the 1,000 best by step_time_s"; empty where all points are rows.
@@ -221,8 +202,10 @@ std::string stored_clause(const sweep::SweepJob& job, const fs::path& output) {
                      stored_rows_text(job.stored_rows(), job.study().objectives));
 }
 
+/// The best rows are shown, and executed, as `top` does.
 void print_summary(const sweep::SweepJob& job, const results::Summary& summary,
-                   const sweep::SweepOutcome& outcome, const RunCost& cost, const fs::path& output) {
+                   const sweep::SweepOutcome& outcome, const RunCost& cost, const ShownTop& shown,
+                   const fs::path& output) {
   const std::uint64_t evaluated = outcome.progress.rows_evaluated;
   std::cout << echo(job.study().title) << ": " << format_count(job.layout().rows()) << " points"
             << in_brackets(of_the_study(job.layout(), job.shards()));
@@ -232,7 +215,12 @@ void print_summary(const sweep::SweepJob& job, const results::Summary& summary,
             << format_count(static_cast<std::uint64_t>(static_cast<double>(evaluated) / cost.cpu))
             << " points per CPU second)\n";
   print_verdicts(std::cout, {summary.statuses, summary.reasons, job.layout().rows(), true});
-  summary.top.empty() ? print_none(job, output) : print_best(job, summary);
+  std::cout << '\n';
+  if (summary.top.empty()) {
+    print_none(job, output);
+  } else {
+    show_top(output, shown);
+  }
   if (job.layout().selection.kind == results::SelectionKind::sample) {
     std::cout << "\na sample: what is typical of an axis can be seen in it; the best plan may be another\n";
   }
@@ -375,7 +363,9 @@ int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ra
   auto beginning = std::get<Beginning>(std::move(begun));
   say_what_was_found(beginning.store);
   const sweep::SharedStart start{beginning.store.missing(), beginning.store.sealed_rows(), {}, {}};
-  const InterruptGuard interrupt(resume_command(common));
+  const InterruptGuard interrupt(
+      {"finishing the blocks in flight; once more to leave at once (sealed rows are safe)",
+       "continue with\n  " + resume_command(common)});
   ProgressReporter reporter(job, wanted->mode);
   sweep::SweepOptions options = wanted->options(common, interrupt);
   options.observer = [&](const sweep::SweepProgress& progress) { reporter.update(progress); };
@@ -400,7 +390,9 @@ int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ra
   if (wanted->mode == ProgressMode::json) {
     print_done(*summary, job, together.outcome, together.cost, arguments.output);
   } else {
-    print_summary(job, *summary, together.outcome, together.cost, arguments.output);
+    print_summary(job, *summary, together.outcome, together.cost,
+                  {.count = kShownRows, .confirm = arguments.confirm, .stop = &interrupt.stop()},
+                  arguments.output);
   }
   if (arguments.stats) print_stats(together.outcome, together.cost);
   return kDone;
@@ -411,7 +403,7 @@ void follow(const SweepArguments& arguments, const CommonOptions& common, ranks:
   const std::unique_ptr<WantedSweep> wanted = agree(arguments, common, ranks);
   const Heard heard = hear(ranks);
   if (!heard.begin) return;
-  const InterruptGuard interrupt("");
+  const InterruptGuard interrupt({});
   follow_together(wanted->job, wanted->manifest, wanted->options(common, interrupt), heard, ranks);
 }
 
@@ -425,6 +417,8 @@ int run_sweep_command(const SweepArguments& arguments, const CommonOptions& comm
 
 void require_points(const sweep::SweepJob& job, const fs::path& study) {
   if (job.space().size() > 0) return;
+  if (const std::string& problem = job.space().problem(); !problem.empty())
+    throw BadInput(fmt::format("{}: space: {}", study.string(), problem));
   throw BadInput(
       fmt::format("{}: space: no tp * cp * pp * dp of these axes makes {} GPUs; 'data_parallel: fill' "
                   "takes what the others leave",
@@ -466,6 +460,7 @@ void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& actio
       ->add_option("--progress", arguments->progress,
                    "auto, plain, json (one object per line on stdout) or none")
       ->type_name("MODE");
+  add_confirm(*command, arguments->confirm);
   command->add_flag("--stats", arguments->stats, "Say where time and memory went");
   command->footer(kSweepFooter);
   run_when_chosen(*command, action, [arguments, &common] { return run_sweep_command(*arguments, common); });

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -12,6 +14,7 @@
 #include "results_schema/reader.h"
 #include "results_schema/summary.h"
 #include "sweep/cli/commands.h"
+#include "sweep/cli/confirm.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/near_misses.h"
 #include "sweep/cli/selection_text.h"
@@ -35,11 +38,17 @@ constexpr const char* kTopFooter =
     "  shardscape top out.h5 --pareto step_time_s,memory_peak_bytes --format csv\n"
     "  shardscape top out.h5 --per precision,tp\n"
     "\n"
+    "The first rows of a table are executed as well, and ranked by that. Plans that nothing tells apart are "
+    "one row with\n"
+    "all their values; scripts get a row for each.\n"
     "Where no point is feasible the nearest misses are shown, and what would make one fit.\n"
     "--where takes the names of all columns, and tp, sp, cp, pp, dp, zero, mbs, vpp, order; codes compare "
     "with their\n"
     "names (quoted where they hold a '-'). Without a condition on status only feasible points are shown.\n"
     "A sweep that is still running, or was interrupted, can be read too.";
+
+/// The heading of executed times.
+constexpr const char* kExecuted = "executed";
 
 struct TopArguments {
   std::filesystem::path file;
@@ -47,6 +56,10 @@ struct TopArguments {
   std::string by, where, pareto, per;
   std::string format = "table";
   bool breakdown = false;
+  std::optional<std::size_t> confirm;
+  bool count_points =
+      false;  ///< `count` is of points and not of rows of the table: no others are known to belong there
+  const std::atomic<bool>* stop = nullptr;
 };
 
 std::vector<std::string> split(const std::string& text) {
@@ -72,19 +85,152 @@ RowFormat parse_format(const std::string& text) {
   throw BadInput("--format: '" + text + "' is not one of " + join_names(names) + did_you_mean(text, names));
 }
 
+/// What the rows of the table are, as `count` asks for them: rows that tie are one.
+struct TopTable {
+  TopRows found;
+  ChosenRows chosen;
+  RowGroups groups;
+};
+
+/// What tells nothing apart are plans that differ in plan axes alone: by anything else, and of rows without results, each
+/// row is its own.
+bool may_tie(const ResultReader& reader, const TopQuestion& question, const TopRows& found) {
+  if (!question.front.empty() || !question.per.empty() || found.any_status) return false;
+  const results::ColumnGroup by = reader.find(question.by)->group;
+  return by != results::ColumnGroup::id && by != results::ColumnGroup::plan;
+}
+
+TopTable table_of(const ResultReader& reader, TopQuestion question, bool count_points) {
+  // Of each row of the table that many points at most, in the mean.
+  constexpr std::uint64_t kMostTied = 32;
+  const std::uint64_t rows = question.count;
+  for (bool last = false;; question.count *= 2) {
+    last = count_points || question.count / kMostTied >= rows;
+    TopTable table;
+    table.found = find_top_rows(reader, question);
+    table.chosen = read_rows(reader, table.found.rows);
+    const bool tie = may_tie(reader, question, table.found);
+    if (tie) table.groups = tied_rows(reader, table.chosen);
+    // One group more than is shown, so that all of those are complete.
+    if (tie && !last && table.groups.size() <= rows && table.found.rows.size() == question.count) continue;
+    if (!tie) {
+      for (std::size_t row = 0; row < table.chosen.rows.size(); ++row) table.groups.push_back({row});
+    }
+    if (table.groups.size() > rows) table.groups.resize(rows);
+    return table;
+  }
+}
+
 void print_heading(const ResultReader& reader, const TopRows& found, const std::vector<std::string>& ranking,
-                   bool pareto, const std::string& per, std::size_t shown) {
+                   bool pareto, const std::string& per, const RowGroups& groups) {
+  std::size_t shown = 0;
+  for (const auto& group : groups) shown += group.size();
   const auto title = reader.attributes().find("title");
   if (title != reader.attributes().end()) std::cout << echo(title->second) << ": ";
   std::cout << (pareto ? "Pareto front over " : "best by ") << join_names(ranking)
             << (per.empty() ? "" : " for each " + join_names(split(per))) << ", " << format_count(shown)
             << " of " << format_count(found.looked_at) << (found.any_status ? " matching" : " feasible")
-            << " points" << in_brackets(of_the_study(reader));
+            << " points" << (shown == groups.size() ? "" : fmt::format(" in {} rows", groups.size()))
+            << in_brackets(of_the_study(reader));
   if (!reader.complete()) {
     std::cout << " so far (" << format_count(reader.point_count()) << " of "
               << format_count(reader.total_points()) << " points are there)";
   }
   std::cout << '\n';
+}
+
+/// The times that rows have when they are executed, and their places by them.
+class Confirmation {
+ public:
+  Confirmation(const ResultReader& reader, const TopQuestion& question, const ConfirmWish& wish)
+      : reader_(reader), question_(question), wish_(wish) {
+    const ColumnInfo* const by = question.by.empty() ? nullptr : reader.find(question.by);
+    const bool timed = by != nullptr && by->group == results::ColumnGroup::output && by->unit == "s" &&
+                       !by->name.starts_with("expected_");
+    for (const char* whole : {"step_time_s", "e2e_s"}) {
+      if (time_.empty() && reader.find(whole) != nullptr) time_ = timed ? by->name : whole;
+    }
+    if (time_.empty()) return;
+    columns_ = {time_};
+    if (by != nullptr && by->name != time_) columns_.push_back(by->name);
+  }
+
+  /// Executes the first of the groups, adds the column to the rows, and puts those groups in the order of what they take.
+  void run(ChosenRows& chosen, RowGroups& groups) {
+    if (columns_.empty() || wish_.rows == 0) return;
+    std::vector<std::uint64_t> firsts;
+    for (const auto& group : groups) firsts.push_back(chosen.rows[group.front()]);
+    done_ = execute_rows(reader_, firsts, columns_, wish_);
+    if (!done_.why_none.empty()) return;
+    FurtherColumn column{*reader_.find(time_), kExecuted, time_, {}};
+    column.info.name = "executed_" + time_;
+    column.info.type = results::ColumnType::f8;
+    column.values.assign(chosen.rows.size(), std::numeric_limits<double>::quiet_NaN());
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      for (const std::size_t row : groups[group]) column.values[row] = done_.values[0][group];
+    }
+    chosen.further.push_back(std::move(column));
+    if (question_.front.empty() && question_.per.empty()) rank(groups);
+  }
+
+  /// A line: what was executed and what became of the order; empty where nothing was asked for.
+  [[nodiscard]] std::string text() const {
+    if (columns_.empty() || wish_.rows == 0) return "";
+    if (!done_.why_none.empty()) return wish_.asked ? "not executed: " + done_.why_none : "";
+    std::string text = fmt::format("{} {} executed in {} of CPU", done_.rows,
+                                   done_.rows == 1 ? "row" : "rows", format_duration(done_.cpu_seconds));
+    if (done_.too_long > 0) text += fmt::format(", {} would take too long or never end", done_.too_long);
+    if (done_.left > 0)
+      text += fmt::format(", {} not tried, as that takes longer: --confirm {} does", done_.left, wish_.rows);
+    if (done_.stopped > 0) text += fmt::format(", {} left when it was stopped", done_.stopped);
+    if (!order_.empty()) text += ": " + order_;
+    return text;
+  }
+
+ private:
+  /// Executed rows by what was executed, in the places that they had; the others stay where they are.
+  void rank(RowGroups& groups) {
+    const std::vector<double>& values = done_.values.back();
+    const double sign = reader_.find(columns_.back())->better == results::Better::larger ? -1 : 1;
+    std::vector<std::size_t> places;
+    for (std::size_t row = 0; row < values.size(); ++row) {
+      if (!std::isnan(values[row])) places.push_back(row);
+    }
+    std::vector<std::size_t> order = places;
+    std::ranges::stable_sort(order, {}, [&](std::size_t row) { return sign * values[row]; });
+    if (order.size() > 1) {
+      order_ = order == places ? "the order holds"
+               : order.front() == places.front()
+                   ? "the order turns over below the first"
+                   : fmt::format("the order turns over, the first was number {}", order.front() + 1);
+    }
+    RowGroups ranked = groups;
+    for (std::size_t i = 0; i < places.size(); ++i) ranked[places[i]] = std::move(groups[order[i]]);
+    groups = std::move(ranked);
+  }
+
+  const ResultReader& reader_;
+  const TopQuestion& question_;
+  ConfirmWish wish_;
+  std::string time_;                  ///< the column whose executed value is shown
+  std::vector<std::string> columns_;  ///< that, and what ranks
+  Executions done_;
+  std::string order_;
+};
+
+/// Scripts get a row for each point, and what is executed where they ask for it.
+void print_for_scripts(const ResultReader& reader, const TopQuestion& question, const TopArguments& arguments,
+                       RowFormat format) {
+  TopRows found = find_top_rows(reader, question);
+  ChosenRows chosen = read_rows(reader, std::move(found.rows));
+  note_selection(reader);
+  RowGroups rows;
+  for (std::size_t row = 0; row < chosen.rows.size(); ++row) rows.push_back({row});
+  Confirmation confirmation(reader, question,
+                            {found.any_status ? 0 : arguments.confirm.value_or(0), true, arguments.stop});
+  confirmation.run(chosen, rows);
+  print_machine(std::cout, reader, in_order(chosen, rows), format);
+  if (const std::string text = confirmation.text(); !text.empty()) std::cerr << text << '\n';
 }
 
 int run_top(const TopArguments& arguments) {
@@ -100,34 +246,50 @@ int run_top(const TopArguments& arguments) {
   if (per) question.per = split(arguments.per);
   const std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
   question.count = arguments.count.value_or(pareto || per ? all : results::kTopCount);
-  TopRows found = find_top_rows(reader, question);
-  const ChosenRows chosen = read_rows(reader, std::move(found.rows));
   if (format != RowFormat::table) {
-    note_selection(reader);
-    print_machine(std::cout, reader, chosen, format);
+    print_for_scripts(reader, question, arguments, format);
     return kDone;
   }
-  print_heading(reader, found, ranking, pareto, arguments.per, chosen.rows.size());
-  if (!chosen.rows.empty()) {
-    print_table(std::cout, reader, chosen, {ranking, arguments.breakdown, found.any_status});
-  } else if (found.any_infeasible) {
+  TopTable table = table_of(reader, question, arguments.count_points);
+  const bool any_status = table.found.any_status;
+  Confirmation confirmation(reader, question,
+                            {any_status ? 0 : arguments.confirm.value_or(kConfirmedRows),
+                             arguments.confirm.has_value(), arguments.stop});
+  confirmation.run(table.chosen, table.groups);
+  print_heading(reader, table.found, ranking, pareto, arguments.per, table.groups);
+  if (!table.chosen.rows.empty()) {
+    print_table(std::cout, reader, table.chosen, {ranking, arguments.breakdown, any_status, table.groups});
+    if (const std::string text = confirmation.text(); !text.empty()) std::cout << text << '\n';
+  } else if (table.found.any_infeasible) {
     std::cout << '\n';
     print_near_misses(std::cout, near_misses(reader, stored_study(reader),
-                                             [&](std::size_t row) { return found.infeasible[row]; }));
+                                             [&](std::size_t row) { return table.found.infeasible[row]; }));
   }
   return kDone;
 }
 
 }  // namespace
 
-int show_top(const std::filesystem::path& file, std::optional<std::uint64_t> count, const std::string& pareto,
-             const std::string& format) {
+int show_top(const std::filesystem::path& file, const ShownTop& shown) {
   TopArguments arguments;
   arguments.file = file;
-  arguments.count = count;
-  arguments.pareto = pareto;
-  arguments.format = format;
+  arguments.count = shown.count;
+  arguments.count_points = shown.count_points;
+  arguments.pareto = shown.pareto;
+  arguments.format = shown.format;
+  arguments.confirm = shown.confirm;
+  arguments.stop = shown.stop;
   return run_top(arguments);
+}
+
+CLI::Option* add_confirm(CLI::App& command, std::optional<std::size_t>& rows) {
+  return command
+      .add_option(
+          "--confirm", rows,
+          "Rows to execute as well, message by message (default: the first 10 of a table, as far as that is "
+          "quick; 0: none)")
+      ->type_name("N")
+      ->check(whole_number(0));
 }
 
 void add_top_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
@@ -150,6 +312,7 @@ void add_top_command(CLI::App& app, const CommonOptions& /*common*/, Action& act
       ->type_name("A,B,...")
       ->excludes("--pareto");
   command->add_option("--format", arguments->format, "table, csv, json or yaml")->type_name("FORMAT");
+  add_confirm(*command, arguments->confirm);
   command->add_flag("-v,--breakdown", arguments->breakdown, "Add where the time goes, in percent (table)");
   command->footer(kTopFooter);
   run_when_chosen(*command, action, [arguments] { return run_top(*arguments); });

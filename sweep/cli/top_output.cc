@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
+#include "engine/base/hash.h"
 #include "engine/base/safe_text.h"
 #include "engine/spec/plan_axes.h"
 #include "results_schema/row_scan.h"
@@ -126,7 +129,9 @@ struct Shown {
 class TableBuilder {
  public:
   TableBuilder(const ResultReader& reader, const ChosenRows& chosen, const TableOptions& options)
-      : reader_(reader), chosen_(chosen) {
+      : reader_(reader), chosen_(chosen), groups_(options.groups) {
+    for (std::size_t row = 0; row < chosen.rows.size() && options.groups.empty(); ++row)
+      groups_.push_back({row});
     show("point_id");
     if (options.verdicts) show("status"), show("reason");
     show_inputs();
@@ -145,11 +150,15 @@ class TableBuilder {
       const ColumnInfo& column = info(shown.column);
       table.add_column(shown.share ? share_heading(column) : heading(column),
                        has_names(column) ? Align::left : Align::right);
+      for (const FurtherColumn* further : behind(shown)) table.add_column(further->heading);
     }
-    for (std::size_t row = 0; row < chosen_.rows.size(); ++row) {
+    for (const std::vector<std::size_t>& group : groups_) {
       std::vector<std::string> cells;
-      for (const Shown& shown : shown_)
-        cells.push_back(shown.share ? share(shown.column, row) : plain(shown.column, row));
+      for (const Shown& shown : shown_) {
+        cells.push_back(shown.share ? share(shown.column, group.front()) : alternatives(shown.column, group));
+        for (const FurtherColumn* further : behind(shown))
+          cells.push_back(cell(further->info, further->values[group.front()]));
+      }
       table.add_row(std::move(cells));
     }
     table.print(out);
@@ -181,6 +190,28 @@ class TableBuilder {
   }
   [[nodiscard]] std::string plain(std::size_t column, std::size_t row) const {
     return cell(info(column), value(column, row));
+  }
+
+  /// The values of a plan axis that tied rows have; of other columns the first one's.
+  [[nodiscard]] std::string alternatives(std::size_t column, const std::vector<std::size_t>& group) const {
+    std::vector<std::string> values = {plain(column, group.front())};
+    if (find_plan_column(info(column).name) == nullptr) return values.front();
+    std::string all = values.front();
+    for (const std::size_t row : group) {
+      std::string text = plain(column, row);
+      if (std::ranges::find(values, text) != values.end()) continue;
+      all += ", " + text;
+      values.push_back(std::move(text));
+    }
+    return all;
+  }
+
+  [[nodiscard]] std::vector<const FurtherColumn*> behind(const Shown& shown) const {
+    std::vector<const FurtherColumn*> found;
+    for (const FurtherColumn& further : chosen_.further) {
+      if (!shown.share && further.behind == info(shown.column).name) found.push_back(&further);
+    }
+    return found;
   }
 
   void show(std::string_view name) {
@@ -235,6 +266,7 @@ class TableBuilder {
   const ResultReader& reader_;
   const ChosenRows& chosen_;
   std::vector<Shown> shown_;
+  RowGroups groups_;
   std::string constants_;
   std::string evidence_;  ///< of all rows
 };
@@ -243,6 +275,7 @@ void print_csv(std::ostream& out, const ResultReader& reader, const ChosenRows& 
   const char* separator = "";
   for (const ColumnInfo& column : reader.columns())
     out << std::exchange(separator, ",") << csv_cell(column.name);
+  for (const FurtherColumn& further : chosen.further) out << ',' << csv_cell(further.info.name);
   out << "\n";
   for (std::size_t row = 0; row < chosen.rows.size(); ++row) {
     separator = "";
@@ -250,6 +283,8 @@ void print_csv(std::ostream& out, const ResultReader& reader, const ChosenRows& 
       const ColumnInfo& column = reader.columns()[i];
       out << std::exchange(separator, ",") << csv_cell(plain_value(column, chosen.values[i][row]));
     }
+    for (const FurtherColumn& further : chosen.further)
+      out << ',' << csv_cell(plain_value(further.info, further.values[row]));
     out << "\n";
   }
 }
@@ -269,6 +304,8 @@ void print_json(std::ostream& out, const ResultReader& reader, const ChosenRows&
       const ColumnInfo& column = reader.columns()[i];
       object[column.name] = json_value(column, chosen.values[i][row]);
     }
+    for (const FurtherColumn& further : chosen.further)
+      object[further.info.name] = json_value(further.info, further.values[row]);
     document.push_back(std::move(object));
   }
   out << json_text(document, 2) << "\n";
@@ -284,6 +321,9 @@ void print_yaml(std::ostream& out, const ResultReader& reader, const ChosenRows&
       out << std::exchange(lead, "  ") << column.name << ": "
           << json_text(json_value(column, chosen.values[i][row])) << "\n";
     }
+    for (const FurtherColumn& further : chosen.further)
+      out << "  " << further.info.name << ": " << json_text(json_value(further.info, further.values[row]))
+          << "\n";
   }
 }
 
@@ -297,6 +337,71 @@ ChosenRows read_rows(const ResultReader& reader, std::vector<std::uint64_t> rows
       values.push_back(reader.read(column.name, {row, row + 1}).at(0));
   }
   return chosen;
+}
+
+ChosenRows in_order(const ChosenRows& chosen, const RowGroups& groups) {
+  const auto sorted = [&](const auto& values) {
+    std::remove_cvref_t<decltype(values)> in_order;
+    for (const std::vector<std::size_t>& group : groups) in_order.push_back(values[group.front()]);
+    return in_order;
+  };
+  ChosenRows result{sorted(chosen.rows), {}, chosen.further};
+  for (const std::vector<double>& values : chosen.values) result.values.push_back(sorted(values));
+  for (FurtherColumn& further : result.further) further.values = sorted(further.values);
+  return result;
+}
+
+RowGroups tied_rows(const ResultReader& reader, const ChosenRows& chosen) {
+  std::vector<std::size_t> axes, others;
+  for (std::size_t i = 0; i < reader.columns().size(); ++i) {
+    const ColumnInfo& column = reader.columns()[i];
+    if (column.group != ColumnGroup::id)
+      (find_plan_column(column.name) != nullptr ? axes : others).push_back(i);
+  }
+  const auto same = [&](std::size_t column, std::size_t a, std::size_t b) {
+    const std::vector<double>& values = chosen.values[column];
+    return std::bit_cast<std::uint64_t>(values[a]) == std::bit_cast<std::uint64_t>(values[b]);
+  };
+  const auto hash_of = [&](std::size_t row, std::size_t but_for_axis) {
+    std::uint64_t hash = 0;
+    const auto add = [&](std::size_t i) {
+      hash = hash_word(hash, std::bit_cast<std::uint64_t>(chosen.values[i][row]));
+    };
+    for (const std::size_t i : others) add(i);
+    for (const std::size_t i : axes) {
+      if (i != but_for_axis) add(i);
+    }
+    return hash;
+  };
+  RowGroups groups;
+  for (std::size_t row = 0; row < chosen.rows.size(); ++row) groups.push_back({row});
+  for (const std::size_t axis : axes) {
+    const auto alike_but_for_axis = [&](std::size_t a, std::size_t b) {
+      return std::ranges::all_of(others, [&](std::size_t i) { return same(i, a, b); }) &&
+             std::ranges::all_of(axes, [&](std::size_t i) { return i == axis || same(i, a, b); });
+    };
+    RowGroups merged;
+    std::vector<std::size_t> before;                                   // members of each before this axis
+    std::unordered_map<std::uint64_t, std::vector<std::size_t>> like;  // by hash: those of merged
+    for (std::vector<std::size_t>& group : groups) {
+      std::vector<std::size_t>& candidates = like[hash_of(group.front(), axis)];
+      const auto takes = [&](const std::vector<std::size_t>& known, std::size_t members) {
+        return members == group.size() &&
+               std::equal(group.begin(), group.end(), known.begin(), alike_but_for_axis);
+      };
+      const auto into = std::ranges::find_if(
+          candidates, [&](std::size_t known) { return takes(merged[known], before[known]); });
+      if (into != candidates.end()) {
+        merged[*into].insert(merged[*into].end(), group.begin(), group.end());
+      } else {
+        candidates.push_back(merged.size());
+        before.push_back(group.size());
+        merged.push_back(std::move(group));
+      }
+    }
+    groups = std::move(merged);
+  }
+  return groups;
 }
 
 void print_table(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen,

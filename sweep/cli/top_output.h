@@ -14,18 +14,39 @@ namespace shardscape::cli {
 
 enum class RowFormat : std::uint8_t { table, csv, json, yaml };
 
+using RowGroups = std::vector<std::vector<std::size_t>>;
+
+/// What is known of rows beside what the file holds.
+struct FurtherColumn {
+  results::ColumnInfo info;
+  std::string heading;         ///< of the table
+  std::string behind;          ///< the column of the file that it follows there; for scripts it comes last
+  std::vector<double> values;  ///< by row; NaN: not known
+};
+
 /// Chosen rows with all their columns: `values[column][i]` belongs to `rows[i]`.
 struct ChosenRows {
   std::vector<std::uint64_t> rows;
   std::vector<std::vector<double>> values;
+  std::vector<FurtherColumn> further = {};
 };
 ChosenRows read_rows(const results::ResultReader& reader, std::vector<std::uint64_t> rows);
+
+/// The first rows of the groups, in their order.
+ChosenRows in_order(const ChosenRows& chosen, const RowGroups& groups);
 
 struct TableOptions {
   std::vector<std::string> first_columns;  ///< outputs to show first: what the rows are ranked by
   bool breakdown = false;                  ///< shares of the step, class by class
   bool verdicts = false;                   ///< status and reason
+  /// Rows (as numbers of ChosenRows::rows) that are shown as one, in the order in which they are shown; of each the first
+  /// is shown, with all values of plan axes. Empty: each row by itself, in their order.
+  RowGroups groups = {};
 };
+
+/// Rows that tie: all that the file holds of them is equal, to the bit, but for one plan axis, or for several of which
+/// every combination ties. By their first row. Nothing else tells such plans apart.
+RowGroups tied_rows(const results::ResultReader& reader, const ChosenRows& chosen);
 
 /// Inputs that vary in the file and the main outputs, in human units.
 void print_table(std::ostream& out, const results::ResultReader& reader, const ChosenRows& chosen,

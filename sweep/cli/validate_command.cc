@@ -266,8 +266,8 @@ int lead_validation(const ValidateArguments& arguments, const CommonOptions& com
   std::vector<ValidatedFile> files =
       in_common(ranks, [&] { return Validation(arguments, common, ranks).run(); });
   override_bars(bars, files);
+  if (evidence) write_evidence(*evidence, files);  // which may refuse
   if (predictions) write_predictions(*predictions, files);
-  if (evidence) write_evidence(*evidence, files);
   if (arguments.json) {
     std::cout << json_text(validation_json(files, view), 2) << '\n';
   } else {

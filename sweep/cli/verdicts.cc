@@ -40,7 +40,8 @@ std::string describe(Reason reason) {
     case Reason::schedule:
       return "this schedule is not modelled for such a plan";
     case Reason::out_of_range:
-      return "a time, a rate or the memory is infinite, no number, or beyond all machines";
+      return "a time, a rate or the memory is infinite, no number, or beyond all machines; or more passes or "
+             "iterations would have to be walked through than are (global_batch, prompt_tokens, concurrency)";
     case Reason::no_experts:
       return "the model has no experts for ep or etp";
     case Reason::experts_by_ranks:

@@ -7,6 +7,8 @@
 #include <functional>
 #include <utility>
 
+#include "engine/spec/plan_axes.h"
+
 namespace shardscape::evidence {
 
 namespace {
@@ -58,7 +60,9 @@ double log_sigma_of_phase(const Table& table, Phase phase) {
   return sum / weight;
 }
 
-Evidence verdict(const Distance& far) {
+/// `beyond`: on more GPUs than any row of the phase.
+Evidence verdict(const Distance& far, bool beyond) {
+  if (beyond) return Evidence::extrapolated;
   const auto other =
       std::ranges::count_if(far.gaps, [](const auto& gap) { return gap.second != EvidenceGap::scale; });
   if (other == 0 && far.doublings <= kSameScale) return Evidence::measured;
@@ -95,8 +99,16 @@ Finding assess(const Table* table, const Regime& regime) {
     return finding;
   }
   std::vector<std::pair<const Cell*, Distance>> cells;
+  Finding finding;
+  std::int64_t most_gpus = 0;
+  const bool known_stack = std::ranges::any_of(table->cells, [&](const Cell& cell) {
+    return cell.regime.phase == regime.phase && cell.regime.stack == regime.stack;
+  });
   for (const Cell& cell : table->cells) {
-    if (cell.regime.phase == regime.phase) cells.emplace_back(&cell, distance(regime, cell));
+    if (cell.regime.phase != regime.phase) continue;
+    cells.emplace_back(&cell, distance(regime, cell));
+    most_gpus = std::max(most_gpus, cell.gpus_high);
+    if (!known_stack || cell.regime.stack == regime.stack) finding.most = most_of(finding.most, cell.most);
   }
   if (cells.empty()) return unknown_phase();
   const auto variance = [](const auto& candidate) { return candidate.second.variance; };
@@ -104,7 +116,6 @@ Finding assess(const Table* table, const Regime& regime) {
   constexpr double kEqual = 1e-12;
   std::erase_if(cells, [&](const auto& candidate) { return variance(candidate) > least + kEqual; });
 
-  Finding finding;
   const double phase = log_sigma_of_phase(*table, regime.phase);
   double log_sigma = 0;
   finding.gpus_low = cells.front().first->gpus_low;
@@ -121,10 +132,38 @@ Finding assess(const Table* table, const Regime& regime) {
   Distance far = cells.front().second;
   std::ranges::stable_sort(far.gaps, std::greater<>(), [](const auto& gap) { return gap.first; });
   for (const auto& [spread, gap] : far.gaps) finding.gaps.push_back(gap);
-  finding.assessment = {std::sqrt(sigma * sigma + least), verdict(far),
-                        finding.gaps.empty() ? EvidenceGap::none : finding.gaps.front()};
+  const bool invented = !regime.sustained && cells.front().first->regime.device != regime.device;
+  if (invented) {
+    finding.assessment.gap = EvidenceGap::device;
+  } else {
+    finding.assessment = {std::sqrt(sigma * sigma + least), verdict(far, regime.gpus > most_gpus),
+                          finding.gaps.empty() ? EvidenceGap::none : finding.gaps.front()};
+    if (regime.gpus > most_gpus && finding.gaps.empty()) {
+      finding.gaps = {EvidenceGap::scale};
+      finding.assessment.gap = EvidenceGap::scale;
+    }
+  }
   finding.nearest = words(cells.front().first->regime);
   return finding;
+}
+
+std::string larger_degree(const Finding& finding, const ParallelPlan& plan) {
+  const auto larger = [](PlanKey key, std::int32_t degree, std::int32_t most) {
+    return degree > most ? fmt::format("no rows of {}={}, {} at most", row_of(key).name, degree, most) : "";
+  };
+  for (const std::string& text : {larger(PlanKey::tensor, plan.tensor, finding.most.tensor),
+                                  larger(PlanKey::context, plan.context, finding.most.context),
+                                  larger(PlanKey::pipeline, plan.pipeline, finding.most.pipeline),
+                                  larger(PlanKey::expert, plan.expert, finding.most.expert)}) {
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+Assessment assess_plan(const Finding& finding, const ParallelPlan& plan) {
+  const bool known = finding.assessment.evidence != Evidence::none && finding.rows > 0;
+  if (!known || most_of(degrees_of(plan), finding.most) == finding.most) return finding.assessment;
+  return {.gap = EvidenceGap::degrees};
 }
 
 std::string reason(const Finding& finding, const Regime& regime) {

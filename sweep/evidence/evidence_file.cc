@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kHeader =
     "# How far predictions have been off measurements, by regime; made by `scripts/validate-all "
     "--evidence`.\n"
+    "# gpus_low, gpus_high: of the rows; .._most: the largest degree of that axis among them;\n"
     "# rows, and distinct plans among them; bias: median of predicted / measured - 1; sigma: the absolute\n"
     "# relative error that 68 % of other plans of the regime should stay within.\n";
 
@@ -27,6 +28,10 @@ void describe(V& v, C& cell) {
   v.required("stack", cell.regime.stack);
   v.required("gpus_low", cell.gpus_low);
   v.required("gpus_high", cell.gpus_high);
+  v.optional("tensor_most", cell.most.tensor);
+  v.optional("context_most", cell.most.context);
+  v.optional("pipeline_most", cell.most.pipeline);
+  v.optional("expert_most", cell.most.expert);
   v.required("rows", cell.rows);
   v.required("plans", cell.plans);
   v.required("bias", cell.bias);

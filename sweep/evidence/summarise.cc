@@ -28,12 +28,14 @@ Cell cell_of(const std::vector<const Residual*>& rows) {
   Cell cell;
   cell.regime = rows.front()->regime;
   cell.regime.gpus = 1;
+  cell.most = rows.front()->degrees;
   cell.gpus_low = cell.gpus_high = rows.front()->regime.gpus;
   std::map<std::string, double> rows_of_plan;
   std::int64_t alone = 0;
   for (const Residual* row : rows) {
     cell.gpus_low = std::min(cell.gpus_low, row->regime.gpus);
     cell.gpus_high = std::max(cell.gpus_high, row->regime.gpus);
+    cell.most = most_of(cell.most, row->degrees);
     if (row->plan.empty()) {
       ++alone;
     } else {

@@ -13,8 +13,9 @@ namespace shardscape::evidence {
 /// A measured row and its prediction.
 struct Residual {
   Regime regime;
-  std::string plan;  ///< rows of one plan have the same text; empty: the row alone
-  double error = 0;  ///< predicted / measured - 1, above -1
+  std::string plan;      ///< rows of one plan have the same text; empty: the row alone
+  double error = 0;      ///< predicted / measured - 1, above -1
+  Degrees degrees = {};  ///< of the plan
 };
 
 /// One cell for each regime and band of GPUs (up to 8, 64, 512, and above) that has rows, in order of the phase,

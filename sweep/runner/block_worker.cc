@@ -95,18 +95,19 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
   }
   for (std::size_t i = 0; i < rows; ++i) {  // neither vector grows from here on
     const std::uint64_t setting = points_[i].setting;
-    records_.push_back({ids_[i], points_[i].plan, job_->workload(setting), job_->hardware(setting),
-                        predictions_[i], goodput(i), summaries_[i] ? &*summaries_[i] : nullptr,
-                        predictions_[i].status == Status::ok ? assessment(setting) : Assessment()});
+    records_.push_back(
+        {ids_[i], points_[i].plan, job_->workload(setting), job_->hardware(setting), predictions_[i],
+         goodput(i), summaries_[i] ? &*summaries_[i] : nullptr,
+         predictions_[i].status == Status::ok ? assessment(setting, points_[i].plan) : Assessment()});
   }
 }
 
-/// Neighbouring points share it.
-const Assessment& BlockWorker::assessment(std::uint64_t setting) {
+/// Neighbouring points share what is known of their setting.
+Assessment BlockWorker::assessment(std::uint64_t setting, const ParallelPlan& plan) {
   if (!assessed_ || !same_regime(job_->study(), *assessed_, setting))
-    assessment_ = assess_setting(job_->study(), setting).assessment;
+    finding_ = assess_setting(job_->study(), setting);
   assessed_ = setting;
-  return assessment_;
+  return evidence::assess_plan(finding_, plan);
 }
 
 /// Of row i of the block: NaN where there is none.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "results_schema/block.h"
+#include "sweep/evidence/assess.h"
 #include "sweep/runner/run_sweep.h"
 #include "sweep/runner/setting_evaluators.h"
 
@@ -43,7 +44,7 @@ class BlockWorker {
   Prediction predict(std::uint64_t id, const PointIndex& point);
   void sample(std::uint64_t point_id);
   [[nodiscard]] double goodput(std::size_t i) const;
-  const Assessment& assessment(std::uint64_t setting);
+  Assessment assessment(std::uint64_t setting, const ParallelPlan& plan);
 
   const SweepJob* job_;
   const results::BlockLayout* layout_;
@@ -51,8 +52,8 @@ class BlockWorker {
   Evaluator* evaluator_ = nullptr;  ///< of the point predicted last
   KnownPredictions known_;
   results::BlockEncoder encoder_;
-  std::optional<std::uint64_t> assessed_;  ///< the setting of assessment_
-  Assessment assessment_;
+  std::optional<std::uint64_t> assessed_;  ///< the setting that finding_ is of
+  evidence::Finding finding_;
   // The block being worked on.
   std::vector<std::uint64_t> ids_;
   std::vector<PointIndex> points_;

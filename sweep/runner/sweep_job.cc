@@ -115,26 +115,36 @@ std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations) {
 
 SweepJob::SweepJob(const Study& study, std::optional<std::uint64_t> limit, Shard shard,
                    std::optional<Sample> sample)
+    : SweepJob(study,
+               std::make_shared<DesignSpace>(study.space, study.gpus, study.phase(), study.setting_count()),
+               limit, shard, sample) {}
+
+SweepJob::SweepJob(const Study& study, const SweepJob& of_space)
+    : SweepJob(study, of_space.space_, std::nullopt, {}, std::nullopt) {}
+
+SweepJob::SweepJob(const Study& study, std::shared_ptr<const DesignSpace> space,
+                   std::optional<std::uint64_t> limit, Shard shard, std::optional<Sample> sample)
     : study_(&study),
-      space_(study.space, study.gpus, study.phase(), study.setting_count()),
+      space_(std::move(space)),
       constraints_(compile(study.space.constraints)),
       columns_(stored_columns(study)),
       fault_draws_(draws_of(study)),
       layout_(block_layout(
-          chosen_points(space_.size(), evaluations_per_point(study, fault_draws_.get()), limit, sample),
+          chosen_points(space_->size(), evaluations_per_point(study, fault_draws_.get()), limit, sample),
           shard)),
       shards_(layout_.is_unsharded() ? results::ShardRange{}
                                      : results::ShardRange{shard.index, shard.index, shard.count}),
       stored_rows_(study.stored_rows),
       hardware_(hardware_values(study)) {}
 
-SweepJob::SweepJob(const Study& study, std::vector<std::uint64_t> ids) : SweepJob(study) {
-  SHARDSCAPE_CHECK(!ids.empty() && ids.back() < space_.size(), ids.size(), space_.size());
+SweepJob::SweepJob(const SweepJob& whole, std::vector<std::uint64_t> ids) : SweepJob(whole) {
+  SHARDSCAPE_CHECK(!ids.empty() && ids.back() < space_->size(), ids.size(), space_->size());
+  const Study& study = *study_;
   const std::uint64_t rows = ids.size();
   stored_rows_ = {};
   layout_ = results::BlockLayout::whole(
       rows, rows_per_block(rows, evaluations_per_point(study, fault_draws_.get())));
-  layout_.selection = {results::SelectionKind::search, space_.size(), 0,
+  layout_.selection = {results::SelectionKind::search, space_->size(), 0,
                        std::make_shared<const std::vector<std::uint64_t>>(std::move(ids))};
 }
 

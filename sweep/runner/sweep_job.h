@@ -46,11 +46,14 @@ class SweepJob {
   explicit SweepJob(const Study& study, std::optional<std::uint64_t> limit = std::nullopt, Shard shard = {},
                     std::optional<Sample> sample = std::nullopt);
 
-  /// Those of its points alone that have these ids: ascending, distinct, one at least.
-  SweepJob(const Study& study, std::vector<std::uint64_t> ids);
+  /// All points of a study whose space is that of another job, which need not be listed again.
+  SweepJob(const Study& study, const SweepJob& of_space);
+
+  /// Those points of a job's study alone that have these ids: ascending, distinct, one at least.
+  SweepJob(const SweepJob& whole, std::vector<std::uint64_t> ids);
 
   [[nodiscard]] const Study& study() const { return *study_; }
-  [[nodiscard]] const DesignSpace& space() const { return space_; }
+  [[nodiscard]] const DesignSpace& space() const { return *space_; }
   [[nodiscard]] const results::ColumnTable& columns() const { return columns_; }
   [[nodiscard]] const results::BlockLayout& layout() const { return layout_; }
   [[nodiscard]] const results::ShardRange& shards() const { return shards_; }
@@ -71,8 +74,11 @@ class SweepJob {
   [[nodiscard]] results::Manifest manifest(const results::RunInfo& run) const;
 
  private:
+  SweepJob(const Study& study, std::shared_ptr<const DesignSpace> space, std::optional<std::uint64_t> limit,
+           Shard shard, std::optional<Sample> sample);
+
   const Study* study_;
-  DesignSpace space_;
+  std::shared_ptr<const DesignSpace> space_;
   std::vector<Constraint> constraints_;
   results::ColumnTable columns_;
   std::shared_ptr<const FaultDraws> fault_draws_;

@@ -1,5 +1,6 @@
 #include "sweep/search/best_first.h"
 
+#include <fmt/format.h>
 #include <oneapi/tbb/enumerable_thread_specific.h>
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for.h>
@@ -356,6 +357,42 @@ std::string why_unbounded(const SweepJob& job, const SearchGoal& goal) {
     return "a front has them over one of step_time_s, expected_step_time_s, tokens_per_s_per_gpu and mfu "
            "beside "
            "memory_peak_bytes";
+  return "";
+}
+
+std::string why_too_many_regions(const SweepJob& job) {
+  const SpaceSpec& space = job.study().space;
+  std::uint64_t families = job.space().tuples();
+  const char* longest = "";
+  std::size_t most = 0;
+  for (const PlanKey key : {PlanKey::sequence_parallel, PlanKey::expert, PlanKey::expert_tensor}) {
+    const std::size_t values = space[key].values.size();
+    families *= values;
+    if (values > most) longest = row_of(key).column;
+    most = std::max(most, values);
+  }
+  if (families > kMostFamilies)
+    return fmt::format(
+        "its degrees make up to {} families of plans, and search keeps {} at most; fewer values of {}, or a "
+        "sweep of a "
+        "sample, take less",
+        families, kMostFamilies, longest);
+  const std::uint64_t microbatches = space[PlanKey::microbatch].values.size();
+  if (families * microbatches > kMostCells)
+    return fmt::format(
+        "its {} values of microbatch_size on up to {} families of degrees make {} regions, and search keeps "
+        "{} at most; "
+        "fewer values, or a sweep of a sample, take less",
+        microbatches, families, families * microbatches, kMostCells);
+  const std::uint64_t cells = families * microbatches;
+  if (cells * job.space().settings() <= kMostFloors) return "";
+  const std::uint64_t groups = SettingGroups(job.study(), FloorKind::steps).count();
+  if (cells * groups > kMostFloors)
+    return fmt::format(
+        "its {} families of degrees and microbatches in {} settings of hardware and workload that differ in "
+        "their steps "
+        "make {} floors, and search keeps {} at most; fewer values, or a sweep of a sample, take less",
+        cells, groups, cells * groups, kMostFloors);
   return "";
 }
 

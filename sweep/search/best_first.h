@@ -50,6 +50,16 @@ struct SearchGoal {
 /// step_time_s, expected_step_time_s, tokens_per_s_per_gpu or mfu, for a front beside memory_peak_bytes, too.
 std::string why_unbounded(const SweepJob& job, const SearchGoal& goal);
 
+/// Of one setting: families of degrees, and families with each microbatch, of some kilobytes and some hundred bytes each
+/// while they are searched.
+inline constexpr std::uint64_t kMostFamilies = std::uint64_t{1} << 20U;
+inline constexpr std::uint64_t kMostCells = std::uint64_t{1} << 23U;
+/// And floors of the latter in all settings that have floors of their own, of eight bytes each.
+inline constexpr std::uint64_t kMostFloors = std::uint64_t{1} << 27U;
+
+/// Why the regions of a study would take too much memory, as a clause about its `space`; empty where they don't.
+std::string why_too_many_regions(const SweepJob& job);
+
 struct SearchProgress {
   std::uint64_t points = 0;        ///< of the study
   results::FateCounts counts{};    ///< on rank 0 those of other ranks, too, up to the round before

@@ -82,6 +82,9 @@ class Distinct {
   std::unordered_multimap<std::uint64_t, std::size_t> by_mark_;
 };
 
+/// Floors of steps between two questions whether to go on: some microseconds each, for each schedule.
+constexpr std::size_t kMadeUnasked = 16;
+
 /// Of all settings whose passes without calls take the same.
 class SharedPasses {
  public:
@@ -91,12 +94,16 @@ class SharedPasses {
         floor_(setting_),
         passes_(regions.keys() * microbatches()) {}
 
-  /// The floors of the steps of all families in one group of these settings.
-  std::vector<double> steps(const Setting& setting) {
+  /// The floors of the steps of all families in one group of these settings; none where it is not to go on.
+  std::vector<double> steps(const Setting& setting, const GoOn& go_on) {
     PlanFloor floor(setting);
     std::vector<double> steps;
+    steps.reserve(regions_.cells());
     for (const Family& family : regions_.families()) {
-      for (std::size_t m = 0; m < microbatches(); ++m) steps.push_back(step(family, m, floor));
+      for (std::size_t m = 0; m < microbatches(); ++m) {
+        if (++made_ % kMadeUnasked == 0 && !go_on()) return {};
+        steps.push_back(step(family, m, floor));
+      }
     }
     return steps;
   }
@@ -106,12 +113,12 @@ class SharedPasses {
 
   double step(const Family& family, std::size_t microbatch, PlanFloor& floor) {
     const FreeChoice choice{regions_.least_recompute(), regions_.microbatches()[microbatch]};
-    std::optional<PassFloors>& known = passes_[family.key * microbatches() + microbatch];
+    std::unique_ptr<PassFloors>& known = passes_[family.key * microbatches() + microbatch];
     double least = std::numeric_limits<double>::infinity();
     for (const std::size_t variant : family.schedules) {
       const ParallelPlan plan = with_choice(family.variants[variant].plan, choice);
       if (!floor.possible(plan)) continue;
-      if (!known) known = floor_.without_calls(plan);
+      if (!known) known = std::make_unique<PassFloors>(floor_.without_calls(plan));
       least = std::min(least, floor.least(plan, *known));
     }
     return least;
@@ -120,7 +127,9 @@ class SharedPasses {
   const Regions& regions_;
   const Setting setting_;
   PlanFloor floor_;
-  std::vector<std::optional<PassFloors>> passes_;  ///< by key and microbatch
+  std::vector<std::unique_ptr<PassFloors>>
+      passes_;  ///< by key and microbatch; of most there are no possible plans
+  std::size_t made_ = 0;
 };
 
 }  // namespace
@@ -155,7 +164,7 @@ FamilyFloors::FamilyFloors(const SweepJob& job, const Regions& regions, int thre
     for (const std::size_t group : members[of_passes]) {
       if (!ask()) return;
       if (!shared) shared.emplace(regions_, passes.setting(of_passes));
-      steps_[group] = shared->steps(groups_.setting(group));
+      steps_[group] = shared->steps(groups_.setting(group), ask);
     }
   };
   if (threads > 1) {

@@ -48,8 +48,8 @@ using GoOn = std::function<bool()>;
 /// Floors without calls. Immutable; any number of threads may use one object.
 class FamilyFloors {
  public:
-  /// Asks `go_on` between groups of settings, from one thread at a time; those that are left where it says false have
-  /// no floors. Both references outlive the object.
+  /// Asks `go_on` every few floors, from one thread at a time; groups of settings that are not done where it says false
+  /// have none. Both references outlive the object.
   FamilyFloors(const SweepJob& job, const Regions& regions, int threads, const GoOn& go_on);
 
   /// Whether all floors are there.

@@ -93,6 +93,8 @@ struct PartSearch::Opened {
   Setting setting;
   PlacementChoice placement;
   PlanFloor floor;
+  std::vector<std::uint32_t>
+      order;          ///< of families with their microbatches, by their floors; empty until it is asked for
   bool orders_apart;  ///< whether points of one variant differ in memory
 
   /// The cost of a step of so many seconds, rounding included; of a device without a peak (mfu) that is 0.
@@ -191,18 +193,21 @@ PartFound PartSearch::run(const Part& part, const Answer& known, const AskPart& 
   if (frame_.objective == TimeObjective::expected_step_time) race_.emplace(*frame_.job.fault_draws());
   found_ = {};
   made_ = 0;
-  queue_ = std::make_unique<std::priority_queue<Node>>();
+  queue_.clear();
   begin(part);
-  while (!queue_->empty()) {
-    const Node node = queue_->top();
-    queue_->pop();
-    found_.stopped = found_.stopped || !ask(found_.counts, node.cost, *answer_);
-    if (found_.stopped || answer_->cuts(node.cost, node.memory)) {
-      leave(node.cost, points_of(node), found_.stopped ? Fate::open : Fate::bound);
+  while (!queue_.empty()) {
+    std::pop_heap(queue_.begin(), queue_.end());
+    const Node node = queue_.back();
+    found_.stopped = !ask(found_.counts, node.cost, *answer_);
+    if (found_.stopped) break;
+    queue_.pop_back();
+    if (answer_->cuts(node.cost, node.memory)) {
+      leave(node.cost, points_of(node), Fate::bound);
     } else {
       open(node);
     }
   }
+  for (const Node& node : queue_) leave(node.cost, points_of(node), Fate::open);
   if (race_) found_.draws = {race_->draws_made(), race_->drawn_points()};
   return std::move(found_);
 }
@@ -214,34 +219,31 @@ void PartSearch::leave(double cost, std::uint64_t points, Fate fate) {
   found_.least_left = std::min(found_.least_left, cost);
 }
 
-/// Choices of the free axes with this microbatch.
-std::uint64_t PartSearch::choices_of(std::size_t microbatch) const {
-  return static_cast<std::uint64_t>(std::ranges::count(
-      frame_.regions.choices(), frame_.regions.microbatches()[microbatch], &FreeChoice::microbatch));
-}
-
 std::uint64_t PartSearch::points_of(const Node& node) const {
   const Family& family = frame_.regions.families()[node.family];
   if (node.kind == Node::Kind::raced) return 1;
   if (node.kind == Node::Kind::variant) return family.variants[node.variant].listed.size();
-  return family.listed * choices_of(node.choice);
+  return family.listed * frame_.regions.choices_with()[node.choice].size();
 }
 
 void PartSearch::push(Node node) {
   if (answer_->cuts(node.cost, node.memory)) return leave(node.cost, points_of(node), Fate::bound);
   node.number = made_++;
-  queue_->push(node);
+  queue_.push_back(node);
+  std::push_heap(queue_.begin(), queue_.end());
 }
 
 void PartSearch::begin(const Part& part) {
   const std::vector<double>& steps = frame_.floors.steps(part.setting);
   const std::size_t microbatches = frame_.regions.microbatches().size();
-  std::vector<std::size_t> order(frame_.regions.families().size() * microbatches);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  if (part.of > 1 && !steps.empty())
-    std::ranges::stable_sort(order, {}, [&](std::size_t at) { return steps[at]; });
-  for (std::size_t i = part.index; i < order.size(); i += part.of) {
-    const std::size_t at = order[i];
+  std::vector<std::uint32_t>& order = setting_->order;
+  if (part.of > 1 && !steps.empty() && order.empty()) {
+    order.resize(steps.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t at) { return steps[at]; });
+  }
+  for (std::size_t i = part.index; i < frame_.regions.cells(); i += part.of) {
+    const std::size_t at = order.empty() ? i : order[i];
     const double step = steps.empty() ? 0 : steps[at];
     const Node node{setting_->cost(step), 0, Node::Kind::family,
                     static_cast<std::uint32_t>(at / microbatches),
@@ -273,8 +275,7 @@ void PartSearch::sharpen(Node node) {
 void PartSearch::split(const Node& node) {
   const Family& family = frame_.regions.families()[node.family];
   const std::vector<FreeChoice>& choices = frame_.regions.choices();
-  for (std::uint32_t c = 0; c < choices.size(); ++c) {
-    if (choices[c].microbatch != frame_.regions.microbatches()[node.choice]) continue;
+  for (const std::uint32_t c : frame_.regions.choices_with()[node.choice]) {
     const PassFloors passes = passes_of(node.family, choices[c]);
     for (std::uint32_t v = 0; v < family.variants.size(); ++v) {
       const ParallelPlan plan = with_choice(family.variants[v].plan, choices[c]);

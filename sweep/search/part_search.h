@@ -6,7 +6,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
@@ -103,7 +102,6 @@ class PartSearch {
   void leave(double cost, std::uint64_t points, results::Fate fate);
   double called_floor(std::size_t family, std::int32_t microbatch);
   PassFloors passes_of(std::size_t family, const FreeChoice& choice);
-  [[nodiscard]] std::uint64_t choices_of(std::size_t microbatch) const;
   [[nodiscard]] std::uint64_t points_of(const Node& node) const;
   [[nodiscard]] ParallelPlan plan_of(const Node& variant) const;
   [[nodiscard]] ParallelPlan plan_of(const Node& variant, std::size_t entry) const;
@@ -118,7 +116,7 @@ class PartSearch {
   std::optional<FaultRace> race_;  ///< of points with one expected time each
   std::optional<Answer> answer_;
   PartFound found_;
-  std::unique_ptr<std::priority_queue<Node>> queue_;
+  std::vector<Node> queue_;  ///< a heap
   std::uint64_t made_ = 0;
 };
 

@@ -28,8 +28,18 @@ FamilyKey family_of(const ParallelPlan& plan) {
   return {key[0], key[1], key[2], key[3], key[4], key[5], plan.pipeline, plan.data};
 }
 
-bool same_schedule(const ParallelPlan& a, const ParallelPlan& b) {
-  return a.schedule == b.schedule && a.virtual_stages == b.virtual_stages;
+constexpr std::size_t kDispatch = 5;
+static_assert(kDispatch < std::tuple_size_v<Key>);
+/// Whether plans may have rank orders apart alone: of two such families the entries are listed in turn.
+bool same_but_for_dispatch(FamilyKey a, FamilyKey b) {
+  a[kDispatch] = b[kDispatch] = 0;
+  return a == b;
+}
+
+using VariantKey = std::array<std::int64_t, 4>;
+VariantKey variant_of(std::size_t family, const ParallelPlan& plan, std::int32_t zero_stage) {
+  return {static_cast<std::int64_t>(family), static_cast<std::int64_t>(plan.schedule), plan.virtual_stages,
+          zero_stage};
 }
 
 /// The number of the order in the family, perhaps a new one.
@@ -59,42 +69,60 @@ Regions::Regions(const DesignSpace& space) : plans_(space.plans()) {
     const ParallelPlan plan = space.point(choice).plan;
     choices_.push_back({plan.recompute, plan.microbatch});
     least_recompute_ = std::min(least_recompute_, plan.recompute);
-    if (std::ranges::find(microbatches_, plan.microbatch) == microbatches_.end())
+    const auto known = std::ranges::find(microbatches_, plan.microbatch);
+    const auto number = static_cast<std::size_t>(known - microbatches_.begin());
+    if (known == microbatches_.end()) {
       microbatches_.push_back(plan.microbatch);
+      choices_with_.emplace_back();
+    }
+    choices_with_[number].push_back(static_cast<std::uint32_t>(choice));
   }
   std::map<FamilyKey, std::size_t> families;
   std::map<Key, std::size_t> keys;
+  // Rank orders are listed innermost: mostly an entry is of the family and of the variant of the one before it.
+  std::map<VariantKey, std::size_t>
+      variants;  // of the family at hand, and of those that are listed in turn with it
+  FamilyKey at_hand{};
+  VariantKey last{};
+  std::size_t family_at = 0, variant_at = 0;
   for (std::uint64_t listed = 0; listed < plans_ / free; ++listed) {
     ParallelPlan plan = space.point(listed * free).plan;
     plan.recompute = Recompute::none;
     plan.microbatch = 1;
-    const auto family = families.try_emplace(family_of(plan), families_.size());
-    if (family.second) {
-      const std::size_t key = keys.try_emplace(layers_of(plan), keys.size()).first->second;
-      families_.push_back({plan, key, {}, {}, {}, {}, 0});
+    if (const FamilyKey key = family_of(plan); listed == 0 || key != at_hand) {
+      if (!same_but_for_dispatch(key, at_hand)) variants.clear();
+      at_hand = key;
+      const auto known = families.try_emplace(key, families_.size());
+      family_at = known.first->second;
+      if (known.second) {
+        const std::size_t layers = keys.try_emplace(layers_of(plan), keys.size()).first->second;
+        families_.push_back({plan, layers, {}, {}, {}, {}, 0});
+      }
     }
-    Family& of = families_[family.first->second];
+    Family& of = families_[family_at];
     ++of.listed;
     const std::size_t order = order_of(of, plan.order);
-    const auto same = [&](const Variant& variant) {
-      return same_schedule(variant.plan, plan) && variant.plan.zero_stage == plan.zero_stage;
-    };
-    auto variant = std::ranges::find_if(of.variants, same);
-    if (variant == of.variants.end()) variant = of.variants.insert(variant, {plan, {}, {}});
-    variant->listed.push_back(listed);
-    variant->orders.push_back(order);
+    if (const VariantKey key = variant_of(family_at, plan, plan.zero_stage); listed == 0 || key != last) {
+      last = key;
+      const auto known = variants.try_emplace(key, of.variants.size());
+      variant_at = known.first->second;
+      if (known.second) of.variants.push_back({plan, {}, {}});
+    }
+    of.variants[variant_at].listed.push_back(listed);
+    of.variants[variant_at].orders.push_back(order);
   }
   keys_ = keys.size();
-  for (Family& family : families_) {
+  for (std::size_t f = 0; f < families_.size(); ++f) {
+    Family& family = families_[f];
+    std::map<VariantKey, std::size_t> known;  // schedules, by their place
     for (std::size_t v = 0; v < family.variants.size(); ++v) {
       const ParallelPlan& plan = family.variants[v].plan;
-      const auto known = std::ranges::find_if(family.schedules, [&](std::size_t other) {
-        return same_schedule(family.variants[other].plan, plan);
-      });
-      if (known == family.schedules.end()) {
+      const auto schedule = known.try_emplace(variant_of(f, plan, 0), family.schedules.size());
+      if (schedule.second) {
         family.schedules.push_back(v);
-      } else if (plan.zero_stage < family.variants[*known].plan.zero_stage) {
-        *known = v;
+      } else if (std::size_t& least = family.schedules[schedule.first->second];
+                 plan.zero_stage < family.variants[least].plan.zero_stage) {
+        least = v;
       }
     }
   }

@@ -53,6 +53,10 @@ class Regions {
   [[nodiscard]] const std::vector<Family>& families() const { return families_; }
   [[nodiscard]] const std::vector<FreeChoice>& choices() const { return choices_; }
   [[nodiscard]] const std::vector<std::int32_t>& microbatches() const { return microbatches_; }
+  /// By microbatch the choices with it, ascending.
+  [[nodiscard]] const std::vector<std::vector<std::uint32_t>>& choices_with() const { return choices_with_; }
+  /// Families, each with every microbatch: [family * microbatches + microbatch].
+  [[nodiscard]] std::size_t cells() const { return families_.size() * microbatches_.size(); }
   [[nodiscard]] std::size_t keys() const { return keys_; }
   [[nodiscard]] Recompute least_recompute() const { return least_recompute_; }
   /// The id of a listed entry with a free choice.
@@ -65,6 +69,7 @@ class Regions {
   std::vector<Family> families_;
   std::vector<FreeChoice> choices_;
   std::vector<std::int32_t> microbatches_;  ///< distinct
+  std::vector<std::vector<std::uint32_t>> choices_with_;
   std::size_t keys_ = 0;
   Recompute least_recompute_ = Recompute::full;
 };

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <unordered_set>
+
+#include <fmt/format.h>
 
 #include "engine/base/check.h"
+#include "engine/base/hash.h"
 
 namespace shardscape::sweep {
 
@@ -48,8 +51,20 @@ std::vector<RankOrder> distinct_orders(const SpaceSpec& spec, const ParallelPlan
 bool is_listed(const PlanAxisRow& row) { return is_setting(row) && row.fixed != nullptr; }
 bool is_free(const PlanAxisRow& row) { return is_setting(row) && row.fixed == nullptr; }
 
-/// `degrees` with each distinct combination of what hangs on them, but the rank order.
-std::vector<ParallelPlan> distinct_settings(const SpaceSpec& spec, const ParallelPlan& degrees, Phase phase) {
+using Codes = std::array<std::int32_t, kPlanRows.size()>;
+
+struct CodesHash {
+  std::size_t operator()(const Codes& codes) const {
+    std::uint64_t hash = 0;
+    for (const std::int32_t code : codes) hash = hash_word(hash, static_cast<std::uint64_t>(code));
+    return hash;
+  }
+};
+
+/// `degrees` with each distinct combination of what hangs on them, but the rank order; nothing where there are more
+/// than kMostSettings.
+std::optional<std::vector<ParallelPlan>> distinct_settings(const SpaceSpec& spec, const ParallelPlan& degrees,
+                                                           Phase phase) {
   std::vector<ParallelPlan> plans = {degrees};
   for (const PlanAxisRow& row : kPlanRows) {
     if (!is_listed(row) || !applies(row.phases, phase)) continue;
@@ -63,17 +78,31 @@ std::vector<ParallelPlan> distinct_settings(const SpaceSpec& spec, const Paralle
         more.push_back(plan);
         row.set(more.back(), code);
       }
+      if (more.size() > DesignSpace::kMostSettings) return std::nullopt;
     }
     plans = std::move(more);
   }
-  std::set<std::vector<std::int32_t>> seen;
+  std::unordered_set<Codes, CodesHash> seen;
+  seen.reserve(plans.size());
   std::erase_if(plans, [&](ParallelPlan& plan) {
     plan = canonical(plan, phase);
-    std::vector<std::int32_t> codes;
-    for (const PlanAxisRow& row : kPlanRows) codes.push_back(row.get(plan));
-    return !seen.insert(std::move(codes)).second;
+    Codes codes;
+    for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = kPlanRows[i].get(plan);
+    return !seen.insert(codes).second;
   });
   return plans;
+}
+
+/// Of the axes that listed entries are made from the one with most values, in words; `degrees` among them, or not.
+std::string longest_axis(const SpaceSpec& spec, Phase phase, bool degrees) {
+  const PlanAxisRow* longest = nullptr;
+  const auto values = [&](const PlanAxisRow& row) { return spec[row.key].values.size(); };
+  for (const PlanAxisRow& row : kPlanRows) {
+    const bool counts = is_setting(row) ? !is_free(row) : degrees;
+    if (!counts || !applies(row.phases, phase)) continue;
+    if (longest == nullptr || values(row) > values(*longest)) longest = &row;
+  }
+  return fmt::format("{}, which has {} values", longest->column, values(*longest));
 }
 
 }  // namespace
@@ -103,6 +132,9 @@ DesignSpace::DesignSpace(const SpaceSpec& spec, std::int64_t gpus, Phase phase, 
     free_ *= spec[row.key].values.size();
   }
   list_pools(spec, gpus);
+  if (problem_.empty()) return;
+  listed_ = {};
+  tuples_ = 0;
 }
 
 void DesignSpace::list_pools(const SpaceSpec& spec, std::int64_t gpus) {
@@ -110,6 +142,7 @@ void DesignSpace::list_pools(const SpaceSpec& spec, std::int64_t gpus) {
     if (pool == 0) list_tuples(spec, gpus, {});
     if (pool == 0 || pool >= gpus) continue;
     for (const std::int32_t tensor : spec[PlanKey::prefill_tensor].values) {
+      if (pool % tensor != 0) continue;
       for (const std::int32_t pipeline : spec[PlanKey::prefill_pipeline].values) {
         const std::int64_t replica = static_cast<std::int64_t>(tensor) * pipeline;
         if (pool % replica == 0)
@@ -128,6 +161,7 @@ void DesignSpace::list_tuples(const SpaceSpec& spec, std::int64_t gpus, const Pr
 /// The nest from one row of the table on: every value of a degree that divides what is `left` of the GPUs.
 void DesignSpace::list_degrees(const SpaceSpec& spec, std::size_t from, std::int64_t left,
                                const PlanAxisRow* filling, ParallelPlan& degrees) {
+  if (!problem_.empty()) return;
   while (from < kPlanRows.size() && kPlanRows[from].kind != AxisKind::degree) ++from;
   if (from == kPlanRows.size()) {
     if (filling == nullptr && left != 1) return;
@@ -147,7 +181,17 @@ void DesignSpace::list_degrees(const SpaceSpec& spec, std::size_t from, std::int
 
 void DesignSpace::list_plans(const SpaceSpec& spec, const ParallelPlan& degrees) {
   const std::vector<RankOrder> orders = distinct_orders(spec, degrees);
-  for (ParallelPlan plan : distinct_settings(spec, degrees, phase_)) {
+  const auto plans = distinct_settings(spec, degrees, phase_);
+  if (!plans || listed_.size() + plans->size() * orders.size() > kMostListedPlans) {
+    problem_ = fmt::format(
+        "makes too many combinations of its axes, recompute and microbatch_size aside: {}; give fewer values "
+        "of {}",
+        plans ? fmt::format("more than {}", kMostListedPlans)
+              : fmt::format("more than {} on one (tp, cp, pp, dp)", kMostSettings),
+        longest_axis(spec, phase_, plans.has_value()));
+    return;
+  }
+  for (ParallelPlan plan : *plans) {
     for (const RankOrder& order : orders) {
       plan.order = order;
       listed_.push_back(plan);

@@ -19,7 +19,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/spec/phase.h"
@@ -44,9 +46,17 @@ bool same_layout(const ParallelPlan& plan, const RankOrder& a, const RankOrder& 
 /// Immutable; all members may be called from any number of threads.
 class DesignSpace {
  public:
-  /// `gpus` >= 1, `settings` >= 1. A space that no combination of degrees fills is empty (plans() == 0).
+  /// So many listed entries there may be, of some 90 bytes each; they take seconds to list.
+  static constexpr std::uint64_t kMostListedPlans = std::uint64_t{1} << 24U;
+  /// And of one (tp, cp, pp, dp), rank orders aside.
+  static constexpr std::uint64_t kMostSettings = std::uint64_t{1} << 20U;
+
+  /// `gpus` >= 1, `settings` >= 1. A space that no combination of degrees fills is empty (plans() == 0), and so is one
+  /// that has a problem().
   DesignSpace(const SpaceSpec& spec, std::int64_t gpus, Phase phase, std::uint64_t settings);
 
+  /// Why there are more entries than are listed, as a clause about the study's `space`; empty where all are.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
   [[nodiscard]] std::uint64_t size() const { return settings_ * plans(); }
   [[nodiscard]] std::uint64_t plans() const { return listed_.size() * free_; }  ///< per setting
   [[nodiscard]] std::uint64_t settings() const { return settings_; }
@@ -71,7 +81,8 @@ class DesignSpace {
   void list_plans(const SpaceSpec& spec, const ParallelPlan& degrees);
 
   Phase phase_;
-  std::vector<ParallelPlan> listed_;
+  std::string problem_;
+  std::deque<ParallelPlan> listed_;
   std::vector<FreeAxis> free_axes_;  ///< outermost first
   std::uint64_t free_ = 1;           ///< combinations of their codes
   std::uint64_t tuples_ = 0;

@@ -50,7 +50,8 @@ evidence::Regime regime_of(const Study& study, std::size_t setting) {
           evidence::own_name(workload.precision),
           evidence::model_kind(study.model),
           name_if_as_sold(system.stack, study.stack_presets),
-          study.gpus};
+          study.gpus,
+          system.device.sustained != DeviceSpec::Sustained() || system.device.steps_by_energy()};
 }
 
 bool same_regime(const Study& study, std::size_t a, std::size_t b) {

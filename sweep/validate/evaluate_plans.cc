@@ -33,8 +33,9 @@ std::vector<PlanRow> read_rows(const Table& table, Presets& presets, const Evalu
       continue;
     }
     const auto named = [&](const char* column) { return reader.text(column).value_or(""); };
+    const std::string cluster = names_device(reader) ? "" : named("cluster");
     for (const RowRefusal& why :
-         check_presets(named("model"), named("cluster"), named("stack"), presets, options.folder)) {
+         check_presets(named("model"), cluster, named("stack"), presets, options.folder)) {
       reader.bad(why.column, why.message);
     }
   }
@@ -91,7 +92,8 @@ Regime regime_of(const PlanRow& row, Presets& presets, const std::filesystem::pa
   return regime;
 }
 
-void add(const PlanRow& row, const Prediction& prediction, Groups& groups, Regime regime, Evaluation& out) {
+void add(const PlanRow& row, const PlanPrediction& of, Groups& groups, Regime regime, Evaluation& out) {
+  const Prediction& prediction = of.prediction;
   const bool training = row.workload.phase == Phase::training;
   const bool oom = prediction.status == Status::memory;
   const std::size_t number = out.rows.size();
@@ -105,15 +107,15 @@ void add(const PlanRow& row, const Prediction& prediction, Groups& groups, Regim
     if (has_meaning) pair(metric, predicted, measured);
   };
   value(kStepTime, training, prediction.step_time.value(), row.step_time_s);
-  value(kMemory, true, reserved_by_allocator(prediction).value(), row.memory_peak_bytes);
+  value(kMemory, true, of.memory.value(), row.memory_peak_bytes);
   cells.push_back(oom ? "1" : "0");
   const bool prompts = !training && !row.itl_only;
   value(kTtft, prompts, prediction.ttft.value(), row.ttft_s);
   if (prompts && row.workload.concurrency == 1) pair(kTtftAlone, prediction.ttft.value(), row.ttft_s);
   value(kItl, !training && row.workload.output_tokens > 1, prediction.itl.value(), row.itl_s);
   value(kE2e, prompts, prediction.e2e.value(), row.e2e_s);
-  out.rows.push_back(
-      {row.line, row.id, describe(row), groups.number(row), row.oom, oom, std::move(regime), kin_of(row)});
+  out.rows.push_back({row.line, row.id, describe(row), groups.number(row), row.oom, oom, std::move(regime),
+                      kin_of(row), evidence::degrees_of(row.plan)});
 }
 
 }  // namespace

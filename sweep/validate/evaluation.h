@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sweep/evidence/evidence_table.h"
 #include "sweep/ranks/ranks.h"
 #include "sweep/validate/measured_table.h"
 #include "sweep/validate/presets.h"
@@ -47,6 +48,7 @@ struct EvaluatedRow {
   Regime regime = {};
   /// Rows of one shape group or plan, which stand or fall together in a cross-validation; empty: the row alone.
   std::string kin = {};
+  evidence::Degrees degrees = {};  ///< of its plan
 };
 
 /// A row of the table as it was read, good or not.

@@ -15,6 +15,8 @@ namespace shardscape::validate {
 namespace {
 
 constexpr std::size_t kLongestRecord = 1'000'000;
+/// Published tables have some dozens.
+constexpr std::size_t kMostColumns = 4096;
 
 std::string trimmed(std::string text) {
   constexpr const char* kBlank = " \t";
@@ -107,6 +109,12 @@ void read_header(CsvParser& parser, Table& table) {
   if (!fault.empty()) {
     table.problems.push_back({table.file, line, "", fault});
     if (!std::ranges::all_of(table.columns, is_utf8)) table.columns.clear();
+  }
+  if (table.columns.size() > kMostColumns) {
+    table.problems.push_back(
+        {table.file, line, "",
+         fmt::format("names {} columns; a table has at most {}", table.columns.size(), kMostColumns)});
+    table.columns.clear();
   }
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     const auto here = table.columns.begin() + static_cast<std::ptrdiff_t>(i);

@@ -35,25 +35,11 @@ std::string degree_product(const ParallelPlan& plan, const Counts& counts, std::
   return fmt::format("{} = {} = {}", names, factors, total);
 }
 
-/// "ETP=4" in a row's source: recipes that have no column for it.
-std::optional<std::int32_t> stated_expert_tensor(RowReader& reader) {
-  constexpr std::string_view kStatement = "ETP=";
-  const std::string source = reader.text("source").value_or("");
-  const std::size_t at = source.find(kStatement);
-  if (at == std::string::npos) return std::nullopt;
-  const std::size_t begin = at + kStatement.size(), end = source.find_first_not_of("0123456789", begin);
-  const std::string digits = source.substr(begin, end == std::string::npos ? end : end - begin);
-  if (digits.empty() || digits.size() > 4) return std::nullopt;
-  return static_cast<std::int32_t>(std::stoi(digits));
-}
-
 /// Experts where the row does not say how they lie.
 void read_usual_experts(RowReader& reader, const StackProfile::Tables& usual, PlanRow& row) {
   ParallelPlan& plan = row.plan;
-  if (!reader.text(row_of(PlanKey::expert_tensor).column)) {
-    const std::int32_t else_one = usual.usual_expert_tensor && plan.expert > 1 ? plan.tensor : 1;
-    plan.expert_tensor = stated_expert_tensor(reader).value_or(else_one);
-  }
+  if (!reader.text(row_of(PlanKey::expert_tensor).column))
+    plan.expert_tensor = usual.usual_expert_tensor && plan.expert > 1 ? plan.tensor : 1;
   row.experts_unstated = usual.usual_expert_parallel && !reader.text(row_of(PlanKey::expert).column);
 }
 
@@ -283,6 +269,12 @@ void read_inference(RowReader& reader, PlanRow& row) {
 void read_measurements(RowReader& reader, PlanRow& row) {
   row.step_time_s = reader.positive("measured_step_time_s");
   row.memory_peak_bytes = reader.positive("measured_memory_peak_bytes");
+  if (const std::optional<MemoryOf> of = reader.choice<MemoryOf>("memory_of")) {
+    row.memory_of = *of;
+    if (!row.memory_peak_bytes)
+      reader.bad("memory_of", "has no effect where measured_memory_peak_bytes is blank");
+  }
+  reader.integer("n_runs");
   row.ttft_s = reader.positive("measured_ttft_s");
   row.itl_s = reader.positive("measured_itl_s");
   row.e2e_s = reader.positive("measured_e2e_s");
@@ -350,12 +342,11 @@ void read_servers(RowReader& reader, bool pools, PlanRow& row) {
   row.gpus = plan.gpus();
 }
 
-/// A preset by the column `ours`; in other people's tables, which have `theirs` instead, by `text`, what they
-/// call it and `find` makes a preset of.
+/// A preset by the column `ours`; in other people's tables, `foreign`, by the column `theirs`: `text` is what they
+/// call it, of which `find` makes a preset.
 template <class Find>
-void read_preset(RowReader& reader, const char* ours, const char* theirs, std::string& preset,
+void read_preset(RowReader& reader, bool foreign, const char* ours, const char* theirs, std::string& preset,
                  std::string& text, const Find& find, PlanRow& row) {
-  const bool foreign = reader.has_column(theirs) && !reader.has_column(ours);
   const char* const column = foreign ? theirs : ours;
   reader.need(column);
   (foreign ? text : preset) = reader.text(column).value_or("");
@@ -368,14 +359,15 @@ void read_who(RowReader& reader, TableNames& names, PlanRow& row) {
   row.id = reader.text("id").value_or("");
   row.model = reader.text("model").value_or("");
   const auto cluster = [&](const std::string& device) { return names.cluster(device); };
-  read_preset(reader, "cluster", "device", row.cluster, row.device, cluster, row);
+  read_preset(reader, names_device(reader), "cluster", "device", row.cluster, row.device, cluster, row);
   const bool experts = has_experts(row.model);
   const auto stack = [&](const std::string& software) {
     return names.stack(software, experts,
                        {stated_release(software, reader.text("source").value_or("")),
                         experts ? names.architecture(row.device) : Architecture::other});
   };
-  read_preset(reader, "stack", "software", row.stack, row.software, stack, row);
+  const bool foreign = reader.has_column("software") && !reader.has_column("stack");
+  read_preset(reader, foreign, "stack", "software", row.stack, row.software, stack, row);
 }
 
 /// A table of steps has sequences, one of servers has prompts.
@@ -389,13 +381,17 @@ std::optional<Phase> read_phase(RowReader& reader) {
 
 }  // namespace
 
+bool names_device(const RowReader& reader) {
+  return reader.has_column("device") && !(reader.has_column("cluster") && reader.has_column("stack"));
+}
+
 std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names) {
   PlanRow row;
   row.line = reader.line();
   read_who(reader, names, row);
   const std::optional<Phase> phase = read_phase(reader);
   row.workload.phase = phase.value_or(Phase::training);
-  read_precision(reader, row);
+  if (!row.unmodelled) read_precision(reader, row);
   read_unmodelled(reader, row);
   if (row.unmodelled) {
     read_measurements(reader, row);

@@ -170,19 +170,15 @@ std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const P
   return std::nullopt;
 }
 
-RowPrediction judged(const Prediction& prediction, const Setting& setting, const ParallelPlan& plan) {
-  if (auto why = refusal(prediction.reason, setting, plan)) {
+RowPrediction judged(const PlanPrediction& of, const Setting& setting, const ParallelPlan& plan) {
+  if (auto why = refusal(of.prediction.reason, setting, plan)) {
     why->rejected = true;
     return tl::unexpected(Refusals{*std::move(why)});
   }
-  return prediction;
+  return of;
 }
 
 }  // namespace
-
-Bytes reserved_by_allocator(const Prediction& prediction) {
-  return prediction.memory_peak - prediction.memory.reserve;
-}
 
 std::vector<RowRefusal> check_presets(const std::string& model, const std::string& cluster,
                                       const std::string& stack, Presets& presets,
@@ -207,18 +203,30 @@ ParallelPlan plan_of(const PlanRow& row, const ModelSpec& model) {
   return plan;
 }
 
+/// Of a run, what the row's measurement counts.
+Bytes measured_memory(const Prediction& prediction, const Details& details, const StackProfile& stack,
+                      MemoryOf of) {
+  if (of == MemoryOf::fullest_reserved || details.stage_memory.empty())
+    return prediction.memory_peak - prediction.memory.reserve;
+  const MemoryUse& last = details.stage_memory.back();
+  return last.total() - last.reserve - (1 - 1 / stack.memory.fragmentation) * last.activations;
+}
+
 /// As stated or, where the table does not state it, with as little computed again as fits; where nothing fits, with
 /// all: what was measured did fit, and that comes closest.
-Prediction run_row(Simulator& simulator, const PlanRow& row, ParallelPlan plan) {
-  Prediction prediction = simulator.run(plan);
-  if (!row.recompute_unstated) return prediction;
+PlanPrediction run_row(Simulator& simulator, const StackProfile& stack, const PlanRow& row,
+                       ParallelPlan plan) {
+  Details details;
+  Details* const wanted = row.memory_of == MemoryOf::fullest_reserved ? nullptr : &details;
+  Prediction prediction = simulator.run(plan, {}, wanted);
   for (const Recompute stronger : {Recompute::selective, Recompute::full}) {
-    if (prediction.status != Status::memory) break;
+    if (!row.recompute_unstated || prediction.status != Status::memory) break;
     if (stronger <= plan.recompute) continue;
     plan.recompute = stronger;
-    prediction = simulator.run(plan);
+    details = {};
+    prediction = simulator.run(plan, {}, wanted);
   }
-  return prediction;
+  return {prediction, measured_memory(prediction, details, stack, row.memory_of)};
 }
 
 }  // namespace
@@ -247,7 +255,7 @@ std::vector<RowsOfSetting> by_setting(std::span<const PlanRow> rows) {
 /// What the ranks tell rank 0: places and predictions of rows that have one.
 struct Told {
   std::uint64_t row = 0;
-  Prediction prediction;
+  PlanPrediction prediction;
 };
 static_assert(std::is_trivially_copyable_v<Told>);  // all ranks run the same program
 
@@ -291,7 +299,7 @@ std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets&
         continue;
       }
       const ParallelPlan plan = plan_of(rows[place], setting->model);
-      results[place] = judged(run_row(*simulator, rows[place], plan), *setting, plan);
+      results[place] = judged(run_row(*simulator, setting->system.stack, rows[place], plan), *setting, plan);
     }
   };
   const std::vector<RowsOfSetting> groups = by_setting(rows);

@@ -20,11 +20,12 @@ struct RowRefusal {
   std::string message;
   bool rejected = false;  ///< by the engine: the plan is impossible
 };
-using RowPrediction = tl::expected<Prediction, std::vector<RowRefusal>>;
-
-/// What frameworks report as reserved: the device's context and the communication library's buffers lie
-/// outside their allocator.
-Bytes reserved_by_allocator(const Prediction& prediction);
+struct PlanPrediction {
+  Prediction prediction;
+  Bytes
+      memory;  ///< as the row measures it, see MemoryOf; context and communication library lie outside the allocator
+};
+using RowPrediction = tl::expected<PlanPrediction, std::vector<RowRefusal>>;
 
 /// A total order of settings: rows that are neither less nor greater share a simulator.
 bool setting_less(const PlanRow& a, const PlanRow& b);

@@ -24,6 +24,7 @@ std::vector<evidence::Residual> residuals(const Evaluation& evaluation) {
           *phase,           row.regime.device, evidence::own_name(*precision), row.regime.model_kind,
           row.regime.stack, row.regime.gpus};
       residual.plan = row.kin;
+      residual.degrees = row.degrees;
       residual.error = pair.error();
     }
   }

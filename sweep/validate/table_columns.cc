@@ -34,6 +34,8 @@ constexpr Column kLoadColumns[] = {
     {"measured_step_time_s", free, "training step, seconds"},
     {"measured_memory_peak_bytes", free,
      "peak bytes that the framework's allocator reserved, fullest device"},
+    {"memory_of", free,
+     "fullest_reserved (or blank), as above, or last_stage_allocated, what tensors take on the last stage"},
     {"measured_oom", free, "1: the run went out of memory, 0: it did not"},
     {"measured_ttft_s", free, "time to first token, seconds"},
     {"measured_itl_s", free, "inter-token latency, seconds"},
@@ -49,7 +51,7 @@ constexpr Column kPublicRowColumns[] = {
      "software that a stack preset stands for; what follows the first word is its version"},
     {"gpus", needed, "all of them"},
     {"phase", free, "blank: training where there is a column sequence_length"},
-    {"cluster", free, "in place of device"},
+    {"cluster", free, "in place of device; beside it free text"},
     {"stack", free, "in place of software"},
     {"precision", free, "of the policy; bfloat16, fp8-mx, .. are understood; blank: bf16"},
 };
@@ -70,6 +72,8 @@ constexpr Column kPublicLoadColumns[] = {
      "sequences decoded together; stands in for a blank concurrency, then only ITL counts"},
     {"measured_tokens_per_s_per_gpu", free, ""},
     {"measured_power_w", free, ""},
+    {"n_runs", free, "runs behind the measurements"},
+    {"spread", free, "of them, relative; not compared"},
     {"file", free, "free text"},
 };
 

@@ -15,8 +15,9 @@ namespace shardscape::validate {
 
 namespace {
 
-/// Cards that public tables measure and that no preset describes: PCIe cards without NVLink.
-constexpr std::array<std::string_view, 3> kWithoutPreset = {"l40s", "rtx_pro_6000_server", "b60"};
+/// What public tables measure and no preset describes: PCIe cards without NVLink, AMD's accelerators, Google's.
+constexpr auto kWithoutPreset = std::to_array<std::string_view>(
+    {"l40s", "rtx_pro_6000_server", "b60", "mi350x", "mi355x", "tpu-v5p", "tpu-v6e"});
 
 struct FormatAlias {
   std::string_view text, name;

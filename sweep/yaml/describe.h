@@ -453,6 +453,7 @@ void describe(V& v, StackProfile& s) {
   v.optional_group("kept", [&](V& kept) {
     kept.optional("attention_output", s.kept.attention_output);
     kept.optional("activation_inputs", s.kept.activation_inputs);
+    kept.optional("fp8_weights", s.kept.fp8_weights);
   });
   v.optional_group("experts", [&](V& experts) {
     experts.optional("dispatch", s.experts.dispatch);

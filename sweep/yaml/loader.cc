@@ -84,6 +84,12 @@ bool Loader::enter(const Node& reference, const std::string& path, const Target&
     diagnostics_.add(reference.where, path, "goes in a circle: the chain comes back to " + written.string());
     return false;
   }
+  if (chain_.size() == kLongestChain) {
+    diagnostics_.add(reference.where, path,
+                     fmt::format("is file {} of a chain in which each rests on the next; {} may",
+                                 kLongestChain + 1, kLongestChain));
+    return false;
+  }
   chain_.push_back(file);
   return true;
 }

@@ -28,6 +28,9 @@ tl::expected<technology::BuiltDevice, Problems> build_device(
     const DeviceSpec& device, const std::vector<technology::Floorplan>& floorplans,
     const technology::Choice& choice);
 
+/// Files that rest on each other (`base`, the older of two logic nodes), one after the other.
+inline constexpr std::size_t kLongestChain = 64;
+
 /// A file that went into a result: its name there ("models/llama3.1-70b.yaml") and its text.
 struct InputFile {
   std::string name;
@@ -51,7 +54,7 @@ class Loader {
 
   /// `reference` is a scalar (name or path, relative to `folder`) or a map; `path` is where it stands in its
   /// own file. A model, a device, a cluster or a stack may also be a map of a `base` and of keys whose values
-  /// differ from it.
+  /// differ from it, whose own may be one, and so on for kLongestChain files.
   std::optional<ModelSpec> model(const Node& reference, const std::string& path,
                                  const std::filesystem::path& folder);
   std::optional<DeviceSpec> device(const Node& reference, const std::string& path,

@@ -34,9 +34,9 @@ std::vector<LayerKind> backward_layers(const TrainingStep& in, std::int32_t stag
 /// the chunk, none after its end, the last one with it; blocks that only compute weight gradients share the pass.
 std::vector<double> layer_ends(const TrainingStep& in, std::int32_t stage, const LastBackward& last) {
   std::vector<double> ends;
-  const double pass = last.chunk.value();
   for (auto chunk = static_cast<std::int32_t>(last.ends.size()) - 1; chunk >= 0; --chunk) {
-    const double end = last.ends[static_cast<std::size_t>(chunk)];
+    const auto c = static_cast<std::size_t>(chunk);
+    const double end = last.ends[c], pass = last.pass(c);
     const std::vector<LayerKind> layers = backward_layers(in, stage, chunk);
     double done = 0;
     for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -58,11 +58,16 @@ std::vector<double> layer_ends(const TrainingStep& in, std::int32_t stage, const
 /// it has arrived.
 double last_arrival(const TrainingStep& in, std::int32_t stage, const LastBackward& last,
                     const GradientTraffic& gradients) {
-  const auto chunks = static_cast<double>(last.ends.size());
-  const double before = (1 - in.setting.system.stack.communication.data_overlap) * chunks;
-  const double whole = std::min(std::floor(before), chunks - 1);
-  const double gate =
-      last.ends[static_cast<std::size_t>(chunks - 1 - whole)] - (1 - (before - whole)) * last.chunk.value();
+  // The passes, chunk after chunk from the last one on, laid end to end: the gate opens so far into them.
+  double sum = 0;
+  for (std::size_t c = 0; c < last.ends.size(); ++c) sum += last.pass(c);
+  const double open = (1 - in.setting.system.stack.communication.data_overlap) * sum;
+  double gate = 0, begin = 0;
+  for (std::size_t c = last.ends.size(); c-- > 0; begin += last.pass(c)) {
+    if (c > 0 && open >= begin + last.pass(c) - 1e-9 * last.pass(c)) continue;
+    gate = last.ends[c] - last.pass(c) + (open - begin);
+    break;
+  }
   const double end = last.ends[0] + last.deferred.value();
   const std::vector<double> layers = layer_ends(in, stage, last);
   std::vector<std::pair<double, double>> buckets;  // when it is whole, seconds
@@ -85,18 +90,25 @@ double last_arrival(const TrainingStep& in, std::int32_t stage, const LastBackwa
 
 /// Any numbers that a pipeline may come to: chunks that end one after the other.
 LastBackward random_backward(const TrainingStep& in, std::int32_t stage, test::ScenarioGenerator& generator,
-                             std::vector<double>& ends) {
+                             std::vector<double>& ends, std::vector<schedule::StageTime>& passes) {
   LastBackward last;
   last.head = Seconds(in.last(stage) ? generator.between(0.1, 3) : 0);
   last.embedding = Seconds(in.first(stage) ? generator.between(0.1, 3) : 0);
   last.further = Seconds(generator.between(0.5, 2));
   last.block = Seconds(generator.between(0.5, 2));
-  last.chunk = Seconds(generator.between(0.5, 20));
+  last.cut = in.cuts();
+  const double mean = generator.between(0.5, 20);
+  passes.resize(static_cast<std::size_t>(in.pipeline.virtual_stages));
+  for (schedule::StageTime& pass : passes) {
+    pass.backward = mean * (generator.coin() ? 1 : generator.between(0.2, 3));
+    pass.weight = pass.backward;
+  }
+  last.passes = passes;
   last.deferred = Seconds(in.last(stage) && in.deferred() > 0 ? generator.between(0.1, 5) : 0);
   ends.assign(static_cast<std::size_t>(in.pipeline.virtual_stages), 0);
   double end = 100;
   for (std::size_t chunk = ends.size(); chunk-- > 0;) {
-    end += last.chunk.value() * (generator.coin() ? 1 : generator.between(1, 4));
+    end += last.pass(chunk) * (generator.coin() ? 1 : generator.between(1, 4));
     ends[chunk] = end;
   }
   last.ends = ends;
@@ -127,7 +139,8 @@ TEST(DataExposure, IsTheEndOfAQueueOfBuckets) {
                           pipeline_shape(setting, plan)};
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
       std::vector<double> ends;
-      const LastBackward last = random_backward(in, stage, generator, ends);
+      std::vector<schedule::StageTime> passes;
+      const LastBackward last = random_backward(in, stage, generator, ends, passes);
       GradientTraffic gradients;
       Seconds all;
       for (const auto& [copies, held] : in.parameters_of(stage)) {

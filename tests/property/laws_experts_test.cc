@@ -117,6 +117,35 @@ void randomise(StackProfile& stack, test::ScenarioGenerator& random) {
   stack.communication.pipeline_async = random.coin();
 }
 
+// A stage and its mirror make their calls together, whichever of their chunks each of them begins with: what one of them
+// hides of the gather of weights, the other hides as well, or both wait for ever.
+TEST(LawsExperts, ExecutedDualpipeEnds) {
+  int ended = 0, hidden = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(60); ++seed) {
+    test::ScenarioGenerator random(seed);
+    Setting setting = experts_setting(random.pick({16, 32}));
+    setting.model.layers = random.pick({6, 8, 11});
+    setting.model.moe->first_dense_layers = random.pick({0, 1, 3});
+    setting.model.moe->mtp_layers = random.pick({0, 1});
+    if (random.below(4) == 0) setting.model.moe.reset();
+    randomise(setting.system.stack, random);
+    setting.system.stack.partition = PartitionRule::balanced;
+    ParallelPlan plan = random_expert_plan(random, setting);
+    if (plan.pipeline == 1) continue;
+    if (!setting.model.moe) plan.expert = plan.expert_tensor = 1;
+    plan.schedule = ScheduleKind::dualpipe;
+    plan.virtual_stages = 1;
+    plan.zero_stage = plan.data * plan.context > 1 ? random.pick({0, 1, 1}) : 0;
+    if (!has_time(in_mode(setting, plan, ExecutionMode::hierarchical))) continue;
+    const Prediction executed = in_mode(setting, plan, ExecutionMode::flattened);
+    EXPECT_TRUE(has_time(executed)) << describe_experts(seed, setting, plan);
+    ++ended;
+    hidden += plan.zero_stage == 1 && setting.system.stack.communication.gather_overlap > 0 ? 1 : 0;
+  }
+  EXPECT_GE(ended, test::at_least(15));
+  EXPECT_GE(hidden, test::at_least(2));
+}
+
 // Plans that differ in a few choices share the times of layers, stages, boundaries and data parallelism: each is to
 // come out as if it had been the only one, to the last bit, whatever schedule the one before it had.
 TEST(LawsExperts, NeighboursShareWithoutATrace) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/counter_rng.h"
@@ -42,6 +44,16 @@ std::vector<StageTime> random_times(CounterRng& random, std::int32_t stages) {
   return times;
 }
 
+/// Equal stages of unlike chunks, some of which hold nothing.
+void random_chunks(CounterRng& random, Case& c) {
+  const auto each = static_cast<std::size_t>(c.shape.virtual_stages);
+  for (std::size_t chunk = 0; chunk < each; ++chunk) {
+    const double layers = between(random, 0, 3);
+    for (std::size_t s = 0; s < c.times.size() / each; ++s)
+      c.times[s * each + chunk] = {layers, 2 * layers, 0.8 * layers, 0};
+  }
+}
+
 /// One number for all boundaries; few distinct ones, as inside and between nodes; or each its own.
 Transfer random_transfer(CounterRng& random, std::int32_t stages) {
   const std::uint64_t size = random.below(4);
@@ -77,7 +89,9 @@ Case random_case(CounterRng& random, std::int32_t most_stages, std::int32_t most
     const std::int32_t groups = std::max(1, c.shape.microbatches / c.shape.stages);
     c.shape.microbatches = groups * c.shape.stages;
   }
-  c.times = random_times(random, c.shape.both_ways() ? 2 * c.shape.stages : c.shape.stages);
+  const bool by_chunk = c.shape.both_ways() || (c.shape.virtual_stages > 1 && random.below(3) > 0);
+  c.times = random_times(random, by_chunk ? c.shape.virtual_stages * c.shape.stages : c.shape.stages);
+  if (by_chunk && random.below(3) == 0) random_chunks(random, c);
   for (StageTime& time : c.times) time.hidden = random.below(2) == 0 ? 0 : random.uniform() * time.forward;
   c.transfer = random_transfer(random, c.shape.stages);
   return c;
@@ -136,6 +150,48 @@ TEST(PipelineProperty, TimerAndMemoAreRunInOrder) {
     for (int time = 0; time < 2; ++time) {
       const PipelineEnds kept = memo.run(c.shape, c.times, c.transfer);
       EXPECT_TRUE(same(kept.stages, expected) && same(kept.chunks, chunks) && same(kept.free, free));
+    }
+  }
+}
+
+TEST(PipelineProperty, ChunksOfEqualTimesAreTheirStage) {
+  PipelineTimer timer;
+  for (std::uint64_t seed = 0; seed < test::seeds(200); ++seed) {
+    CounterRng random(seed, 7);
+    Case c = random_case(random, 8, 100);
+    if (c.shape.kind != ScheduleKind::interleaved ||
+        c.times.size() != static_cast<std::size_t>(c.shape.stages))
+      continue;
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + text(c));
+    const auto stages = timer.run(c.shape, c.times, c.transfer).stages;
+    const std::vector<double> expected(stages.begin(), stages.end());
+    std::vector<StageTime> by_chunk;
+    for (const StageTime& time : c.times)
+      by_chunk.insert(by_chunk.end(), static_cast<std::size_t>(c.shape.virtual_stages), time);
+    EXPECT_TRUE(same(timer.run(c.shape, by_chunk, c.transfer).stages, expected));
+  }
+}
+
+TEST(PipelineProperty, MatesAreWhatMostForwardsOfAChunkRunWith) {
+  std::vector<PipelineOperation> order;
+  for (std::uint64_t seed = 0; seed < test::seeds(100); ++seed) {
+    CounterRng random(seed, 8);
+    const PipelineShape shape{ScheduleKind::interleaved, between(random, 1, 7), between(random, 2, 4), 0,
+                              true};
+    PipelineShape long_one = shape;
+    long_one.microbatches = 20 * shape.stages;
+    for (std::int32_t s = 0; s < shape.stages; ++s) {
+      stage_order(long_one, s, order);
+      std::map<std::pair<std::int32_t, std::int32_t>, int> met;
+      for (std::size_t i = 0; i < order.size(); ++i)
+        if (order[i].paired) ++met[{order[i].chunk, order[i + 1].chunk}];
+      for (std::int32_t chunk = 0; chunk < shape.virtual_stages; ++chunk) {
+        const auto count = [&](std::int32_t backward) { return met[std::pair(chunk, backward)]; };
+        // The ends of the steady part may leave a run of S more of one than of another.
+        for (std::int32_t other = 0; other < shape.virtual_stages; ++other)
+          EXPECT_GE(count(mate(long_one, s, chunk)) + shape.stages, count(other))
+              << "seed " << seed << " stage " << s << " chunk " << chunk;
+      }
     }
   }
 }

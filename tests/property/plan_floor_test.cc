@@ -97,6 +97,33 @@ TEST(PlanFloor, NoStepIsShorter) {
   RecordProperty("mean_floor_of_step", std::to_string(seen.sharpest / seen.plans));
 }
 
+// Executed, hosts run ahead of their devices from layer to layer, and calls lie beside each other: what the floors say of
+// those does not bind every execution. The chain of passes alone does: with no host, and no calls.
+TEST(PlanFloor, NoExecutedStepIsShorterThanItsPasses) {
+  FloorsSeen seen;
+  for (std::uint64_t seed = 1; seed <= test::seeds(60); ++seed) {
+    test::ScenarioGenerator random(seed);
+    const Setting setting = random.setting(Phase::training);
+    Setting of_devices = setting;
+    of_devices.system.stack.host = {};
+    PlanFloor floor(of_devices);
+    Simulator simulator(setting, {.time_infeasible = true, .mode = ExecutionMode::flattened});
+    for (int i = 0; i < 3; ++i) {
+      const ParallelPlan plan = random.plan(setting);
+      SCOPED_TRACE(test::describe(seed, plan));
+      const Prediction out = simulator.run(plan);
+      if (out.status != Status::ok && out.status != Status::memory) continue;
+      const double least = floor.least_of_stage(plan, floor.without_calls(plan));
+      EXPECT_GT(least, 0);
+      EXPECT_LE(least, out.step_time.value() * (1 + kSumsRounded));
+      ++seen.plans;
+      seen.sharpest += least / out.step_time.value();
+    }
+  }
+  EXPECT_GE(seen.plans, test::at_least(40));
+  RecordProperty("mean_floor_of_executed_step", std::to_string(seen.sharpest / seen.plans));
+}
+
 /// Experts dealt over ranks, whose exchanges pairs of passes hide.
 Setting setting_of_experts(test::ScenarioGenerator& random) {
   Setting s;

@@ -35,6 +35,7 @@ class RandomPools {
             when_,  layers_, prefill_.coupled, decode_.coupled};
   }
   [[nodiscard]] DisaggregatedLoad load() const { return {load_.load, load_.prefill, load_.decode, fabric()}; }
+  [[nodiscard]] std::int64_t clients() const { return load_.load.clients; }
   [[nodiscard]] std::int64_t output_tokens() const { return load_.load.output_tokens; }
   [[nodiscard]] bool coupled() const { return prefill_.coupled * decode_.coupled > 1; }
 
@@ -179,6 +180,36 @@ TEST(Pools, RunsAgreeWithTheCourseOfSingleIterations) {
     expect_alike(fast, slow);
     EXPECT_EQ(sums_of(fast.prefill_iterations), sums_of(slow.prefill_iterations));
     EXPECT_EQ(sums_of(fast.decode_iterations), sums_of(slow.decode_iterations));
+    if (HasFailure()) return;
+  }
+}
+
+// The first gap of a request may begin within an iteration, whose end it waits for; all others hold one each.
+TEST(Pools, LawsOfQueuesHoldExactly) {
+  for (std::uint64_t seed = 0; seed < test::seeds(500); ++seed) {
+    const RandomPools pools(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    DisaggregatedLoad load = pools.load();
+    double fastest = 1e30, slowest = 0;
+    load.decode.timer = [&, timer = load.decode.timer](const Iteration& i) {
+      const IterationTime time = timer(i);
+      fastest = std::min(fastest, total(time)), slowest = std::max(slowest, total(time));
+      return time;
+    };
+    const DisaggregatedMeasured all = serve_disaggregated_plainly(load);
+    const Measured& m = all.requests;
+    const double steps = static_cast<double>(pools.output_tokens() - 1);
+    EXPECT_NEAR(m.requests_per_s * m.e2e.mean, static_cast<double>(pools.clients()), 1e-9);
+    EXPECT_NEAR(m.ttft.mean + steps * m.itl.mean, m.e2e.mean, 1e-9 * m.e2e.mean);
+    EXPECT_NEAR(m.waiting + total(m.classes) + all.exposed_transfer, m.e2e.mean, 1e-9 * m.e2e.mean);
+    // What was sent has arrived, but for what is under way.
+    EXPECT_GE(all.transfers_started, all.transfers_done);
+    EXPECT_LE(all.transfers_started, all.transfers_done + pools.clients());
+    EXPECT_LE(all.requests_done, all.transfers_done);
+    if (steps > 0) {
+      EXPECT_GE(m.itl.mean, fastest * (1 - 1e-9));
+      EXPECT_LE(m.itl.mean * steps, slowest * (steps + 1) * (1 + 1e-9));
+    }
     if (HasFailure()) return;
   }
 }

@@ -118,6 +118,42 @@ TEST(Serving, NothingIsLostAndEverySecondHasAClass) {
   EXPECT_GE(periodic, test::at_least(901));
 }
 
+// Gaps between tokens hold one iteration that decodes each, and under chunked nothing else.
+TEST(Serving, MeansLieWithinTheIterationsAndAddUp) {
+  int without_period = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(600); ++seed) {
+    Case c = random_case(seed);
+    if (seed % 10 == 0) {  // many clients, who take long to drift apart
+      CounterRng random(seed, 8);
+      const auto more = [&](std::int64_t least) {
+        return least + static_cast<std::int64_t>(random.below(40));
+      };
+      c.load = {more(40), 10 * more(40), more(60)};
+      c.rules = {ServingPolicy::chunked, 1024, c.load.clients};
+    }
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
+    double fastest = 1e30, slowest = 0;
+    const Timer timer = c.timer();
+    const Measured m = serve_plainly(c.load, c.rules, [&](const Iteration& i) {
+      const IterationTime time = timer(i);
+      if (i.decoding > 0) fastest = std::min(fastest, total(time)), slowest = std::max(slowest, total(time));
+      return time;
+    });
+    without_period += m.periodic ? 0 : 1;
+    const double steps = static_cast<double>(c.load.output_tokens - 1);
+    EXPECT_NEAR(m.requests_per_s * m.e2e.mean, static_cast<double>(c.load.clients), 1e-9);
+    EXPECT_NEAR(m.ttft.mean + steps * m.itl.mean, m.e2e.mean, 1e-9 * m.e2e.mean);
+    EXPECT_GT(m.ttft.mean, 0);
+    if (steps > 0) {
+      EXPECT_GE(m.itl.mean, fastest * (1 - 1e-9));
+      const bool chunked = c.rules.policy == ServingPolicy::chunked;
+      EXPECT_LE(m.itl.mean, chunked ? slowest * (1 + 1e-9) : m.e2e.mean);
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(without_period, test::at_least(10));
+}
+
 TEST(Serving, PercentilesOfProgressionsAreThoseOfTheirValues) {
   for (std::uint64_t seed = 0; seed < test::seeds(500); ++seed) {
     CounterRng rng(seed, 3);

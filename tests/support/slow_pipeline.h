@@ -22,13 +22,15 @@ struct SlowPipeline {
 /// forward; a weight gradient that was put off needs its own input gradient. A message between two layers takes
 /// what `transfer` says of the stages that hold them; a blocking sender is busy until its message has
 /// arrived. Dualpipe's chain has a layer per stage, and microbatches of its second chunk, here the odd ones, meet the
-/// stages the other way round. What runs in pairs starts and ends together.
+/// stages the other way round. What runs in pairs starts and ends together. Of more times than stages each chunk has its
+/// own.
 inline SlowPipeline slow_pipeline(const schedule::PipelineShape& shape,
                                   const std::vector<schedule::StageTime>& times,
                                   const schedule::Transfer& transfer) {
   using Node =
       std::tuple<int, std::int32_t, std::int32_t>;  // 0 forward, 1 backward, 2 weight; layer, microbatch
   const bool dual = shape.kind == ScheduleKind::dualpipe;
+  const bool by_chunk = times.size() > static_cast<std::size_t>(shape.stages);
   const std::int32_t layers = dual ? shape.stages : shape.stages * shape.virtual_stages;
   const auto sends = [&](const Node& node) {
     if (std::get<0>(node) == 2) return false;
@@ -53,7 +55,8 @@ inline SlowPipeline slow_pipeline(const schedule::PipelineShape& shape,
       const std::int32_t layer = !dual           ? op.chunk * shape.stages + s
                                  : op.chunk == 0 ? s
                                                  : shape.stages - 1 - s;
-      const schedule::StageTime& time = times[static_cast<std::size_t>(dual ? 2 * s + op.chunk : s)];
+      const schedule::StageTime& time =
+          times[static_cast<std::size_t>(by_chunk ? shape.virtual_stages * s + op.chunk : s)];
       std::vector<Work>& works = orders[static_cast<std::size_t>(s)];
       if (!with_the_one_before) works.emplace_back();
       works.back().nodes.push_back({op.weight     ? 2

@@ -157,13 +157,14 @@ ExpertShare expert_share(const OperatorBuilder& b) {
   const ExpertSplit split = b.key().experts();
   const auto experts = static_cast<double>(moe.experts), chosen = static_cast<double>(moe.top_k);
   ExpertShare share;
-  const double uneven = loads_differ(b.model(), b.workload()) ? 1 : uneven_slots(moe, split);
+  const bool differ = loads_differ(b.model(), b.workload()) && b.key().expert_rank != kBalancedMember;
+  const double uneven = differ ? 1 : uneven_slots(moe, split);
   share.experts = uneven * experts / split.ranks;
   share.mean = b.tokens() * copies(moe, b.key());
   share.rows = uneven * share.mean;
   share.inner = static_cast<double>(moe.expert_ffn_hidden) / split.tensor;
   const double tokens = b.tokens() * split.tensor / b.key().tensor * split.ranks;
-  if (loads_differ(b.model(), b.workload())) {
+  if (differ) {
     const std::vector<double> all = compute::popularity(b.workload().expert_load, moe.experts, moe.top_k);
     share.loads = compute::expected_loads(experts_of(all, split, b.key().expert_rank), tokens);
     share.rows = share.loads.tokens();

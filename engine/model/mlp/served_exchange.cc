@@ -1,6 +1,6 @@
 #include "engine/model/mlp/served_exchange.h"
 
-#include <cmath>
+#include "engine/spec/token_copies.h"
 
 namespace shardscape::model {
 
@@ -25,10 +25,11 @@ double wire_bytes(const OperatorBuilder& b) { return bytes_per_element(b.policy(
 /// Tokens that a rank has for the experts.
 double sent_tokens(const OperatorBuilder& b) { return b.tokens() / b.key().tensor; }
 
-/// Ranks that hold one of a token's experts.
+/// Copies of a token, one for each rank that holds one of its experts. What servers send is dealt evenly
+/// (compute/expert_replicas.h).
 double ranks_met(const OperatorBuilder& b) {
-  const double ranks = b.key().experts().ranks;
-  return ranks * (1 - std::pow(1 - 1 / ranks, static_cast<double>(b.model().moe->top_k)));
+  return copies_sent({.top_k = static_cast<double>(b.model().moe->top_k),
+                      .members = static_cast<double>(b.key().experts().ranks)});
 }
 
 bool gathers(const OperatorBuilder& b) { return b.stack().serving.dispatch == ServedDispatch::all_gather; }

@@ -51,16 +51,79 @@ TEST(Assess, EachDifferenceAddsItsSpread) {
   other = kHome;
   other.model_kind = "experts";
   expect(other, kWidening.model_kind, Evidence::near, EvidenceGap::model_kind);
-  // 128 is one doubling beyond 64 and 4 one below 8; 256 two; 1024 four.
+  // 4 is one doubling below 8, 2 two; 128 is one beyond 64, 1024 four, and no row has so many.
   for (const auto& [gpus, steps, evidence, gap] :
-       {std::tuple{128, 1.0, Evidence::measured, EvidenceGap::none},
-        std::tuple{4, 1.0, Evidence::measured, EvidenceGap::none},
-        std::tuple{256, 2.0, Evidence::near, EvidenceGap::scale},
+       {std::tuple{4, 1.0, Evidence::measured, EvidenceGap::none},
+        std::tuple{2, 2.0, Evidence::near, EvidenceGap::scale},
+        std::tuple{128, 1.0, Evidence::extrapolated, EvidenceGap::scale},
         std::tuple{1024, 4.0, Evidence::extrapolated, EvidenceGap::scale}}) {
     other = kHome;
     other.gpus = gpus;
     expect(other, steps * kWidening.doubling, evidence, gap);
   }
+}
+
+TEST(Assess, SizesBetweenThoseOfOtherRowsAreNear) {
+  // Of the same but for the precision there are rows of 1,024 GPUs, so that 256 lie within what was measured.
+  Table table{{measured_cell(0.05, 4), measured_cell(0.05, 4)}};
+  table.cells[1].regime.precision = PolicyName::fp8;
+  table.cells[1].gpus_low = table.cells[1].gpus_high = 1024;
+  Regime other = kHome;
+  other.gpus = 256;
+  EXPECT_EQ(assess(&table, other).assessment.evidence, Evidence::near);
+  other.gpus = 128;
+  EXPECT_EQ(assess(&table, other).assessment.evidence, Evidence::measured);
+}
+
+TEST(Assess, OfADeviceAtItsPeaksNothingIsKnown) {
+  const Table table{{measured_cell(0.05, 4)}};
+  Regime invented = kHome;
+  invented.device = "dream";
+  EXPECT_EQ(assess(&table, invented).assessment.evidence, Evidence::near);
+  invented.sustained = false;
+  const Assessment found = assess(&table, invented).assessment;
+  EXPECT_TRUE(std::isnan(found.expected_error));
+  EXPECT_EQ(found.evidence, Evidence::none);
+  EXPECT_EQ(found.gap, EvidenceGap::device);
+  invented.device = "gpu";  // it was measured, whatever it says
+  EXPECT_EQ(assess(&table, invented).assessment.evidence, Evidence::measured);
+}
+
+TEST(Assess, OfLargerDegreesThanAnyRowHadNothingIsKnown) {
+  // Rows of tp 8 in one cell, of pp 16 in another: each is measured, though not together.
+  Table table{{measured_cell(0.05, 4), measured_cell(0.05, 4, "gpu-2")}};
+  table.cells[0].most = {8, 2, 4, 1};
+  table.cells[1].most = {4, 1, 16, 8};
+  const Finding finding = assess(&table, kHome);
+  ParallelPlan plan;
+  plan.tensor = 8;
+  plan.context = 2;
+  plan.pipeline = 16;
+  plan.expert = 8;
+  EXPECT_EQ(assess_plan(finding, plan).evidence, Evidence::measured);
+  EXPECT_EQ(larger_degree(finding, plan), "");
+  for (std::int32_t ParallelPlan::*degree :
+       {&ParallelPlan::tensor, &ParallelPlan::context, &ParallelPlan::pipeline, &ParallelPlan::expert}) {
+    ParallelPlan larger = plan;
+    larger.*degree *= 2;
+    const Assessment found = assess_plan(finding, larger);
+    EXPECT_TRUE(std::isnan(found.expected_error));
+    EXPECT_EQ(found.evidence, Evidence::none);
+    EXPECT_EQ(found.gap, EvidenceGap::degrees);
+  }
+  plan.tensor = 16;
+  EXPECT_EQ(larger_degree(finding, plan), "no rows of tp=16, 8 at most");
+  // What another stack has done is no evidence of this one; of a stack without rows all others are.
+  table.cells[1].regime.stack = "other";
+  plan.tensor = plan.pipeline = 8;
+  EXPECT_EQ(larger_degree(assess(&table, kHome), plan), "no rows of pp=8, 4 at most");
+  Regime fresh = kHome;
+  fresh.stack = "fresh";
+  EXPECT_EQ(larger_degree(assess(&table, fresh), plan), "");
+  table.cells[1].regime.stack = "soft";
+  plan.tensor = 16;
+  table.cells[0].most.tensor = kUntold;  // a table that does not say sets no limit
+  EXPECT_EQ(assess_plan(assess(&table, kHome), plan).evidence, Evidence::measured);
 }
 
 TEST(Assess, FewPlansLeanOnTheOthersOfTheirPhase) {

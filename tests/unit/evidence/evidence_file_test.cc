@@ -49,7 +49,7 @@ TEST(EvidenceFile, DamageIsLocated) {
   EXPECT_NE(problem(good, "fp4", "fp5").find("precision"), std::string::npos);
   EXPECT_NE(problem(good, "plans: 5", "plans: 50").find("must be 1 to rows"), std::string::npos);
   EXPECT_NE(problem(good, "rows: 12", "row: 12").find("rows"), std::string::npos);
-  EXPECT_NE(problem(good, "regimes", "regime").find("evidence.yaml:4:1: regimes: missing"),
+  EXPECT_NE(problem(good, "regimes", "regime").find("evidence.yaml:5:1: regimes: missing"),
             std::string::npos);
   EXPECT_FALSE(parse_evidence("- a list\n", "evidence.yaml").has_value());
   EXPECT_FALSE(parse_evidence("regimes: [", "evidence.yaml").has_value());

@@ -125,6 +125,20 @@ TEST(Experts, KeepTheirCopiesOfTokens) {
   EXPECT_DOUBLE_EQ(saved(1), 2 * 1024 + 5 * 16 + 4 * 2 * 1024 + 3 * 2 * (4 * 512 + 1024));
 }
 
+TEST(Experts, AllOfThemWaitForTheirWeightGradients) {
+  // Each copy of a token waits with the inputs of both products, h and f, and the gradients of their outputs, 2 f and
+  // h, in bf16, however many experts share the copies.
+  Setting s = with_experts();
+  for (const int experts : {8, 16, 32}) {
+    s.model.moe->experts = experts;
+    const auto bytes = [&](std::int64_t chosen) {
+      s.model.moe->top_k = chosen;
+      return put_off_bytes(block_operators(s, 1, {1, 1, 1, false}, kTokens, Mode::training)).value();
+    };
+    EXPECT_DOUBLE_EQ(bytes(8) - bytes(4), 4 * kTokens * 2 * (1024 + 512 + 2 * 512 + 1024.0)) << experts;
+  }
+}
+
 TEST(Experts, WeightsOfOneLayer) {
   // Listed one by one; a tensor group of 4 splits matrices of experts, shared MLP and attention, and no more.
   const Setting s = with_experts();

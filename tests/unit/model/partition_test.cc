@@ -167,6 +167,11 @@ TEST(PartitionUneven, IsEvenWhereThatCanBeMet) {
   EXPECT_EQ(laid_out(gpt_of(3, 100), kUneven, 6, 1), "");
 }
 
+TEST(PartitionUneven, DealsOneOrTwoLayersToEachOfManyChunks) {
+  // Qwen3 235B: 94 layers and the loss are 95 units over 64 chunks, of which only that of the loss may hold no layer.
+  EXPECT_EQ(laid_out(modules_of(94, 0), PartitionRule::uneven, 16, 4), "Ett|(tt|)*30(t|)*32L");
+}
+
 TEST(PartitionUneven, NoChunkHasMoreUnitsThanItMust) {
   for (std::int64_t layers = 1; layers <= 30; ++layers) {
     for (std::int64_t modules = 0; modules <= 2; ++modules) {

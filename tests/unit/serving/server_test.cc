@@ -83,6 +83,18 @@ TEST(Server, OneTokenOfOutputHasNoGaps) {
   EXPECT_EQ(m.decode_batch, 0);
 }
 
+// Iterations of 1,000 s whatever they do. 64 clients that began together drift apart until no two prompts meet, which
+// takes them some 20 requests each: then each prompt of 700 tokens is read in the iteration after it was sent, and
+// every gap is one iteration. While they drift prompts wait for each other.
+TEST(Server, TheSteadyStateIsThatOfTheLongRun) {
+  const Timer timer = [](const Iteration&) { return IterationTime{0, 0, 0, 0, 1000, 0}; };
+  const Measured m = serve({64, 700, 100}, {ServingPolicy::chunked, 1024, 64}, timer);
+  EXPECT_NEAR(m.ttft.mean, 1000, 10);
+  EXPECT_NEAR(m.itl.mean, 1000, 1e-6);
+  EXPECT_NEAR(m.e2e.mean, m.ttft.mean + 99 * m.itl.mean, 1e-6);
+  EXPECT_NEAR(m.requests_per_s * m.e2e.mean, 64, 1e-9);
+}
+
 TEST(Server, ChunkedKeepsGapsShorterThanWholePrompts) {
   // The point of chunked prefill (Agrawal et al. 2024): no gap is longer than an iteration of the budget.
   const Load load{4, 2000, 100};

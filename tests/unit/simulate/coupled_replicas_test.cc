@@ -9,7 +9,6 @@
 #include "engine/model/block_kinds.h"
 #include "engine/model/mlp/moe.h"
 #include "engine/simulate.h"
-#include "engine/step/inference.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape {
@@ -115,18 +114,44 @@ TEST(CoupledReplicas, TheBusiestSetsThePace) {
   EXPECT_DOUBLE_EQ(step(5), step(8));
   EXPECT_DOUBLE_EQ(step(3), step(4));
   EXPECT_GT(step(5), step(4));
+}
 
-  const step::BusiestReplica busiest(coupled_setting(4, 8), 4);
-  serving::Iteration all;
-  all.decoding = 6, all.cached = 6000, all.first_tokens = 1;
-  all.add_piece(0, 800, 0);
-  const serving::Iteration one = busiest(all);
-  EXPECT_DOUBLE_EQ(one.decoding, 2);
-  EXPECT_DOUBLE_EQ(one.cached, 2000);
-  EXPECT_DOUBLE_EQ(one.prompt_tokens, 800);  // one prompt has one reader
-  EXPECT_DOUBLE_EQ(one.first_tokens, 1);
-  for (int i = 0; i < 4; ++i) all.add_piece(0, 800, 0);
-  EXPECT_DOUBLE_EQ(busiest(all).prompt_tokens, 1600);  // five have one with two
+// Each replica reads its own prompts as they come, whole ones or not: with more requests in flight none of them waits
+// for more than before. A prompt of 800 tokens fills a budget of 1,000 neither once nor twice.
+TEST(CoupledReplicas, MoreRequestsDoNotLowerTheThroughput) {
+  const auto rate = [](std::int64_t each, std::int64_t budget, ServingPolicy policy) {
+    Setting s = coupled_setting(4, 4 * each);
+    s.workload.output_tokens = 2;
+    s.system.stack.serving.token_budget = budget;
+    s.system.stack.serving.scheduler = policy;
+    return predict_coupled(s, coupled_plan(1, 4, 4)).tokens_per_s_per_gpu;
+  };
+  for (const ServingPolicy policy : enum_values<ServingPolicy>()) {
+    for (const std::int64_t budget : {800, 1000, 2000}) {
+      double before = 0;
+      for (std::int64_t each = 1; each <= 8; ++each) {
+        const double now = rate(each, budget, policy);
+        EXPECT_GE(now, 0.97 * before) << name_of(policy) << " budget " << budget << " requests " << each;
+        before = std::max(before, now);
+      }
+    }
+  }
+}
+
+// What coupled replicas do in an iteration is what each does: as many requests each take as long as those of one, but
+// for what is on the wires and the experts, which are the same for 4 replicas however many of them have requests.
+TEST(CoupledReplicas, EachServesItsOwnRequests) {
+  const ParallelPlan plan = coupled_plan(1, 4, 4);
+  for (const std::int64_t each : {1, 2, 3, 5}) {
+    const Prediction full = predict_coupled(coupled_setting(4, 4 * each), plan);
+    const Prediction fewer = predict_coupled(coupled_setting(4, 4 * each - 3), plan);
+    EXPECT_DOUBLE_EQ(full.e2e.value(), fewer.e2e.value());
+    EXPECT_DOUBLE_EQ(full.ttft.value(), fewer.ttft.value());
+    // Little's law, for all of them.
+    const double requests = 4.0 * static_cast<double>(each), tokens = requests * kCoupledOutput;
+    EXPECT_NEAR(full.tokens_per_s_per_gpu * 4 * full.e2e.value(), tokens, 1e-9 * tokens);
+    EXPECT_NEAR(fewer.tokens_per_s_per_gpu / full.tokens_per_s_per_gpu, (requests - 3) / requests, 1e-9);
+  }
 }
 
 TEST(CoupledReplicas, BothModesAgree) {

@@ -139,5 +139,26 @@ TEST(DesignSpace, FindKnowsWhatIsNotThere) {
   EXPECT_EQ(space.find(0, idle), 0U);
 }
 
+TEST(DesignSpace, WithMoreEntriesThanAreListedItIsEmptyAndNamesTheLongestAxis) {
+  SpaceSpec spec;
+  const auto count_to = [](std::int32_t n) {
+    std::vector<std::int32_t> values;
+    for (std::int32_t i = 1; i <= n; ++i) values.push_back(i);
+    return values;
+  };
+  spec[PlanKey::expert].values = count_to(1024);
+  spec[PlanKey::expert_tensor].values = count_to(1023);
+  const DesignSpace most(spec, 2, Phase::training, 1);  // one rank has no experts to deal
+  EXPECT_EQ(most.problem(), "");
+  EXPECT_EQ(most.plans(), 1024U * 1023U);
+  spec[PlanKey::expert_tensor].values = count_to(1025);
+  const DesignSpace space(spec, 2, Phase::training, 1);
+  EXPECT_EQ(space.size(), 0U);
+  EXPECT_EQ(space.problem(),
+            "makes too many combinations of its axes, recompute and microbatch_size aside: more than 1048576 "
+            "on one "
+            "(tp, cp, pp, dp); give fewer values of expert_tensor_parallel, which has 1025 values");
+}
+
 }  // namespace
 }  // namespace shardscape::sweep

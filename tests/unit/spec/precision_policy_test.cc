@@ -34,6 +34,28 @@ TEST(PrecisionPolicy, NarrowNamesAreThoseOfTheProducts) {
   }
 }
 
+// Kept in fp8 alone: 1 byte, 2 with a transposed copy, instead of 2 and 2 copies of 1. Block scales go along one
+// dimension and need what they are cast from; where nothing is cast, or a server keeps one copy, nothing changes.
+TEST(PrecisionPolicy, NarrowWeightsAreThoseWithOneScalePerTensor) {
+  for (const bool transposed : {false, true}) {
+    PrecisionPolicy policy = policy_of(PolicyName::fp8, Phase::training);
+    policy.keep_narrow_weights(transposed);
+    EXPECT_EQ(
+        policy.operand_bytes(policy.weights) + policy.weight_copies * policy.operand_bytes(policy.products),
+        transposed ? 2 : 1);
+    EXPECT_EQ(policy.activations, Precision::bf16);
+    for (const PolicyName name : enum_values<PolicyName>()) {
+      for (const Phase phase : {Phase::training, Phase::inference}) {
+        if (phase == Phase::training && (name == PolicyName::fp8)) continue;
+        PrecisionPolicy other = policy_of(name, phase);
+        other.keep_narrow_weights(transposed);
+        EXPECT_EQ(all_of(other), all_of(policy_of(name, phase)));
+        EXPECT_EQ(other.weight_copies, policy_of(name, phase).weight_copies);
+      }
+    }
+  }
+}
+
 // OCP Microscaling 1.0: 8 bits for 32 elements; NVFP4: 8 bits for 16.
 TEST(PrecisionPolicy, BlockScaledOperandsCarryTheirScales) {
   const auto operand = [](PolicyName name) {

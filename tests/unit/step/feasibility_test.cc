@@ -192,5 +192,31 @@ TEST_F(FeasibilityTest, IndivisibleComesBeforeUnsupported) {
   expect(test::plan_of(8, 1, 1, 1), Status::indivisible, Reason::heads_by_tensor);
 }
 
+// Two passes of each microbatch through each stage, or chunk of one.
+TEST_F(FeasibilityTest, StepsThatAreWalkedThroughHaveAsManyPassesAsTheLimitSays) {
+  ParallelPlan plan = test::plan_of(1, 1, 4, 1);
+  setting.workload.global_batch = kMostPasses / 8;
+  EXPECT_FALSE(too_long(setting, plan, true));
+  ++setting.workload.global_batch;
+  EXPECT_TRUE(too_long(setting, plan, true));
+  EXPECT_FALSE(too_long(setting, plan, false));  // a closed form knows all microbatches at once
+  plan.schedule = ScheduleKind::dualpipe;
+  EXPECT_TRUE(too_long(setting, plan, false));
+  plan.microbatch = 2;
+  EXPECT_FALSE(too_long(setting, plan, false));
+}
+
+TEST_F(FeasibilityTest, ServersReadPromptsInAsManyIterationsAsTheLimitSays) {
+  setting.workload = test::inference(1, 1, 1);
+  setting.system.stack.serving.scheduler = ServingPolicy::chunked;
+  setting.system.stack.serving.token_budget = 1024;
+  setting.workload.prompt_tokens = 4 * 1024;
+  setting.workload.concurrency = kMostIterations / 4;
+  EXPECT_FALSE(too_long(setting, test::plan_of(1, 1, 1, 1), false));
+  ++setting.workload.prompt_tokens;  // a fifth piece
+  EXPECT_TRUE(too_long(setting, test::plan_of(1, 1, 1, 1), false));
+  EXPECT_FALSE(too_long(setting, test::plan_of(1, 1, 1, 2), false));
+}
+
 }  // namespace
 }  // namespace shardscape::step

@@ -42,10 +42,14 @@ TEST_F(EvidenceOf, APresetThatWasChangedIsAnotherDevice) {
   const Study plain = load(training(""), home_);
   const auto& device = plain.systems.front().device;
   write("hw_presets/devices/gpu.yaml", yaml::to_yaml(device));
-  const Study study = load(training("hardware: {device.hbm.bandwidth: [2 TB/s, 4 TB/s]}\n"), home_);
+  const Study study = load(training("hardware: {device.sustained.tensor: [1, 0.7]}\n"), home_);
   EXPECT_EQ(assess_setting(study, 0).assessment.evidence, Evidence::measured);
   EXPECT_EQ(assess_setting(study, 1).assessment.evidence, Evidence::near);
   EXPECT_EQ(assess_setting(study, 1).assessment.gap, EvidenceGap::device);
+  // One that keeps its peaks is like none that was measured.
+  const Study dream = load(training("hardware: {device.hbm.bandwidth: [2 TB/s, 4 TB/s]}\n"), home_);
+  EXPECT_EQ(assess_setting(dream, 1).assessment.evidence, Evidence::none);
+  EXPECT_EQ(assess_setting(dream, 1).assessment.gap, EvidenceGap::device);
 }
 
 TEST_F(EvidenceOf, WithoutAFileNothingIsKnown) {

@@ -78,6 +78,34 @@ TEST(EvaluatePlans, TrainingRowsArePredictedAsAStudyWould) {
   EXPECT_EQ(value(evaluation, "ttft.n"), 0);
 }
 
+// What tensors take on the last stage, which is not the fullest: as were the allocator without fragmentation.
+TEST(EvaluatePlans, MemoryIsComparedWithThatOfTheRankThatLoggedIt) {
+  std::string header = test::kPlanHeader;
+  header.insert(header.size() - 1, ",memory_of");
+  const std::string plan =
+      "a,training,llama3.1-8b,dgx-a100,megatron-lm,16,4,1,1,2,2,1,selective,1f1b,1,2,8,32,4096,,,,2.5,6e10,0,"
+      ",,,";
+  const Evaluation last = evaluated(plan + ",last_stage_allocated\n", header);
+  const Evaluation fullest = evaluated(plan + ",fullest_reserved\n", header);
+  ASSERT_EQ(problems_of(last), std::vector<std::string>{});
+  const auto study = sweep::parse_study(
+      "model: llama3.1-8b\ncluster: dgx-a100\ngpus: 16\nstack: megatron-lm\n"
+      "workload: {phase: training, sequence_length: 4096, global_batch: 32}\n",
+      "study.yaml", {}, catalog());
+  const auto point = sweep::parse_point("tp=4,sp=1,pp=2,dp=2,zero=1,recompute=selective,mbs=2,schedule=1f1b",
+                                        study->space, study->gpus, study->phase());
+  Setting setting = study->setting(0);
+  EXPECT_GT(setting.system.stack.memory.fragmentation, 1);
+  setting.system.stack.memory.fragmentation = 1;
+  Details details;
+  Simulator(setting).run(point->plan, {}, &details);
+  const MemoryUse& use = details.stage_memory.back();
+  const double expected = (use.total() - use.reserve).value();
+  EXPECT_NEAR(std::stod(last.predictions[0][1]), expected, 1e-6 * expected);
+  EXPECT_LT(std::stod(last.predictions[0][1]), std::stod(fullest.predictions[0][1]));
+  EXPECT_EQ(without_memory(last.predictions[0]), without_memory(fullest.predictions[0]));
+}
+
 TEST(EvaluatePlans, InferenceRowsArePredictedAsAStudyWould) {
   const Evaluation evaluation =
       evaluated("a,inference,llama3.1-8b,dgx-h100,nim,8,4,,1,1,2,,,,,,,,,1000,200,8,,,,0.1,0.01,2,\n");

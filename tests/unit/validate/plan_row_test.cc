@@ -154,18 +154,42 @@ TEST_F(PublicRowTest, TrainingOfExpertsIsRead) {
   EXPECT_FALSE(experts.unmodelled);
   EXPECT_FALSE(experts.experts_unstated);
   EXPECT_EQ(experts.plan.data, 8);
-  // Where a degree has no column its recipe may say it in words.
-  EXPECT_EQ(read_step({{"expert_parallel", "4"}, {"source", "a list, line 3; ETP=2"}}).plan.expert_tensor, 2);
-  EXPECT_EQ(read_step({{"expert_parallel", "4"}, {"source", "a list, ETP="}}).plan.expert_tensor, 1);
-  EXPECT_EQ(read_step({{"expert_parallel", "4"}, {"source", "ETP=2"}, {"expert_tensor_parallel", "1"}})
-                .plan.expert_tensor,
-            1);
+  // Degrees stand in columns: what a comment says changes nothing.
+  for (const char* comment : {"", "a list, line 3; ETP=2", "a list, ETP=", "ETP=99"}) {
+    EXPECT_EQ(read_step({{"expert_parallel", "4"}, {"source", comment}}).plan.expert_tensor, 1) << comment;
+    EXPECT_EQ(read_step({{"expert_parallel", "4"}, {"source", comment}, {"expert_tensor_parallel", "2"}})
+                  .plan.expert_tensor,
+              2)
+        << comment;
+  }
   // Old tables count replicas of experts: 16 GPUs of tp 2 are 2 of them with ep 4.
   const PlanRow old = read_step({{"expert_parallel", "4"}, {"data_parallel", "2"}});
   EXPECT_EQ(old.plan.data, 8);
   EXPECT_EQ(old.plan.expert, 4);
   EXPECT_FALSE(
       read_public(step({{"software", "recipes"}, {"data_parallel", "2"}, {"expert_parallel", "2"}}), true));
+}
+
+// Beside `device` a column `cluster` says in words where it ran; whose memory was logged has a column.
+TEST_F(PublicRowTest, WordsAboutAMachineAndWhoseMemoryItIsAreRead) {
+  const auto read_all = [&](std::map<std::string, std::string> more) {
+    return read(step(more), public_plan_columns(), [](std::string_view name) {
+      return name != "stack" && name != "phase" && name != "schedule";
+    });
+  };
+  const auto row = read_all({{"cluster", "4 nodes x 4; Nyx"},
+                             {"measured_memory_peak_bytes", "1e10"},
+                             {"memory_of", "last_stage_allocated"},
+                             {"n_runs", "3"},
+                             {"spread", "0.01"}});
+  ASSERT_TRUE(row) << (problems_.empty() ? "" : to_string(problems_[0]));
+  EXPECT_EQ(row->cluster, "gb200-nvl72");
+  EXPECT_EQ(row->memory_of, MemoryOf::last_stage_allocated);
+  EXPECT_EQ(read_all({{"measured_memory_peak_bytes", "1e10"}})->memory_of, MemoryOf::fullest_reserved);
+  EXPECT_FALSE(read_all({{"measured_memory_peak_bytes", "1e10"}, {"memory_of", "somewhere"}}));
+  EXPECT_EQ(blamed(), std::vector<std::string>{"memory_of"});
+  EXPECT_FALSE(read_all({{"memory_of", "last_stage_allocated"}}));
+  EXPECT_EQ(blamed(), std::vector<std::string>{"memory_of"});
 }
 
 TEST_F(PublicRowTest, UnknownNamesAreProblemsThatSayWhatThereIs) {

@@ -240,5 +240,22 @@ TEST_F(CatalogTest, AModelMayDifferFromItsBase) {
   refused("{base: c, layers: 2}", "study:1:8: model.base", "unknown model");
 }
 
+TEST_F(CatalogTest, AsManyFilesMayRestOnEachOtherAsTheLimitSays) {
+  const auto chained = [&](std::size_t files) {  // the last rests on a preset, which does not count
+    for (std::size_t i = 0; i < files; ++i) {
+      const std::string next = i + 1 < files ? "./k" + std::to_string(i + 1) + ".yaml" : "megatron-lm";
+      write("k" + std::to_string(i) + ".yaml", "base: " + next + "\nname: k\n");
+    }
+    Diagnostics diagnostics;
+    const Catalog catalog({test::source_dir()});
+    const auto node = parse("./k0.yaml", "study", diagnostics);
+    const bool loaded = Loader(catalog, diagnostics).stack(*node, "stack", root_).has_value();
+    EXPECT_EQ(loaded, diagnostics.list().empty());
+    return loaded ? std::string() : diagnostics.to_string();
+  };
+  EXPECT_EQ(chained(kLongestChain), "");
+  EXPECT_NE(chained(kLongestChain + 1).find("is file 65 of a chain"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace shardscape::yaml

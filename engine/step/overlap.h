@@ -1,0 +1,35 @@
+// What hides of traffic, said once: prices (price_training.h, price_iterations.h), programs of ranks (emit_layer.h) and
+// timelines (export_training.h) take it from here.
+//
+// Traffic hides for no longer than the share of it that the stack lets run beside work, and for no longer than the
+// work beside it lasts, less what of that work hides other traffic already.
+//
+// The work beside a call of a tensor group is one operator: the longer one of its neighbours in the order of execution,
+// the one before where both last as long. The attention core, which hides the exchange of its context group, what runs
+// beside an exchange of experts, and casts hide no such call.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/base/quantity.h"
+#include "engine/step/layer_parts.h"
+
+namespace shardscape::step {
+
+/// What hides of so much traffic, of which `share` may run beside work that has so much `room` left; it takes up that
+/// room. In seconds, or of type Seconds.
+template <class Time>
+constexpr Time hide(Time traffic, double share, Time& room) {
+  const Time hidden = std::min(share * traffic, room);
+  room -= hidden;
+  return hidden;
+}
+
+/// For each node of a part, in the order of execution, the node whose work hides it; -1: it hides nowhere. `seconds`:
+/// what the nodes take, 0 of calls.
+std::vector<std::int32_t> hiders(const std::vector<Node>& nodes, std::span<const Seconds> seconds);
+
+}  // namespace shardscape::step

@@ -1,0 +1,49 @@
+// Rows of a result file executed as well: every operator and message of their plans (the flattened mode), for the few
+// that are shown. The study that the file holds says what they are.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/spec/plan.h"
+#include "engine/spec/scenario.h"
+#include "results_schema/reader.h"
+
+namespace shardscape::cli {
+
+/// Rows that are executed where nobody says how many.
+inline constexpr std::size_t kConfirmedRows = 10;
+
+struct ConfirmWish {
+  std::size_t rows = kConfirmedRows;  ///< the first so many; 0: none
+  bool asked = false;                 ///< by --confirm: whatever it takes, within kMostRowEvents for each
+  const std::atomic<bool>* stop = nullptr;  ///< ends it after the row at hand; may be null
+};
+
+/// Events of one row, and of all together where nobody asked for so many: some 70 to 500 ns each. How many an execution
+/// takes does not depend on the machine, so what is executed doesn't, either.
+inline constexpr std::int64_t kMostRowEvents = 2'000'000'000, kMostUnaskedEvents = 20'000'000;
+
+/// Events of an execution, from the sizes of the plan alone and before anything is built: within a factor of some five
+/// of those of the shipped studies, and without what symmetry saves.
+double rough_events(const Setting& setting, const ParallelPlan& plan);
+
+struct Executions {
+  std::vector<std::vector<double>> values;  ///< by column that was asked for and row; NaN: not executed
+  std::size_t rows = 0;                     ///< executed
+  std::size_t too_long = 0;                 ///< given up: they take too many events
+  std::size_t left = 0;                     ///< not begun, as they would take what nobody asked for
+  std::size_t stopped = 0;                  ///< not begun, as the user stopped it
+  double cpu_seconds = 0;
+  std::string why_none;  ///< why nothing can be executed, as a clause; empty where something may be
+};
+
+/// Executes the first of the rows and reads off the columns. In the order of the rows, one after the other.
+Executions execute_rows(const results::ResultReader& reader, std::span<const std::uint64_t> rows,
+                        std::span<const std::string> columns, const ConfirmWish& wish);
+
+}  // namespace shardscape::cli

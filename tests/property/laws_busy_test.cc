@@ -1,0 +1,244 @@
+// No machine keeps a step in which something is busier than the step is long: links, devices, hosts. On plans drawn at
+// random on every shipped stack for training and every shipped cluster, both modes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/network/placement.h"
+#include "engine/simulate.h"
+#include "engine/spec/parallel_groups.h"
+#include "sweep/yaml/load.h"
+#include "tests/support/engine_fixture.h"
+#include "tests/support/paths.h"
+#include "tests/support/seeds.h"
+
+namespace shardscape::laws_busy {
+namespace {
+
+constexpr double kRounding = 1e-9;
+
+/// All that a training step may run on.
+struct Shipped {
+  std::vector<StackProfile> stacks;
+  std::vector<yaml::Cluster> clusters;
+};
+
+const Shipped& shipped() {
+  static const Shipped all = [] {
+    const yaml::Catalog catalog({test::source_dir()});
+    Shipped list;
+    for (const yaml::Catalog::Entry& entry : catalog.list(yaml::PresetKind::stack)) {
+      const auto stack = yaml::load_stack(catalog, entry.name);
+      EXPECT_TRUE(stack.has_value()) << entry.name;
+      // Servers' launch no layers backward.
+      if (stack && stack->host.backward_layer > Seconds(0)) list.stacks.push_back(*stack);
+    }
+    for (const yaml::Catalog::Entry& entry : catalog.list(yaml::PresetKind::cluster)) {
+      const auto cluster = yaml::load_cluster(catalog, entry.name);
+      EXPECT_TRUE(cluster.has_value()) << entry.name;
+      if (cluster) list.clusters.push_back(*cluster);
+    }
+    return list;
+  }();
+  return all;
+}
+
+struct Case {
+  Setting setting;
+  ParallelPlan plan;
+  std::string text;
+};
+
+/// A plan of all of so many GPUs; it may break a rule.
+ParallelPlan draw_plan(test::ScenarioGenerator& random, const Setting& setting) {
+  ParallelPlan plan = random.plan(setting);
+  if (random.below(3) == 0) plan.order = kDefaultRankOrder;
+  if (setting.model.moe) {
+    const std::int32_t ranks = plan.tensor * plan.context * plan.data;
+    plan.sequence_parallel = plan.tensor > 1;
+    plan.expert = std::min(ranks, random.pick({1, 2, 4, 8}));
+    plan.expert_tensor = std::min(ranks / plan.expert, random.pick({1, 1, 2}));
+    if (plan.expert_tensor > 1 && random.coin()) plan.expert_tensor = 1;
+  }
+  if (plan.pipeline % 2 == 0 && random.below(5) == 0) {
+    plan.schedule = ScheduleKind::dualpipe;
+    plan.virtual_stages = 1;
+    plan.zero_stage = std::min(plan.zero_stage, 1);
+  }
+  return plan;
+}
+
+Case draw(std::uint64_t seed, std::int64_t most_gpus) {
+  test::ScenarioGenerator random(seed + 4711);
+  const Shipped& list = shipped();
+  const StackProfile& stack = list.stacks[seed % list.stacks.size()];
+  const yaml::Cluster& cluster = list.clusters[seed / list.stacks.size() % list.clusters.size()];
+  Case drawn;
+  Setting& s = drawn.setting;
+  s.model = random.coin() ? test::llama(random.pick<std::int64_t>({4, 6, 8}), 4096, 32, 8, 14336, 32000)
+                          : test::llama_of_experts(6, 8, random.pick<std::int64_t>({0, 1}));
+  s.system.stack = stack;
+  s.system.device = cluster.device;
+  s.workload = test::training(random.pick<std::int64_t>({1024, 4096}), random.pick<std::int64_t>({16, 32}));
+  Problems problems;
+  const std::int64_t gpus = std::min(most_gpus, random.pick<std::int64_t>({4, 8, 16, 32}));
+  s.system.fabric =
+      cluster.fabric.open() ? cluster.fabric.instantiate(gpus, problems) : cluster.fabric.fabric;
+  if (!problems.empty()) s.system.fabric = {};
+  // Slow links and fast, so that there is something to hide and not room enough.
+  const double slower = random.pick({1.0, 1.0, 0.3, 0.05});
+  for (DimensionSpec& dimension : s.system.fabric.dimensions) {
+    dimension.bandwidth *= slower;
+    dimension.in_network_reduction = dimension.in_network_reduction && random.coin();
+  }
+  drawn.plan = draw_plan(random, s);
+  drawn.text = stack.name + " on " + cluster.name + ", links at " + std::to_string(slower) + ", ep " +
+               std::to_string(drawn.plan.expert) + " etp " + std::to_string(drawn.plan.expert_tensor) + ", " +
+               test::describe(seed, drawn.plan);
+  return drawn;
+}
+
+Prediction run(const Setting& setting, const ParallelPlan& plan, ExecutionMode mode,
+               Details* details = nullptr) {
+  return Simulator(setting, {.reference = false, .time_infeasible = true, .mode = mode})
+      .run(plan, {}, details);
+}
+
+bool has_time(const Prediction& p) { return p.status == Status::ok || p.status == Status::memory; }
+
+/// The setting with calls that cost nothing and a host that is never late.
+Setting work_alone(Setting setting) {
+  for (DimensionSpec& dimension : setting.system.fabric.dimensions) {
+    dimension.bandwidth *= 1e9;
+    dimension.latency = Seconds(0);
+    if (dimension.fat_tree.uplink_bandwidth) *dimension.fat_tree.uplink_bandwidth *= 1e9;
+    dimension.fat_tree.uplink_latency.reset();
+  }
+  StackProfile& stack = setting.system.stack;
+  stack.communication.protocols = false;
+  for (Seconds* const cost :
+       {&stack.communication.call, &stack.communication.rank_step, &stack.communication.rank_step_scale_out})
+    *cost = Seconds(0);
+  stack.host = {};
+  return setting;
+}
+
+/// The seconds that the ports of a rank into a dimension are busy at least, where no stage but one uses them: bytes over
+/// bandwidth, of groups all of whose members differ in that dimension alone.
+double busy_ports(const Case& of, std::size_t number, const GroupBytes& bytes) {
+  std::int64_t stride = 1;
+  const std::vector<DimensionSpec>& dimensions = of.setting.system.fabric.dimensions;
+  for (std::size_t inner = 0; inner < number; ++inner) stride *= dimensions[inner].size();
+  const DimensionSpec& dimension = dimensions[number];
+  const bool switched =
+      dimension.kind == DimensionKind::switched || dimension.kind == DimensionKind::fat_tree;
+  if (!switched || dimension.basis != BandwidthBasis::link) return 0;
+  const double adapters =
+      std::max(1.0, static_cast<double>(dimension.nics_per_node.value_or(0)) / static_cast<double>(stride));
+  const network::PlanLayout layout(of.plan);
+  double busy = 0;
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    if (!of.plan.folds_experts() && is_of_experts(group)) continue;
+    const bool of_gradients = group == ParallelGroup::data_shard || group == ParallelGroup::expert_data;
+    // Those go over the ranks of a stage and of its mirror, which differ in more dimensions.
+    if (of.plan.schedule == ScheduleKind::dualpipe && of_gradients) continue;
+    const network::RankGroup ranks = layout.group(group);
+    bool inside = !ranks.alone();
+    for (std::int32_t i = 0; i < ranks.depth; ++i) {
+      const network::RankGroup::Level& level = ranks.levels[static_cast<std::size_t>(i)];
+      inside = inside && level.stride >= stride && level.stride * level.extent <= stride * dimension.size();
+    }
+    // Switches that reduce take half of what a ring sends.
+    if (inside) busy += (dimension.in_network_reduction ? 0.5 : 1) * bytes[group].value();
+  }
+  return busy / (adapters * dimension.bandwidth.value());
+}
+
+void expect_no_longer(std::string_view what, double busy, const Prediction& step) {
+  EXPECT_LE(busy, step.step_time.value() * (1 + kRounding))
+      << what << ": busy for " << busy / step.step_time.value() << " of the step";
+}
+
+void expect_parts_of_step(const Prediction& out) {
+  for (const TimeClass c : enum_values<TimeClass>())
+    EXPECT_GE(out.breakdown[c].value(), -kRounding * out.step_time.value()) << name_of(c);
+  EXPECT_NEAR(out.breakdown.total() / out.step_time, 1, kRounding);
+}
+
+/// Work of a mean stage, launches of a mean host and, of a single stage, bytes.
+void expect_busy_no_longer(const Case& of, ExecutionMode mode, const Prediction& out,
+                           const Details& details) {
+  const Prediction work = run(work_alone(of.setting), of.plan, mode);
+  ASSERT_TRUE(has_time(work));
+  const Breakdown& b = work.breakdown;
+  const Seconds device = b[TimeClass::compute] + b[TimeClass::recompute] + b[TimeClass::optimizer];
+  expect_no_longer("a device", device.value(), out);
+  const StackProfile::Host& host = of.setting.system.stack.host;
+  const double passes = static_cast<double>(of.setting.model.layers) * out.microbatches / of.plan.pipeline;
+  const double again = of.plan.recompute == Recompute::full ? 1 : 0;
+  const double launches = passes * ((1 + again) * host.forward_layer + host.backward_layer).value();
+  expect_no_longer("a host", launches, out);
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    GroupBytes alone;
+    alone[group] = details.group_bytes[group];
+    for (std::size_t d = 0; d < of.setting.system.fabric.dimensions.size(); ++d)
+      expect_no_longer(name_of(group), busy_ports(of, d, alone), out);
+  }
+  // Traffic of data groups beside calls of others shares their links unpriced: plans that are marked.
+  if (of.plan.pipeline > 1 || out.outside_domain()) return;
+  for (std::size_t d = 0; d < of.setting.system.fabric.dimensions.size(); ++d)
+    expect_no_longer("ports of all groups", busy_ports(of, d, details.group_bytes), out);
+}
+
+TEST(BusyLaws, NothingIsBusierThanTheStepIsLong) {
+  // What of a class of traffic there is shows where the stack hides nothing of it.
+  const auto expect_traffic = [](const Case& of, const Prediction& out, TimeClass traffic) {
+    Setting shown = of.setting;
+    StackProfile::Communication& stack = shown.system.stack.communication;
+    stack.tensor_overlap = stack.context_overlap = stack.data_overlap = stack.gather_overlap = 0;
+    stack.expert_overlap = 0;
+    shown.system.stack.experts.shared_overlap = false;
+    const Prediction all = run(shown, of.plan, ExecutionMode::hierarchical);
+    ASSERT_TRUE(has_time(all));
+    expect_no_longer("calls one after the other", all.breakdown[traffic].value(), out);
+  };
+  int timed = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(1500); ++seed) {
+    const Case drawn = draw(seed, 32);
+    SCOPED_TRACE(drawn.text);
+    Details details;
+    const Prediction out = run(drawn.setting, drawn.plan, ExecutionMode::hierarchical, &details);
+    if (!has_time(out)) continue;
+    ++timed;
+    expect_parts_of_step(out);
+    expect_busy_no_longer(drawn, ExecutionMode::hierarchical, out, details);
+    for (const TimeClass traffic : {TimeClass::tensor_comm, TimeClass::context_comm, TimeClass::data_comm})
+      expect_traffic(drawn, out, traffic);
+    if (drawn.plan.schedule != ScheduleKind::dualpipe) expect_traffic(drawn, out, TimeClass::expert_comm);
+  }
+  EXPECT_GE(timed, test::at_least(300));
+}
+
+TEST(BusyLaws, NothingIsBusierThanAnExecutedStepIsLong) {
+  int timed = 0;
+  for (std::uint64_t seed = 0; seed < 3000 && timed < test::cases(40); ++seed) {
+    const Case drawn = draw(7 * seed, 8);
+    if (drawn.setting.system.fabric.size() > 8) continue;
+    SCOPED_TRACE(drawn.text);
+    Details details;
+    const Prediction out = run(drawn.setting, drawn.plan, ExecutionMode::flattened, &details);
+    if (!has_time(out)) continue;
+    ++timed;
+    expect_parts_of_step(out);
+    expect_busy_no_longer(drawn, ExecutionMode::flattened, out, details);
+  }
+  EXPECT_GE(timed, test::at_least(40));
+}
+
+}  // namespace
+}  // namespace shardscape::laws_busy

@@ -1,0 +1,130 @@
+// Servers whose router likes some experts better: iterations wait for the rank that is slowest with its own experts,
+// whatever makes it so, and no load is quicker than a balanced one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "engine/base/counter_rng.h"
+#include "engine/model/block_kinds.h"
+#include "engine/simulate.h"
+#include "engine/step/price_iterations.h"
+#include "tests/support/engine_fixture.h"
+#include "tests/support/seeds.h"
+
+namespace shardscape {
+namespace {
+
+constexpr std::int32_t kSkewedRanks = 8;
+
+/// Eight replicas that share 64 experts, of which a token goes through 4.
+Setting skewed_setting(std::int64_t concurrency, ServedDispatch dispatch) {
+  Setting s;
+  s.model = test::llama(4, 1024, 16, 16, 4096, 32000);
+  s.model.moe = MixtureOfExperts{};
+  s.model.moe->experts = 64;
+  s.model.moe->top_k = 4;
+  s.model.moe->expert_ffn_hidden = 2048;
+  s.system.device = test::round_device();
+  s.system.fabric = test::crossbar(kSkewedRanks, 100e9, 1e-6);
+  s.system.stack = test::plain_stack();
+  s.system.stack.serving.dispatch = dispatch;
+  s.workload = test::inference(200, 50, concurrency);
+  return s;
+}
+
+ParallelPlan skewed_plan() {
+  ParallelPlan plan = test::plan_of(1, 1, 1, kSkewedRanks);
+  plan.expert = kSkewedRanks;
+  return plan;
+}
+
+Prediction serve_skewed(const Setting& s, ExecutionMode mode = ExecutionMode::hierarchical) {
+  const Prediction out = Simulator(s, {.mode = mode}).run(skewed_plan());
+  EXPECT_EQ(out.status, Status::ok) << name_of(out.reason);
+  return out;
+}
+
+/// The most liked expert is on the first rank, whose others nobody wants: most tokens, fewest weights.
+ExpertLoad one_hot() {
+  ExpertLoad load;
+  load.distribution = LoadDistribution::histogram;
+  load.histogram.assign(64, 1);
+  std::fill_n(load.histogram.begin(), 8, 1e-3);
+  load.histogram[0] = 20;
+  return load;
+}
+
+/// Power laws, histograms that are nearly even, and some with whole ranks left out.
+ExpertLoad drawn_load(CounterRng& random) {
+  ExpertLoad load;
+  if (random.below(3) == 0) {
+    load.distribution = LoadDistribution::power_law;
+    load.exponent = 0.1 + 1.9 * random.uniform();
+    load.seed = random.below(1000);
+    return load;
+  }
+  load.distribution = LoadDistribution::histogram;
+  const double spread = random.below(2) == 0 ? 0.01 : 5;
+  for (int expert = 0; expert < 64; ++expert) load.histogram.push_back(1 + spread * random.uniform());
+  if (random.below(3) == 0) {
+    const std::uint64_t idle = 8 * random.below(8);
+    std::fill_n(load.histogram.begin() + static_cast<std::ptrdiff_t>(idle), 8, 1e-6);
+  }
+  return load;
+}
+
+// By brute force over all members. The one that has most tokens has one expert to read.
+TEST(SkewedServers, TheSlowestMemberSetsThePace) {
+  constexpr std::int32_t kEach = 4;  // sequences of a replica
+  Setting s = skewed_setting(kEach * kSkewedRanks, ServedDispatch::kernels);
+  const double balanced = step::TokenCosts(s, skewed_plan()).decode(kEach).blocks[0].device.value();
+  s.workload.expert_load = one_hot();
+  const auto seconds = [&](std::int32_t member) {
+    model::LayerKey key = model::serving_layer_key(skewed_plan(), kEach);
+    key.expert_rank = member;
+    double sum = 0;
+    for (const model::Operator& op : model::decode_block_operators(s, 0, key, 1)) {
+      const bool computes = op.kind == model::OperatorKind::gemm || op.kind == model::OperatorKind::pointwise;
+      if (computes) sum += step::price_forward(op, s).value();
+    }
+    return sum;
+  };
+  double slowest = 0;
+  for (std::int32_t member = 0; member < kSkewedRanks; ++member) slowest = std::max(slowest, seconds(member));
+  EXPECT_EQ(seconds(model::LayerKey::kBusiest), seconds(0));
+  EXPECT_GT(slowest, 1.5 * seconds(0));
+  const double priced = step::TokenCosts(s, skewed_plan()).decode(kEach).blocks[0].device.value();
+  EXPECT_NEAR(priced / std::max(slowest, balanced), 1, 1e-12);
+}
+
+TEST(SkewedServers, BalancedIsNeverSlower) {
+  for (std::uint64_t seed = 0; seed < test::seeds(60); ++seed) {
+    CounterRng random(seed, 5);
+    const auto dispatch = static_cast<ServedDispatch>(random.below(3));
+    Setting s = skewed_setting(static_cast<std::int64_t>(8 << random.below(7)), dispatch);
+    const Prediction even = serve_skewed(s);
+    s.workload.expert_load = seed == 0 ? one_hot() : drawn_load(random);
+    const Prediction skewed = serve_skewed(s);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    EXPECT_GE(skewed.itl / even.itl, 1 - 1e-9);
+    EXPECT_GE(skewed.ttft / even.ttft, 1 - 1e-9);
+    EXPECT_GE(skewed.e2e / even.e2e, 1 - 1e-9);
+  }
+}
+
+TEST(SkewedServers, BothModesAgree) {
+  for (std::uint64_t seed = 0; seed < test::seeds(20); ++seed) {
+    CounterRng random(seed, 6);
+    const auto dispatch = static_cast<ServedDispatch>(random.below(3));
+    Setting s = skewed_setting(static_cast<std::int64_t>(16 << random.below(6)), dispatch);
+    s.workload.expert_load = seed < 3 ? one_hot() : drawn_load(random);
+    const Prediction fast = serve_skewed(s), slow = serve_skewed(s, ExecutionMode::flattened);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    EXPECT_NEAR(slow.itl / fast.itl, 1, 0.03);
+    EXPECT_NEAR(slow.ttft / fast.ttft, 1, 0.03);
+  }
+}
+
+}  // namespace
+}  // namespace shardscape
