@@ -9,10 +9,14 @@
 #include <utility>
 
 #include "sweep/calibrate/constant_fit.h"
+#include "tests/support/seeds.h"
 #include "tests/unit/calibrate/synthetic.h"
 
 namespace shardscape::calibrate {
 namespace {
+
+constexpr const char* kSlow =
+    "fits once more what RecoversTheConstantsThatMadeTheTimes fits: for faster builds";
 
 StackProfile shipped(const std::string& name) { return *shipped_presets().stack(name).value(); }
 
@@ -151,6 +155,7 @@ TEST(Calibrate, MemoryConstants) {
 }
 
 TEST(Calibrate, HeldOutRowsTakeNoPart) {
+  if (!test::all_seeds()) GTEST_SKIP() << kSlow;
   validate::Table table = measured(runs_in_nodes(), truth(), 0.1);
   CalibrateOptions options = options_of(some({"host.forward_layer", "host.backward_layer"}));
   options.hold_out = validate::HoldOut{1, 3};
@@ -177,6 +182,7 @@ TEST(Calibrate, HeldOutRowsTakeNoPart) {
 }
 
 TEST(Calibrate, EachFoldIsPredictedByAFitToTheOthers) {
+  if (!test::all_seeds()) GTEST_SKIP() << kSlow;
   constexpr int kFolds = 3;
   const validate::Table table = measured(runs_in_nodes(), truth(), 0.3);
   const auto moving = some({"host.backward_layer"});
@@ -233,6 +239,7 @@ TEST(Calibrate, EveryModelIsLeftOutInTurn) {
   std::vector<Layout> runs = runs_in_nodes();
   for (std::size_t i = 0; i < runs.size(); i += 2)
     runs[i].model = i % 4 == 0 ? "nanotron-3.6b" : "nanotron-3.6b-l16";
+  if (!test::all_seeds()) GTEST_SKIP() << kSlow;
   const validate::Table table = measured(runs, truth(), 0.3);
   const auto moving = some({"host.backward_layer"});
   CalibrateOptions options = options_of(moving);
@@ -277,6 +284,7 @@ TEST(Calibrate, FoldsAreAFunctionOfTheId) {
 }
 
 TEST(Calibrate, TheReportIsOfTheRoundedValues) {
+  if (!test::all_seeds()) GTEST_SKIP() << kSlow;
   CalibrateOptions options =
       options_of(some({"host.forward_layer", "host.backward_layer", "host.step_fixed"}));
   const validate::Table table = measured(runs_in_nodes(), truth(), 0.2);
