@@ -1,0 +1,59 @@
+// What a microbatch takes through the layers of a stage: device, exposed communication and host, forward and backward
+// apart, and by how much a forward and a backward are shorter as a pair.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "engine/network/collective_model.h"
+#include "engine/step/layer_times.h"
+#include "engine/step/price_training.h"
+
+namespace shardscape::step {
+
+/// Times of the pieces that the stages of a slice are put together from. All that it is made from outlives it.
+class LayerTimer {
+ public:
+  /// Without collectives calls take no time.
+  LayerTimer(const TrainingStep& inputs, const LayerCosts& costs, const network::RankGroups& groups,
+             network::CollectiveModel* collectives, const network::Slice& slice);
+
+  /// The device waits where the host launches more slowly than it computes.
+  [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const;
+  [[nodiscard]] PassTime of(LayerKind kind, const Segments& segments) const;
+
+ private:
+  void add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const;
+
+  const TrainingStep& in_;
+  const LayerCosts& costs_;
+  const network::RankGroups& groups_;
+  network::CollectiveModel* collectives_;
+  network::Slice slice_;
+};
+
+/// The passes of stages whose layers cost the same; `known`: of these layers. All outlive it.
+class StageTimer {
+ public:
+  StageTimer(const TrainingStep& inputs, const LayerTimer& timer, LayerTimes& known)
+      : in_(inputs), timer_(timer), layers_(known.layers) {}
+
+  [[nodiscard]] StagePasses of(const LayerRuns& runs);
+
+  /// By how much a forward through some layers and a backward through others are shorter as a pair. Exchanges hide
+  /// beside the other pass (paired_passes.h), but a layer takes no less than the host needs to launch it, whatever of
+  /// its exchanges hides. A pair takes the longer of both, so that nothing that takes longer makes it shorter.
+  [[nodiscard]] Seconds hidden(const LayerRuns& forward, const LayerRuns& backward, const LayerCosts& costs);
+
+ private:
+  [[nodiscard]] PassTime backward_of(LayerKind kind);
+  [[nodiscard]] Seconds without_exchanges(LayerKind kind, const Segments& segments,
+                                          const PassTime& time) const;
+  const LayerPasses& timed(LayerKind kind);
+
+  const TrainingStep& in_;
+  const LayerTimer& timer_;
+  std::array<std::optional<LayerPasses>, kLayerKinds>& layers_;
+};
+
+}  // namespace shardscape::step
