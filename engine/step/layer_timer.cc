@@ -106,6 +106,19 @@ void LayerTimer::add_device(const LayerCost& layer, const Segment& segment, Pass
   }
 }
 
+std::vector<std::vector<Seconds>> LayerTimer::pieces(LayerKind kind, const Segments& segments) const {
+  std::vector<std::vector<Seconds>> list;
+  for (const Segment& segment : segments) {
+    list.push_back(piece_times(costs_[kind][segment.part], in_.setting.system.stack.communication,
+                               [&](const model::CollectiveCall& call) {
+                                 if (collectives_ == nullptr) return Seconds(0);
+                                 return collectives_->time(call.op, call.bytes, groups_[call.group], 1,
+                                                           slice_);
+                               }));
+  }
+  return list;
+}
+
 StagePasses StageTimer::of(const LayerRuns& runs) {
   StagePasses passes;
   for (const LayerRun& run : runs) {
@@ -129,7 +142,7 @@ StagePasses StageTimer::of(const LayerRuns& runs) {
   return passes;
 }
 
-Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward, const LayerCosts& costs) {
+Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward) {
   const StackProfile::Communication& stack = in_.setting.system.stack.communication;
   if (stack.expert_overlap <= 0 || !in_.key().dispatches) return Seconds(0);
   std::vector<LayerEmitter::Item> ahead, back;
@@ -140,8 +153,8 @@ Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward, 
     const Segments segments = in_.segments(run.kind, pass);
     sum += run.count * time;
     least += run.count * without_exchanges(run.kind, segments, time);
-    for (std::int32_t n = 0; n < run.count; ++n)
-      append_pieces(costs[run.kind], segments, time[TimeClass::expert_comm], items);
+    const std::vector<std::vector<Seconds>> pieces = timer_.pieces(run.kind, segments);
+    for (std::int32_t n = 0; n < run.count; ++n) append_pieces(pieces, time[TimeClass::expert_comm], items);
   };
   for (const LayerRun& run : forward) add(run, Pass::forward, timed(run.kind).forward, ahead);
   for (auto run = backward.rbegin(); run != backward.rend(); ++run)

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "engine/network/collective_model.h"
 #include "engine/step/layer_times.h"
@@ -21,6 +22,8 @@ class LayerTimer {
   /// The device waits where the host launches more slowly than it computes.
   [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const;
   [[nodiscard]] PassTime of(LayerKind kind, const Segments& segments) const;
+  /// piece_times() of each segment.
+  [[nodiscard]] std::vector<std::vector<Seconds>> pieces(LayerKind kind, const Segments& segments) const;
 
  private:
   void add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const;
@@ -43,7 +46,7 @@ class StageTimer {
   /// By how much a forward through some layers and a backward through others are shorter as a pair. Exchanges hide
   /// beside the other pass (paired_passes.h), but a layer takes no less than the host needs to launch it, whatever of
   /// its exchanges hides. A pair takes the longer of both, so that nothing that takes longer makes it shorter.
-  [[nodiscard]] Seconds hidden(const LayerRuns& forward, const LayerRuns& backward, const LayerCosts& costs);
+  [[nodiscard]] Seconds hidden(const LayerRuns& forward, const LayerRuns& backward);
 
  private:
   [[nodiscard]] PassTime backward_of(LayerKind kind);

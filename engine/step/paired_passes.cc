@@ -135,19 +135,18 @@ class PairOfPasses {
 
 }  // namespace
 
-void append_pieces(const LayerCost& layer, const Segments& segments, Seconds exchanges,
+void append_pieces(std::span<const std::vector<Seconds>> pieces, Seconds exchanges,
                    std::vector<Item>& items) {
   std::size_t calls = 0;
-  for (const Segment& segment : segments) calls += layer[segment.part].between.size() - 1;
+  for (const std::vector<Seconds>& of_part : pieces) calls += of_part.size() - 1;
   const double each = calls > 0 ? exchanges.value() / static_cast<double>(calls) : 0;
-  for (const Segment& segment : segments) {
-    const std::vector<Seconds>& between = layer[segment.part].between;
-    for (std::size_t i = 0; i < between.size(); ++i) {
+  for (const std::vector<Seconds>& of_part : pieces) {
+    for (std::size_t i = 0; i < of_part.size(); ++i) {
       if (i > 0) {
         items.push_back({{Instruction::Kind::start, execution::Account::compute, 0, 0, 1, 0}, 0, false, 1});
         items.push_back({join_lane(0, execution::Account::expert_comm), each, false, 1});
       }
-      const double seconds = between[i].value();
+      const double seconds = of_part[i].value();
       items.push_back({step::compute(seconds, execution::Account::compute, 0), seconds, false, 1});
     }
   }

@@ -14,6 +14,9 @@
 // that followed the lengths would not keep that: list scheduling has Graham's anomalies (Graham 1969, "Bounds on
 // multiprocessing timing anomalies").
 //
+// Where prices of layers are put together (layer_timer.h) c_i has what calls of tensor and context groups expose of
+// themselves there, too: what compute hides of them no longer stands beside the exchange, and counts once.
+//
 // Of an exchange that the stack overlaps only a share of, that share is computed beside, then it is waited for, and
 // only then what is left of the part goes on.
 #pragma once
@@ -31,9 +34,9 @@ std::vector<LayerEmitter::Item> pair_up(std::span<const LayerEmitter::Item> forw
                                         std::span<const LayerEmitter::Item> backward, std::int32_t lane,
                                         double overlap, double& hidden);
 
-/// The compute of a pass through a layer and its exchanges of experts on lane 0, which take `exchanges` in all, each as
-/// long as their mean.
-void append_pieces(const LayerCost& layer, const Segments& segments, Seconds exchanges,
+/// What a pass through a layer does and its exchanges of experts on lane 0, which take `exchanges` in all, each as long as
+/// their mean. `pieces`: what it does before, between and behind them, of each of its parts.
+void append_pieces(std::span<const std::vector<Seconds>> pieces, Seconds exchanges,
                    std::vector<LayerEmitter::Item>& items);
 
 }  // namespace shardscape::step

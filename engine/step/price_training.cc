@@ -49,17 +49,17 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   scratch.beside.resize(stages);
   scratch.ends.resize(stages);
   scratch.hidden.resize(stages);
-  const auto timed = [&](StageTimer& timer, const LayerCosts& costs, std::size_t s) {
+  const auto timed = [&](StageTimer& timer, std::size_t s) {
     const LayerRuns layers = in.stage_layers(static_cast<std::int32_t>(s));
     StagePasses passes = timer.of(layers);
-    if (pairs_of_stages(in)) passes.hidden = timer.hidden(layers, layers, costs);
+    if (pairs_of_stages(in)) passes.hidden = timer.hidden(layers, layers);
     return passes;
   };
   const auto passes_of = [&](const LayerCosts& costs, std::size_t s) {
     const LayerTimer timer(in, costs, groups, &collectives, slice_of(s, layout, in, collectives));
     LayerTimes own;
     StageTimer of_stage(in, timer, own);
-    return timed(of_stage, costs, s);
+    return timed(of_stage, s);
   };
   const LayerTimer first_timer(in, in.costs, groups, &collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer, known);
@@ -68,7 +68,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     const StageKind kind{in.layers[s], in.first(stage), in.last(stage), pairs_of_stages(in), in.deferred()};
     const auto found = std::ranges::find(known.stages, kind, &KnownPasses::kind);
     if (found != known.stages.end()) return found->passes;
-    known.stages.push_back({kind, timed(first, in.costs, s)});
+    known.stages.push_back({kind, timed(first, s)});
     return known.stages.back().passes;
   };
   const auto slowed = [&](std::size_t s) {  // by sick links
@@ -132,7 +132,7 @@ class ChunkFiller {
       : in_(in), each_(static_cast<std::size_t>(in.pipeline.virtual_stages)), chunks_(scratch.chunks) {}
 
   /// `known`: of what `timer` times.
-  void fill(std::size_t s, StageTimer& timer, const LayerCosts& costs, LayerTimes& known) {
+  void fill(std::size_t s, StageTimer& timer, LayerTimes& known) {
     const auto stage = static_cast<std::int32_t>(s);
     const bool pairs = in_.pipeline.overlaps || in_.pipeline.both_ways();
     const std::span<ChunkPasses> chunks = chunks_.subspan(s * each_, each_);
@@ -142,7 +142,7 @@ class ChunkFiller {
     };
     for (std::size_t c = 0; pairs && c < each_; ++c) {
       const Seconds before = chunks[c].forward.total() + chunks[mate(c)].backward.total() - chunks[c].hidden;
-      slowest[c] = std::max(before, pair_of(stage, c, mate(c), timer, costs, known));
+      slowest[c] = std::max(before, pair_of(stage, c, mate(c), timer, known));
     }
     for (std::size_t c = 0; c < each_; ++c) {
       const StagePasses& passes = passes_of(stage, static_cast<std::int32_t>(c), timer, known);
@@ -166,21 +166,21 @@ class ChunkFiller {
   }
   /// What the forward of a chunk and the backward of its mate take together on the devices of the timer.
   Seconds pair_of(std::int32_t stage, std::size_t chunk, std::size_t mate, StageTimer& timer,
-                  const LayerCosts& costs, LayerTimes& known) {
+                  LayerTimes& known) {
     const auto number = static_cast<std::int32_t>(chunk), other = static_cast<std::int32_t>(mate);
     const Seconds ahead = passes_of(stage, number, timer, known).forward.total();
     const Seconds back = passes_of(stage, other, timer, known).backward.total();
-    return ahead + back - hidden_of(stage, number, other, timer, costs, known);
+    return ahead + back - hidden_of(stage, number, other, timer, known);
   }
   Seconds hidden_of(std::int32_t stage, std::int32_t chunk, std::int32_t mate, StageTimer& timer,
-                    const LayerCosts& costs, LayerTimes& known) {
+                    LayerTimes& known) {
     const StageKind forward = chunk_kind(in_, stage, chunk), backward = chunk_kind(in_, stage, mate);
     const auto alike = [&](const KnownPair& pair) {
       return pair.forward == forward && pair.backward == backward;
     };
     const auto found = std::ranges::find_if(known.pairs, alike);
     if (found != known.pairs.end()) return found->hidden;
-    const Seconds hidden = timer.hidden(in_.chunk_layers(stage, chunk), in_.chunk_layers(stage, mate), costs);
+    const Seconds hidden = timer.hidden(in_.chunk_layers(stage, chunk), in_.chunk_layers(stage, mate));
     known.pairs.push_back({forward, backward, hidden});
     return hidden;
   }
@@ -224,7 +224,7 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     const LayerTimer timer(in, costs, groups, &collectives, slice_of(s, layout, in, collectives));
     LayerTimes own;
     StageTimer of_stage(in, timer, own);
-    chunks.fill(s, of_stage, costs, own);
+    chunks.fill(s, of_stage, own);
   };
   const LayerTimer first_timer(in, in.costs, groups, &collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer, known);
@@ -236,7 +236,7 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     if (shared) {
       take_slowed(in, s, collectives, scratch, of_stage, [&] { fill_alone(s, in.costs); });
     } else if (s == 0 || !apart) {
-      chunks.fill(s, first, in.costs, known);
+      chunks.fill(s, first, known);
     } else {
       fill_alone(s, in.costs);
     }
