@@ -253,7 +253,8 @@ void OutputFolder::make() {
   temporary_ = name;
   // Nobody else may plant anything, such as a link, where files are about to be made.
   permissions_ = fs::status(name, error).permissions();
-  if (!error) fs::permissions(name, fs::perms::owner_all, error);
+  // Files of a folder that hands its group on keep that group.
+  if (!error) fs::permissions(name, fs::perms::owner_all | (permissions_ & fs::perms::set_gid), error);
   if (!error && !fs::is_empty(name, error)) error = std::make_error_code(std::errc::file_exists);
   if (error) fail_with(asked_, "can't create", error.value());
 }

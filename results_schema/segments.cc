@@ -169,6 +169,9 @@ std::string foreign_name(const fs::path& folder) {
 
 /// A folder that happens to have the name of a parts folder is not touched: it goes at the end of a sweep.
 void require_parts_folder(const fs::path& folder) {
+  std::error_code unread;
+  if (fs::is_symlink(fs::symlink_status(folder, unread)))
+    throw StoreError(folder, "is a link; the segments of a sweep lie in a folder of that name; move it away");
   std::string name;
   try {
     name = foreign_name(folder);

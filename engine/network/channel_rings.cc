@@ -83,7 +83,7 @@ void part_small_ones(std::vector<Domain>& domains) {
 std::vector<std::int32_t> gateways(const Domain& from, const Domain& to, std::size_t channels) {
   std::vector<std::int32_t> seats;
   for (const Member& member : to.members) seats.push_back(member.seat);
-  std::ranges::stable_partition(seats, [&](std::int32_t seat) { return from.has(seat); });
+  std::stable_partition(seats.begin(), seats.end(), [&](std::int32_t seat) { return from.has(seat); });
   seats.resize(channels);
   return seats;
 }

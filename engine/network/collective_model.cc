@@ -426,7 +426,11 @@ CostCurve CollectiveModel::healthy_curve(const OpCosts& costs, const Candidate& 
   const bool of_loads = (is_skewed(costs.op) || is_exchange(costs.op)) && !expert_loads_.empty();
   if (store_ == nullptr || !knows_tiles() || of_loads)
     return make_curve(*healthy_maker_, costs.op, candidate, groups, costs.boundary < 0);
-  const CurveKey key{costs.op, candidate.choice, costs.group, costs.boundary, slice};
+  CurveKey key{costs.op, candidate.choice, costs.group, costs.boundary, slice};
+  if (candidate.choice.ring_order == RingOrder::channels) {
+    key.rank_step = communication_.rank_step;
+    key.rank_step_scale_out = communication_.rank_step_scale_out;
+  }
   if (std::optional<CostCurve> known = store_->find(key)) return *std::move(known);
   CostCurve curve = make_curve(*healthy_maker_, costs.op, candidate, groups, costs.boundary < 0);
   store_->keep(key, curve);

@@ -1,5 +1,7 @@
 #include "engine/network/curve_store.h"
 
+#include <bit>
+
 #include "engine/base/hash.h"
 
 namespace shardscape::network {
@@ -18,6 +20,8 @@ std::size_t CurveKeyHash::operator()(const CurveKey& key) const {
   add_level(key.group.mirror);
   add(key.boundary);
   add_level(key.slice);
+  hash = hash_word(hash, std::bit_cast<std::uint64_t>(key.rank_step.value()));
+  hash = hash_word(hash, std::bit_cast<std::uint64_t>(key.rank_step_scale_out.value()));
   return hash;
 }
 

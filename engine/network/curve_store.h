@@ -24,6 +24,8 @@ struct CurveKey {
   RankGroup group;
   std::int32_t boundary = -1;  ///< >= 0: only between this member of each group and the next
   RankGroup::Level slice;      ///< groups of the first slice along this axis; of extent 1: all
+  /// Of rings over channels, in whose latencies the stack's steps are; else 0.
+  Seconds rank_step = {}, rank_step_scale_out = {};
   friend bool operator==(const CurveKey&, const CurveKey&) = default;
 };
 

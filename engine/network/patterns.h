@@ -91,7 +91,8 @@ struct Pattern {
   RingOrder ring_order = RingOrder::listed;  ///< for ring and bidirectional_ring; channels: for ring
   /// Rings of a group of which each has its part of the buffer. Listed ones are one of so many each.
   std::int32_t channels = 1;
-  bool rank_steps = false;  ///< priced messages take the stack's rank step, too (PricedNetwork::step_latency())
+  bool rank_steps =
+      false;  ///< priced messages take the stack's rank step, too (PricedNetwork::step_latency())
   PairwisePartners partners = PairwisePartners::shift;
   Skew skew;  ///< all_to_all by `direct`
   /// The buffer is cut into this many equal parts that follow each other: ring and tree broadcast,

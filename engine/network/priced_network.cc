@@ -9,8 +9,7 @@
 namespace shardscape::network {
 
 LinkShares link_shares(const StackProfile::Communication& communication, const FabricSpec& fabric) {
-  return {communication.scale_up_fraction, communication.scale_out_share(fabric), communication.rank_step,
-          communication.rank_step_scale_out};
+  return {communication.scale_up_fraction, communication.scale_out_share(fabric)};
 }
 
 PricedNetwork::PricedNetwork(const Fabric& fabric, const StackProfile::Communication& communication)

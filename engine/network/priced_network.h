@@ -13,11 +13,9 @@
 
 namespace shardscape::network {
 
-/// Of the links' bandwidth, what a stack achieves, and what it takes for a step over them (step_latency.h): all of it
-/// that cost curves depend on.
+/// Of the links' bandwidth, what a stack achieves.
 struct LinkShares {
   double scale_up = 1, scale_out = 1;
-  Seconds rank_step = {}, rank_step_scale_out = {};
   friend bool operator==(const LinkShares&, const LinkShares&) = default;
 };
 LinkShares link_shares(const StackProfile::Communication& communication, const FabricSpec& fabric);

@@ -38,6 +38,8 @@ constexpr const char* kSearchFooter =
     "them\n"
     "  shardscape search study.yaml -n 3 -o best.h5            keep what was visited: a result file like any "
     "other\n"
+    "  shardscape search study.yaml -n 20 --confirm 20         the same, executed as well and ranked by "
+    "that\n"
     "  shardscape search study.yaml --pareto step_time_s,memory_peak_bytes\n"
     "  shardscape search study.yaml --within 2%                sooner: nothing left out is better by more "
     "than 2 %\n"

@@ -48,6 +48,8 @@ constexpr const char* kSweepFooter =
     "again\n"
     "  shardscape sweep study.yaml -o a.h5 --shard 3/16        one part of a job array\n"
     "  mpirun -n 4 shardscape sweep study.yaml -o out.h5       four processes share it; likewise srun\n"
+    "  shardscape sweep study.yaml -o out.h5 --confirm 0       the best are shown as predicted, none "
+    "executed\n"
     "  shardscape sweep study.yaml -o s.h5 --sample 20000      a sample that stands for the whole space\n"
     "  shardscape sweep study.yaml -o out.h5 --set workload.global_batch=256 --progress json\n"
     "\n"

@@ -37,6 +37,7 @@ constexpr const char* kTopFooter =
     "  shardscape top out.h5 --where 'status == memory' --by memory_peak_bytes\n"
     "  shardscape top out.h5 --pareto step_time_s,memory_peak_bytes --format csv\n"
     "  shardscape top out.h5 --per precision,tp\n"
+    "  shardscape top out.h5 -n 20 --confirm 20               all of them executed, however long that takes\n"
     "\n"
     "The first rows of a table are executed as well, and ranked by that. Plans that nothing tells apart are "
     "one row with\n"

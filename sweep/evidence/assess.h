@@ -33,8 +33,9 @@ inline constexpr Widening kWidening;
 /// in the mean in public training tables.
 inline constexpr double kNoise = 0.02;
 
-/// A cell of so many plans counts for itself as much as the rest of its phase counts for it.
-inline constexpr double kPriorPlans = 2;
+/// A cell of so many plans counts for itself as much as the rest of its phase counts for it. With 2, 83 % of the rows of
+/// training of 2023 to 2026 lay within one sigma when their plans were held out, with 0.5 76 %; of all rows 66 % with both.
+inline constexpr double kPriorPlans = 1;
 
 struct Finding {
   Assessment assessment;

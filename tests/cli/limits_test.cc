@@ -87,14 +87,18 @@ TEST_F(LimitsTest, RegionsThatCannotBeSearchedNameWhatIsTooLarge) {
 TEST_F(LimitsTest, ASearchKeepsItsBudgetWithinTheFirstRegion) {
   write_large_study(512);
   const Finished finished =
-      start_bounded({"search", "study.yaml", "--budget", "1s", "-n", "1", "--progress", "none"}, 6).wait();
+      start_bounded(
+          {"search", "study.yaml", "--budget", "1s", "-n", "1", "--progress", "none", "--confirm", "0"}, 6)
+          .wait();
   EXPECT_EQ(finished.signal, 0);
   EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_TRUE(contains(finished.out + finished.err, "stopped")) << finished.out << finished.err;
 }
 
 TEST_F(LimitsTest, ASearchStopsWithinTheFirstRegionAndSaysThatNothingWasSealed) {
   write_large_study(512);
-  Running search = start_bounded({"search", "study.yaml", "-n", "1", "--progress", "json"}, 10);
+  Running search =
+      start_bounded({"search", "study.yaml", "-n", "1", "--progress", "json", "--confirm", "0"}, 10);
   await_output(search);
   search.send(SIGTERM);
   const Finished finished = search.wait();
@@ -214,6 +218,19 @@ TEST_F(LimitsTest, NothingIsWrittenThroughLinksAmongTheFilesOfASweep) {
     EXPECT_TRUE(fs::is_symlink(fs::symlink_status(parts / name)));
     fs::remove_all(parts);
   }
+}
+
+TEST_F(LimitsTest, AFolderOfSegmentsIsNoLink) {
+  write("study.yaml", kSmallStudy);
+  fs::create_directory(work() / "elsewhere");
+  fs::create_directory_symlink("elsewhere", work() / "o.h5.parts");
+  for (const char* how : {"--resume", "--force"}) {
+    const Finished finished = run({"sweep", "study.yaml", "-o", "o.h5", "--progress", "none", how});
+    EXPECT_NE(finished.code, 0) << how;
+    EXPECT_TRUE(contains(finished.err, "o.h5.parts: is a link")) << finished.err;
+  }
+  EXPECT_TRUE(fs::is_empty(work() / "elsewhere"));
+  EXPECT_TRUE(fs::is_symlink(fs::symlink_status(work() / "o.h5.parts")));
 }
 
 }  // namespace

@@ -145,8 +145,11 @@ class GoldenStudies : public ProgramTest, public testing::WithParamInterface<Stu
 
 TEST_P(GoldenStudies, KeepTheirRows) {
   const Study& study = GetParam();
-  std::vector<std::string> sweep = {
-      "sweep", test::source_dir() + "/" + study.file, "-o", "out.h5", "--threads", "2", "--progress", "none"};
+  std::vector<std::string> sweep = {"sweep",      test::source_dir() + "/" + study.file,
+                                    "-o",         "out.h5",
+                                    "--threads",  "2",
+                                    "--progress", "none",
+                                    "--confirm",  "0"};
   if (study.sample > 0) sweep.insert(sweep.end(), {"--sample", std::to_string(study.sample)});
   if (*study.set != '\0') sweep.insert(sweep.end(), {"--set", study.set});
   const Finished swept = run(sweep);

@@ -128,8 +128,9 @@ TEST(FaultLaws, NoFaultHelpsInTheHierarchicalMode) {
 }
 
 TEST(FaultLaws, NoFaultHelpsExecutedBeyondTheBand) {
-  const Gains gains = try_machines(ExecutionMode::flattened, Links::any, 60);
-  expect_none_helps(gains, kSharedLinksBand, 150);
+  // So many that the share of those that help, one in a hundred, is not that of a few machines.
+  const Gains gains = try_machines(ExecutionMode::flattened, Links::any, 240);
+  expect_none_helps(gains, kSharedLinksBand, 600);
   if (test::all_seeds()) {
     EXPECT_LE(gains.noticed, gains.tried / 50);
   }

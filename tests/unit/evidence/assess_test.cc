@@ -127,19 +127,19 @@ TEST(Assess, OfLargerDegreesThanAnyRowHadNothingIsKnown) {
 }
 
 TEST(Assess, FewPlansLeanOnTheOthersOfTheirPhase) {
-  // Logarithms to base 4 over 0.04: own 0 with 2 plans, other 1 with 6. The phase: 6 / 8 = 3/4. Two plans count as
-  // much as the phase: (0 + 3/4) / 2 = 3/8. Training alone counts.
+  // Logarithms to base 4 over 0.04: own 0 with 2 plans, other 1 with 6. The phase: 6 / 8 = 3/4. Two plans count
+  // twice as much as the phase: (2 * 0 + 3/4) / 3 = 1/4. Training alone counts.
   Table table{{measured_cell(0.04, 2), measured_cell(0.16, 6, "gpu-2")}};
   Cell serving = measured_cell(0.9, 100);
   serving.regime.phase = Phase::inference;
   table.cells.push_back(serving);
-  EXPECT_NEAR(assess(&table, kHome).assessment.expected_error, 0.04 * std::pow(4, 0.375), 1e-12);
-  // A device of neither: both are as near, and weigh as their plans. Of the six: (6 * 1 + 2 * 3/4) / 8 = 15/16;
-  // together (2 * 3/8 + 6 * 15/16) / 8 = 51/64.
+  EXPECT_NEAR(assess(&table, kHome).assessment.expected_error, 0.04 * std::pow(4, 0.25), 1e-12);
+  // A device of neither: both are as near, and weigh as their plans. Of the six: (6 * 1 + 3/4) / 7 = 27/28;
+  // together (2 * 1/4 + 6 * 27/28) / 8 = 11/14.
   Regime third = kHome;
   third.device = "gpu-3";
   const Finding found = assess(&table, third);
-  EXPECT_NEAR(found.assessment.expected_error, std::hypot(0.04 * std::pow(4, 51.0 / 64), kWidening.device),
+  EXPECT_NEAR(found.assessment.expected_error, std::hypot(0.04 * std::pow(4, 11.0 / 14), kWidening.device),
               1e-12);
   EXPECT_EQ(found.plans, 8);
   EXPECT_TRUE(

@@ -241,7 +241,7 @@ TEST_F(CatalogTest, AModelMayDifferFromItsBase) {
 }
 
 TEST_F(CatalogTest, AsManyFilesMayRestOnEachOtherAsTheLimitSays) {
-  const auto chained = [&](std::size_t files) {  // the last rests on a preset, which is one more
+  const auto chained = [&](std::size_t files) {  // the last rests on a preset, which does not count
     for (std::size_t i = 0; i < files; ++i) {
       const std::string next = i + 1 < files ? "./k" + std::to_string(i + 1) + ".yaml" : "megatron-lm";
       write("k" + std::to_string(i) + ".yaml", "base: " + next + "\nname: k\n");
@@ -253,8 +253,8 @@ TEST_F(CatalogTest, AsManyFilesMayRestOnEachOtherAsTheLimitSays) {
     EXPECT_EQ(loaded, diagnostics.list().empty());
     return loaded ? std::string() : diagnostics.to_string();
   };
-  EXPECT_EQ(chained(kLongestChain - 1), "");
-  EXPECT_NE(chained(kLongestChain).find("is file 65 of a chain"), std::string::npos);
+  EXPECT_EQ(chained(kLongestChain), "");
+  EXPECT_NE(chained(kLongestChain + 1).find("is file 65 of a chain"), std::string::npos);
 }
 
 }  // namespace
