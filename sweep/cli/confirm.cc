@@ -7,6 +7,8 @@
 #include <optional>
 
 #include "engine/simulate.h"
+#include "engine/spec/plan.h"
+#include "engine/spec/scenario.h"
 #include "results_schema/records.h"
 #include "sweep/cli/cpu_time.h"
 #include "sweep/cli/near_misses.h"
@@ -92,8 +94,9 @@ std::string why_none(const std::optional<sweep::Study>& study) {
   return "";
 }
 
-}  // namespace
-
+/// Events of an execution, from the sizes of the plan alone and before anything is built. Against those executed: 0.4 to
+/// 0.8 of them for plans of llama3.1-70b-64xa100 and mixtral-8x7b-64xh100, 5 times as many for a server of
+/// llama3.1-70b-serving-16xa100, an eighth where one ring of 1,152 ranks reduces all gradients.
 double rough_events(const Setting& setting, const ParallelPlan& plan) {
   const double gpus = static_cast<double>(plan.gpus()), layers = static_cast<double>(setting.model.layers);
   if (setting.workload.phase == Phase::inference) {
@@ -108,6 +111,8 @@ double rough_events(const Setting& setting, const ParallelPlan& plan) {
   const double of_layer = kOperators + kOfRings * (plan.tensor + plan.context) + kOfExchanges * plan.expert;
   return gpus * (layers / plan.pipeline * microbatches * of_layer + kOfGradients * plan.data);
 }
+
+}  // namespace
 
 Executions execute_rows(const results::ResultReader& reader, std::span<const std::uint64_t> rows,
                         std::span<const std::string> columns, const ConfirmWish& wish) {
@@ -131,8 +136,9 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
     const std::uint64_t id = reader.point_ids({rows[row], rows[row] + 1}).at(0);
     if (id >= space.size()) continue;
     const sweep::PointIndex point = space.point(id);
-    if (!wish.asked && rough_events(executor.setting_of(point), point.plan) > static_cast<double>(left)) {
-      ++done.left;
+    const double events = rough_events(executor.setting_of(point), point.plan);
+    if (events > static_cast<double>(wish.asked ? kMostRowEvents : left)) {
+      ++(wish.asked ? done.too_long : done.left);
       continue;
     }
     const RowExecutor::Outcome outcome =

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/spec/plan.h"
-#include "engine/spec/scenario.h"
 #include "results_schema/reader.h"
 
 namespace shardscape::cli {
@@ -28,16 +26,12 @@ struct ConfirmWish {
 /// takes does not depend on the machine, so what is executed doesn't, either.
 inline constexpr std::int64_t kMostRowEvents = 2'000'000'000, kMostUnaskedEvents = 20'000'000;
 
-/// Events of an execution, from the sizes of the plan alone and before anything is built: within a factor of some five
-/// of those of the shipped studies, and without what symmetry saves.
-double rough_events(const Setting& setting, const ParallelPlan& plan);
-
 struct Executions {
   std::vector<std::vector<double>> values;  ///< by column that was asked for and row; NaN: not executed
   std::size_t rows = 0;                     ///< executed
-  std::size_t too_long = 0;                 ///< given up: they take too many events
-  std::size_t left = 0;                     ///< not begun, as they would take what nobody asked for
-  std::size_t stopped = 0;                  ///< not begun, as the user stopped it
+  std::size_t too_long = 0;  ///< given up, or not begun: they take too many events for any wish
+  std::size_t left = 0;      ///< not begun, as they would take what nobody asked for
+  std::size_t stopped = 0;   ///< not begun, as the user stopped it
   double cpu_seconds = 0;
   std::string why_none;  ///< why nothing can be executed, as a clause; empty where something may be
 };

@@ -190,7 +190,7 @@ TEST_F(RanksTest, ASearchIsTheSameForAnyNumberOfRanksAndThreads) {
                           "hardware:\n  device.hbm.bandwidth: [\"1500 GB/s\", \"2039 GB/s\"]\n"
                           "  device.hbm.capacity: [\"40 GiB\", \"80 GiB\"]\n");
   const auto search_of = [](const std::string& output, const Words& more) {
-    Words words = {"search", "study.yaml", "-o", output, "--progress", "none"};
+    Words words = {"search", "study.yaml", "-o", output, "--progress", "none", "--confirm", "0"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   };
@@ -248,7 +248,9 @@ TEST_F(RanksTest, DifferentSearchesAreOneError) {
 TEST_F(RanksTest, ASearchWithoutBoundsIsSweptByAllRanks) {
   write("study.yaml", kSmallStudy);
   const auto search_of = [](const std::string& output) {
-    return Words{"search", "study.yaml", "-o", output, "--force", "--set", "objectives=[memory_peak_bytes]"};
+    return Words{"search", "study.yaml", "-o",
+                 output,   "--force",    "--confirm",
+                 "0",      "--set",      "objectives=[memory_peak_bytes]"};
   };
   const Finished alone = run(search_of("whole.h5"));
   ASSERT_EQ(alone.code, 0) << alone.err;

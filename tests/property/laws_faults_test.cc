@@ -129,7 +129,8 @@ TEST(FaultLaws, NoFaultHelpsInTheHierarchicalMode) {
 
 TEST(FaultLaws, NoFaultHelpsExecutedBeyondTheBand) {
   // So many that the share of those that help, one in a hundred, is not that of a few machines.
-  const Gains gains = try_machines(ExecutionMode::flattened, Links::any, 240);
+  const Gains gains =
+      try_machines(ExecutionMode::flattened, Links::any, test::size_of_case<std::uint64_t>(240, 60));
   expect_none_helps(gains, kSharedLinksBand, 600);
   if (test::all_seeds()) {
     EXPECT_LE(gains.noticed, gains.tried / 50);

@@ -9,10 +9,18 @@
 #include <utility>
 
 #include "sweep/calibrate/constant_fit.h"
+#include "tests/support/seeds.h"
 #include "tests/unit/calibrate/synthetic.h"
 
 namespace shardscape::calibrate {
 namespace {
+
+/// The runs within a node; builds that are slow fit the first of them.
+std::vector<Layout> few_runs() {
+  std::vector<Layout> runs = runs_in_nodes();
+  runs.resize(test::size_of_case(runs.size(), std::size_t{8}));
+  return runs;
+}
 
 StackProfile shipped(const std::string& name) { return *shipped_presets().stack(name).value(); }
 
@@ -151,7 +159,7 @@ TEST(Calibrate, MemoryConstants) {
 }
 
 TEST(Calibrate, HeldOutRowsTakeNoPart) {
-  validate::Table table = measured(runs_in_nodes(), truth(), 0.1);
+  validate::Table table = measured(few_runs(), truth(), 0.1);
   CalibrateOptions options = options_of(some({"host.forward_layer", "host.backward_layer"}));
   options.hold_out = validate::HoldOut{1, 3};
   options.folds = 3;
@@ -178,7 +186,7 @@ TEST(Calibrate, HeldOutRowsTakeNoPart) {
 
 TEST(Calibrate, EachFoldIsPredictedByAFitToTheOthers) {
   constexpr int kFolds = 3;
-  const validate::Table table = measured(runs_in_nodes(), truth(), 0.3);
+  const validate::Table table = measured(few_runs(), truth(), 0.3);
   const auto moving = some({"host.backward_layer"});
   CalibrateOptions options = options_of(moving);
   options.folds = kFolds;
@@ -230,7 +238,7 @@ TEST(Calibrate, EveryModelIsLeftOutInTurn) {
   EXPECT_EQ(whole_model("gpt-l"), "gpt-l");
   EXPECT_EQ(whole_model("gemma-large"), "gemma-large");
   // Half of the runs are of another model; cut to fewer layers it is still that model.
-  std::vector<Layout> runs = runs_in_nodes();
+  std::vector<Layout> runs = few_runs();
   for (std::size_t i = 0; i < runs.size(); i += 2)
     runs[i].model = i % 4 == 0 ? "nanotron-3.6b" : "nanotron-3.6b-l16";
   const validate::Table table = measured(runs, truth(), 0.3);
@@ -279,7 +287,7 @@ TEST(Calibrate, FoldsAreAFunctionOfTheId) {
 TEST(Calibrate, TheReportIsOfTheRoundedValues) {
   CalibrateOptions options =
       options_of(some({"host.forward_layer", "host.backward_layer", "host.step_fixed"}));
-  const validate::Table table = measured(runs_in_nodes(), truth(), 0.2);
+  const validate::Table table = measured(few_runs(), truth(), 0.2);
   const Calibration found = calibrated(table, options);
   validate::Presets presets = shipped_presets();
   presets.replace_stack("nanotron-a", found.after.stack);
