@@ -5,6 +5,7 @@
 
 #include "engine/spec/zero.h"
 #include "engine/step/feasibility.h"
+#include "engine/step/layer_timer.h"
 #include "engine/step/plan_pipeline.h"
 
 namespace shardscape {
@@ -27,26 +28,35 @@ struct StageFloor {
 /// Sums over the layers of a stage.
 class StageSum {
  public:
-  StageSum(const LayerFloors& layers, bool cut, double deferred_share)
-      : layers_(layers), cut_(cut), deferred_share_(deferred_share) {}
+  /// `launches`: null where they count nothing.
+  StageSum(const LayerFloors& layers, const LayerFloors* launches, bool cut, double deferred_share)
+      : runs_(layers), launches_(launches), cut_(cut), deferred_share_(deferred_share) {}
 
   [[nodiscard]] StageFloor of(const model::StageLayers& blocks, bool first, bool last) const {
+    const StageFloor runs = sum_of(runs_, blocks, first, last);
+    if (launches_ == nullptr) return runs;
+    const StageFloor launched = sum_of(*launches_, blocks, first, last);
+    return {std::max(runs.forward, launched.forward), std::max(runs.handed_on, launched.handed_on),
+            std::max(runs.kept_back, launched.kept_back)};
+  }
+
+ private:
+  [[nodiscard]] StageFloor sum_of(const LayerFloors& layers, const model::StageLayers& blocks, bool first,
+                                  bool last) const {
     StageFloor sum;
     for (const model::BlockRun& run : blocks) {
-      const LayerFloor& block = layers_[step::block_layer(run.kind).index()];
+      const LayerFloor& block = layers[step::block_layer(run.kind).index()];
       sum.forward += run.count * block.forward;
       sum.handed_on += run.count * (cut_ ? block.input : block.backward);
       if (cut_) sum.kept_back += run.count * block.weight;
     }
-    if (first) add(sum, step::kEmbeddingLayer, 1);
-    add(sum, step::kFurtherLayer, blocks.further());
-    if (last) add(sum, step::kHeadLayer, 1);
+    if (first) add(layers, sum, step::kEmbeddingLayer, 1);
+    add(layers, sum, step::kFurtherLayer, blocks.further());
+    if (last) add(layers, sum, step::kHeadLayer, 1);
     return sum;
   }
-
- private:
-  void add(StageFloor& sum, LayerKind kind, double count) const {
-    const LayerFloor& layer = layers_[kind.index()];
+  void add(const LayerFloors& layers, StageFloor& sum, LayerKind kind, double count) const {
+    const LayerFloor& layer = layers[kind.index()];
     sum.forward += count * layer.forward;
     const double share = kind == step::kHeadLayer ? deferred_share_ : 0;
     const double now = std::min(layer.backward, share * layer.input + (1 - share) * layer.backward);
@@ -54,7 +64,8 @@ class StageSum {
     sum.kept_back += count * (layer.backward - now);
   }
 
-  const LayerFloors& layers_;
+  const LayerFloors& runs_;
+  const LayerFloors* launches_;
   bool cut_;
   double deferred_share_;
 };
@@ -128,6 +139,7 @@ void keep_least(PassFloors& kept, const PassFloors& other) {
     }
   };
   keep(kept.alone, other.alone);
+  keep(kept.launches, other.launches);
   keep(kept.paired, other.paired);
 }
 
@@ -184,10 +196,12 @@ PassFloors PlanFloor::floors(const ParallelPlan& plan, const TimeOf& time_of) {
   for (const LayerKind kind : kinds_) {
     const Recompute recompute = kind.is_block() ? plan.recompute : Recompute::none;
     const auto put = [&](double LayerFloor::*member, Pass pass, bool cut) {
-      const PassTime time = time_of(inputs, kind, step::segments(pass, recompute, cut));
-      const Seconds hidden = time[TimeClass::expert_comm] + time[TimeClass::host];
-      result.alone[kind.index()].*member = time.total().value();
-      result.paired[kind.index()].*member = (time.total() - hidden).value();
+      const step::Segments segments = step::segments(pass, recompute, cut);
+      const PassTime time = time_of(inputs, kind, segments);
+      const Seconds runs = time.total() - time[TimeClass::host];
+      result.alone[kind.index()].*member = runs.value();
+      result.launches[kind.index()].*member = step::segments_launch(inputs, kind, segments).value();
+      result.paired[kind.index()].*member = (runs - time[TimeClass::expert_comm]).value();
     };
     put(&LayerFloor::forward, Pass::forward, false);
     put(&LayerFloor::backward, Pass::backward, false);
@@ -252,8 +266,8 @@ double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes,
   const schedule::PipelineShape shape = step::pipeline_shape(setting_, plan);
   const double deferred = deferred_heads(plan, setting_.system.stack, shape.microbatches);
   const bool pairs = shape.overlaps || shape.both_ways() || order_decides_pairs();
-  const StageSum stages(pairs ? passes.paired : passes.alone, shape.kind == ScheduleKind::zero_bubble,
-                        deferred / shape.microbatches);
+  const StageSum stages(pairs ? passes.paired : passes.alone, pairs ? nullptr : &passes.launches,
+                        shape.kind == ScheduleKind::zero_bubble, deferred / shape.microbatches);
   return longest_chain(shape, layers.layers, layers.first_chunks, stages,
                        optimizers(plan, zero_stage, layers, shape)) +
          setting_.system.stack.host.step_fixed.value();

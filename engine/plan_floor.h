@@ -23,6 +23,9 @@
 //             it, and so do their launches).
 //   two ways  Of dualpipe only that a stage works: m / 2 (F_s + B_s) over both chunks.
 //
+// The host launches ahead of layers that take long, and makes up for it in others: a pass takes no less than its layers
+// run, and no less than they take to launch.
+//
 // Where passes run in pairs, these are shorter by what one hides of the other's exchanges of experts, at most all of
 // them (step/paired_passes.h): in place of F and B the floors then have what is left without exchanges and without
 // waiting for the host.
@@ -62,8 +65,9 @@ using LayerFloors = std::array<LayerFloor, step::kLayerKinds>;
 
 /// Of plans with one LayerKey.
 struct PassFloors {
-  LayerFloors alone;   ///< where every pass runs alone
-  LayerFloors paired;  ///< where forwards and backwards run in pairs
+  LayerFloors alone;     ///< where every pass runs alone
+  LayerFloors launches;  ///< of those: what the host needs
+  LayerFloors paired;    ///< where forwards and backwards run in pairs
 };
 
 /// What is made from a setting.

@@ -9,6 +9,7 @@
 
 #include "engine/model/partition.h"
 #include "engine/network/rank_group.h"
+#include "engine/step/context_drift.h"
 #include "engine/step/data_exposure.h"
 #include "engine/step/data_traffic.h"
 #include "engine/timeline/collective_kind.h"
@@ -190,7 +191,9 @@ class StepMaker {
     const Seconds comm = call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_);
     step.seconds = comm.value();
     const Seconds attention(node.beside_core ? steps.back().seconds : 0);
-    step.hidden = hidden_by_attention(stack_.communication, call.group, comm, attention).value();
+    const Seconds spared = spared_by_drift(in_, call, layout_.groups(), collectives_, slice_);
+    step.hidden =
+        (spared + hidden_by_attention(stack_.communication, call.group, comm - spared, attention)).value();
     steps.push_back(std::move(step));
   }
 

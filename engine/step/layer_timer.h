@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <boost/container/small_vector.hpp>
 #include <optional>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "engine/step/price_training.h"
 
 namespace shardscape::step {
+
+/// As pass_launch(), of a pass that consists of these segments.
+Seconds segments_launch(const TrainingStep& inputs, LayerKind kind, const Segments& segments);
 
 /// Times of the pieces that the stages of a slice are put together from. All that it is made from outlives it.
 class LayerTimer {
@@ -26,7 +30,8 @@ class LayerTimer {
   [[nodiscard]] std::vector<std::vector<Seconds>> pieces(LayerKind kind, const Segments& segments) const;
 
  private:
-  void add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const;
+  /// Returns what all passes of the context group take one after the other.
+  Seconds add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const;
 
   const TrainingStep& in_;
   const LayerCosts& costs_;
@@ -36,6 +41,10 @@ class LayerTimer {
 };
 
 /// The passes of stages whose layers cost the same; `known`: of these layers. All outlive it.
+///
+/// The host meets the device where a pass begins, launches ahead of layers that take longer to run than to launch, and
+/// makes up in them for others: a pass of layers that run for d_i and take h_i to launch takes the longest of
+/// h_1 + ... + h_k + d_k+1 + ... + d_n over all k, as it is executed (LayerEmitter::append).
 class StageTimer {
  public:
   StageTimer(const TrainingStep& inputs, const LayerTimer& timer, LayerTimes& known)
@@ -44,14 +53,24 @@ class StageTimer {
   [[nodiscard]] StagePasses of(const LayerRuns& runs);
 
   /// By how much a forward through some layers and a backward through others are shorter as a pair. Exchanges hide
-  /// beside the other pass (paired_passes.h), but a layer takes no less than the host needs to launch it, whatever of
-  /// its exchanges hides. A pair takes the longer of both, so that nothing that takes longer makes it shorter.
+  /// beside the other pass (paired_passes.h), but a pair takes no less than the host needs to launch it, the backward
+  /// first, whatever of its exchanges hides. A pair takes the longer of both, so that nothing that takes longer makes
+  /// it shorter.
   [[nodiscard]] Seconds hidden(const LayerRuns& forward, const LayerRuns& backward);
 
  private:
+  /// Of one layer and microbatch: of the head the mean.
   [[nodiscard]] PassTime backward_of(LayerKind kind);
-  [[nodiscard]] Seconds without_exchanges(LayerKind kind, const Segments& segments,
-                                          const PassTime& time) const;
+  /// What the host needs to launch a pass, of the head likewise.
+  [[nodiscard]] Seconds launch_of(LayerKind kind, Pass pass) const;
+  /// Waits for the host that layers of their own would have and passes through all of them have not.
+  struct Spared {
+    std::vector<Seconds> forward, backward,
+        weight;  ///< by run; `backward` without the weight gradients put off
+  };
+  [[nodiscard]] Spared spared(const LayerRuns& runs);
+  /// Whether a layer would by itself.
+  [[nodiscard]] bool waits_for_host(const LayerRuns& runs);
   const LayerPasses& timed(LayerKind kind);
 
   const TrainingStep& in_;

@@ -212,6 +212,17 @@ void take_slowed(const TrainingStep& in, std::size_t stage, const network::Colle
   }
 }
 
+/// The host is ahead within the passes of each chunk, not from one to the next.
+void add_up_chunks(std::span<const ChunkPasses> chunks, std::size_t s, StageTimes& times) {
+  times.forward[s] = times.backward[s] = {};
+  times.weight[s] = {};
+  for (const ChunkPasses& chunk : chunks) {
+    times.forward[s] += chunk.forward;
+    times.backward[s] += chunk.backward;
+    times.weight[s] += chunk.weight;
+  }
+}
+
 void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                       network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
   const PartsToPrice& parts = *scratch.parts;
@@ -248,6 +259,8 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     fill_alone(sick.stage, sick.costs);
   }
   collectives.set_memory_share(1);
+  for (std::size_t s = 0; s < scratch.forward.size(); ++s)
+    if (parts.passes(s)) add_up_chunks(std::span(scratch.chunks).subspan(s * each, each), s, scratch);
 }
 
 /// The seconds of one message over each boundary between stages, as if no other boundary were sending: a
@@ -392,7 +405,10 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   const double m = in.pipeline.per_chunk();
   PassTime busy = m * scratch.forward[critical];
   busy += m * scratch.backward[critical];
-  busy[TimeClass::expert_comm] -= hidden_in_step(in, scratch, critical);
+  const Seconds hidden = hidden_in_step(in, scratch, critical);
+  const Seconds exchanges = std::min(hidden, busy[TimeClass::expert_comm]);
+  busy[TimeClass::expert_comm] -= exchanges;
+  busy[TimeClass::host] -= hidden - exchanges;  // pairs are launched without a stop
   Breakdown& b = out.breakdown;
   if (first) {
     const TimedStage stage{critical, out.step_time, busy.total(), scratch.tails[critical].data_comm};

@@ -1,7 +1,8 @@
 // The time of one training step, from layer costs to the breakdown along the critical rank.
 //
-//   layer    max(device + exposed TP and CP communication, host launch), forward and backward apart
-//   stage    its layers, the embedding on the first, the head on the last
+//   layer    device + exposed TP and CP communication, and what the host needs to launch it, forward and backward apart
+//   stage    its layers, the embedding on the first, the head on the last; the host launches ahead within a pass
+//            (layer_timer.h)
 //   pipeline the schedule over all stages, their chunks and microbatches, every chunk with its own layers; pairs of
 //            passes are shorter by the exchanges of experts that one hides beside the other, in the order in which
 //            flattened mode runs them (paired_passes.h), every exchange of a pass as long as their mean, but no shorter
@@ -28,8 +29,8 @@
 // Under dualpipe every part of the model lies on two stages. Gradients are reduced, and ZeRO shards the optimizer, over
 // the data-parallel ranks of both; they leave when the last weight gradient of both has run.
 //
-// Left out: the all-reduce of a tied embedding's gradient between first and last stage, drift between
-// replicas.
+// Left out: the all-reduce of a tied embedding's gradient between first and last stage, drift between replicas (that
+// of ranks within a context group is not: context_drift.h).
 #pragma once
 
 #include <boost/container/small_vector.hpp>
