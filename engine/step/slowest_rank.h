@@ -18,7 +18,7 @@
 
 namespace shardscape::step {
 
-/// e(n): the mean of the largest of n standard normals, within 0.02 of it. n >= 1.
+/// e(n): the mean of the largest of n standard normals, within 0.03 of it. n >= 1.
 double expected_largest(double n);
 
 /// What everything takes on the slowest of so many ranks, over what it takes on that of a node, at least 1.

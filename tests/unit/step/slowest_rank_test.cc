@@ -27,7 +27,7 @@ double mean_of_largest(double n) {
 TEST(SlowestRank, IsTheLargestOfNormals) {
   EXPECT_NEAR(step::expected_largest(1), 0, 1e-12);
   for (const double n : {2.0, 8.0, 64.0, 1000.0, 16384.0, 1e6})
-    EXPECT_NEAR(step::expected_largest(n), mean_of_largest(n), 0.02) << n;
+    EXPECT_NEAR(step::expected_largest(n), mean_of_largest(n), 0.03) << n;
 }
 
 TEST(SlowestRank, CountsFromANodeOn) {
