@@ -73,6 +73,7 @@ Problems StackProfile::validate() const {
     const auto layout = read_layout(pipeline_layout);
     if (!layout) problems.add("pipeline_layout", layout.error());
   }
+  check(rank_spread, "rank_spread", ranges::kFraction);
   check(zero_slice, "zero_slice", ranges::kTime);
   check(host.forward_layer, "host.forward_layer", ranges::kTime);
   check(host.backward_layer, "host.backward_layer", ranges::kTime);
@@ -96,6 +97,8 @@ Problems StackProfile::validate() const {
   check(communication.context_overlap, "communication.context_overlap", ranges::kFraction);
   check(communication.data_overlap, "communication.data_overlap", ranges::kFraction);
   check(communication.data_hidden, "communication.data_hidden", ranges::kFraction);
+  problems.require(communication.data_sms >= 0 && communication.data_sms <= 1000, "communication.data_sms",
+                   "is a number of SMs, 0..1000");
   check(communication.gather_overlap, "communication.gather_overlap", ranges::kFraction);
   check(communication.expert_overlap, "communication.expert_overlap", ranges::kFraction);
   problems.require(experts.dispatch_sms >= 1 && experts.dispatch_sms <= 1000, "experts.dispatch_sms",

@@ -117,6 +117,9 @@ struct StackProfile {
     /// Of the time that traffic beside every microbatch (gathers of ZeRO-3, scatters of ZeRO-2) is under way
     /// beside compute, what is not lost again by compute that shares SMs and memory with it, 0..1.
     double data_hidden = 1;
+    /// SMs that kernels of the library take from compute while traffic that goes once a step is under way beside it
+    /// (gradients, and the gather of updated weights), 0..1000. 0: none.
+    double data_sms = 0;
     /// Share of the first microbatch's forward that can hide the gather of updated weights (ZeRO-1 and 2), 0..1
     /// (Megatron Core: overlap_param_gather).
     double gather_overlap = 0;
@@ -275,6 +278,9 @@ struct StackProfile {
   [[nodiscard]] bool repeats(RecomputePart part) const {
     return std::ranges::find(selective_recompute, part) != selective_recompute.end();
   }
+  /// Standard deviation of what ranks take for the same work in training, over its mean, 0..1: a step goes at the pace
+  /// of the slowest (step/slowest_rank.h).
+  double rank_spread = 0;
   Seconds zero_slice;  ///< ZeRO-1/2: per tensor and DP rank, once per step
   Host host;
   Communication communication;

@@ -61,8 +61,19 @@ BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic
 /// By compute to traffic that lies beside it for so long.
 Seconds lost_beside(const StackProfile::Communication& stack, Seconds together);
 
-/// What of the gather of updated weights, `gather` long, the first microbatch's forward hides.
-Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds forward);
+/// What of the gather of updated weights, `gather` long, the first microbatch's forward hides: not its first bucket,
+/// which the first layer waits for.
+Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds first_bucket,
+                      Seconds forward);
+
+/// What traffic that goes once a step has beside compute: of the gradients what lies beside the last backward, all
+/// chunks of it, but for the last bucket, and what the first forward hides of the gather of weights. What lies in the
+/// bubble of a pipeline, or behind other microbatches, costs compute nothing.
+Seconds gradients_beside(const StackProfile::Communication& stack, Seconds all_but_last,
+                         Seconds last_backward);
+
+/// By compute to such traffic, whose kernels take SMs from it.
+Seconds lost_once(const System& system, Seconds beside);
 
 /// A stage that holds a sick device: what its layers cost there. Both references outlive the inputs.
 struct SickStage {

@@ -151,6 +151,10 @@ constexpr std::array kConstants = {
         std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
         "what data-parallel traffic beside every microbatch hides without slowing compute"),
     entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.data_sms; }, "communication.data_sms",
+        std::nullopt, time, linear, 0.0, 64.0, "from copies by engines to two for each of 32 channels", 8.0,
+        "SMs that traffic once a step takes from compute beside it"),
+    entry(
         [](Candidate& c) -> auto& { return c.stack.communication.gather_overlap; },
         "communication.gather_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
         "the gather of updated weights hidden behind the first forward"),
@@ -186,6 +190,10 @@ constexpr std::array kConstants = {
         [](Candidate& c) -> auto& { return c.stack.experts.load_wait; }, "experts.load_wait", Dimension::time,
         time, logarithmic, 1e-5, 5e-2, "from one copy to the host to a host that launches all anew", 0.7,
         "the device's wait for the loads of experts"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.rank_spread; }, "rank_spread", std::nullopt, time, linear,
+        0.0, 0.1, "from equal devices to some that take a third longer", 0.02,
+        "how unlike ranks are: training goes at the pace of the slowest"),
     entry(
         [](Candidate& c) -> auto& { return c.stack.zero_slice; }, "zero_slice", Dimension::time, time,
         logarithmic, 1e-7, 1e-3, "from one pointer to a tensor copied in an interpreter", 0.7,

@@ -395,6 +395,7 @@ void describe(V& v, StackProfile::Communication& c) {
   v.optional("context_overlap", c.context_overlap);
   v.optional("data_overlap", c.data_overlap);
   v.optional("data_hidden", c.data_hidden);
+  v.optional("data_sms", c.data_sms);
   v.optional("gather_overlap", c.gather_overlap);
   v.optional("expert_overlap", c.expert_overlap);
   v.optional("overlapped_exchanges", c.overlapped_exchanges);
@@ -423,6 +424,7 @@ void describe(V& v, StackProfile& s) {
   v.choices("selective_recompute", s.selective_recompute,
             {RecomputePart::attention_core, RecomputePart::norms, RecomputePart::latent_up,
              RecomputePart::activations, RecomputePart::mlp, RecomputePart::experts});
+  v.optional("rank_spread", s.rank_spread);
   v.optional("zero_slice", s.zero_slice);
   v.optional_group("host", [&](V& host) { describe(host, s.host); });
   v.group("communication", [&](V& communication) { describe(communication, s.communication); });

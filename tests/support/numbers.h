@@ -144,6 +144,7 @@ inline constexpr NumberLaw kDeviceLaws[] = {
 };
 
 inline constexpr NumberLaw kStackLaws[] = {
+    {"rank_spread", kSlower, "", true},
     {"zero_slice", kSlower},
     {"host.forward_layer", kSlower},
     {"host.backward_layer", kSlower},
@@ -166,6 +167,7 @@ inline constexpr NumberLaw kStackLaws[] = {
     {"communication.context_overlap", kFaster, "", true},
     {"communication.data_overlap", kFaster, "", true},
     {"communication.data_hidden", kFaster, "", true},
+    {"communication.data_sms", kSlower},
     {"communication.gather_overlap", kFaster, "", true},
     {"communication.expert_overlap", kNone, "passes in pairs wait for the inputs of both", true},
     {"communication.expert_hidden", kFaster, "", true},
@@ -236,6 +238,7 @@ inline constexpr NumberLaw kServingLaws[] = {
     {"device.expert_dispatch.normal.sm_bandwidth", kNoTime},
     {"device.expert_dispatch.normal.bandwidth", kNoTime},
     {"device.expert_dispatch.normal.node_bandwidth", kNoTime},
+    {"stack.rank_spread", kNoTime},
     {"stack.zero_slice", kNoTime},
     {"stack.host.forward_layer", kNoTime},
     {"stack.host.backward_layer", kNoTime},
@@ -247,6 +250,7 @@ inline constexpr NumberLaw kServingLaws[] = {
     {"stack.host.decode_sequence", kSlower},
     {"stack.communication.data_overlap", kNoTime},
     {"stack.communication.data_hidden", kNoTime},
+    {"stack.communication.data_sms", kNoTime},
     {"stack.communication.gather_overlap", kNoTime},
     {"stack.communication.expert_overlap", kNoTime},
     {"stack.communication.expert_hidden", kNoTime},

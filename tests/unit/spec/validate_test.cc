@@ -197,6 +197,7 @@ TEST(Validate, Stack) {
   expect_rules<S>(
       good_stack(),
       {{"zero_slice", [](S& s) { s.zero_slice = Seconds(-1); }},
+       {"rank_spread", [](S& s) { s.rank_spread = 1.1; }},
        {"host.forward_layer", [](S& s) { s.host.forward_layer = Seconds(-1); }},
        {"host.backward_layer", [](S& s) { s.host.backward_layer = Seconds(-1); }},
        {"host.per_collective", [](S& s) { s.host.per_collective = Seconds(-1); }},
@@ -216,6 +217,7 @@ TEST(Validate, Stack) {
        {"communication.context_overlap", [](S& s) { s.communication.context_overlap = 1.1; }},
        {"communication.data_overlap", [](S& s) { s.communication.data_overlap = kNan; }},
        {"communication.data_hidden", [](S& s) { s.communication.data_hidden = 1.1; }},
+       {"communication.data_sms", [](S& s) { s.communication.data_sms = -1; }},
        {"communication.gather_overlap", [](S& s) { s.communication.gather_overlap = -0.1; }},
        {"communication.expert_overlap", [](S& s) { s.communication.expert_overlap = 1.1; }},
        {"experts.dispatch_sms", [](S& s) { s.experts.dispatch_sms = 0; }},
