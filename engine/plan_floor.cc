@@ -106,6 +106,7 @@ FabricSpec outline(const FabricSpec& fabric) {
 
 System read_by_floor(FloorKind kind, System system) {
   system.device.hbm.capacity_per_stack = Bytes(0);
+  if (kind == FloorKind::points) return system;
   if (kind == FloorKind::passes) system.fabric = {};
   if (kind == FloorKind::steps) system.fabric = outline(system.fabric);
   if (kind == FloorKind::steps) return system;
@@ -115,7 +116,7 @@ System read_by_floor(FloorKind kind, System system) {
 }
 
 WorkloadSpec read_by_floor(FloorKind kind, WorkloadSpec workload) {
-  if (kind != FloorKind::steps) workload.global_batch = 0;
+  if (kind == FloorKind::passes || kind == FloorKind::calls) workload.global_batch = 0;
   return workload;
 }
 
@@ -129,6 +130,7 @@ void keep_least(PassFloors& kept, const PassFloors& other) {
   };
   keep(kept.alone, other.alone);
   keep(kept.paired, other.paired);
+  keep(kept.launched, other.launched);
 }
 
 bool same_layer_groups(ParallelPlan plan, const RankOrder& one, const RankOrder& other) {
@@ -143,8 +145,12 @@ bool same_layer_groups(ParallelPlan plan, const RankOrder& one, const RankOrder&
   return true;
 }
 
-PlanFloor::PlanFloor(const Setting& setting, std::shared_ptr<network::SharedNetworks> networks)
-    : setting_(setting), networks_(std::move(networks)), kinds_(step::layer_kinds(setting.model)) {}
+PlanFloor::PlanFloor(const Setting& setting, std::shared_ptr<network::SharedNetworks> networks,
+                     ExecutionMode mode)
+    : setting_(setting),
+      networks_(std::move(networks)),
+      mode_(mode),
+      kinds_(step::layer_kinds(setting.model)) {}
 
 const step::LayerCosts& PlanFloor::costs(const ParallelPlan& plan) {
   // Plans come by their keys: the last few are enough.
@@ -172,6 +178,7 @@ const PlanFloor::Split& PlanFloor::split(const ParallelPlan& plan) {
     for (std::size_t c = 0; c < partition.chunks.size(); c += each)
       entry->second.first_chunks.push_back(partition.chunks[c]);
     entry->second.layers = std::move(partition.stages);
+    entry->second.chunks = std::move(partition.chunks);
   }
   return entry->second;
 }
@@ -180,14 +187,23 @@ template <class TimeOf>
 PassFloors PlanFloor::floors(const ParallelPlan& plan, const TimeOf& time_of) {
   const std::vector<model::StageLayers> none;
   const step::TrainingStep inputs{setting_, plan, costs(plan), none, none, {}, {}};
+  const network::RankGroups groups = network::PlanLayout(plan).groups();
   PassFloors result;
   for (const LayerKind kind : kinds_) {
     const Recompute recompute = kind.is_block() ? plan.recompute : Recompute::none;
     const auto put = [&](double LayerFloor::*member, Pass pass, bool cut) {
       const PassTime time = time_of(inputs, kind, step::segments(pass, recompute, cut));
       const Seconds hidden = time[TimeClass::expert_comm] + time[TimeClass::host];
-      result.alone[kind.index()].*member = time.total().value();
       result.paired[kind.index()].*member = (time.total() - hidden).value();
+      if (!executed()) {
+        result.alone[kind.index()].*member = time.total().value();
+        return;
+      }
+      // The launches of a layer are known where they are longer than its compute; else they are left out.
+      result.alone[kind.index()].*member = (time.total() - time[TimeClass::host]).value();
+      const PassTime bare =
+          step::time_segments(inputs, kind, step::segments(pass, recompute, cut), groups, nullptr);
+      if (bare[TimeClass::host] > Seconds(0)) result.launched[kind.index()].*member = bare.total().value();
     };
     put(&LayerFloor::forward, Pass::forward, false);
     put(&LayerFloor::backward, Pass::backward, false);
@@ -210,18 +226,50 @@ evaluate::Machine& PlanFloor::machine() {
   return *machine_;
 }
 
+/// Of one operation of a group: what no execution does in less.
+Seconds PlanFloor::alone(const ParallelPlan& plan, network::CollectiveOp op, Bytes bytes,
+                         const network::RankGroup& group, double calls) {
+  network::CollectiveModel& collectives = machine().collectives();
+  const Seconds all = collectives.time(op, bytes, group, calls);
+  if (plan.pipeline == 1 || all <= Seconds(0)) return (1 - kCollectiveTolerance) * all;
+  const std::int32_t stride = network::PlanLayout(plan).stride(PlanAxis::pipeline);
+  const Seconds within = collectives.time_within_slice(op, bytes, group, calls, {plan.pipeline, stride});
+  return (1 - kCollectiveTolerance) * std::min(all, within);
+}
+
+/// With the calls of the plan's own order of ranks.
+PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
+  const network::RankGroups groups = network::PlanLayout(plan).groups();
+  network::CollectiveModel& collectives = machine().collectives();
+  return floors(plan,
+                [&](const step::TrainingStep& inputs, LayerKind kind, const step::Segments& segments) {
+                  PassTime time = step::time_segments(inputs, kind, segments, groups, &collectives);
+                  if (!executed()) return time;
+                  // What hides is counted by prices: of what shows, all that may not be there goes.
+                  for (const step::Segment& segment : segments) {
+                    for (const model::CollectiveCall& call : inputs.costs[kind][segment.part].calls) {
+                      const network::RankGroup& group = groups[call.group];
+                      if (group.alone()) continue;
+                      Seconds& shown = time[class_of(call.group)];
+                      const Seconds all = collectives.time(call.op, call.bytes, group);
+                      shown -= call.repeats * (all - alone(plan, call.op, call.bytes, group, 1));
+                      shown = std::max(Seconds(0), shown);
+                    }
+                  }
+                  return time;
+                });
+}
+
 PassFloors PlanFloor::with_calls(const ParallelPlan& plan, std::span<const RankOrder> orders) {
   PassFloors least;
+  if (executed() && plan.expert > 1 && loads_differ(setting_.model, setting_.workload))
+    return without_calls(plan);
   for (std::size_t i = 0; i < orders.size(); ++i) {
     const auto called = [&](const RankOrder& before) { return same_layer_groups(plan, before, orders[i]); };
     if (std::ranges::any_of(orders.first(i), called)) continue;
     ParallelPlan ordered = plan;
     ordered.order = orders[i];
-    const network::RankGroups groups = network::PlanLayout(ordered).groups();
-    const PassFloors one = floors(
-        ordered, [&](const step::TrainingStep& inputs, LayerKind kind, const step::Segments& segments) {
-          return step::time_segments(inputs, kind, segments, groups, &machine().collectives());
-        });
+    const PassFloors one = in_order(ordered);
     if (i == 0) {
       least = one;
     } else {
@@ -252,11 +300,14 @@ double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes,
   const schedule::PipelineShape shape = step::pipeline_shape(setting_, plan);
   const double deferred = deferred_heads(plan, setting_.system.stack, shape.microbatches);
   const bool pairs = shape.overlaps || shape.both_ways() || order_decides_pairs();
-  const StageSum stages(pairs ? passes.paired : passes.alone, shape.kind == ScheduleKind::zero_bubble,
-                        deferred / shape.microbatches);
-  return longest_chain(shape, layers.layers, layers.first_chunks, stages,
-                       optimizers(plan, zero_stage, layers, shape)) +
-         setting_.system.stack.host.step_fixed.value();
+  const auto chain = [&](const LayerFloors& of_layers) {
+    const StageSum stages(of_layers, shape.kind == ScheduleKind::zero_bubble, deferred / shape.microbatches);
+    return longest_chain(shape, layers.layers, layers.first_chunks, stages,
+                         optimizers(plan, zero_stage, layers, shape));
+  };
+  double longest = chain(pairs ? passes.paired : passes.alone);
+  if (executed()) longest = std::max(longest, chain(passes.launched));
+  return longest + setting_.system.stack.host.step_fixed.value();
 }
 
 const std::vector<double>& PlanFloor::optimizers(ParallelPlan plan, std::int32_t zero_stage,
