@@ -241,23 +241,22 @@ Seconds PlanFloor::alone(const ParallelPlan& plan, network::CollectiveOp op, Byt
 PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
   const network::RankGroups groups = network::PlanLayout(plan).groups();
   network::CollectiveModel& collectives = machine().collectives();
-  return floors(plan,
-                [&](const step::TrainingStep& inputs, LayerKind kind, const step::Segments& segments) {
-                  PassTime time = step::time_segments(inputs, kind, segments, groups, &collectives);
-                  if (!executed()) return time;
-                  // What hides is counted by prices: of what shows, all that may not be there goes.
-                  for (const step::Segment& segment : segments) {
-                    for (const model::CollectiveCall& call : inputs.costs[kind][segment.part].calls) {
-                      const network::RankGroup& group = groups[call.group];
-                      if (group.alone()) continue;
-                      Seconds& shown = time[class_of(call.group)];
-                      const Seconds all = collectives.time(call.op, call.bytes, group);
-                      shown -= call.repeats * (all - alone(plan, call.op, call.bytes, group, 1));
-                      shown = std::max(Seconds(0), shown);
-                    }
-                  }
-                  return time;
-                });
+  return floors(plan, [&](const step::TrainingStep& inputs, LayerKind kind, const step::Segments& segments) {
+    PassTime time = step::time_segments(inputs, kind, segments, groups, &collectives);
+    if (!executed()) return time;
+    // What hides is counted by prices: of what shows, all that may not be there goes.
+    for (const step::Segment& segment : segments) {
+      for (const model::CollectiveCall& call : inputs.costs[kind][segment.part].calls) {
+        const network::RankGroup& group = groups[call.group];
+        if (group.alone()) continue;
+        Seconds& shown = time[class_of(call.group)];
+        const Seconds all = collectives.time(call.op, call.bytes, group);
+        shown -= call.repeats * (all - alone(plan, call.op, call.bytes, group, 1));
+        shown = std::max(Seconds(0), shown);
+      }
+    }
+    return time;
+  });
 }
 
 PassFloors PlanFloor::with_calls(const ParallelPlan& plan, std::span<const RankOrder> orders) {

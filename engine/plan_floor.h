@@ -61,6 +61,7 @@
 #include "engine/evaluate/machine.h"
 #include "engine/model/partition.h"
 #include "engine/schedule/pipeline_memo.h"
+#include "engine/step/data_traffic.h"
 #include "engine/step/price_training.h"
 
 namespace shardscape {
@@ -75,8 +76,8 @@ using LayerFloors = std::array<LayerFloor, step::kLayerKinds>;
 
 /// Of plans with one LayerKey.
 struct PassFloors {
-  LayerFloors alone;   ///< where every pass runs alone
-  LayerFloors paired;  ///< where forwards and backwards run in pairs
+  LayerFloors alone;          ///< where every pass runs alone
+  LayerFloors paired;         ///< where forwards and backwards run in pairs
   LayerFloors launched = {};  ///< executed: of these the host's launches; else they are in both of the above
 };
 
@@ -151,9 +152,15 @@ class PlanFloor {
                 const network::RankGroup& group, double calls);
   PassFloors in_order(const ParallelPlan& plan);
   double scheduled(const step::TrainingStep& inputs, const PassFloors& passes);
-  Seconds exposed(const step::TrainingStep& inputs, const network::RankGroups& groups,
-                  const PassFloors& passes, std::int32_t stage,
-                  std::span<const schedule::StageTime> times, std::span<const double> ends);
+  Seconds in_a_row(const step::TrainingStep& inputs, const network::RankGroups& groups,
+                   const step::DataTraffic::Part& part, Bytes bytes, double calls);
+  void add_beside(const step::TrainingStep& inputs, const network::RankGroups& groups,
+                  const step::DataTraffic& traffic, std::span<schedule::StageTime> times);
+  Seconds exposed_gradients(const step::TrainingStep& inputs, const network::RankGroups& groups,
+                            const step::DataTraffic& traffic, const PassFloors& passes, std::int32_t stage,
+                            std::span<const schedule::StageTime> times, std::span<const double> ends);
+  Seconds exposed_weights(const step::TrainingStep& inputs, const network::RankGroups& groups,
+                          const step::DataTraffic& traffic, std::int32_t stage);
   evaluate::Machine& machine();
   double step_floor(const ParallelPlan& plan, const PassFloors& passes, std::int32_t zero_stage);
   /// Seconds by stage, under that ZeRO stage.

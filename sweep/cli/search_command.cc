@@ -40,7 +40,8 @@ constexpr const char* kSearchFooter =
     "other\n"
     "  shardscape search study.yaml -n 20 --confirm 20         the same, executed as well and ranked by "
     "that\n"
-    "  shardscape search study.yaml --mode flattened           the ten best executed steps: no price decides\n"
+    "  shardscape search study.yaml --mode flattened           the ten best executed steps: no price "
+    "decides\n"
     "  shardscape search study.yaml --pareto step_time_s,memory_peak_bytes\n"
     "  shardscape search study.yaml --within 2%                sooner: nothing left out is better by more "
     "than 2 %\n"
@@ -491,8 +492,7 @@ void add_search_command(CLI::App& app, const CommonOptions& common, Action& acti
       ->check(one_of({"hierarchical", "flattened"}));
   command->footer(kSearchFooter);
   run_when_chosen(*command, action, [arguments, &common] {
-    if (!arguments->execution.empty())
-      arguments->study.overrides.push_back("mode=" + arguments->execution);
+    if (!arguments->execution.empty()) arguments->study.overrides.push_back("mode=" + arguments->execution);
     return run_search_command(*arguments, common);
   });
 }

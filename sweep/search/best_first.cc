@@ -157,9 +157,16 @@ class Search {
         floors_(job, regions_, options.threads, [this] { return watch_.go_on({}, 0, std::nullopt); }),
         calls_(job.study(), FloorKind::calls),
         executions_(job.study(), FloorKind::points),
-        frame_{job,      options.evaluator, objective_, goal.front && goal.objectives.size() > 1,
-               regions_, floors_,           calls_,     shared_networks(),
-               executes() ? &executions_ : nullptr, executes() ? &executed_ : nullptr},
+        frame_{job,
+               options.evaluator,
+               objective_,
+               goal.front && goal.objectives.size() > 1,
+               regions_,
+               floors_,
+               calls_,
+               shared_networks(),
+               executes() ? &executions_ : nullptr,
+               executes() ? &executed_ : nullptr},
         searches_([this] { return std::make_unique<PartSearch>(frame_); }),
         numbers_(ranks) {}
 
@@ -198,7 +205,8 @@ class Search {
     const std::unique_ptr<ranks::Ranks> alone = ranks::alone();
     options.together = alone.get();
     const std::vector<BestPoint> best = sweep::search(job, goal_, options).best;
-    const auto ranks = static_cast<std::size_t>(ranks_.size()), rank = static_cast<std::size_t>(ranks_.rank());
+    const auto ranks = static_cast<std::size_t>(ranks_.size()),
+               rank = static_cast<std::size_t>(ranks_.rank());
     std::vector<std::optional<VisitedPoint>> executed(best.size());
     const auto execute = [&](std::size_t i) {
       if (i % ranks != rank || !watch_.go_on({}, 0, std::nullopt)) return;

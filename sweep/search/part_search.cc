@@ -390,9 +390,8 @@ Prediction PartSearch::predict(const ParallelPlan& plan) {
   const Prediction own = evaluator().judge(plan);
   if (own.status != Status::ok) return own;
   const ParallelPlan one = executed_plan(plan, setting_->setting.system.stack);
-  return ExecutedSteps::with_times(
-      own, frame_.executed->of(frame_.executions->of(setting_->index), one,
-                               [&] { return evaluator().evaluate(plan); }));
+  return ExecutedSteps::with_times(own, frame_.executed->of(frame_.executions->of(setting_->index), one,
+                                                            [&] { return evaluator().evaluate(plan); }));
 }
 
 void PartSearch::evaluate(std::uint64_t id) {

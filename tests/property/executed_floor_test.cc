@@ -45,9 +45,8 @@ Drawn draw(std::uint64_t seed, const yaml::Catalog& catalog) {
       random.pick({"automodel", "fsdp", "hai-llm", "llama3", "maxtext", "megatron-core-alltoall-25.05",
                    "megatron-core-alltoall", "megatron-core-graphs", "megatron-core-plain", "megatron-core",
                    "megatron-lm", "nanotron-a", "nanotron-b", "pytorch", "torchtitan"});
-  const char* const cluster =
-      random.pick({"dgx-a100", "dgx-h100", "dgx-h800", "dgx-b200", "gb200-nvl72", "gb300-nvl72",
-                   "a100-torus2d-ring-64"});
+  const char* const cluster = random.pick(
+      {"dgx-a100", "dgx-h100", "dgx-h800", "dgx-b200", "gb200-nvl72", "gb300-nvl72", "a100-torus2d-ring-64"});
   const bool experts = random.below(3) == 0;
   s.model = drawn_model(random, experts);
   s.system.stack = yaml::load_stack(catalog, stack).value();

@@ -186,9 +186,9 @@ TEST(SearchProperty, FindsWhatAllPointsSay) {
 Study random_executed_study(std::uint64_t seed) {
   Study study = random_search_study(seed);
   study.mode = ExecutionMode::flattened;
-  study.model.layers = std::min<std::int64_t>(study.model.layers, 8);
+  study.model.layers = std::min<std::int64_t>(study.model.layers, 4);
   study.workloads.resize(1);
-  study.workloads.front().global_batch = 16;
+  study.workloads.front().global_batch = 8;
   // Capacities that tell no execution apart, and links that do.
   study.systems = {study.systems[0], study.systems[1], study.systems[4], study.systems[5]};
   study.hardware.erase(study.hardware.begin() + 1);
@@ -209,7 +209,7 @@ SearchOptions executing(int threads = 1) {
 
 TEST(SearchProperty, FindsTheBestExecutedSteps) {
   std::uint64_t points = 0, visited = 0;
-  for (std::uint64_t seed = 1; seed <= test::seeds(8); ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::seeds(4); ++seed) {
     SCOPED_TRACE(seed);
     const Study study = random_executed_study(seed);
     const SweepJob job(study);
