@@ -2,7 +2,7 @@
 // and what follows the last of them.
 //
 // An operation begins when the one before it on its stage has ended and its input is there, in execution as in
-// schedule::run_in_order(): with passes that take no longer, and messages that take no time, nothing ends later there.
+// schedule::run_in_order(): with passes and messages that take no longer nothing ends later there.
 // Behind its last backward a stage runs what the head has put off, waits for its last gradients (data_exposure.h), of
 // which each bucket takes no less than its group alone, and runs the optimizer. Where the host's launches bound a pass,
 // when layers within it end is not known: then one bucket is left, that of the gradients which the last layer makes.
@@ -55,7 +55,7 @@ double PlanFloor::of_point(const ParallelPlan& plan, const PassFloors& passes) {
   const double chain = least_of_stage(plan, passes);
   if (!executed() || !possible(plan) || !split(plan).met) return chain;
   const schedule::PipelineShape shape = step::pipeline_shape(setting_, plan);
-  if (shape.overlaps || shape.both_ways() || order_decides_pairs()) return chain;
+  if (shape.overlaps || shape.both_ways()) return chain;
   const Split& layers = split(plan);
   const step::TrainingStep inputs{
       setting_,      plan,
@@ -79,7 +79,7 @@ double PlanFloor::scheduled(const step::TrainingStep& in, const PassFloors& pass
     traffic.push_back(step::data_traffic(in, in.parameters_of(s)));
     add_beside(in, groups, traffic.back(), std::span(times).last(chunks));
   }
-  const schedule::PipelineEnds ends = pipelines_.run(in.pipeline, times, {});
+  const schedule::PipelineEnds ends = pipelines_.run(in.pipeline, times, transfer(in, groups));
   const std::vector<double>& optimizer = optimizers(in.plan, in.plan.zero_stage, split(in.plan), in.pipeline);
   double longest = 0;
   for (std::size_t s = 0; s < ends.stages.size(); ++s) {
@@ -95,6 +95,19 @@ double PlanFloor::scheduled(const step::TrainingStep& in, const PassFloors& pass
     longest = std::max(longest, end);
   }
   return longest + setting_.system.stack.host.step_fixed.value();
+}
+
+/// Messages between stages, which replicas need not send together; without what a receiver gathers.
+schedule::Transfer PlanFloor::transfer(const step::TrainingStep& in, const network::RankGroups& groups) {
+  constexpr double kLeft = 0.6;  // of prices: chosen as those of calls (plan_floor.cc)
+  schedule::Transfer transfer(0, !setting_.system.stack.communication.pipeline_async);
+  if (in.plan.pipeline == 1) return transfer;
+  const bool closed = in.pipeline.wraps();
+  machine().collectives().boundary_times(in.boundary().message, groups[ParallelGroup::pipeline], closed,
+                                         transfer.seconds);
+  if (!closed) transfer.seconds.back() = transfer.seconds.front();
+  for (double& seconds : transfer.seconds) seconds *= kLeft;
+  return transfer;
 }
 
 /// Calls one behind the other. A rank that is through with one begins the next while others are still at it, so that its

@@ -329,7 +329,8 @@ double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes,
   if (!layers.met) return kNever;
   const schedule::PipelineShape shape = step::pipeline_shape(setting_, plan);
   const double deferred = deferred_heads(plan, setting_.system.stack, shape.microbatches);
-  const bool pairs = shape.overlaps || shape.both_ways() || order_decides_pairs();
+  const bool pairs =
+      shape.overlaps || shape.both_ways() || (order_decides_pairs() && setting_.model.moe.has_value());
   const auto chain = [&](const LayerFloors& of_layers) {
     const StageSum stages(of_layers, shape.kind == ScheduleKind::zero_bubble, deferred / shape.microbatches);
     return longest_chain(shape, layers.layers, layers.first_chunks, stages,

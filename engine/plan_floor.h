@@ -152,6 +152,7 @@ class PlanFloor {
                 const network::RankGroup& group, double calls);
   PassFloors in_order(const ParallelPlan& plan);
   double scheduled(const step::TrainingStep& inputs, const PassFloors& passes);
+  schedule::Transfer transfer(const step::TrainingStep& inputs, const network::RankGroups& groups);
   Seconds in_a_row(const step::TrainingStep& inputs, const network::RankGroups& groups,
                    const step::DataTraffic::Part& part, Bytes bytes, double calls);
   void add_beside(const step::TrainingStep& inputs, const network::RankGroups& groups,
