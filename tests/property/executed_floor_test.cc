@@ -1,5 +1,5 @@
-// No executed step lies below the floors of the flattened mode, nor does what the hierarchical mode says of it without
-// contention: random plans of every stack that trains on every kind of shipped cluster, dense and with experts, in all
+// No executed step lies below the floors of the flattened mode, and no price below those of the hierarchical one: random
+// plans of every stack that trains on every kind of shipped cluster, dense and with experts, in all
 // schedules, rank orders, ZeRO stages and ways to recompute.
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ struct Drawn {
 };
 
 ModelSpec drawn_model(test::ScenarioGenerator& random, bool experts) {
-  ModelSpec model = test::llama(random.pick({4, 7, 8, 11}), 4096, 32, 8, 14336, 32000);
+  ModelSpec model = test::llama(random.pick({7, 8, 16, 24}), 4096, 32, 8, 14336, 32000);
   if (!experts) return model;
   MixtureOfExperts moe;
   moe.experts = 8;
@@ -59,6 +59,14 @@ Drawn draw(std::uint64_t seed, const yaml::Catalog& catalog) {
   ParallelPlan& plan = drawn.plan;
   plan = random.plan(s);
   plan.microbatch = 1;
+  if (plan.pipeline == 1 && plan.data >= 4 && random.coin()) {  // more pipelines than the generator draws
+    plan.pipeline = 4;
+    plan.data /= 4;
+    if (random.coin()) {
+      plan.schedule = ScheduleKind::interleaved;
+      plan.virtual_stages = 2;
+    }
+  }
   if (random.coin()) plan.order = kDefaultRankOrder;
   if (experts) plan.expert = random.pick({1, 2, 4, 8});
   if (plan.pipeline > 1 && random.below(5) == 0) {
@@ -66,7 +74,7 @@ Drawn draw(std::uint64_t seed, const yaml::Catalog& catalog) {
     plan.virtual_stages = 1;
   }
   s.workload =
-      test::training(random.pick({512, 2048, 4096}), plan.data * plan.pipeline * random.pick({1, 2, 3}));
+      test::training(random.pick({512, 2048, 4096}), plan.data * plan.pipeline * random.pick({1, 2, 4}));
   if (experts && random.coin()) {
     s.workload.expert_load.distribution = LoadDistribution::power_law;
     s.workload.expert_load.exponent = random.between(0.2, 1.5);
@@ -76,9 +84,18 @@ Drawn draw(std::uint64_t seed, const yaml::Catalog& catalog) {
   return drawn;
 }
 
+void hold_price(const Drawn& drawn) {
+  const Prediction out = Simulator(drawn.setting, {.time_infeasible = true}).run(drawn.plan);
+  const double step = out.step_time.value() * (1 + kSumsRounded);
+  PlanFloor floor(drawn.setting);
+  const std::vector<RankOrder> orders = {drawn.plan.order};
+  EXPECT_LE(floor.least_of_stage(drawn.plan, floor.without_calls(drawn.plan)), step);
+  EXPECT_LE(floor.of_point(drawn.plan, floor.with_calls(drawn.plan, orders)), step);
+}
+
 bool has_time(const Prediction& p) { return p.status == Status::ok || p.status == Status::memory; }
 
-TEST(ExecutedFloor, NoExecutedStepIsShorter) {
+TEST(ExecutedFloor, NoStepIsShorterInEitherMode) {
   const yaml::Catalog catalog({test::source_dir()});
   int plans = 0;
   double sharpest = 0, coarsest = 0;
@@ -88,6 +105,7 @@ TEST(ExecutedFloor, NoExecutedStepIsShorter) {
     Simulator simulator(drawn.setting, {.time_infeasible = true, .mode = ExecutionMode::flattened});
     const Prediction out = simulator.run(drawn.plan);
     if (!has_time(out)) continue;
+    hold_price(drawn);
     const double step = out.step_time.value() * (1 + kSumsRounded);
     PlanFloor floor(drawn.setting, {}, ExecutionMode::flattened);
     ParallelPlan least = drawn.plan;
@@ -112,7 +130,7 @@ TEST(ExecutedFloor, NoExecutedStepIsShorter) {
   RecordProperty("mean_floor_of_point_of_step", std::to_string(sharpest / plans));
   if (!test::all_seeds()) return;
   EXPECT_GE(plans, 100);
-  EXPECT_GE(sharpest / plans, 0.9);  // else it prunes nothing
+  EXPECT_GE(sharpest / plans, 0.75);  // else it prunes nothing
 }
 
 }  // namespace
