@@ -16,6 +16,7 @@
 #include "results_schema/segments.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/cpu_time.h"
+#include "sweep/cli/executed_best.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/interrupt.h"
 #include "sweep/cli/rank_agreement.h"
@@ -422,7 +423,16 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
   write_visited(*wanted, found, target, common);
   print_search(out, job, found, bounded_objective(goal), worst, ran.cpu + cpu_seconds() - start);
   const int code = show();
-  return interrupted ? kInterrupted : code;
+  const bool executes = arguments.confirm.value_or(0) > 0 && !goal.front && found.info.complete &&
+                        wanted->study.mode == ExecutionMode::hierarchical;
+  if (executes && !interrupted) {
+    const auto go_on = [&] {
+      return !interrupt.stop().load(std::memory_order_relaxed) &&
+             cpu_seconds() - wanted->began < wanted->budget.cpu_seconds;
+    };
+    out << executed_best(job, goal, common.reference, wanted->threads, go_on) << '\n';
+  }
+  return interrupted || interrupt.stop().load() ? kInterrupted : code;
 }
 
 /// Any other rank: searches or sweeps its part, and says nothing of its own.

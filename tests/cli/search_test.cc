@@ -52,6 +52,13 @@ TEST_F(SearchTest, FindsTheBestExecutedSteps) {
     EXPECT_TRUE(contains(finished.err, "exact: no point that was not visited belongs here")) << finished.err;
     EXPECT_FALSE(contains(finished.err, "every point is evaluated")) << finished.err;
   }
+  // Asked to execute what it shows, a search of prices says which plan executes best of all.
+  std::vector<std::string> priced = {"-n", "1", "--confirm", "1"};
+  priced.insert(priced.end(), few.begin(), few.end());
+  const auto best = top({"-n", "1"}).at(0).at("point_id").get<std::uint64_t>();
+  const Finished confirmed = search(priced);
+  EXPECT_TRUE(contains(confirmed.out, "executed: point " + std::to_string(best) + ", ")) << confirmed.out;
+  EXPECT_TRUE(contains(confirmed.out, " is the best of all; ")) << confirmed.out;
   EXPECT_EQ(search({"--mode", "executed"}).code, 2);
 }
 
