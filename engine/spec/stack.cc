@@ -73,7 +73,6 @@ Problems StackProfile::validate() const {
     const auto layout = read_layout(pipeline_layout);
     if (!layout) problems.add("pipeline_layout", layout.error());
   }
-  check(rank_spread, "rank_spread", ranges::kFraction);
   check(zero_slice, "zero_slice", ranges::kTime);
   check(host.forward_layer, "host.forward_layer", ranges::kTime);
   check(host.backward_layer, "host.backward_layer", ranges::kTime);

@@ -278,9 +278,6 @@ struct StackProfile {
   [[nodiscard]] bool repeats(RecomputePart part) const {
     return std::ranges::find(selective_recompute, part) != selective_recompute.end();
   }
-  /// Standard deviation of what ranks take for the same work in training, over its mean, 0..1: a step goes at the pace
-  /// of the slowest (step/slowest_rank.h).
-  double rank_spread = 0;
   Seconds zero_slice;  ///< ZeRO-1/2: per tensor and DP rank, once per step
   Host host;
   Communication communication;

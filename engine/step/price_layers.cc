@@ -11,7 +11,6 @@
 #include "engine/model/embedding.h"
 #include "engine/model/head.h"
 #include "engine/model/partition.h"
-#include "engine/step/slowest_rank.h"
 
 namespace shardscape::step {
 
@@ -191,10 +190,7 @@ compute::OperatorCost price_product(const Operator& op, const compute::GemmShape
   return {cost.time, cost.bound, {shape.flops(), cost.hbm_bytes}};
 }
 
-namespace {
-
-/// On the slowest rank of a node.
-OperatorTimes price_on_node(const Operator& op, const Setting& setting) {
+OperatorTimes price(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
   switch (op.kind) {
     case OperatorKind::gemm:
@@ -211,16 +207,6 @@ OperatorTimes price_on_node(const Operator& op, const Setting& setting) {
   return {{Seconds(0), Bound::link}, {Seconds(0), Bound::link}};
 }
 
-}  // namespace
-
-OperatorTimes price(const Operator& op, const Setting& setting) {
-  OperatorTimes times = price_on_node(op, setting);
-  const double slowest = slowest_rank(setting);
-  for (Seconds* const time : {&times.forward.time, &times.backward.time, &times.weight})
-    *time = slowest * *time;
-  return times;
-}
-
 ProductGradients price_gradients(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
   const Precision precision = op.operands;
@@ -230,10 +216,6 @@ ProductGradients price_gradients(const Operator& op, const Setting& setting) {
   gradients.input = price_product(op, gradients.input_shape, device);
   gradients.weight = compute::weight_gradient(gradients.weight_shape, precision,
                                               setting.system.stack.state.gradient_bytes, device);
-  const double slowest = slowest_rank(setting);
-  for (compute::OperatorCost* const cost :
-       {&gradients.input, &gradients.weight.product, &gradients.weight.accumulation})
-    cost->time = slowest * cost->time;
   return gradients;
 }
 

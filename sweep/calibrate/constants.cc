@@ -191,10 +191,6 @@ constexpr std::array kConstants = {
         time, logarithmic, 1e-5, 5e-2, "from one copy to the host to a host that launches all anew", 0.7,
         "the device's wait for the loads of experts"),
     entry(
-        [](Candidate& c) -> auto& { return c.stack.rank_spread; }, "rank_spread", std::nullopt, time, linear,
-        0.0, 0.1, "from equal devices to some that take a third longer", 0.02,
-        "how unlike ranks are: training goes at the pace of the slowest"),
-    entry(
         [](Candidate& c) -> auto& { return c.stack.zero_slice; }, "zero_slice", Dimension::time, time,
         logarithmic, 1e-7, 1e-3, "from one pointer to a tensor copied in an interpreter", 0.7,
         "ZeRO-1 and 2: per tensor and data-parallel rank, once per step"),

@@ -424,7 +424,6 @@ void describe(V& v, StackProfile& s) {
   v.choices("selective_recompute", s.selective_recompute,
             {RecomputePart::attention_core, RecomputePart::norms, RecomputePart::latent_up,
              RecomputePart::activations, RecomputePart::mlp, RecomputePart::experts});
-  v.optional("rank_spread", s.rank_spread);
   v.optional("zero_slice", s.zero_slice);
   v.optional_group("host", [&](V& host) { describe(host, s.host); });
   v.group("communication", [&](V& communication) { describe(communication, s.communication); });

@@ -144,7 +144,6 @@ inline constexpr NumberLaw kDeviceLaws[] = {
 };
 
 inline constexpr NumberLaw kStackLaws[] = {
-    {"rank_spread", kSlower, "", true},
     {"zero_slice", kSlower},
     {"host.forward_layer", kSlower},
     {"host.backward_layer", kSlower},
@@ -238,7 +237,6 @@ inline constexpr NumberLaw kServingLaws[] = {
     {"device.expert_dispatch.normal.sm_bandwidth", kNoTime},
     {"device.expert_dispatch.normal.bandwidth", kNoTime},
     {"device.expert_dispatch.normal.node_bandwidth", kNoTime},
-    {"stack.rank_spread", kNoTime},
     {"stack.zero_slice", kNoTime},
     {"stack.host.forward_layer", kNoTime},
     {"stack.host.backward_layer", kNoTime},

@@ -197,7 +197,6 @@ TEST(Validate, Stack) {
   expect_rules<S>(
       good_stack(),
       {{"zero_slice", [](S& s) { s.zero_slice = Seconds(-1); }},
-       {"rank_spread", [](S& s) { s.rank_spread = 1.1; }},
        {"host.forward_layer", [](S& s) { s.host.forward_layer = Seconds(-1); }},
        {"host.backward_layer", [](S& s) { s.host.backward_layer = Seconds(-1); }},
        {"host.per_collective", [](S& s) { s.host.per_collective = Seconds(-1); }},
