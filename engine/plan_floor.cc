@@ -247,7 +247,7 @@ double left_of_price(const network::Fabric& fabric, const network::RankGroup& gr
     for (std::int32_t i = 1; i < along.extent; ++i)
       for (std::size_t r = 0; r < inner; ++r) ranks.push_back(ranks[r] + i * along.stride);
   }
-  std::vector<std::int64_t> domains = network::domains_of(fabric, ranks);
+  std::vector<std::int64_t> domains = network::places_of(fabric, ranks, LinkScope::scale_out);
   std::ranges::sort(domains);
   domains.erase(std::unique(domains.begin(), domains.end()), domains.end());
   if (domains.size() > 1 && domains.size() < ranks.size()) return kLeftOfMixed;
