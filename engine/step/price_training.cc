@@ -212,8 +212,13 @@ void take_slowed(const TrainingStep& in, std::size_t stage, const network::Colle
   }
 }
 
-/// The host is ahead within the passes of each chunk, not from one to the next.
+/// The host is ahead within the passes of each chunk, not from one to the next: where it is ever waited for, a stage takes
+/// what its chunks do.
 void add_up_chunks(std::span<const ChunkPasses> chunks, std::size_t s, StageTimes& times) {
+  const auto waits = [](const ChunkPasses& chunk) {
+    return chunk.forward[TimeClass::host] > Seconds(0) || chunk.backward[TimeClass::host] > Seconds(0);
+  };
+  if (std::ranges::none_of(chunks, waits)) return;
   times.forward[s] = times.backward[s] = {};
   times.weight[s] = {};
   for (const ChunkPasses& chunk : chunks) {
