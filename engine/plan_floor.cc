@@ -17,6 +17,12 @@ using step::PassTime;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+/// A pass through a layer, and what its exchanges of experts are priced at, by which stacks decide what runs beside them.
+struct TimedPass {
+  PassTime time;
+  Seconds exchanges;
+};
+
 /// What the stages of a plan do for one microbatch, over all their chunks.
 struct StageFloor {
   double forward = 0;
@@ -188,12 +194,15 @@ PassFloors PlanFloor::floors(const ParallelPlan& plan, const TimeOf& time_of) {
   const std::vector<model::StageLayers> none;
   const step::TrainingStep inputs{setting_, plan, costs(plan), none, none, {}, {}};
   const network::RankGroups groups = network::PlanLayout(plan).groups();
+  const StackProfile::Communication& stack = setting_.system.stack.communication;
+  const double hides = stack.expert_overlap * stack.expert_hidden;
   PassFloors result;
   for (const LayerKind kind : kinds_) {
     const Recompute recompute = kind.is_block() ? plan.recompute : Recompute::none;
     const auto put = [&](double LayerFloor::*member, Pass pass, bool cut) {
-      const PassTime time = time_of(inputs, kind, step::segments(pass, recompute, cut));
-      const Seconds hidden = time[TimeClass::expert_comm] + time[TimeClass::host];
+      const auto [time, exchanges] = time_of(inputs, kind, step::segments(pass, recompute, cut));
+      const Seconds hidden =
+          std::min(time[TimeClass::expert_comm], hides * exchanges) + time[TimeClass::host];
       result.paired[kind.index()].*member = (time.total() - hidden).value();
       if (!executed()) {
         result.alone[kind.index()].*member = time.total().value();
@@ -216,7 +225,7 @@ PassFloors PlanFloor::floors(const ParallelPlan& plan, const TimeOf& time_of) {
 PassFloors PlanFloor::without_calls(const ParallelPlan& plan) {
   const network::RankGroups groups = network::PlanLayout(plan).groups();
   return floors(plan, [&](const step::TrainingStep& inputs, LayerKind kind, const step::Segments& segments) {
-    return step::time_segments(inputs, kind, segments, groups, nullptr);
+    return TimedPass{step::time_segments(inputs, kind, segments, groups, nullptr), {}};
   });
 }
 
@@ -274,7 +283,8 @@ PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
   network::CollectiveModel& collectives = machine().collectives();
   return floors(plan, [&](const step::TrainingStep& inputs, LayerKind kind, const step::Segments& segments) {
     PassTime time = step::time_segments(inputs, kind, segments, groups, &collectives);
-    if (!executed()) return time;
+    const Seconds exchanges = time[TimeClass::expert_comm];
+    if (!executed()) return TimedPass{time, exchanges};
     // What hides is counted by prices: of what shows, all that may not be there goes.
     for (const step::Segment& segment : segments) {
       for (const model::CollectiveCall& call : inputs.costs[kind][segment.part].calls) {
@@ -286,7 +296,7 @@ PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
         shown = std::max(Seconds(0), shown);
       }
     }
-    return time;
+    return TimedPass{time, exchanges};
   });
 }
 
