@@ -26,9 +26,9 @@
 // The host launches ahead of layers that take long, and makes up for it in others: a pass takes no less than its layers
 // run, and no less than they take to launch.
 //
-// Where passes run in pairs, these are shorter by what one hides of the other's exchanges of experts, at most all of
-// them (step/paired_passes.h): in place of F and B the floors then have what is left without exchanges and without
-// waiting for the host.
+// Where passes run in pairs, these are shorter by what one hides of the other's exchanges of experts, at most the share
+// of them that the stack overlaps, less what compute loses beside them (step/paired_passes.h): in place of F and B the
+// floors then have what is left without that and without waiting for the host.
 //
 //   optimizer A stage ends with its optimizer (step/stage_tails.h: end of the last backward + wait + exposed traffic +
 //             optimizer). A chain through stage 0 is followed by that of stage 0, what a stage does alone by its own.

@@ -35,7 +35,7 @@ std::string executed_best(const sweep::SweepJob& priced, const sweep::SearchGoal
   const std::string best =
       fmt::format("point {}, {}", found.best.front().point_id, text(found.best.front().objective));
   if (found.info.complete)
-    return fmt::format("executed: {} is the best of all{}; {}", best,
+    return fmt::format("executed: {} is the best of all{}, as far as tests show that floors hold; {}", best,
                        goal.within > 0 ? " within " + format_percent(goal.within) : "", took);
   if (std::isnan(found.info.bound)) return "executed: stopped at " + best + "; " + took;
   return fmt::format("executed: stopped at {}; none is better than {}; {}", best, text(found.info.bound),
