@@ -117,16 +117,32 @@ Seconds LayerTimer::add_device(const LayerCost& layer, const Segment& segment, P
   const StackProfile::Communication& stack = in_.setting.system.stack.communication;
   GroupTimes comm = price_calls(part, stack, groups_, *collectives_, slice_);
   const Seconds passes = comm[ParallelGroup::context];
-  for (const model::CollectiveCall& call : part.calls) {
-    if (call.group == ParallelGroup::context)
-      comm[call.group] -= spared_by_drift(in_, call, groups_, *collectives_, slice_);
-  }
+  comm[ParallelGroup::context] -= spared_of(part);
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
     if (comm[group] <= Seconds(0)) continue;
     time[class_of(group)] +=
         comm[group] - hidden_by_attention(stack, group, comm[group], part.attention_core);
   }
   return passes;
+}
+
+Seconds LayerTimer::spared_of(const PartCost& part) const {
+  Seconds sum;
+  for (const model::CollectiveCall& call : part.calls) {
+    if (call.group == ParallelGroup::context)
+      sum += spared_by_drift(in_, call, groups_, *collectives_, slice_);
+  }
+  return sum;
+}
+
+Seconds LayerTimer::spared(LayerKind kind, const Segments& segments) const {
+  PassTime time;
+  Seconds passes, sum;
+  for (const Segment& segment : segments) {
+    passes += add_device(costs_[kind], segment, time);
+    sum += spared_of(costs_[kind][segment.part]);
+  }
+  return sum - std::max(Seconds(0), passes - time.total());
 }
 
 std::vector<std::vector<Seconds>> LayerTimer::pieces(LayerKind kind, const Segments& segments) const {

@@ -26,12 +26,17 @@ class LayerTimer {
   /// The device waits where the host launches more slowly than it computes.
   [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const;
   [[nodiscard]] PassTime of(LayerKind kind, const Segments& segments) const;
+  /// What a pass takes less than its calls one after the other, as ranks of a context group drift apart
+  /// (context_drift.h).
+  [[nodiscard]] Seconds spared(LayerKind kind, const Segments& segments) const;
   /// piece_times() of each segment.
   [[nodiscard]] std::vector<std::vector<Seconds>> pieces(LayerKind kind, const Segments& segments) const;
 
  private:
   /// Returns what all passes of the context group take one after the other.
   Seconds add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const;
+  /// Of the passes of a part; of a pass this is too much where their links are busy for longer.
+  [[nodiscard]] Seconds spared_of(const PartCost& part) const;
 
   const TrainingStep& in_;
   const LayerCosts& costs_;

@@ -37,6 +37,13 @@ SickPassesMemo::Key sick_key(const TrainingStep& in, std::size_t stage,
   return key;
 }
 
+/// Gradients leave when the slowest device has made them: also of passes that the host bounds, which take as long on any.
+void keep_later(EndLayers& kept, const EndLayers& other) {
+  for (Seconds EndLayers::*const part :
+       {&EndLayers::head, &EndLayers::embedding, &EndLayers::further, &EndLayers::blocks})
+    kept.*part = std::max(kept.*part, other.*part);
+}
+
 /// `known`: of the layers on healthy devices, of the first stage where links tell stages apart.
 void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                       network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
@@ -111,8 +118,8 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
       backward = passes.backward;
       scratch.weight[sick.stage] = passes.weight;
       scratch.weight_host[sick.stage] = passes.weight_host;
-      scratch.ends[sick.stage] = passes.ends;
     }
+    keep_later(scratch.ends[sick.stage], passes.ends);
     if (pairs_of_stages(in)) hidden = forward.total() + backward.total() - pair;
   }
   collectives.set_memory_share(1);
