@@ -44,6 +44,7 @@ Seconds spared_by_drift(const TrainingStep& in, const model::CollectiveCall& cal
   const RankGroup& group = groups[call.group];
   if (call.op != CollectiveOp::ring_pass) return Seconds(0);
   const std::int32_t inside = inside_domain(in.setting.system.fabric, group);
+  if (inside == 1) return Seconds(0);
   const std::int32_t apart = in.key().dispatches
                                  ? inside - together(groups[ParallelGroup::expert], group.levels.front())
                                  : inside - 1;

@@ -418,12 +418,14 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   PassTime busy = m * scratch.forward[critical];
   busy += m * scratch.backward[critical];
   const Seconds hidden = hidden_in_step(in, scratch, critical);
-  const Seconds exchanges = std::min(hidden, busy[TimeClass::expert_comm]);
+  const bool exchanging = in.setting.system.stack.communication.expert_overlap > 0;
+  const Seconds exchanges = exchanging ? std::min(hidden, busy[TimeClass::expert_comm]) : Seconds(0);
   busy[TimeClass::expert_comm] -= exchanges;
   busy[TimeClass::host] -= hidden - exchanges;  // pairs are launched without a stop
   Breakdown& b = out.breakdown;
   if (first) {
-    const TimedStage stage{critical, out.step_time, busy.total(), scratch.tails[critical].data_comm};
+    const StageTail& tail = scratch.tails[critical];
+    const TimedStage stage{critical, out.step_time, busy.total(), tail.data_comm - tail.lost};
     out.contended_share = contended_share(in, stage, collectives, shared, data);
   }
   b = busy;

@@ -148,7 +148,8 @@ struct StageTraffic {
 
 /// What a stage does after its last backward.
 struct StageTail {
-  Seconds data_comm;          ///< exposed gradient traffic and the gather of updated weights
+  Seconds data_comm;          ///< exposed gradient traffic and gather of updated weights, and `lost`
+  Seconds lost;               ///< by compute to what of both lies beside it
   double weights_hidden = 0;  ///< share of that gather that runs beside the first forward, 0..1
   Seconds optimizer;
   PassTime deferred;  ///< weight gradients of the head, before all else

@@ -183,7 +183,8 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
                                ? hidden_gather(in.setting.system.stack.communication, costs.weights,
                                                costs.first_weights, scratch.forward[s].total())
                                : Seconds(0);
-    tail.data_comm = costs.weights - hidden + lost_in_step(in, scratch, s, costs, hidden);
+    tail.lost = lost_in_step(in, scratch, s, costs, hidden);
+    tail.data_comm = costs.weights - hidden + tail.lost;
     tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights : 0;
     tail.optimizer = costs.optimizer;
     tail.deferred = in.last(static_cast<std::int32_t>(s)) ? scratch.deferred : PassTime();

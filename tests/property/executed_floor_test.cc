@@ -126,6 +126,7 @@ TEST(ExecutedFloor, NoStepIsShorterInEitherMode) {
     coarsest += coarse / step;
     sharpest += of_point / step;
   }
+  ASSERT_GT(plans, 0);
   RecordProperty("mean_coarse_floor_of_step", std::to_string(coarsest / plans));
   RecordProperty("mean_floor_of_point_of_step", std::to_string(sharpest / plans));
   if (!test::all_seeds()) return;
