@@ -11,7 +11,7 @@
 namespace shardscape::cli {
 
 std::string executed_best(const sweep::SweepJob& priced, const sweep::SearchGoal& goal, bool reference,
-                          int threads, const std::function<bool()>& go_on) {
+                          int threads, const std::function<bool(const sweep::SearchProgress&)>& go_on) {
   sweep::Study study = priced.study();
   study.mode = ExecutionMode::flattened;
   const sweep::SweepJob job(study, priced);
@@ -22,7 +22,7 @@ std::string executed_best(const sweep::SweepJob& priced, const sweep::SearchGoal
   options.hints = sweep::simulator_factory({.reference = reference});
   options.evaluator = sweep::simulator_factory({.reference = reference, .mode = study.mode});
   options.threads = threads;
-  options.go_on = [&](const sweep::SearchProgress&) { return go_on(); };
+  options.go_on = go_on;
   const double start = cpu_seconds();
   const sweep::SearchOutcome found = search(job, first, options);
   const auto text = [&](double value) {
@@ -38,8 +38,8 @@ std::string executed_best(const sweep::SweepJob& priced, const sweep::SearchGoal
     return fmt::format("executed: {} is the best of all{}, as far as tests show that floors hold; {}", best,
                        goal.within > 0 ? " within " + format_percent(goal.within) : "", took);
   if (std::isnan(found.info.bound)) return "executed: stopped at " + best + "; " + took;
-  return fmt::format("executed: stopped at {}; none is better than {}; {}", best, text(found.info.bound),
-                     took);
+  return fmt::format("executed: stopped at {}; as far as tests show, none is better than {}; {}", best,
+                     text(found.info.bound), took);
 }
 
 }  // namespace shardscape::cli

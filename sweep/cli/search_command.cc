@@ -50,12 +50,12 @@ constexpr const char* kSearchFooter =
     "reach\n"
     "\n"
     "Regions of the design space are cut off by lower bounds, memory and constraints, so the answer is that "
-    "of a "
-    "sweep.\n"
-    "Bounds are known for step_time_s, expected_step_time_s, tokens_per_s_per_gpu and mfu of training, and "
-    "for a front\n"
-    "of one of them and memory_peak_bytes. For anything else every point is evaluated, and --budget is "
-    "refused.";
+    "of a\n"
+    "sweep. Bounds are known for step_time_s, tokens_per_s_per_gpu and mfu of training, with --mode "
+    "hierarchical for\n"
+    "expected_step_time_s, too, and for a front of one of them and memory_peak_bytes; those of --mode "
+    "flattened are\n"
+    "tested, not proved. For anything else every point is evaluated, and --budget is refused.";
 
 struct SearchArguments {
   StudyArguments study;
@@ -426,8 +426,11 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
   const bool executes = arguments.confirm.value_or(0) > 0 && !goal.front && found.info.complete &&
                         wanted->study.mode == ExecutionMode::hierarchical;
   if (executes && !interrupted) {
-    const auto go_on = [&] {
+    const double points =
+        wanted->budget.points - static_cast<double>(found.visited.size());  // what is left of it
+    const auto go_on = [&](const sweep::SearchProgress& progress) {
       return !interrupt.stop().load(std::memory_order_relaxed) &&
+             static_cast<double>(progress.visited_here) < points &&
              cpu_seconds() - wanted->began < wanted->budget.cpu_seconds;
     };
     out << executed_best(job, goal, common.reference, wanted->threads, go_on) << '\n';

@@ -208,8 +208,10 @@ class Search {
     const auto ranks = static_cast<std::size_t>(ranks_.size()),
                rank = static_cast<std::size_t>(ranks_.rank());
     std::vector<std::optional<VisitedPoint>> executed(best.size());
+    results::FateCounts one{};
+    one[static_cast<std::size_t>(Fate::visited)] = 1;
     const auto execute = [&](std::size_t i) {
-      if (i % ranks != rank || !watch_.go_on({}, 0, std::nullopt)) return;
+      if (i % ranks != rank || !watch_.go_on(one, 0, std::nullopt)) return;
       executed[i] = {best[i].point_id, own().predict(best[i].point_id), 0};
     };
     if (threads_ > 1) {
