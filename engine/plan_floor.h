@@ -23,9 +23,12 @@
 //             it, and so do their launches).
 //   two ways  Of dualpipe only that a stage works: m / 2 (F_s + B_s) over both chunks.
 //
-// Where passes run in pairs, these are shorter by what one hides of the other's exchanges of experts, at most all of
-// them (step/paired_passes.h): in place of F and B the floors then have what is left without exchanges and without
-// waiting for the host.
+// The host launches ahead of layers that take long, and makes up for it in others: a pass takes no less than its layers
+// run, and no less than they take to launch.
+//
+// Where passes run in pairs, these are shorter by what one hides of the other's exchanges of experts, at most the share
+// of them that the stack overlaps, less what compute loses beside them (step/paired_passes.h): in place of F and B the
+// floors then have what is left without that and without waiting for the host.
 //
 //   optimizer A stage ends with its optimizer (step/stage_tails.h: end of the last backward + wait + exposed traffic +
 //             optimizer). A chain through stage 0 is followed by that of stage 0, what a stage does alone by its own.
@@ -35,6 +38,18 @@
 // What boundaries, data parallelism and the order of ranks (unless calls are asked for) cost is left out: it only adds.
 // More recomputation only adds segments to a pass, so floors of a lesser policy hold for a greater one. Property tests
 // hold all of it against predictions.
+//
+// Executed (flattened mode) a step takes no less than these, which are no floors of the hierarchical mode beside them but
+// lie below its own ones:
+//
+//   host      it launches all of a pass, whatever runs beside that pass: where passes run in pairs, too, the chain of
+//             launches alone is a floor
+//   calls     of a group wait for its last member, so that a rank of each stage that is latest of all pays for each of
+//             them. What links of other stages' groups add is left out, as those are mostly at other work, and so is what
+//             prices may lie above simulations. Where members of expert groups get unlike loads, the latest one may be
+//             another each time: only what the busiest computes is left
+//   a point   whose order of ranks is known has a sharper one (executed_floor.cc): the schedule operation by operation in
+//             place of the longest chain, and the gradients that its last backward can't hide
 //
 // What of a setting a floor reads, read_by_floor() says: floors that settings share are made from that alone.
 #pragma once
@@ -48,6 +63,8 @@
 
 #include "engine/evaluate/machine.h"
 #include "engine/model/partition.h"
+#include "engine/schedule/pipeline_memo.h"
+#include "engine/step/data_traffic.h"
 #include "engine/step/price_training.h"
 
 namespace shardscape {
@@ -62,15 +79,17 @@ using LayerFloors = std::array<LayerFloor, step::kLayerKinds>;
 
 /// Of plans with one LayerKey.
 struct PassFloors {
-  LayerFloors alone;   ///< where every pass runs alone
-  LayerFloors paired;  ///< where forwards and backwards run in pairs
+  LayerFloors alone;     ///< where every pass runs alone
+  LayerFloors launches;  ///< of those: what the host needs
+  LayerFloors paired;    ///< where forwards and backwards run in pairs
 };
 
 /// What is made from a setting.
 enum class FloorKind : std::uint8_t {
   passes,  ///< of layers, without their calls
   calls,   ///< of layers with their calls
-  steps    ///< of whole steps, from passes without calls
+  steps,   ///< of whole steps, from passes without calls
+  points   ///< of a plan's executed step; and that step itself
 };
 /// The system, and the workload, with all idle that floors of the kind do not read: where these are equal the floors
 /// are, bit for bit.
@@ -83,11 +102,12 @@ void keep_least(PassFloors& kept, const PassFloors& other);
 /// Whether the layers of two rank orders of a plan call the same groups.
 bool same_layer_groups(ParallelPlan plan, const RankOrder& one, const RankOrder& other);
 
-/// Floors of training plans in one setting, in hierarchical mode and without faults. One object per thread.
+/// Floors of training plans in one setting, in one mode and without faults. One object per thread.
 class PlanFloor {
  public:
   /// `setting` is valid and outlives the object. `networks`: as in SimulateOptions.
-  explicit PlanFloor(const Setting& setting, std::shared_ptr<network::SharedNetworks> networks = {});
+  explicit PlanFloor(const Setting& setting, std::shared_ptr<network::SharedNetworks> networks = {},
+                     ExecutionMode mode = ExecutionMode::hierarchical);
 
   /// Of plans that agree with `plan` in degrees, sequence parallelism, experts, microbatch and in whether tokens are
   /// dispatched, and recompute no less.
@@ -105,6 +125,9 @@ class PlanFloor {
   [[nodiscard]] double least(const ParallelPlan& plan, const PassFloors& passes);
   /// The same of plans that differ at most in rank order and recomputation.
   [[nodiscard]] double least_of_stage(const ParallelPlan& plan, const PassFloors& passes);
+  /// The same of this very plan, whose rank order `passes` are of. Executed it is sharper, and takes as long as a
+  /// prediction.
+  [[nodiscard]] double of_point(const ParallelPlan& plan, const PassFloors& passes);
 
   /// What a step of so many seconds says of the rates: tokens_per_s_per_gpu and mfu, both in proportion to 1 / step.
   [[nodiscard]] Prediction rates(const ParallelPlan& plan, Seconds step);
@@ -114,6 +137,7 @@ class PlanFloor {
     bool met = false;
     std::vector<model::StageLayers> layers;
     std::vector<model::StageLayers> first_chunks;  ///< of the stages
+    std::vector<model::StageLayers> chunks;        ///< [stage * virtual_stages + chunk]
   };
   /// What the optimizer's time on the stages of a plan depends on, beside the setting.
   struct Sharding {
@@ -126,6 +150,21 @@ class PlanFloor {
   const step::LayerCosts& costs(const ParallelPlan& plan);
   template <class TimeOf>
   PassFloors floors(const ParallelPlan& plan, const TimeOf& time_of);
+  [[nodiscard]] bool executed() const { return mode_ == ExecutionMode::flattened; }
+  Seconds alone(const ParallelPlan& plan, network::CollectiveOp op, Bytes bytes,
+                const network::RankGroup& group, double calls);
+  PassFloors in_order(const ParallelPlan& plan);
+  double scheduled(const step::TrainingStep& inputs, const PassFloors& passes);
+  schedule::Transfer transfer(const step::TrainingStep& inputs, const network::RankGroups& groups);
+  Seconds in_a_row(const step::TrainingStep& inputs, const network::RankGroups& groups,
+                   const step::DataTraffic::Part& part, Bytes bytes, double calls);
+  void add_beside(const step::TrainingStep& inputs, const network::RankGroups& groups,
+                  const step::DataTraffic& traffic, std::span<schedule::StageTime> times);
+  Seconds exposed_gradients(const step::TrainingStep& inputs, const network::RankGroups& groups,
+                            const step::DataTraffic& traffic, const PassFloors& passes, std::int32_t stage,
+                            std::span<const schedule::StageTime> times, std::span<const double> ends);
+  Seconds exposed_weights(const step::TrainingStep& inputs, const network::RankGroups& groups,
+                          const step::DataTraffic& traffic, std::int32_t stage);
   evaluate::Machine& machine();
   double step_floor(const ParallelPlan& plan, const PassFloors& passes, std::int32_t zero_stage);
   /// Seconds by stage, under that ZeRO stage.
@@ -134,6 +173,7 @@ class PlanFloor {
 
   const Setting& setting_;
   std::shared_ptr<network::SharedNetworks> networks_;
+  ExecutionMode mode_;
   std::vector<step::LayerKind> kinds_;
   std::vector<std::pair<model::LayerKey, step::LayerCosts>> costs_;  ///< priced last
   std::size_t next_cost_ = 0;
@@ -141,6 +181,7 @@ class PlanFloor {
   std::vector<std::pair<Sharding, std::vector<double>>> optimizers_;  ///< seconds by stage, asked for last
   std::size_t next_optimizer_ = 0;
   std::unique_ptr<evaluate::Machine> machine_;  ///< for calls
+  schedule::PipelineMemo pipelines_;
 };
 
 }  // namespace shardscape

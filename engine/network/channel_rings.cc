@@ -31,18 +31,12 @@ bool leaves_domains(const Fabric& fabric, const Fabric::Axis& axis) {
 
 /// By number.
 std::vector<Domain> domains_with(const Fabric& fabric, std::span<const std::int32_t> group) {
+  const std::vector<std::int64_t> numbers = places_of(fabric, group, LinkScope::scale_out);
+  const std::vector<std::int64_t> seats = places_of(fabric, group, LinkScope::scale_up);
   std::map<std::int32_t, std::vector<Member>> by_number;
-  for (const std::int32_t rank : group) {
-    std::int32_t number = 0, domains = 1, seat = 0, seats = 1;
-    for (const Fabric::Axis& axis : fabric.axes()) {
-      const std::int32_t coordinate = rank / axis.stride % axis.size;
-      const bool outside = leaves_domains(fabric, axis);
-      std::int32_t &place = outside ? number : seat, &places = outside ? domains : seats;
-      place += coordinate * places;
-      places *= axis.size;
-    }
-    by_number[number].push_back({seat, rank});
-  }
+  for (std::size_t i = 0; i < group.size(); ++i)
+    by_number[static_cast<std::int32_t>(numbers[i])].push_back(
+        {static_cast<std::int32_t>(seats[i]), group[i]});
   std::vector<Domain> domains;
   for (auto& [number, members] : by_number) {
     std::ranges::sort(members, {}, &Member::seat);

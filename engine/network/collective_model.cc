@@ -62,7 +62,7 @@ bool crosses_scale_out(const Fabric& fabric, const SiblingGroups& groups) {
 double most_domains(const Fabric& fabric, const SiblingGroups& groups) {
   std::size_t most = 1;
   for (std::size_t g = 0; g < groups.shapes(); ++g) {
-    std::vector<std::int64_t> domains = domains_of(fabric, groups.group(g));
+    std::vector<std::int64_t> domains = places_of(fabric, groups.group(g), LinkScope::scale_out);
     std::ranges::sort(domains);
     const auto distinct = std::unique(domains.begin(), domains.end()) - domains.begin();
     most = std::max(most, static_cast<std::size_t>(distinct));

@@ -34,7 +34,7 @@ std::vector<double> CollectiveModel::member_shares(std::size_t members) const {
 /// stands for all.
 std::vector<double> CollectiveModel::copy_chances(const SiblingGroups& groups) const {
   const std::vector<double> shares = member_shares(groups.size);
-  const std::vector<std::int64_t> domains = domains_of(fabric_, groups.group(0));
+  const std::vector<std::int64_t> domains = places_of(fabric_, groups.group(0), LinkScope::scale_out);
   TokenTargets to = token_targets(static_cast<double>(groups.size));
   to.shares = shares;
   to.domain_of = domains;

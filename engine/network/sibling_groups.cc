@@ -129,21 +129,22 @@ SiblingGroups over_channels(const SiblingGroups& groups, const Fabric& fabric, s
   return result;
 }
 
-std::vector<std::int64_t> domains_of(const Fabric& fabric, std::span<const std::int32_t> ranks) {
-  std::vector<std::int64_t> domains;
+std::vector<std::int64_t> places_of(const Fabric& fabric, std::span<const std::int32_t> ranks,
+                                    LinkScope scope) {
+  std::vector<std::int64_t> places;
   for (const std::int32_t rank : ranks) {
-    std::int64_t stride = 1, domain = 0, domain_stride = 1;
+    std::int64_t stride = 1, place = 0, place_stride = 1;
     for (const DimensionSpec& dimension : fabric.spec().dimensions) {
       const std::int64_t size = dimension.size();
-      if (dimension.scope == LinkScope::scale_out) {
-        domain += domain_stride * (rank / stride % size);
-        domain_stride *= size;
+      if (dimension.scope == scope) {
+        place += place_stride * (rank / stride % size);
+        place_stride *= size;
       }
       stride *= size;
     }
-    domains.push_back(domain);
+    places.push_back(place);
   }
-  return domains;
+  return places;
 }
 
 }  // namespace shardscape::network

@@ -45,8 +45,10 @@ SiblingGroups pairs_of(const SiblingGroups& groups, std::size_t first, std::size
 /// The same groups, each in the order of ring_order(). The groups must be boxes.
 SiblingGroups along_wires(const SiblingGroups& groups, const Fabric& fabric);
 
-/// The domains of the scale-up network that ranks lie in, by number.
-std::vector<std::int64_t> domains_of(const Fabric& fabric, std::span<const std::int32_t> ranks);
+/// Where ranks lie along the dimensions of a scope, by number: the domains of the scale-up network that they lie in
+/// (scale_out), or their seats there (scale_up).
+std::vector<std::int64_t> places_of(const Fabric& fabric, std::span<const std::int32_t> ranks,
+                                    LinkScope scope);
 
 /// Of each group its rings over channels (channel_rings.h), one after the other.
 SiblingGroups over_channels(const SiblingGroups& groups, const Fabric& fabric, std::int32_t channels);

@@ -96,6 +96,8 @@ Problems StackProfile::validate() const {
   check(communication.context_overlap, "communication.context_overlap", ranges::kFraction);
   check(communication.data_overlap, "communication.data_overlap", ranges::kFraction);
   check(communication.data_hidden, "communication.data_hidden", ranges::kFraction);
+  problems.require(communication.data_sms >= 0 && communication.data_sms <= 1000, "communication.data_sms",
+                   "is a number of SMs, 0..1000");
   check(communication.gather_overlap, "communication.gather_overlap", ranges::kFraction);
   check(communication.expert_overlap, "communication.expert_overlap", ranges::kFraction);
   problems.require(experts.dispatch_sms >= 1 && experts.dispatch_sms <= 1000, "experts.dispatch_sms",

@@ -117,6 +117,9 @@ struct StackProfile {
     /// Of the time that traffic beside every microbatch (gathers of ZeRO-3, scatters of ZeRO-2) is under way
     /// beside compute, what is not lost again by compute that shares SMs and memory with it, 0..1.
     double data_hidden = 1;
+    /// SMs that kernels of the library take from compute while traffic that goes once a step is under way beside it
+    /// (gradients, and the gather of updated weights), 0..1000. 0: none.
+    double data_sms = 0;
     /// Share of the first microbatch's forward that can hide the gather of updated weights (ZeRO-1 and 2), 0..1
     /// (Megatron Core: overlap_param_gather).
     double gather_overlap = 0;

@@ -82,7 +82,7 @@ class ContentionSum {
     const Seconds time = collectives_.time(part.op, part.bytes, shard, part.calls);
     traffic.siblings += time - within(part.op, part.bytes, shard, part.calls, time);
     traffic.time += time;
-    traffic.sent.push_back({part, time});
+    traffic.sent.push_back({part, on_links(part.op, part.bytes, shard, part.calls, time)});
   }
 
   /// `rate`: how often the traffic goes over the time that the calls share.
@@ -100,7 +100,7 @@ class ContentionSum {
       const RankGroup& group = groups_[call.group];
       const Seconds time = collectives_.time(call.op, call.bytes, group);
       calls_.siblings += count * call.repeats * (time - within(call.op, call.bytes, group, 1, time));
-      calls_.sent.push_back({&call, count * call.repeats * time});
+      calls_.sent.push_back({&call, count * call.repeats * on_links(call.op, call.bytes, group, 1, time)});
     }
   }
 
@@ -126,6 +126,19 @@ class ContentionSum {
     if (in_.plan.pipeline == 1) return all;
     return collectives_.time_within_slice(op, bytes, group, calls,
                                           {in_.plan.pipeline, layout_.stride(PlanAxis::pipeline)});
+  }
+
+  /// Of a time, all but what calls take at the ranks: only while both send do they slow each other.
+  Seconds on_links(network::CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
+                   Seconds time) {
+    const Bytes one = bytes / calls;
+    Seconds at_ranks = in_.setting.system.stack.communication.call +
+                       collectives_.beyond_links(op, collectives_.wire_bytes(op, one, group), group);
+    if (const auto choice = collectives_.choice(op, bytes, group, calls)) {
+      at_ranks += collectives_.copy_time(network::operation_of(op), choice->algorithm, one,
+                                         static_cast<std::int32_t>(group.size()));
+    }
+    return std::max(Seconds(0), time - calls * at_ranks);
   }
 
   const TrainingStep& in_;

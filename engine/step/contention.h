@@ -6,10 +6,11 @@
 //   siblings  groups of other pipeline stages that share links are mostly at other work. With T the time of
 //             an operation among all siblings and T_s that among those of one stage, up to T - T_s of each
 //             operation is not there.
-//   axes      gathers and scatters run beside the passes of every microbatch. In D seconds of them the tensor
-//             and context calls of the pass are under way for the share q of the time; where both use the
+//   axes      gathers and scatters run beside the passes of every microbatch. In D seconds in which they send the tensor
+//             and context calls of the pass send for the share q of the time; where both use the
 //             same links each gets half, so the pass takes D q longer (fair sharing of one link by two
-//             flows: while both are there, both take twice as long).
+//             flows: while both are there, both take twice as long). What calls take at the ranks, to begin and to copy,
+//             leaves the links to others.
 //
 //             Gradients and updated weights go once in a step: the part of them that passes hide meets their
 //             calls likewise, and of the rest siblings count.

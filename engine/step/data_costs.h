@@ -17,6 +17,7 @@ namespace shardscape::step {
 struct TailCosts {
   GradientTraffic gradients;  ///< empty: none are left for the end
   Seconds weights, optimizer;
+  Seconds first_weights;  ///< of the weights what the first bucket takes
 };
 
 /// What goes beside the passes of one microbatch, before they hide any of it.

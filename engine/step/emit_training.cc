@@ -207,17 +207,32 @@ void TrainingEmitter::emit_beside(const std::vector<Item>& items, const std::vec
     if (std::ranges::any_of(calls, on_lane)) builder_.add(join_lane(lanes_[copies], Account::data_comm));
   }
   const Seconds lost = lost_beside(stack_.communication, std::min(traffic, Seconds(together)));
-  if (lost > Seconds(0)) {
-    builder_.add(compute(lost.value(), Account::data_comm,
-                         builder_.name("lost to data-parallel traffic", {Work{}, lost.value()})));
+  if (lost > Seconds(0)) builder_.add(lost_compute(lost));
+}
+
+Instruction TrainingEmitter::lost_compute(Seconds lost) {
+  return compute(lost.value(), Account::data_comm,
+                 builder_.name("lost to data-parallel traffic", {Work{}, lost.value()}));
+}
+
+/// To traffic of once a step, as it is priced (stage_tails.cc).
+Seconds TrainingEmitter::lost_in_step() {
+  Seconds beside = gather_beside_;
+  if (!in_.pipeline.both_ways()) {
+    Seconds all_but_last;
+    for (const DataTraffic::Part& part : traffic_.gradients)
+      all_but_last +=
+          (1 - 1 / part.calls) * builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls);
+    beside += gradients_beside(stack_.communication, all_but_last, Seconds(last_backward_));
   }
+  return lost_once(in_.setting.system, beside);
 }
 
 /// The first microbatch's forward, the gather of updated weights beside it.
 void TrainingEmitter::emit_first(const std::vector<Item>& items) {
   const double chunks = in_.pipeline.virtual_stages;
   for (const DataTraffic::Part& part : traffic_.weights) {
-    const double calls = std::max(1.0, std::round(part.calls / chunks));
+    const double calls = std::max(1.0, std::round(weights_hidden_ * part.calls / chunks));
     builder_.add(start(part, calls, weights_hidden_ * part.bytes / chunks / calls));
   }
   emit(items);
@@ -227,6 +242,7 @@ void TrainingEmitter::emit_first(const std::vector<Item>& items) {
 /// What the first forward cannot hide of the gather stays behind the optimizer.
 void TrainingEmitter::split_weights(std::int32_t stage) {
   weights_hidden_ = 0;
+  gather_beside_ = {};
   if (traffic_.weights.empty() || stack_.communication.gather_overlap <= 0) return;
   // Under dualpipe a stage and its mirror make the calls together, so they must come to the same share: both sum up in
   // the order of the model, whichever of their chunks comes first there.
@@ -237,11 +253,16 @@ void TrainingEmitter::split_weights(std::int32_t stage) {
     const std::int32_t chunk = upward ? chunks - 1 - c : c;
     for (const Item& item : layers_of({stage, chunk, Pass::forward, false})) forward += item.expected;
   }
-  Seconds gather;
-  for (const DataTraffic::Part& part : traffic_.weights)
-    gather += builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls);
-  if (gather > Seconds(0))
-    weights_hidden_ = hidden_gather(stack_.communication, gather, Seconds(forward)) / gather;
+  Seconds gather, first;
+  for (const DataTraffic::Part& part : traffic_.weights) {
+    const Seconds whole = builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls);
+    if (gather <= Seconds(0)) first = (1 / part.calls) * whole;
+    gather += whole;
+  }
+  if (gather <= Seconds(0)) return;
+  const Seconds hidden = hidden_gather(stack_.communication, gather, first, Seconds(forward));
+  weights_hidden_ = hidden / gather;
+  gather_beside_ = hidden;
 }
 
 Instruction TrainingEmitter::start(const DataTraffic::Part& part, double calls, Bytes bytes) {
@@ -365,14 +386,15 @@ std::int32_t TrainingEmitter::build_tail(std::int32_t stage) {
     if (calls > 0) builder_.add(start(part, calls, part.bytes / part.calls));
   }
   join(traffic_.gradients);
+  if (const Seconds lost = lost_in_step(); lost > Seconds(0)) builder_.add(lost_compute(lost));
   const OptimizerCost optimizer = optimizer_cost(in_, *device_, stage);
   builder_.add(compute(optimizer.total().value(), Account::optimizer,
                        builder_.name("optimizer", {optimizer.update.work, optimizer.total().value()}),
                        builder_.bound(name_of(optimizer.update.bound))));
   if (weights_hidden_ < 1) {
     for (const DataTraffic::Part& part : traffic_.weights) {
-      const Bytes shown = (1 - weights_hidden_) * part.bytes;
-      builder_.add(start(part, part.calls, shown / part.calls));
+      const double calls = std::max(1.0, std::round((1 - weights_hidden_) * part.calls));
+      builder_.add(start(part, calls, (1 - weights_hidden_) * part.bytes / calls));
     }
     join(traffic_.weights);
   }

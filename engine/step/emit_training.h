@@ -89,6 +89,8 @@ class TrainingEmitter {
   /// `traffic`: what the calls are expected to take.
   void emit_beside(const std::vector<Item>& items, const std::vector<execution::Instruction>& calls,
                    Seconds traffic);
+  execution::Instruction lost_compute(Seconds lost);
+  Seconds lost_in_step();
   void emit_first(const std::vector<Item>& items);
   void split_weights(std::int32_t stage);
   void emit_gradients(const ChunkPass& pass, const std::vector<Item>& items);
@@ -128,6 +130,7 @@ class TrainingEmitter {
   std::int32_t layers_done_ = 0;  ///< likewise
   std::int32_t deferred_ = 0;     ///< microbatches that put the head's weight gradient off
   double weights_hidden_ = 0;     ///< share of the gather of weights that runs beside the first forward
+  Seconds gather_beside_;         ///< how long that gather runs there
   bool gate_open_ = false;        ///< 1 - data_overlap of the last backward is done
   std::array<double, kCopyGroups.size()> buckets_gone_{};  ///< of each of traffic_.gradients
 };

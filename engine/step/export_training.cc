@@ -9,6 +9,7 @@
 
 #include "engine/model/partition.h"
 #include "engine/network/rank_group.h"
+#include "engine/step/context_drift.h"
 #include "engine/step/data_exposure.h"
 #include "engine/step/data_traffic.h"
 #include "engine/timeline/collective_kind.h"
@@ -190,7 +191,9 @@ class StepMaker {
     const Seconds comm = call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_);
     step.seconds = comm.value();
     const Seconds attention(node.beside_core ? steps.back().seconds : 0);
-    step.hidden = hidden_by_attention(stack_.communication, call.group, comm, attention).value();
+    const Seconds spared = spared_by_drift(in_, call, layout_.groups(), collectives_, slice_);
+    step.hidden =
+        (spared + hidden_by_attention(stack_.communication, call.group, comm - spared, attention)).value();
     steps.push_back(std::move(step));
   }
 
@@ -213,6 +216,7 @@ class StepMaker {
           {traffic_step(part, "gradients", 1),
            bucket_releases(in_, s, last_backward(in_, scratch_, index), part.group, part.calls)});
     }
+    stage.lost = scratch_.tails[index].lost.value();
     split_weights(scratch_.tails[index].weights_hidden, calls.weights, stage);
   }
 
@@ -236,11 +240,13 @@ class StepMaker {
   void split_weights(double hidden, const DataTraffic::Parts& parts, timeline::StageSteps& stage) const {
     constexpr const char* kName = "updated weights";
     const double chunks = in_.pipeline.virtual_stages;
-    for (const auto& [group, op, bytes, calls] : parts) {
-      if (hidden > 0)
-        stage.first_gather.push_back(traffic_step({group, op, hidden * bytes, calls}, kName, chunks));
-      if (hidden < 1)
-        stage.weights.push_back(traffic_step({group, op, (1 - hidden) * bytes, calls}, kName, 1));
+    const auto part_of = [](const DataTraffic::Part& part, double share) {
+      return DataTraffic::Part{part.group, part.op, share * part.bytes,
+                               std::max(1.0, std::round(share * part.calls))};
+    };
+    for (const DataTraffic::Part& part : parts) {
+      if (hidden > 0) stage.first_gather.push_back(traffic_step(part_of(part, hidden), kName, chunks));
+      if (hidden < 1) stage.weights.push_back(traffic_step(part_of(part, 1 - hidden), kName, 1));
     }
   }
 

@@ -27,10 +27,12 @@ struct LayerPasses {
   PassTime forward, backward, weight, input;
 };
 
-/// Backward of the layers beside the blocks, one microbatch (the head's on average); 0 where the stage has none.
+/// Backward of layers, one microbatch (the head's on average), each for itself: within a pass some wait less for the
+/// host. 0 where the stage has none.
 struct EndLayers {
   Seconds head, embedding;
   Seconds further;  ///< of all modules of further tokens
+  Seconds blocks;   ///< likewise
 };
 
 /// One microbatch over all chunks of a stage, or over one.

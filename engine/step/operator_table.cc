@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "engine/step/layer_timer.h"
+
 namespace shardscape::step {
 
 namespace {
@@ -138,8 +140,16 @@ void RowWriter::add_call(const Node& node, const std::string& phase, double coun
 
 void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimizer,
                       network::CollectiveModel& collectives, std::vector<OperatorRow>& rows) {
-  RowWriter writer(in.setting, in.plan, collectives,
-                   network::stage_slice(stage, network::PlanLayout(in.plan), in.plan), rows);
+  const network::PlanLayout layout(in.plan);
+  const network::RankGroups groups = layout.groups();
+  const network::Slice slice = network::stage_slice(stage, layout, in.plan);
+  const LayerTimer timer(in, in.costs, groups, &collectives, slice);
+  RowWriter writer(in.setting, in.plan, collectives, slice, rows);
+  const auto add_drift = [&](LayerKind kind, Pass pass, const char* phase, double count) {
+    const Seconds spared = timer.spared(kind, in.segments(kind, pass));
+    if (spared > Seconds(0))
+      rows.push_back({phase, "drift of ring passes", "", count, -1.0 * spared, "link", ""});
+  };
   for (const LayerRun& run : in.stage_layers(stage)) {
     const std::vector<Operator> operators = training_operators(run.kind, in.setting, in.key());
     const double count = static_cast<double>(in.pipeline.per_chunk()) * run.count;
@@ -148,6 +158,8 @@ void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimi
     for (const Segment& segment : in.segments(run.kind, Pass::backward)) {
       if (segment.again) writer.add(operators, segment.part, "recompute", count);
     }
+    add_drift(run.kind, Pass::forward, "forward", count);
+    add_drift(run.kind, in.cuts(run.kind) ? Pass::input : Pass::backward, "backward", count);
   }
   explain_optimizer(optimizer_cost(in, in.setting.system.device, stage), optimizer, rows);
 }

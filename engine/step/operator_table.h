@@ -11,7 +11,7 @@
 namespace shardscape::step {
 
 /// Writes rows of operators and calls, one per node that takes time. Collectives show their full time, hidden
-/// parts included.
+/// parts included; what drift spares of ring passes (context_drift.h) is a row of its own, of less than no time.
 class RowWriter {
  public:
   /// Collectives are those of the slice. All references outlive it.

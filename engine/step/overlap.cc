@@ -38,9 +38,21 @@ Seconds lost_beside(const StackProfile::Communication& stack, Seconds together) 
   return (1 - stack.data_hidden) * together;
 }
 
-Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds forward) {
+Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds first_bucket,
+                      Seconds forward) {
   Seconds room = stack.gather_overlap * forward;
-  return hide(gather, 1, room);
+  return hide(gather - first_bucket, 1, room);
+}
+
+Seconds gradients_beside(const StackProfile::Communication& stack, Seconds all_but_last,
+                         Seconds last_backward) {
+  Seconds room = stack.data_overlap * last_backward;
+  return hide(all_but_last, 1, room);
+}
+
+Seconds lost_once(const System& system, Seconds beside) {
+  const double taken = system.stack.communication.data_sms / static_cast<double>(system.device.sm.count);
+  return std::min(1.0, taken) * beside;
 }
 
 }  // namespace shardscape::step

@@ -1,7 +1,7 @@
 #include "engine/step/paired_passes.h"
 
 #include <algorithm>
-#include <array>
+#include <limits>
 #include <utility>
 
 namespace shardscape::step {
@@ -11,13 +11,17 @@ namespace {
 using execution::Instruction;
 using Item = LayerEmitter::Item;
 
+constexpr double kAll = std::numeric_limits<double>::infinity();
+/// Parts of compute add up in another order than its items: what is longer by no more is not cut off.
+constexpr double kRounding = 1e-9;
+
 /// One of the two passes.
 struct PassThread {
   std::span<const Item> items;
+  std::int64_t exchanges = 0;
   std::size_t at = 0;
-  double done = 0;       ///< of the item at hand, seconds
-  bool waiting = false;  ///< its exchange is under way; the item at hand waits for it
-  double left = 0;       ///< expected seconds of the exchange to hide
+  double done = 0;        ///< of the item at hand, seconds
+  std::int64_t gone = 0;  ///< exchanges
 
   [[nodiscard]] bool ended() const { return at == items.size(); }
   [[nodiscard]] const Item& item() const { return items[at]; }
@@ -27,14 +31,19 @@ class PairOfPasses {
  public:
   PairOfPasses(std::span<const Item> forward, std::span<const Item> backward, std::int32_t lane,
                double overlap)
-      : threads_{PassThread{backward}, PassThread{forward}}, lane_(lane), overlap_(overlap) {}
+      : forward_{forward}, backward_{backward}, lane_(lane), overlap_(overlap) {
+    for (PassThread* thread : {&forward_, &backward_})
+      for (const Item& item : thread->items)
+        if (on_lane(item, Instruction::Kind::start)) ++thread->exchanges;
+  }
 
   std::vector<Item> run() {
-    std::size_t turn = 0;
-    while (!threads_[0].ended() || !threads_[1].ended()) {
-      PassThread &now = threads_[turn], &other = threads_[1 - turn];
-      if (now.ended() || advance(now, other)) turn = 1 - turn;
+    while (backward_.gone + forward_.gone < backward_.exchanges + forward_.exchanges) {
+      const bool back = backward_is_next(backward_.gone, forward_.gone);
+      exchange(back ? backward_ : forward_, back ? forward_ : backward_, in_a_row(back));
     }
+    go_on(backward_, kAll);
+    go_on(forward_, kAll);
     return std::move(out_);
   }
   [[nodiscard]] double hidden() const { return hidden_; }
@@ -44,54 +53,80 @@ class PairOfPasses {
     return item.instruction.kind == kind && item.instruction.lane == lane_;
   }
 
-  /// Emits what stands next in a pass; true where the other one goes on.
-  bool advance(PassThread& now, PassThread& other) {
-    const Item& item = now.item();
-    if (on_lane(item, Instruction::Kind::start)) {
-      if (other.waiting) join(other);
-      out_.push_back(item);
-      ++now.at;
-      const bool joins = !now.ended() && on_lane(now.item(), Instruction::Kind::join);
-      now.waiting = joins && !other.ended();
-      now.left = now.waiting ? overlap_ * now.item().expected : 0;
-      return now.waiting && now.left > 0;
+  /// Whether an exchange of the backward is next where so many of each are gone: at even distances.
+  [[nodiscard]] bool backward_is_next(std::int64_t back, std::int64_t ahead) const {
+    if (back == backward_.exchanges || ahead == forward_.exchanges) return ahead == forward_.exchanges;
+    return back * forward_.exchanges <= ahead * backward_.exchanges;
+  }
+  /// How many exchanges of one pass follow each other now, that of the backward or the other one.
+  [[nodiscard]] double in_a_row(bool of_backward) const {
+    std::int64_t back = backward_.gone, ahead = forward_.gone, count = 0;
+    for (; back + ahead < backward_.exchanges + forward_.exchanges; ++count) {
+      if (backward_is_next(back, ahead) != of_backward) break;
+      ++(of_backward ? back : ahead);
     }
-    if (now.waiting) {
-      join(now);
-      return false;
-    }
-    if (item.instruction.kind == Instruction::Kind::compute) return compute(now, other);
-    out_.push_back(item);
-    ++now.at;
-    return false;
+    return static_cast<double>(count);
   }
 
-  /// What is left of an operator, or a part of it where the other pass wants to go on within it.
-  bool compute(PassThread& now, PassThread& other) {
-    Item part = now.item();
-    const double rest = part.expected - now.done;
-    const double runs = other.waiting ? std::min(rest, other.left) : rest;
-    const bool ends = runs >= rest;
-    if (now.done > 0 || !ends) {
+  /// Seconds that a pass computes before its next exchange.
+  [[nodiscard]] double until_exchange(const PassThread& thread) const {
+    double sum = -thread.done;
+    for (std::size_t i = thread.at; i < thread.items.size(); ++i) {
+      const Item& item = thread.items[i];
+      if (on_lane(item, Instruction::Kind::start)) break;
+      if (item.instruction.kind == Instruction::Kind::compute) sum += item.expected;
+    }
+    return std::max(0.0, sum);
+  }
+
+  /// The next exchange of a pass, the first of so many before the next one of the other pass, and what that one does
+  /// beside it.
+  void exchange(PassThread& now, PassThread& other, double turns) {
+    go_on(now, kAll);
+    out_.push_back(now.item());
+    ++now.at;
+    ++now.gone;
+    if (now.ended() || !on_lane(now.item(), Instruction::Kind::join)) return;
+    const double part = until_exchange(other) / turns, room = overlap_ * now.item().expected;
+    const double whole = turns > 1 ? part : kAll;
+    const bool cuts = overlap_ < 1 && part > room;
+    hidden_ += std::min(part, room);
+    go_on(other, cuts ? room : whole);
+    out_.push_back(now.item());
+    ++now.at;
+    if (cuts) go_on(other, whole - room);
+  }
+
+  /// What a pass does before its next exchange, for so many seconds of compute.
+  void go_on(PassThread& thread, double seconds) {
+    while (!thread.ended() && seconds > 0 && !on_lane(thread.item(), Instruction::Kind::start)) {
+      const bool computes = thread.item().instruction.kind == Instruction::Kind::compute;
+      seconds -= computes ? compute(thread, seconds) : emit(thread);
+    }
+  }
+  double emit(PassThread& thread) {
+    out_.push_back(thread.item());
+    ++thread.at;
+    return 0;
+  }
+
+  /// What is left of an operator, or its first so many seconds. Returns those that it takes.
+  double compute(PassThread& thread, double seconds) {
+    Item part = thread.item();
+    const double rest = part.expected - thread.done;
+    const bool ends = rest <= (1 + kRounding) * seconds;
+    const double runs = ends ? rest : seconds;
+    if (thread.done > 0 || !ends) {
       part.instruction.value = part.expected = runs;
       part.layer_end = part.layer_end && ends;
     }
     if (runs > 0) out_.push_back(part);
-    now.done = ends ? 0 : now.done + runs;
-    if (ends) ++now.at;
-    if (!other.waiting) return false;
-    hidden_ += runs;
-    other.left -= runs;
-    return other.left <= 0;
+    thread.done = ends ? 0 : thread.done + runs;
+    if (ends) ++thread.at;
+    return runs;
   }
 
-  void join(PassThread& thread) {
-    out_.push_back(thread.item());
-    ++thread.at;
-    thread.waiting = false;
-  }
-
-  std::array<PassThread, 2> threads_;
+  PassThread forward_, backward_;
   std::int32_t lane_;
   double overlap_;
   double hidden_ = 0;
@@ -100,19 +135,18 @@ class PairOfPasses {
 
 }  // namespace
 
-void append_pieces(const LayerCost& layer, const Segments& segments, Seconds exchanges,
+void append_pieces(std::span<const std::vector<Seconds>> pieces, Seconds exchanges,
                    std::vector<Item>& items) {
   std::size_t calls = 0;
-  for (const Segment& segment : segments) calls += layer[segment.part].between.size() - 1;
+  for (const std::vector<Seconds>& of_part : pieces) calls += of_part.size() - 1;
   const double each = calls > 0 ? exchanges.value() / static_cast<double>(calls) : 0;
-  for (const Segment& segment : segments) {
-    const std::vector<Seconds>& between = layer[segment.part].between;
-    for (std::size_t i = 0; i < between.size(); ++i) {
+  for (const std::vector<Seconds>& of_part : pieces) {
+    for (std::size_t i = 0; i < of_part.size(); ++i) {
       if (i > 0) {
         items.push_back({{Instruction::Kind::start, execution::Account::compute, 0, 0, 1, 0}, 0, false, 1});
         items.push_back({join_lane(0, execution::Account::expert_comm), each, false, 1});
       }
-      const double seconds = between[i].value();
+      const double seconds = of_part[i].value();
       items.push_back({step::compute(seconds, execution::Account::compute, 0), seconds, false, 1});
     }
   }

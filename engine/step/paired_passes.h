@@ -1,10 +1,24 @@
 // A forward and a backward of another microbatch as one stream of instructions: while the exchange of one pass's
-// experts is under way, the other pass computes (DeepSeek-AI 2024, section 3.2.1; Megatron Core:
-// overlap_moe_expert_parallel_comm).
+// experts is under way, the other pass computes (DeepSeek-AI 2024, section 3.2.1 and figure 4; Megatron Core:
+// overlap_moe_expert_parallel_comm). As there, the order is fixed by the layers, not by how long anything takes.
 //
-// One pass runs until it starts an exchange; the other goes on for as long as the exchange is expected to take, but
-// for the share of it that the stack does not overlap; then the first pass waits for what is left and goes on. A pass
-// that comes to an exchange of its own meanwhile lets the first one wait at once, as both use the same lane.
+// The exchanges of both passes take turns, the backward's first; of unlike numbers of them, those of each come at even
+// distances. What a pass computes between two exchanges of its own runs beside the exchanges of the other pass that
+// come between those two, beside each an equal part. A pass that no exchange is left for computes alone.
+//
+// With exchanges of e_i seconds, parts of c_i beside them, and C and E of compute and of exchanges in all, a pair takes
+//
+//     C + E - sum of min(overlap e_i, c_i),
+//
+// where every second computed is in one c_i at most. Nothing that takes longer makes a pair shorter, then. An order
+// that followed the lengths would not keep that: list scheduling has Graham's anomalies (Graham 1969, "Bounds on
+// multiprocessing timing anomalies").
+//
+// Where prices of layers are put together (layer_timer.h) c_i has what calls of tensor and context groups expose of
+// themselves there, too: what compute hides of them no longer stands beside the exchange, and counts once.
+//
+// Of an exchange that the stack overlaps only a share of, that share is computed beside, then it is waited for, and
+// only then what is left of the part goes on.
 #pragma once
 
 #include <span>
@@ -20,9 +34,9 @@ std::vector<LayerEmitter::Item> pair_up(std::span<const LayerEmitter::Item> forw
                                         std::span<const LayerEmitter::Item> backward, std::int32_t lane,
                                         double overlap, double& hidden);
 
-/// The compute of a pass through a layer and its exchanges of experts on lane 0, which take `exchanges` in all, each as
-/// long as their mean.
-void append_pieces(const LayerCost& layer, const Segments& segments, Seconds exchanges,
+/// What a pass through a layer does and its exchanges of experts on lane 0, which take `exchanges` in all, each as long as
+/// their mean. `pieces`: what it does before, between and behind them, of each of its parts.
+void append_pieces(std::span<const std::vector<Seconds>> pieces, Seconds exchanges,
                    std::vector<LayerEmitter::Item>& items);
 
 }  // namespace shardscape::step

@@ -123,11 +123,17 @@ void add_nodes(const std::vector<Operator>& operators, Part part, const Time& ti
   std::vector<Seconds> seconds;
   for (const Node& node : in_order) seconds.push_back(node.call ? Seconds(0) : time_of(node));
   sum.between.assign(1, Seconds(0));
+  sum.piece_of_call.assign(sum.calls.size(), 0);
+  const auto call_of = [&](const Node& node) {
+    return static_cast<std::size_t>(std::ranges::find(callers, node.op) - callers.begin());
+  };
   const model::CollectiveCall* exchange = nullptr;  // the node before, where that is a call
   for (std::size_t i = 0; i < in_order.size(); ++i) {
     const Node& node = in_order[i];
+    if (node.op->attention_core && !node.call) sum.piece_of_core = sum.between.size() - 1;
     if (node.call) {
       exchange = &node.comm();
+      sum.piece_of_call[call_of(node)] = sum.between.size() - 1;
       if (exchange->group == ParallelGroup::expert) sum.between.emplace_back(0);
       continue;
     }

@@ -54,6 +54,9 @@ struct PartCost {
   /// Of each of them the entry of `works` that hides it (overlap.h); -1: none does.
   std::vector<std::int32_t> hiders;
   std::vector<Seconds> works;
+  /// Of each call, and of the attention core, the entry of `between` that it stands in.
+  std::vector<std::size_t> piece_of_call;
+  std::optional<std::size_t> piece_of_core;
   double call_count = 0;
   /// Exchanges of experts, and the compute that runs while they are under way.
   struct Overlap {
@@ -139,6 +142,40 @@ EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const StackPr
 /// What attention, so long in all, hides of a layer's calls over groups of a kind: of context groups.
 Seconds hidden_by_attention(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
                             Seconds attention);
+
+/// What a pass through a part takes before, between and behind its exchanges of experts: compute and what calls of tensor
+/// and context groups expose of themselves there. `time(call)`: of one.
+template <class Time>
+std::vector<Seconds> piece_times(const PartCost& part, const StackProfile::Communication& stack,
+                                 const Time& time) {
+  std::vector<Seconds> pieces = part.between;
+  Seconds context;
+  std::vector<Seconds> beside(part.works.size());
+  std::vector<std::size_t> piece_of_work(part.works.size());
+  for (std::size_t i = 0; i < part.calls.size(); ++i) {
+    const model::CollectiveCall& call = part.calls[i];
+    if (call.group != ParallelGroup::tensor && call.group != ParallelGroup::context) continue;
+    const Seconds all = call.repeats * time(call);
+    if (call.group == ParallelGroup::context && part.piece_of_core) {
+      context += all;
+    } else if (part.hiders[i] >= 0) {
+      const auto work = static_cast<std::size_t>(part.hiders[i]);
+      beside[work] += all;
+      piece_of_work[work] = part.piece_of_call[i];
+    } else {
+      pieces[part.piece_of_call[i]] += all;
+    }
+  }
+  for (std::size_t i = 0; i < beside.size(); ++i) {
+    Seconds room = part.works[i];
+    pieces[piece_of_work[i]] += beside[i] - hide(beside[i], stack.tensor_overlap, room);
+  }
+  if (part.piece_of_core) {
+    pieces[*part.piece_of_core] +=
+        context - hidden_by_attention(stack, ParallelGroup::context, context, part.attention_core);
+  }
+  return pieces;
+}
 
 /// Everything about the layers of a training step that depends on a LayerKey only.
 struct LayerCosts {

@@ -5,13 +5,11 @@
 #include <optional>
 
 #include "engine/model/block_kinds.h"
-#include "engine/spec/parallel_groups.h"
 #include "engine/step/contention.h"
 #include "engine/step/data_beside.h"
 #include "engine/step/data_costs.h"
-#include "engine/step/expert_leads.h"
 #include "engine/step/known_step.h"
-#include "engine/step/paired_passes.h"
+#include "engine/step/layer_timer.h"
 #include "engine/step/stage_tails.h"
 
 namespace shardscape::step {
@@ -22,188 +20,6 @@ using network::CollectiveOp;
 using network::PlanLayout;
 using network::RankGroups;
 using network::Slice;
-
-using GroupTimes = EnumArray<ParallelGroup, Seconds>;
-
-GroupTimes price_calls(const PartCost& part, const StackProfile::Communication& stack,
-                       const RankGroups& groups, network::CollectiveModel& collectives, const Slice& slice) {
-  GroupTimes times = call_times(
-      part, stack,
-      [&](const model::CollectiveCall& call) {
-        return collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
-      },
-      [&](const model::CollectiveCall& call, Seconds work) {
-        return collectives.late_combine(call.bytes, groups[call.group], work, slice);
-      });
-  times[ParallelGroup::expert] += crowding(part, groups, collectives, slice);
-  times[ParallelGroup::expert] -= hidden_by_lead(part, groups, collectives, slice);
-  for (const PartCost::Overlap& overlap : part.overlaps) {
-    const model::CollectiveCall& call = overlap.exchange;
-    const Seconds one = collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
-    Seconds room = overlap.beside;
-    times[ParallelGroup::expert] -= hide(call.repeats * one, 1, room);
-  }
-  return times;
-}
-
-Seconds launch_of(const TrainingStep& in, LayerKind kind, const Segments& segments);
-
-/// Times of the pieces that the stages of a slice are put together from.
-class LayerTimer {
- public:
-  LayerTimer(const TrainingStep& in, const LayerCosts& costs, const RankGroups& groups,
-             network::CollectiveModel& collectives, const Slice& slice)
-      : LayerTimer(in, costs, groups, &collectives, slice) {}
-  /// Without collectives calls take no time.
-  LayerTimer(const TrainingStep& in, const LayerCosts& costs, const RankGroups& groups,
-             network::CollectiveModel* collectives, const Slice& slice)
-      : in_(in),
-        costs_(costs),
-        groups_(groups),
-        collectives_(collectives),
-        communication_(in.setting.system.stack.communication),
-        slice_(slice) {}
-
-  /// The device waits where the host launches more slowly than it computes.
-  [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const {
-    return of(kind, in_.segments(kind, pass));
-  }
-  [[nodiscard]] PassTime of(LayerKind kind, const Segments& segments) const {
-    PassTime time;
-    for (const Segment& segment : segments) add_device(costs_[kind], segment, time);
-    time[TimeClass::host] = std::max(Seconds(0), launch_of(in_, kind, segments) - time.total());
-    return time;
-  }
-
- private:
-  void add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const {
-    const PartCost& part = layer[segment.part];
-    time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
-    if (collectives_ == nullptr) return;
-    const GroupTimes comm = price_calls(part, communication_, groups_, *collectives_, slice_);
-    for (const ParallelGroup group : enum_values<ParallelGroup>()) {
-      if (comm[group] <= Seconds(0)) continue;
-      time[class_of(group)] +=
-          comm[group] - hidden_by_attention(communication_, group, comm[group], part.attention_core);
-    }
-  }
-
-  const TrainingStep& in_;
-  const LayerCosts& costs_;
-  const RankGroups& groups_;
-  network::CollectiveModel* collectives_;
-  const StackProfile::Communication& communication_;
-  Slice slice_;
-};
-
-/// As pass_launch(), of a pass that consists of these segments.
-Seconds launch_of(const TrainingStep& in, LayerKind kind, const Segments& segments) {
-  const StackProfile::Host& host = in.setting.system.stack.host;
-  const LayerCost& layer = in.costs[kind];
-  const StackProfile::Experts& experts = in.setting.system.stack.experts;
-  const Seconds each =
-      (in.setting.model.moe ? static_cast<double>(in.setting.model.moe->experts) : 0) * experts.per_expert;
-  const Seconds forward = host.forward_layer + layer.routers * (experts.forward_layer + each) +
-                          layer.plain_forward * experts.plain_launch;
-  const Seconds backward = host.backward_layer + layer.routers * (experts.backward_layer + each) +
-                           layer.plain_backward * experts.plain_launch;
-  const auto own = [&](Part part) {
-    switch (part) {
-      case Part::forward:
-        return forward;
-      case Part::backward:
-        return backward;
-      case Part::input:
-        return (1 - layer.weight_kernels) * backward;
-      case Part::weight:
-        return layer.weight_kernels * backward;
-      case Part::repeated:
-        return layer.repeated_kernels * forward;
-    }
-    return Seconds(0);
-  };
-  Seconds sum;
-  for (const Segment& segment : segments) {
-    if (segment.part == Part::repeated && layer.repeated_kernels == 0) continue;  // the attention core alone
-    Seconds launch = own(segment.part), progress;
-    for (const model::CollectiveCall& call : layer[segment.part].calls) {
-      launch += call.repeats * host.per_collective;
-      progress += call.repeats * ranks_of(in.plan, call.group) * host.per_collective_rank;
-    }
-    sum += std::max(launch, progress);
-  }
-  return sum;
-}
-
-/// The passes of stages whose layers cost the same; `known`: of these layers.
-class StageTimer {
- public:
-  StageTimer(const TrainingStep& in, const LayerTimer& timer, LayerTimes& known)
-      : in_(in), timer_(timer), layers_(known.layers) {}
-
-  [[nodiscard]] StagePasses of(const LayerRuns& runs) {
-    StagePasses passes;
-    for (const LayerRun& run : runs) {
-      const LayerPasses& layer = timed(run.kind);
-      passes.forward += run.count * layer.forward;
-      PassTime backward = run.count * layer.backward;
-      if (in_.defers(run.kind)) {
-        const double share = in_.deferred_share();
-        backward = share * layer.input;
-        if (share < 1) backward += (1 - share) * layer.backward;
-        passes.deferred = static_cast<double>(in_.deferred()) * layer.weight;
-      }
-      if (in_.cuts(run.kind)) {
-        const PassTime weight = run.count * layer.weight;
-        backward += weight;
-        passes.weight += weight.total();
-        passes.weight_host += weight[TimeClass::host];
-      } else if (in_.splits(run.kind)) {
-        passes.weight += std::min(run.count * layer.weight.total(), backward.total());
-      }
-      passes.backward += backward;
-      if (run.kind == kEmbeddingLayer) passes.ends.embedding = backward.total();
-      if (run.kind == kHeadLayer) passes.ends.head = backward.total();
-      if (run.kind == kFurtherLayer) passes.ends.further = backward.total();
-    }
-    return passes;
-  }
-
-  /// What a forward through some layers and a backward through others hide of each other.
-  [[nodiscard]] Seconds hidden(const LayerRuns& forward, const LayerRuns& backward, const LayerCosts& costs) {
-    const StackProfile::Communication& stack = in_.setting.system.stack.communication;
-    if (stack.expert_overlap <= 0 || !in_.key().dispatches) return Seconds(0);
-    std::vector<LayerEmitter::Item> ahead, back;
-    for (const LayerRun& run : forward) {
-      for (std::int32_t n = 0; n < run.count; ++n)
-        append_pieces(costs[run.kind], in_.segments(run.kind, Pass::forward),
-                      timed(run.kind).forward[TimeClass::expert_comm], ahead);
-    }
-    for (auto run = backward.rbegin(); run != backward.rend(); ++run) {
-      for (std::int32_t n = 0; n < run->count; ++n)
-        append_pieces(costs[run->kind], in_.segments(run->kind, Pass::backward),
-                      timed(run->kind).backward[TimeClass::expert_comm], back);
-    }
-    double seconds = 0;
-    pair_up(ahead, back, 0, stack.expert_overlap, seconds);
-    return Seconds(stack.expert_hidden * seconds);
-  }
-
- private:
-  const LayerPasses& timed(LayerKind kind) {
-    std::optional<LayerPasses>& layer = layers_[kind.index()];
-    if (!layer) {
-      layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}, {}};
-      if (in_.cuts(kind) || in_.defers(kind) || in_.splits(kind)) layer->weight = timer_(kind, Pass::weight);
-      if (in_.defers(kind)) layer->input = timer_(kind, Pass::input);
-    }
-    return *layer;
-  }
-
-  const TrainingStep& in_;
-  const LayerTimer& timer_;
-  std::array<std::optional<LayerPasses>, kLayerKinds>& layers_;
-};
 
 /// Whether passes through whole stages run in pairs, and not those through chunks.
 bool pairs_of_stages(const TrainingStep& in) {
@@ -221,6 +37,13 @@ SickPassesMemo::Key sick_key(const TrainingStep& in, std::size_t stage,
   return key;
 }
 
+/// Gradients leave when the slowest device has made them: also of passes that the host bounds, which take as long on any.
+void keep_later(EndLayers& kept, const EndLayers& other) {
+  for (Seconds EndLayers::*const part :
+       {&EndLayers::head, &EndLayers::embedding, &EndLayers::further, &EndLayers::blocks})
+    kept.*part = std::max(kept.*part, other.*part);
+}
+
 /// `known`: of the layers on healthy devices, of the first stage where links tell stages apart.
 void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                       network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
@@ -233,26 +56,26 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   scratch.beside.resize(stages);
   scratch.ends.resize(stages);
   scratch.hidden.resize(stages);
-  const auto timed = [&](StageTimer& timer, const LayerCosts& costs, std::size_t s) {
+  const auto timed = [&](StageTimer& timer, std::size_t s) {
     const LayerRuns layers = in.stage_layers(static_cast<std::int32_t>(s));
     StagePasses passes = timer.of(layers);
-    if (pairs_of_stages(in)) passes.hidden = timer.hidden(layers, layers, costs);
+    if (pairs_of_stages(in)) passes.hidden = timer.hidden(layers, layers);
     return passes;
   };
   const auto passes_of = [&](const LayerCosts& costs, std::size_t s) {
-    const LayerTimer timer(in, costs, groups, collectives, slice_of(s, layout, in, collectives));
+    const LayerTimer timer(in, costs, groups, &collectives, slice_of(s, layout, in, collectives));
     LayerTimes own;
     StageTimer of_stage(in, timer, own);
-    return timed(of_stage, costs, s);
+    return timed(of_stage, s);
   };
-  const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
+  const LayerTimer first_timer(in, in.costs, groups, &collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer, known);
   const auto healthy = [&](std::size_t s) -> const StagePasses& {
     const auto stage = static_cast<std::int32_t>(s);
     const StageKind kind{in.layers[s], in.first(stage), in.last(stage), pairs_of_stages(in), in.deferred()};
     const auto found = std::ranges::find(known.stages, kind, &KnownPasses::kind);
     if (found != known.stages.end()) return found->passes;
-    known.stages.push_back({kind, timed(first, in.costs, s)});
+    known.stages.push_back({kind, timed(first, s)});
     return known.stages.back().passes;
   };
   const auto slowed = [&](std::size_t s) {  // by sick links
@@ -286,14 +109,18 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     const StagePasses passes = passes_of(sick.costs, sick.stage);
     PassTime& forward = scratch.forward[sick.stage];
     PassTime& backward = scratch.backward[sick.stage];
+    Seconds& hidden = scratch.hidden[sick.stage];
+    const Seconds pair = std::max(forward.total() + backward.total() - hidden,
+                                  passes.forward.total() + passes.backward.total() - passes.hidden);
     if (passes.forward.total() > forward.total()) forward = passes.forward;
     if (passes.deferred.total() > scratch.deferred.total()) scratch.deferred = passes.deferred;
-    if (passes.backward.total() <= backward.total()) continue;
-    backward = passes.backward;
-    scratch.weight[sick.stage] = passes.weight;
-    scratch.weight_host[sick.stage] = passes.weight_host;
-    scratch.ends[sick.stage] = passes.ends;
-    scratch.hidden[sick.stage] = passes.hidden;
+    if (passes.backward.total() > backward.total()) {
+      backward = passes.backward;
+      scratch.weight[sick.stage] = passes.weight;
+      scratch.weight_host[sick.stage] = passes.weight_host;
+    }
+    keep_later(scratch.ends[sick.stage], passes.ends);
+    if (pairs_of_stages(in)) hidden = forward.total() + backward.total() - pair;
   }
   collectives.set_memory_share(1);
 }
@@ -312,19 +139,28 @@ class ChunkFiller {
       : in_(in), each_(static_cast<std::size_t>(in.pipeline.virtual_stages)), chunks_(scratch.chunks) {}
 
   /// `known`: of what `timer` times.
-  void fill(std::size_t s, StageTimer& timer, const LayerCosts& costs, LayerTimes& known) {
+  void fill(std::size_t s, StageTimer& timer, LayerTimes& known) {
     const auto stage = static_cast<std::int32_t>(s);
+    const bool pairs = in_.pipeline.overlaps || in_.pipeline.both_ways();
+    const std::span<ChunkPasses> chunks = chunks_.subspan(s * each_, each_);
+    boost::container::small_vector<Seconds, 4> slowest(each_);  // pairs, by the chunk of their forward
+    const auto mate = [&](std::size_t c) {
+      return static_cast<std::size_t>(schedule::mate(in_.pipeline, stage, static_cast<std::int32_t>(c)));
+    };
+    for (std::size_t c = 0; pairs && c < each_; ++c) {
+      const Seconds before = chunks[c].forward.total() + chunks[mate(c)].backward.total() - chunks[c].hidden;
+      slowest[c] = std::max(before, pair_of(stage, c, mate(c), timer, known));
+    }
     for (std::size_t c = 0; c < each_; ++c) {
-      const auto number = static_cast<std::int32_t>(c);
-      const StagePasses& passes = passes_of(stage, number, timer, known);
-      ChunkPasses& chunk = chunks_[s * each_ + c];
+      const StagePasses& passes = passes_of(stage, static_cast<std::int32_t>(c), timer, known);
+      ChunkPasses& chunk = chunks[c];
       if (passes.forward.total() > chunk.forward.total()) chunk.forward = passes.forward;
       if (passes.backward.total() <= chunk.backward.total()) continue;
       chunk.backward = passes.backward;
       chunk.weight = passes.weight;
-      if (in_.pipeline.overlaps || in_.pipeline.both_ways())
-        chunk.hidden = hidden_of(stage, number, timer, costs, known);
     }
+    for (std::size_t c = 0; pairs && c < each_; ++c)
+      chunks[c].hidden = chunks[c].forward.total() + chunks[mate(c)].backward.total() - slowest[c];
   }
 
  private:
@@ -335,23 +171,30 @@ class ChunkFiller {
     known.stages.push_back({kind, timer.of(in_.chunk_layers(stage, chunk))});
     return known.stages.back().passes;
   }
-  Seconds hidden_of(std::int32_t stage, std::int32_t chunk, StageTimer& timer, const LayerCosts& costs,
+  /// What the forward of a chunk and the backward of its mate take together on the devices of the timer.
+  Seconds pair_of(std::int32_t stage, std::size_t chunk, std::size_t mate, StageTimer& timer,
+                  LayerTimes& known) {
+    const auto number = static_cast<std::int32_t>(chunk), other = static_cast<std::int32_t>(mate);
+    const Seconds ahead = passes_of(stage, number, timer, known).forward.total();
+    const Seconds back = passes_of(stage, other, timer, known).backward.total();
+    return ahead + back - hidden_of(stage, number, other, timer, known);
+  }
+  Seconds hidden_of(std::int32_t stage, std::int32_t chunk, std::int32_t mate, StageTimer& timer,
                     LayerTimes& known) {
-    const std::int32_t mate = schedule::mate(in_.pipeline, stage, chunk);
     const StageKind forward = chunk_kind(in_, stage, chunk), backward = chunk_kind(in_, stage, mate);
     const auto alike = [&](const KnownPair& pair) {
       return pair.forward == forward && pair.backward == backward;
     };
     const auto found = std::ranges::find_if(known.pairs, alike);
     if (found != known.pairs.end()) return found->hidden;
-    const Seconds hidden = timer.hidden(in_.chunk_layers(stage, chunk), in_.chunk_layers(stage, mate), costs);
+    const Seconds hidden = timer.hidden(in_.chunk_layers(stage, chunk), in_.chunk_layers(stage, mate));
     known.pairs.push_back({forward, backward, hidden});
     return hidden;
   }
 
   const TrainingStep& in_;
   std::size_t each_;
-  std::vector<ChunkPasses>& chunks_;
+  std::span<ChunkPasses> chunks_;
 };
 
 /// Those of a stage that sick links slow, as far as other plans have asked for them; else fill().
@@ -376,6 +219,22 @@ void take_slowed(const TrainingStep& in, std::size_t stage, const network::Colle
   }
 }
 
+/// The host is ahead within the passes of each chunk, not from one to the next: where it is ever waited for, a stage takes
+/// what its chunks do.
+void add_up_chunks(std::span<const ChunkPasses> chunks, std::size_t s, StageTimes& times) {
+  const auto waits = [](const ChunkPasses& chunk) {
+    return chunk.forward[TimeClass::host] > Seconds(0) || chunk.backward[TimeClass::host] > Seconds(0);
+  };
+  if (std::ranges::none_of(chunks, waits)) return;
+  times.forward[s] = times.backward[s] = {};
+  times.weight[s] = {};
+  for (const ChunkPasses& chunk : chunks) {
+    times.forward[s] += chunk.forward;
+    times.backward[s] += chunk.backward;
+    times.weight[s] += chunk.weight;
+  }
+}
+
 void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                       network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
   const PartsToPrice& parts = *scratch.parts;
@@ -385,12 +244,12 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   scratch.chunks.resize(each * static_cast<std::size_t>(in.plan.pipeline));
   ChunkFiller chunks(in, scratch);
   const auto fill_alone = [&](std::size_t s, const LayerCosts& costs) {
-    const LayerTimer timer(in, costs, groups, collectives, slice_of(s, layout, in, collectives));
+    const LayerTimer timer(in, costs, groups, &collectives, slice_of(s, layout, in, collectives));
     LayerTimes own;
     StageTimer of_stage(in, timer, own);
-    chunks.fill(s, of_stage, costs, own);
+    chunks.fill(s, of_stage, own);
   };
-  const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
+  const LayerTimer first_timer(in, in.costs, groups, &collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer, known);
   const bool apart = told_apart(collectives), shared = collectives.has_faults() && parts.known() != nullptr;
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
@@ -400,7 +259,7 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     if (shared) {
       take_slowed(in, s, collectives, scratch, of_stage, [&] { fill_alone(s, in.costs); });
     } else if (s == 0 || !apart) {
-      chunks.fill(s, first, in.costs, known);
+      chunks.fill(s, first, known);
     } else {
       fill_alone(s, in.costs);
     }
@@ -412,6 +271,8 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     fill_alone(sick.stage, sick.costs);
   }
   collectives.set_memory_share(1);
+  for (std::size_t s = 0; s < scratch.forward.size(); ++s)
+    if (parts.passes(s)) add_up_chunks(std::span(scratch.chunks).subspan(s * each, each), s, scratch);
 }
 
 /// The seconds of one message over each boundary between stages, as if no other boundary were sending: a
@@ -522,15 +383,6 @@ void fill_rates(const TrainingStep& in, Flops useful, Prediction& out) {
 
 }  // namespace
 
-Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
-  return launch_of(in, kind, in.segments(kind, pass));
-}
-
-PassTime time_segments(const TrainingStep& in, LayerKind kind, const Segments& segments,
-                       const RankGroups& groups, network::CollectiveModel* collectives) {
-  return LayerTimer(in, in.costs, groups, collectives, {}).of(kind, segments);
-}
-
 void fill_training_rates(const TrainingStep& in, Prediction& out) {
   fill_rates(in, useful_flops(in.setting), out);
 }
@@ -565,10 +417,15 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   const double m = in.pipeline.per_chunk();
   PassTime busy = m * scratch.forward[critical];
   busy += m * scratch.backward[critical];
-  busy[TimeClass::expert_comm] -= hidden_in_step(in, scratch, critical);
+  const Seconds hidden = hidden_in_step(in, scratch, critical);
+  const bool exchanging = in.setting.system.stack.communication.expert_overlap > 0;
+  const Seconds exchanges = exchanging ? std::min(hidden, busy[TimeClass::expert_comm]) : Seconds(0);
+  busy[TimeClass::expert_comm] -= exchanges;
+  busy[TimeClass::host] -= hidden - exchanges;  // pairs are launched without a stop
   Breakdown& b = out.breakdown;
   if (first) {
-    const TimedStage stage{critical, out.step_time, busy.total(), scratch.tails[critical].data_comm};
+    const StageTail& tail = scratch.tails[critical];
+    const TimedStage stage{critical, out.step_time, busy.total(), tail.data_comm - tail.lost};
     out.contended_share = contended_share(in, stage, collectives, shared, data);
   }
   b = busy;

@@ -1,10 +1,12 @@
 // The time of one training step, from layer costs to the breakdown along the critical rank.
 //
-//   layer    max(device + exposed TP and CP communication, host launch), forward and backward apart
-//   stage    its layers, the embedding on the first, the head on the last
-//   pipeline the schedule over all stages, their chunks and microbatches, every chunk with its own layers; pairs of passes are shorter by the exchanges of experts that
-//            one hides behind the compute of the other, in the order in which flattened mode runs them
-//            (paired_passes.h), every exchange of a pass as long as their mean
+//   layer    device + exposed TP and CP communication, and what the host needs to launch it, forward and backward apart
+//   stage    its layers, the embedding on the first, the head on the last; the host launches ahead within a pass
+//            (layer_timer.h)
+//   pipeline the schedule over all stages, their chunks and microbatches, every chunk with its own layers; pairs of
+//            passes are shorter by the exchanges of experts that one hides beside the other, in the order in which
+//            flattened mode runs them (paired_passes.h), every exchange of a pass as long as their mean, but no shorter
+//            than the host launches them (layer_timer.h)
 //   tail     on the last stage the weight gradients of the head that the stack defers (spec/deferred_head.h);
 //            gradients that the last backward does not hide (data_exposure.h), optimizer, and of the weight
 //            gather under ZeRO-1 and 2 what the first forward does not hide
@@ -27,8 +29,8 @@
 // Under dualpipe every part of the model lies on two stages. Gradients are reduced, and ZeRO shards the optimizer, over
 // the data-parallel ranks of both; they leave when the last weight gradient of both has run.
 //
-// Left out: the all-reduce of a tied embedding's gradient between first and last stage, drift between
-// replicas.
+// Left out: the all-reduce of a tied embedding's gradient between first and last stage, drift between replicas (that
+// of ranks within a context group is not: context_drift.h).
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -59,8 +61,19 @@ BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic
 /// By compute to traffic that lies beside it for so long.
 Seconds lost_beside(const StackProfile::Communication& stack, Seconds together);
 
-/// What of the gather of updated weights, `gather` long, the first microbatch's forward hides.
-Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds forward);
+/// What of the gather of updated weights, `gather` long, the first microbatch's forward hides: not its first bucket,
+/// which the first layer waits for.
+Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds first_bucket,
+                      Seconds forward);
+
+/// What traffic that goes once a step has beside compute: of the gradients what lies beside the last backward, all
+/// chunks of it, but for the last bucket, and what the first forward hides of the gather of weights. What lies in the
+/// bubble of a pipeline, or behind other microbatches, costs compute nothing.
+Seconds gradients_beside(const StackProfile::Communication& stack, Seconds all_but_last,
+                         Seconds last_backward);
+
+/// By compute to such traffic, whose kernels take SMs from it.
+Seconds lost_once(const System& system, Seconds beside);
 
 /// A stage that holds a sick device: what its layers cost there. Both references outlive the inputs.
 struct SickStage {
@@ -135,7 +148,8 @@ struct StageTraffic {
 
 /// What a stage does after its last backward.
 struct StageTail {
-  Seconds data_comm;          ///< exposed gradient traffic and the gather of updated weights
+  Seconds data_comm;          ///< exposed gradient traffic and gather of updated weights, and `lost`
+  Seconds lost;               ///< by compute to what of both lies beside it
   double weights_hidden = 0;  ///< share of that gather that runs beside the first forward, 0..1
   Seconds optimizer;
   PassTime deferred;  ///< weight gradients of the head, before all else

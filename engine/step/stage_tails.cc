@@ -75,7 +75,11 @@ TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& la
   };
   TailCosts costs;
   collectives.set_memory_share(memory_share(in, s));
-  for (const DataTraffic::Part& part : traffic.weights) costs.weights += cost(part);
+  for (const DataTraffic::Part& part : traffic.weights) {
+    const Seconds whole = cost(part);
+    if (costs.weights <= Seconds(0)) costs.first_weights = (1 / part.calls) * whole;
+    costs.weights += whole;
+  }
   for (const DataTraffic::Part& part : traffic.gradients)
     costs.gradients.push_back({part.group, part.calls, cost(part)});
   costs.optimizer = optimizer_on(in.setting.system.device);
@@ -84,6 +88,24 @@ TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& la
       costs.optimizer = std::max(costs.optimizer, optimizer_on(sick.setting.system.device));
   }
   return costs;
+}
+
+/// What compute loses to a stage's traffic of once a step. `hidden`: of the gather of weights. Under dualpipe gradients
+/// leave when all passes have ended.
+Seconds lost_in_step(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s,
+                     const TailCosts& costs, Seconds hidden) {
+  const StackProfile::Communication& stack = in.setting.system.stack.communication;
+  if (stack.data_sms <= 0) return {};
+  Seconds beside = hidden;
+  if (!costs.gradients.empty() && !in.pipeline.both_ways()) {
+    Seconds all_but_last;
+    for (const GroupGradients& group : costs.gradients) all_but_last += (1 - 1 / group.buckets) * group.time;
+    const LastBackward backward = last_backward(in, scratch, s);
+    double passes = 0;
+    for (std::size_t c = 0; c < backward.passes.size(); ++c) passes += backward.pass(c);
+    beside += gradients_beside(stack, all_but_last, Seconds(passes));
+  }
+  return lost_once(in.setting.system, beside);
 }
 
 /// Sums in another order differ by this much, relative, at most: some 1e-16 for each of the layers of a stage.
@@ -157,11 +179,12 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
       scratch.known->links[s].tail = collectives.take_recorded_part();
     }
     StageTail& tail = scratch.tails[s];
-    const Seconds hidden =
-        costs.weights > Seconds(0)
-            ? hidden_gather(in.setting.system.stack.communication, costs.weights, scratch.forward[s].total())
-            : Seconds(0);
-    tail.data_comm = costs.weights - hidden;
+    const Seconds hidden = costs.weights > Seconds(0)
+                               ? hidden_gather(in.setting.system.stack.communication, costs.weights,
+                                               costs.first_weights, scratch.forward[s].total())
+                               : Seconds(0);
+    tail.lost = lost_in_step(in, scratch, s, costs, hidden);
+    tail.data_comm = costs.weights - hidden + tail.lost;
     tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights : 0;
     tail.optimizer = costs.optimizer;
     tail.deferred = in.last(static_cast<std::int32_t>(s)) ? scratch.deferred : PassTime();

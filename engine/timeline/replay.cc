@@ -323,8 +323,8 @@ TraceProblems size_problems(const LinkedTrace& linked, ReplayNetwork& network) {
   }
   double messages = 0, in_memory = 0;
   for (const CollectiveInstance& collective : linked.collectives) {
-    const std::size_t members = linked.groups[static_cast<std::size_t>(collective.group)].size();
-    messages += ReplayNetwork::message_count(collective, members);
+    const std::vector<std::int32_t>& members = linked.groups[static_cast<std::size_t>(collective.group)];
+    messages += network.message_count(collective, members);
     in_memory += network.messages_in_memory(collective, members);
   }
   // Every node has at most two gates, every dependency at most one relay.

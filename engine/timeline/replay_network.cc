@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/network/channel_rings.h"
 #include "engine/network/ring_order.h"
 #include "engine/network/step_latency.h"
 
@@ -143,7 +144,7 @@ const ReplayNetwork::Choice& ReplayNetwork::choose(const CollectiveInstance& col
     entry->second.beyond_links = model_.beyond_links(*op, Bytes(pattern.bytes), *lattice);
   } else if (op) {
     pattern.groups = {ranks};
-    pattern = fastest_alone(pattern);
+    pattern = fastest_alone(pattern, channels_of(collective, ranks));
     pattern.groups.clear();
   } else if (collective.kind == CollectiveKind::reduce) {
     pattern.algorithm = Algorithm::ring;
@@ -152,26 +153,53 @@ const ReplayNetwork::Choice& ReplayNetwork::choose(const CollectiveInstance& col
   return entry->second;
 }
 
-Pattern ReplayNetwork::fastest_alone(Pattern pattern) {
+Pattern ReplayNetwork::fastest_alone(Pattern pattern, std::int32_t channels) {
   Pattern best = pattern;
   best.algorithm = pattern.operation == Operation::all_to_all ? Algorithm::direct : Algorithm::ring;
   best.chunks = network::chunks_of(best.operation, best.algorithm, best.bytes);
   double least = std::numeric_limits<double>::infinity();
+  const auto offer = [&] {
+    if (!network::check_patterns({pattern}, healthy_.routes()).empty()) return;
+    const auto time = healthy_.simulate(pattern);
+    const auto n = static_cast<std::int32_t>(pattern.groups[0].size());
+    const double steps = pattern.rank_steps ? 0 : network::steps_of(pattern.operation, pattern.algorithm, n);
+    const Seconds at_ranks = steps * stack_.rank_step +
+                             model_.copy_time(pattern.operation, pattern.algorithm, Bytes(pattern.bytes), n);
+    const double total = time.value_or(std::numeric_limits<double>::infinity()) + at_ranks.value();
+    if (total >= least) return;
+    least = total;
+    best = pattern;
+  };
   for (const Algorithm algorithm : stack_.algorithms) {
     if (!network::supports(pattern.operation, algorithm)) continue;
     pattern.algorithm = algorithm;
     pattern.chunks = network::chunks_of(pattern.operation, algorithm, pattern.bytes);
-    if (!network::check_patterns({pattern}, healthy_.routes()).empty()) continue;
-    const auto time = healthy_.simulate(pattern);
-    const auto n = static_cast<std::int32_t>(pattern.groups[0].size());
-    const Seconds at_ranks = network::steps_of(pattern.operation, algorithm, n) * stack_.rank_step +
-                             model_.copy_time(pattern.operation, algorithm, Bytes(pattern.bytes), n);
-    const double total = time.value_or(std::numeric_limits<double>::infinity()) + at_ranks.value();
-    if (total >= least) continue;
-    least = total;
-    best = pattern;
+    offer();
+    if (algorithm != Algorithm::ring || channels == 0 || pattern.operation == Operation::broadcast) continue;
+    pattern.ring_order = RingOrder::channels;
+    pattern.channels = channels;
+    pattern.rank_steps = true;  // of unlike hops, as CollectiveModel prices them
+    offer();
+    pattern.ring_order = RingOrder::listed;
+    pattern.channels = 1;
+    pattern.rank_steps = false;
   }
+  best.rank_steps = false;  // add_step_latency() adds them to all messages
   return best;
+}
+
+std::int32_t ReplayNetwork::channels_of(const CollectiveInstance& collective,
+                                        std::span<const std::int32_t> ranks) {
+  const auto [known, fresh] = channels_.try_emplace(collective.group, 0);
+  if (!fresh) return known->second;
+  const auto has = [&](Algorithm algorithm) {
+    return std::ranges::find(stack_.algorithms, algorithm) != stack_.algorithms.end();
+  };
+  if (!has(Algorithm::ring)) return 0;
+  network::GroupBox box;
+  const network::Fabric& fabric = network_.fabric();
+  if (has(Algorithm::dimension_wise) && split_into_box(fabric, ranks, box) && box.levels.size() > 1) return 0;
+  return known->second = network::most_channels(fabric, ranks);
 }
 
 void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstance& collective,
@@ -217,14 +245,17 @@ void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstan
   network::add_collective(group, pattern);
 }
 
-double ReplayNetwork::message_count(const CollectiveInstance& collective, std::size_t ranks) {
-  const double n = static_cast<double>(ranks);
+double ReplayNetwork::message_count(const CollectiveInstance& collective,
+                                    std::span<const std::int32_t> ranks) {
+  const double n = static_cast<double>(ranks.size());
+  const double rings = std::max(1, channels_of(collective, ranks));
   switch (collective.kind) {
     case CollectiveKind::all_reduce:
-      return 2 * n * (n - 1);
+      return 2 * rings * n * (n - 1);
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::reduce_scatter_block:
     case CollectiveKind::all_gather:
+      return rings * n * (n - 1);
     case CollectiveKind::all_to_all:
       return n * (n - 1);
     case CollectiveKind::broadcast:
@@ -235,17 +266,19 @@ double ReplayNetwork::message_count(const CollectiveInstance& collective, std::s
   }
 }
 
-double ReplayNetwork::messages_in_memory(const CollectiveInstance& collective, std::size_t ranks) const {
+double ReplayNetwork::messages_in_memory(const CollectiveInstance& collective,
+                                         std::span<const std::int32_t> ranks) {
   const bool direct =
       std::ranges::find(stack_.algorithms, network::Algorithm::direct) != stack_.algorithms.end();
-  const double n = static_cast<double>(ranks);
+  const double n = static_cast<double>(ranks.size());
   switch (collective.kind) {
     case CollectiveKind::all_reduce:
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::reduce_scatter_block:
     case CollectiveKind::all_gather:
       // Halving-doubling sends one per rank and exchange of each pass, rings have less.
-      return direct ? message_count(collective, ranks) : 2 * n * std::ceil(std::log2(n));
+      return direct ? n * (n - 1) * (collective.kind == CollectiveKind::all_reduce ? 2 : 1)
+                    : 2 * n * std::ceil(std::log2(n));
     default:
       return message_count(collective, ranks);
   }

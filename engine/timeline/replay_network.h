@@ -3,7 +3,7 @@
 //
 // A collective takes the algorithm of the stack's library that CollectiveModel takes, where its group is one
 // of those that tile the machine; for other lists of ranks the one that is fastest when the group runs it
-// alone on the healthy fabric. A reduce runs a broadcast backwards along a chain; gather and scatter are
+// alone on the healthy fabric, rings over channels among them where it leaves a domain. A reduce runs a broadcast backwards along a chain; gather and scatter are
 // direct; a barrier is a double binary tree of one byte. The first rank of a group is the root.
 #pragma once
 
@@ -42,10 +42,12 @@ class ReplayNetwork {
   void add(network::TrafficBuilder& builder, const CollectiveInstance& collective,
            const std::vector<std::int32_t>& ranks, const std::vector<std::int32_t>& entry,
            const std::vector<std::int32_t>& exit, const std::vector<std::int32_t>& before);
-  /// About how many messages add() makes; for the ring, which makes most, exactly.
-  [[nodiscard]] static double message_count(const CollectiveInstance& collective, std::size_t ranks);
+  /// About how many messages add() makes; for rings, over channels where those are offered, which make most, exactly.
+  [[nodiscard]] double message_count(const CollectiveInstance& collective,
+                                     std::span<const std::int32_t> ranks);
   /// Those of them that stand in memory, at most: the steps of rings do not.
-  [[nodiscard]] double messages_in_memory(const CollectiveInstance& collective, std::size_t ranks) const;
+  [[nodiscard]] double messages_in_memory(const CollectiveInstance& collective,
+                                          std::span<const std::int32_t> ranks);
   /// Adds what the stack takes for each message to the latencies of finished traffic.
   void add_step_latency(network::Traffic& traffic) const;
 
@@ -56,13 +58,18 @@ class ReplayNetwork {
   };
   [[nodiscard]] const Choice& choose(const CollectiveInstance& collective,
                                      const std::vector<std::int32_t>& ranks);
-  [[nodiscard]] network::Pattern fastest_alone(network::Pattern pattern);
+  /// `channels`: of a group that is offered rings over them, else 0.
+  [[nodiscard]] network::Pattern fastest_alone(network::Pattern pattern, std::int32_t channels);
+  /// Rings that a group is offered, as CollectiveModel offers them; 0 where there are none.
+  [[nodiscard]] std::int32_t channels_of(const CollectiveInstance& collective,
+                                         std::span<const std::int32_t> ranks);
 
   const StackProfile::Communication& stack_;
   network::PricedNetwork network_, healthy_;
   network::CollectiveModel model_;
   std::map<std::int32_t, double> memory_share_;  ///< of ranks with a slow memory
   std::map<std::tuple<std::int32_t, CollectiveKind, double>, Choice> choices_;  ///< by group, kind, bytes
+  std::map<std::int32_t, std::int32_t> channels_;                               ///< channels_of(), by group
 };
 
 /// The lattice whose members, from the first of them on, are these ranks in this order; nothing where there

@@ -83,6 +83,7 @@ struct StageSteps {
   std::vector<ProgramStep> first_gather;  ///< weights of the step before, beside the first forward
   std::vector<ProgramStep> deferred;  ///< after the last backward: the head's weight gradient of a microbatch
   std::int32_t deferrals = 0;         ///< of so many microbatches
+  double lost = 0;                    ///< by compute to traffic once a step, in seconds before the optimizer
   Work optimizer_work = {};
 };
 

@@ -313,6 +313,8 @@ class RankBuilder {
       if (left > 0) send_buckets(part, left);
     }
     front_ = joined(front_, gradient_ids_);
+    if (stage().lost > 0)
+      follow({add(compute_node("lost to data-parallel traffic", stage().lost, Work{}), front_)});
     const double optimizer = program_.tails[static_cast<std::size_t>(stage_)].optimizer;
     if (optimizer > 0) follow({add(compute_node("optimizer", optimizer, stage().optimizer_work), front_)});
     for (const ProgramStep& step : stage().weights) follow(communicate(step.name, step, front_));

@@ -151,6 +151,10 @@ constexpr std::array kConstants = {
         std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
         "what data-parallel traffic beside every microbatch hides without slowing compute"),
     entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.data_sms; }, "communication.data_sms",
+        std::nullopt, time, linear, 0.0, 64.0, "from copies by engines to two for each of 32 channels", 8.0,
+        "SMs that traffic once a step takes from compute beside it"),
+    entry(
         [](Candidate& c) -> auto& { return c.stack.communication.gather_overlap; },
         "communication.gather_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
         "the gather of updated weights hidden behind the first forward"),

@@ -20,6 +20,7 @@ struct ConfirmWish {
   std::size_t rows = kConfirmedRows;  ///< the first so many; 0: none
   bool asked = false;                 ///< by --confirm: whatever it takes, within kMostRowEvents for each
   const std::atomic<bool>* stop = nullptr;  ///< ends it after the row at hand; may be null
+  std::string why_none = {};  ///< why none of the rows can be executed, as a clause; empty where they may be
 };
 
 /// Events of one row, and of all together where nobody asked for so many: some 70 to 500 ns each. How many an execution

@@ -16,6 +16,7 @@
 #include "results_schema/segments.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/cpu_time.h"
+#include "sweep/cli/executed_best.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/interrupt.h"
 #include "sweep/cli/rank_agreement.h"
@@ -40,6 +41,8 @@ constexpr const char* kSearchFooter =
     "other\n"
     "  shardscape search study.yaml -n 20 --confirm 20         the same, executed as well and ranked by "
     "that\n"
+    "  shardscape search study.yaml --mode flattened           the ten best executed steps: no price "
+    "decides\n"
     "  shardscape search study.yaml --pareto step_time_s,memory_peak_bytes\n"
     "  shardscape search study.yaml --within 2%                sooner: nothing left out is better by more "
     "than 2 %\n"
@@ -47,18 +50,19 @@ constexpr const char* kSearchFooter =
     "reach\n"
     "\n"
     "Regions of the design space are cut off by lower bounds, memory and constraints, so the answer is that "
-    "of a "
-    "sweep.\n"
-    "Bounds are known for step_time_s, expected_step_time_s, tokens_per_s_per_gpu and mfu of training, and "
-    "for a front\n"
-    "of one of them and memory_peak_bytes. For anything else every point is evaluated, and --budget is "
-    "refused.";
+    "of a\n"
+    "sweep. Bounds are known for step_time_s, tokens_per_s_per_gpu and mfu of training, with --mode "
+    "hierarchical for\n"
+    "expected_step_time_s, too, and for a front of one of them and memory_peak_bytes; those of --mode "
+    "flattened are\n"
+    "tested, not proved. For anything else every point is evaluated, and --budget is refused.";
 
 struct SearchArguments {
   StudyArguments study;
   fs::path output;
   std::uint64_t count = results::kTopCount;
   std::string pareto, within = "0%", budget, format = "table", progress = "auto";
+  std::string execution;  ///< mode of the study in place of its own
   bool force = false;
   int threads = 0;  ///< 0: as many as the machine has
   std::optional<std::size_t> confirm;
@@ -339,7 +343,8 @@ RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, co
   std::chrono::steady_clock::time_point asked{};
   PointBudget points(wanted.budget.points, ranks);
   sweep::SearchOptions options;
-  options.evaluator = sweep::simulator_factory({.reference = common.reference});
+  options.hints = sweep::simulator_factory({.reference = common.reference});
+  options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = wanted.study.mode});
   options.threads = wanted.threads;
   options.together = &ranks;
   options.go_on = [&](const sweep::SearchProgress& progress) {
@@ -418,7 +423,19 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
   write_visited(*wanted, found, target, common);
   print_search(out, job, found, bounded_objective(goal), worst, ran.cpu + cpu_seconds() - start);
   const int code = show();
-  return interrupted ? kInterrupted : code;
+  const bool executes = arguments.confirm.value_or(0) > 0 && !goal.front && found.info.complete &&
+                        wanted->study.mode == ExecutionMode::hierarchical;
+  if (executes && !interrupted) {
+    const double points =
+        wanted->budget.points - static_cast<double>(found.visited.size());  // what is left of it
+    const auto go_on = [&](const sweep::SearchProgress& progress) {
+      return !interrupt.stop().load(std::memory_order_relaxed) &&
+             static_cast<double>(progress.visited_here) < points &&
+             cpu_seconds() - wanted->began < wanted->budget.cpu_seconds;
+    };
+    out << executed_best(job, goal, common.reference, wanted->threads, go_on) << '\n';
+  }
+  return interrupted || interrupt.stop().load() ? kInterrupted : code;
 }
 
 /// Any other rank: searches or sweeps its part, and says nothing of its own.
@@ -481,8 +498,16 @@ void add_search_command(CLI::App& app, const CommonOptions& common, Action& acti
                    "auto, plain, json (one object per line on stdout) or none")
       ->type_name("MODE");
   add_confirm(*command, arguments->confirm);
+  command
+      ->add_option("--mode", arguments->execution,
+                   "Instead of the study's own: hierarchical, or flattened, the best executed steps")
+      ->type_name("MODE")
+      ->check(one_of({"hierarchical", "flattened"}));
   command->footer(kSearchFooter);
-  run_when_chosen(*command, action, [arguments, &common] { return run_search_command(*arguments, common); });
+  run_when_chosen(*command, action, [arguments, &common] {
+    if (!arguments->execution.empty()) arguments->study.overrides.push_back("mode=" + arguments->execution);
+    return run_search_command(*arguments, common);
+  });
 }
 
 }  // namespace shardscape::cli

@@ -142,15 +142,21 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::Se
   }
   table.print(out, 2);
   if (outcome.draws) print_draws(out, job, *outcome.draws);
+  // Floors of prices are proved; those of executed steps hold in tests (plan_floor.h).
+  const bool executed = job.study().mode == ExecutionMode::flattened;
   if (info.complete && info.within == 0) {
-    out << "exact: no point that was not visited belongs here\n";
+    out << (executed
+                ? "exact, as far as tests show that no step is shorter than its floor: no point that was not "
+                  "executed belongs here\n"
+                : "exact: no point that was not visited belongs here\n");
   } else if (info.complete) {
-    out << "certified: within " << format_percent(info.within) << " of the best\n";
+    out << "certified" << (executed ? ", as far as tests show" : "") << ": within "
+        << format_percent(info.within) << " of the best\n";
   } else if (!std::isnan(info.bound) && worst) {
     const double gap = *worst > info.bound ? *worst / info.bound - 1 : info.bound / *worst - 1;
-    out << "stopped: no point that was not visited is better than "
-        << objective_text(job, objective, info.bound) << "; these are within " << format_percent(gap)
-        << " of that\n";
+    out << "stopped" << (executed ? ", as far as tests show" : "")
+        << ": no point that was not visited is better than " << objective_text(job, objective, info.bound)
+        << "; these are within " << format_percent(gap) << " of that\n";
   } else {
     out << "stopped: points that were not visited may belong here\n";
   }

@@ -293,6 +293,15 @@ void require_rows(const sweep::SweepJob& job, const SweepArguments& arguments) {
   }
 }
 
+/// What is executed stands in the table that ends a sweep; --progress json ends with a line for programs instead.
+void require_table(ProgressMode mode, const SweepArguments& arguments) {
+  if (mode == ProgressMode::json && arguments.confirm.value_or(0) > 0)
+    throw BadInput(
+        fmt::format("--confirm: --progress json prints no table of the best; execute them with "
+                    "'shardscape top {} --confirm {} --format json'",
+                    arguments.output.string(), *arguments.confirm));
+}
+
 /// What a process makes of its command line. Everything that can be wrong is looked at before anything is
 /// written.
 struct WantedSweep {
@@ -304,6 +313,7 @@ struct WantedSweep {
         threads(arguments.threads > 0 ? arguments.threads : default_threads(ranks)),
         manifest(job.manifest(run_info(common, threads))) {
     require_rows(job, arguments);
+    require_table(mode, arguments);
   }
   WantedSweep(const WantedSweep&) = delete;
   WantedSweep& operator=(const WantedSweep&) = delete;

@@ -140,11 +140,20 @@ void print_heading(const ResultReader& reader, const TopRows& found, const std::
   std::cout << '\n';
 }
 
+/// What is executed of rows that a question found. A question that names statuses may find rows that have no step.
+ConfirmWish confirm_wish(const TopArguments& arguments, const TopRows& found, std::size_t unasked) {
+  ConfirmWish wish{arguments.confirm.value_or(unasked), arguments.confirm.has_value(), arguments.stop, {}};
+  if (found.any_status)
+    wish.why_none = "--where names a status, and only feasible rows have a step to execute";
+  return wish;
+}
+
 /// The times that rows have when they are executed, and their places by them.
 class Confirmation {
  public:
   Confirmation(const ResultReader& reader, const TopQuestion& question, const ConfirmWish& wish)
       : reader_(reader), question_(question), wish_(wish) {
+    done_.why_none = wish.why_none;
     const ColumnInfo* const by = question.by.empty() ? nullptr : reader.find(question.by);
     const bool timed = by != nullptr && by->group == results::ColumnGroup::output && by->unit == "s" &&
                        !by->name.starts_with("expected_");
@@ -158,7 +167,7 @@ class Confirmation {
 
   /// Executes the first of the groups, adds the column to the rows, and puts those groups in the order of what they take.
   void run(ChosenRows& chosen, RowGroups& groups) {
-    if (columns_.empty() || wish_.rows == 0) return;
+    if (columns_.empty() || wish_.rows == 0 || !done_.why_none.empty()) return;
     std::vector<std::uint64_t> firsts;
     for (const auto& group : groups) firsts.push_back(chosen.rows[group.front()]);
     done_ = execute_rows(reader_, firsts, columns_, wish_);
@@ -227,8 +236,7 @@ void print_for_scripts(const ResultReader& reader, const TopQuestion& question, 
   note_selection(reader);
   RowGroups rows;
   for (std::size_t row = 0; row < chosen.rows.size(); ++row) rows.push_back({row});
-  Confirmation confirmation(reader, question,
-                            {found.any_status ? 0 : arguments.confirm.value_or(0), true, arguments.stop});
+  Confirmation confirmation(reader, question, confirm_wish(arguments, found, 0));
   confirmation.run(chosen, rows);
   print_machine(std::cout, reader, in_order(chosen, rows), format);
   if (const std::string text = confirmation.text(); !text.empty()) std::cerr << text << '\n';
@@ -253,9 +261,7 @@ int run_top(const TopArguments& arguments) {
   }
   TopTable table = table_of(reader, question, arguments.count_points);
   const bool any_status = table.found.any_status;
-  Confirmation confirmation(reader, question,
-                            {any_status ? 0 : arguments.confirm.value_or(kConfirmedRows),
-                             arguments.confirm.has_value(), arguments.stop});
+  Confirmation confirmation(reader, question, confirm_wish(arguments, table.found, kConfirmedRows));
   confirmation.run(table.chosen, table.groups);
   print_heading(reader, table.found, ranking, pareto, arguments.per, table.groups);
   if (!table.chosen.rows.empty()) {

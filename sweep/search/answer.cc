@@ -39,6 +39,8 @@ results::Better Answer::better() const {
 void Answer::offer(std::uint64_t id, const Prediction& prediction, double value) {
   if (std::isnan(value)) return;
   const Entry entry{{value, id}, cost_of(objective_, value), prediction.memory_peak.value()};
+  const auto is_known = [&](const Entry& known) { return known.point.point_id == id; };
+  if (hints_ && std::ranges::any_of(entries_, is_known)) return;
   if (front_) return offer_front(entry);
   if (!first_ || ranks_before(entry.point, *first_, better())) first_ = entry.point;
   entries_.push_back(entry);

@@ -39,6 +39,8 @@ class Answer {
 
   /// A point by its value, under faults where they belong to it; NaN where it has none.
   void offer(std::uint64_t id, const Prediction& prediction, double value);
+  /// From now on a point may be offered again.
+  void expect_hints() { hints_ = true; }
   /// All that is known, and becomes what is known.
   [[nodiscard]] const std::vector<AnswerEntry>& entries() const { return entries_; }
   void replace(std::vector<AnswerEntry> entries);
@@ -61,6 +63,7 @@ class Answer {
   TimeObjective objective_;
   std::uint64_t count_;
   bool front_;
+  bool hints_ = false;
   double slack_;                ///< 1 + within
   std::vector<Entry> entries_;  ///< of a front by cost; else a heap, the worst in front
   std::optional<BestPoint> first_;

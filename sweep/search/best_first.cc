@@ -145,6 +145,8 @@ class Search {
  public:
   Search(const SweepJob& job, const SearchGoal& goal, const SearchOptions& options, ranks::Ranks& ranks)
       : job_(job),
+        goal_(goal),
+        options_(options),
         threads_(options.threads),
         ranks_(ranks),
         objective_(objective_of(goal)),
@@ -154,13 +156,23 @@ class Search {
         regions_(job.space()),
         floors_(job, regions_, options.threads, [this] { return watch_.go_on({}, 0, std::nullopt); }),
         calls_(job.study(), FloorKind::calls),
-        frame_{job,      options.evaluator, objective_, goal.front && goal.objectives.size() > 1,
-               regions_, floors_,           calls_,     shared_networks()},
+        executions_(job.study(), FloorKind::points),
+        frame_{job,
+               options.evaluator,
+               objective_,
+               goal.front && goal.objectives.size() > 1,
+               regions_,
+               floors_,
+               calls_,
+               shared_networks(),
+               executes() ? &executions_ : nullptr,
+               executes() ? &executed_ : nullptr},
         searches_([this] { return std::make_unique<PartSearch>(frame_); }),
         numbers_(ranks) {}
 
   SearchOutcome run() {
     share({}, {});  // whether some rank was stopped before it knew its floors
+    if (executes() && !frame_.front) execute_hints();
     fill_queue();
     std::size_t most = 1;
     while (!watch_.stopped()) {
@@ -176,6 +188,74 @@ class Search {
 
  private:
   PartSearch& own() { return *searches_.local(); }
+  [[nodiscard]] bool executes() const { return job_.study().mode == ExecutionMode::flattened; }
+
+  /// Executions take thousands of times what prices do, and most of the best prices execute well: the points that a
+  /// search of prices finds are executed first, so that their times cut off what is slower from the beginning. The ranks
+  /// share them.
+  void execute_hints() {
+    answer_.expect_hints();
+    Study priced = job_.study();
+    priced.mode = ExecutionMode::hierarchical;
+    const SweepJob job(priced, job_);
+    SearchOptions options;
+    options.evaluator = options_.hints;
+    options.threads = threads_;
+    options.go_on = [this](const SearchProgress&) { return watch_.go_on({}, 0, std::nullopt); };
+    const std::unique_ptr<ranks::Ranks> alone = ranks::alone();
+    options.together = alone.get();
+    const std::vector<BestPoint> best = sweep::search(job, goal_, options).best;
+    const auto ranks = static_cast<std::size_t>(ranks_.size()),
+               rank = static_cast<std::size_t>(ranks_.rank());
+    std::vector<std::optional<VisitedPoint>> executed(best.size());
+    results::FateCounts one{};
+    one[static_cast<std::size_t>(Fate::visited)] = 1;
+    const auto execute = [&](std::size_t i) {
+      if (i % ranks != rank || !watch_.go_on(one, 0, std::nullopt)) return;
+      executed[i] = {best[i].point_id, own().predict(best[i].point_id), 0};
+    };
+    if (threads_ > 1) {
+      tbb::parallel_for(std::size_t{0}, executed.size(), execute, tbb::simple_partitioner());
+    } else {
+      for (std::size_t i = 0; i < executed.size(); ++i) execute(i);
+    }
+    Found found(ranks);
+    PartFound& mine = found[rank].emplace();
+    mine.stopped = watch_.stopped();
+    for (const std::optional<VisitedPoint>& point : executed)
+      if (point) mine.visited.push_back(*point);
+    std::string text;
+    for (const std::string& of_rank : ranks_.gather(to_text(found))) text += of_rank;
+    text = ranks_.broadcast(text);
+    add_from(text, found);
+    for (const std::optional<PartFound>& of_rank : found) {
+      if (of_rank->stopped) watch_.stop();
+      for (const VisitedPoint& hint : of_rank->visited) take_hint(hint);
+    }
+  }
+
+  void take_hint(const VisitedPoint& hint) {
+    const PointIndex point = job_.space().point(hint.id);
+    const Setting setting = job_.study().setting(point.setting);
+    if (frame_.placement(point.setting) == PlacementChoice::plain)
+      executed_.of(executions_.of(point.setting), executed_plan(point.plan, setting.system.stack),
+                   [&] { return hint.prediction; });
+    if (hint.prediction.status != Status::ok) return;
+    answer_.offer(hint.id, hint.prediction, value_of(objective_, hint.prediction));
+    hints_.push_back(hint);
+  }
+
+  /// A hint that belongs to the answer was visited, even where the answer cut off the region that it lies in.
+  void count_hints() {
+    for (const VisitedPoint& hint : hints_) {
+      const auto is_hint = [&](const auto& point) { return point.id == hint.id; };
+      if (std::ranges::any_of(visited_, is_hint) || std::ranges::find(ids_, hint.id) != ids_.end()) continue;
+      const Fate left = counts_[static_cast<std::size_t>(Fate::bound)] > 0 ? Fate::bound : Fate::open;
+      --counts_[static_cast<std::size_t>(left)];
+      ++counts_[static_cast<std::size_t>(Fate::visited)];
+      visited_.push_back(hint);
+    }
+  }
 
   void fill_queue() {
     for (std::uint64_t setting = 0; setting < job_.space().settings(); ++setting) {
@@ -293,6 +373,7 @@ class Search {
   }
 
   SearchOutcome outcome() {
+    count_hints();
     SearchOutcome outcome;
     std::ranges::sort(visited_, {}, &VisitedPoint::id);
     for (const VisitedPoint& visited : visited_) {
@@ -313,6 +394,8 @@ class Search {
   }
 
   const SweepJob& job_;
+  const SearchGoal& goal_;
+  const SearchOptions& options_;
   int threads_;
   ranks::Ranks& ranks_;
   TimeObjective objective_;
@@ -321,13 +404,15 @@ class Search {
   Watch watch_;
   Regions regions_;
   FamilyFloors floors_;
-  SettingGroups calls_;
+  SettingGroups calls_, executions_;
+  ExecutedSteps executed_;
   SearchFrame frame_;
   tbb::enumerable_thread_specific<std::unique_ptr<PartSearch>> searches_;
   Numbers numbers_;
   std::priority_queue<Waiting> queue_;
   std::vector<Part> pending_;
   std::vector<VisitedPoint> visited_;
+  std::vector<VisitedPoint> hints_;
   std::vector<std::uint64_t> ids_;  ///< of visited points whose predictions are not kept
   RaceDraws draws_;
   results::FateCounts counts_{};
@@ -339,10 +424,11 @@ class Search {
 std::string why_unbounded(const SweepJob& job, const SearchGoal& goal) {
   const Study& study = job.study();
   if (study.phase() != Phase::training) return "serving has none";
-  if (study.mode != ExecutionMode::hierarchical) return "the flattened mode has none";
+  const bool executed = study.mode != ExecutionMode::hierarchical;
   const std::size_t used = goal.front ? goal.objectives.size() : 1;
   for (std::size_t i = 0; i < used; ++i) {
     if (time_objective(goal.objectives[i]) != TimeObjective::expected_step_time) continue;
+    if (executed) return "the flattened mode has none of expected_step_time_s";
     if (const std::string why = why_no_race(study.faults); !why.empty()) return why;
   }
   std::size_t times = 0;

@@ -70,6 +70,8 @@ struct SearchProgress {
 
 struct SearchOptions {
   EvaluatorFactory evaluator = simulator_factory();
+  /// Of executed steps the hierarchical search that says which points to execute first.
+  EvaluatorFactory hints = simulator_factory();
   /// Called before each region is opened, never twice at once; the search stops where it says false. May be empty.
   std::function<bool(const SearchProgress&)> go_on;
   int threads = 1;  ///< of this process

@@ -88,15 +88,16 @@ constexpr std::size_t kMadeUnasked = 16;
 /// Of all settings whose passes without calls take the same.
 class SharedPasses {
  public:
-  SharedPasses(const Regions& regions, Setting setting)
+  SharedPasses(const Regions& regions, Setting setting, ExecutionMode mode)
       : regions_(regions),
         setting_(std::move(setting)),
-        floor_(setting_),
+        mode_(mode),
+        floor_(setting_, {}, mode),
         passes_(regions.keys() * microbatches()) {}
 
   /// The floors of the steps of all families in one group of these settings; none where it is not to go on.
   std::vector<double> steps(const Setting& setting, const GoOn& go_on) {
-    PlanFloor floor(setting);
+    PlanFloor floor(setting, {}, mode_);
     std::vector<double> steps;
     steps.reserve(regions_.cells());
     for (const Family& family : regions_.families()) {
@@ -126,6 +127,7 @@ class SharedPasses {
 
   const Regions& regions_;
   const Setting setting_;
+  ExecutionMode mode_;
   PlanFloor floor_;
   std::vector<std::unique_ptr<PassFloors>>
       passes_;  ///< by key and microbatch; of most there are no possible plans
@@ -163,7 +165,7 @@ FamilyFloors::FamilyFloors(const SweepJob& job, const Regions& regions, int thre
     std::optional<SharedPasses> shared;
     for (const std::size_t group : members[of_passes]) {
       if (!ask()) return;
-      if (!shared) shared.emplace(regions_, passes.setting(of_passes));
+      if (!shared) shared.emplace(regions_, passes.setting(of_passes), job.study().mode);
       steps_[group] = shared->steps(groups_.setting(group), ask);
     }
   };
@@ -181,12 +183,16 @@ std::size_t CalledFloors::KeyHash::operator()(const Key& key) const {
 }
 
 CalledFloors::CalledFloors(const Regions& regions, const SettingGroups& groups,
-                           std::shared_ptr<network::SharedNetworks> networks)
-    : regions_(regions), groups_(groups), networks_(std::move(networks)), open_(groups.count()) {}
+                           std::shared_ptr<network::SharedNetworks> networks, ExecutionMode mode)
+    : regions_(regions),
+      groups_(groups),
+      networks_(std::move(networks)),
+      mode_(mode),
+      open_(groups.count()) {}
 
 PlanFloor& CalledFloors::floor_of(std::size_t group) {
   std::unique_ptr<Group>& wanted = open_[group];
-  if (!wanted) wanted = std::make_unique<Group>(groups_.setting(group), networks_);
+  if (!wanted) wanted = std::make_unique<Group>(groups_.setting(group), networks_, mode_);
   return wanted->floor;
 }
 

@@ -79,15 +79,15 @@ class CalledFloors {
   /// `groups`: of floors of calls; both references outlive the object. `networks`: what they have in common with other
   /// threads, as in SimulateOptions.
   CalledFloors(const Regions& regions, const SettingGroups& groups,
-               std::shared_ptr<network::SharedNetworks> networks);
+               std::shared_ptr<network::SharedNetworks> networks, ExecutionMode mode);
 
   /// Of the family's plans with this recomputation (or more) and microbatch. Valid until the next call.
   const OfOrders& of(std::uint64_t setting, std::size_t family, Recompute recompute, std::int32_t microbatch);
 
  private:
   struct Group {
-    Group(Setting s, std::shared_ptr<network::SharedNetworks> networks)
-        : setting(std::move(s)), floor(setting, std::move(networks)) {}
+    Group(Setting s, std::shared_ptr<network::SharedNetworks> networks, ExecutionMode mode)
+        : setting(std::move(s)), floor(setting, std::move(networks), mode) {}
     Setting setting;
     PlanFloor floor;
   };
@@ -100,6 +100,7 @@ class CalledFloors {
   const Regions& regions_;
   const SettingGroups& groups_;
   std::shared_ptr<network::SharedNetworks> networks_;
+  ExecutionMode mode_;
   std::vector<std::unique_ptr<Group>> open_;  ///< by group
   std::unordered_map<Key, OfOrders, KeyHash> known_;
 };

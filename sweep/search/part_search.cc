@@ -62,14 +62,14 @@ PartFound take_found(std::string_view& text) {
 
 /// A region that is not opened yet.
 struct PartSearch::Node {
-  enum class Kind : std::uint8_t { family, called, variant, raced };
+  enum class Kind : std::uint8_t { family, called, variant, point, raced };
   double cost = 0;    ///< floor
   double memory = 0;  ///< floor, bytes
   Kind kind = Kind::family;
   std::uint32_t family = 0;
   std::uint32_t choice = 0;  ///< of a family the microbatch, of a variant the free choice
   std::uint32_t variant = 0;
-  std::uint32_t runner = 0;  ///< of a point that is raced under faults
+  std::uint32_t runner = 0;  ///< of a point that is raced under faults; of another its number in the variant
   std::uint64_t number = 0;  ///< in the order of making
 
   [[nodiscard]] bool operator<(const Node& o) const {  // the queue takes the largest first
@@ -82,7 +82,7 @@ struct PartSearch::Opened {
       : index(at),
         setting(frame.job.study().setting(at)),
         placement(frame.placement(at)),
-        floor(setting),
+        floor(setting, frame.networks, frame.job.study().mode),
         orders_apart(floor.order_decides_pairs()) {
     // Turns step times into costs: rates are in proportion to their inverse.
     const Prediction at_one_second = floor.rates(frame.regions.families().front().plan, Seconds(1));
@@ -118,7 +118,7 @@ struct PartSearch::Kept {
 };
 
 PartSearch::PartSearch(const SearchFrame& frame)
-    : frame_(frame), called_(frame.regions, frame.calls, frame.networks) {}
+    : frame_(frame), called_(frame.regions, frame.calls, frame.networks, frame.job.study().mode) {}
 PartSearch::~PartSearch() = default;
 
 void PartSearch::open_setting(std::uint64_t setting) {
@@ -221,7 +221,7 @@ void PartSearch::leave(double cost, std::uint64_t points, Fate fate) {
 
 std::uint64_t PartSearch::points_of(const Node& node) const {
   const Family& family = frame_.regions.families()[node.family];
-  if (node.kind == Node::Kind::raced) return 1;
+  if (node.kind == Node::Kind::raced || node.kind == Node::Kind::point) return 1;
   if (node.kind == Node::Kind::variant) return family.variants[node.variant].listed.size();
   return family.listed * frame_.regions.choices_with()[node.choice].size();
 }
@@ -260,6 +260,10 @@ void PartSearch::open(const Node& node) {
       return split(node);
     case Node::Kind::variant:
       return visit(node);
+    case Node::Kind::point:
+      return evaluate(frame_.regions.id(
+          setting_->index, frame_.regions.families()[node.family].variants[node.variant].listed[node.runner],
+          node.choice));
     case Node::Kind::raced:
       return draw_on(node);
   }
@@ -344,12 +348,13 @@ void PartSearch::visit(const Node& node) {
   const FreeChoice& choice = frame_.regions.choices()[node.choice];
   const bool plain = setting_->placement == PlacementChoice::plain;
   for (std::size_t i = 0; i < variant.listed.size(); ++i) {
+    double floor = node.cost;
     if (plain) {
       const auto& orders = called_.of(setting_->index, node.family, choice.recompute, choice.microbatch);
       const PassFloors& passes = orders.by_calls[family.calls[variant.orders[i]]];
-      const double cost = setting_->cost(setting_->floor.least_of_stage(plan_of(node), passes));
-      if (answer_->cuts(cost, node.memory)) {
-        leave(cost, 1, Fate::bound);
+      floor = std::max(floor, setting_->cost(setting_->floor.of_point(plan_of(node, i), passes)));
+      if (answer_->cuts(floor, node.memory)) {
+        leave(floor, 1, Fate::bound);
         continue;
       }
     }
@@ -360,19 +365,37 @@ void PartSearch::visit(const Node& node) {
       }
     }
     const std::uint64_t id = frame_.regions.id(setting_->index, variant.listed[i], node.choice);
-    if (!race_) {
+    if (!race_ && frame_.executed == nullptr) {
       evaluate(id);
       continue;
     }
-    Node raced = node;
-    raced.kind = Node::Kind::raced;
-    raced.runner = race_->join(id);
-    push(raced);
+    Node point = node;  // what takes long waits for what may cut it off
+    point.kind = race_ ? Node::Kind::raced : Node::Kind::point;
+    point.runner = race_ ? race_->join(id) : static_cast<std::uint32_t>(i);
+    if (!race_) point.cost = floor;
+    push(point);
   }
 }
 
+Prediction PartSearch::predict(std::uint64_t id) {
+  const PointIndex point = frame_.job.space().point(id);
+  open_setting(point.setting);
+  return predict(point.plan);
+}
+
+/// In the setting at hand.
+Prediction PartSearch::predict(const ParallelPlan& plan) {
+  if (frame_.executed == nullptr || setting_->placement != PlacementChoice::plain)
+    return evaluator().evaluate(plan);
+  const Prediction own = evaluator().judge(plan);
+  if (own.status != Status::ok) return own;
+  const ParallelPlan one = executed_plan(plan, setting_->setting.system.stack);
+  return ExecutedSteps::with_times(own, frame_.executed->of(frame_.executions->of(setting_->index), one,
+                                                            [&] { return evaluator().evaluate(plan); }));
+}
+
 void PartSearch::evaluate(std::uint64_t id) {
-  const Prediction prediction = evaluator().evaluate(frame_.job.space().point(id).plan);
+  const Prediction prediction = predict(frame_.job.space().point(id).plan);
   keep_visited(id, prediction,
                prediction.status == Status::ok ? value_of(frame_.objective, prediction) : kNoValue);
 }

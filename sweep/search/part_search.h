@@ -13,6 +13,7 @@
 #include "sweep/runner/shared_networks.h"
 #include "sweep/search/answer.h"
 #include "sweep/search/best_first.h"
+#include "sweep/search/executed_steps.h"
 #include "sweep/search/fault_race.h"
 #include "sweep/search/floors.h"
 #include "sweep/search/regions.h"
@@ -33,6 +34,9 @@ struct SearchFrame {
   const FamilyFloors& floors;
   const SettingGroups& calls;                         ///< by floors of calls
   std::shared_ptr<network::SharedNetworks> networks;  ///< of floors
+  /// Of settings whose executions are one, and what is known of these; null in hierarchical mode.
+  const SettingGroups* executions = nullptr;
+  ExecutedSteps* executed = nullptr;
 
   [[nodiscard]] PlacementChoice placement(std::uint64_t setting) const {
     return placement_of(job.study(), setting / job.study().workloads.size());
@@ -83,6 +87,9 @@ class PartSearch {
 
   PartFound run(const Part& part, const Answer& known, const AskPart& ask);
 
+  /// What a point's evaluation says, known from then on where it is an execution.
+  Prediction predict(std::uint64_t id);
+
  private:
   struct Node;
   struct Opened;
@@ -90,6 +97,7 @@ class PartSearch {
 
   void open_setting(std::uint64_t setting);
   Evaluator& evaluator();
+  Prediction predict(const ParallelPlan& plan);
   void begin(const Part& part);
   void open(const Node& node);
   void sharpen(Node node);

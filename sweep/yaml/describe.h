@@ -395,6 +395,7 @@ void describe(V& v, StackProfile::Communication& c) {
   v.optional("context_overlap", c.context_overlap);
   v.optional("data_overlap", c.data_overlap);
   v.optional("data_hidden", c.data_hidden);
+  v.optional("data_sms", c.data_sms);
   v.optional("gather_overlap", c.gather_overlap);
   v.optional("expert_overlap", c.expert_overlap);
   v.optional("overlapped_exchanges", c.overlapped_exchanges);

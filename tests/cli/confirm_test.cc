@@ -104,6 +104,17 @@ TEST_F(ConfirmTest, TableSaysWhatWasExecutedAndZeroLeavesItOut) {
   EXPECT_FALSE(contains(without, "executed")) << without;
 }
 
+TEST_F(ConfirmTest, WhatCannotBeConfirmedIsSaid) {
+  write("study.yaml", kFewPlans);
+  const auto refused = run({"sweep", "study.yaml", "-o", "out.h5", "--progress", "json", "--confirm", "2"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(contains(refused.err, "shardscape top out.h5 --confirm 2 --format json")) << refused.err;
+  EXPECT_FALSE(fs::exists(work() / "out.h5"));
+  sweep(kFewPlans, "out.h5");
+  const std::string table = run({"top", "out.h5", "--where", "status == 'ok'", "--confirm", "2"}).out;
+  EXPECT_TRUE(contains(table, "not executed: --where names a status")) << table;
+}
+
 TEST_F(ConfirmTest, ServersAreExecutedForEveryLoad) {
   const auto times = flattened(kInferenceStudy, "e2e_s");
   sweep(kInferenceStudy, "out.h5");

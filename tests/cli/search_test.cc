@@ -38,6 +38,31 @@ TEST_F(SearchTest, ShowsWhatSweepAndTopShow) {
   EXPECT_EQ(rows_of(search({"--pareto", front, "--format", "json"})), top({"--pareto", front}));
 }
 
+TEST_F(SearchTest, FindsTheBestExecutedSteps) {
+  const std::vector<std::string> few = {"--set", "space.rank_order=[tp-cp-dp-pp]", "--set",
+                                        "space.microbatch_size=[1]"};
+  std::vector<std::string> sweep = {"sweep", "study.yaml", "-o", "all.h5", "--set", "mode=flattened"};
+  sweep.insert(sweep.end(), few.begin(), few.end());
+  ASSERT_EQ(run(sweep).code, 0);
+  for (const std::string count : {"1", "5"}) {
+    std::vector<std::string> wanted = {"--mode", "flattened", "-n", count, "--format", "json"};
+    wanted.insert(wanted.end(), few.begin(), few.end());
+    const Finished finished = search(wanted);
+    EXPECT_EQ(rows_of(finished), top({"-n", count}));
+    EXPECT_TRUE(contains(finished.err, "no point that was not executed belongs here")) << finished.err;
+    EXPECT_FALSE(contains(finished.err, "every point is evaluated")) << finished.err;
+  }
+  // Asked to execute what it shows, a search of prices says which plan executes best of all.
+  std::vector<std::string> priced = {"-n", "1", "--confirm", "1"};
+  priced.insert(priced.end(), few.begin(), few.end());
+  const auto best = top({"-n", "1"}).at(0).at("point_id").get<std::uint64_t>();
+  const Finished confirmed = search(priced);
+  EXPECT_TRUE(contains(confirmed.out, "executed: point " + std::to_string(best) + ", ")) << confirmed.out;
+  EXPECT_TRUE(contains(confirmed.out, " is the best of all, as far as tests show that floors hold; "))
+      << confirmed.out;
+  EXPECT_EQ(search({"--mode", "executed"}).code, 2);
+}
+
 TEST_F(SearchTest, KeepsAFileOfWhatItVisited) {
   const Finished finished = search({"-n", "1", "-o", "found.h5"});
   ASSERT_EQ(finished.code, 0) << finished.err;

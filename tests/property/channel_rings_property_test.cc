@@ -9,9 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/execution/program.h"
 #include "engine/network/channel_rings.h"
 #include "engine/network/collective_model.h"
+#include "engine/simulate.h"
 #include "sweep/yaml/load.h"
+#include "tests/support/engine_fixture.h"
 #include "tests/support/paths.h"
 
 namespace shardscape::network {
@@ -145,6 +148,113 @@ TEST(ChannelRings, EveryRingGoesThroughAllMembersAndEntersADomainByASeatOfItsOwn
       }
     }
   }
+}
+
+/// What programs send in a call, message by message.
+struct Sent {
+  double bytes = 0;                           ///< of the group
+  std::map<std::int64_t, double> into_seats;  ///< bytes from other domains, by the rank that receives them
+};
+
+Sent sent_in(const execution::Programs& programs, const execution::CallTraffic& call, std::int64_t domain) {
+  Sent sent;
+  for (const execution::CallTraffic::Gate& gate : call.gates) {
+    for (std::int32_t m = 0; m < gate.messages; ++m) {
+      const Message& message = call.messages[static_cast<std::size_t>(gate.first_message + m)];
+      const Connection& way = programs.wires.connections[static_cast<std::size_t>(message.connection)];
+      sent.bytes += gate.times * message.bytes;
+      if (way.source / domain != way.destination / domain)
+        sent.into_seats[way.destination] += gate.times * message.bytes;
+    }
+  }
+  return sent;
+}
+
+/// Replicas of two ranks on a cluster, in as many stages as fill domains; nothing where it is not made for them.
+struct Irregular {
+  Setting setting;
+  ParallelPlan plan;
+  std::int64_t domain = 1;
+};
+std::optional<Irregular> irregular_case(const yaml::Cluster& cluster, std::int32_t replicas) {
+  Problems problems;
+  Irregular c;
+  c.domain = domain_size(cluster.fabric.instantiate(4608, problems));
+  if (!problems.empty() || c.domain < 2) return std::nullopt;
+  const std::int64_t stages = c.domain / std::gcd(c.domain, std::int64_t{2} * replicas);
+  c.plan = test::plan_of(2, 1, static_cast<std::int32_t>(stages), replicas);
+  c.plan.zero_stage = 1;
+  c.setting.system.fabric = cluster.fabric.instantiate(c.plan.gpus(), problems);
+  if (!problems.empty()) return std::nullopt;
+  c.setting.model = test::llama(stages, 1024, 16, 8, 4096, 32000);
+  c.setting.system.device = cluster.device;
+  c.setting.system.stack = test::plain_stack();
+  c.setting.system.stack.communication = communication_of("megatron-core");
+  c.setting.workload = test::training(512, replicas);
+  return c;
+}
+
+/// Of the first communicator of data groups: what a member sends in a step, and the rings that it takes at most.
+struct Executed {
+  double bytes = 0, rings = 1;
+};
+
+Executed executed_by(const Irregular& c, const execution::Programs& programs, std::int32_t rank) {
+  Executed result;
+  const double n = c.plan.data;
+  const std::int32_t sequence = programs.sequence_of[static_cast<std::size_t>(rank)];
+  for (const std::int32_t block : programs.sequences[static_cast<std::size_t>(sequence)]) {
+    const auto [begin, end] = programs.blocks[static_cast<std::size_t>(block)];
+    for (std::int32_t i = begin; i < end; ++i) {
+      const execution::Instruction& start = programs.instructions[static_cast<std::size_t>(i)];
+      if (start.kind != execution::Instruction::Kind::start) continue;
+      const std::int32_t which = programs.communicator_of[programs.at(start.lane, rank)];
+      const execution::Communicator& all = programs.communicators[static_cast<std::size_t>(which)];
+      if (all.ranks.size() != static_cast<std::size_t>(c.plan.data)) continue;
+      const auto call = static_cast<std::size_t>(start.what);
+      const Sent sent = sent_in(programs, all.calls[call], c.domain);
+      result.bytes += start.repeats * sent.bytes / n;
+      // Every ring enters a domain over a seat of its own, with an equal part of what a rank sends.
+      const double hop = programs.call_kinds[start.lane][call].bytes * (n - 1) / n;
+      EXPECT_NEAR(sent.bytes / (n * hop), 1, 1e-9);
+      for (const auto& [seat, bytes] : sent.into_seats) {
+        result.rings = std::max(result.rings, std::round(hop / bytes));
+        EXPECT_NEAR(result.rings * bytes / hop, 1, 1e-9);
+      }
+    }
+  }
+  return result;
+}
+
+// A ring of k sends B (n - 1) / n / k over each of its hops, and so into every domain: that is what the price is of,
+// reported as bytes of the group, and what is executed, message by message.
+TEST(ChannelRings, WhatIsExecutedIsWhatIsPriced) {
+  int over_several = 0;
+  for (const yaml::Cluster& cluster : clusters_of_several_domains()) {
+    for (const std::int32_t replicas : {6, 10, 54}) {
+      const std::optional<Irregular> c = irregular_case(cluster, replicas);
+      if (!c) continue;
+      SCOPED_TRACE(cluster.name + ", " + test::describe(0, c->plan));
+      Details executed, priced;
+      executed.want_program = true;
+      const SimulateOptions execute{.time_infeasible = true, .mode = ExecutionMode::flattened};
+      const Prediction out = Simulator(c->setting, execute).run(c->plan, {}, &executed);
+      if (out.reason == Reason::precision) continue;  // of devices without bf16
+      ASSERT_EQ(out.status, Status::ok) << name_of(out.reason);
+      Simulator(c->setting, {.time_infeasible = true}).run(c->plan, {}, &priced);
+      double most = 0;
+      for (std::int32_t rank = 0; rank < c->plan.gpus(); rank += c->plan.tensor * c->plan.data) {
+        const Executed of_rank = executed_by(*c, *executed.executed, rank);
+        most = std::max(most, of_rank.bytes);
+        const auto members = members_by_domain(rank, c->plan.tensor, replicas, c->domain);
+        const auto [least, largest] = std::ranges::minmax(members);
+        if (least != largest && of_rank.rings > 1) ++over_several;
+        EXPECT_LE(of_rank.rings, static_cast<double>(least));
+      }
+      EXPECT_NEAR(most / priced.group_bytes[ParallelGroup::data_shard].value(), 1, 1e-9);
+    }
+  }
+  EXPECT_GT(over_several, 0);
 }
 
 }  // namespace

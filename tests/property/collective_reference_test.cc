@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -115,9 +116,9 @@ FaultSet random_faults(CounterRng& random, const Fabric& fabric, bool removals) 
 }
 
 struct Drawn {
-  explicit Drawn(std::uint64_t seed)
+  explicit Drawn(std::uint64_t seed, const std::optional<FabricSpec>& given = {})
       : random(seed, 7),
-        spec(random_small_fabric(random)),
+        spec(given ? *given : random_small_fabric(random)),
         fabric(spec),
         communication(random_stack(random)),
         fast(fabric, communication, kMemoryRate, nullptr, kExchange),
@@ -265,6 +266,39 @@ TEST(CollectiveReference, FastPathsAgreeWithTheSimulatorUnderFaults) {
     cut += test.cut ? 1 : 0;
   }
   EXPECT_GE(cut, test::at_least(1)) << "no case in which dead links cut a group";
+}
+
+// What is priced once for all stages must hold for stages that lie otherwise on the leaves of a fat tree than the first.
+TEST(CollectiveReference, StagesThatEndInsideALeafAgreeWithTheSimulator) {
+  int compared = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(60); ++seed) {
+    CounterRng random(seed, 9);
+    // Leaves of 2, 3 or 4 nodes of so many ranks each; a stage is a part of one, or a leaf and a part.
+    const auto ports = static_cast<std::int64_t>(2 + random.below(3));
+    const auto node = static_cast<std::int64_t>(1 + random.below(2)) * 2;
+    const auto stages = static_cast<std::int32_t>(ports * static_cast<std::int64_t>(1 + random.below(2)));
+    const std::int64_t nodes_of_stage = ports * static_cast<std::int64_t>(random.below(2)) + 1;
+    FabricSpec spec{"leaves",
+                    {dimension_of("node", DimensionKind::switched, {node}),
+                     fat_tree_of("tree", nodes_of_stage * stages, 2, 2 * ports)}};
+    spec.dimensions.front().bandwidth = BytesPerSecond(1e9 * static_cast<double>(1 + random.below(4)));
+    spec.dimensions.back().scope = LinkScope::scale_out;
+    spec.dimensions.back().fat_tree.up_routing =
+        random.below(2) == 0 ? UpRouting::ecmp : UpRouting::destination;
+    if (!spec.validate().empty()) continue;
+    Drawn test(seed, spec);
+    for (int round = 0; round < 4; ++round) {
+      test.plan = test::random_plan(random, static_cast<std::int32_t>(nodes_of_stage * node));
+      test.plan.data *= test.plan.pipeline;
+      test.plan.pipeline = stages;
+      std::stable_partition(test.plan.order.begin(), test.plan.order.end(),
+                            [](PlanAxis axis) { return axis != PlanAxis::pipeline; });
+      test.compare(round);
+      ++compared;
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GE(compared, test::at_least(100));
 }
 
 // The recursion of ring_time.h, step by step.

@@ -100,7 +100,7 @@ TEST(ModesPresets, AgreeOrSaySo) {
   RecordProperty("marked", marked);
   EXPECT_LE(most, 0.03) << texts;
   EXPECT_LE(beyond, plans / 50) << texts;
-  EXPECT_LE(marked, plans / 5);
+  EXPECT_LE(marked, plans / 10);
 }
 
 }  // namespace

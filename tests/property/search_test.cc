@@ -84,13 +84,14 @@ std::vector<Truth> all_points(const SweepJob& job) {
   std::optional<Simulator> simulator;
   std::optional<std::uint64_t> current;
   const std::string& objective = job.study().objectives.front();
+  const SimulateOptions options{.mode = job.study().mode};
   for (std::uint64_t id = 0; id < job.space().size(); ++id) {
     const PointIndex point = job.space().point(id);
     if (!job.admits(point.plan, job.workload(point.setting))) continue;
     if (current != point.setting) {
       simulator.reset();
       setting.emplace(job.study().setting(point.setting));
-      simulator.emplace(*setting);
+      simulator.emplace(*setting, options);
       current = point.setting;
     }
     const Prediction out = simulator->run(point.plan);
@@ -179,6 +180,59 @@ TEST(SearchProperty, FindsWhatAllPointsSay) {
   }
   // Spaces of some thousand points are no hard case for a search, but it must save something.
   EXPECT_LT(visited, points / 4) << studies;
+}
+
+/// A few degrees and settings of a random study, executed.
+Study random_executed_study(std::uint64_t seed) {
+  Study study = random_search_study(seed);
+  study.mode = ExecutionMode::flattened;
+  study.model.layers = std::min<std::int64_t>(study.model.layers, 4);
+  study.workloads.resize(1);
+  study.workloads.front().global_batch = 8;
+  // Capacities that tell no execution apart, and links that do.
+  study.systems = {study.systems[0], study.systems[1], study.systems[4], study.systems[5]};
+  study.hardware.erase(study.hardware.begin() + 1);
+  SpaceSpec& space = study.space;
+  space[PlanKey::context].values = {1, 2};
+  space[PlanKey::zero_stage].values = {1, 2, 3};
+  space[PlanKey::microbatch].values = {1};
+  space[PlanKey::order].values = {0};
+  return study;
+}
+
+SearchOptions executing(int threads = 1) {
+  SearchOptions options;
+  options.evaluator = simulator_factory({.mode = ExecutionMode::flattened});
+  options.threads = threads;
+  return options;
+}
+
+TEST(SearchProperty, FindsTheBestExecutedSteps) {
+  std::uint64_t points = 0, visited = 0;
+  for (std::uint64_t seed = 1; seed <= test::seeds(2); ++seed) {
+    SCOPED_TRACE(seed);
+    const Study study = random_executed_study(seed);
+    const SweepJob job(study);
+    const std::vector<Truth> truth = all_points(job);
+    const std::vector<Truth> best = ranked(job, truth);
+    for (const std::uint64_t count : {1UL, 10UL}) {
+      const SearchOutcome outcome =
+          search(job, {count, false, {study.objectives.front()}, 0}, executing(count == 10 ? 2 : 1));
+      EXPECT_TRUE(outcome.info.complete);
+      expect_same(outcome.best, best, count);
+      expect_certified(job, outcome, truth);
+      points += truth.size();
+      visited += outcome.visited.size();
+    }
+    const SearchOutcome front = search(job, {0, true, study.objectives, 0}, executing());
+    const std::vector<Truth> expected = front_of(job, truth);
+    expect_same(front.best, expected, expected.size());
+    const SearchOutcome near = search(job, {3, false, {study.objectives.front()}, 0.1}, executing());
+    expect_certified(job, near, truth);
+    if (HasFailure()) return;
+  }
+  RecordProperty("visited_per_mille", static_cast<int>(1000 * visited / std::max<std::uint64_t>(1, points)));
+  EXPECT_LT(visited, points / 2);
 }
 
 /// Points of one setting that differ in the order of ranks alone and need different memory, by id.

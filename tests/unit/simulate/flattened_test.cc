@@ -117,8 +117,8 @@ TEST(Flattened, TwoStagesTakeThePipelinesTime) {
 }
 
 // Gathers and scatters of ZeRO-3 outlast the passes P that they lie beside: of each of them they share the last
-// o P, of which compute loses 1 - h, so that the step is shorter by o h times what all passes take. Executed, that
-// is without what the host's lead over the layers before saves an embedding that computes less than it launches.
+// o P, of which compute loses 1 - h, so that the step is shorter by o h times what all passes take: in both modes
+// without what the host's lead over the layers before saves an embedding that computes less than it launches.
 TEST(Flattened, OverlapHidesTrafficBesideThePassAsItRuns) {
   Setting s = small_setting(2, 8);
   s.system.fabric = test::crossbar(2, 1e9, 1e-6);
@@ -141,7 +141,8 @@ TEST(Flattened, OverlapHidesTrafficBesideThePassAsItRuns) {
       EXPECT_NEAR((none.step_time - step) / (0.4 * overlap * passes), 1, 1e-9) << overlap;
     }
   }
-  EXPECT_GT(waits[0], 1.2 * waits[1]);
+  EXPECT_GT(waits[0], Seconds(0));
+  EXPECT_NEAR(waits[0] / waits[1], 1, 1e-9);
 }
 
 struct TablePlan {

@@ -102,24 +102,25 @@ TEST(TrainingStep, ZeroSplitsTheCollectiveAndTheOptimizer) {
 }
 
 TEST(TrainingStep, TheFirstForwardHidesTheGatherOfWeights) {
-  // ZeRO-1 of two replicas: the gather takes G = 2 us + 2 bytes of half of the parameters at 100 GB/s. A share g of
-  // the first forward, F long, hides at most g F of it.
+  // ZeRO-1 of two replicas: each of 10 calls of the gather takes 2 us, all together send 2 bytes of half of the
+  // parameters at 100 GB/s. A share g of the first forward, F long, hides at most g F of it, and never the first call.
   Setting setting = one_layer(2, 6);
+  setting.system.stack.communication.zero_bucket = Bytes(2 * setting.model.parameters() / 9.5);
   ParallelPlan plan = test::plan_of(1, 1, 1, 2);
   plan.zero_stage = 1;
-  const double gather = 2e-6 + 2 * setting.model.parameters() / 2 / 100e9;
+  const double gather = 10 * 2e-6 + 2 * setting.model.parameters() / 2 / 100e9;
   const auto data_comm = [&](double share) {
     setting.system.stack.communication.gather_overlap = share;
     return Simulator(setting).run(plan).breakdown[TimeClass::data_comm].value();
   };
-  const double none = data_comm(0), all = none - gather;
+  const double none = data_comm(0), all = none - 0.9 * gather;
   const double tenth = none - data_comm(0.1), fifth = none - data_comm(0.2);
   ASSERT_LT(fifth, gather);
   EXPECT_NEAR(fifth, 2 * tenth, 1e-12);
   // Forward is less than half of the microbatch: backward computes two products for each of its own.
   EXPECT_LT(10 * tenth, 0.5 * microbatch_time(setting.system.device));
   EXPECT_GT(10 * tenth, 0.25 * microbatch_time(setting.system.device));
-  EXPECT_NEAR(data_comm(1), 10 * tenth < gather ? none - 10 * tenth : all, 1e-12);
+  EXPECT_NEAR(data_comm(1), 10 * tenth < 0.9 * gather ? none - 10 * tenth : all, 1e-12);
 }
 
 TEST(TrainingStep, ComputeLosesWhatTrafficBesideItDoesNotHide) {
@@ -142,6 +143,32 @@ TEST(TrainingStep, ComputeLosesWhatTrafficBesideItDoesNotHide) {
   const double passes = 3 * microbatch_time(setting.system.device);
   EXPECT_NEAR(data_comm(1e9, 1) / (traffic(1e9) - passes), 1, 1e-9);
   EXPECT_NEAR(data_comm(1e9, 0.23) / (traffic(1e9) - 0.23 * passes), 1, 1e-9);
+}
+
+TEST(TrainingStep, TrafficOfOnceAStepTakesItsSmsWhereItLiesBesideCompute) {
+  // ZeRO-1, 10 buckets of the gradients and 5 of the weights. Where the links are fast all but the last bucket of the
+  // gradients lies beside the last backward, all but the first of the weights beside the first forward: a quarter of
+  // the SMs is lost for so long. On slow links it is lost for one microbatch of three, and what shows grows by no more.
+  Setting setting = one_layer(2, 6);
+  StackProfile::Communication& stack = setting.system.stack.communication;
+  stack.data_overlap = stack.gather_overlap = 1;
+  stack.zero_bucket = Bytes(4 * setting.model.parameters() / 9.5);
+  ParallelPlan plan = test::plan_of(1, 1, 1, 2);
+  plan.zero_stage = 1;
+  const auto lost = [&](double bandwidth, double share, ExecutionMode mode) {
+    setting.system.fabric.dimensions[0].bandwidth = BytesPerSecond(bandwidth);
+    const auto time = [&](double sms) {
+      stack.data_sms = sms;
+      return Simulator(setting, {.mode = mode}).run(plan).step_time.value();
+    };
+    return time(share * static_cast<double>(setting.system.device.sm.count)) - time(0);
+  };
+  const double half = setting.model.parameters() / 2;
+  const double gradients = 10 * 2e-6 + 4 * half / 10e12, weights = 5 * 2e-6 + 2 * half / 10e12;
+  for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
+    EXPECT_NEAR(lost(10e12, 0.25, mode) / (0.25 * (0.9 * gradients + 0.8 * weights)), 1, 1e-6);
+    EXPECT_NEAR(lost(1e8, 0.25, mode) / (0.25 * microbatch_time(setting.system.device)), 1, 1e-6);
+  }
 }
 
 TEST(TrainingStep, NarrowProductsPayForTheirCasts) {

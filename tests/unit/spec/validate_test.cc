@@ -216,6 +216,7 @@ TEST(Validate, Stack) {
        {"communication.context_overlap", [](S& s) { s.communication.context_overlap = 1.1; }},
        {"communication.data_overlap", [](S& s) { s.communication.data_overlap = kNan; }},
        {"communication.data_hidden", [](S& s) { s.communication.data_hidden = 1.1; }},
+       {"communication.data_sms", [](S& s) { s.communication.data_sms = -1; }},
        {"communication.gather_overlap", [](S& s) { s.communication.gather_overlap = -0.1; }},
        {"communication.expert_overlap", [](S& s) { s.communication.expert_overlap = 1.1; }},
        {"experts.dispatch_sms", [](S& s) { s.experts.dispatch_sms = 0; }},

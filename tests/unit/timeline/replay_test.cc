@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/counter_rng.h"
+#include "engine/timeline/replay_network.h"
 #include "tests/support/fabrics.h"
 
 namespace shardscape::timeline {
@@ -271,6 +272,33 @@ TEST(Replay, GroupsByDimension) {
   trace.groups = {{"", {}, {true, false, true}}};
   EXPECT_TRUE(contains(problem_of(trace, fabric).message, "involved_dim has 3 entries"))
       << problem_of(trace, fabric).message;
+}
+
+TEST(Replay, GroupsThatDoNotTileDomainsHaveARingForEachAdapter) {
+  // Three of four ranks of each of two nodes, whose inner links are fast. One ring would send 2 * 5/6 of the buffer over
+  // one adapter; three rings send a third of that over three, which no algorithm undercuts.
+  DimensionSpec node = dimension_of("node", DimensionKind::switched, {4});
+  node.bandwidth = BytesPerSecond(1e12);
+  DimensionSpec network = dimension_of("network", DimensionKind::switched, {2});
+  network.scope = LinkScope::scale_out;
+  const Fabric fabric = fabric_of({node, network});
+  ExecutionTrace trace = ranks(8);
+  trace.groups = {{"", {0, 1, 2, 4, 5, 6}, {}}};
+  for (const std::size_t rank : {0U, 1U, 2U, 4U, 5U, 6U})
+    trace.ranks[rank].add(collective(CollectiveKind::all_reduce, 9e8), {});
+  ReplayOptions options;
+  options.stack.algorithms = {network::Algorithm::ring};
+  const Replay out = run(trace, fabric, options);
+  const double over_adapters = 2 * 5.0 / 6 * 9e8 / 3 / 1e9;
+  EXPECT_GE(out.step_time, over_adapters);
+  EXPECT_LE(out.step_time, 1.02 * over_adapters);
+  // 2 (n - 1) steps of n messages, in each of the rings; that is what keeps traces from being too large.
+  EXPECT_EQ(out.messages, 3 * 2 * 5 * 6);
+  ReplayNetwork replayed(fabric, options.stack, {}, options.node, {});
+  CollectiveInstance all_reduce;
+  all_reduce.kind = CollectiveKind::all_reduce;
+  all_reduce.bytes = 9e8;
+  EXPECT_EQ(replayed.message_count(all_reduce, trace.groups[0].ranks), 3 * 2 * 5 * 6);
 }
 
 TEST(Replay, EstimatesFollowTheRoofline) {

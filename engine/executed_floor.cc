@@ -1,0 +1,219 @@
+// The floor of one plan's executed step (plan_floor.h): its schedule operation by operation, of passes that take no less,
+// and what follows the last of them.
+//
+// An operation begins when the one before it on its stage has ended and its input is there, in execution as in
+// schedule::run_in_order(): with passes and messages that take no longer nothing ends later there.
+// Behind its last backward a stage runs what the head has put off, waits for its last gradients (data_exposure.h), of
+// which each bucket takes no less than its group alone, and runs the optimizer. Where the host's launches bound a pass,
+// when layers within it end is not known: then one bucket is left, that of the gradients which the last layer makes.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/plan_floor.h"
+#include "engine/step/data_exposure.h"
+#include "engine/step/plan_pipeline.h"
+
+namespace shardscape {
+
+namespace {
+
+/// What one microbatch does on the layers of a chunk.
+struct ChunkSum {
+  const step::TrainingStep& in;
+  const LayerFloors& layers;
+
+  [[nodiscard]] schedule::StageTime of(const step::LayerRuns& runs) const {
+    schedule::StageTime sum;
+    double handed_on = 0;
+    for (const step::LayerRun& run : runs) {
+      const LayerFloor& layer = layers[run.kind.index()];
+      sum.forward += run.count * layer.forward;
+      if (in.cuts(run.kind)) sum.weight += run.count * layer.weight;
+      handed_on += run.count * backward_of(run.kind);
+    }
+    sum.backward = handed_on + sum.weight;
+    return sum;
+  }
+  /// Without what is put off; of the head all of it may be.
+  [[nodiscard]] double backward_of(step::LayerKind kind) const {
+    const LayerFloor& layer = layers[kind.index()];
+    if (in.cuts(kind)) return layer.input;
+    return in.defers(kind) ? std::min(layer.input, layer.backward) : layer.backward;
+  }
+};
+
+/// Each part of a pass takes no less than either says.
+schedule::StageTime longer(const schedule::StageTime& one, const schedule::StageTime& other) {
+  const double weight = std::max(one.weight, other.weight);
+  return {std::max(one.forward, other.forward),
+          weight + std::max(one.backward - one.weight, other.backward - other.weight), weight, 0};
+}
+
+}  // namespace
+
+double PlanFloor::of_point(const ParallelPlan& plan, const PassFloors& passes) {
+  const double chain = least_of_stage(plan, passes);
+  if (!executed() || !possible(plan) || !split(plan).met) return chain;
+  const schedule::PipelineShape shape = step::pipeline_shape(setting_, plan);
+  // Plans that deal experts over ranks: the schedule came out above 1 of 68 of them, by 0.2 %, for reasons not known.
+  if (shape.overlaps || shape.both_ways() || plan.expert > 1) return chain;
+  const Split& layers = split(plan);
+  const step::TrainingStep inputs{
+      setting_,      plan,
+      costs(plan),   layers.layers,
+      layers.chunks, model::stage_parameters(setting_.model, setting_.policy(), plan, Phase::training),
+      shape};
+  return std::max(chain, scheduled(inputs, passes));
+}
+
+double PlanFloor::scheduled(const step::TrainingStep& in, const PassFloors& passes) {
+  const ChunkSum device{in, passes.alone}, host{in, passes.launches};
+  const auto chunks = static_cast<std::size_t>(in.pipeline.virtual_stages);
+  const network::RankGroups groups = network::PlanLayout(in.plan).groups();
+  std::vector<step::DataTraffic> traffic;
+  std::vector<schedule::StageTime> times;
+  for (std::int32_t s = 0; s < in.pipeline.stages; ++s) {
+    for (std::int32_t c = 0; c < in.pipeline.virtual_stages; ++c) {
+      const step::LayerRuns runs = in.chunk_layers(s, c);
+      times.push_back(longer(device.of(runs), host.of(runs)));
+    }
+    traffic.push_back(step::data_traffic(in, in.parameters_of(s)));
+    add_beside(in, groups, traffic.back(), std::span(times).last(chunks));
+  }
+  const schedule::PipelineEnds ends = pipelines_.run(in.pipeline, times, transfer(in, groups));
+  const std::vector<double>& optimizer = optimizers(in.plan, in.plan.zero_stage, split(in.plan), in.pipeline);
+  double longest = 0;
+  for (std::size_t s = 0; s < ends.stages.size(); ++s) {
+    const auto stage = static_cast<std::int32_t>(s);
+    double end = ends.stages[s] + optimizer[s];
+    if (in.last(stage)) end += in.deferred() * passes.alone[step::kHeadLayer.index()].weight;
+    const std::span<const double> chunk_ends =
+        chunks == 1 ? ends.stages.subspan(s, 1) : ends.chunks.subspan(s * chunks, chunks);
+    end += exposed_gradients(in, groups, traffic[s], passes, stage,
+                             std::span(times).subspan(s * chunks, chunks), chunk_ends)
+               .value();
+    end += exposed_weights(in, groups, traffic[s], stage).value();
+    longest = std::max(longest, end);
+  }
+  return longest + setting_.system.stack.host.step_fixed.value();
+}
+
+/// Messages between stages, which replicas need not send together; without what a receiver gathers.
+schedule::Transfer PlanFloor::transfer(const step::TrainingStep& in, const network::RankGroups& groups) {
+  constexpr double kLeft = 0.6;  // of prices: chosen as those of calls (plan_floor.cc)
+  schedule::Transfer transfer(0, !setting_.system.stack.communication.pipeline_async);
+  if (in.plan.pipeline == 1) return transfer;
+  const bool closed = in.pipeline.wraps();
+  machine().collectives().boundary_times(in.boundary().message, groups[ParallelGroup::pipeline], closed,
+                                         transfer.seconds);
+  if (!closed) transfer.seconds.back() = transfer.seconds.front();
+  for (double& seconds : transfer.seconds) seconds *= kLeft;
+  return transfer;
+}
+
+/// Calls one behind the other. A rank that is through with one begins the next while others are still at it, so that its
+/// own copies, latencies and what it waits for on fast links may lie beside what the slowest link does for them: but for
+/// one call that link's time is left, which grows with the bytes.
+Seconds PlanFloor::in_a_row(const step::TrainingStep& in, const network::RankGroups& groups,
+                            const step::DataTraffic::Part& part, Bytes bytes, double calls) {
+  const network::RankGroup& group = groups[part.group];
+  if (group.alone() || bytes <= Bytes(0)) return {};
+  const Bytes each = bytes / calls;
+  const Seconds one = alone(in.plan, part.op, each, group, 1);
+  if (calls <= 1) return one;
+  constexpr double kMostCopied = 6;  // reads and writes per byte (network README, Collectives)
+  const Seconds copies =
+      kMostCopied * setting_.system.stack.communication.local_copy * each / setting_.system.device.hbm_peak();
+  const Seconds wire =
+      std::clamp(alone(in.plan, part.op, 2 * each, group, 1) - one - copies, Seconds(0), one);
+  return one + (calls - 1) * wire;
+}
+
+/// Gathers and scatters of every microbatch, which a pass waits for (beside_pass() in price_training.h).
+void PlanFloor::add_beside(const step::TrainingStep& in, const network::RankGroups& groups,
+                           const step::DataTraffic& traffic, std::span<schedule::StageTime> times) {
+  const auto chunks = static_cast<double>(times.size());
+  const auto longer_by = [&](step::Pass pass, double seconds) {
+    Seconds sum;
+    for (const step::DataTraffic::Part& part : traffic.beside(pass, in.cuts())) {
+      const double calls = std::max(1.0, std::round(part.calls / chunks));
+      sum += in_a_row(in, groups, part, part.bytes / chunks, calls);
+    }
+    return step::beside_pass(setting_.system.stack.communication, sum, Seconds(seconds)).exposed().value();
+  };
+  for (schedule::StageTime& time : times) {
+    const double input = time.backward - time.weight;
+    time.forward += longer_by(step::Pass::forward, time.forward);
+    if (in.cuts()) time.weight += longer_by(step::Pass::weight, time.weight);
+    time.backward = time.weight + input + longer_by(step::Pass::backward, input);
+  }
+}
+
+/// What gradients take behind the last backward of a stage.
+Seconds PlanFloor::exposed_gradients(const step::TrainingStep& in, const network::RankGroups& groups,
+                                     const step::DataTraffic& traffic, const PassFloors& passes,
+                                     std::int32_t stage, std::span<const schedule::StageTime> times,
+                                     std::span<const double> ends) {
+  step::GradientTraffic gradients;
+  Seconds bucket;
+  for (const step::DataTraffic::Part& part : traffic.gradients) {
+    const Seconds all = in_a_row(in, groups, part, part.bytes, part.calls);
+    if (all <= Seconds(0)) continue;
+    gradients.push_back({part.group, part.calls, all});
+    // The head's gradients, where they come last, are none of experts.
+    if (in.last(stage) && in.deferred() > 0 && is_of_experts(part.group)) continue;
+    bucket = std::max(bucket, in_a_row(in, groups, part, part.bytes / part.calls, 1));
+  }
+  if (gradients.empty()) return {};
+  const model::StageLayers& blocks = in.layers[static_cast<std::size_t>(stage)];
+  const ChunkSum device{in, passes.alone};
+  for (std::size_t c = 0; c < times.size(); ++c) {
+    const schedule::StageTime computed = device.of(in.chunk_layers(stage, static_cast<std::int32_t>(c)));
+    const bool launched = times[c].backward > computed.backward || times[c].weight > computed.weight;
+    if (launched || blocks.end() - blocks.begin() != 1) return bucket;
+  }
+  const auto of = [&](step::LayerKind kind, bool there) {
+    return Seconds(there ? device.backward_of(kind) : 0);
+  };
+  const bool last = in.last(stage);
+  const double deferred = last ? in.deferred() * passes.alone[step::kHeadLayer.index()].weight : 0;
+  const step::LastBackward backward{of(step::kHeadLayer, last),
+                                    of(step::kFurtherLayer, blocks.further() > 0),
+                                    of(step::block_layer(blocks.begin()->kind), true),
+                                    of(step::kEmbeddingLayer, in.first(stage)),
+                                    times,
+                                    in.cuts(),
+                                    Seconds(deferred),
+                                    ends};
+  return std::max(bucket, step::exposed_gradients(in, stage, backward, gradients));
+}
+
+/// What of the updated weights is gathered behind the optimizer: all that the next forward can't hide, by the prices that
+/// decide over it.
+Seconds PlanFloor::exposed_weights(const step::TrainingStep& in, const network::RankGroups& groups,
+                                   const step::DataTraffic& traffic, std::int32_t stage) {
+  if (traffic.weights.empty()) return {};
+  const double overlap = setting_.system.stack.communication.gather_overlap;
+  network::CollectiveModel& collectives = machine().collectives();
+  Seconds forward, gather, first;
+  for (const step::LayerRun& run : in.stage_layers(stage)) {
+    if (overlap <= 0) break;
+    const step::Segments segments = in.segments(run.kind, step::Pass::forward);
+    forward += run.count * step::time_segments(in, run.kind, segments, groups, &collectives).total();
+  }
+  for (const step::DataTraffic::Part& part : traffic.weights) {
+    const Seconds whole = collectives.time(part.op, part.bytes, groups[part.group], part.calls);
+    if (gather <= Seconds(0)) first = (1 / part.calls) * whole;
+    gather += whole;
+  }
+  if (gather <= Seconds(0)) return {};
+  const double shown =
+      1 - step::hidden_gather(setting_.system.stack.communication, gather, first, forward) / gather;
+  Seconds sum;
+  if (shown <= 0) return sum;
+  for (const step::DataTraffic::Part& part : traffic.weights)
+    sum += in_a_row(in, groups, part, shown * part.bytes, std::max(1.0, std::round(shown * part.calls)));
+  return sum;
+}
+
+}  // namespace shardscape

@@ -1,0 +1,294 @@
+#include "engine/step/layer_timer.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/spec/parallel_groups.h"
+#include "engine/step/context_drift.h"
+#include "engine/step/expert_leads.h"
+#include "engine/step/paired_passes.h"
+
+namespace shardscape::step {
+
+namespace {
+
+using network::RankGroups;
+using network::Slice;
+
+using GroupTimes = EnumArray<ParallelGroup, Seconds>;
+
+GroupTimes price_calls(const PartCost& part, const StackProfile::Communication& stack,
+                       const RankGroups& groups, network::CollectiveModel& collectives, const Slice& slice) {
+  GroupTimes times = call_times(
+      part, stack,
+      [&](const model::CollectiveCall& call) {
+        return collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
+      },
+      [&](const model::CollectiveCall& call, Seconds work) {
+        return collectives.late_combine(call.bytes, groups[call.group], work, slice);
+      });
+  times[ParallelGroup::expert] += crowding(part, groups, collectives, slice);
+  times[ParallelGroup::expert] -= hidden_by_lead(part, groups, collectives, slice);
+  for (const PartCost::Overlap& overlap : part.overlaps) {
+    const model::CollectiveCall& call = overlap.exchange;
+    const Seconds one = collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
+    Seconds room = overlap.beside;
+    times[ParallelGroup::expert] -= hide(call.repeats * one, 1, room);
+  }
+  return times;
+}
+
+/// How far the host is ahead of the device within a pass.
+class HostLead {
+ public:
+  /// Behind so many layers that run and launch alike. Returns how long the device waited for their launches.
+  Seconds launch(double count, Seconds runs, Seconds launches) {
+    const Seconds ahead = lead_ + count * (runs - launches);
+    lead_ = std::max(Seconds(0), ahead);
+    return std::max(Seconds(0), -1.0 * ahead);
+  }
+
+ private:
+  Seconds lead_;
+};
+
+}  // namespace
+
+Seconds segments_launch(const TrainingStep& in, LayerKind kind, const Segments& segments) {
+  const StackProfile::Host& host = in.setting.system.stack.host;
+  const LayerCost& layer = in.costs[kind];
+  const StackProfile::Experts& experts = in.setting.system.stack.experts;
+  const Seconds each =
+      (in.setting.model.moe ? static_cast<double>(in.setting.model.moe->experts) : 0) * experts.per_expert;
+  const Seconds forward = host.forward_layer + layer.routers * (experts.forward_layer + each) +
+                          layer.plain_forward * experts.plain_launch;
+  const Seconds backward = host.backward_layer + layer.routers * (experts.backward_layer + each) +
+                           layer.plain_backward * experts.plain_launch;
+  const auto own = [&](Part part) {
+    switch (part) {
+      case Part::forward:
+        return forward;
+      case Part::backward:
+        return backward;
+      case Part::input:
+        return (1 - layer.weight_kernels) * backward;
+      case Part::weight:
+        return layer.weight_kernels * backward;
+      case Part::repeated:
+        return layer.repeated_kernels * forward;
+    }
+    return Seconds(0);
+  };
+  Seconds sum;
+  for (const Segment& segment : segments) {
+    if (segment.part == Part::repeated && layer.repeated_kernels == 0) continue;  // the attention core alone
+    Seconds launch = own(segment.part), progress;
+    for (const model::CollectiveCall& call : layer[segment.part].calls) {
+      launch += call.repeats * host.per_collective;
+      progress += call.repeats * ranks_of(in.plan, call.group) * host.per_collective_rank;
+    }
+    sum += std::max(launch, progress);
+  }
+  return sum;
+}
+
+LayerTimer::LayerTimer(const TrainingStep& in, const LayerCosts& costs, const RankGroups& groups,
+                       network::CollectiveModel* collectives, const Slice& slice)
+    : in_(in), costs_(costs), groups_(groups), collectives_(collectives), slice_(slice) {}
+
+PassTime LayerTimer::operator()(LayerKind kind, Pass pass) const {
+  return of(kind, in_.segments(kind, pass));
+}
+
+PassTime LayerTimer::of(LayerKind kind, const Segments& segments) const {
+  PassTime time;
+  Seconds passes;
+  for (const Segment& segment : segments) passes += add_device(costs_[kind], segment, time);
+  // Their links are busy for all of them.
+  time[TimeClass::context_comm] += std::max(Seconds(0), passes - time.total());
+  time[TimeClass::host] = std::max(Seconds(0), segments_launch(in_, kind, segments) - time.total());
+  return time;
+}
+
+Seconds LayerTimer::add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const {
+  const PartCost& part = layer[segment.part];
+  time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
+  if (collectives_ == nullptr) return Seconds(0);
+  const StackProfile::Communication& stack = in_.setting.system.stack.communication;
+  GroupTimes comm = price_calls(part, stack, groups_, *collectives_, slice_);
+  const Seconds passes = comm[ParallelGroup::context];
+  comm[ParallelGroup::context] -= spared_of(part);
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    if (comm[group] <= Seconds(0)) continue;
+    time[class_of(group)] +=
+        comm[group] - hidden_by_attention(stack, group, comm[group], part.attention_core);
+  }
+  return passes;
+}
+
+Seconds LayerTimer::spared_of(const PartCost& part) const {
+  Seconds sum;
+  for (const model::CollectiveCall& call : part.calls) {
+    if (call.group == ParallelGroup::context)
+      sum += spared_by_drift(in_, call, groups_, *collectives_, slice_);
+  }
+  return sum;
+}
+
+Seconds LayerTimer::spared(LayerKind kind, const Segments& segments) const {
+  PassTime time;
+  Seconds passes, sum;
+  for (const Segment& segment : segments) {
+    passes += add_device(costs_[kind], segment, time);
+    sum += spared_of(costs_[kind][segment.part]);
+  }
+  return sum - std::max(Seconds(0), passes - time.total());
+}
+
+std::vector<std::vector<Seconds>> LayerTimer::pieces(LayerKind kind, const Segments& segments) const {
+  std::vector<std::vector<Seconds>> list;
+  for (const Segment& segment : segments) {
+    list.push_back(piece_times(costs_[kind][segment.part], in_.setting.system.stack.communication,
+                               [&](const model::CollectiveCall& call) {
+                                 if (collectives_ == nullptr) return Seconds(0);
+                                 return collectives_->time(call.op, call.bytes, groups_[call.group], 1,
+                                                           slice_);
+                               }));
+  }
+  return list;
+}
+
+StagePasses StageTimer::of(const LayerRuns& runs) {
+  StagePasses passes;
+  const Spared less = spared(runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const LayerRun& run = runs[i];
+    const LayerPasses& layer = timed(run.kind);
+    passes.forward += run.count * layer.forward;
+    passes.forward[TimeClass::host] -= less.forward[i];
+    PassTime backward = run.count * backward_of(run.kind);
+    Seconds alone = backward.total();
+    backward[TimeClass::host] -= less.backward[i];
+    if (in_.defers(run.kind)) passes.deferred = static_cast<double>(in_.deferred()) * layer.weight;
+    if (in_.cuts(run.kind)) {
+      PassTime weight = run.count * layer.weight;
+      alone += weight.total();
+      weight[TimeClass::host] -= less.weight[i];
+      backward += weight;
+      passes.weight += weight.total();
+      passes.weight_host += weight[TimeClass::host];
+    } else if (in_.splits(run.kind)) {
+      backward[TimeClass::host] -= less.weight[i];
+      passes.weight += run.count * layer.weight.total() - less.weight[i];
+    }
+    passes.backward += backward;
+    if (run.kind.is_block()) passes.ends.blocks += alone;
+    if (run.kind == kEmbeddingLayer) passes.ends.embedding = alone;
+    if (run.kind == kHeadLayer) passes.ends.head = alone;
+    if (run.kind == kFurtherLayer) passes.ends.further = alone;
+  }
+  return passes;
+}
+
+bool StageTimer::waits_for_host(const LayerRuns& runs) {
+  constexpr TimeClass kHost = TimeClass::host;
+  return std::ranges::any_of(runs, [&](const LayerRun& run) {
+    const LayerPasses& layer = timed(run.kind);
+    return layer.forward[kHost] + layer.backward[kHost] + layer.weight[kHost] + layer.input[kHost] >
+           Seconds(0);
+  });
+}
+
+StageTimer::Spared StageTimer::spared(const LayerRuns& runs) {
+  Spared less;
+  for (auto* const waits : {&less.forward, &less.backward, &less.weight}) waits->resize(runs.size());
+  const auto add = [&](HostLead& lead, std::size_t i, Pass pass, const PassTime& time, Seconds& saved) {
+    const double count = runs[i].count;
+    const Seconds waits = time[TimeClass::host];
+    saved = std::max(Seconds(0),
+                     count * waits - lead.launch(count, time.total() - waits, launch_of(runs[i].kind, pass)));
+  };
+  if (runs.size() == 1 || !waits_for_host(runs)) return less;  // all of them wait, or none does
+  HostLead ahead, back, weights;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    add(ahead, i, Pass::forward, timed(runs[i].kind).forward, less.forward[i]);
+  for (std::size_t i = runs.size(); i-- > 0;) {
+    const LayerKind kind = runs[i].kind;
+    const bool splits = in_.splits(kind);
+    add(back, i, splits ? Pass::input : Pass::backward, splits ? timed(kind).input : backward_of(kind),
+        less.backward[i]);
+    if (splits || in_.cuts(kind)) add(weights, i, Pass::weight, timed(kind).weight, less.weight[i]);
+  }
+  return less;
+}
+
+Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward) {
+  const StackProfile::Communication& stack = in_.setting.system.stack.communication;
+  const bool exchanges = stack.expert_overlap > 0 && in_.key().dispatches;
+  if (!exchanges && !(in_.pipeline.both_ways() && (waits_for_host(forward) || waits_for_host(backward))))
+    return Seconds(0);
+  std::vector<LayerEmitter::Item> ahead, back;
+  Seconds device, least;
+  HostLead lead;
+  const auto add = [&](const LayerRun& run, Pass pass, const PassTime& time,
+                       std::vector<LayerEmitter::Item>& items) {
+    const Seconds runs = time.total() - time[TimeClass::host];
+    const Seconds alone = exchanges ? runs - time[TimeClass::expert_comm] : runs;
+    device += run.count * runs;
+    least += run.count * alone + lead.launch(run.count, alone, launch_of(run.kind, pass));
+    if (!exchanges) return;
+    const Pass emitted = pass == Pass::backward && in_.defers(run.kind) ? Pass::input : pass;
+    const std::vector<std::vector<Seconds>> pieces = timer_.pieces(run.kind, in_.segments(run.kind, emitted));
+    for (std::int32_t n = 0; n < run.count; ++n) append_pieces(pieces, time[TimeClass::expert_comm], items);
+  };
+  for (auto run = backward.rbegin(); run != backward.rend(); ++run)
+    add(*run, Pass::backward, backward_of(run->kind), back);
+  for (const LayerRun& run : forward) add(run, Pass::forward, timed(run.kind).forward, ahead);
+  double seconds = 0;
+  if (exchanges) pair_up(ahead, back, 0, stack.expert_overlap, seconds);
+  device -= Seconds(stack.expert_hidden * seconds);
+  const Seconds apart = of(forward).forward.total() + of(backward).backward.total();
+  return std::max(Seconds(0), apart - std::max(device, least));
+}
+
+PassTime StageTimer::backward_of(LayerKind kind) {
+  const LayerPasses& layer = timed(kind);
+  if (!in_.defers(kind)) return layer.backward;
+  const double share = in_.deferred_share();
+  PassTime backward = share * layer.input;
+  if (share < 1) backward += (1 - share) * layer.backward;
+  return backward;
+}
+
+Seconds StageTimer::launch_of(LayerKind kind, Pass pass) const {
+  const Seconds whole = pass_launch(in_, kind, pass);
+  if (pass != Pass::backward || !in_.defers(kind)) return whole;
+  const double share = in_.deferred_share();
+  return share * pass_launch(in_, kind, Pass::input) + (1 - share) * whole;
+}
+
+const LayerPasses& StageTimer::timed(LayerKind kind) {
+  std::optional<LayerPasses>& layer = layers_[kind.index()];
+  if (!layer) {
+    layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}, {}};
+    if (in_.cuts(kind) || in_.defers(kind) || in_.splits(kind)) layer->weight = timer_(kind, Pass::weight);
+    if (in_.defers(kind) || in_.splits(kind)) layer->input = timer_(kind, Pass::input);
+    if (in_.splits(
+            kind)) {  // each part for itself: what is left of the whole would be less the slower the other part is
+      layer->backward = layer->input;
+      layer->backward += layer->weight;
+    }
+  }
+  return *layer;
+}
+
+Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
+  return segments_launch(in, kind, in.segments(kind, pass));
+}
+
+PassTime time_segments(const TrainingStep& in, LayerKind kind, const Segments& segments,
+                       const RankGroups& groups, network::CollectiveModel* collectives) {
+  return LayerTimer(in, in.costs, groups, collectives, {}).of(kind, segments);
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,86 @@
+// What a microbatch takes through the layers of a stage: device, exposed communication and host, forward and backward
+// apart, and by how much a forward and a backward are shorter as a pair.
+#pragma once
+
+#include <array>
+#include <boost/container/small_vector.hpp>
+#include <optional>
+#include <vector>
+
+#include "engine/network/collective_model.h"
+#include "engine/step/layer_times.h"
+#include "engine/step/price_training.h"
+
+namespace shardscape::step {
+
+/// As pass_launch(), of a pass that consists of these segments.
+Seconds segments_launch(const TrainingStep& inputs, LayerKind kind, const Segments& segments);
+
+/// Times of the pieces that the stages of a slice are put together from. All that it is made from outlives it.
+class LayerTimer {
+ public:
+  /// Without collectives calls take no time.
+  LayerTimer(const TrainingStep& inputs, const LayerCosts& costs, const network::RankGroups& groups,
+             network::CollectiveModel* collectives, const network::Slice& slice);
+
+  /// The device waits where the host launches more slowly than it computes.
+  [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const;
+  [[nodiscard]] PassTime of(LayerKind kind, const Segments& segments) const;
+  /// What a pass takes less than its calls one after the other, as ranks of a context group drift apart
+  /// (context_drift.h).
+  [[nodiscard]] Seconds spared(LayerKind kind, const Segments& segments) const;
+  /// piece_times() of each segment.
+  [[nodiscard]] std::vector<std::vector<Seconds>> pieces(LayerKind kind, const Segments& segments) const;
+
+ private:
+  /// Returns what all passes of the context group take one after the other.
+  Seconds add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const;
+  /// Of the passes of a part; of a pass this is too much where their links are busy for longer.
+  [[nodiscard]] Seconds spared_of(const PartCost& part) const;
+
+  const TrainingStep& in_;
+  const LayerCosts& costs_;
+  const network::RankGroups& groups_;
+  network::CollectiveModel* collectives_;
+  network::Slice slice_;
+};
+
+/// The passes of stages whose layers cost the same; `known`: of these layers. All outlive it.
+///
+/// The host meets the device where a pass begins, launches ahead of layers that take longer to run than to launch, and
+/// makes up in them for others: a pass of layers that run for d_i and take h_i to launch takes the longest of
+/// h_1 + ... + h_k + d_k+1 + ... + d_n over all k, as it is executed (LayerEmitter::append).
+class StageTimer {
+ public:
+  StageTimer(const TrainingStep& inputs, const LayerTimer& timer, LayerTimes& known)
+      : in_(inputs), timer_(timer), layers_(known.layers) {}
+
+  [[nodiscard]] StagePasses of(const LayerRuns& runs);
+
+  /// By how much a forward through some layers and a backward through others are shorter as a pair. Exchanges hide
+  /// beside the other pass (paired_passes.h), but a pair takes no less than the host needs to launch it, the backward
+  /// first, whatever of its exchanges hides. A pair takes the longer of both, so that nothing that takes longer makes
+  /// it shorter.
+  [[nodiscard]] Seconds hidden(const LayerRuns& forward, const LayerRuns& backward);
+
+ private:
+  /// Of one layer and microbatch: of the head the mean.
+  [[nodiscard]] PassTime backward_of(LayerKind kind);
+  /// What the host needs to launch a pass, of the head likewise.
+  [[nodiscard]] Seconds launch_of(LayerKind kind, Pass pass) const;
+  /// Waits for the host that layers of their own would have and passes through all of them have not.
+  struct Spared {
+    std::vector<Seconds> forward, backward,
+        weight;  ///< by run; `backward` without the weight gradients put off
+  };
+  [[nodiscard]] Spared spared(const LayerRuns& runs);
+  /// Whether a layer would by itself.
+  [[nodiscard]] bool waits_for_host(const LayerRuns& runs);
+  const LayerPasses& timed(LayerKind kind);
+
+  const TrainingStep& in_;
+  const LayerTimer& timer_;
+  std::array<std::optional<LayerPasses>, kLayerKinds>& layers_;
+};
+
+}  // namespace shardscape::step

@@ -1,0 +1,45 @@
+#include "sweep/cli/executed_best.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sweep/cli/cpu_time.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/search_report.h"
+
+namespace shardscape::cli {
+
+std::string executed_best(const sweep::SweepJob& priced, const sweep::SearchGoal& goal, bool reference,
+                          int threads, const std::function<bool(const sweep::SearchProgress&)>& go_on) {
+  sweep::Study study = priced.study();
+  study.mode = ExecutionMode::flattened;
+  const sweep::SweepJob job(study, priced);
+  const sweep::SearchGoal first{1, false, goal.objectives, goal.within};
+  if (const std::string why = why_unbounded(job, first); !why.empty())
+    return "executed: which plan is best of all is not known, as " + why;
+  sweep::SearchOptions options;
+  options.hints = sweep::simulator_factory({.reference = reference});
+  options.evaluator = sweep::simulator_factory({.reference = reference, .mode = study.mode});
+  options.threads = threads;
+  options.go_on = go_on;
+  const double start = cpu_seconds();
+  const sweep::SearchOutcome found = search(job, first, options);
+  const auto text = [&](double value) {
+    return format_value(value, job.columns().find(goal.objectives.front())->unit);
+  };
+  const std::string took =
+      fmt::format("{} points executed or known so, {} of CPU", format_count(found.visited.size()),
+                  format_duration(cpu_seconds() - start));
+  if (found.best.empty()) return "executed: no plan is known to have a time; " + took;
+  const std::string best =
+      fmt::format("point {}, {}", found.best.front().point_id, text(found.best.front().objective));
+  if (found.info.complete)
+    return fmt::format("executed: {} is the best of all{}, as far as tests show that floors hold; {}", best,
+                       goal.within > 0 ? " within " + format_percent(goal.within) : "", took);
+  if (std::isnan(found.info.bound)) return "executed: stopped at " + best + "; " + took;
+  return fmt::format("executed: stopped at {}; as far as tests show, none is better than {}; {}", best,
+                     text(found.info.bound), took);
+}
+
+}  // namespace shardscape::cli

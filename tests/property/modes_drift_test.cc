@@ -1,0 +1,78 @@
+// Hierarchical against flattened mode where hosts launch ahead within a pass, and where ranks of a context group drift
+// apart because its hops are unlike.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "engine/simulate.h"
+#include "tests/support/engine_fixture.h"
+
+namespace shardscape::modes_drift {
+namespace {
+
+Prediction in_mode(const Setting& setting, const ParallelPlan& plan, ExecutionMode mode) {
+  return Simulator(setting, {.reference = false, .time_infeasible = true, .mode = mode}).run(plan);
+}
+
+double ratio(const Setting& setting, const ParallelPlan& plan) {
+  const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
+  const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
+  EXPECT_EQ(f.status == Status::ok || f.status == Status::memory, true) << name_of(f.reason);
+  EXPECT_NEAR(h.breakdown.total() / h.step_time, 1, 1e-9);
+  return h.step_time / f.step_time;
+}
+
+Setting setting_of(std::int64_t layers, std::int64_t vocabulary) {
+  Setting s;
+  s.model = test::llama(layers, 4096, 32, 8, 14336, vocabulary);
+  s.system.device = test::round_device();
+  s.system.fabric = {"nodes",
+                     {test::dimension("inner", DimensionKind::switched, {8}, 300e9, 1e-6),
+                      test::dimension("outer", DimensionKind::switched, {2}, 25e9, 2e-6)}};
+  s.system.fabric.dimensions.back().scope = LinkScope::scale_out;
+  s.system.stack = test::plain_stack();
+  s.workload = test::training(2048, 32);
+  return s;
+}
+
+TEST(ModesDrift, TheHostIsAheadWithinAPassAlike) {
+  // A head that takes as long as many blocks: from such hosts that no layer waits for to such that every block does.
+  const Setting plain = setting_of(8, 512000);
+  for (const double launches : {1e-4, 3e-3, 6e-3, 1.2e-2}) {
+    for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,
+                                    ScheduleKind::zero_bubble, ScheduleKind::dualpipe}) {
+      Setting setting = plain;
+      setting.system.stack.host.forward_layer = Seconds(launches);
+      setting.system.stack.host.backward_layer = Seconds(2 * launches);
+      ParallelPlan plan = test::plan_of(1, 1, 4, 4);
+      plan.schedule = kind;
+      if (kind == ScheduleKind::interleaved) plan.virtual_stages = 2;
+      SCOPED_TRACE(test::describe(0, plan) + " launches " + std::to_string(launches));
+      EXPECT_NEAR(ratio(setting, plan), 1, 0.01);
+    }
+  }
+}
+
+TEST(ModesDrift, PassesRoundDomainsTakeAsLongAsTheyDelay) {
+  // Context groups of 2 to 8 members in each of two nodes; nothing else is on their links.
+  for (const std::int32_t context : {4, 8, 16}) {
+    for (const double overlap : {0.0, 0.5, 1.0}) {
+      Setting setting = setting_of(24, 32000);
+      setting.system.stack.communication.context_overlap = overlap;
+      ParallelPlan plan = test::plan_of(1, context, 1, 16 / context);
+      // Members of a group in both nodes, whatever its size.
+      plan.order = {PlanAxis::data, PlanAxis::context, PlanAxis::tensor, PlanAxis::pipeline};
+      SCOPED_TRACE(test::describe(0, plan) + " overlap " + std::to_string(overlap));
+      EXPECT_NEAR(ratio(setting, plan), 1, 0.03);
+      // The slow hop is busy for all passes of all layers: a lower bound of every step.
+      const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
+      const double message = 2.0 * 2 * 1024 * 2048 / context;  // keys and values, bf16
+      const double passes = (1 + 2) * 24.0 * (context - 1) * h.microbatches;
+      EXPECT_GE(h.step_time.value(), passes * message / 25e9);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscape::modes_drift
