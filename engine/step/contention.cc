@@ -82,7 +82,7 @@ class ContentionSum {
     const Seconds time = collectives_.time(part.op, part.bytes, shard, part.calls);
     traffic.siblings += time - within(part.op, part.bytes, shard, part.calls, time);
     traffic.time += time;
-    traffic.sent.push_back({part, on_links(part.op, part.bytes, shard, part.calls, time)});
+    traffic.sent.push_back({part, time});
   }
 
   /// `rate`: how often the traffic goes over the time that the calls share.
@@ -90,9 +90,16 @@ class ContentionSum {
     for (ContendedData::Sent& sent : traffic.sent) {
       const ContendedCalls::Flags& meets = met_by(sent);
       for (std::size_t i = 0; i < meets.size(); ++i) {
-        if (meets[i] != 0) axes_ += (calls_.sent[i].seconds * rate) * sent.time;
+        if (meets[i] != 0) axes_ += (calls_.sent[i].seconds * rate) * on_links(sent);
       }
     }
+  }
+
+  Seconds on_links(ContendedData::Sent& sent) {
+    const DataTraffic::Part& part = sent.part;
+    if (!sent.on_links)
+      sent.on_links = on_links(part.op, part.bytes, groups_[part.group], part.calls, sent.time);
+    return *sent.on_links;
   }
 
   void list_calls(const std::vector<CollectiveCall>& calls, double count) {

@@ -30,6 +30,7 @@ struct ContendedData {
   struct Sent {
     DataTraffic::Part part;
     Seconds time;
+    std::optional<Seconds> on_links = {};     ///< of that time, once asked for
     const network::LinkSet* links = nullptr;  ///< tile_links(), once asked for
   };
   struct Traffic {
