@@ -168,6 +168,8 @@ void Dataset::add_group(Group group, ActsOn sort) {
     if (measured) group.targets.push_back({rows.size(), measure, *measured});
   };
   for (validate::PlanRow& row : group.rows) {
+    // Files are read here, once: what each thread copies in each evaluation has them.
+    validate::check_presets(row.model, row.cluster, {}, presets_, group.options.folder);
     const std::size_t before = group.targets.size();
     if (sort == ActsOn::time) {
       target(Measure::step_time, row.step_time_s);
