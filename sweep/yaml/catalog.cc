@@ -49,23 +49,32 @@ tl::expected<fs::path, std::string> find_path(std::string_view name, const fs::p
   return tl::unexpected(message);
 }
 
+unsigned char lower_case(unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; }
+
 bool same_letters(std::string_view a, std::string_view b) {
-  const auto lower = [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; };
-  return std::ranges::equal(a, b, {}, lower, lower);
+  return std::ranges::equal(a, b, {}, lower_case, lower_case);
 }
 
-/// The `also` list of a model file. A file that is no YAML has none: whoever loads it says what is wrong.
-std::vector<std::string> other_names(const fs::path& file) {
+/// Parsing takes most of the time of looking a name up. A scalar of YAML stands as it is in the text unless it is
+/// escaped or goes over lines, which one without blanks cannot.
+bool may_name(std::string_view text, std::string_view name) {
+  if (text.find('\\') != std::string_view::npos || name.find_first_of(" \t\n") != std::string_view::npos)
+    return true;
+  return !std::ranges::search(text, name, {}, lower_case, lower_case).empty();
+}
+
+/// Whether the `also` list of a model file has the name. A file that is no YAML has none: whoever loads it says what
+/// is wrong.
+bool also_has(const fs::path& file, std::string_view name) {
   std::ifstream in(file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!may_name(text, name)) return false;
   Diagnostics ignored;
   const std::optional<Node> node = parse(text, file.string(), ignored);
   const Node* const also = node && node->is_map() ? node->find("also") : nullptr;
-  std::vector<std::string> names;
-  if (also == nullptr) return names;
-  if (also->is_scalar()) names.push_back(also->text);
-  for (const Node& item : also->items) names.push_back(item.text);
-  return names;
+  if (also == nullptr) return false;
+  if (also->is_scalar()) return same_letters(also->text, name);
+  return std::ranges::any_of(also->items, [&](const Node& item) { return same_letters(item.text, name); });
 }
 
 /// NAME and N of NAME-lN.
@@ -146,10 +155,8 @@ fs::path Catalog::preset(PresetKind kind, std::string_view name) const {
 
 /// The preset that has this name in its `also` list, or nothing.
 fs::path Catalog::also_named(std::string_view name) const {
-  for (const Entry& entry : list(PresetKind::model)) {
-    for (const std::string& other : other_names(entry.file))
-      if (same_letters(other, name)) return entry.file;
-  }
+  for (const Entry& entry : list(PresetKind::model))
+    if (also_has(entry.file, name)) return entry.file;
   return {};
 }
 
