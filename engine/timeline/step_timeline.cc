@@ -24,7 +24,8 @@ constexpr const char* kTrackNames[] = {"host", "compute", "communication", "wait
 
 class TimelineWriter {
  public:
-  explicit TimelineWriter(const PricedStep& program) : program_(program), offset_(program.step_fixed) {
+  TimelineWriter(const PricedStep& program, std::size_t most_operator_slices)
+      : program_(program), most_operator_slices_(most_operator_slices), offset_(program.step_fixed) {
     ends_ = schedule::run_in_order(program.shape, program.times, program.transfer, &spans_);
     choose_detail();
   }
@@ -53,7 +54,7 @@ class TimelineWriter {
       }
     }
     detailed_ = static_cast<std::int32_t>(
-        std::max<std::size_t>(1, kMostOperatorSlices / std::max<std::size_t>(1, per_microbatch)));
+        std::max<std::size_t>(1, most_operator_slices_ / std::max<std::size_t>(1, per_microbatch)));
   }
 
   void slice(int process, int track, const std::string& name, const char* category, double start, double end,
@@ -160,6 +161,7 @@ class TimelineWriter {
   }
 
   const PricedStep& program_;
+  std::size_t most_operator_slices_;
   double offset_;
   std::int32_t detailed_ = 0;
   std::vector<PipelineSpan> spans_;
@@ -170,6 +172,8 @@ class TimelineWriter {
 
 }  // namespace
 
-std::string step_timeline_json(const PricedStep& program) { return TimelineWriter(program).write(); }
+std::string step_timeline_json(const PricedStep& program, std::size_t most_operator_slices) {
+  return TimelineWriter(program, most_operator_slices).write();
+}
 
 }  // namespace shardscape::timeline

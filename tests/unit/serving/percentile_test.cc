@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "engine/base/counter_rng.h"
+#include "tests/support/seeds.h"
 
 namespace shardscape::serving {
 namespace {
@@ -30,7 +31,7 @@ TEST(Percentile, FallingProgressionsHoldTheSameValuesAsRisingOnes) {
 }
 
 TEST(Percentile, AgreesWithTheSortedValues) {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::seeds(300); ++seed) {
     CounterRng rng(seed, 0);
     std::vector<Progression> progressions(1 + rng.below(6));
     for (Progression& p : progressions) {
@@ -47,7 +48,7 @@ TEST(Percentile, AgreesWithTheSortedValues) {
 
 TEST(Percentile, ManyProgressionsOfUnevenWeight) {
   // A few hold most of the values, as long runs of large batches do among the gaps of single requests.
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::seeds(60); ++seed) {
     CounterRng rng(seed, 1);
     std::vector<Progression> progressions(1 + rng.below(400));
     for (Progression& p : progressions) {
