@@ -56,11 +56,12 @@ bool same_letters(std::string_view a, std::string_view b) {
 }
 
 /// Parsing takes most of the time of looking a name up. A scalar of YAML stands as it is in the text unless it is
-/// escaped or goes over lines, which one without blanks cannot.
+/// escaped, goes over lines, which one without blanks cannot, or has quotes that are doubled.
 bool may_name(std::string_view text, std::string_view name) {
-  if (text.find('\\') != std::string_view::npos || name.find_first_of(" \t\n") != std::string_view::npos)
+  if (text.find('\\') != std::string_view::npos || name.find_first_of(" \t\n'") != std::string_view::npos)
     return true;
-  return !std::ranges::search(text, name, {}, lower_case, lower_case).empty();
+  const auto same = [](char a, char b) { return lower_case(a) == lower_case(b); };
+  return std::search(text.begin(), text.end(), name.begin(), name.end(), same) != text.end();
 }
 
 /// Whether the `also` list of a model file has the name. A file that is no YAML has none: whoever loads it says what
