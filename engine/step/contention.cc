@@ -104,11 +104,28 @@ class ContentionSum {
 
   void list_calls(const std::vector<CollectiveCall>& calls, double count) {
     for (const CollectiveCall& call : calls) {
-      const RankGroup& group = groups_[call.group];
-      const Seconds time = collectives_.time(call.op, call.bytes, group);
-      calls_.siblings += count * call.repeats * (time - within(call.op, call.bytes, group, 1, time));
-      calls_.sent.push_back({&call, count * call.repeats * on_links(call.op, call.bytes, group, 1, time)});
+      const OneCall one = one_call(call);
+      calls_.siblings += count * call.repeats * one.siblings;
+      calls_.sent.push_back({&call, count * call.repeats * one.on_links});
     }
+  }
+
+  /// Of one call what is due to the groups of other stages, and what it takes on links. The calls of a layer and its
+  /// passes are few different ones.
+  struct OneCall {
+    const CollectiveCall* call;
+    Seconds siblings, on_links;
+  };
+  OneCall one_call(const CollectiveCall& call) {
+    for (const OneCall& known : listed_) {
+      if (known.call->group == call.group && known.call->op == call.op && known.call->bytes == call.bytes)
+        return known;
+    }
+    const RankGroup& group = groups_[call.group];
+    const Seconds time = collectives_.time(call.op, call.bytes, group);
+    listed_.push_back({&call, time - within(call.op, call.bytes, group, 1, time),
+                       on_links(call.op, call.bytes, group, 1, time)});
+    return listed_.back();
   }
 
   const ContendedCalls::Flags& met_by(ContendedData::Sent& sent_beside) {
@@ -155,6 +172,7 @@ class ContentionSum {
   const network::RankGroups& groups_;
   ContendedCalls& calls_;
   bool shared_;
+  boost::container::small_vector<OneCall, 8> listed_;
   Seconds siblings_;  ///< of the calls and of traffic beside them
   Seconds axes_;
 };
