@@ -270,7 +270,7 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
     if (!parts.passes(s)) continue;
     const std::span<ChunkPasses> of_stage = std::span(scratch.chunks).subspan(s * each, each);
-    if (chunks_like_the_ones_before(in, s, collectives)) {
+    if (!scratch.reference && chunks_like_the_ones_before(in, s, collectives)) {
       std::ranges::copy(std::span(scratch.chunks).subspan((s - 1) * each, each), of_stage.begin());
       continue;
     }
