@@ -354,6 +354,12 @@ TEST(SearchProperty, PlacedStepsAreExecutedOnce) {
   study.faults.reset();
   study.space[PlanKey::order].values = {0};
   study.space[PlanKey::schedule].values = codes_of({ScheduleKind::one_f_one_b});
+  study.space[PlanKey::recompute].values = codes_of({Recompute::none});
+  study.space[PlanKey::sequence_parallel].values = {0};
+  study.space[PlanKey::tensor].values = {2};
+  study.space[PlanKey::context].values = {1};
+  study.space[PlanKey::pipeline].values = {2};
+  study.space.constraints.clear();
   study.systems = {study.systems.front(), study.systems.front()};
   study.systems[0].device.hbm.capacity_per_stack *= 100;
   study.systems[1].device.hbm.capacity_per_stack *= 200;
@@ -384,7 +390,7 @@ TEST(SearchProperty, PlacedStepsAreExecutedOnce) {
   };
   const SearchOutcome outcome = search(job, {1000, false, {study.objectives.front()}, 0}, options);
   std::uint64_t feasible = outcome.best.size();
-  EXPECT_GT(feasible, 8U);
+  EXPECT_GE(feasible, 4U);
   // Two capacities, and ZeRO 1 and 2 where both send the same.
   EXPECT_LE(executed, static_cast<int>(feasible / 2));
 }

@@ -323,7 +323,9 @@ TEST(RunSweep, SamplingThatIsStoppedLeavesWholePoints) {
     for (std::uint64_t id = 0; id < 200; ++id) {
       EXPECT_TRUE(samples[id] == 0 || samples[id] == 50) << id;
       sampled += samples[id] > 0 ? 1 : 0;
-      if (known[id].status == Status::ok) EXPECT_EQ(time[id], known[id].step_time.value());
+      if (known[id].status == Status::ok) {
+        EXPECT_EQ(time[id], known[id].step_time.value());
+      }
     }
     EXPECT_EQ(sampled + outcome.progress.tally.unsampled, feasible);
     EXPECT_EQ(calls, asks == 0 ? 0 : asks == 1 ? 1 : asks == 40 ? sampled + 1 : feasible);
