@@ -218,8 +218,10 @@ TEST_F(RanksTest, ASearchIsTheSameForAnyNumberOfRanksAndThreads) {
 /// What executes best is found by all ranks together, asked for alone or beside prices.
 TEST_F(RanksTest, ExecutedStepsAreTheSameForAnyNumberOfRanks) {
   write("study.yaml", kSmallStudy);
-  const Words few = {"--set", "space.rank_order=[tp-cp-dp-pp]", "--set",      "space.microbatch_size=[1]",
-                     "-n",    "2",                              "--progress", "none"};
+  const Words few = {"--set",      "space.rank_order=[tp-cp-dp-pp]",
+                     "--set",      "space.microbatch_size=[1]",
+                     "-n",         "2",
+                     "--progress", "none"};
   const auto search_of = [&](const Words& more) {
     Words words = {"search", "study.yaml"};
     words.insert(words.end(), few.begin(), few.end());
