@@ -116,6 +116,7 @@ void add_nodes(const std::vector<Operator>& operators, Part part, const Time& ti
     }
     const Seconds time = time_of(node);
     sum.device += time;
+    if (node.op->wait > Seconds(0) && time > Seconds(0)) sum.meets_host = true;
     if (node.op->attention_core) sum.attention_core += time;
     if (!node.op->loads.runs.empty()) sum.experts += time;
   }
