@@ -37,7 +37,8 @@ struct GroupedOptions {
   bool blocks = false;  ///< fp8 with a scale for each block rather than each tensor
   bool burst = false;   ///< as GemmRequest::burst
   std::optional<Precision> stored =
-      {};  ///< of weights, where they are read narrower than they are multiplied
+      {};            ///< of weights, where they are read narrower than they are multiplied
+  double share = 1;  ///< of the rate of the matrix units, where these are converted first: 0 < share <= 1
 };
 
 /// C_e[tokens, n] = A_e[tokens, k] B_e[k, n] for each expert e of a rank, n and k >= 1. The device must support

@@ -184,7 +184,7 @@ compute::OperatorCost price_product(const Operator& op, const compute::GemmShape
     const compute::ExpertLoads alike{{{static_cast<double>(shape.batch), static_cast<double>(shape.m)}}};
     return compute::grouped_product(op.loads.runs.empty() ? alike : op.loads, static_cast<double>(shape.n),
                                     static_cast<double>(shape.k), op.operands, device,
-                                    {false, false, op.stored});
+                                    {false, false, op.stored, op.rate_share});
   }
   const compute::GemmCost cost =
       compute::gemm(shape, op.operands, device, {compute::output_bytes(op.operands), false});
