@@ -60,23 +60,24 @@ double row_tiles(const ExpertLoads& loads, double rows) {
   return sum;
 }
 
-/// The least time of the SMs over all tiles.
+/// The least time of the SMs over all tiles. `fed`: the format in which weights come to the matrix units.
 double grouped_compute(const ExpertLoads& loads, double n, double k, Precision precision,
-                       const DeviceSpec& device) {
+                       const DeviceSpec& device, Precision fed, double share) {
   const ExpertKernels& kernels = expert_kernels(device);
   const double clock = device.sm.clock.value(), sms = static_cast<double>(device.sm.count);
   const double limit = device.knows_energy() ? 1 : device.sustained.tensor;
-  const double math =
-      kernels.share * limit * device.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
+  const double math = share * kernels.share * limit *
+                      device.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
   const double port = device.products.port * clock;
-  const double depth = kGroupedStepBytes / bytes_per_element(precision);
+  const double depth = kGroupedStepBytes / bytes_per_element(fed);
+  const double row = depth * bytes_per_element(precision);
   double best = std::numeric_limits<double>::infinity();
   for (const double rows : kTileTokens) {
     const double high = row_tiles(loads, rows);
     for (const double columns : kTileColumns) {
       if (rows * columns > kLargestTile) continue;
-      const double step = std::max(
-          {2 * rows * columns * depth / math, (rows + columns) * kGroupedStepBytes / port, kernels.step});
+      const double step = std::max({2 * rows * columns * depth / math,
+                                    (rows * row + columns * kGroupedStepBytes) / port, kernels.step});
       const double store = rows * columns * output_bytes(precision) / port;
       const double turns = std::ceil(high * std::ceil(n / columns) / sms);
       best = std::min(best, turns * (std::ceil(k / depth) * step + store + kernels.tile));
@@ -95,7 +96,8 @@ double permutation_seconds(const ExpertLoads& loads, double hidden, const Device
 
 OperatorCost grouped_product(const ExpertLoads& loads, double n, double k, Precision precision,
                              const DeviceSpec& device, const GroupedOptions& options) {
-  SHARDSCAPE_CHECK(n >= 1 && k >= 1 && device.supports(precision), n, k, name_of(precision), device.name);
+  SHARDSCAPE_CHECK(n >= 1 && k >= 1 && options.share > 0 && device.supports(precision), n, k,
+                   name_of(precision), device.name);
   const double tokens = loads.tokens(), element = bytes_per_element(precision);
   const ScaleBytes scales = scale_bytes(precision, options.blocks);
   const Precision stored = options.stored.value_or(precision);
@@ -103,7 +105,10 @@ OperatorCost grouped_product(const ExpertLoads& loads, double n, double k, Preci
   const double bytes = weight * loads.active() * n * k + (element + scales.input) * tokens * k +
                        output_bytes(precision) * tokens * n;
   const double flops = 2 * tokens * n * k;
-  const double compute = grouped_compute(loads, n, k, precision, device);
+  // Units that take weights as they are stored have steps by those; others convert them first.
+  const bool mixed = precision == Precision::fp8 && stored == Precision::fp4;
+  const double compute =
+      grouped_compute(loads, n, k, precision, device, mixed ? stored : precision, options.share);
   const double hbm = bytes / (expert_kernels(device).hbm * device.hbm_peak().value());
   // A card whose steps are not priced by energy has no more power for a moment than for a step.
   const bool burst = options.burst || !device.energy.steps;

@@ -40,6 +40,7 @@ struct Operator {
       gemm;  ///< forward product [m,k] x [k,n]; backward is dgrad [m,n] x [n,k] and wgrad [k,m] x [m,n]
   Precision operands = Precision::bf16;  ///< of a product
   std::optional<Precision> stored;  ///< its weights, where they are stored narrower than they are multiplied
+  double rate_share = 1;            ///< of what its kernel reaches, where such weights are converted first
   Bytes input;                      ///< of a product: what its weight gradient needs of its input
   compute::AttentionShape attention;
   Stream forward, backward;  ///< pointwise

@@ -141,6 +141,7 @@ Problems StackProfile::validate() const {
   }
   check(serving.kv_block, "serving.kv_block", ranges::kTokens);
   check(serving.kv_share, "serving.kv_share", ranges::kShare);
+  check(serving.converted_share, "serving.converted_share", ranges::kShare);
   check(serving.redundant_experts, "serving.redundant_experts", ranges::kExpertsOrNone);
   check(serving.prefill_redundant_experts, "serving.prefill_redundant_experts", ranges::kExpertsOrNone);
   problems.require(

@@ -221,6 +221,9 @@ struct StackProfile {
     /// The same for mixtures of experts on devices with units of 4 bits alone, whose recipes ask for it (vLLM's of
     /// gpt-oss on Blackwell, SGLang's of DeepSeek-R1: kv-cache-dtype fp8).
     bool fp8_cache_blackwell = false;
+    /// Of the rate that products of experts reach, what is left where their weights of 4 bits are converted before they
+    /// are multiplied, above 0, at most 1: kernels without asynchronous products on tiles of few rows.
+    double converted_share = 1;
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
     ServedDispatch dispatch = ServedDispatch::all_gather;
     /// Copies of experts beside one of each, where a plan deals them over ranks (compute/expert_replicas.h), 0..1e6;

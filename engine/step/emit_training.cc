@@ -10,6 +10,7 @@
 
 #include "engine/step/data_exposure.h"
 #include "engine/step/known_step.h"
+#include "engine/step/layer_timer.h"
 #include "engine/step/paired_passes.h"
 #include "engine/step/stage_tails.h"
 
@@ -96,7 +97,14 @@ std::vector<TrainingEmitter::Item> TrainingEmitter::layers_of(const ChunkPass& p
     const std::vector<Step>& steps = steps_[run.kind.index()][at(runs)];
     if (in_.segments(run.kind, runs).empty()) return;
     const Seconds launch = pass_launch(in_, run.kind, runs);
-    for (std::int32_t n = 0; n < run.count; ++n) layer_emitter_.append(items, steps, launch, lead);
+    const bool meets = meets_host(in_, run.kind, runs);
+    for (std::int32_t n = 0; n < run.count; ++n) {
+      if (meets) {
+        items.push_back({{Kind::sync_host, Account::host, 0, 0, 1, 0}, 0, false, 1});
+        lead = 0;
+      }
+      layer_emitter_.append(items, steps, launch, lead);
+    }
   };
   const LayerRuns runs = in_.chunk_layers(pass.stage, pass.chunk);
   if (pass.forward()) {

@@ -41,11 +41,12 @@ GroupTimes price_calls(const PartCost& part, const StackProfile::Communication& 
 /// How far the host is ahead of the device within a pass.
 class HostLead {
  public:
-  /// Behind so many layers that run and launch alike. Returns how long the device waited for their launches.
-  Seconds launch(double count, Seconds runs, Seconds launches) {
-    const Seconds ahead = lead_ + count * (runs - launches);
+  /// Behind so many layers that run and launch alike; `meets`: the host meets the device in each. Returns how long the
+  /// device waited for their launches.
+  Seconds launch(double count, Seconds runs, Seconds launches, bool meets) {
+    const Seconds ahead = meets ? runs - launches : lead_ + count * (runs - launches);
     lead_ = std::max(Seconds(0), ahead);
-    return std::max(Seconds(0), -1.0 * ahead);
+    return (meets ? count : 1) * std::max(Seconds(0), -1.0 * ahead);
   }
 
  private:
@@ -206,7 +207,8 @@ StageTimer::Spared StageTimer::spared(const LayerRuns& runs) {
     const double count = runs[i].count;
     const Seconds waits = time[TimeClass::host];
     saved = std::max(Seconds(0),
-                     count * waits - lead.launch(count, time.total() - waits, launch_of(runs[i].kind, pass)));
+                     count * waits - lead.launch(count, time.total() - waits, launch_of(runs[i].kind, pass),
+                                                 meets_host(in_, runs[i].kind, pass)));
   };
   if (runs.size() == 1 || !waits_for_host(runs)) return less;  // all of them wait, or none does
   HostLead ahead, back, weights;
@@ -235,7 +237,8 @@ Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward) 
     const Seconds runs = time.total() - time[TimeClass::host];
     const Seconds alone = exchanges ? runs - time[TimeClass::expert_comm] : runs;
     device += run.count * runs;
-    least += run.count * alone + lead.launch(run.count, alone, launch_of(run.kind, pass));
+    least += run.count * alone +
+             lead.launch(run.count, alone, launch_of(run.kind, pass), meets_host(in_, run.kind, pass));
     if (!exchanges) return;
     const Pass emitted = pass == Pass::backward && in_.defers(run.kind) ? Pass::input : pass;
     const std::vector<std::vector<Seconds>> pieces = timer_.pieces(run.kind, in_.segments(run.kind, emitted));
@@ -280,6 +283,11 @@ const LayerPasses& StageTimer::timed(LayerKind kind) {
     }
   }
   return *layer;
+}
+
+bool meets_host(const TrainingStep& in, LayerKind kind, Pass pass) {
+  return std::ranges::any_of(in.segments(kind, pass),
+                             [&](const Segment& segment) { return in.costs[kind][segment.part].meets_host; });
 }
 
 Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {

@@ -16,6 +16,10 @@ namespace shardscape::step {
 /// As pass_launch(), of a pass that consists of these segments.
 Seconds segments_launch(const TrainingStep& inputs, LayerKind kind, const Segments& segments);
 
+/// Whether the host can't launch a pass through such a layer ahead of the one before it: it reads how many tokens the
+/// experts got (model::Operator::wait).
+bool meets_host(const TrainingStep& inputs, LayerKind kind, Pass pass);
+
 /// Times of the pieces that the stages of a slice are put together from. All that it is made from outlives it.
 class LayerTimer {
  public:
@@ -49,7 +53,9 @@ class LayerTimer {
 ///
 /// The host meets the device where a pass begins, launches ahead of layers that take longer to run than to launch, and
 /// makes up in them for others: a pass of layers that run for d_i and take h_i to launch takes the longest of
-/// h_1 + ... + h_k + d_k+1 + ... + d_n over all k, as it is executed (LayerEmitter::append).
+/// h_1 + ... + h_k + d_k+1 + ... + d_n over all k, as it is executed (LayerEmitter::append). In a layer that meets_host()
+/// it meets the device again. That is taken to be where the layer begins: between two such points lie the rest of one
+/// layer and the beginning of the next, which is as much to run and to launch as one layer.
 class StageTimer {
  public:
   StageTimer(const TrainingStep& inputs, const LayerTimer& timer, LayerTimes& known)

@@ -116,6 +116,7 @@ void add_nodes(const std::vector<Operator>& operators, Part part, const Time& ti
     }
     const Seconds time = time_of(node);
     sum.device += time;
+    if (node.op->wait > Seconds(0) && time > Seconds(0)) sum.meets_host = true;
     if (node.op->attention_core) sum.attention_core += time;
     if (!node.op->loads.runs.empty()) sum.experts += time;
   }
@@ -183,7 +184,7 @@ compute::OperatorCost price_product(const Operator& op, const compute::GemmShape
     const compute::ExpertLoads alike{{{static_cast<double>(shape.batch), static_cast<double>(shape.m)}}};
     return compute::grouped_product(op.loads.runs.empty() ? alike : op.loads, static_cast<double>(shape.n),
                                     static_cast<double>(shape.k), op.operands, device,
-                                    {false, false, op.stored});
+                                    {false, false, op.stored, op.rate_share});
   }
   const compute::GemmCost cost =
       compute::gemm(shape, op.operands, device, {compute::output_bytes(op.operands), false});

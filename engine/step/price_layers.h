@@ -58,6 +58,7 @@ struct PartCost {
   std::vector<std::size_t> piece_of_call;
   std::optional<std::size_t> piece_of_core;
   double call_count = 0;
+  bool meets_host = false;  ///< the host waits for what the device computes in it before it launches on
   /// Exchanges of experts, and the compute that runs while they are under way.
   struct Overlap {
     model::CollectiveCall exchange;

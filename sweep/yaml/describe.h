@@ -32,6 +32,7 @@ void describe(V& v, MixtureOfExperts& moe) {
   v.optional("router", moe.router);
   v.optional("normalise_top_k", moe.normalise_top_k);
   v.optional("router_bias", moe.router_bias);
+  v.optional("fp8_inputs", moe.fp8_inputs);
   v.optional("expert_groups", moe.expert_groups);
   v.optional("top_groups", moe.top_groups);
   v.optional("capacity_factor", moe.capacity_factor);
@@ -437,6 +438,7 @@ void describe(V& v, StackProfile& s) {
     serving.optional("fp8_cache_blackwell", s.serving.fp8_cache_blackwell);
     serving.optional("kv_transfer", s.serving.kv_transfer);
     serving.optional("dispatch", s.serving.dispatch);
+    serving.optional("converted_share", s.serving.converted_share);
     serving.optional("redundant_experts", s.serving.redundant_experts);
     serving.optional("prefill_redundant_experts", s.serving.prefill_redundant_experts);
     serving.optional("two_batch_overlap", s.serving.two_batch_overlap);

@@ -262,6 +262,32 @@ TEST(ServedExperts, FourBitsAreOfExpertsAlone) {
   EXPECT_EQ(refused(dense, coupled_plan(1, 1, 1)), Reason::precision);
 }
 
+// MXFP4 weights with wider inputs: 8 bits beside units of 4 bits, at the rate of 8; 16 where weights are converted.
+TEST(ServedExperts, WiderInputsHaveTheirRate) {
+  Setting s = coupled_setting(1, 1);
+  s.workload.precision = PolicyName::fp4;
+  s.workload.prompt_tokens = 4096;
+  s.system.device = test::round_device();
+  s.system.device.architecture = Architecture::hopper;  // whose kernels of experts are known
+  const auto first = [&] { return predict_coupled(s, coupled_plan(1, 1, 1)).ttft.value(); };
+  const double alone = first();
+  s.system.stack.serving.converted_share = 0.5;
+  EXPECT_GT(first(), 1.01 * alone);
+  auto& rates = s.system.device.sm.tensor_flops_per_clock;
+  const double bf16 = rates[static_cast<std::size_t>(Precision::bf16)];
+  rates[static_cast<std::size_t>(Precision::fp8)] = 2 * bf16;
+  rates[static_cast<std::size_t>(Precision::fp4)] = 4 * bf16;
+  EXPECT_EQ(s.policy().expert_products, Precision::fp4);
+  const double narrow = first();
+  s.model.moe->fp8_inputs = true;
+  EXPECT_EQ(s.policy().expert_products, Precision::fp8);
+  const double wider = first();
+  EXPECT_GT(wider, narrow);
+  // Nothing is converted there.
+  s.system.stack.serving.converted_share = 1;
+  EXPECT_DOUBLE_EQ(first(), wider);
+}
+
 // Fewer kernels: no permutation, one choice, activation and sum within others; one product of 256 + 160 columns for
 // the latent vectors. In fp8 each product but the shared experts' first has its input cast before: 3 bytes a value.
 TEST(ServedExperts, KernelsAreFused) {

@@ -207,6 +207,7 @@ TEST(Validate, Stack) {
        {"serving.max_batch", [](S& s) { s.serving.max_batch = 0; }},
        {"serving.kv_block", [](S& s) { s.serving.kv_block = 0; }},
        {"serving.kv_share", [](S& s) { s.serving.kv_share = 1.5; }},
+       {"serving.converted_share", [](S& s) { s.serving.converted_share = 0; }},
        {"host.decode_step_fixed", [](S& s) { s.host.decode_step_fixed = Seconds(kNan); }},
        {"communication.call", [](S& s) { s.communication.call = Seconds(-1); }},
        {"communication.rank_step", [](S& s) { s.communication.rank_step = Seconds(-1); }},

@@ -218,6 +218,35 @@ TEST(ExpertStack, TheDeviceWaitsForLoadsOnceAForwardAndLayer) {
               2 * 2 * kExpertBlocks * 3e-3, 1e-9);
 }
 
+TEST(ExpertStack, TheHostIsNotAheadOfLayersWhoseLoadsItReads) {
+  // A host that takes H for each of four layers of experts in forward, longer than they run, and nothing for all else.
+  // Where it reads their loads it meets the device in each: it is waited for H - d in each of them, whatever lies before
+  // them. Where it does not, it is ahead of them by the dense layers and the embedding.
+  constexpr double kMicrobatches = 2, kSlow = 0.1, kSlower = 0.15;
+  const auto waited = [](std::int64_t dense, double launches, double wait, Recompute recompute) {
+    Setting setting = stack_setting();
+    setting.model.layers = static_cast<std::int64_t>(kExpertBlocks) + dense;
+    setting.model.moe->first_dense_layers = dense;
+    setting.system.stack.host = {};
+    setting.system.stack.experts.forward_layer = Seconds(launches);
+    setting.system.stack.experts.load_wait = Seconds(wait);
+    ParallelPlan plan = dealt(4);
+    plan.recompute = recompute;
+    expect_modes_agree(setting, plan, 1e-3);
+    return test::outcome_of(setting, plan).prediction.breakdown[TimeClass::host].value();
+  };
+  for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+    const double forwards = kMicrobatches * kExpertBlocks * (recompute == Recompute::full ? 2 : 1);
+    const double meets = waited(0, kSlow, 1e-3, recompute);
+    EXPECT_NEAR(waited(2, kSlow, 1e-3, recompute), meets, 1e-9);
+    EXPECT_NEAR(waited(2, kSlower, 1e-3, recompute) - meets, forwards * (kSlower - kSlow), 1e-9);
+    EXPECT_NEAR(meets - waited(0, kSlow, 2e-3, recompute), forwards * 1e-3, 1e-9);
+    const double ahead = waited(0, kSlow, 0, recompute);
+    EXPECT_LT(ahead, meets + forwards * 1e-3 - 1e-6);
+    EXPECT_LT(waited(2, kSlow, 0, recompute), ahead - 1e-4);
+  }
+}
+
 TEST(ExpertStack, TheHostLaunchesWhatExpertsAdd) {
   // A host that is slower than all else sets the pace: forward 100 ms and 8 experts of 5 ms, backward 200 ms and
   // again 8 of 5 ms, for each of four layers of two microbatches.
