@@ -27,13 +27,20 @@ namespace shardscape::step {
 struct TimedStage {
   std::size_t stage = 0;
   Seconds step;       ///< the whole step
-  Seconds passes;     ///< of it those of this stage
+  Seconds passes;     ///< of it those of this stage, without data-parallel traffic
+  Seconds host;       ///< of them what waits for the host
+  double bubble = 0;  ///< what it waits for others, over its passes
   Seconds data_tail;  ///< and what is left of data-parallel traffic after them
 };
 
-/// Of a healthy machine. `known`, `data`: what plans share, or both null.
-double contended_share(const TrainingStep& inputs, const TimedStage& step,
-                       network::CollectiveModel& collectives, LayerTimes* known = nullptr,
-                       StageDataCosts* data = nullptr);
+/// Of a healthy machine.
+struct Contention {
+  Breakdown added;          ///< to the step, by what takes longer
+  double marked_share = 0;  ///< of the step: how far it may still be off
+};
+/// `known`, `data`: what plans share, or both null.
+Contention contention_of(const TrainingStep& inputs, const TimedStage& step,
+                         network::CollectiveModel& collectives, LayerTimes* known = nullptr,
+                         StageDataCosts* data = nullptr);
 
 }  // namespace shardscape::step

@@ -381,6 +381,17 @@ void fill_rates(const TrainingStep& in, Flops useful, Prediction& out) {
       useful / out.step_time / (gpus * in.setting.system.device.tensor_peak(workload.policy().products));
 }
 
+/// What faults leave as it is: the contention of the healthy machine, and its mark.
+void time_healthy(const TrainingStep& in, network::CollectiveModel& collectives, TrainingScratch& scratch,
+                  Prediction& out) {
+  const FaultSet faults = collectives.faults();
+  TrainingStep healthy = in;
+  healthy.sick = {};
+  collectives.set_faults({});
+  time_training(healthy, collectives, scratch, out);
+  collectives.set_faults(faults);
+}
+
 }  // namespace
 
 void fill_training_rates(const TrainingStep& in, Prediction& out) {
@@ -389,6 +400,9 @@ void fill_training_rates(const TrainingStep& in, Prediction& out) {
 
 std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& out) {
+  // The healthy machine is timed first and faults after it: then the time is there already.
+  const bool first = out.step_time <= Seconds(0);
+  if (first && (collectives.has_faults() || !in.sick.empty())) time_healthy(in, collectives, scratch, out);
   const PlanLayout layout(in.plan);
   const KnownStep* const step = begin_step(in, layout, collectives, scratch);
   // Sick links and devices tell stages apart, and who records links or wants the plain path asks for every time anew.
@@ -401,7 +415,8 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   const RankGroups& groups = step != nullptr ? step->groups : *layers.groups;
   fill_stage_times(in, layout, groups, collectives, layers, scratch);
   fill_chunk_times(in, layout, groups, collectives, layers, scratch);
-  const bool records = collectives.records_links();
+  const bool records = collectives.records_links(),
+             plain_machine = in.sick.empty() && !collectives.has_faults();
   if (records) scratch.known->layers = scratch;
   StageDataCosts* const data = plain ? &scratch.data_costs->of(in) : nullptr;
   add_data_parallel(in, layout, groups, collectives, data, scratch);
@@ -410,8 +425,6 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   if (records) keep_pipeline(scratch);
   const auto [critical, end] = add_tails(in, layout, groups, collectives, data, scratch);
   const Seconds fixed = in.setting.system.stack.host.step_fixed;
-  // The healthy machine is timed first and faults after it: then the time is there already.
-  const bool first = out.step_time <= Seconds(0);
   out.step_time = end + fixed;
 
   const double m = in.pipeline.per_chunk();
@@ -423,21 +436,28 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   busy[TimeClass::expert_comm] -= exchanges;
   busy[TimeClass::host] -= hidden - exchanges;  // pairs are launched without a stop
   Breakdown& b = out.breakdown;
-  if (first) {
+  const Seconds waiting =
+      std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total());
+  if (plain_machine && first) {
     const StageTail& tail = scratch.tails[critical];
-    const TimedStage stage{critical, out.step_time, busy.total(), tail.data_comm - tail.lost};
-    out.contended_share = contended_share(in, stage, collectives, shared, data);
+    const Seconds passes = busy.total() - busy[TimeClass::data_comm];
+    const double bubble = busy.total() > Seconds(0) ? waiting / busy.total() : 0;
+    const TimedStage stage{
+        critical, out.step_time, passes, busy[TimeClass::host], bubble, tail.data_comm - tail.lost};
+    const Contention contention = contention_of(in, stage, collectives, shared, data);
+    out.contended_share = contention.marked_share;
+    scratch.contention = contention.added;
   }
   b = busy;
   b += scratch.tails[critical].deferred;
   b[TimeClass::data_comm] += scratch.tails[critical].data_comm;
   b[TimeClass::pipeline_comm] =
       Seconds(std::max(0.0, scratch.end[critical] - scratch.end_without_transfers[critical]));
-  b[TimeClass::bubble] =
-      std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total()) +
-      wait_for_mirror(in, scratch, critical);
+  b[TimeClass::bubble] = waiting + wait_for_mirror(in, scratch, critical);
   b[TimeClass::optimizer] = scratch.tails[critical].optimizer;
   b[TimeClass::host] += fixed;
+  b += scratch.contention;
+  for (const Seconds time : scratch.contention) out.step_time += time;
 
   if (!scratch.useful) scratch.useful = useful_flops(in.setting);
   fill_rates(in, *scratch.useful, out);
