@@ -16,9 +16,13 @@ using model::CollectiveCall;
 using network::PlanLayout;
 using network::RankGroup;
 
-/// What of the priced contention may be off.
-constexpr double kLeftOpen = 0.5;
+/// Of traffic and calls that would meet at random this share does, the median of 130 executed plans (0.4 to 0.7 of most):
+/// backward passes, beside which most of the traffic lies, have fewer calls in their time than the mean of all passes.
 constexpr double kMet = 0.6;
+
+/// What of the priced contention may be off: so much that most of those plans, and of 2,700 others all but 5, that are off by
+/// more than 5 % are marked.
+constexpr double kLeftOpen = 0.8;
 
 class ContentionSum {
  public:
@@ -83,8 +87,11 @@ class ContentionSum {
     Breakdown added = kMet * added_;
     Seconds sum;
     for (const Seconds time : added) sum += time;
-    added[TimeClass::host] = -1.0 * std::min(step.host, std::max(Seconds(0), sum));
-    return {added, (siblings_ + kLeftOpen * (sum + added[TimeClass::host])) / step.step};
+    const Seconds forward = kMet * forward_, none(0);
+    const Seconds spared =
+        std::min(step.forward_host, forward) + std::min(step.backward_host, std::max(none, sum - forward));
+    added[TimeClass::host] = -1.0 * spared;
+    return {added, (siblings_ + kLeftOpen * sum) / step.step};
   }
 
  private:
@@ -116,9 +123,12 @@ class ContentionSum {
       left += traffic_time - done * together;
       for (std::size_t i = 0; i < paces.size(); ++i) {
         if (paces[i].one >= 1) continue;
-        const Seconds more = (1 / paces[i].one - 1) * (calls_.sent[i].seconds / passes) * together;
+        const ContendedCalls::Sent& call = calls_.sent[i];
+        const Seconds more = (call.shown * (1 / paces[i].one - 1) * (call.seconds / passes)) * together;
         slowed[class_of(calls_.sent[i].call->group)] += often * more;
         late += more;
+        // Weights are gathered for forward and once more for backward; all else is of backward.
+        if (sent.part.op == network::CollectiveOp::all_gather) forward_ += (0.5 * often) * more;
       }
     }
     const Seconds before = std::max(window, data);
@@ -141,7 +151,7 @@ class ContentionSum {
       const RankGroup& group = groups_[call.group];
       const Seconds time = collectives_.time(call.op, call.bytes, group);
       calls_.siblings += count * call.repeats * (time - within(call.op, call.bytes, group, 1, time));
-      calls_.sent.push_back({&call, count * call.repeats * on_links(call.op, call.bytes, group, 1, time)});
+      calls_.sent.push_back({&call, count * call.repeats * on_links(call.op, call.bytes, group, 1, time), 1});
       if (call.group == ParallelGroup::context) context += call.repeats * time;
     }
     if (context <= Seconds(0)) return;
@@ -152,8 +162,7 @@ class ContentionSum {
     };
     const double shown = 1 - (hidden(2 * context) - hidden(context)) / context;
     for (std::size_t i = first; i < calls_.sent.size(); ++i)
-      if (calls_.sent[i].call->group == ParallelGroup::context)
-        calls_.sent[i].seconds = shown * calls_.sent[i].seconds;
+      if (calls_.sent[i].call->group == ParallelGroup::context) calls_.sent[i].shown = shown;
   }
 
   const ContendedCalls::Paces& paces_beside(ContendedData::Sent& sent_beside) {
@@ -203,6 +212,7 @@ class ContentionSum {
   bool shared_;
   Seconds siblings_;  ///< of the calls and of traffic beside them
   Breakdown added_;
+  Seconds forward_;  ///< of it, in forward passes
 };
 
 }  // namespace

@@ -69,7 +69,8 @@ struct ContendedCalls {
   using Paces = boost::container::small_vector<network::KeptPaces, 24>;
   struct Sent {
     const model::CollectiveCall* call = nullptr;
-    Seconds seconds;  ///< of all microbatches
+    Seconds seconds;   ///< of all microbatches
+    double shown = 1;  ///< what of a longer call work beside it does not hide
   };
   /// How the calls share links with traffic over these.
   struct Meeting {

@@ -381,6 +381,10 @@ void fill_rates(const TrainingStep& in, Flops useful, Prediction& out) {
       useful / out.step_time / (gpus * in.setting.system.device.tensor_peak(workload.policy().products));
 }
 
+/// Of what faults add to a step, how much may be otherwise: ranks beyond a sick link are late, and how far that hides behind
+/// the work of the others no closed form says. Of 1,100 plans with a sick link those to whose step it adds less than a tenth are 3.4 % off at the 95th percentile.
+constexpr double kSickOpen = 0.3;
+
 /// What faults leave as it is: the contention of the healthy machine, and its mark.
 void time_healthy(const TrainingStep& in, network::CollectiveModel& collectives, TrainingScratch& scratch,
                   Prediction& out) {
@@ -403,6 +407,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   // The healthy machine is timed first and faults after it: then the time is there already.
   const bool first = out.step_time <= Seconds(0);
   if (first && (collectives.has_faults() || !in.sick.empty())) time_healthy(in, collectives, scratch, out);
+  const Seconds before = out.step_time;
   const PlanLayout layout(in.plan);
   const KnownStep* const step = begin_step(in, layout, collectives, scratch);
   // Sick links and devices tell stages apart, and who records links or wants the plain path asks for every time anew.
@@ -442,8 +447,13 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
     const StageTail& tail = scratch.tails[critical];
     const Seconds passes = busy.total() - busy[TimeClass::data_comm];
     const double bubble = busy.total() > Seconds(0) ? waiting / busy.total() : 0;
-    const TimedStage stage{
-        critical, out.step_time, passes, busy[TimeClass::host], bubble, tail.data_comm - tail.lost};
+    const TimedStage stage{critical,
+                           out.step_time,
+                           passes,
+                           m * scratch.forward[critical][TimeClass::host],
+                           m * scratch.backward[critical][TimeClass::host],
+                           bubble,
+                           tail.data_comm - tail.lost};
     const Contention contention = contention_of(in, stage, collectives, shared, data);
     out.contended_share = contention.marked_share;
     scratch.contention = contention.added;
@@ -458,6 +468,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   b[TimeClass::host] += fixed;
   b += scratch.contention;
   for (const Seconds time : scratch.contention) out.step_time += time;
+  if (!plain_machine) out.contended_share += kSickOpen * std::max(0.0, 1 - before / out.step_time);
 
   if (!scratch.useful) scratch.useful = useful_flops(in.setting);
   fill_rates(in, *scratch.useful, out);
