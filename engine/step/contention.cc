@@ -75,6 +75,8 @@ class ContentionSum {
     if (step.passes <= Seconds(0)) return;
     const Seconds pass = (1 / count) * step.passes;
     if (overlap > 0) add_axes(data.beside, 1, overlap * pass, count * (1 + step.bubble), step.passes);
+    beside_.forward = forward_;
+    for (const Seconds time : added_) beside_.sum += time;
     const Seconds once = data.once.time;
     if (once <= Seconds(0)) return;
     const double shown = std::min(1.0, step.data_tail / once);
@@ -87,9 +89,18 @@ class ContentionSum {
     Breakdown added = kMet * added_;
     Seconds sum;
     for (const Seconds time : added) sum += time;
-    const Seconds forward = kMet * forward_, none(0);
-    const Seconds spared =
-        std::min(step.forward_host, forward) + std::min(step.backward_host, std::max(none, sum - forward));
+    // By microbatch; what goes once lies beside one of them.
+    const double count = in_.pipeline.per_chunk();
+    const Seconds none(0), forward = (kMet / count) * beside_.forward,
+                           backward = std::max(none, (kMet / count) * (beside_.sum - beside_.forward));
+    const Seconds once_forward = kMet * (forward_ - beside_.forward);
+    const Seconds once_backward = std::max(none, sum - kMet * beside_.sum - once_forward);
+    const auto spared_by = [&](Seconds host, Seconds each, Seconds once) {
+      host = (1 / count) * host;
+      return (count - 1) * std::min(host, each) + std::min(host, each + once);
+    };
+    const Seconds spared = spared_by(step.forward_host, forward, once_forward) +
+                           spared_by(step.backward_host, backward, once_backward);
     added[TimeClass::host] = -1.0 * spared;
     return {added, (siblings_ + kLeftOpen * sum) / step.step};
   }
@@ -213,6 +224,9 @@ class ContentionSum {
   Seconds siblings_;  ///< of the calls and of traffic beside them
   Breakdown added_;
   Seconds forward_;  ///< of it, in forward passes
+  struct {
+    Seconds sum, forward;
+  } beside_;  ///< the same of the traffic of every microbatch
 };
 
 }  // namespace
