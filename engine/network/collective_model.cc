@@ -283,6 +283,7 @@ void CollectiveModel::forget_groups() {
   memo_.clear();
   recent_groups_ = {};
   met_.clear();
+  paces_.clear();
 }
 
 void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
@@ -506,6 +507,17 @@ const LinkSet& CollectiveModel::links_of(const OpCosts& costs, Candidate& candid
                             : healthy_maker_->links(pattern_of(costs.op, candidate),
                                                     turned ? along_wires(groups, fabric_) : groups);
   return *candidate.all_links;
+}
+
+const LinkLoads& CollectiveModel::loads_of(const OpCosts& costs, Candidate& candidate) {
+  if (candidate.loads) return *candidate.loads;
+  const SiblingGroups groups = siblings(costs);
+  const bool turned = candidate.choice.ring_order == RingOrder::hamiltonian;
+  candidate.loads = is_pass(costs.op)
+                        ? healthy_maker_->loads(sends_of(costs.op, groups))
+                        : healthy_maker_->loads(pattern_of(costs.op, candidate),
+                                                turned ? along_wires(groups, fabric_) : groups);
+  return *candidate.loads;
 }
 
 CollectiveModel::GroupCosts& CollectiveModel::group_costs(const RankGroup& group) {

@@ -202,6 +202,7 @@ class CollectiveModel {
   /// to kMostSickPrices.
   void set_faults(const FaultSet& faults);
   [[nodiscard]] bool has_faults() const { return !healthy(); }
+  [[nodiscard]] const FaultSet& faults() const { return faults_; }
 
   /// From now on the slowest rank of every group has this share of its memory's rate left, 0 < share <= 1.
   /// Algorithms stay those of healthy ranks.
@@ -293,6 +294,8 @@ class CollectiveModel {
   const LinkSet& tile_links(const Asked& asked);
   /// Whether links() of both have one in common.
   bool meet(const Asked& one, const Asked& other);
+  /// What each keeps of its pace while both send, healthy and all siblings of each at once.
+  KeptPaces paces_together(const Asked& one, const Asked& other);
 
   /// The algorithm that time() takes for these arguments; nothing for passes and groups of one rank.
   std::optional<CollectiveChoice> choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
@@ -338,6 +341,7 @@ class CollectiveModel {
   void forget_groups();
   [[nodiscard]] bool knows_tiles() const { return memoise_ && !reference_ && placement_.empty(); }
   const LinkSet& links_of(const OpCosts& costs, Candidate& candidate);
+  const LinkLoads& loads_of(const OpCosts& costs, Candidate& candidate);
   [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);
   [[nodiscard]] BytesPerSecond node_link(CollectiveOp op, const SiblingGroups& groups) const;
   [[nodiscard]] static Candidate in_node(CollectiveOp op, const SiblingGroups& groups);
@@ -419,6 +423,7 @@ class CollectiveModel {
     std::size_t operator()(const std::pair<const LinkSet*, const LinkSet*>& sets) const;
   };
   std::unordered_map<std::pair<const LinkSet*, const LinkSet*>, bool, LinksHash> met_;
+  std::unordered_map<std::pair<const LinkSet*, const LinkSet*>, KeptPaces, LinksHash> paces_;
   std::shared_ptr<CurveStore> store_;  ///< perhaps null
   std::optional<RankGroup> cut_group_;
 };

@@ -220,11 +220,28 @@ Seconds CollectiveModel::beyond_links(CollectiveOp op, Bytes bytes, const RankGr
       beyond_links(costs, candidate, bytes.value(), healthy_time(costs, candidate, bytes.value())));
 }
 
+namespace {
+
+/// By how much a call behind another one like it is shorter where a link is sick. Only ranks beyond that link are late:
+/// those before it have entered the next call, and its messages are under way, while the late ones are still at theirs
+/// (at_ranks() and what a node adds to its links, a and b). With h seconds on healthy links and s on these a call follows
+/// the other after max(s, (h + s) / 2 + a + b): the link is never idle, or ranks are ahead in every other call.
+Seconds spared_behind(double healthy, double sick, Seconds call) {
+  return Seconds(std::max(0.0, std::min(call.value() - sick, (sick - healthy) / 2)));
+}
+
+}  // namespace
+
 Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
                               const Slice& slice) {
   if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
-  return calls * price(costs, costs.wire_share * bytes.value() / calls, slice);
+  const double one = costs.wire_share * bytes.value() / calls;
+  const Seconds first = price(costs, one, slice);
+  if (healthy() || calls <= 1) return calls * first;
+  const double now = chosen_time(costs, one, slice).second;
+  if (!std::isfinite(now)) return calls * first;
+  return calls * first - (calls - 1) * spared_behind(healthy_choice(costs, one).second, now, first);
 }
 
 Seconds CollectiveModel::late_combine(Bytes bytes, const RankGroup& group, Seconds work, const Slice& slice) {
@@ -314,6 +331,19 @@ bool CollectiveModel::meet(const Asked& one, const Asked& other) {
   if (fresh)
     known->second = first.intersects(second) ||
                     (share_dimensions(fabric_, first, second) && links(one).intersects(links(other)));
+  return known->second;
+}
+
+KeptPaces CollectiveModel::paces_together(const Asked& one, const Asked& other) {
+  const auto loads = [&](const Asked& asked) {
+    OpCosts& costs = costs_of(asked.op, asked.group);
+    const double sent = costs.wire_share * asked.bytes.value() / asked.calls;
+    return loads_of(costs, *healthy_choice(costs, sent).first);
+  };
+  if (!knows_tiles()) return kept_paces(loads(one), loads(other));
+  if (!meet(one, other)) return {};
+  const auto [known, fresh] = paces_.try_emplace({&tile_links(one), &tile_links(other)});
+  if (fresh) known->second = kept_paces(loads(one), loads(other));
   return known->second;
 }
 

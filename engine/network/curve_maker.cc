@@ -7,6 +7,7 @@
 #include "engine/network/channel_rings.h"
 #include "engine/network/components.h"
 #include "engine/network/ring_order.h"
+#include "engine/network/stage_loads.h"
 #include "engine/network/traffic_builder.h"
 
 namespace shardscape::network {
@@ -77,9 +78,10 @@ CurveParts CurveMaker::unreachable() {
   return curve;
 }
 
-/// Those of flows_, where links are asked for.
-void CurveMaker::collect(LinkSet& links) const {
+/// Those of flows_, where links or loads are asked for.
+void CurveMaker::collect(LinkSet& links) {
   if (collects_) flows_.collect_links(links);
+  if (loads_ != nullptr) flows_.collect_loads(*loads_);
 }
 
 CostCurve CurveMaker::make(const Pattern& pattern, const SiblingGroups& groups) {
@@ -99,6 +101,29 @@ LinkSet CurveMaker::links(std::span<const PointToPoint> sends) {
   }
   flows_.collect_links(links);
   return links;
+}
+
+LinkLoads CurveMaker::loads(const Pattern& pattern, const SiblingGroups& groups) {
+  LinkLoads loads;
+  const bool remembers = std::exchange(remembers_, false);
+  loads_ = &loads;
+  const LinkSet all = links(pattern, groups);
+  loads_ = nullptr;
+  remembers_ = remembers;
+  if (!loads.empty()) return mean_loads(std::move(loads));
+  // What no round or ring says anything of is taken to be busy.
+  all.for_each([&](std::int32_t link) { loads.push_back({link, 1, 1}); });
+  return loads;
+}
+
+LinkLoads CurveMaker::loads(std::span<const PointToPoint> sends) {
+  LinkLoads loads;
+  (void)links(sends);
+  if (flows_.size() == 0) return loads;
+  flows_.settle();
+  flows_.collect_loads(loads);
+  heaviest_by_link(loads);
+  return loads;
 }
 
 CurveParts CurveMaker::parts(const Pattern& pattern, const SiblingGroups& groups) {
@@ -178,9 +203,10 @@ CostCurve CurveMaker::one_round(std::span<const PointToPoint> sends, double copi
 
 /// The flows of flows_, settled, all at once: a stage where formulas tell their time, else a contended part
 /// without a pattern, bounded by its rigid flows and, if `by_links`, by its links and by each flow alone.
-CurveParts CurveMaker::round_of_flows(bool by_links, double copies) const {
+CurveParts CurveMaker::round_of_flows(bool by_links, double copies) {
   CurveParts curve;
   collect(curve.links);
+  if (loads_ != nullptr) end_stage(*loads_, 0, flows_.slowest());
   const auto line = [&](std::size_t f) {
     return AffineCost{flows_.flow(f).latency, flows_.flow(f).weight * flows_.flow(f).shared};
   };
@@ -270,10 +296,12 @@ CurveParts CurveMaker::rounds(const Pattern& pattern, const SiblingGroups& group
       }
     }
     flows_.settle();
+    const std::size_t before = loads_ != nullptr ? loads_->size() : 0;
+    collect(curve.links);
+    if (loads_ != nullptr) end_stage(*loads_, before, round.times * round.share * flows_.slowest());
     if (!flows_.uniform()) return general(pattern, groups);
     stage.lines.front().latency += round.times * flows_.flow(0).latency;
     stage.lines.front().seconds_per_byte += round.times * round.share * flows_.flow(0).shared;
-    collect(curve.links);
   }
   curve.stages.push_back(std::move(stage));
   return curve;
@@ -343,6 +371,7 @@ CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroup
     const auto same = static_cast<std::size_t>(before - turns.begin());
     if (same < stages.size()) {  // out as in
       stages.push_back(RingParts(stages[same]));
+      if (loads_ != nullptr) repeat_stage(*loads_, same);
     } else {
       const Rings along = lines(boxes, turn.level, groups);
       stages.push_back(rings(along, turn.passes * static_cast<int>(along.size - 1), share));

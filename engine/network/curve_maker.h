@@ -58,6 +58,9 @@ class CurveMaker {
   /// The links of the curve without the rest.
   LinkSet links(const Pattern& pattern, const SiblingGroups& groups);
   LinkSet links(std::span<const PointToPoint> sends);
+  /// What the operation asks of these links while it sends.
+  LinkLoads loads(const Pattern& pattern, const SiblingGroups& groups);
+  LinkLoads loads(std::span<const PointToPoint> sends);
 
  private:
   using Rings = SiblingGroups;
@@ -86,7 +89,7 @@ class CurveMaker {
 
   CurveParts parts(const Pattern& pattern, const SiblingGroups& groups);
   CurveParts ring(const Pattern& pattern, const SiblingGroups& groups);
-  [[nodiscard]] CurveParts round_of_flows(bool by_links, double copies) const;
+  [[nodiscard]] CurveParts round_of_flows(bool by_links, double copies);
   CurveParts exchange(const Pattern& pattern, const SiblingGroups& groups);
   void split_exchange(const Pattern& pattern, const SiblingGroups& groups, CurveParts& curve);
   CurveParts dimension_wise(const Pattern& pattern, const SiblingGroups& groups);
@@ -107,12 +110,13 @@ class CurveMaker {
   CurveParts::Contended bounded(const Rings& rings, std::span<const std::size_t> component, int steps,
                                 double share) const;
   void sign(const Traffic& traffic, std::int32_t& links, Signature& signature);
-  void collect(LinkSet& links) const;
+  void collect(LinkSet& links);
   void forget(std::span<const std::int32_t> links);
   static CurveParts unreachable();
 
   PricedNetwork& network_;
   bool collects_ = true, remembers_ = false;
+  LinkLoads* loads_ = nullptr;  ///< where they are asked for
   std::unordered_multimap<std::uint64_t, KnownRings> known_rings_;  ///< by hash
   std::size_t known_ranks_ = 0;                                     ///< of them all
   FlowSet flows_;

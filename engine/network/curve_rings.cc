@@ -6,6 +6,7 @@
 #include "engine/base/hash.h"
 #include "engine/network/components.h"
 #include "engine/network/curve_maker.h"
+#include "engine/network/stage_loads.h"
 
 namespace shardscape::network {
 
@@ -51,7 +52,9 @@ CurveMaker::RingParts CurveMaker::analyse(const Rings& rings, int steps, double 
   }
   if (!parts.reachable) return parts;
   flows_.settle();
+  const std::size_t before = loads_ != nullptr ? loads_->size() : 0;
   collect(parts.links);
+  if (loads_ != nullptr) end_stage(*loads_, before, steps * share * flows_.slowest());
   parts.uniform = flows_.uniform();
   parts.uncontended = flows_.uncontended();
   parts.steps = steps;

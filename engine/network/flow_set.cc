@@ -101,4 +101,14 @@ void FlowSet::collect_links(LinkSet& set) const {
   for (const std::int32_t link : links_) set.insert(link);
 }
 
+void FlowSet::collect_loads(LinkLoads& loads) const {
+  std::vector<char> seen(uses_.size(), 0);
+  for (const std::int32_t link : links_) {
+    if (seen[place(link)] != 0) continue;
+    seen[place(link)] = 1;
+    const Use& use = uses_[place(link)];
+    loads.push_back({link, use.load, use.share / slowest_});
+  }
+}
+
 }  // namespace shardscape::network

@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/network/link_loads.h"
 #include "engine/network/link_set.h"
 #include "engine/network/priced_network.h"
 
@@ -72,6 +73,8 @@ class FlowSet {
   /// Not where they are uniform. O(links of all paths).
   [[nodiscard]] BusiestLink busiest() const;
   void collect_links(LinkSet& set) const;
+  /// Of settled flows that go at the pace of the slowest.
+  void collect_loads(LinkLoads& loads) const;
 
  private:
   PricedNetwork& network_;

@@ -1,21 +1,24 @@
-// How far contention may carry a step away from what the hierarchical mode says of it.
+// What contention adds to a step of the hierarchical mode, and how far it may still carry one away from it.
 //
 // That mode prices an operation with all of its sibling groups sending at once, and traffic of different axes
 // as if each had the links to itself. Executed, two things are otherwise:
 //
 //   siblings  groups of other pipeline stages that share links are mostly at other work. With T the time of
 //             an operation among all siblings and T_s that among those of one stage, up to T - T_s of each
-//             operation is not there.
-//   axes      gathers and scatters run beside the passes of every microbatch. In D seconds in which they send the tensor
-//             and context calls of the pass send for the share q of the time; where both use the
-//             same links each gets half, so the pass takes D q longer (fair sharing of one link by two
-//             flows: while both are there, both take twice as long). What calls take at the ranks, to begin and to copy,
-//             leaves the links to others.
+//             operation is not there. Not priced: it is marked.
+//   axes      gathers and scatters run beside the passes of every microbatch. Where both use the same links each gets its
+//             fair share (network/link_loads.h): call i, on its links for the share q_i of the pass, keeps f_i of its pace
+//             and the traffic g_i. While X seconds of the pass (as it were alone) go by beside it, the pass takes
+//             X sum q_i (1 / f_i - 1) longer, and X (1 - sum q_i + sum q_i g_i / f_i) of the traffic gets done. What calls
+//             take at the ranks, to begin and to copy, leaves the links to others. An exchange that the attention core
+//             hides may take longer unseen, and so may calls of passes that wait for the host.
 //
 //             Gradients and updated weights go once in a step: the part of them that passes hide meets their
 //             calls likewise, and of the rest siblings count.
 //
-// The sum over the critical stage, as a share of the step. Left out: messages between stages.
+// Priced is kMet of the sum over the critical stage, of every microbatch's share also what the bubble of the pipeline grows
+// by. kLeftOpen of that, and what is due to siblings, is the mark, as a share of the step. Left out: messages between
+// stages, calls of the embedding and the head.
 #pragma once
 
 #include "engine/step/data_costs.h"
@@ -26,14 +29,21 @@ namespace shardscape::step {
 /// The stage that ends last.
 struct TimedStage {
   std::size_t stage = 0;
-  Seconds step;       ///< the whole step
-  Seconds passes;     ///< of it those of this stage
-  Seconds data_tail;  ///< and what is left of data-parallel traffic after them
+  Seconds step;                         ///< the whole step
+  Seconds passes;                       ///< of it those of this stage, without data-parallel traffic
+  Seconds forward_host, backward_host;  ///< of them what waits for the host
+  double bubble = 0;                    ///< what it waits for others, over its passes
+  Seconds data_tail;                    ///< and what is left of data-parallel traffic after them
 };
 
-/// Of a healthy machine. `known`, `data`: what plans share, or both null.
-double contended_share(const TrainingStep& inputs, const TimedStage& step,
-                       network::CollectiveModel& collectives, LayerTimes* known = nullptr,
-                       StageDataCosts* data = nullptr);
+/// Of a healthy machine.
+struct Contention {
+  Breakdown added;          ///< to the step, by what takes longer
+  double marked_share = 0;  ///< of the step: how far it may still be off
+};
+/// `known`, `data`: what plans share, or both null.
+Contention contention_of(const TrainingStep& inputs, const TimedStage& step,
+                         network::CollectiveModel& collectives, LayerTimes* known = nullptr,
+                         StageDataCosts* data = nullptr);
 
 }  // namespace shardscape::step

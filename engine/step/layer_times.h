@@ -65,16 +65,17 @@ struct KnownPair {
 
 /// What contended_share() needs to know of the calls of a stage with these layers.
 struct ContendedCalls {
-  /// By call. Few models have more calls: no memory is asked for.
-  using Flags = boost::container::small_vector<char, 24>;
+  /// What each call, and traffic beside it, keep of their paces. Few models have more calls: no memory is asked for.
+  using Paces = boost::container::small_vector<network::KeptPaces, 24>;
   struct Sent {
     const model::CollectiveCall* call = nullptr;
-    Seconds seconds;  ///< of all microbatches
+    Seconds seconds;   ///< of all microbatches
+    double shown = 1;  ///< what of a longer call work beside it does not hide
   };
-  /// Which of the calls share links with traffic over these.
+  /// How the calls share links with traffic over these.
   struct Meeting {
     const network::LinkSet* links = nullptr;  ///< of the collective model
-    Flags meets;
+    Paces paces;                              ///< by call
   };
   model::StageLayers layers;
   Seconds siblings;  ///< what of all calls is due to the groups of other stages

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/network/fabric.h"
 #include "engine/simulate.h"
 #include "sweep/yaml/load.h"
 #include "tests/support/engine_fixture.h"
@@ -67,40 +68,76 @@ Drawn draw(std::uint64_t seed, const yaml::Catalog& catalog) {
   return drawn;
 }
 
-TEST(ModesPresets, AgreeOrSaySo) {
-  const yaml::Catalog catalog({test::source_dir()});
-  std::vector<double> off;
+/// One link of the machine, or both ways of it, at a share of its bandwidth.
+FaultSet sick_link(std::uint64_t seed, const FabricSpec& spec) {
+  test::ScenarioGenerator random(seed + 777777);
+  const network::Fabric fabric(spec);
+  const auto link = static_cast<std::int32_t>(random.below(fabric.links().size()));
+  FaultSet faults;
+  faults.links.push_back({link, random.pick({0.1, 0.25, 0.5, 0.75}), Seconds(0), false});
+  const std::int32_t opposite = fabric.reverse_of(link);
+  if (opposite >= 0 && random.coin())
+    faults.links.push_back({opposite, faults.links.front().derate, Seconds(0), false});
+  return faults;
+}
+
+struct Compared {
+  std::vector<double> unmarked;  ///< differences, ascending
   int plans = 0, marked = 0, beyond = 0;
-  std::string texts;
-  for (std::uint64_t seed = 0; plans < test::cases(80) && seed < 1000; ++seed) {
+  std::string texts;  ///< of unmarked plans beyond 5 %
+  [[nodiscard]] double p95() const { return unmarked[unmarked.size() * 95 / 100]; }
+};
+
+template <class Faults>
+Compared compare(int plans, std::uint64_t first, const Faults& faults) {
+  const yaml::Catalog catalog({test::source_dir()});
+  Compared compared;
+  for (std::uint64_t seed = first; compared.plans < test::cases(plans) && seed < first + 1000; ++seed) {
     const Drawn drawn = draw(seed, catalog);
+    const FaultSet sick = faults(seed, drawn.setting.system.fabric);
     const auto in_mode = [&](ExecutionMode mode) {
       return Simulator(drawn.setting, {.reference = false, .time_infeasible = true, .mode = mode})
-          .run(drawn.plan);
+          .run(drawn.plan, sick);
     };
     const Prediction h = in_mode(ExecutionMode::hierarchical);
     if (h.status != Status::ok && h.status != Status::memory) continue;
     const Prediction f = in_mode(ExecutionMode::flattened);
-    ++plans;
-    const double difference = std::abs(h.step_time / f.step_time - 1);
+    if (f.status == Status::unsupported) continue;
+    ++compared.plans;
+    const double difference = h.step_time / f.step_time - 1;
     if (h.outside_domain()) {
-      ++marked;
+      ++compared.marked;
       continue;
     }
-    off.push_back(difference);
-    if (difference <= 0.05) continue;
-    ++beyond;
-    texts += '\n' + drawn.text + ": " + std::to_string(h.step_time / f.step_time - 1);
+    compared.unmarked.push_back(std::abs(difference));
+    if (std::abs(difference) <= 0.05) continue;
+    ++compared.beyond;
+    compared.texts += '\n' + drawn.text + ": " + std::to_string(difference);
   }
+  std::ranges::sort(compared.unmarked);
+  testing::Test::RecordProperty("plans", compared.plans);
+  testing::Test::RecordProperty("marked", compared.marked);
+  testing::Test::RecordProperty("beyond", compared.beyond);
+  testing::Test::RecordProperty("p95_per_mille", static_cast<int>(1000 * compared.p95()));
+  return compared;
+}
+
+TEST(ModesPresets, AgreeOrSaySo) {
+  const Compared compared = compare(300, 0, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });
   if (!test::all_seeds()) return;
-  ASSERT_GE(off.size(), 60U);
-  std::ranges::sort(off);
-  const double most = off[off.size() * 95 / 100];
-  RecordProperty("p95_per_mille", static_cast<int>(1000 * most));
-  RecordProperty("marked", marked);
-  EXPECT_LE(most, 0.03) << texts;
-  EXPECT_LE(beyond, plans / 50) << texts;
-  EXPECT_LE(marked, plans / 10);
+  EXPECT_LE(compared.p95(), 0.015) << compared.texts;
+  EXPECT_LE(compared.beyond, compared.plans / 100) << compared.texts;
+  EXPECT_LE(compared.marked, compared.plans / 50);
+}
+
+// What a sick link adds hides in part behind the work of the ranks that it does not make late, as far as closed forms say;
+// plans that it slows by more than a tenth are marked.
+TEST(ModesPresets, AgreeOrSaySoWithASickLink) {
+  const Compared compared = compare(200, 2000, sick_link);
+  if (!test::all_seeds()) return;
+  EXPECT_LE(compared.p95(), 0.05) << compared.texts;
+  EXPECT_LE(compared.beyond, compared.plans / 25) << compared.texts;
+  EXPECT_LE(compared.marked, compared.plans * 11 / 20);
 }
 
 }  // namespace

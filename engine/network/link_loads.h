@@ -1,0 +1,39 @@
+// How two operations that send at once share the links that both use.
+//
+// An operation alone sends at the pace that its busiest link allows, all of its flows alike. On link l it has n(l) flows
+// then and uses the share u(l) of the bandwidth: 1 on its busiest link, less elsewhere. Of two operations a and b, flows
+// share a link max-min fairly (Bertsekas and Gallager, "Data Networks", section 6.5.2), none faster than its operation's
+// own pace:
+//
+//   u_a + u_b <= 1                  neither is slowed
+//   u_a <= n_a / (n_a + n_b)        a keeps its pace, b gets 1 - u_a; the other way round likewise
+//   else                            a gets n_a / (n_a + n_b), b the rest
+//
+// Each operation goes at the pace of its slowest flow. Left out: that members wait for each other at other times than
+// alone, and what a third operation takes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace shardscape::network {
+
+struct LinkLoad {
+  std::int32_t link = 0;
+  double flows = 1;
+  double use = 1;  ///< of the bandwidth, 0..1
+};
+/// Ascending by link, each once.
+using LinkLoads = std::vector<LinkLoad>;
+
+/// The share of its own pace that each of two operations keeps while both send.
+struct KeptPaces {
+  double one = 1, other = 1;
+  [[nodiscard]] bool slowed() const { return one < 1 || other < 1; }
+};
+KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other);
+
+/// Of loads in any order the heaviest of each link.
+void heaviest_by_link(LinkLoads& loads);
+
+}  // namespace shardscape::network

@@ -1,0 +1,60 @@
+// Two operations on one link, against filling it in small steps; and what they keep over several links.
+#include "engine/network/link_loads.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/engine_fixture.h"
+#include "tests/support/seeds.h"
+
+namespace shardscape::network {
+namespace {
+
+/// Max-min fair by its definition: all flows grow alike, those that have enough stop, until the link is full.
+KeptPaces filled(const LinkLoad& a, const LinkLoad& b) {
+  constexpr int kSteps = 200000;
+  double got_a = 0, got_b = 0;
+  const double step = 1.0 / kSteps;
+  while (got_a + got_b < 1 && (got_a < a.use || got_b < b.use)) {
+    const double flows = (got_a < a.use ? a.flows : 0) + (got_b < b.use ? b.flows : 0);
+    if (got_a < a.use) got_a += step * a.flows / flows;
+    if (got_b < b.use) got_b += step * b.flows / flows;
+  }
+  return {std::min(1.0, got_a / a.use), std::min(1.0, got_b / b.use)};
+}
+
+TEST(LinkLoads, OneLinkIsSharedMaxMinFairly) {
+  for (std::uint64_t seed = 1; seed <= test::seeds(40); ++seed) {
+    test::ScenarioGenerator draw(seed);
+    const LinkLoad a{3, static_cast<double>(1 + draw.below(8)), draw.between(0.05, 1)};
+    const LinkLoad b{3, static_cast<double>(1 + draw.below(8)), draw.between(0.05, 1)};
+    const KeptPaces paces = kept_paces({a}, {b}), expected = filled(a, b);
+    EXPECT_NEAR(paces.one, expected.one, 1e-3) << seed;
+    EXPECT_NEAR(paces.other, expected.other, 1e-3) << seed;
+    EXPECT_LE(paces.one * a.use + paces.other * b.use, 1 + 1e-9) << seed;
+  }
+}
+
+TEST(LinkLoads, TheSlowestFlowIsThePace) {
+  // Links 1 and 9 are not shared; 4 and 6 are, and 6 more heavily.
+  const LinkLoads a = {{1, 1, 1}, {4, 1, 0.8}, {6, 1, 1}}, b = {{4, 1, 0.5}, {6, 3, 1}, {9, 1, 1}};
+  const KeptPaces paces = kept_paces(a, b);
+  EXPECT_DOUBLE_EQ(paces.one, 0.25);
+  EXPECT_DOUBLE_EQ(paces.other, 0.75);
+  EXPECT_FALSE(kept_paces(a, {{2, 5, 1}, {5, 5, 1}}).slowed());
+  EXPECT_FALSE(kept_paces({{4, 1, 0.5}}, {{4, 9, 0.5}}).slowed());
+  EXPECT_FALSE(kept_paces({}, b).slowed());
+}
+
+TEST(LinkLoads, OfALinkTheHeaviestLoadCounts) {
+  LinkLoads loads = {{7, 2, 0.5}, {3, 1, 1}, {7, 1, 1}, {7, 1, 0.25}};
+  heaviest_by_link(loads);
+  ASSERT_EQ(loads.size(), 2U);
+  EXPECT_EQ(loads[0].link, 3);
+  EXPECT_EQ(loads[1].link, 7);
+  EXPECT_DOUBLE_EQ(loads[1].use, 1);
+}
+
+}  // namespace
+}  // namespace shardscape::network
