@@ -513,10 +513,9 @@ const LinkLoads& CollectiveModel::loads_of(const OpCosts& costs, Candidate& cand
   if (candidate.loads) return *candidate.loads;
   const SiblingGroups groups = siblings(costs);
   const bool turned = candidate.choice.ring_order == RingOrder::hamiltonian;
-  candidate.loads = is_pass(costs.op)
-                        ? healthy_maker_->loads(sends_of(costs.op, groups))
-                        : healthy_maker_->loads(pattern_of(costs.op, candidate),
-                                                turned ? along_wires(groups, fabric_) : groups);
+  candidate.loads = is_pass(costs.op) ? healthy_maker_->loads(sends_of(costs.op, groups))
+                                      : healthy_maker_->loads(pattern_of(costs.op, candidate),
+                                                              turned ? along_wires(groups, fabric_) : groups);
   return *candidate.loads;
 }
 

@@ -29,7 +29,7 @@ struct CollectiveModel::Candidate {
   bool shorter = false;  ///< the same ring as the candidate before it, in an order that crosses fewer links
   CostCurve healthy;
   std::optional<LinkSet>
-      all_links;  ///< that carry it on healthy links, all siblings at once, where asked for
+      all_links;                   ///< that carry it on healthy links, all siblings at once, where asked for
   std::optional<LinkLoads> loads;  ///< of those links, likewise
   std::unordered_map<std::uint64_t, CostCurve> sick;  ///< where faults touch it, by their epoch
 

@@ -116,7 +116,7 @@ class CurveMaker {
 
   PricedNetwork& network_;
   bool collects_ = true, remembers_ = false;
-  LinkLoads* loads_ = nullptr;  ///< where they are asked for
+  LinkLoads* loads_ = nullptr;                                      ///< where they are asked for
   std::unordered_multimap<std::uint64_t, KnownRings> known_rings_;  ///< by hash
   std::size_t known_ranks_ = 0;                                     ///< of them all
   FlowSet flows_;
