@@ -63,7 +63,7 @@ struct KnownPair {
   Seconds hidden;
 };
 
-/// What contended_share() needs to know of the calls of a stage with these layers.
+/// What contention_of() needs to know of the calls of a stage with these layers.
 struct ContendedCalls {
   /// What each call, and traffic beside it, keep of their paces. Few models have more calls: no memory is asked for.
   using Paces = boost::container::small_vector<network::KeptPaces, 24>;
