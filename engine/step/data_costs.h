@@ -25,7 +25,7 @@ struct BesideCosts {
   Seconds forward, backward, weight;  ///< beside each pass
 };
 
-/// The same as contended_share() sees it.
+/// The same as contention_of() sees it.
 struct ContendedData {
   struct Sent {
     DataTraffic::Part part;
