@@ -263,9 +263,13 @@ std::pair<CollectiveModel::Candidate*, double> CollectiveModel::healthy_choice(O
     Candidate& candidate = costs.candidates[choose(costs, bytes)];
     return {&candidate, healthy_time(costs, candidate, bytes)};
   }
-  (void)remembered(costs, bytes, {});
-  const Priced& priced = costs.by_bytes.at(std::bit_cast<std::uint64_t>(bytes));
-  return {&costs.candidates[priced.chosen], priced.healthy};
+  const auto key = std::bit_cast<std::uint64_t>(bytes);
+  auto known = costs.by_bytes.find(key);
+  if (known == costs.by_bytes.end()) {
+    (void)remembered(costs, bytes, {});
+    known = costs.by_bytes.find(key);
+  }
+  return {&costs.candidates[known->second.chosen], known->second.healthy};
 }
 
 Seconds CollectiveModel::time_within_slice(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
@@ -317,7 +321,7 @@ std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes b
                                                         double calls) {
   if (group.alone() || bytes <= Bytes(0) || is_send(op)) return std::nullopt;
   OpCosts& costs = costs_of(op, group);
-  return costs.candidates[choose(costs, costs.wire_share * bytes.value() / calls)].choice;
+  return healthy_choice(costs, costs.wire_share * bytes.value() / calls).first->choice;
 }
 
 }  // namespace shardscape::network

@@ -104,11 +104,30 @@ class ContentionSum {
 
   void list_calls(const std::vector<CollectiveCall>& calls, double count) {
     for (const CollectiveCall& call : calls) {
-      const RankGroup& group = groups_[call.group];
-      const Seconds time = collectives_.time(call.op, call.bytes, group);
-      calls_.siblings += count * call.repeats * (time - within(call.op, call.bytes, group, 1, time));
-      calls_.sent.push_back({&call, count * call.repeats * on_links(call.op, call.bytes, group, 1, time)});
+      const OneCall one = one_call(call);
+      calls_.siblings += count * call.repeats * one.siblings;
+      calls_.sent.push_back({&call, count * call.repeats * one.on_links});
     }
+  }
+
+  /// Of one call what is due to the groups of other stages, and what it takes on links. The calls of a layer and its
+  /// passes are few different ones; the plain path looks at each.
+  struct OneCall {
+    const CollectiveCall* call;
+    Seconds siblings, on_links;
+  };
+  static bool alike(const CollectiveCall& one, const CollectiveCall& other) {
+    return one.group == other.group && one.op == other.op && one.bytes == other.bytes;
+  }
+  OneCall one_call(const CollectiveCall& call) {
+    for (const OneCall& known : listed_) {
+      if (shared_ && alike(*known.call, call)) return known;
+    }
+    const RankGroup& group = groups_[call.group];
+    const Seconds time = collectives_.time(call.op, call.bytes, group);
+    listed_.push_back({&call, time - within(call.op, call.bytes, group, 1, time),
+                       on_links(call.op, call.bytes, group, 1, time)});
+    return listed_.back();
   }
 
   const ContendedCalls::Flags& met_by(ContendedData::Sent& sent_beside) {
@@ -122,6 +141,15 @@ class ContentionSum {
     meeting.links = sent_beside.links;
     for (const ContendedCalls::Sent& sent : calls_.sent) {
       const CollectiveCall& call = *sent.call;
+      const auto like = std::ranges::find_if(calls_.sent, [&](const ContendedCalls::Sent& other) {
+        return shared_ && alike(*other.call, call) && other.seconds > Seconds(0);
+      });
+      const auto place = static_cast<std::size_t>(like - calls_.sent.begin());
+      if (place < meeting.meets.size()) {
+        const char known = meeting.meets[place];
+        meeting.meets.push_back(known);
+        continue;
+      }
       const bool meets =
           sent.seconds > Seconds(0) && collectives_.meet(data, {call.op, call.bytes, groups_[call.group]});
       meeting.meets.push_back(meets ? 1 : 0);
@@ -155,6 +183,7 @@ class ContentionSum {
   const network::RankGroups& groups_;
   ContendedCalls& calls_;
   bool shared_;
+  boost::container::small_vector<OneCall, 8> listed_;
   Seconds siblings_;  ///< of the calls and of traffic beside them
   Seconds axes_;
 };

@@ -49,9 +49,16 @@ double whole_buckets(double buckets, double share) {
   return std::min(buckets, whole);
 }
 
-LastBackward last_backward(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
+std::span<const schedule::StageTime> chunk_times(const TrainingStep& in, const TrainingScratch& scratch,
+                                                 std::size_t stage) {
   const std::size_t chunks =
       in.pipeline.both_ways() ? 1 : static_cast<std::size_t>(in.pipeline.virtual_stages);
+  return std::span(scratch.times).subspan(stage * chunks, chunks);
+}
+
+LastBackward last_backward(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
+  const std::span<const schedule::StageTime> passes = chunk_times(in, scratch, stage);
+  const std::size_t chunks = passes.size();
   const auto ends = chunks == 1 ? std::span(scratch.end).subspan(stage, 1)
                                 : std::span(scratch.chunk_end).subspan(stage * chunks, chunks);
   const EndLayers& end = scratch.ends[stage];
@@ -60,7 +67,7 @@ LastBackward last_backward(const TrainingStep& in, const TrainingScratch& scratc
           (1.0 / std::max(1, in.layers[stage].further())) * end.further,
           (1.0 / std::max(1, in.layers[stage].count())) * blocks,
           end.embedding,
-          std::span(scratch.times).subspan(stage * chunks, chunks),
+          passes,
           in.cuts(),
           in.last(static_cast<std::int32_t>(stage)) ? scratch.deferred.total() : Seconds(0),
           ends};

@@ -76,6 +76,10 @@ struct LastBackward {
   }
 };
 
+/// By chunk of a stage, as the pipeline was timed with them.
+std::span<const schedule::StageTime> chunk_times(const TrainingStep& inputs, const TrainingScratch& scratch,
+                                                 std::size_t stage);
+
 /// Once the pipeline has been timed. The ends are those of the scratch.
 LastBackward last_backward(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage);
 

@@ -70,7 +70,7 @@ class StageTimer {
   [[nodiscard]] Seconds launch_of(LayerKind kind, Pass pass) const;
   /// Waits for the host that layers of their own would have and passes through all of them have not.
   struct Spared {
-    std::vector<Seconds> forward, backward,
+    boost::container::small_vector<Seconds, 4> forward, backward,
         weight;  ///< by run; `backward` without the weight gradients put off
   };
   [[nodiscard]] Spared spared(const LayerRuns& runs);

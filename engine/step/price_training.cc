@@ -197,6 +197,19 @@ class ChunkFiller {
   std::span<ChunkPasses> chunks_;
 };
 
+/// Whether the chunks of a stage, before traffic beside them, take what those of the one before it do, alone and in pairs.
+bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s,
+                                 const network::CollectiveModel& collectives) {
+  if (!like_the_one_before(in, s, collectives)) return false;
+  const auto stage = static_cast<std::int32_t>(s), each = in.pipeline.virtual_stages;
+  const auto chunks = in.chunks.begin() + stage * each;
+  if (!std::equal(chunks, chunks + each, chunks - each)) return false;
+  for (std::int32_t c = 0; in.pipeline.overlaps && c < each; ++c) {
+    if (schedule::mate(in.pipeline, stage, c) != schedule::mate(in.pipeline, stage - 1, c)) return false;
+  }
+  return true;
+}
+
 /// Those of a stage that sick links slow, as far as other plans have asked for them; else fill().
 template <class Fill>
 void take_slowed(const TrainingStep& in, std::size_t stage, const network::CollectiveModel& collectives,
@@ -238,8 +251,10 @@ void add_up_chunks(std::span<const ChunkPasses> chunks, std::size_t s, StageTime
 void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                       network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
   const PartsToPrice& parts = *scratch.parts;
-  if (parts.known() == nullptr) scratch.chunks.clear();
-  if (in.pipeline.virtual_stages == 1) return;
+  if (in.pipeline.virtual_stages == 1) {
+    if (parts.known() == nullptr) scratch.chunks.clear();
+    return;
+  }
   const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
   scratch.chunks.resize(each * static_cast<std::size_t>(in.plan.pipeline));
   ChunkFiller chunks(in, scratch);
@@ -255,6 +270,10 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
     if (!parts.passes(s)) continue;
     const std::span<ChunkPasses> of_stage = std::span(scratch.chunks).subspan(s * each, each);
+    if (!scratch.reference && chunks_like_the_ones_before(in, s, collectives)) {
+      std::ranges::copy(std::span(scratch.chunks).subspan((s - 1) * each, each), of_stage.begin());
+      continue;
+    }
     std::ranges::fill(of_stage, ChunkPasses());
     if (shared) {
       take_slowed(in, s, collectives, scratch, of_stage, [&] { fill_alone(s, in.costs); });

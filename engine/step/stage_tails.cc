@@ -100,9 +100,9 @@ Seconds lost_in_step(const TrainingStep& in, const TrainingScratch& scratch, std
   if (!costs.gradients.empty() && !in.pipeline.both_ways()) {
     Seconds all_but_last;
     for (const GroupGradients& group : costs.gradients) all_but_last += (1 - 1 / group.buckets) * group.time;
-    const LastBackward backward = last_backward(in, scratch, s);
     double passes = 0;
-    for (std::size_t c = 0; c < backward.passes.size(); ++c) passes += backward.pass(c);
+    for (const schedule::StageTime& chunk : chunk_times(in, scratch, s))
+      passes += in.cuts() ? chunk.weight : chunk.backward;
     beside += gradients_beside(stack, all_but_last, Seconds(passes));
   }
   return lost_once(in.setting.system, beside);

@@ -184,7 +184,11 @@ struct Drawn {
     const auto choice = exact.choice(op, bytes, group, calls);
     EXPECT_NEAR(exact.time(op, bytes, group, calls, slice).value(), expected, 1e-9 * expected)
         << to_string(choice.value_or(CollectiveChoice{}));
-    if (fast.choice(op, bytes, group, calls) == choice) {
+    const auto chosen = fast.choice(op, bytes, group, calls);
+    fast.use_memo(false);
+    EXPECT_EQ(fast.choice(op, bytes, group, calls), chosen) << "not remembered";
+    fast.use_memo(true);
+    if (chosen == choice) {
       EXPECT_GE(actual, expected * (1 - 1e-9));
       EXPECT_LE(actual, expected * (1 + kCollectiveTolerance));
     }

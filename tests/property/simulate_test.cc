@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/counter_rng.h"
 #include "engine/model/block_kinds.h"
 #include "engine/network/fabric.h"
 #include "sweep/runner/shared_networks.h"
@@ -135,6 +136,32 @@ TEST_P(EveryPrediction, ReferencePathAgrees) {
         EXPECT_EQ(difference(out, plain, kTolerance), "");
       },
       60);
+}
+
+TEST(EveryInterleavedPlan, ReferencePathAgreesWhereChunksOfEqualStagesDiffer) {
+  // Layers with and without a window at random: stages of as many of both, by chunk not.
+  for (std::uint64_t seed = 1; seed <= test::seeds(400); ++seed) {
+    CounterRng random(seed, 11);
+    const auto stages = static_cast<std::int32_t>(3 + random.below(4)),
+               chunks = static_cast<std::int32_t>(2 + random.below(2)),
+               layers = stages * chunks * static_cast<std::int32_t>(1 + random.below(2));
+    Setting setting;
+    setting.model = test::llama(layers, 256, 4, 4, 512, 1000);
+    setting.model.sliding_window = 64;
+    for (std::int32_t layer = 0; layer < layers; ++layer)
+      setting.model.window_pattern += random.below(2) == 0 ? 'G' : 'L';
+    setting.system.device = test::round_device();
+    setting.system.fabric = test::crossbar(stages);
+    setting.system.stack = test::plain_stack();
+    setting.workload = test::training(4096, 4 * stages);
+    ParallelPlan plan = test::plan_of(1, 1, stages, 1);
+    plan.schedule = ScheduleKind::interleaved;
+    plan.virtual_stages = chunks;
+    SCOPED_TRACE(test::describe(seed, plan) + setting.model.window_pattern);
+    const Prediction out = Simulator(setting, timed()).run(plan);
+    ASSERT_TRUE(has_time(out));
+    ASSERT_EQ(difference(out, Simulator(setting, timed(true)).run(plan), kTolerance), "");
+  }
 }
 
 TEST(EveryServingPool, ReferencePathAgrees) {
