@@ -213,6 +213,8 @@ Prediction Simulator::run(const ParallelPlan& plan, const FaultSet& faults, Deta
   return impl_->run(plan, faults, details);
 }
 
+void Simulator::watch(StepWatch watch) { impl_->machine.watch(std::move(watch)); }
+
 Prediction Simulator::judge(const ParallelPlan& plan) { return impl_->judge(plan); }
 
 Prediction Simulator::rerun(const FaultSet& faults) { return impl_->rerun(faults); }

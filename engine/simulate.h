@@ -10,6 +10,7 @@
 #include "engine/prediction.h"
 #include "engine/simulate_options.h"
 #include "engine/spec/scenario.h"
+#include "engine/step_watch.h"
 
 namespace shardscape {
 
@@ -26,6 +27,10 @@ class Simulator {
   /// given, is filled for human readers. plan.gpus() must equal the fabric's size; pools of servers
   /// may leave its last ranks idle.
   Prediction run(const ParallelPlan& plan, const FaultSet& faults = {}, Details* details = nullptr);
+
+  /// From now on asked in flattened runs of training; where it says false the plan has no time (out_of_range). Empty: nobody
+  /// is asked. With run() and rerun() alike.
+  void watch(StepWatch watch);
 
   /// The verdict on a plan without its time: status and reason, of a plan that divides its memory, too. As run() on a
   /// healthy machine says them, but that a plan which is ok here may be unreachable or out of range there.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "engine/execution/executor.h"
 #include "engine/network/collective_model.h"
@@ -11,6 +12,7 @@
 #include "engine/simulate_options.h"
 #include "engine/spec/scenario.h"
 #include "engine/step/flattened.h"
+#include "engine/step_watch.h"
 
 namespace shardscape::evaluate {
 
@@ -33,14 +35,25 @@ class Machine {
   [[nodiscard]] network::CollectiveModel pool_collectives(const std::vector<std::int32_t>& placement) const;
   /// The fabric for execution, set to the faults.
   [[nodiscard]] network::PricedNetwork& network();
+  void watch(StepWatch watch) { watch_ = std::move(watch); }
   /// What an execution on these ranks needs.
   [[nodiscard]] step::FlattenedRun run_on(std::span<const std::int32_t> placement) {
     using execution::Fold;
-    if (setting_.workload.phase == Phase::training) executor_.give_up_after(options_.most_events);
+    if (setting_.workload.phase == Phase::training) {
+      executor_.give_up_after(options_.most_events);
+      executor_.watch(execution_watch());
+    }
     return {network(), placement, executor_, options_.reference ? Fold::every_message : Fold::when_it_pays};
   }
 
  private:
+  /// A step is as long as its execution and what the host adds to it (step/flattened.h).
+  [[nodiscard]] execution::ExecutionWatch execution_watch() const {
+    if (!watch_) return {};
+    return
+        [this](double seconds) { return watch_(Seconds(seconds) + setting_.system.stack.host.step_fixed); };
+  }
+
   const Setting& setting_;
   SimulateOptions options_;
   FaultSet faults_;
@@ -48,6 +61,7 @@ class Machine {
   network::CollectiveModel collectives_;
   std::unique_ptr<network::PricedNetwork> network_;
   execution::Executor executor_;
+  StepWatch watch_;
 };
 
 }  // namespace shardscape::evaluate

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/execution/calls.h"
@@ -10,6 +11,7 @@
 #include "engine/execution/lone_rings.h"
 #include "engine/execution/program_counts.h"
 #include "engine/execution/symmetry.h"
+#include "engine/execution/work_left.h"
 #include "engine/network/fluid.h"
 
 namespace shardscape::execution {
@@ -42,6 +44,13 @@ struct Executor::Impl {
   bool run_folded(const Programs& programs, const Folding& folding);
   [[nodiscard]] const ExecutionResult& result() const { return result_; }
   void give_up_after(std::int64_t events) { most_events_ = events; }
+  void watch(ExecutionWatch watch) { watch_ = std::move(watch); }
+  /// Before anything is executed; false: it is given up.
+  bool begin() {
+    least_end_ = 0;
+    result_.gave_up = watch_ && !watch_(0);
+    return !result_.gave_up;
+  }
 
   // Called by Fluid.
   void wake(std::int32_t timer);
@@ -54,6 +63,9 @@ struct Executor::Impl {
   [[nodiscard]] bool all_done() const;
   bool too_long(const Programs& programs);
   bool too_long();
+  [[nodiscard]] std::int64_t events_so_far() const {
+    return result_.operators + entries_ + fluid_.drained() + fluid_.received();
+  }
   void send(std::int32_t connection, const Parcel& parcel);
   void run_ahead(std::int32_t rank);
   bool step(std::int32_t rank, RankState& state, const Instruction& instruction);
@@ -110,6 +122,12 @@ struct Executor::Impl {
   std::int64_t openings_ = 0;             ///< of gates
   std::int64_t most_events_ = std::numeric_limits<std::int64_t>::max();
   bool order_shows_ = false;  ///< parcels that differ were sent in an order that the whole may not have
+  // What a watch is told costs some nanoseconds a rank, an event some tens.
+  static constexpr std::int64_t kAskEvery = 4096, kAskEveryOfRank = 4;
+  ExecutionWatch watch_;
+  std::int64_t ask_after_ = 0;
+  double least_end_ = 0;
+  WorkLeft work_left_;  ///< where a watch is asked
   ExecutionResult result_;
 };
 
@@ -140,6 +158,8 @@ void Executor::Impl::reset(const Programs& programs, std::span<const double> cap
   last_parcels_.clear();
   openings_ = 0;
   order_shows_ = false;
+  ask_after_ = 0;
+  if (watch_) work_left_.reset(programs);
   result_.operators = 0;
   result_.gave_up = false;
   result_.accounts.assign(ranks, {});
@@ -163,8 +183,6 @@ const ExecutionResult& Executor::Impl::run(const Programs& programs, std::span<c
   result_.events = result_.operators + entries_ + fluid_.drained() + rings_.messages() + result_.messages;
   result_.executed_ranks = programs.ranks;
   if (!all_done()) result_.deadlock = explain_deadlock(programs, {ranks_, lanes_, channels_}, calls_);
-  // Who bounds an execution wants no more than its time, and there is none.
-  if (most_events_ < std::numeric_limits<std::int64_t>::max()) result_.gave_up = !result_.deadlock.empty();
   return result_;
 }
 
@@ -179,7 +197,12 @@ bool Executor::Impl::too_long(const Programs& programs) {
 
 /// So far.
 bool Executor::Impl::too_long() {
-  result_.gave_up = result_.operators + entries_ + fluid_.drained() + fluid_.received() > most_events_;
+  const std::int64_t events = events_so_far();
+  result_.gave_up = events > most_events_;
+  if (!watch_ || events < ask_after_ || result_.gave_up) return result_.gave_up;
+  ask_after_ = events + std::max(kAskEvery, kAskEveryOfRank * std::int64_t{programs_->ranks});
+  least_end_ = std::max(least_end_, work_left_.least_end(ranks_));  // what was folded may begin again
+  result_.gave_up = !watch_(least_end_);
   return result_.gave_up;
 }
 
@@ -492,12 +515,14 @@ Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&&) noexcept = default;
 
 void Executor::give_up_after(std::int64_t events) { impl_->give_up_after(events); }
+void Executor::watch(ExecutionWatch watch) { impl_->watch(std::move(watch)); }
 
 const ExecutionResult& Executor::run(const Programs& programs, std::span<const double> link_bytes_per_second,
                                      ExecutionObserver* observer, Fold fold_ranks) {
   // The search for symmetry goes some tens of times over the programs, a few nanoseconds a number; an event takes some
   // tens of nanoseconds.
   constexpr std::int64_t kEventsPerNumber = 16;
+  if (!impl_->begin()) return impl_->result();
   const bool folds =
       observer == nullptr && fold_ranks > Fold::never &&
       (fold_ranks == Fold::always || count(programs).events() > kEventsPerNumber * size_of(programs));

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,7 +30,7 @@ struct ExecutionResult {
   std::int64_t messages = 0;        ///< received
   std::int64_t events = 0;          ///< operators, calls entered, messages drained, messages received
   std::int32_t executed_ranks = 0;  ///< ranks that were executed for all of them, see folding.h
-  bool gave_up = false;             ///< too many events, or, bounded, no end: nothing else says anything
+  bool gave_up = false;             ///< too many events, or the watch said so: nothing else says anything
   /// Ranks that can never go on, and why: "rank 3 waits for a message from rank 1 that is never sent (...)".
   /// Empty where all programs ended.
   std::vector<std::string> deadlock;
@@ -73,6 +74,9 @@ enum class Fold : std::uint8_t {
   always,
 };
 
+/// Asked with a time, in seconds, before which the programs do not all end; it never falls. False: they are given up.
+using ExecutionWatch = std::function<bool(double at_least)>;
+
 /// Reusable: scratch memory is kept between runs, and there is no allocation per event in steady state. One
 /// object per thread.
 class Executor {
@@ -84,6 +88,8 @@ class Executor {
 
   /// From now on executions that take more events than that are given up, most of them before they begin.
   void give_up_after(std::int64_t events);
+  /// From now on asked before an execution begins and every some thousand of its events; empty: nobody is.
+  void watch(ExecutionWatch watch);
 
   /// `link_bytes_per_second`: by link id of programs.path_links, > 0. With an observer every rank is executed.
   const ExecutionResult& run(const Programs& programs, std::span<const double> link_bytes_per_second,

@@ -47,7 +47,7 @@ class ExecutedValues {
 /// Executes plans of the settings of a study.
 class RowExecutor {
  public:
-  explicit RowExecutor(const sweep::Study& study) : study_(study) {
+  RowExecutor(const sweep::Study& study, const std::atomic<bool>* stop) : study_(study), stop_(stop) {
     options_.mode = ExecutionMode::flattened;
   }
 
@@ -62,11 +62,14 @@ class RowExecutor {
     setting_index_ = point.setting;
     return *setting_;
   }
+  [[nodiscard]] bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
+  /// Of no use where it was stopped meanwhile.
   Outcome run(const sweep::PointIndex& point, std::int64_t most_events) {
     const Setting& setting = setting_of(point);
     if (!simulator_ || options_.most_events != most_events) {
       options_.most_events = most_events;
       simulator_.emplace(setting, options_);
+      simulator_->watch([this](Seconds) { return !stopped(); });
     }
     Details details;
     Outcome outcome{simulator_->run(point.plan, {}, &details), details.events};
@@ -78,6 +81,7 @@ class RowExecutor {
 
  private:
   const sweep::Study& study_;
+  const std::atomic<bool>* stop_;
   SimulateOptions options_;
   std::optional<std::uint64_t> setting_index_;
   std::unique_ptr<Setting> setting_;
@@ -126,10 +130,10 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
   const double start = cpu_seconds();
   const sweep::DesignSpace space(study->space, study->gpus, study->phase(), study->setting_count());
   const ExecutedValues executed(study->phase(), columns);
-  RowExecutor executor(*study);
+  RowExecutor executor(*study, wish.stop);
   std::int64_t left = kMostUnaskedEvents;
   for (std::size_t row = 0; row < std::min(rows.size(), wish.rows); ++row) {
-    if (wish.stop != nullptr && wish.stop->load(std::memory_order_relaxed)) {
+    if (executor.stopped()) {
       ++done.stopped;
       continue;
     }
@@ -143,6 +147,10 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
     }
     const RowExecutor::Outcome outcome =
         executor.run(point, wish.asked ? kMostRowEvents : kMostUnaskedEvents);
+    if (executor.stopped()) {
+      ++done.stopped;
+      continue;
+    }
     if (outcome.prediction.status != Status::ok) {
       ++done.too_long;
       left = 0;  // given up late, perhaps: one such row and no more

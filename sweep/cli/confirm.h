@@ -19,7 +19,7 @@ inline constexpr std::size_t kConfirmedRows = 10;
 struct ConfirmWish {
   std::size_t rows = kConfirmedRows;  ///< the first so many; 0: none
   bool asked = false;                 ///< by --confirm: whatever it takes, within kMostRowEvents for each
-  const std::atomic<bool>* stop = nullptr;  ///< ends it after the row at hand; may be null
+  const std::atomic<bool>* stop = nullptr;  ///< ends it within the row at hand; may be null
   std::string why_none = {};  ///< why none of the rows can be executed, as a clause; empty where they may be
 };
 
@@ -32,7 +32,7 @@ struct Executions {
   std::size_t rows = 0;                     ///< executed
   std::size_t too_long = 0;  ///< given up, or not begun: they take too many events for any wish
   std::size_t left = 0;      ///< not begun, as they would take what nobody asked for
-  std::size_t stopped = 0;   ///< not begun, as the user stopped it
+  std::size_t stopped = 0;   ///< not begun, or not ended, as the user stopped it
   double cpu_seconds = 0;
   std::string why_none;  ///< why nothing can be executed, as a clause; empty where something may be
 };

@@ -15,6 +15,7 @@
 #include "results_schema/output_file.h"
 #include "results_schema/segments.h"
 #include "sweep/cli/commands.h"
+#include "sweep/cli/confirm.h"
 #include "sweep/cli/cpu_time.h"
 #include "sweep/cli/executed_best.h"
 #include "sweep/cli/format.h"
@@ -205,6 +206,7 @@ struct WantedSearch {
         threads(arguments.threads > 0 ? arguments.threads : default_threads(ranks)) {
     if (ranks.rank() != 0) mode = ProgressMode::none;
     unbounded = why_unbounded(job, goal);
+    executes = arguments.confirm.value_or(0) > 0 && study.mode == ExecutionMode::hierarchical;
     if (const std::string why = unbounded.empty() ? why_too_many_regions(job) : ""; !why.empty())
       throw BadInput(fmt::format("{}: space: {}", arguments.study.file.string(), why));
     // Elsewhere than on one machine the ranks share no folder but that of the user's file.
@@ -222,6 +224,7 @@ struct WantedSearch {
   int threads;
   std::string unbounded;  ///< why no bounds are known, so that every point is evaluated; empty where some are
   bool shared_sweep = false;  ///< by all ranks then, not by rank 0 alone
+  bool executes = false;      ///< asks which plan executes best, too
 };
 
 /// Evaluates points with all that a sweep computes of them.
@@ -247,9 +250,9 @@ struct Target {
   }
 };
 
-/// The points that a search has visited.
-void write_visited(const WantedSearch& wanted, const sweep::SearchOutcome& found, const Target& to,
-                   const CommonOptions& common) {
+/// The points that a search has visited; how many of them have no fault samples, as executing these was ended.
+std::uint64_t write_visited(const WantedSearch& wanted, const sweep::SearchOutcome& found, const Target& to,
+                            const CommonOptions& common, const std::atomic<bool>& stop) {
   // A file has a row at least: the first point stands for all that are none.
   const sweep::SweepJob job(wanted.job,
                             found.visited.empty() ? std::vector<std::uint64_t>{0} : found.visited);
@@ -258,9 +261,16 @@ void write_visited(const WantedSearch& wanted, const sweep::SearchOutcome& found
   manifest.search = found.info;
   sweep::SweepOptions options = sweep_options(wanted, common, nullptr);
   if (!found.predictions.empty()) options.known = {found.visited, found.predictions};
+  // Of executed steps every sample is an execution more. (Prices take what the search took, at most.)
+  if (wanted.study.mode == ExecutionMode::flattened)
+    options.go_on_sampling = [&] {
+      return !stop.load(std::memory_order_relaxed) &&
+             cpu_seconds() - wanted.began < wanted.budget.cpu_seconds;
+    };
   auto store = to.store(manifest);
-  run_sweep(job, store, options);
+  const sweep::SweepOutcome written = run_sweep(job, store, options);
   results::assemble(std::move(store), to.place, run);
+  return written.progress.tally.unsampled;
 }
 
 /// Every point, by the ranks of `word` or by rank 0 alone. False where it was interrupted; nothing is left then.
@@ -298,6 +308,7 @@ std::unique_ptr<WantedSearch> agree(const SearchArguments& arguments, const Comm
     view.facts.push_back({"--pareto", arguments.pareto});
     view.facts.push_back({"--within", arguments.within});
     view.facts.push_back({"--budget", arguments.budget});
+    view.facts.push_back({"--confirm", std::to_string(arguments.confirm.value_or(0))});
   });
   agree_on(view, failure, ranks);
   return wanted;
@@ -305,7 +316,8 @@ std::unique_ptr<WantedSearch> agree(const SearchArguments& arguments, const Comm
 
 struct RanSearch {
   sweep::SearchOutcome outcome;
-  double cpu = 0;  ///< seconds, of all ranks; known on rank 0
+  double cpu = 0;                  ///< seconds, of all ranks; known on rank 0
+  std::uint64_t visited_here = 0;  ///< by this rank
 };
 
 /// What a search may visit, for the ranks to share: each takes a little at a time, so that those which visit more get more.
@@ -335,20 +347,26 @@ class PointBudget {
 
 /// Every rank calls it.
 RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, const std::atomic<bool>& stop,
-                     ranks::Ranks& ranks) {
+                     ranks::Ranks& ranks, PointBudget& points) {
   SearchReporter reporter(wanted.job, bounded_objective(wanted.goal), wanted.mode);
   const double start = cpu_seconds();
   // Clocks of CPU time take theirs: they are asked now and then.
   constexpr auto kUnasked = std::chrono::milliseconds(2);
   std::chrono::steady_clock::time_point asked{};
-  PointBudget points(wanted.budget.points, ranks);
+  std::uint64_t visited_here = 0;
   sweep::SearchOptions options;
   options.hints = sweep::simulator_factory({.reference = common.reference});
-  options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = wanted.study.mode});
+  options.evaluator = sweep::simulator_factory(
+      {.reference = common.reference, .mode = wanted.study.mode, .most_events = kMostRowEvents});
+  // Half of it for prices that say what to execute first, so that something is executed in the rest.
+  options.seek_hints = [&] {
+    return cpu_seconds() - wanted.began < wanted.budget.cpu_seconds / 2 / ranks.size();
+  };
   options.threads = wanted.threads;
   options.together = &ranks;
   options.go_on = [&](const sweep::SearchProgress& progress) {
-    if (stop.load(std::memory_order_relaxed) || !points.allows(progress.visited_here)) return false;
+    visited_here = progress.visited_here;
+    if (stop.load(std::memory_order_relaxed) || !points.allows(visited_here)) return false;
     const auto now = std::chrono::steady_clock::now();
     if (now - asked < kUnasked) return true;
     asked = now;
@@ -359,7 +377,23 @@ RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, co
   for (const std::string& seconds : ranks.gather(json_text(nlohmann::json(cpu_seconds() - start))))
     ran.cpu += nlohmann::json::parse(seconds).get<double>();
   reporter.close();
+  ran.visited_here = ranks.size() == 1 ? ran.outcome.visited.size() : visited_here;
   return ran;
+}
+
+/// Which plan executes best of all, with what the search of prices has left of the budget. Every rank calls it; on rank 0 it says so.
+std::string run_executed(const WantedSearch& wanted, const CommonOptions& common,
+                         const std::atomic<bool>& stop, ranks::Ranks& ranks, PointBudget& points,
+                         std::uint64_t visited_before) {
+  const double begins = cpu_seconds();
+  const double left = wanted.budget.cpu_seconds / ranks.size() - (begins - wanted.began);
+  ExecutedWish wish{common.reference, wanted.threads, wanted.mode, &ranks};
+  wish.go_on = [&](const sweep::SearchProgress& progress) {
+    return !stop.load(std::memory_order_relaxed) && points.allows(visited_before + progress.visited_here) &&
+           cpu_seconds() - begins < left;
+  };
+  wish.seek_hints = [&] { return cpu_seconds() - begins < left / 2; };
+  return executed_best(wanted.job, wanted.goal, wish);
 }
 
 /// A search seals nothing that it could go on from.
@@ -406,8 +440,11 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
     return show();
   }
   word.begin();
+  PointBudget points(wanted->budget.points, ranks);
   const RanSearch ran =
-      in_common(ranks, [&] { return run_search(*wanted, common, interrupt.stop(), ranks); });
+      in_common(ranks, [&] { return run_search(*wanted, common, interrupt.stop(), ranks, points); });
+  std::optional<Word> execute;
+  if (wanted->executes && !goal.front) execute.emplace(ranks);
   const sweep::SearchOutcome& found = ran.outcome;
   const bool interrupted = interrupt.stop().load();
   const double start = cpu_seconds();
@@ -420,20 +457,18 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
               << (arguments.output.empty() ? "" : " or to keep") << "\n";
     return interrupted ? kInterrupted : kDone;
   }
-  write_visited(*wanted, found, target, common);
+  const std::uint64_t unsampled = write_visited(*wanted, found, target, common, interrupt.stop());
   print_search(out, job, found, bounded_objective(goal), worst, ran.cpu + cpu_seconds() - start);
+  if (unsampled > 0)
+    out << format_count(unsampled) << " of them without fault samples: stopped before they were executed\n";
   const int code = show();
-  const bool executes = arguments.confirm.value_or(0) > 0 && !goal.front && found.info.complete &&
-                        wanted->study.mode == ExecutionMode::hierarchical;
-  if (executes && !interrupted) {
-    const double points =
-        wanted->budget.points - static_cast<double>(found.visited.size());  // what is left of it
-    const auto go_on = [&](const sweep::SearchProgress& progress) {
-      return !interrupt.stop().load(std::memory_order_relaxed) &&
-             static_cast<double>(progress.visited_here) < points &&
-             cpu_seconds() - wanted->began < wanted->budget.cpu_seconds;
-    };
-    out << executed_best(job, goal, common.reference, wanted->threads, go_on) << '\n';
+  if (wanted->executes && goal.front)
+    out << "executed: rows alone; that no other plan executes better is not confirmed of a front\n";
+  if (execute && found.info.complete && !interrupt.stop().load()) {
+    execute->begin();
+    out << in_common(ranks, [&] {
+      return run_executed(*wanted, common, interrupt.stop(), ranks, points, ran.visited_here);
+    }) << '\n';
   }
   return interrupted || interrupt.stop().load() ? kInterrupted : code;
 }
@@ -451,7 +486,10 @@ void follow(const SearchArguments& arguments, const CommonOptions& common, ranks
   }
   if (!hear_begin(ranks)) return;
   const InterruptGuard interrupt({});
-  run_search(*wanted, common, interrupt.stop(), ranks);
+  PointBudget points(wanted->budget.points, ranks);
+  const RanSearch ran = run_search(*wanted, common, interrupt.stop(), ranks, points);
+  if (wanted->executes && !wanted->goal.front && hear_begin(ranks))
+    run_executed(*wanted, common, interrupt.stop(), ranks, points, ran.visited_here);
 }
 
 int run_search_command(const SearchArguments& arguments, const CommonOptions& common) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/base/safe_text.h"
+#include "sweep/cli/confirm.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/text_table.h"
 #include "sweep/space/point_text.h"
@@ -49,6 +50,11 @@ const char* meaning_of(Fate fate) {
   return "not decided";
 }
 
+/// Executions may take longer than a second each.
+std::string rate_text(double rate) {
+  return rate < 10 ? fmt::format("{:.2g}", rate) : format_count(static_cast<std::uint64_t>(rate));
+}
+
 std::string objective_text(const sweep::SweepJob& job, const std::string& objective, double value) {
   return format_value(value, job.columns().find(objective)->unit);
 }
@@ -60,7 +66,8 @@ SearchReporter::SearchReporter(const sweep::SweepJob& job, std::string objective
   if (mode_ == ProgressMode::automatic)
     mode_ = isatty(STDERR_FILENO) != 0 ? ProgressMode::line : ProgressMode::plain;
   interval_ = mode_ == ProgressMode::line ? 200ms : mode_ == ProgressMode::json ? 1s : 5s;
-  next_ = Clock::now() + interval_;
+  start_ = Clock::now();
+  next_ = start_ + interval_;
 }
 
 void SearchReporter::update(const sweep::SearchProgress& progress) {
@@ -88,9 +95,11 @@ void SearchReporter::close() {
 }
 
 std::string SearchReporter::line(const sweep::SearchProgress& progress) const {
-  const std::uint64_t cut = cut_off(progress.counts);
+  const std::uint64_t cut = cut_off(progress.counts), visited = count_of(progress.counts, Fate::visited);
+  const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double rate = elapsed > 0 ? static_cast<double>(visited) / elapsed : 0;
   std::string text = fmt::format(
-      "{} visited, {} cut off ({}), bound {}", format_count(count_of(progress.counts, Fate::visited)),
+      "{} visited, {}/s, {} cut off ({}), bound {}", format_count(visited), rate_text(rate),
       format_count(cut), format_percent(static_cast<double>(cut) / static_cast<double>(progress.points)),
       objective_text(job_, objective_, progress.bound));
   if (progress.best) text += ", best " + objective_text(job_, objective_, progress.best->objective);
@@ -142,6 +151,14 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::Se
   }
   table.print(out, 2);
   if (outcome.draws) print_draws(out, job, *outcome.draws);
+  if (outcome.given_up > 0)
+    out << format_count(outcome.given_up)
+        << " executions were ended where their clock had passed the answer: they are among those by a "
+           "bound\n";
+  if (outcome.too_large > 0)
+    out << format_count(outcome.too_large) << " plans take more than "
+        << format_count(kMostRowEvents / 1'000'000)
+        << " million events: they were not executed to their end, and are not decided\n";
   // Floors of prices are proved; those of executed steps hold in tests (plan_floor.h).
   const bool executed = job.study().mode == ExecutionMode::flattened;
   if (info.complete && info.within == 0) {

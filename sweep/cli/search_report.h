@@ -30,7 +30,7 @@ class SearchReporter {
   std::string objective_;
   ProgressMode mode_;
   Clock::duration interval_;
-  Clock::time_point next_;
+  Clock::time_point start_, next_;
   std::size_t width_ = 0;  ///< of the line on the terminal
 };
 

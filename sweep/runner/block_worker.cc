@@ -49,16 +49,18 @@ results::Better better_of(const SweepJob& job) {
 void add(Tally& whole, const Tally& part, results::Better better) {
   for (std::size_t i = 0; i < whole.by_status.size(); ++i) whole.by_status[i] += part.by_status[i];
   for (std::size_t i = 0; i < whole.by_reason.size(); ++i) whole.by_reason[i] += part.by_reason[i];
+  whole.unsampled += part.unsampled;
   if (part.best && (!whole.best || ranks_before(*part.best, *whole.best, better))) whole.best = part.best;
 }
 
 BlockWorker::BlockWorker(const SweepJob& job, const results::BlockLayout& layout,
                          const EvaluatorFactory& factory, const KnownPredictions& known,
-                         const results::RowSelector* whole)
+                         const results::RowSelector* whole, std::function<bool()> go_on_sampling)
     : job_(&job),
       layout_(&layout),
       evaluators_(job.study(), factory),
-      known_(job.fault_draws() == nullptr ? known : KnownPredictions()),
+      known_(known),
+      go_on_sampling_(std::move(go_on_sampling)),
       encoder_(job.columns(), layout.rows_per_block, job.study().objectives, job.stored_rows(), whole) {
   const std::uint32_t rows = layout.rows_per_block;
   points_.reserve(rows);
@@ -75,6 +77,7 @@ FinishedBlock BlockWorker::run(std::uint64_t block) {
   const Clock::time_point evaluated = Clock::now();
   finished.block = encoder_.encode(block, records_);
   finished.tally = tally_of(finished.block);
+  finished.tally.unsampled = std::exchange(unsampled_, 0);
   finished.block.samples = std::move(samples_);
   encode_seconds_ += seconds_since(evaluated);
   return finished;
@@ -123,10 +126,25 @@ void BlockWorker::sample(std::uint64_t point_id) {
   const FaultDraws* const draws = job_->fault_draws();
   const Prediction& healthy = predictions_.back();
   if (draws == nullptr || healthy.status != Status::ok) return;
-  summaries_.back() = sample_faults(*draws, point_id, healthy, job_->study().phase(), *evaluator_, samples_);
+  const PointIndex& point = points_.back();
+  const std::size_t before = samples_.size();
+  if (evaluator_ == nullptr && samples()) {
+    Evaluator& evaluator = evaluators_.of(point.setting);
+    evaluator.watch([this](Seconds) { return samples(); });
+    if (evaluator.evaluate(point.plan).status == Status::ok) evaluator_ = &evaluator;
+  }
+  if (evaluator_ != nullptr && samples()) {
+    summaries_.back() =
+        sample_faults(*draws, point_id, healthy, job_->study().phase(), *evaluator_, samples_);
+    if (samples()) return;
+  }
+  samples_.resize(before);  // of executions that were ended
+  summaries_.back().reset();
+  ++unsampled_;
 }
 
 Prediction BlockWorker::predict(std::uint64_t id, const PointIndex& point) {
+  evaluator_ = nullptr;
   if (const Prediction* const known = known_.find(id)) return *known;
   if (!job_->admits(point.plan, job_->workload(point.setting))) {
     Prediction rejected;

@@ -1,6 +1,7 @@
 // One thread's part of a sweep: evaluates a block of points and encodes it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -32,7 +33,8 @@ class BlockWorker {
  public:
   /// `layout` says what a block is; `whole` is that of BlockEncoder. All that is referred to outlives the worker.
   BlockWorker(const SweepJob& job, const results::BlockLayout& layout, const EvaluatorFactory& factory,
-              const KnownPredictions& known = {}, const results::RowSelector* whole = nullptr);
+              const KnownPredictions& known = {}, const results::RowSelector* whole = nullptr,
+              std::function<bool()> go_on_sampling = {});
 
   FinishedBlock run(std::uint64_t block);
 
@@ -43,14 +45,16 @@ class BlockWorker {
   void evaluate(std::uint64_t first, std::uint32_t rows);
   Prediction predict(std::uint64_t id, const PointIndex& point);
   void sample(std::uint64_t point_id);
+  [[nodiscard]] bool samples() const { return !go_on_sampling_ || go_on_sampling_(); }
   [[nodiscard]] double goodput(std::size_t i) const;
   Assessment assessment(std::uint64_t setting, const ParallelPlan& plan);
 
   const SweepJob* job_;
   const results::BlockLayout* layout_;
   SettingEvaluators evaluators_;
-  Evaluator* evaluator_ = nullptr;  ///< of the point predicted last
+  Evaluator* evaluator_ = nullptr;  ///< has evaluated the point predicted last; null where that was known
   KnownPredictions known_;
+  std::function<bool()> go_on_sampling_;
   results::BlockEncoder encoder_;
   std::optional<std::uint64_t> assessed_;  ///< the setting that finding_ is of
   evidence::Finding finding_;
@@ -61,6 +65,7 @@ class BlockWorker {
   std::vector<results::PointRecord> records_;
   std::vector<std::optional<results::FaultSummary>> summaries_;
   std::vector<results::FaultSampleRecord> samples_;
+  std::uint64_t unsampled_ = 0;
   double evaluate_seconds_ = 0, encode_seconds_ = 0;
 };
 

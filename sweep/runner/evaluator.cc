@@ -1,5 +1,8 @@
 #include "sweep/runner/evaluator.h"
 
+#include <algorithm>
+#include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -17,6 +20,7 @@ class SimulatorEvaluator final : public Evaluator {
   SimulatorEvaluator(const Setting& setting, const SimulateOptions& options) : simulator_(setting, options) {}
   Prediction evaluate(const ParallelPlan& plan) override { return simulator_.run(plan); }
   Prediction judge(const ParallelPlan& plan) override { return simulator_.judge(plan); }
+  void watch(StepWatch watch) override { simulator_.watch(std::move(watch)); }
   Prediction evaluate_again(const FaultSet& faults) override { return simulator_.rerun(faults); }
 
  private:
@@ -34,28 +38,61 @@ class PlacingEvaluator final : public Evaluator {
   Prediction evaluate(const ParallelPlan& plan) override {
     Details details;
     const Prediction plain = plain_.run(plan, {}, &details);
+    plan_ = plan;
     placed_.reset();
+    best_.clear();
     if (plain.status != Status::ok || plan.gpus() == 1) return plain;
+    std::map<network::Placement, Prediction> timed;
+    Seconds least = whole_time(plain);
     const auto time = [&](const network::Placement& placement) {
       if (placement.empty()) return whole_time(plain);
-      return whole_time(on(placement).run(plan));
+      const Prediction& there =
+          timed.try_emplace(placement, run_within(kNoMatch * least, plan, placement)).first->second;
+      if (there.status != Status::ok) return Seconds(std::numeric_limits<double>::infinity());
+      least = std::min(least, whole_time(there));
+      return whole_time(there);
     };
     const network::PlacementDemand demand = network::plan_demand(plan, details.group_bytes);
-    placed_ = on(placement::optimise_placement(fabric_, plan, demand, time).best.placement);
-    return placed_->run(plan);
+    best_ = placement::optimise_placement(fabric_, plan, demand, time).best.placement;
+    if (!std::ranges::is_sorted(best_)) return timed.at(best_);
+    best_.clear();
+    return plain;
   }
 
   Prediction judge(const ParallelPlan& plan) override { return plain_.judge(plan); }
 
+  void watch(StepWatch watch) override {
+    watch_ = {};
+    if (watch) watch_ = [watch = std::move(watch)](Seconds) { return watch(Seconds(0)); };
+    plain_.watch(watch_);
+    if (placed_) placed_->watch(watch_);
+  }
+
   Prediction evaluate_again(const FaultSet& faults) override {
-    return placed_ ? placed_->rerun(faults) : plain_.rerun(faults);
+    if (best_.empty()) return plain_.rerun(faults);
+    if (!placed_) {
+      placed_ = on(best_);
+      placed_->run(plan_);
+    }
+    return placed_->rerun(faults);
   }
 
  private:
+  /// Of the least time: who takes longer is not chosen (optimise_placement.h, to 1e-9).
+  static constexpr double kNoMatch = 1 + 1e-6;
+
+  /// Ends executions that take longer.
+  Prediction run_within(Seconds most, const ParallelPlan& plan, const network::Placement& placement) const {
+    Simulator simulator = on(placement);
+    simulator.watch([&](Seconds at_least) { return at_least <= most && (!watch_ || watch_(at_least)); });
+    return simulator.run(plan);
+  }
   [[nodiscard]] Simulator on(const network::Placement& placement) const {
     SimulateOptions options = options_;
     options.placement = placement;
-    return Simulator(setting_, std::move(options));
+    Simulator simulator(setting_, std::move(options));
+    simulator.watch(watch_);
+    return simulator;
   }
 
   [[nodiscard]] Seconds whole_time(const Prediction& prediction) const {
@@ -66,7 +103,11 @@ class PlacingEvaluator final : public Evaluator {
   SimulateOptions options_;
   network::Fabric fabric_;
   Simulator plain_;
-  std::optional<Simulator> placed_;  ///< the plan evaluated last, where it lies
+  StepWatch watch_;
+  // The plan evaluated last: where it lies, on its own ranks where that is empty; faults start from it there.
+  ParallelPlan plan_;
+  network::Placement best_;
+  std::optional<Simulator> placed_;
 };
 
 }  // namespace

@@ -17,6 +17,9 @@ class Evaluator {
   virtual Prediction evaluate(const ParallelPlan& plan) = 0;
   /// The verdict on a plan as evaluate() gives it, perhaps without its times (Simulator::judge()).
   virtual Prediction judge(const ParallelPlan& plan) { return evaluate(plan); }
+  /// From now on asked while steps are executed (Simulator::watch()). Where ranks are placed anew it hears of no time: what
+  /// one placement takes says little of the best. Evaluators that execute nothing ask nobody.
+  virtual void watch(StepWatch) {}
   /// The plan evaluated last, which was ok, on a machine with faults.
   virtual Prediction evaluate_again(const FaultSet& faults) = 0;
 };

@@ -109,8 +109,10 @@ SweepOutcome run_sweep(const SweepJob& job, const results::SegmentStore& store, 
   tbb::task_arena arena(options.threads);
   BlockSource source(options.next ? options.next : one_by_one(store.missing()), options.stop);
   BlockSink sink(job, store, options);
-  Workers workers(
-      [&] { return BlockWorker(job, job.layout(), options.evaluator, options.known, sink.selector()); });
+  Workers workers([&] {
+    return BlockWorker(job, job.layout(), options.evaluator, options.known, sink.selector(),
+                       options.go_on_sampling);
+  });
 
   // What a token carries lies in a slot. Tokens leave in the order in which they came, and at most
   // `slots.size()` are under way, so a token finds the slot of its predecessor empty.

@@ -32,6 +32,7 @@ struct Tally {
   std::array<std::uint64_t, enum_names<Status>().size()> by_status{};
   std::array<std::uint64_t, enum_names<Reason>().size()> by_reason{};
   std::optional<BestPoint> best;
+  std::uint64_t unsampled = 0;  ///< that are ok and have no fault samples, see SweepOptions::go_on_sampling
 
   [[nodiscard]] std::uint64_t count(Status status) const {
     return by_status[static_cast<std::size_t>(status)];
@@ -73,8 +74,11 @@ struct KnownPredictions {
 struct SweepOptions {
   int threads = 1;
   EvaluatorFactory evaluator = simulator_factory();
-  /// What the evaluator would say. Studies with faults evaluate all the same, as what faults change starts from it.
+  /// What the evaluator would say. Under faults it says it all the same, as what faults change starts from it.
   KnownPredictions known;
+  /// Under faults: asked from any thread before, during and after a point's samples; where it says false that point and all
+  /// that follow have none. Empty: every point has its samples.
+  std::function<bool()> go_on_sampling;
   results::SealPolicy seal = {};
   /// Called by the writer stage after each block, never twice at once. May be empty.
   std::function<void(const SweepProgress&)> observer;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace shardscape::sweep {
 
@@ -37,10 +38,16 @@ results::Better Answer::better() const {
 }
 
 void Answer::offer(std::uint64_t id, const Prediction& prediction, double value) {
+  if (!hints_.contains(id)) take(id, prediction, value);
+}
+
+void Answer::offer_hint(std::uint64_t id, const Prediction& prediction, double value) {
+  if (hints_.insert(id).second) take(id, prediction, value);
+}
+
+void Answer::take(std::uint64_t id, const Prediction& prediction, double value) {
   if (std::isnan(value)) return;
   const Entry entry{{value, id}, cost_of(objective_, value), prediction.memory_peak.value()};
-  const auto is_known = [&](const Entry& known) { return known.point.point_id == id; };
-  if (hints_ && std::ranges::any_of(entries_, is_known)) return;
   if (front_) return offer_front(entry);
   if (!first_ || ranks_before(entry.point, *first_, better())) first_ = entry.point;
   entries_.push_back(entry);
@@ -75,6 +82,14 @@ bool Answer::cuts(double cost, double memory) const {
   const auto less = [](const Entry& entry, double limit) { return entry.cost < limit; };
   const auto end = std::lower_bound(entries_.begin(), entries_.end(), cost * slack_, less);
   return end != entries_.begin() && std::prev(end)->memory <= memory * slack_;
+}
+
+double Answer::limit(double memory) const {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  if (!front_) return entries_.size() == count_ ? entries_.front().cost / slack_ : kNone;
+  const auto beats = [&](const Entry& entry) { return entry.memory <= memory * slack_; };
+  const auto first = std::ranges::find_if(entries_, beats);
+  return first == entries_.end() ? kNone : first->cost / slack_;
 }
 
 std::vector<BestPoint> Answer::best() const {

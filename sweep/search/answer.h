@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/prediction.h"
@@ -39,13 +40,15 @@ class Answer {
 
   /// A point by its value, under faults where they belong to it; NaN where it has none.
   void offer(std::uint64_t id, const Prediction& prediction, double value);
-  /// From now on a point may be offered again.
-  void expect_hints() { hints_ = true; }
+  /// A point that may be offered again, and counts once.
+  void offer_hint(std::uint64_t id, const Prediction& prediction, double value);
   /// All that is known, and becomes what is known.
   [[nodiscard]] const std::vector<AnswerEntry>& entries() const { return entries_; }
   void replace(std::vector<AnswerEntry> entries);
   /// Whether no point that costs at least `cost` and takes at least `memory` bytes belongs to the answer.
   [[nodiscard]] bool cuts(double cost, double memory) const;
+  /// The cost beyond which points that take at least `memory` bytes are cut; infinite where there is none.
+  [[nodiscard]] double limit(double memory) const;
   /// Best first.
   [[nodiscard]] std::vector<BestPoint> best() const;
   [[nodiscard]] std::optional<BestPoint> first() const { return first_; }
@@ -53,6 +56,7 @@ class Answer {
 
  private:
   using Entry = AnswerEntry;
+  void take(std::uint64_t id, const Prediction& prediction, double value);
   void offer_front(const Entry& entry);
   [[nodiscard]] auto before() const {
     return [better = better()](const Entry& a, const Entry& b) {
@@ -63,9 +67,9 @@ class Answer {
   TimeObjective objective_;
   std::uint64_t count_;
   bool front_;
-  bool hints_ = false;
-  double slack_;                ///< 1 + within
-  std::vector<Entry> entries_;  ///< of a front by cost; else a heap, the worst in front
+  std::unordered_set<std::uint64_t> hints_;  ///< offered
+  double slack_;                             ///< 1 + within
+  std::vector<Entry> entries_;               ///< of a front by cost; else a heap, the worst in front
   std::optional<BestPoint> first_;
 };
 

@@ -15,6 +15,7 @@
 #include <queue>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -33,6 +34,9 @@ constexpr std::size_t kLeastParts = 32;
 /// Of a round; the first one has one part, and each twice those of the one before.
 constexpr std::size_t kMostParts = 64;
 
+/// Of the first round of executed steps: hints cut off most, and one part would leave all but one thread idle.
+constexpr std::size_t kFirstParts = 8;
+
 /// A setting that is not taken up yet.
 struct Waiting {
   double cost = 0;      ///< floor
@@ -46,12 +50,15 @@ struct Waiting {
   }
 };
 
+/// What ends with a search that is told to stop: all ranks' work, or itself, as it is part of another.
+enum class Stops : std::uint8_t { everything, itself };
+
 /// How far the search is, for whoever watches it from several threads.
 class Watch {
  public:
-  Watch(const SearchOptions& options, ranks::Ranks& ranks, TimeObjective objective, results::Better better,
-        std::uint64_t points)
-      : go_on_(options.go_on), ranks_(ranks), objective_(objective), better_(better) {
+  Watch(const SearchOptions& options, ranks::Ranks& ranks, Stops stops, TimeObjective objective,
+        results::Better better, std::uint64_t points)
+      : go_on_(options.go_on), ranks_(ranks), stops_(stops), objective_(objective), better_(better) {
     progress_.points = points;
   }
 
@@ -66,7 +73,7 @@ class Watch {
     if (best && (!progress_.best || ranks_before(*best, *progress_.best, better_))) progress_.best = best;
     if (!stopped_ && !go_on_(progress_)) {
       stopped_ = true;
-      ranks_.ask_to_stop();
+      if (stops_ == Stops::everything) ranks_.ask_to_stop();
     }
     return !stopped_;
   }
@@ -81,6 +88,7 @@ class Watch {
  private:
   const std::function<bool(const SearchProgress&)>& go_on_;
   ranks::Ranks& ranks_;
+  Stops stops_;
   TimeObjective objective_;
   results::Better better_;
   std::mutex mutex_;
@@ -91,7 +99,12 @@ class Watch {
 /// The numbers of the parts of rounds, each for one rank.
 class Numbers {
  public:
-  explicit Numbers(ranks::Ranks& ranks) : ranks_(ranks) {}
+  /// Every rank makes one at the same place. Numbers that an earlier search was given count no more.
+  explicit Numbers(ranks::Ranks& ranks) : ranks_(ranks) {
+    ranks.gather("");  // none of it takes any now
+    const std::string first = ranks.broadcast(ranks.rank() == 0 ? std::to_string(ranks.take(0) + 1) : "");
+    first_ = end_ = std::stoull(first);
+  }
   /// Every rank says it of every round.
   void begin_round(std::size_t parts) {
     first_ = end_;
@@ -143,7 +156,9 @@ TimeObjective objective_of(const SearchGoal& goal) {
 
 class Search {
  public:
-  Search(const SweepJob& job, const SearchGoal& goal, const SearchOptions& options, ranks::Ranks& ranks)
+  /// `numbers`: of the ranks, which have one row of them for all that they search.
+  Search(const SweepJob& job, const SearchGoal& goal, const SearchOptions& options, ranks::Ranks& ranks,
+         Numbers& numbers, Stops stops = Stops::everything)
       : job_(job),
         goal_(goal),
         options_(options),
@@ -152,7 +167,7 @@ class Search {
         objective_(objective_of(goal)),
         within_(goal.within),
         answer_(objective_, goal),
-        watch_(options, ranks, objective_, answer_.better(), job.space().size()),
+        watch_(options, ranks, stops, objective_, answer_.better(), job.space().size()),
         regions_(job.space()),
         floors_(job, regions_, options.threads, [this] { return watch_.go_on({}, 0, std::nullopt); }),
         calls_(job.study(), FloorKind::calls),
@@ -168,13 +183,13 @@ class Search {
                executes() ? &executions_ : nullptr,
                executes() ? &executed_ : nullptr},
         searches_([this] { return std::make_unique<PartSearch>(frame_); }),
-        numbers_(ranks) {}
+        numbers_(numbers) {}
 
   SearchOutcome run() {
     share({}, {});  // whether some rank was stopped before it knew its floors
     if (executes() && !frame_.front) execute_hints();
     fill_queue();
-    std::size_t most = 1;
+    std::size_t most = executes() ? kFirstParts : 1;
     while (!watch_.stopped()) {
       const std::vector<Part> round = next_round(most);
       if (round.empty()) break;
@@ -194,25 +209,20 @@ class Search {
   /// search of prices finds are executed first, so that their times cut off what is slower from the beginning. The ranks
   /// share them.
   void execute_hints() {
-    answer_.expect_hints();
-    Study priced = job_.study();
-    priced.mode = ExecutionMode::hierarchical;
-    const SweepJob job(priced, job_);
-    SearchOptions options;
-    options.evaluator = options_.hints;
-    options.threads = threads_;
-    options.go_on = [this](const SearchProgress&) { return watch_.go_on({}, 0, std::nullopt); };
-    const std::unique_ptr<ranks::Ranks> alone = ranks::alone();
-    options.together = alone.get();
-    const std::vector<BestPoint> best = sweep::search(job, goal_, options).best;
+    const std::vector<std::uint64_t> best = seek_hints();
     const auto ranks = static_cast<std::size_t>(ranks_.size()),
                rank = static_cast<std::size_t>(ranks_.rank());
     std::vector<std::optional<VisitedPoint>> executed(best.size());
     results::FateCounts one{};
     one[static_cast<std::size_t>(Fate::visited)] = 1;
     const auto execute = [&](std::size_t i) {
-      if (i % ranks != rank || !watch_.go_on(one, 0, std::nullopt)) return;
-      executed[i] = {best[i].point_id, own().predict(best[i].point_id), 0};
+      if (i % ranks != rank) return;
+      const auto prediction = own().execute(best[i], [this] { return watch_.go_on({}, 0, std::nullopt); });
+      if (!prediction) return;
+      executed[i] = {best[i], *prediction, 0};
+      std::optional<BestPoint> found;
+      if (prediction->status == Status::ok) found = {value_of(objective_, *prediction), best[i]};
+      watch_.go_on(one, 0, found);
     };
     if (threads_ > 1) {
       tbb::parallel_for(std::size_t{0}, executed.size(), execute, tbb::simple_partitioner());
@@ -234,22 +244,45 @@ class Search {
     }
   }
 
+  /// The best prices, found by all ranks together.
+  std::vector<std::uint64_t> seek_hints() {
+    Study priced = job_.study();
+    priced.mode = ExecutionMode::hierarchical;
+    const SweepJob job(priced, job_);
+    SearchOptions options;
+    options.evaluator = options_.hints;
+    options.threads = threads_;
+    options.go_on = [this](const SearchProgress&) {
+      return watch_.go_on({}, 0, std::nullopt) && (!options_.seek_hints || options_.seek_hints());
+    };
+    SearchGoal goal = goal_;
+    goal.count = std::min(goal.count, kMostHints);
+    std::string text;
+    for (const BestPoint& point : Search(job, goal, options, ranks_, numbers_, Stops::itself).run().best)
+      text.append(reinterpret_cast<const char*>(&point.point_id), sizeof(point.point_id));
+    text = ranks_.broadcast(text);
+    std::vector<std::uint64_t> ids(text.size() / sizeof(std::uint64_t));
+    if (!ids.empty()) std::memcpy(ids.data(), text.data(), text.size());
+    return ids;
+  }
+
   void take_hint(const VisitedPoint& hint) {
     const PointIndex point = job_.space().point(hint.id);
     const Setting setting = job_.study().setting(point.setting);
-    if (frame_.placement(point.setting) == PlacementChoice::plain)
-      executed_.of(executions_.of(point.setting), executed_plan(point.plan, setting.system.stack),
-                   [&] { return hint.prediction; });
+    executed_.of(
+        frame_.execution_group(point.setting), executed_plan(point.plan, setting.system.stack),
+        [](Seconds) { return true; }, [&](const StepWatch&) { return hint.prediction; });
     if (hint.prediction.status != Status::ok) return;
-    answer_.offer(hint.id, hint.prediction, value_of(objective_, hint.prediction));
+    answer_.offer_hint(hint.id, hint.prediction, value_of(objective_, hint.prediction));
     hints_.push_back(hint);
   }
 
   /// A hint that belongs to the answer was visited, even where the answer cut off the region that it lies in.
   void count_hints() {
+    std::unordered_set<std::uint64_t> known(ids_.begin(), ids_.end());
+    for (const VisitedPoint& visited : visited_) known.insert(visited.id);
     for (const VisitedPoint& hint : hints_) {
-      const auto is_hint = [&](const auto& point) { return point.id == hint.id; };
-      if (std::ranges::any_of(visited_, is_hint) || std::ranges::find(ids_, hint.id) != ids_.end()) continue;
+      if (!known.insert(hint.id).second) continue;
       const Fate left = counts_[static_cast<std::size_t>(Fate::bound)] > 0 ? Fate::bound : Fate::open;
       --counts_[static_cast<std::size_t>(left)];
       ++counts_[static_cast<std::size_t>(Fate::visited)];
@@ -355,6 +388,8 @@ class Search {
     if (part.stopped) watch_.stop();
     draws_.made += part.draws.made;
     draws_.points += part.draws.points;
+    given_up_ += part.given_up;
+    too_large_ += part.too_large;
     for (const VisitedPoint& visited : part.visited)
       answer_.offer(visited.id, visited.prediction, visited.value);
     visited_.insert(visited_.end(), part.visited.begin(), part.visited.end());
@@ -385,8 +420,10 @@ class Search {
     outcome.visited = std::move(ids_);
     outcome.best = answer_.best();
     if (objective_ == TimeObjective::expected_step_time) outcome.draws = draws_;
+    outcome.given_up = given_up_;
+    outcome.too_large = too_large_;
     outcome.info.counts = counts_;
-    outcome.info.complete = !watch_.stopped();
+    outcome.info.complete = !watch_.stopped() && too_large_ == 0;
     outcome.info.within = within_;
     outcome.info.bound = least_left_ == kNever ? std::numeric_limits<double>::quiet_NaN()
                                                : cost_of(objective_, least_left_);  // its own inverse
@@ -408,13 +445,14 @@ class Search {
   ExecutedSteps executed_;
   SearchFrame frame_;
   tbb::enumerable_thread_specific<std::unique_ptr<PartSearch>> searches_;
-  Numbers numbers_;
+  Numbers& numbers_;
   std::priority_queue<Waiting> queue_;
   std::vector<Part> pending_;
   std::vector<VisitedPoint> visited_;
   std::vector<VisitedPoint> hints_;
   std::vector<std::uint64_t> ids_;  ///< of visited points whose predictions are not kept
   RaceDraws draws_;
+  std::uint64_t given_up_ = 0, too_large_ = 0;
   results::FateCounts counts_{};
   double least_left_ = kNever;  ///< floor of all that a bound cut off, or that is open
 };
@@ -491,7 +529,8 @@ SearchOutcome search(const SweepJob& job, const SearchGoal& goal, const SearchOp
   const auto threads = static_cast<std::size_t>(options.threads);
   const tbb::global_control control(tbb::global_control::max_allowed_parallelism, threads);
   tbb::task_arena arena(options.threads);
-  return arena.execute([&] { return Search(job, goal, options, ranks).run(); });
+  Numbers numbers(ranks);
+  return arena.execute([&] { return Search(job, goal, options, ranks, numbers).run(); });
 }
 
 }  // namespace shardscape::sweep

@@ -5,7 +5,8 @@
 // sharper floor (with the calls of its layers), then falls into variants, a variant into points, each of which has a
 // floor of its own order of ranks and is visited: evaluated as a sweep evaluates it. A region is cut off
 //
-//   bound       where its floor lies beyond the worst point of the answer so far: no point in it can enter the answer
+//   bound       where its floor lies beyond the worst point of the answer so far: no point in it can enter the answer.
+//               A point that is executed is cut off as soon as its clock, with the work that some rank has left, does
 //   memory      where the device is too small for its plans, exactly as the evaluator says it
 //   constraint  where a constraint of the study fails; none can name a rank order
 //   rule        where its plans are indivisible, unsupported or out of range
@@ -72,12 +73,18 @@ struct SearchOptions {
   EvaluatorFactory evaluator = simulator_factory();
   /// Of executed steps the hierarchical search that says which points to execute first.
   EvaluatorFactory hints = simulator_factory();
-  /// Called before each region is opened, never twice at once; the search stops where it says false. May be empty.
+  /// Called before each region is opened and every few milliseconds of an execution, never twice at once; the search
+  /// stops where it says false. May be empty.
   std::function<bool(const SearchProgress&)> go_on;
+  /// Called likewise in the search for hints, beside `go_on`: where it says false the best so far are executed. May be empty.
+  std::function<bool()> seek_hints;
   int threads = 1;  ///< of this process
   ranks::Ranks* together =
       nullptr;  ///< that search together, every one of them by this call; null: this one alone
 };
+
+/// Points that a search of executed steps executes before any other, at most.
+inline constexpr std::uint64_t kMostHints = 64;
 
 /// Of a race under faults.
 struct RaceDraws {
@@ -95,6 +102,8 @@ struct SearchOutcome {
   std::vector<BestPoint> best;          ///< the answer by its first objective, best first
   results::SearchInfo info;
   std::optional<RaceDraws> draws;  ///< by expected_step_time_s
+  std::uint64_t given_up = 0;      ///< executions that were ended as they take longer than the answer
+  std::uint64_t too_large = 0;     ///< plans that the evaluator did not execute to their end: they are open
 };
 
 /// `job`: a whole study, for which why_unbounded(job, goal) is empty.

@@ -1,7 +1,9 @@
 #include "sweep/search/executed_steps.h"
 
 #include <algorithm>
+#include <array>
 
+#include "engine/base/hash.h"
 #include "engine/spec/zero.h"
 
 namespace shardscape::sweep {
@@ -14,19 +16,43 @@ ParallelPlan executed_plan(ParallelPlan plan, const StackProfile& stack) {
 
 ExecutedSteps::Entry& ExecutedSteps::entry(std::size_t group, const ParallelPlan& plan) {
   const std::lock_guard lock(mutex_);
-  std::vector<std::unique_ptr<Entry>>& of_group = known_[group];
-  const auto known = std::ranges::find_if(of_group, [&](const auto& one) { return one->plan == plan; });
-  if (known != of_group.end()) return **known;
-  of_group.push_back(std::make_unique<Entry>());
-  of_group.back()->plan = plan;
-  return *of_group.back();
+  // Plans of one mark are few.
+  const std::array<std::uint64_t, 10> most = {group,
+                                              static_cast<std::uint64_t>(plan.tensor),
+                                              static_cast<std::uint64_t>(plan.context),
+                                              static_cast<std::uint64_t>(plan.pipeline),
+                                              static_cast<std::uint64_t>(plan.zero_stage),
+                                              static_cast<std::uint64_t>(plan.recompute),
+                                              static_cast<std::uint64_t>(plan.microbatch),
+                                              static_cast<std::uint64_t>(plan.schedule),
+                                              static_cast<std::uint64_t>(plan.virtual_stages),
+                                              static_cast<std::uint64_t>(rank_order_code(plan.order))};
+  std::vector<std::unique_ptr<Entry>>& alike = known_[hash_words(most)];
+  const auto known =
+      std::ranges::find_if(alike, [&](const auto& one) { return one->group == group && one->plan == plan; });
+  if (known != alike.end()) return **known;
+  alike.push_back(std::make_unique<Entry>());
+  alike.back()->group = group;
+  alike.back()->plan = plan;
+  return *alike.back();
 }
 
-Prediction ExecutedSteps::of(std::size_t group, const ParallelPlan& plan,
-                             const std::function<Prediction()>& execute) {
+std::optional<Prediction> ExecutedSteps::of(std::size_t group, const ParallelPlan& plan,
+                                            const StepWatch& watch,
+                                            const std::function<Prediction(const StepWatch&)>& execute) {
   Entry& one = entry(group, plan);
-  std::call_once(one.once, [&] { one.prediction = execute(); });
-  return one.prediction;
+  const std::lock_guard lock(one.executing);
+  if (one.whole) return one.prediction;
+  if (!watch(one.at_least)) return std::nullopt;
+  bool given_up = false;
+  const Prediction prediction = execute([&](Seconds at_least) {
+    one.at_least = std::max(one.at_least, at_least);
+    given_up = given_up || !watch(at_least);
+    return !given_up;
+  });
+  if (given_up) return std::nullopt;
+  one.whole = true;
+  return one.prediction = prediction;
 }
 
 Prediction ExecutedSteps::with_times(Prediction own, const Prediction& executed) {

@@ -2,19 +2,22 @@
 //
 // Of settings that differ in the capacity of their memory alone, and of ZeRO stages that send the same at the same
 // time (1 and 2, where gradients are reduced with the last microbatch), executions are one: what a point has of its own is
-// its verdict and its memory. Executions are dear, some tenths of a second to minutes each.
+// its verdict and its memory. Executions are dear, some tenths of a second to minutes each: who asks for one says until
+// when it is worth it, and of one that was given up what is known is how long it takes at least.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/prediction.h"
 #include "engine/spec/plan.h"
 #include "engine/spec/stack.h"
+#include "engine/step_watch.h"
 
 namespace shardscape::sweep {
 
@@ -24,22 +27,28 @@ ParallelPlan executed_plan(ParallelPlan plan, const StackProfile& stack);
 /// Any number of threads may use one object.
 class ExecutedSteps {
  public:
-  /// What `execute` says of the plan, an executed_plan(), in this group of settings; it is called once for each.
-  Prediction of(std::size_t group, const ParallelPlan& plan, const std::function<Prediction()>& execute);
+  /// What `execute` says of the plan, an executed_plan(), in this group of settings; nothing where `watch` has given it up.
+  /// It is called with the watch to execute under, and again only where it was given up and `watch` would have more of it.
+  std::optional<Prediction> of(std::size_t group, const ParallelPlan& plan, const StepWatch& watch,
+                               const std::function<Prediction(const StepWatch&)>& execute);
 
   /// The prediction of a point: what is its own, with the times of an execution.
   static Prediction with_times(Prediction own, const Prediction& executed);
 
  private:
   struct Entry {
+    std::size_t group = 0;
     ParallelPlan plan;
-    std::once_flag once;
+    std::mutex executing;  ///< of what follows
+    Seconds at_least;
+    bool whole = false;  ///< executed to its end
     Prediction prediction;
   };
   Entry& entry(std::size_t group, const ParallelPlan& plan);
 
   std::mutex mutex_;
-  std::map<std::size_t, std::vector<std::unique_ptr<Entry>>> known_;  ///< by group
+  std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Entry>>>
+      known_;  ///< by a hash of group and plan
 };
 
 }  // namespace shardscape::sweep

@@ -42,6 +42,8 @@ void append(const PartFound& found, std::string& text) {
   append_bytes(found.counts.data(), found.counts.size(), text);
   append_bytes(&found.least_left, 1, text);
   append_bytes(&found.stopped, 1, text);
+  append_bytes(&found.given_up, 1, text);
+  append_bytes(&found.too_large, 1, text);
   append_bytes(&visited, 1, text);
   append_bytes(found.visited.data(), found.visited.size(), text);
   append_bytes(&found.draws, 1, text);
@@ -53,6 +55,8 @@ PartFound take_found(std::string_view& text) {
   take_bytes(found.counts.data(), found.counts.size(), text);
   take_bytes(&found.least_left, 1, text);
   take_bytes(&found.stopped, 1, text);
+  take_bytes(&found.given_up, 1, text);
+  take_bytes(&found.too_large, 1, text);
   take_bytes(&visited, 1, text);
   found.visited.resize(visited);
   take_bytes(found.visited.data(), found.visited.size(), text);
@@ -194,12 +198,12 @@ PartFound PartSearch::run(const Part& part, const Answer& known, const AskPart& 
   found_ = {};
   made_ = 0;
   queue_.clear();
+  ask_ = &ask;
   begin(part);
-  while (!queue_.empty()) {
+  while (!queue_.empty() && !found_.stopped) {
     std::pop_heap(queue_.begin(), queue_.end());
     const Node node = queue_.back();
-    found_.stopped = !ask(found_.counts, node.cost, *answer_);
-    if (found_.stopped) break;
+    if (!go_on(node.cost)) break;
     queue_.pop_back();
     if (answer_->cuts(node.cost, node.memory)) {
       leave(node.cost, points_of(node), Fate::bound);
@@ -210,6 +214,15 @@ PartFound PartSearch::run(const Part& part, const Answer& known, const AskPart& 
   for (const Node& node : queue_) leave(node.cost, points_of(node), Fate::open);
   if (race_) found_.draws = {race_->draws_made(), race_->drawn_points()};
   return std::move(found_);
+}
+
+/// Executions that were given up have cost what visits do.
+bool PartSearch::go_on(double cost) {
+  results::FateCounts counts = found_.counts;
+  counts[static_cast<std::size_t>(Fate::visited)] += found_.given_up;
+  counts[static_cast<std::size_t>(Fate::bound)] -= found_.given_up;
+  found_.stopped = !(*ask_)(counts, cost, *answer_);
+  return !found_.stopped;
 }
 
 /// So many points of a region whose floor is `cost` are not looked at.
@@ -261,9 +274,7 @@ void PartSearch::open(const Node& node) {
     case Node::Kind::variant:
       return visit(node);
     case Node::Kind::point:
-      return evaluate(frame_.regions.id(
-          setting_->index, frame_.regions.families()[node.family].variants[node.variant].listed[node.runner],
-          node.choice));
+      return execute(node);
     case Node::Kind::raced:
       return draw_on(node);
   }
@@ -377,25 +388,64 @@ void PartSearch::visit(const Node& node) {
   }
 }
 
-Prediction PartSearch::predict(std::uint64_t id) {
+std::optional<Prediction> PartSearch::execute(std::uint64_t id, const std::function<bool()>& go_on) {
   const PointIndex point = frame_.job.space().point(id);
   open_setting(point.setting);
-  return predict(point.plan);
+  return execute(point.plan, [&](Seconds) { return go_on(); });
 }
 
-/// In the setting at hand.
-Prediction PartSearch::predict(const ParallelPlan& plan) {
-  if (frame_.executed == nullptr || setting_->placement != PlacementChoice::plain)
-    return evaluator().evaluate(plan);
+/// In the setting at hand. One whose ranks are placed anew hears nothing of the time (Evaluator::watch()).
+std::optional<Prediction> PartSearch::execute(const ParallelPlan& plan, const StepWatch& watch) {
   const Prediction own = evaluator().judge(plan);
   if (own.status != Status::ok) return own;
+  const auto run = [&](const StepWatch& asked) {
+    evaluator().watch(asked);
+    const Prediction executed = evaluator().evaluate(plan);
+    evaluator().watch({});
+    return executed;
+  };
   const ParallelPlan one = executed_plan(plan, setting_->setting.system.stack);
-  return ExecutedSteps::with_times(own, frame_.executed->of(frame_.executions->of(setting_->index), one,
-                                                            [&] { return evaluator().evaluate(plan); }));
+  const std::optional<Prediction> executed =
+      frame_.executed->of(frame_.execution_group(setting_->index), one, watch, run);
+  return executed ? std::optional(ExecutedSteps::with_times(own, *executed)) : std::nullopt;
+}
+
+/// Whether a step of such a time does not belong to the answer.
+bool PartSearch::is_slow(Seconds step, double memory) const {
+  return answer_->cuts(setting_->cost(step.value()), memory);
+}
+
+/// As soon as its clock shows that a step is too slow its point is cut off; and one whose whole time some other part has
+/// found is cut off by that, so that what is visited does not depend on who was first.
+void PartSearch::execute(const Node& node) {
+  const std::uint64_t listed =
+      frame_.regions.families()[node.family].variants[node.variant].listed[node.runner];
+  const std::uint64_t id = frame_.regions.id(setting_->index, listed, node.choice);
+  bool slow = false;
+  const auto executed = execute(frame_.job.space().point(id).plan, [&](Seconds at_least) {
+    slow = is_slow(at_least, node.memory);
+    return !slow && go_on(node.cost);
+  });
+  if (!executed && !slow) {  // stopped
+    queue_.push_back(node);
+    return;
+  }
+  if (executed && executed->status == Status::out_of_range) {
+    ++found_.too_large;
+    return leave(node.cost, 1, Fate::open);
+  }
+  if (executed && executed->status == Status::ok && setting_->placement == PlacementChoice::plain)
+    slow = is_slow(executed->step_time, node.memory);
+  if (slow) {
+    ++found_.given_up;
+    return leave(std::max(node.cost, answer_->limit(node.memory)), 1, Fate::bound);
+  }
+  keep_visited(id, *executed,
+               executed->status == Status::ok ? value_of(frame_.objective, *executed) : kNoValue);
 }
 
 void PartSearch::evaluate(std::uint64_t id) {
-  const Prediction prediction = predict(frame_.job.space().point(id).plan);
+  const Prediction prediction = evaluator().evaluate(frame_.job.space().point(id).plan);
   keep_visited(id, prediction,
                prediction.status == Status::ok ? value_of(frame_.objective, prediction) : kNoValue);
 }

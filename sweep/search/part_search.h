@@ -35,9 +35,13 @@ struct SearchFrame {
   const SettingGroups& calls;                         ///< by floors of calls
   std::shared_ptr<network::SharedNetworks> networks;  ///< of floors
   /// Of settings whose executions are one, and what is known of these; null in hierarchical mode.
-  const SettingGroups* executions = nullptr;
+  const SettingGroups* executions = nullptr;  ///< on their plain order of ranks
   ExecutedSteps* executed = nullptr;
 
+  /// Of a setting: those whose executions are one have the same number.
+  [[nodiscard]] std::size_t execution_group(std::uint64_t setting) const {
+    return 2 * executions->of(setting) + (placement(setting) == PlacementChoice::plain ? 0 : 1);
+  }
   [[nodiscard]] PlacementChoice placement(std::uint64_t setting) const {
     return placement_of(job.study(), setting / job.study().workloads.size());
   }
@@ -61,6 +65,8 @@ struct PartFound {
   double least_left = kNever;  ///< floor of all that a bound cut off, or that is open
   bool stopped = false;
   std::vector<VisitedPoint> visited;  ///< in the order of visits
+  std::uint64_t given_up = 0;   ///< executions that take longer than the answer: counted among Fate::bound
+  std::uint64_t too_large = 0;  ///< to execute (SimulateOptions::most_events): among Fate::open
   RaceDraws draws;
 };
 /// For its way to another rank and back; appended to the text, and taken from its front.
@@ -87,8 +93,8 @@ class PartSearch {
 
   PartFound run(const Part& part, const Answer& known, const AskPart& ask);
 
-  /// What a point's evaluation says, known from then on where it is an execution.
-  Prediction predict(std::uint64_t id);
+  /// What executing a point says, known from then on; nothing where `go_on`, asked meanwhile, ends it.
+  std::optional<Prediction> execute(std::uint64_t id, const std::function<bool()>& go_on);
 
  private:
   struct Node;
@@ -97,7 +103,10 @@ class PartSearch {
 
   void open_setting(std::uint64_t setting);
   Evaluator& evaluator();
-  Prediction predict(const ParallelPlan& plan);
+  std::optional<Prediction> execute(const ParallelPlan& plan, const StepWatch& watch);
+  void execute(const Node& node);
+  [[nodiscard]] bool is_slow(Seconds step, double memory) const;
+  bool go_on(double cost);
   void begin(const Part& part);
   void open(const Node& node);
   void sharpen(Node node);
@@ -123,6 +132,7 @@ class PartSearch {
   // The part at hand.
   std::optional<FaultRace> race_;  ///< of points with one expected time each
   std::optional<Answer> answer_;
+  const AskPart* ask_ = nullptr;
   PartFound found_;
   std::vector<Node> queue_;  ///< a heap
   std::uint64_t made_ = 0;

@@ -215,6 +215,42 @@ TEST_F(RanksTest, ASearchIsTheSameForAnyNumberOfRanksAndThreads) {
   }
 }
 
+/// What executes best is found by all ranks together, asked for alone or beside prices.
+TEST_F(RanksTest, ExecutedStepsAreTheSameForAnyNumberOfRanks) {
+  write("study.yaml", kSmallStudy);
+  const Words few = {"--set",      "space.rank_order=[tp-cp-dp-pp]",
+                     "--set",      "space.microbatch_size=[1]",
+                     "-n",         "2",
+                     "--progress", "none"};
+  const auto search_of = [&](const Words& more) {
+    Words words = {"search", "study.yaml"};
+    words.insert(words.end(), few.begin(), few.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const Words executed = {"--mode", "flattened", "-o", "out.h5", "--force"};
+  const Finished alone = run(search_of(executed));
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  const auto said = [](const std::string& out) {  // but what it took
+    const std::string text = out.substr(std::min(out.size(), out.find("executed: point")));
+    return text.substr(0, text.find(" of CPU"));
+  };
+  const auto of_all = [&](const std::string& out) {
+    const std::string text = said(out);
+    return text.substr(0, text.rfind(", "));
+  };
+  const Finished asked = run(search_of({"--confirm", "2"}));
+  EXPECT_TRUE(contains(asked.out, " is the best of all")) << asked.out;
+  for (const int ranks : {2, 3}) {
+    const Finished finished = start_words(mpirun(ranks, search_of(executed))).wait();
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_EQ(without_first_line(finished.out), without_first_line(alone.out));
+    const Finished beside = start_words(mpirun(ranks, search_of({"--confirm", "2"}))).wait();
+    EXPECT_EQ(beside.code, 0) << beside.err;
+    EXPECT_EQ(of_all(beside.out), of_all(asked.out));
+  }
+}
+
 /// A budget of points is that of all ranks: a little may be left with those that find nothing more to visit.
 TEST_F(RanksTest, ABudgetOfPointsIsSharedByTheRanks) {
   for (const int ranks : {1, 2, 4}) {

@@ -60,7 +60,35 @@ TEST_F(SearchTest, FindsTheBestExecutedSteps) {
   EXPECT_TRUE(contains(confirmed.out, "executed: point " + std::to_string(best) + ", ")) << confirmed.out;
   EXPECT_TRUE(contains(confirmed.out, " is the best of all, as far as tests show that floors hold; "))
       << confirmed.out;
+  EXPECT_TRUE(contains(confirmed.out, " given up as slower")) << confirmed.out;
+  const Finished front = search({"--pareto", "step_time_s,memory_peak_bytes", "--confirm", "1"});
+  EXPECT_TRUE(contains(front.out, "is not confirmed of a front")) << front.out;
   EXPECT_EQ(search({"--mode", "executed"}).code, 2);
+}
+
+TEST_F(SearchTest, ExecutedStepsUnderFaultsKeepTheirSamplesWithinTheBudget) {
+  write("sick.yaml",
+        std::string(kSmallStudy) +
+            "faults: {kind: soft_link, samples: 4, derate: {distribution: uniform, min: 0.1, max: "
+            "0.9}}\n");
+  const auto executed = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"search",     "sick.yaml",
+                                      "--mode",     "flattened",
+                                      "--progress", "none",
+                                      "-n",         "2",
+                                      "--set",      "space.rank_order=[tp-cp-dp-pp]",
+                                      "--set",      "space.microbatch_size=[1]"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  const Finished whole = executed({"-o", "found.h5"});
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  EXPECT_FALSE(contains(whole.out, "without fault samples")) << whole.out;
+  EXPECT_EQ(run({"verify", "found.h5"}).code, 0);
+  // No time is left for anything: what is said and kept is what there is.
+  const Finished none = executed({"-o", "none.h5", "--budget", "0.001s"});
+  EXPECT_EQ(none.code, 0) << none.err;
+  EXPECT_FALSE(contains(none.out, "exact")) << none.out;
 }
 
 TEST_F(SearchTest, KeepsAFileOfWhatItVisited) {

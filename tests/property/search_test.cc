@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/simulate.h"
@@ -13,6 +16,7 @@
 #include "sweep/search/floors.h"
 #include "sweep/space/point_text.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/ranks_of_threads.h"
 #include "tests/support/seeds.h"
 
 namespace shardscape::sweep {
@@ -154,6 +158,18 @@ void expect_certified(const SweepJob& job, const SearchOutcome& outcome, const s
   }
 }
 
+void expect_same_outcome(const SearchOutcome& a, const SearchOutcome& b) {
+  EXPECT_EQ(a.visited, b.visited);
+  EXPECT_EQ(a.info.counts, b.info.counts);
+  EXPECT_EQ(a.info.complete, b.info.complete);
+  EXPECT_TRUE(a.info.bound == b.info.bound || (std::isnan(a.info.bound) && std::isnan(b.info.bound)));
+  ASSERT_EQ(a.best.size(), b.best.size());
+  for (std::size_t i = 0; i < a.best.size(); ++i) {
+    EXPECT_EQ(a.best[i].point_id, b.best[i].point_id);
+    EXPECT_EQ(a.best[i].objective, b.best[i].objective);
+  }
+}
+
 TEST(SearchProperty, FindsWhatAllPointsSay) {
   std::uint64_t points = 0, visited = 0, studies = 0;
   for (std::uint64_t seed = 1; seed <= test::seeds(20); ++seed) {
@@ -200,6 +216,33 @@ Study random_executed_study(std::uint64_t seed) {
   return study;
 }
 
+/// The same in three orders of ranks, with sick links, of fewer degrees.
+Study random_executed_orders(std::uint64_t seed) {
+  test::ScenarioGenerator random(seed + 1000);
+  Study study = random_executed_study(seed);
+  for (System& system : study.systems) {
+    system.fabric.dimensions = {
+        test::dimension("inner", DimensionKind::switched, {4}, 200e9, 1e-6),
+        test::dimension("outer", DimensionKind::switched, {2}, random.between(5e9, 50e9), 5e-6)};
+  }
+  SpaceSpec& space = study.space;
+  space[PlanKey::tensor].values = {1, 2, 4};
+  space[PlanKey::pipeline].values = {1, 2, 4};
+  space[PlanKey::zero_stage].values = {1, 2};
+  std::vector<std::int32_t>& orders = space[PlanKey::order].values;
+  while (orders.size() < 3) {
+    orders.push_back(static_cast<std::int32_t>(1 + random.below(kRankOrders - 1)));
+    std::ranges::sort(orders);
+    orders.erase(std::unique(orders.begin(), orders.end()), orders.end());
+  }
+  FaultStudy faults;
+  faults.kinds = {{FaultKind::soft_link, 1}};
+  faults.samples = 3;
+  study.faults = faults;
+  study.stored_rows = {};
+  return study;
+}
+
 SearchOptions executing(int threads = 1) {
   SearchOptions options;
   options.evaluator = simulator_factory({.mode = ExecutionMode::flattened});
@@ -233,6 +276,123 @@ TEST(SearchProperty, FindsTheBestExecutedSteps) {
   }
   RecordProperty("visited_per_mille", static_cast<int>(1000 * visited / std::max<std::uint64_t>(1, points)));
   EXPECT_LT(visited, points / 2);
+}
+
+/// Bounds in executions, hints and rounds change nothing of the answer, whoever does them.
+TEST(SearchProperty, ExecutedStepsAreThoseOfAllPointsInAnyOrderOfRanksForAnyThreadsAndRanks) {
+  std::uint64_t given_up = 0;
+  for (std::uint64_t seed = 1; seed <= test::seeds(2); ++seed) {
+    SCOPED_TRACE(seed);
+    const Study study = random_executed_orders(seed);
+    const SweepJob job(study);
+    ASSERT_NE(job.fault_draws(), nullptr);
+    const std::vector<Truth> truth = all_points(job), best = ranked(job, truth);
+    for (const SearchGoal& goal : {SearchGoal{1, false, {study.objectives.front()}, 0},
+                                   SearchGoal{10, false, {study.objectives.front()}, 0}}) {
+      const SearchOutcome one = search(job, goal, executing());
+      EXPECT_TRUE(one.info.complete);
+      expect_same(one.best, best, goal.count);
+      expect_certified(job, one, truth);
+      given_up += one.given_up;
+      const SearchOutcome threads = search(job, goal, executing(3));
+      expect_same_outcome(one, threads);
+      EXPECT_EQ(one.given_up, threads.given_up);
+      SearchOutcome of_ranks;
+      test::on_ranks(3, [&](ranks::Ranks& ranks) {
+        SearchOptions options = executing();
+        options.together = &ranks;
+        SearchOutcome outcome = search(job, goal, options);
+        if (ranks.rank() == 0) of_ranks = std::move(outcome);
+      });
+      expect_same_outcome(one, of_ranks);
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(given_up, 0U);
+}
+
+/// Whatever is asked within executions, nothing better than the bound was left out.
+TEST(SearchProperty, ExecutedStepsStoppedAnywhereKeepTheirBound) {
+  const Study study = random_executed_orders(1);
+  const SweepJob job(study);
+  const std::vector<Truth> truth = all_points(job);
+  const SearchGoal goal{3, false, {study.objectives.front()}, 0};
+  for (const int steps : {0, 5, 60, 400, 3000}) {
+    int asked = 0;
+    SearchOptions options = executing();
+    options.go_on = [&](const SearchProgress&) { return asked++ < steps; };
+    const SearchOutcome outcome = search(job, goal, options);
+    EXPECT_EQ(outcome.info.complete, asked <= steps);
+    expect_certified(job, outcome, truth);
+  }
+  // Hints that are cut short are executed all the same, and the answer is the same.
+  SearchOptions hasty = executing();
+  int asked = 0;
+  hasty.seek_hints = [&] { return asked++ < 30; };
+  const SearchOutcome outcome = search(job, goal, hasty);
+  EXPECT_TRUE(outcome.info.complete);
+  expect_same(outcome.best, ranked(job, truth), 3);
+}
+
+/// Plans of more events than are allowed are no part of a certificate.
+TEST(SearchProperty, PlansTooLargeToExecuteAreLeftOpen) {
+  const Study study = random_executed_orders(1);
+  const SweepJob job(study);
+  const std::vector<Truth> truth = all_points(job);
+  SearchOptions options = executing();
+  options.evaluator = simulator_factory({.mode = ExecutionMode::flattened, .most_events = 1});
+  const SearchOutcome outcome = search(job, {3, false, {study.objectives.front()}, 0}, options);
+  EXPECT_FALSE(outcome.info.complete);
+  EXPECT_GT(outcome.too_large, 0U);
+  EXPECT_TRUE(outcome.best.empty());
+  expect_certified(job, outcome, truth);
+}
+
+/// An optimised placement of what differs in its capacity alone is searched once.
+TEST(SearchProperty, PlacedStepsAreExecutedOnce) {
+  Study study = random_executed_orders(2);
+  study.faults.reset();
+  study.space[PlanKey::order].values = {0};
+  study.space[PlanKey::schedule].values = codes_of({ScheduleKind::one_f_one_b});
+  study.space[PlanKey::recompute].values = codes_of({Recompute::none});
+  study.space[PlanKey::sequence_parallel].values = {0};
+  study.space[PlanKey::tensor].values = {2};
+  study.space[PlanKey::context].values = {1};
+  study.space[PlanKey::pipeline].values = {2};
+  study.space.constraints.clear();
+  study.systems = {study.systems.front(), study.systems.front()};
+  study.systems[0].device.hbm.capacity_per_stack *= 100;
+  study.systems[1].device.hbm.capacity_per_stack *= 200;
+  study.hardware = {study.hardware.front(), study.hardware.front()};
+  study.hardware[1].path = study.hardware[1].column = "placement";
+  study.hardware[1].labels = {"optimised"};
+  study.hardware[1].values = {static_cast<double>(PlacementChoice::optimised)};
+  const SweepJob job(study);
+  /// Counts evaluations of placed plans.
+  class Counting final : public Evaluator {
+   public:
+    Counting(std::unique_ptr<Evaluator> own, std::atomic<int>& count) : own_(std::move(own)), count_(count) {}
+    Prediction evaluate(const ParallelPlan& plan) override { return ++count_, own_->evaluate(plan); }
+    Prediction judge(const ParallelPlan& plan) override { return own_->judge(plan); }
+    Prediction evaluate_again(const FaultSet& faults) override { return own_->evaluate_again(faults); }
+    void watch(StepWatch watch) override { own_->watch(std::move(watch)); }
+
+   private:
+    std::unique_ptr<Evaluator> own_;
+    std::atomic<int>& count_;
+  };
+  std::atomic<int> executed = 0;
+  SearchOptions options;
+  options.evaluator = [&, own = simulator_factory({.mode = ExecutionMode::flattened})](
+                          const Setting& setting, PlacementChoice choice) -> std::unique_ptr<Evaluator> {
+    EXPECT_EQ(choice, PlacementChoice::optimised);
+    return std::make_unique<Counting>(own(setting, choice), executed);
+  };
+  const SearchOutcome outcome = search(job, {1000, false, {study.objectives.front()}, 0}, options);
+  std::uint64_t feasible = outcome.best.size();
+  EXPECT_GE(feasible, 4U);
+  // Two capacities, and ZeRO 1 and 2 where both send the same.
+  EXPECT_LE(executed, static_cast<int>(feasible / 2));
 }
 
 /// Points of one setting that differ in the order of ranks alone and need different memory, by id.
@@ -331,18 +491,6 @@ TEST(SearchProperty, SettingsShareFloorsWhereAllThatTheseReadIsEqual) {
   EXPECT_EQ(groups.of(3), groups.of(0));
   EXPECT_EQ(groups.of(4), groups.of(1));
   EXPECT_NE(groups.of(1), groups.of(0));
-}
-
-void expect_same_outcome(const SearchOutcome& a, const SearchOutcome& b) {
-  EXPECT_EQ(a.visited, b.visited);
-  EXPECT_EQ(a.info.counts, b.info.counts);
-  EXPECT_EQ(a.info.complete, b.info.complete);
-  EXPECT_TRUE(a.info.bound == b.info.bound || (std::isnan(a.info.bound) && std::isnan(b.info.bound)));
-  ASSERT_EQ(a.best.size(), b.best.size());
-  for (std::size_t i = 0; i < a.best.size(); ++i) {
-    EXPECT_EQ(a.best[i].point_id, b.best[i].point_id);
-    EXPECT_EQ(a.best[i].objective, b.best[i].objective);
-  }
 }
 
 TEST(SearchProperty, TheSameForAnyNumberOfThreads) {

@@ -57,6 +57,17 @@ TEST_F(FilesTest, ASegmentIsAssembledBesideALinkThatWasPlantedMeanwhile) {
   EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(file("out.h5"))));
 }
 
+// Reading it would take hours, whatever line it ends in.
+TEST_F(FilesTest, ASparseFileIsNotReadForTheSakeOfItsLastLine) {
+  constexpr std::uintmax_t kClaimed = std::uintmax_t{1} << 42U;
+  const std::string line = "\nsha256:" + std::string(64, '0') + "\n";
+  std::ofstream(file("sparse")).close();
+  fs::resize_file(file("sparse"), kClaimed - line.size());
+  std::ofstream(file("sparse"), std::ios::app | std::ios::binary) << line;
+  ASSERT_EQ(fs::file_size(file("sparse")), kClaimed);
+  EXPECT_EQ(seal_of(file("sparse")), Seal::broken);
+}
+
 TEST_F(FilesTest, ASparseFileWithoutAChecksumIsNotRead) {
   std::ofstream(file("sparse")).close();
   fs::resize_file(file("sparse"), std::uintmax_t{1} << 42U);  // more than any memory

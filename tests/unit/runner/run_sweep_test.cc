@@ -293,6 +293,46 @@ Study faulty_study() {
   return study;
 }
 
+// Points that are known keep what is known where sampling is stopped, and have all of their samples or none.
+TEST(RunSweep, SamplingThatIsStoppedLeavesWholePoints) {
+  const Study study = faulty_study();
+  const SweepJob job(study, 200);
+  std::vector<std::uint64_t> ids;
+  std::vector<Prediction> known;
+  std::uint64_t feasible = 0;
+  for (std::uint64_t id = 0; id < 200; ++id) {
+    const PointIndex point = job.space().point(id);
+    ids.push_back(id);
+    known.push_back(expected_prediction(study.setting(point.setting), point.plan));
+    feasible += known.back().status == Status::ok ? 1 : 0;
+  }
+  for (const int asks : {0, 1, 40, 1'000'000}) {
+    const ScratchFolder folder;
+    std::atomic<std::uint64_t> calls = 0;
+    std::atomic<int> asked = 0;
+    SweepOptions options;
+    options.evaluator = fake_factory(calls);
+    options.known = {ids, known};
+    options.go_on_sampling = [&] { return asked++ < asks; };
+    auto store = SegmentStore::create(results::parts_folder(folder / "a.h5"), job.manifest(example_run()));
+    const SweepOutcome outcome = run_sweep(job, store, options);
+    results::assemble(std::move(store), results::OutputPath(folder / "a.h5", false), example_run());
+    const results::ResultReader reader(folder / "a.h5");
+    const auto samples = reader.read("fault_samples"), time = reader.read("step_time_s");
+    std::uint64_t sampled = 0;
+    for (std::uint64_t id = 0; id < 200; ++id) {
+      EXPECT_TRUE(samples[id] == 0 || samples[id] == 50) << id;
+      sampled += samples[id] > 0 ? 1 : 0;
+      if (known[id].status == Status::ok) {
+        EXPECT_EQ(time[id], known[id].step_time.value());
+      }
+    }
+    EXPECT_EQ(sampled + outcome.progress.tally.unsampled, feasible);
+    EXPECT_EQ(calls, asks == 0 ? 0 : asks == 1 ? 1 : asks == 40 ? sampled + 1 : feasible);
+    EXPECT_EQ(reader.sample_point_ids().size(), 50 * sampled);
+  }
+}
+
 TEST(RunSweep, FaultSamplesAreThoseOfTheDraws) {
   const Study study = faulty_study();
   const SweepJob job(study, 200);

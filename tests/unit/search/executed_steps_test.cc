@@ -49,18 +49,54 @@ TEST(ExecutedSteps, StagesThatSendTheSameAreOne) {
   }
 }
 
+/// Until it is told that this is enough.
+const StepWatch kToTheEnd = [](Seconds) { return true; };
+
 TEST(ExecutedSteps, AreExecutedOnceInEachGroup) {
   ExecutedSteps steps;
   int executions = 0;
-  const auto execute = [&] {
-    Prediction prediction;
-    prediction.step_time = Seconds(++executions);
-    return prediction;
+  const auto of = [&](std::size_t group, std::int32_t zero) {
+    const auto execute = [&](const StepWatch&) {
+      Prediction prediction;
+      prediction.step_time = Seconds(++executions);
+      return prediction;
+    };
+    return steps.of(group, plan_of_zero(zero), kToTheEnd, execute).value().step_time;
   };
-  EXPECT_EQ(steps.of(0, plan_of_zero(1), execute).step_time, Seconds(1));
-  EXPECT_EQ(steps.of(0, plan_of_zero(0), execute).step_time, Seconds(2));
-  EXPECT_EQ(steps.of(1, plan_of_zero(1), execute).step_time, Seconds(3));
-  EXPECT_EQ(steps.of(0, plan_of_zero(1), execute).step_time, Seconds(1));
+  EXPECT_EQ(of(0, 1), Seconds(1));
+  EXPECT_EQ(of(0, 0), Seconds(2));
+  EXPECT_EQ(of(1, 1), Seconds(3));
+  EXPECT_EQ(of(0, 1), Seconds(1));
+  EXPECT_EQ(executions, 3);
+}
+
+// What was given up is known to take longer than some time, and is executed again for those alone who want more of it.
+TEST(ExecutedSteps, AreExecutedAgainWhereMoreIsWanted) {
+  ExecutedSteps steps;
+  int executions = 0;
+  const auto within = [&](double most) {
+    const auto execute = [&](const StepWatch& watch) {
+      ++executions;
+      Prediction prediction;
+      for (int second = 0; second <= 10; ++second) {  // of 10 s, in steps of one
+        if (!watch(Seconds(second))) return prediction;
+      }
+      prediction.step_time = Seconds(10);
+      return prediction;
+    };
+    return steps.of(
+        0, plan_of_zero(1), [&](Seconds at_least) { return at_least.value() <= most; }, execute);
+  };
+  EXPECT_FALSE(within(4));
+  EXPECT_EQ(executions, 1);
+  EXPECT_FALSE(within(3.5));
+  EXPECT_FALSE(within(4.5));  // it takes 5 s at least
+  EXPECT_EQ(executions, 1);
+  EXPECT_FALSE(within(7));
+  EXPECT_EQ(executions, 2);
+  EXPECT_EQ(within(10).value().step_time, Seconds(10));
+  EXPECT_EQ(executions, 3);
+  EXPECT_EQ(within(1).value().step_time, Seconds(10));  // known as a whole: who asks decides
   EXPECT_EQ(executions, 3);
 }
 

@@ -1,0 +1,131 @@
+// What a watch hears of executed steps: nothing that is not so, more and more of it, and no answer of it changes a result.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/network/fabric.h"
+#include "engine/network/placement.h"
+#include "engine/simulate.h"
+#include "sweep/placement/optimise_placement.h"
+#include "sweep/runner/evaluator.h"
+#include "tests/support/engine_fixture.h"
+#include "tests/support/seeds.h"
+
+namespace shardscape {
+namespace {
+
+constexpr double kWatchRounding = 1e-9;
+
+struct WatchedCase {
+  Setting setting;
+  ParallelPlan plan;
+};
+
+WatchedCase watched_case(std::uint64_t seed) {
+  test::ScenarioGenerator random(seed);
+  WatchedCase one{random.setting(Phase::training), {}};
+  one.setting.model.layers = std::min<std::int64_t>(one.setting.model.layers, 8);
+  one.setting.workload.global_batch = std::min<std::int64_t>(one.setting.workload.global_batch, 32);
+  one.setting.system.device.hbm.capacity_per_stack *= 1000;
+  one.plan = random.plan(one.setting);
+  return one;
+}
+
+void expect_equal_steps(const Prediction& a, const Prediction& b) {
+  EXPECT_EQ(a.status, b.status);
+  EXPECT_EQ(a.step_time, b.step_time);
+  EXPECT_EQ(a.memory_peak, b.memory_peak);
+  EXPECT_EQ(a.breakdown, b.breakdown);
+}
+
+TEST(ExecutionWatch, HearsTimesThatStepsTakeAtLeast) {
+  int watched = 0, heard_most = 0;
+  for (std::uint64_t seed = 1; seed <= test::seeds(60); ++seed) {
+    const WatchedCase one = watched_case(seed);
+    Simulator simulator(one.setting, {.mode = ExecutionMode::flattened});
+    const Prediction alone = simulator.run(one.plan);
+    if (alone.status != Status::ok) continue;
+    std::vector<Seconds> heard;
+    simulator.watch([&](Seconds at_least) {
+      heard.push_back(at_least);
+      return true;
+    });
+    expect_equal_steps(simulator.run(one.plan), alone);
+    ASSERT_FALSE(heard.empty());
+    EXPECT_TRUE(std::ranges::is_sorted(heard)) << test::describe(seed, one.plan);
+    EXPECT_LE(heard.back(), (1 + kWatchRounding) * alone.step_time) << test::describe(seed, one.plan);
+    ++watched;
+    if (heard.size() > 1 && heard.back() > 0.7 * alone.step_time) ++heard_most;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(watched, 20);
+  EXPECT_GT(heard_most, watched / 2);
+}
+
+// A step is given up exactly where its time is beyond what is wanted, or not at all; and the next plan knows nothing of it.
+TEST(ExecutionWatch, EndsWhatTakesLongerAndNothingElse) {
+  int ended = 0;
+  for (std::uint64_t seed = 1; seed <= test::seeds(40); ++seed) {
+    const WatchedCase one = watched_case(seed);
+    Simulator simulator(one.setting, {.mode = ExecutionMode::flattened});
+    const Prediction alone = simulator.run(one.plan);
+    if (alone.status != Status::ok) continue;
+    for (const double share : {0.1, 0.6, 0.95, 1.0, 1.1}) {
+      const Seconds most = share * (1 + kWatchRounding) * alone.step_time;
+      bool gave_up = false;
+      simulator.watch([&](Seconds at_least) {
+        gave_up = gave_up || at_least > most;
+        return !gave_up;
+      });
+      const Prediction out = simulator.run(one.plan);
+      if (gave_up) {
+        EXPECT_LT(share, 1) << test::describe(seed, one.plan);
+        EXPECT_EQ(out.status, Status::out_of_range);
+        ++ended;
+      } else {
+        expect_equal_steps(out, alone);
+      }
+    }
+    simulator.watch({});
+    expect_equal_steps(simulator.run(one.plan), alone);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(ended, 30);
+}
+
+// Executions of placements that are slower than one known are ended: the choice, and its time, are those of all in full.
+TEST(ExecutionWatch, PlacementsAreChosenAsIfAllWereExecuted) {
+  int moved = 0;
+  for (std::uint64_t seed = 1; seed <= test::seeds(2); ++seed) {
+    WatchedCase one = watched_case(seed);
+    test::ScenarioGenerator random(seed);
+    one.setting.system.fabric = {
+        "nodes",
+        {test::dimension("inner", DimensionKind::switched, {4}, 100e9, 1e-6),
+         test::dimension("outer", DimensionKind::switched, {2}, random.between(2e9, 20e9), 5e-6)}};
+    one.plan = test::plan_of(2, 1, 2, 2);
+    one.plan.order = rank_order_of(static_cast<std::int32_t>(random.below(kRankOrders)));
+    const SimulateOptions options{.mode = ExecutionMode::flattened};
+    Simulator plain(one.setting, options);
+    Details details;
+    const Prediction on_plain = plain.run(one.plan, {}, &details);
+    if (on_plain.status != Status::ok) continue;
+    const auto run_on = [&](const network::Placement& placement) {
+      SimulateOptions there = options;
+      there.placement = placement;
+      return Simulator(one.setting, there).run(one.plan);
+    };
+    const network::Fabric fabric(one.setting.system.fabric);
+    const auto best = placement::optimise_placement(
+        fabric, one.plan, network::plan_demand(one.plan, details.group_bytes),
+        [&](const network::Placement& at) { return at.empty() ? on_plain.step_time : run_on(at).step_time; });
+    const auto evaluator = sweep::simulator_factory(options)(one.setting, sweep::PlacementChoice::optimised);
+    expect_equal_steps(evaluator->evaluate(one.plan), run_on(best.best.placement));
+    moved += best.best.time < best.plain.time ? 1 : 0;
+  }
+  EXPECT_GT(moved, 0);
+}
+
+}  // namespace
+}  // namespace shardscape
