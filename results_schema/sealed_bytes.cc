@@ -29,7 +29,7 @@ std::string checksum_line(std::string_view hash) { return std::string(kLineStart
 bool is_hollow(const std::filesystem::path& file, std::uintmax_t size) {
   constexpr std::uintmax_t kSoonRead = std::uintmax_t{1} << 26U, kLeastShare = 1024;
   if (size < kSoonRead) return false;
-  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return false;
   std::uintmax_t data = 0;
   off_t end = 0;
@@ -42,7 +42,7 @@ bool is_hollow(const std::filesystem::path& file, std::uintmax_t size) {
     data += static_cast<std::uintmax_t>(end - begin);
   }
   const bool hollow = data * kLeastShare < size && errno == ENXIO;
-  close(descriptor);
+  ::close(descriptor);
   return hollow;
 }
 
