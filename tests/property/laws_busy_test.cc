@@ -1,5 +1,6 @@
 // No machine keeps a step in which something is busier than the step is long: links, devices, hosts. On plans drawn at
-// random on every shipped stack for training and every shipped cluster, both modes.
+// random on every shipped stack and every shipped cluster, both modes; of servers the same of a token, of a prompt and of
+// all requests together.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,9 +23,9 @@ namespace {
 
 constexpr double kRounding = 1e-9;
 
-/// All that a training step may run on.
+/// All that a training step, and what serves, may run on.
 struct Shipped {
-  std::vector<StackProfile> stacks;
+  std::vector<StackProfile> stacks, servers;
   std::vector<yaml::Cluster> clusters;
 };
 
@@ -37,6 +38,7 @@ const Shipped& shipped() {
       EXPECT_TRUE(stack.has_value()) << entry.name;
       // Servers' launch no layers backward.
       if (stack && stack->host.backward_layer > Seconds(0)) list.stacks.push_back(*stack);
+      if (stack && stack->host.decode_layer > Seconds(0)) list.servers.push_back(*stack);
     }
     for (const yaml::Catalog::Entry& entry : catalog.list(yaml::PresetKind::cluster)) {
       const auto cluster = yaml::load_cluster(catalog, entry.name);
@@ -73,6 +75,22 @@ ParallelPlan draw_plan(test::ScenarioGenerator& random, const Setting& setting) 
   return plan;
 }
 
+/// So many GPUs of a cluster at most, their links slow or fast, so that there is something to hide and not room enough.
+/// Returns the share of their bandwidth that is left.
+double draw_fabric(test::ScenarioGenerator& random, const yaml::Cluster& cluster, std::int64_t most_gpus,
+                   FabricSpec& fabric) {
+  Problems problems;
+  const std::int64_t gpus = std::min(most_gpus, random.pick<std::int64_t>({4, 8, 16, 32}));
+  fabric = cluster.fabric.open() ? cluster.fabric.instantiate(gpus, problems) : cluster.fabric.fabric;
+  if (!problems.empty()) fabric = {};
+  const double slower = random.pick({1.0, 1.0, 0.3, 0.05});
+  for (DimensionSpec& dimension : fabric.dimensions) {
+    dimension.bandwidth *= slower;
+    dimension.in_network_reduction = dimension.in_network_reduction && random.coin();
+  }
+  return slower;
+}
+
 Case draw(std::uint64_t seed, std::int64_t most_gpus) {
   test::ScenarioGenerator random(seed + 4711);
   const Shipped& list = shipped();
@@ -85,17 +103,7 @@ Case draw(std::uint64_t seed, std::int64_t most_gpus) {
   s.system.stack = stack;
   s.system.device = cluster.device;
   s.workload = test::training(random.pick<std::int64_t>({1024, 4096}), random.pick<std::int64_t>({16, 32}));
-  Problems problems;
-  const std::int64_t gpus = std::min(most_gpus, random.pick<std::int64_t>({4, 8, 16, 32}));
-  s.system.fabric =
-      cluster.fabric.open() ? cluster.fabric.instantiate(gpus, problems) : cluster.fabric.fabric;
-  if (!problems.empty()) s.system.fabric = {};
-  // Slow links and fast, so that there is something to hide and not room enough.
-  const double slower = random.pick({1.0, 1.0, 0.3, 0.05});
-  for (DimensionSpec& dimension : s.system.fabric.dimensions) {
-    dimension.bandwidth *= slower;
-    dimension.in_network_reduction = dimension.in_network_reduction && random.coin();
-  }
+  const double slower = draw_fabric(random, cluster, most_gpus, s.system.fabric);
   drawn.plan = draw_plan(random, s);
   drawn.text = stack.name + " on " + cluster.name + ", links at " + std::to_string(slower) + ", ep " +
                std::to_string(drawn.plan.expert) + " etp " + std::to_string(drawn.plan.expert_tensor) + ", " +
@@ -238,6 +246,122 @@ TEST(BusyLaws, NothingIsBusierThanAnExecutedStepIsLong) {
     expect_busy_no_longer(drawn, ExecutionMode::flattened, out, details);
   }
   EXPECT_GE(timed, test::at_least(40));
+}
+
+/// A server of one pool or two.
+Case draw_served(std::uint64_t seed, std::int64_t most_gpus) {
+  test::ScenarioGenerator random(seed + 815);
+  const Shipped& list = shipped();
+  const StackProfile& stack = list.servers[seed % list.servers.size()];
+  const yaml::Cluster& cluster = list.clusters[seed / list.servers.size() % list.clusters.size()];
+  Case drawn;
+  Setting& s = drawn.setting;
+  s.model = random.coin() ? test::llama(random.pick<std::int64_t>({4, 8}), 4096, 32, 8, 14336, 32000)
+                          : test::llama_of_experts(6, 8, random.pick<std::int64_t>({0, 1}));
+  s.system.stack = stack;
+  s.system.device = cluster.device;
+  s.workload = test::inference(random.pick<std::int64_t>({16, 700, 3000}),
+                               random.pick<std::int64_t>({1, 2, 40}), random.pick<std::int64_t>({1, 8, 48}));
+  if (s.system.device.supports(Precision::fp8) && random.coin()) s.workload.precision = PolicyName::fp8;
+  const double slower = draw_fabric(random, cluster, most_gpus, s.system.fabric);
+  ParallelPlan& plan = drawn.plan = random.plan(s);
+  plan.sequence_parallel = false;
+  plan.zero_stage = 0;
+  plan.recompute = Recompute::none;
+  plan.microbatch = 1;
+  if (s.model.moe) {
+    const std::int32_t ranks = plan.tensor * plan.data;
+    plan.expert = std::min(ranks, random.pick({1, 2, 4}));
+  }
+  if (plan.data > 1 && random.below(3) == 0) {
+    plan.data /= 2;
+    plan.prefill = {.tensor = plan.tensor, .pipeline = plan.pipeline, .data = plan.data * plan.context};
+    plan.prefill.expert = std::min(plan.prefill.tensor * plan.prefill.data, plan.expert);
+  }
+  drawn.text = stack.name + " on " + cluster.name + ", links at " + std::to_string(slower) + ", ep " +
+               std::to_string(plan.expert) + ", " + test::describe(seed, plan) + ", pool of " +
+               std::to_string(plan.prefill.data) + ", prompts " + std::to_string(s.workload.prompt_tokens) +
+               ", outputs " + std::to_string(s.workload.output_tokens) + ", concurrency " +
+               std::to_string(s.workload.concurrency);
+  return drawn;
+}
+
+/// Weights that each token meets whatever it asks of the router: of attention and of layers without experts.
+double weights_met(const ModelSpec& m) {
+  const auto hidden = static_cast<double>(m.hidden), queries = static_cast<double>(m.heads * m.head_dim),
+             keys = static_cast<double>(m.kv_heads * m.head_dim);
+  const double attention = 2 * hidden * queries + 2 * hidden * keys;
+  const double dense = static_cast<double>(m.moe ? m.moe->first_dense_layers : m.layers);
+  return static_cast<double>(m.layers) * attention + dense * 3 * hidden * static_cast<double>(m.ffn_hidden);
+}
+
+/// A generated token waits for an iteration through all stages: each of their devices reads its share of the weights and
+/// multiplies, each host launches its blocks. A prompt is multiplied before its first token. In a second all devices together
+/// do no more than their peak. What a request lives through takes no less than the links need for it.
+void expect_served_in_time(const Case& of, const Prediction& out, const Details& details) {
+  const Setting& s = of.setting;
+  const WorkloadSpec& work = s.workload;
+  const auto prompt = static_cast<double>(work.prompt_tokens),
+             output = static_cast<double>(work.output_tokens);
+  const PrecisionPolicy policy = s.policy();
+  const double weights = weights_met(s.model), element = bytes_per_element(policy.products),
+               peak = s.system.device.tensor_peak(policy.products).value();
+  const double ranks = of.plan.tensor, hbm = s.system.device.hbm_peak().value();
+  const auto expect_within = [&](std::string_view what, double busy, Seconds time) {
+    EXPECT_LE(busy, time.value() * (1 + kRounding)) << what << ": busy for " << busy / time.value();
+  };
+  const StackProfile::Host& host = s.system.stack.host;
+  const double launches = static_cast<double>(s.model.layers) * host.decode_layer.value() +
+                          host.decode_step_fixed.value() + host.decode_sequence.value();
+  if (work.output_tokens > 1) {
+    expect_within("memory", weights * element / ranks / hbm, out.itl);
+    expect_within("hosts", launches, out.itl);
+  }
+  const bool pools = of.plan.disaggregated();
+  const double readers = pools ? of.plan.prefill.tensor : ranks * of.plan.context;
+  expect_within("the units of a prompt", 2 * weights * prompt / (readers * peak), out.ttft);
+  const double flops = 2 * weights * (prompt + output - 1) / output;
+  EXPECT_LE(out.tokens_per_s_per_gpu * flops, peak * (1 + kRounding)) << "the units of all requests";
+  if (pools) return;  // whose requests live through iterations of two kinds of ranks
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    GroupBytes alone;
+    alone[group] = details.group_bytes[group];
+    for (std::size_t d = 0; d < s.system.fabric.dimensions.size(); ++d)
+      expect_within(name_of(group), busy_ports(of, d, alone), out.e2e);
+  }
+}
+
+void expect_served_parts(const Prediction& out) {
+  for (const TimeClass c : enum_values<TimeClass>())
+    EXPECT_GE(out.breakdown[c].value(), -kRounding * out.e2e.value()) << name_of(c);
+  EXPECT_NEAR(out.breakdown.total() / out.e2e, 1, kRounding);
+}
+
+void expect_servers_keep(ExecutionMode mode, std::uint64_t seeds, int enough, std::int64_t most_gpus) {
+  int timed = 0, pools = 0;
+  for (std::uint64_t seed = 0; seed < seeds && timed < enough; ++seed) {
+    const Case drawn = draw_served(seed, most_gpus);
+    if (mode == ExecutionMode::flattened && drawn.setting.system.fabric.size() > most_gpus) continue;
+    SCOPED_TRACE(drawn.text);
+    Details details;
+    const Prediction out = run(drawn.setting, drawn.plan, mode, &details);
+    if (!has_time(out)) continue;
+    ++timed;
+    pools += drawn.plan.disaggregated() ? 1 : 0;
+    expect_served_parts(out);
+    expect_served_in_time(drawn, out, details);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GE(timed, test::at_least(enough / 2));
+  EXPECT_GE(pools, test::at_least(1));
+}
+
+TEST(BusyLaws, NothingIsBusierThanRequestsTake) {
+  expect_servers_keep(ExecutionMode::hierarchical, test::seeds(1500), 600, 32);
+}
+
+TEST(BusyLaws, NothingIsBusierThanExecutedRequestsTake) {
+  expect_servers_keep(ExecutionMode::flattened, test::seeds(600), 60, 8);
 }
 
 }  // namespace
