@@ -195,20 +195,18 @@ Seconds PlanFloor::exposed_weights(const step::TrainingStep& in, const network::
   if (traffic.weights.empty()) return {};
   const double overlap = setting_.system.stack.communication.gather_overlap;
   network::CollectiveModel& collectives = machine().collectives();
-  Seconds forward, gather, first;
+  Seconds forward;
+  step::WeightGather gather;
   for (const step::LayerRun& run : in.stage_layers(stage)) {
     if (overlap <= 0) break;
     const step::Segments segments = in.segments(run.kind, step::Pass::forward);
     forward += run.count * step::time_segments(in, run.kind, segments, groups, &collectives).total();
   }
-  for (const step::DataTraffic::Part& part : traffic.weights) {
-    const Seconds whole = collectives.time(part.op, part.bytes, groups[part.group], part.calls);
-    if (gather <= Seconds(0)) first = (1 / part.calls) * whole;
-    gather += whole;
-  }
-  if (gather <= Seconds(0)) return {};
+  for (const step::DataTraffic::Part& part : traffic.weights)
+    gather.add(collectives.time(part.op, part.bytes, groups[part.group], part.calls), part.calls);
+  if (gather.whole <= Seconds(0)) return {};
   const double shown =
-      1 - step::hidden_gather(setting_.system.stack.communication, gather, first, forward) / gather;
+      1 - step::hidden_gather(setting_.system.stack.communication, gather, forward) / gather.whole;
   Seconds sum;
   if (shown <= 0) return sum;
   for (const step::DataTraffic::Part& part : traffic.weights)

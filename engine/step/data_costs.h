@@ -16,8 +16,8 @@ namespace shardscape::step {
 /// What the end of a stage's step consists of, before anything hides it.
 struct TailCosts {
   GradientTraffic gradients;  ///< empty: none are left for the end
-  Seconds weights, optimizer;
-  Seconds first_weights;  ///< of the weights what the first bucket takes
+  WeightGather weights;
+  Seconds optimizer;
 };
 
 /// What goes beside the passes of one microbatch, before they hide any of it.

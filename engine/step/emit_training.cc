@@ -253,15 +253,12 @@ void TrainingEmitter::split_weights(std::int32_t stage) {
     const std::int32_t chunk = upward ? chunks - 1 - c : c;
     for (const Item& item : layers_of({stage, chunk, Pass::forward, false})) forward += item.expected;
   }
-  Seconds gather, first;
-  for (const DataTraffic::Part& part : traffic_.weights) {
-    const Seconds whole = builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls);
-    if (gather <= Seconds(0)) first = (1 / part.calls) * whole;
-    gather += whole;
-  }
-  if (gather <= Seconds(0)) return;
-  const Seconds hidden = hidden_gather(stack_.communication, gather, first, Seconds(forward));
-  weights_hidden_ = hidden / gather;
+  WeightGather gather;
+  for (const DataTraffic::Part& part : traffic_.weights)
+    gather.add(builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls), part.calls);
+  if (gather.whole <= Seconds(0)) return;
+  const Seconds hidden = hidden_gather(stack_.communication, gather, Seconds(forward));
+  weights_hidden_ = hidden / gather.whole;
   gather_beside_ = hidden;
 }
 

@@ -38,10 +38,9 @@ Seconds lost_beside(const StackProfile::Communication& stack, Seconds together) 
   return (1 - stack.data_hidden) * together;
 }
 
-Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds first_bucket,
-                      Seconds forward) {
+Seconds hidden_gather(const StackProfile::Communication& stack, const WeightGather& gather, Seconds forward) {
   Seconds room = stack.gather_overlap * forward;
-  return hide(gather - first_bucket, 1, room);
+  return hide(gather.whole - gather.first_bucket, 1, room);
 }
 
 Seconds gradients_beside(const StackProfile::Communication& stack, Seconds all_but_last,

@@ -61,10 +61,17 @@ BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic
 /// By compute to traffic that lies beside it for so long.
 Seconds lost_beside(const StackProfile::Communication& stack, Seconds together);
 
-/// What of the gather of updated weights, `gather` long, the first microbatch's forward hides: not its first bucket,
-/// which the first layer waits for.
-Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds first_bucket,
-                      Seconds forward);
+/// The gather of updated weights, added up in the order in which they are sent.
+struct WeightGather {
+  Seconds whole;
+  Seconds first_bucket;  ///< which the first layer of the next forward waits for
+  void add(Seconds time, double calls) {
+    if (whole <= Seconds(0)) first_bucket = (1 / calls) * time;
+    whole += time;
+  }
+};
+/// What of it the first microbatch's forward hides: not its first bucket.
+Seconds hidden_gather(const StackProfile::Communication& stack, const WeightGather& gather, Seconds forward);
 
 /// What traffic that goes once a step has beside compute: of the gradients what lies beside the last backward, all
 /// chunks of it, but for the last bucket, and what the first forward hides of the gather of weights. What lies in the

@@ -75,11 +75,7 @@ TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& la
   };
   TailCosts costs;
   collectives.set_memory_share(memory_share(in, s));
-  for (const DataTraffic::Part& part : traffic.weights) {
-    const Seconds whole = cost(part);
-    if (costs.weights <= Seconds(0)) costs.first_weights = (1 / part.calls) * whole;
-    costs.weights += whole;
-  }
+  for (const DataTraffic::Part& part : traffic.weights) costs.weights.add(cost(part), part.calls);
   for (const DataTraffic::Part& part : traffic.gradients)
     costs.gradients.push_back({part.group, part.calls, cost(part)});
   costs.optimizer = optimizer_on(in.setting.system.device);
@@ -179,13 +175,11 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
       scratch.known->links[s].tail = collectives.take_recorded_part();
     }
     StageTail& tail = scratch.tails[s];
-    const Seconds hidden = costs.weights > Seconds(0)
-                               ? hidden_gather(in.setting.system.stack.communication, costs.weights,
-                                               costs.first_weights, scratch.forward[s].total())
-                               : Seconds(0);
+    const Seconds hidden =
+        hidden_gather(in.setting.system.stack.communication, costs.weights, scratch.forward[s].total());
     tail.lost = lost_in_step(in, scratch, s, costs, hidden);
-    tail.data_comm = costs.weights - hidden + tail.lost;
-    tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights : 0;
+    tail.data_comm = costs.weights.whole - hidden + tail.lost;
+    tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights.whole : 0;
     tail.optimizer = costs.optimizer;
     tail.deferred = in.last(static_cast<std::int32_t>(s)) ? scratch.deferred : PassTime();
     if (!costs.gradients.empty()) {
