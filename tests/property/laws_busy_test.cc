@@ -357,11 +357,11 @@ void expect_servers_keep(ExecutionMode mode, std::uint64_t seeds, int enough, st
 }
 
 TEST(BusyLaws, NothingIsBusierThanRequestsTake) {
-  expect_servers_keep(ExecutionMode::hierarchical, test::seeds(1500), 600, 32);
+  expect_servers_keep(ExecutionMode::hierarchical, test::seeds(6000), 3000, 32);
 }
 
 TEST(BusyLaws, NothingIsBusierThanExecutedRequestsTake) {
-  expect_servers_keep(ExecutionMode::flattened, test::seeds(600), 60, 8);
+  expect_servers_keep(ExecutionMode::flattened, test::seeds(2000), 200, 8);
 }
 
 }  // namespace
