@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/step/data_traffic.h"
@@ -207,12 +208,13 @@ class ContentionSum {
     meeting.links = sent_beside.links;
     for (const ContendedCalls::Sent& sent : calls_.sent) {
       const CollectiveCall& call = *sent.call;
-      const auto like = std::ranges::find_if(calls_.sent, [&](const ContendedCalls::Sent& other) {
-        return shared_ && alike(*other.call, call) && other.seconds > Seconds(0);
+      // One like it was asked for already.
+      const std::span<const ContendedCalls::Sent> before(calls_.sent.data(), meeting.paces.size());
+      const auto like = std::ranges::find_if(before, [&](const ContendedCalls::Sent& other) {
+        return shared_ && other.seconds > Seconds(0) && alike(*other.call, call);
       });
-      const auto place = static_cast<std::size_t>(like - calls_.sent.begin());
-      if (place < meeting.paces.size()) {
-        const network::KeptPaces known = meeting.paces[place];
+      if (like != before.end()) {
+        const network::KeptPaces known = meeting.paces[static_cast<std::size_t>(like - before.begin())];
         meeting.paces.push_back(known);
         continue;
       }

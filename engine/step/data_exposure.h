@@ -62,6 +62,11 @@ class GradientShares {
 /// Buckets that are whole when this share of the gradients is.
 double whole_buckets(double buckets, double share);
 
+/// What of a chunk's pass makes gradients, seconds; `cut`: the weight gradient alone, as under zero_bubble.
+constexpr double gradient_pass(const schedule::StageTime& chunk, bool cut) {
+  return cut ? chunk.weight : chunk.backward;
+}
+
 /// The last microbatch's backward on one stage (under zero_bubble, its weight gradient).
 struct LastBackward {
   Seconds head, further, block, embedding;      ///< of one layer; 0 where the stage has none
@@ -71,9 +76,7 @@ struct LastBackward {
   std::span<const double> ends;                 ///< by chunk, seconds; chunk 0 ends last
 
   /// The whole of it on one chunk, seconds.
-  [[nodiscard]] double pass(std::size_t chunk) const {
-    return cut ? passes[chunk].weight : passes[chunk].backward;
-  }
+  [[nodiscard]] double pass(std::size_t chunk) const { return gradient_pass(passes[chunk], cut); }
 };
 
 /// By chunk of a stage, as the pipeline was timed with them.

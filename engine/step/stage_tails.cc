@@ -98,7 +98,7 @@ Seconds lost_in_step(const TrainingStep& in, const TrainingScratch& scratch, std
     for (const GroupGradients& group : costs.gradients) all_but_last += (1 - 1 / group.buckets) * group.time;
     double passes = 0;
     for (const schedule::StageTime& chunk : chunk_times(in, scratch, s))
-      passes += in.cuts() ? chunk.weight : chunk.backward;
+      passes += gradient_pass(chunk, in.cuts());
     beside += gradients_beside(stack, all_but_last, Seconds(passes));
   }
   return lost_once(in.setting.system, beside);

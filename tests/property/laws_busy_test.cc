@@ -1,10 +1,11 @@
 // No machine keeps a step in which something is busier than the step is long: links, devices, hosts. On plans drawn at
-// random on every shipped stack and every shipped cluster, both modes; of servers the same of a token, of a prompt and of
-// all requests together.
+// random on every shipped stack and every shipped cluster, both modes; of servers the same of a token, of a prompt and
+// of all requests together.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,6 +51,13 @@ const Shipped& shipped() {
   return all;
 }
 
+/// Seeds in a row meet every stack, and then the next cluster.
+std::pair<const StackProfile&, const yaml::Cluster&> machine_of(std::uint64_t seed,
+                                                                const std::vector<StackProfile>& stacks) {
+  const std::vector<yaml::Cluster>& clusters = shipped().clusters;
+  return {stacks[seed % stacks.size()], clusters[seed / stacks.size() % clusters.size()]};
+}
+
 struct Case {
   Setting setting;
   ParallelPlan plan;
@@ -93,9 +101,7 @@ double draw_fabric(test::ScenarioGenerator& random, const yaml::Cluster& cluster
 
 Case draw(std::uint64_t seed, std::int64_t most_gpus) {
   test::ScenarioGenerator random(seed + 4711);
-  const Shipped& list = shipped();
-  const StackProfile& stack = list.stacks[seed % list.stacks.size()];
-  const yaml::Cluster& cluster = list.clusters[seed / list.stacks.size() % list.clusters.size()];
+  const auto& [stack, cluster] = machine_of(seed, shipped().stacks);
   Case drawn;
   Setting& s = drawn.setting;
   s.model = random.coin() ? test::llama(random.pick<std::int64_t>({4, 6, 8}), 4096, 32, 8, 14336, 32000)
@@ -251,9 +257,7 @@ TEST(BusyLaws, NothingIsBusierThanAnExecutedStepIsLong) {
 /// A server of one pool or two.
 Case draw_served(std::uint64_t seed, std::int64_t most_gpus) {
   test::ScenarioGenerator random(seed + 815);
-  const Shipped& list = shipped();
-  const StackProfile& stack = list.servers[seed % list.servers.size()];
-  const yaml::Cluster& cluster = list.clusters[seed / list.servers.size() % list.clusters.size()];
+  const auto& [stack, cluster] = machine_of(seed, shipped().servers);
   Case drawn;
   Setting& s = drawn.setting;
   s.model = random.coin() ? test::llama(random.pick<std::int64_t>({4, 8}), 4096, 32, 8, 14336, 32000)
@@ -295,10 +299,13 @@ double weights_met(const ModelSpec& m) {
   return static_cast<double>(m.layers) * attention + dense * 3 * hidden * static_cast<double>(m.ffn_hidden);
 }
 
-/// A generated token waits for an iteration through all stages: each of their devices reads its share of the weights and
-/// multiplies, each host launches its blocks. A prompt is multiplied before its first token. In a second all devices together
-/// do no more than their peak. What a request lives through takes no less than the links need for it.
-void expect_served_in_time(const Case& of, const Prediction& out, const Details& details) {
+/// What is busy, over the time that there is for it: the most of all plans, so that laws which nothing comes near show.
+using Nearest = std::map<std::string, double>;
+
+/// A generated token waits for an iteration through all stages: each of their devices reads its share of the weights
+/// and multiplies, each host launches its blocks. A prompt is multiplied before its first token. In a second all
+/// devices together do no more than their peak. What a request lives through takes no less than the links need for it.
+void expect_served_in_time(const Case& of, const Prediction& out, const Details& details, Nearest& nearest) {
   const Setting& s = of.setting;
   const WorkloadSpec& work = s.workload;
   const auto prompt = static_cast<double>(work.prompt_tokens),
@@ -307,27 +314,28 @@ void expect_served_in_time(const Case& of, const Prediction& out, const Details&
   const double weights = weights_met(s.model), element = bytes_per_element(policy.products),
                peak = s.system.device.tensor_peak(policy.products).value();
   const double ranks = of.plan.tensor, hbm = s.system.device.hbm_peak().value();
-  const auto expect_within = [&](std::string_view what, double busy, Seconds time) {
-    EXPECT_LE(busy, time.value() * (1 + kRounding)) << what << ": busy for " << busy / time.value();
+  const auto expect_within = [&](const std::string& what, double busy, double time) {
+    EXPECT_LE(busy, time * (1 + kRounding)) << what << ": busy for " << busy / time;
+    nearest[what] = std::max(nearest[what], busy / time);
   };
   const StackProfile::Host& host = s.system.stack.host;
   const double launches = static_cast<double>(s.model.layers) * host.decode_layer.value() +
                           host.decode_step_fixed.value() + host.decode_sequence.value();
   if (work.output_tokens > 1) {
-    expect_within("memory", weights * element / ranks / hbm, out.itl);
-    expect_within("hosts", launches, out.itl);
+    expect_within("memory", weights * element / ranks / hbm, out.itl.value());
+    expect_within("hosts", launches, out.itl.value());
   }
   const bool pools = of.plan.disaggregated();
   const double readers = pools ? of.plan.prefill.tensor : ranks * of.plan.context;
-  expect_within("the units of a prompt", 2 * weights * prompt / (readers * peak), out.ttft);
+  expect_within("the units of a prompt", 2 * weights * prompt / (readers * peak), out.ttft.value());
   const double flops = 2 * weights * (prompt + output - 1) / output;
-  EXPECT_LE(out.tokens_per_s_per_gpu * flops, peak * (1 + kRounding)) << "the units of all requests";
+  expect_within("the units of all requests", out.tokens_per_s_per_gpu * flops, peak);
   if (pools) return;  // whose requests live through iterations of two kinds of ranks
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
     GroupBytes alone;
     alone[group] = details.group_bytes[group];
     for (std::size_t d = 0; d < s.system.fabric.dimensions.size(); ++d)
-      expect_within(name_of(group), busy_ports(of, d, alone), out.e2e);
+      expect_within(std::string(name_of(group)), busy_ports(of, d, alone), out.e2e.value());
   }
 }
 
@@ -339,6 +347,7 @@ void expect_served_parts(const Prediction& out) {
 
 void expect_servers_keep(ExecutionMode mode, std::uint64_t seeds, int enough, std::int64_t most_gpus) {
   int timed = 0, pools = 0;
+  Nearest nearest;
   for (std::uint64_t seed = 0; seed < seeds && timed < enough; ++seed) {
     const Case drawn = draw_served(seed, most_gpus);
     if (mode == ExecutionMode::flattened && drawn.setting.system.fabric.size() > most_gpus) continue;
@@ -349,11 +358,15 @@ void expect_servers_keep(ExecutionMode mode, std::uint64_t seeds, int enough, st
     ++timed;
     pools += drawn.plan.disaggregated() ? 1 : 0;
     expect_served_parts(out);
-    expect_served_in_time(drawn, out, details);
+    expect_served_in_time(drawn, out, details, nearest);
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_GE(timed, test::at_least(enough / 2));
   EXPECT_GE(pools, test::at_least(1));
+  if (!test::all_seeds()) return;
+  for (const char* const what :
+       {"memory", "hosts", "the units of a prompt", "the units of all requests", "tensor"})
+    EXPECT_GT(nearest[what], 0.5) << what << ": no plan comes near this law";
 }
 
 TEST(BusyLaws, NothingIsBusierThanRequestsTake) {
