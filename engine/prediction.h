@@ -57,6 +57,9 @@ struct Prediction {
   Seconds kv_transfer;        ///< from the first byte's start to the last byte's receipt, mean
   Bytes prefill_memory_peak;  ///< of the fullest device of the pool that prefills
   Breakdown breakdown;
+  /// Training, hierarchical mode: of the step, what operations on the same links cost each other (step/contention.h).
+  /// What is left of the step follows every number of device, fabric and stack; with it no step does, executed or not.
+  Seconds contention;
   /// Training, hierarchical mode: share of the step by which contention that this mode cannot see may move it
   /// (step/contention.h).
   double contended_share = 0;

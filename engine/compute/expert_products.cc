@@ -60,24 +60,23 @@ double row_tiles(const ExpertLoads& loads, double rows) {
   return sum;
 }
 
-/// The least time of the SMs over all tiles. `fed`: the format in which weights come to the matrix units.
+/// The least time of the SMs over all tiles, at a share of the rate of their units.
 double grouped_compute(const ExpertLoads& loads, double n, double k, Precision precision,
-                       const DeviceSpec& device, Precision fed, double share) {
+                       const DeviceSpec& device, double share) {
   const ExpertKernels& kernels = expert_kernels(device);
   const double clock = device.sm.clock.value(), sms = static_cast<double>(device.sm.count);
   const double limit = device.knows_energy() ? 1 : device.sustained.tensor;
   const double math = share * kernels.share * limit *
                       device.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
   const double port = device.products.port * clock;
-  const double depth = kGroupedStepBytes / bytes_per_element(fed);
-  const double row = depth * bytes_per_element(precision);
+  const double depth = kGroupedStepBytes / bytes_per_element(precision);
   double best = std::numeric_limits<double>::infinity();
   for (const double rows : kTileTokens) {
     const double high = row_tiles(loads, rows);
     for (const double columns : kTileColumns) {
       if (rows * columns > kLargestTile) continue;
-      const double step = std::max({2 * rows * columns * depth / math,
-                                    (rows * row + columns * kGroupedStepBytes) / port, kernels.step});
+      const double step = std::max(
+          {2 * rows * columns * depth / math, (rows + columns) * kGroupedStepBytes / port, kernels.step});
       const double store = rows * columns * output_bytes(precision) / port;
       const double turns = std::ceil(high * std::ceil(n / columns) / sms);
       best = std::min(best, turns * (std::ceil(k / depth) * step + store + kernels.tile));
@@ -105,10 +104,7 @@ OperatorCost grouped_product(const ExpertLoads& loads, double n, double k, Preci
   const double bytes = weight * loads.active() * n * k + (element + scales.input) * tokens * k +
                        output_bytes(precision) * tokens * n;
   const double flops = 2 * tokens * n * k;
-  // Units that take weights as they are stored have steps by those; others convert them first.
-  const bool mixed = precision == Precision::fp8 && stored == Precision::fp4;
-  const double compute =
-      grouped_compute(loads, n, k, precision, device, mixed ? stored : precision, options.share);
+  const double compute = grouped_compute(loads, n, k, precision, device, options.share);
   const double hbm = bytes / (expert_kernels(device).hbm * device.hbm_peak().value());
   // A card whose steps are not priced by energy has no more power for a moment than for a step.
   const bool burst = options.burst || !device.energy.steps;

@@ -20,11 +20,10 @@
 // for want of rows, but for the start of a tile, 0.3 us: chosen on ITL of DeepSeek-R1 and gpt-oss served in 4 bits
 // on B200 and GB200 (AIConfigurator's silicon samples), which Hopper's 1.7 us would make 20 % longer. fp8 and fp4
 // have theirs, too: half and a quarter of the bytes and of the math. Weights that are stored narrower than they are
-// multiplied (`stored`) take the bytes of the one and the math of the other; steps are as deep as the units' weights,
-// of 4 bits beside inputs of 8, and where kernels convert weights to 16 bits first they reach `share` of the rate.
-// Scales are bytes like others: of blocks in fp8 4 for each 128 of an input and each 128 x 128 of a weight
-// (DeepSeek-V3, arXiv:2412.19437, section 3.3), in nvfp4 one for each 16 values. Left out: the additions in fp32 that block scales ask of Hopper's vector units, and
-// the conversion of inputs.
+// multiplied (`stored`) take the bytes of the one and the math of the other, at `share` of the rate, as they are
+// converted first. Scales are bytes like others: of blocks in fp8 4 for each 128 of an input and each 128 x 128 of a
+// weight (DeepSeek-V3, arXiv:2412.19437, section 3.3), in nvfp4 one for each 16 values. Left out: the additions in fp32
+// that block scales ask of Hopper's vector units, and the conversion of inputs.
 #pragma once
 
 #include <optional>

@@ -310,7 +310,8 @@ void Training::explain(const step::TrainingStep& inputs, std::int32_t critical, 
     details.stage_forward.push_back(scratch_.forward[s].total());
     details.stage_backward.push_back(scratch_.backward[s].total());
   }
-  step::explain_training(inputs, critical, point.out.breakdown[TimeClass::optimizer], collectives,
+  const Breakdown priced = machine_.flattened() ? Breakdown() : scratch_.contention.added;
+  step::explain_training(inputs, critical, point.out.breakdown[TimeClass::optimizer], priced, collectives,
                          details.operators);
   if (!details.want_program && !details.want_timeline) return;
   details.program =

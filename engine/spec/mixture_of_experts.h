@@ -30,9 +30,6 @@ struct MixtureOfExperts {
   RouterKind router = RouterKind::softmax;
   bool normalise_top_k = false;  ///< the weights of the chosen experts add up to 1
   bool router_bias = false;      ///< a bias for each expert (DeepSeek-V3: for the choice alone; gpt-oss)
-  /// The checkpoint in 4 bits has MXFP4 weights and leaves inputs wider (gpt-oss, arXiv:2508.10925, section 2.1): servers
-  /// multiply inputs of 8 bits, which units of 4 bits do at the rate of 8.
-  bool fp8_inputs = false;
   /// Experts lie in so many equal groups, of which a token's lie in `top_groups` (node-limited routing:
   /// DeepSeek-V3, section 2.1.2). It shapes the exchange between nodes by kernels alone.
   std::int64_t expert_groups = 1;

@@ -85,12 +85,10 @@ struct PrecisionPolicy {
   /// Checkpoints of mixtures of experts in 4 bits have nothing else in 4 bits than experts: gpt-oss (OpenAI 2025,
   /// arXiv:2508.10925, section 2.1: MXFP4 weights of the mixture, 90 % of all parameters), NVIDIA's of DeepSeek-R1
   /// (ModelOpt, DeepSeek-R1-FP4). A device without units for them multiplies in bf16 what it reads in 4 bits (the
-  /// Marlin and Triton kernels of vLLM, W4A16 of TensorRT-LLM); one that has them takes inputs of 8 bits, too, at their
-  /// rate (TensorRT-LLM's w4a8_mxfp4_mxfp8 and FlashInfer's of vLLM for gpt-oss on Blackwell, whose matrix units take
-  /// operands of 4, 6 and 8 bits in any mix at the rate of 8: PTX ISA, tcgen05.mma kind::mxf8f6f4).
-  constexpr void serve_experts(Precision multiplied) {
+  /// Marlin and Triton kernels of vLLM, W4A16 of TensorRT-LLM).
+  constexpr void serve_experts(bool has_unit) {
     experts = Precision::fp4;
-    expert_products = multiplied;
+    expert_products = has_unit ? Precision::fp4 : Precision::bf16;
     weights = products = Precision::bf16;
   }
   /// The same policy as experts have it.

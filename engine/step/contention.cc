@@ -93,18 +93,20 @@ class ContentionSum {
     for (const Seconds time : added) sum += time;
     // By microbatch; what goes once lies beside one of them.
     const double count = in_.pipeline.per_chunk();
-    const Seconds none(0), forward = (kMet / count) * beside_.forward,
-                           backward = std::max(none, (kMet / count) * (beside_.sum - beside_.forward));
-    const Seconds once_forward = kMet * (forward_ - beside_.forward);
-    const Seconds once_backward = std::max(none, sum - kMet * beside_.sum - once_forward);
-    const auto spared_by = [&](Seconds host, Seconds each, Seconds once) {
+    const Seconds beside_forward = std::min(beside_.forward, beside_.sum),
+                  forward = (kMet / count) * beside_forward,
+                  backward = (kMet / count) * (beside_.sum - beside_forward);
+    const Seconds once = std::max(Seconds(0), sum - kMet * beside_.sum),
+                  once_forward = std::min(once, kMet * (forward_ - beside_.forward)),
+                  once_backward = once - once_forward;
+    const auto spared_by = [count](Seconds host, Seconds each, Seconds at_once) {
       host = (1 / count) * host;
-      return (count - 1) * std::min(host, each) + std::min(host, each + once);
+      return (count - 1) * std::min(host, each) + std::min(host, each + at_once);
     };
     const Seconds spared = spared_by(step.forward_host, forward, once_forward) +
                            spared_by(step.backward_host, backward, once_backward);
     added[TimeClass::host] = -1.0 * spared;
-    return {added, (siblings_ + kLeftOpen * sum) / step.step};
+    return {added, std::max(0.0, (siblings_ + kLeftOpen * sum) / step.step)};
   }
 
  private:
@@ -126,8 +128,10 @@ class ContentionSum {
       // Of the time of a pass alone: what the calls that are met have, and what gets done of the traffic meanwhile.
       double done = 1;
       for (std::size_t i = 0; i < paces.size(); ++i) {
+        const auto [kept, theirs] = paces[i];
         if (paces[i].slowed())
-          done += (paces[i].other / paces[i].one - 1) * (calls_.sent[i].seconds / passes);
+          done += (calls_.sent[i].shown * (1 / kept - 1) - (1 - theirs) / kept) *
+                  (calls_.sent[i].seconds / passes);
       }
       const Seconds traffic_time = share * on_links(sent);
       const Seconds together = std::min((1 / done) * traffic_time, room);

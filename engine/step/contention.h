@@ -9,9 +9,10 @@
 //   axes      gathers and scatters run beside the passes of every microbatch. Where both use the same links each gets its
 //             fair share (network/link_loads.h): call i, on its links for the share q_i of the pass, keeps f_i of its pace
 //             and the traffic g_i. While X seconds of the pass (as it were alone) go by beside it, the pass takes
-//             X sum q_i (1 / f_i - 1) longer, and X (1 - sum q_i + sum q_i g_i / f_i) of the traffic gets done. What calls
-//             take at the ranks, to begin and to copy, leaves the links to others. An exchange that the attention core
-//             hides may take longer unseen, and so may calls of passes that wait for the host.
+//             X sum q_i s_i (1 / f_i - 1) longer, and X (1 + sum q_i (s_i (1 / f_i - 1) - (1 - g_i) / f_i)) of the traffic
+//             gets done. s_i: the share of what a call takes longer that shows, 1 but for exchanges that the attention core
+//             hides; passes that wait for the host hide it, too. What calls take at the ranks, to begin and to copy, leaves
+//             the links to others.
 //
 //             Gradients and updated weights go once in a step: the part of them that passes hide meets their
 //             calls likewise, and of the rest siblings count.

@@ -139,7 +139,8 @@ void RowWriter::add_call(const Node& node, const std::string& phase, double coun
 }
 
 void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimizer,
-                      network::CollectiveModel& collectives, std::vector<OperatorRow>& rows) {
+                      const Breakdown& contention, network::CollectiveModel& collectives,
+                      std::vector<OperatorRow>& rows) {
   const network::PlanLayout layout(in.plan);
   const network::RankGroups groups = layout.groups();
   const network::Slice slice = network::stage_slice(stage, layout, in.plan);
@@ -160,6 +161,11 @@ void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimi
     }
     add_drift(run.kind, Pass::forward, "forward", count);
     add_drift(run.kind, in.cuts(run.kind) ? Pass::input : Pass::backward, "backward", count);
+  }
+  for (const TimeClass c : {TimeClass::tensor_comm, TimeClass::context_comm, TimeClass::expert_comm}) {
+    if (contention[c] > Seconds(0))
+      rows.push_back(
+          {"backward", "links shared with data", std::string(name_of(c)), 1, contention[c], "link", ""});
   }
   explain_optimizer(optimizer_cost(in, in.setting.system.device, stage), optimizer, rows);
 }

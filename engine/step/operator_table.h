@@ -45,8 +45,10 @@ class RowWriter {
 };
 
 /// Appends the rows of a training step on one stage, its optimizer with `optimizer` in all. Both gradients of
-/// a layer stand together, whatever a schedule puts off.
+/// a layer stand together, whatever a schedule puts off. `contention`: what calls of layers take longer beside
+/// data-parallel traffic, in rows of its own.
 void explain_training(const TrainingStep& inputs, std::int32_t stage, Seconds optimizer,
-                      network::CollectiveModel& collectives, std::vector<OperatorRow>& rows);
+                      const Breakdown& contention, network::CollectiveModel& collectives,
+                      std::vector<OperatorRow>& rows);
 
 }  // namespace shardscape::step

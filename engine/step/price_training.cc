@@ -411,8 +411,10 @@ void add_contention(Breakdown contended, Seconds at_least, Prediction& out) {
   for (const Seconds time : contended) added += time;
   const Seconds less = std::max(Seconds(0), at_least - (out.step_time + added));
   contended[TimeClass::host] += less;
-  out.breakdown += contended;
-  out.step_time += added + less;
+  for (const TimeClass c : enum_values<TimeClass>())
+    out.breakdown[c] = std::max(Seconds(0), out.breakdown[c] + contended[c]);
+  out.contention = std::max(Seconds(0), added + less);
+  out.step_time += out.contention;
 }
 
 /// On a machine all of whose devices are as that one.
@@ -486,7 +488,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
       std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total());
   // Of one stage all devices go at the pace of the sick one. Of several, and where links are sick, contention stays that of
   // the healthy machine, so that no fault takes any away.
-  Breakdown contended = scratch.contention;
+  Breakdown& contended = scratch.contention.added = scratch.contention.healthy;
   const bool slower_machine = !in.sick.empty() && !collectives.has_faults() && in.plan.pipeline == 1;
   if ((plain_machine && first) || slower_machine) {
     const StageTail& tail = scratch.tails[critical];
@@ -504,7 +506,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
     contended = contention.added;
     if (plain_machine) {
       out.contended_share = contention.marked_share;
-      scratch.contention = contended;
+      scratch.contention.healthy = contended;
     }
   }
   b = busy;

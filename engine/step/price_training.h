@@ -205,7 +205,9 @@ struct TrainingScratch : StageTimes {
   schedule::PipelineMemo pipelines;
   LayerTimesMemo layer_times;
   std::optional<Flops> useful;       ///< of a step, in all
-  Breakdown contention;              ///< of the plan that was timed last without faults (contention.h)
+  struct {
+    Breakdown healthy, added;  ///< of the plan that was timed last without faults; of what was timed last
+  } contention;                ///< contention.h
   LayerTimes own_times;              ///< of a plan whose layers' times are not shared
   std::unique_ptr<KnownStep> known;  ///< of the plan that was timed last while links were recorded
   std::unique_ptr<PartsToPrice> parts;

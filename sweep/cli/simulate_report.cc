@@ -118,6 +118,7 @@ void add_times(const SimulatedPoint& point, Json& json) {
   json["tokens_per_s_per_gpu"] = number(p.tokens_per_s_per_gpu, known);
   if (!is_training(point)) return;
   json["mfu"] = number(p.mfu, known);
+  json["contention_s"] = number(p.contention.value(), known);
   json["contended_share"] = number(p.contended_share, known);
   json["outside_domain"] = known && p.outside_domain();
 }

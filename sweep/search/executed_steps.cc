@@ -62,6 +62,7 @@ Prediction ExecutedSteps::with_times(Prediction own, const Prediction& executed)
   own.breakdown = executed.breakdown;
   own.tokens_per_s_per_gpu = executed.tokens_per_s_per_gpu;
   own.mfu = executed.mfu;
+  own.contention = executed.contention;
   own.contended_share = executed.contended_share;
   return own;
 }

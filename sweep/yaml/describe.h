@@ -32,7 +32,6 @@ void describe(V& v, MixtureOfExperts& moe) {
   v.optional("router", moe.router);
   v.optional("normalise_top_k", moe.normalise_top_k);
   v.optional("router_bias", moe.router_bias);
-  v.optional("fp8_inputs", moe.fp8_inputs);
   v.optional("expert_groups", moe.expert_groups);
   v.optional("top_groups", moe.top_groups);
   v.optional("capacity_factor", moe.capacity_factor);

@@ -154,7 +154,7 @@ void read_gpt_oss(Config& config, ModelSpec& m) {
   read_window(config, 128, "LG", m);
   read_experts(config,
                {"num_local_experts", {"num_experts_per_tok", "experts_per_token"}, "intermediate_size"}, m);
-  m.moe->normalise_top_k = m.moe->router_bias = m.moe->fp8_inputs = true;
+  m.moe->normalise_top_k = m.moe->router_bias = true;
   bool attention = true;
   config.flag("attention_bias", attention);
   set_biases(m, {attention, attention, true});

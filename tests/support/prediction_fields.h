@@ -42,7 +42,7 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   };
   const auto& [status, reason, microbatches, peak_stage, step_time, ttft, itl, e2e, ttft_spread, itl_spread,
                e2e_spread, decode_batch, tokens_per_s_per_gpu, mfu, memory_peak, memory, kv_bytes,
-               kv_transfer, prefill_memory_peak, breakdown, contended_share] = prediction;
+               kv_transfer, prefill_memory_peak, breakdown, contention, contended_share] = prediction;
   code("status", status);
   code("reason", reason);
   code("microbatches", microbatches);
@@ -76,8 +76,14 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
     for (const TimeClass c : enum_values<TimeClass>())
       time("breakdown." + std::string(name_of(c)), breakdown[c]);
   }
+  time("contention", contention);
   all.push_back({"contended_share", contended_share, Kind::share});
   return all;
+}
+
+/// The step without what operations on the same links cost each other: this part follows laws of numbers exactly.
+inline double uncontended(const Prediction& prediction) {
+  return (prediction.step_time - prediction.contention).value();
 }
 
 /// With all digits.

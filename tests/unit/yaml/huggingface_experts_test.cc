@@ -134,7 +134,7 @@ TEST(HuggingFaceExperts, WindowsAndLayersOfTheirFamilies) {
       "num_experts_per_tok": 2})");
   EXPECT_EQ(oss.sliding_window, 128);
   EXPECT_EQ(oss.window_pattern, "LG");
-  EXPECT_TRUE(oss.attention_sinks && oss.linear_bias && oss.moe->router_bias && oss.moe->fp8_inputs);
+  EXPECT_TRUE(oss.attention_sinks && oss.linear_bias && oss.moe->router_bias);
   EXPECT_EQ(oss.ffn_hidden, 32);
   const std::string llama = R"({"model_type": "llama4_text", "hidden_size": 64, "num_hidden_layers": 8,
       "num_attention_heads": 4, "intermediate_size": 32, "vocab_size": 10, "num_local_experts": 8,
