@@ -89,7 +89,7 @@ std::vector<TrainingEmitter::Step> TrainingEmitter::steps_of(LayerKind kind, Pas
 
 // ---- one pass ----
 
-std::vector<TrainingEmitter::Item> TrainingEmitter::layers_of(const ChunkPass& pass) {
+std::vector<TrainingEmitter::Item> TrainingEmitter::layers_of(const ChunkPass& pass, bool paired) {
   std::vector<Item> items;
   double lead = 0;
   const auto append = [&](const LayerRun& run) {
@@ -97,7 +97,7 @@ std::vector<TrainingEmitter::Item> TrainingEmitter::layers_of(const ChunkPass& p
     const std::vector<Step>& steps = steps_[run.kind.index()][at(runs)];
     if (in_.segments(run.kind, runs).empty()) return;
     const Seconds launch = pass_launch(in_, run.kind, runs);
-    const bool meets = meets_host(in_, run.kind, runs);
+    const bool meets = !paired && meets_host(in_, run.kind, runs);
     for (std::int32_t n = 0; n < run.count; ++n) {
       if (meets) {
         items.push_back({{Kind::sync_host, Account::host, 0, 0, 1, 0}, 0, false, 1});
@@ -358,7 +358,7 @@ std::int32_t TrainingEmitter::build_pair(const ChunkPass& forward, const ChunkPa
   receive_inputs(backward);
   const StackProfile::Communication& communication = stack_.communication;
   double hidden = 0;
-  emit(pair_up(layers_of(forward), layers_of(backward), lanes_[ParallelGroup::expert],
+  emit(pair_up(layers_of(forward, true), layers_of(backward, true), lanes_[ParallelGroup::expert],
                communication.expert_overlap, hidden));
   const double lost = (1 - communication.expert_hidden) * hidden;
   if (lost > 0)

@@ -70,7 +70,8 @@ class TrainingEmitter {
 
   /// The pass that makes the gradients of weights.
   [[nodiscard]] Pass gradient_pass() const { return in_.cuts() ? Pass::weight : Pass::backward; }
-  std::vector<Item> layers_of(const ChunkPass& pass);
+  /// `paired`: with another pass, and the host launches both without a stop.
+  std::vector<Item> layers_of(const ChunkPass& pass, bool paired = false);
   std::int32_t build_pass(const ChunkPass& pass);
   /// A forward and a backward that run together.
   std::int32_t build_pair(const ChunkPass& forward, const ChunkPass& backward);

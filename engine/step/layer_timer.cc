@@ -252,8 +252,7 @@ Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward) 
     const Seconds runs = time.total() - time[TimeClass::host];
     const Seconds alone = exchanges ? runs - time[TimeClass::expert_comm] : runs;
     device += run.count * runs;
-    least += run.count * alone +
-             lead.launch(run.count, alone, launch_of(run.kind, pass), meets_host(in_, run.kind, pass));
+    least += run.count * alone + lead.launch(run.count, alone, launch_of(run.kind, pass), false);
     if (!exchanges) return;
     const Pass emitted = pass == Pass::backward && in_.defers(run.kind) ? Pass::input : pass;
     const std::vector<std::vector<Seconds>> pieces = timer_.pieces(run.kind, in_.segments(run.kind, emitted));

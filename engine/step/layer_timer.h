@@ -55,7 +55,8 @@ class LayerTimer {
 /// makes up in them for others: a pass of layers that run for d_i and take h_i to launch takes the longest of
 /// h_1 + ... + h_k + d_k+1 + ... + d_n over all k, as it is executed (LayerEmitter::append). In a layer that meets_host()
 /// it meets the device again. That is taken to be where the layer begins: between two such points lie the rest of one
-/// layer and the beginning of the next, which is as much to run and to launch as one layer.
+/// layer and the beginning of the next, which is as much to run and to launch as one layer. Two passes that run as a pair
+/// are launched without a stop.
 class StageTimer {
  public:
   StageTimer(const TrainingStep& inputs, const LayerTimer& timer, LayerTimes& known)

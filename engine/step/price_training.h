@@ -204,11 +204,11 @@ struct TrainingScratch : StageTimes {
   std::vector<double> chunk_end;
   schedule::PipelineMemo pipelines;
   LayerTimesMemo layer_times;
-  std::optional<Flops> useful;       ///< of a step, in all
+  std::optional<Flops> useful;  ///< of a step, in all
   struct {
     Breakdown healthy, added;  ///< of the plan that was timed last without faults; of what was timed last
   } contention;                ///< contention.h
-  LayerTimes own_times;              ///< of a plan whose layers' times are not shared
+  LayerTimes own_times;        ///< of a plan whose layers' times are not shared
   std::unique_ptr<KnownStep> known;  ///< of the plan that was timed last while links were recorded
   std::unique_ptr<PartsToPrice> parts;
   std::unique_ptr<SickPassesMemo> sick_passes;

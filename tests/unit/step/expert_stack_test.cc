@@ -247,6 +247,24 @@ TEST(ExpertStack, TheHostIsNotAheadOfLayersWhoseLoadsItReads) {
   }
 }
 
+TEST(ExpertStack, PairsAreLaunchedWithoutAStop) {
+  // Launches take about as long as layers run: a host that met the device within a pair would lose what it had launched
+  // of the other pass by then.
+  Setting setting = stack_setting();
+  setting.workload.global_batch *= 4;
+  setting.system.stack.communication.expert_overlap = 1;
+  setting.system.stack.experts.load_wait = Seconds(1e-5);
+  setting.system.stack.host = {};
+  const ParallelPlan plan = dealt(4);
+  const double layers = static_cast<double>(setting.workload.global_batch) / plan.data * kExpertBlocks;
+  const Seconds layer = (1 / layers) * test::outcome_of(setting, plan).prediction.step_time;
+  for (const double share : {0.2, 0.4, 0.8}) {
+    setting.system.stack.experts.forward_layer = share * layer;
+    setting.system.stack.experts.backward_layer = 2 * share * layer;
+    expect_modes_agree(setting, plan, 1e-3);
+  }
+}
+
 TEST(ExpertStack, TheHostLaunchesWhatExpertsAdd) {
   // A host that is slower than all else sets the pace: forward 100 ms and 8 experts of 5 ms, backward 200 ms and
   // again 8 of 5 ms, for each of four layers of two microbatches.
