@@ -294,6 +294,8 @@ class CollectiveModel {
   const LinkSet& tile_links(const Asked& asked);
   /// Whether links() of both have one in common.
   bool meet(const Asked& one, const Asked& other);
+  /// What an operation takes of its links while it sends, healthy and all siblings at once. Valid until the next call.
+  const LinkLoads& loads(const Asked& asked);
   /// What each keeps of its pace while both send, healthy and all siblings of each at once.
   KeptPaces paces_together(const Asked& one, const Asked& other);
 

@@ -334,13 +334,17 @@ bool CollectiveModel::meet(const Asked& one, const Asked& other) {
   return known->second;
 }
 
+const LinkLoads& CollectiveModel::loads(const Asked& asked) {
+  OpCosts& costs = costs_of(asked.op, asked.group);
+  const double sent = costs.wire_share * asked.bytes.value() / asked.calls;
+  return loads_of(costs, *healthy_choice(costs, sent).first);
+}
+
 KeptPaces CollectiveModel::paces_together(const Asked& one, const Asked& other) {
-  const auto loads = [&](const Asked& asked) {
-    OpCosts& costs = costs_of(asked.op, asked.group);
-    const double sent = costs.wire_share * asked.bytes.value() / asked.calls;
-    return loads_of(costs, *healthy_choice(costs, sent).first);
-  };
-  if (!knows_tiles()) return kept_paces(loads(one), loads(other));
+  if (!knows_tiles()) {
+    const LinkLoads first = loads(one);
+    return kept_paces(first, loads(other));
+  }
   if (!meet(one, other)) return {};
   const auto [known, fresh] = paces_.try_emplace({&tile_links(one), &tile_links(other)});
   if (fresh) known->second = kept_paces(loads(one), loads(other));

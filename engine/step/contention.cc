@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -40,18 +41,18 @@ class ContentionSum {
         shared_(known != nullptr),
         siblings_(calls.siblings) {}
 
-  /// The calls of the blocks of a stage, of all microbatches.
-  void list_calls() {
+  /// The calls of a stage, of all microbatches: those of blocks meet traffic.
+  void list_calls(std::int32_t stage) {
     const double m = in_.pipeline.per_chunk();
-    for (const model::BlockRun& run : calls_.layers) {
-      const LayerKind kind = block_layer(run.kind);
+    for (const LayerRun& run : in_.stage_layers(stage)) {
       std::array<double, kParts> runs{};
       for (const Pass pass : kTrainingPasses) {
-        for (const Segment& segment : in_.segments(kind, pass))
+        for (const Segment& segment : in_.segments(run.kind, pass))
           ++runs[static_cast<std::size_t>(segment.part)];
       }
       for (std::size_t part = 0; part < kParts; ++part) {
-        if (runs[part] > 0) list_calls(in_.costs[kind].parts[part], m * run.count * runs[part]);
+        if (runs[part] > 0)
+          list_calls(in_.costs[run.kind].parts[part], m * run.count * runs[part], run.kind.is_block());
       }
     }
     siblings_ = calls_.siblings;
@@ -86,6 +87,31 @@ class ContentionSum {
     if (shown < 1) add_axes(data.once, 1 - shown, pass, 1, step.passes);
   }
 
+  /// No link is busy for longer than the step.
+  void bound_by_links(ContendedData& data, const TimedStage& step) {
+    const double count = in_.pipeline.per_chunk();
+    least_ = step.step;
+    Seconds all;
+    for (const ContendedCalls::Sent& sent : calls_.sent) all += sent.seconds;
+    for (const ContendedCalls::Sent& sent : calls_.ends) all += sent.seconds;
+    for (const ContendedData::Sent& sent : data.beside.sent) all += count * sent.time;
+    for (const ContendedData::Sent& sent : data.once.sent) all += sent.time;
+    if (all <= least_) return;  // as nearly always
+    std::map<std::int32_t, Seconds> busy;
+    const auto add = [&](const network::CollectiveModel::Asked& asked, Seconds seconds) {
+      if (seconds <= Seconds(0)) return;
+      for (const network::LinkLoad& load : collectives_.loads(asked))
+        least_ = std::max(least_, busy[load.link] += load.use * seconds);
+    };
+    const auto add_call = [&](const ContendedCalls::Sent& sent) {
+      add({sent.call->op, sent.call->bytes, groups_[sent.call->group]}, sent.seconds);
+    };
+    std::ranges::for_each(calls_.sent, add_call);
+    std::ranges::for_each(calls_.ends, add_call);
+    for (ContendedData::Sent& sent : data.beside.sent) add(asked(sent), count * on_links(sent));
+    for (ContendedData::Sent& sent : data.once.sent) add(asked(sent), on_links(sent));
+  }
+
   /// Where the host is waited for, calls may take longer meanwhile.
   [[nodiscard]] Contention of(const TimedStage& step) const {
     Breakdown added = kMet * added_;
@@ -106,6 +132,7 @@ class ContentionSum {
     const Seconds spared = spared_by(step.forward_host, forward, once_forward) +
                            spared_by(step.backward_host, backward, once_backward);
     added[TimeClass::host] = -1.0 * spared;
+    added[TimeClass::data_comm] += std::max(Seconds(0), least_ - (step.step + sum - spared));
     return {added, std::max(0.0, (siblings_ + kLeftOpen * sum) / step.step)};
   }
 
@@ -161,11 +188,15 @@ class ContentionSum {
     return *sent.on_links;
   }
 
-  void list_calls(const PartCost& part, double count) {
+  void list_calls(const PartCost& part, double count, bool meets) {
     Seconds context;
     const std::size_t first = calls_.sent.size();
     for (const CollectiveCall& call : part.calls) {
       const OneCall one = one_call(call);
+      if (!meets) {
+        calls_.ends.push_back({&call, count * call.repeats * one.on_links, 1});
+        continue;
+      }
       calls_.siblings += count * call.repeats * one.siblings;
       calls_.sent.push_back({&call, count * call.repeats * one.on_links, 1});
       if (call.group == ParallelGroup::context) context += call.repeats * one.time;
@@ -201,9 +232,12 @@ class ContentionSum {
     return listed_.back();
   }
 
+  [[nodiscard]] network::CollectiveModel::Asked asked(const ContendedData::Sent& sent) const {
+    return {sent.part.op, sent.part.bytes, groups_[sent.part.group], sent.part.calls};
+  }
+
   const ContendedCalls::Paces& paces_beside(ContendedData::Sent& sent_beside) {
-    const DataTraffic::Part& part = sent_beside.part;
-    const network::CollectiveModel::Asked data{part.op, part.bytes, groups_[part.group], part.calls};
+    const network::CollectiveModel::Asked data = asked(sent_beside);
     if (!shared_) calls_.meetings.clear();  // sets of links that are not kept may lie where others lay
     if (!shared_ || sent_beside.links == nullptr) sent_beside.links = &collectives_.tile_links(data);
     for (const ContendedCalls::Meeting& known : calls_.meetings)
@@ -260,6 +294,7 @@ class ContentionSum {
   Seconds siblings_;  ///< of the calls and of traffic beside them
   Breakdown added_;
   Seconds forward_;  ///< of it, in forward passes
+  Seconds least_;    ///< that a step takes
   struct {
     Seconds sum, forward;
   } beside_;  ///< the same of the traffic of every microbatch
@@ -272,19 +307,22 @@ Contention contention_of(const TrainingStep& in, const TimedStage& step,
   const bool shared = known != nullptr;
   std::vector<ContendedCalls> own;
   std::vector<ContendedCalls>& listed = shared ? known->contended : own;
-  auto calls = std::ranges::find(listed, in.layers[step.stage], &ContendedCalls::layers);
+  const auto index = static_cast<std::int32_t>(step.stage);
+  const bool first = in.first(index), last = in.last(index);
+  auto calls = std::ranges::find_if(
+      listed, [&](const ContendedCalls& kept) { return kept.of(in.layers[step.stage], first, last); });
   const bool fresh = calls == listed.end();
   if (fresh) {
-    listed.push_back({in.layers[step.stage], {}, {}, {}});
+    listed.push_back({in.layers[step.stage], first, last});
     calls = std::prev(listed.end());
   }
   ContentionSum sum(in, collectives, *calls, known);
-  if (fresh) sum.list_calls();
-  const auto index = static_cast<std::int32_t>(step.stage);
+  if (fresh) sum.list_calls(index);
   std::optional<ContendedData> alone;
   std::optional<ContendedData>& of_stage = shared ? data->of(in, index).contended : alone;
   if (!of_stage) of_stage = sum.data_of(index);
   sum.add_data(*of_stage, step);
+  sum.bound_by_links(*of_stage, step);
   return sum.of(step);
 }
 

@@ -17,6 +17,8 @@
 //             Gradients and updated weights go once in a step: the part of them that passes hide meets their
 //             calls likewise, and of the rest siblings count.
 //
+//             At least the step lasts as long as calls and traffic of a stage keep any link busy.
+//
 // Priced is kMet of the sum over the critical stage, of every microbatch's share also what the bubble of the pipeline grows
 // by. kLeftOpen of that, and what is due to siblings, is the mark, as a share of the step. Left out: messages between
 // stages, calls of the embedding and the head.

@@ -78,9 +78,14 @@ struct ContendedCalls {
     Paces paces;                              ///< by call
   };
   model::StageLayers layers;
-  Seconds siblings;  ///< what of all calls is due to the groups of other stages
-  boost::container::small_vector<Sent, 24> sent;
-  boost::container::small_vector<Meeting, 2> meetings;
+  bool first = false, last = false;  ///< as in StageKind
+  Seconds siblings = {};             ///< what of all calls is due to the groups of other stages
+  boost::container::small_vector<Sent, 24> sent = {};
+  boost::container::small_vector<Sent, 8> ends = {};  ///< of embedding, head and what predicts further tokens
+  boost::container::small_vector<Meeting, 2> meetings = {};
+  [[nodiscard]] bool of(const model::StageLayers& of_layers, bool begins, bool ends_there) const {
+    return first == begins && last == ends_there && layers == of_layers;
+  }
 };
 
 /// What is known of the layers of some plans; each entry is filled when it is first asked for.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -203,8 +204,7 @@ void expect_busy_no_longer(const Case& of, ExecutionMode mode, const Prediction&
     for (std::size_t d = 0; d < of.setting.system.fabric.dimensions.size(); ++d)
       expect_no_longer(name_of(group), busy_ports(of, d, alone), out);
   }
-  // Traffic of data groups beside calls of others shares their links unpriced: plans that are marked.
-  if (of.plan.pipeline > 1 || out.outside_domain()) return;
+  if (of.plan.pipeline > 1) return;
   for (std::size_t d = 0; d < of.setting.system.fabric.dimensions.size(); ++d)
     expect_no_longer("ports of all groups", busy_ports(of, d, details.group_bytes), out);
 }
@@ -222,7 +222,11 @@ TEST(BusyLaws, NothingIsBusierThanTheStepIsLong) {
     expect_no_longer("calls one after the other", all.breakdown[traffic].value(), out);
   };
   int timed = 0;
-  for (std::uint64_t seed = 0; seed < test::seeds(1500); ++seed) {
+  std::vector<std::uint64_t> seeds(test::seeds(1500));
+  std::iota(seeds.begin(), seeds.end(), 0);
+  // Calls, experts' exchanges and gradients that all hide keep the same ports busy for longer than any of them alone.
+  seeds.insert(seeds.end(), {7494, 21231, 22444, 23341, 32294, 37078, 39487, 45450, 48141, 57709});
+  for (const std::uint64_t seed : seeds) {
     const Case drawn = draw(seed, 32);
     SCOPED_TRACE(drawn.text);
     Details details;
