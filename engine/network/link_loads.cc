@@ -33,6 +33,8 @@ KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other) {
     if (b->link != a.link) continue;
     paces.one = std::min(paces.one, pace_of(a, *b));
     paces.other = std::min(paces.other, pace_of(*b, a));
+    paces.one_there = std::max(paces.one_there, a.use);
+    paces.other_there = std::max(paces.other_there, b->use);
   }
   return paces;
 }

@@ -29,6 +29,7 @@ using LinkLoads = std::vector<LinkLoad>;
 /// The share of its own pace that each of two operations keeps while both send.
 struct KeptPaces {
   double one = 1, other = 1;
+  double one_there = 0, other_there = 0;  ///< the most that each uses of a link of both, alone
   [[nodiscard]] bool slowed() const { return one < 1 || other < 1; }
 };
 KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other);

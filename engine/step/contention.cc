@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -87,29 +86,30 @@ class ContentionSum {
     if (shown < 1) add_axes(data.once, 1 - shown, pass, 1, step.passes);
   }
 
-  /// No link is busy for longer than the step.
-  void bound_by_links(ContendedData& data, const TimedStage& step) {
-    const double count = in_.pipeline.per_chunk();
-    least_ = step.step;
-    Seconds all;
-    for (const ContendedCalls::Sent& sent : calls_.sent) all += sent.seconds;
-    for (const ContendedCalls::Sent& sent : calls_.ends) all += sent.seconds;
-    for (const ContendedData::Sent& sent : data.beside.sent) all += count * sent.time;
-    for (const ContendedData::Sent& sent : data.once.sent) all += sent.time;
-    if (all <= least_) return;  // as nearly always
-    std::map<std::int32_t, Seconds> busy;
+  /// No link is busy for longer than the step. Calls alone never are; traffic and the calls that it meets may be.
+  void bound_by_links(ContendedData& data, const TimedStage& step, Breakdown& added) {
+    Seconds now = step.step;
+    for (const Seconds time : added) now += time;
+    least_ = now;
+    if (!may_keep_a_link_busy(data)) return;
+    std::vector<Seconds> busy;
     const auto add = [&](const network::CollectiveModel::Asked& asked, Seconds seconds) {
       if (seconds <= Seconds(0)) return;
-      for (const network::LinkLoad& load : collectives_.loads(asked))
-        least_ = std::max(least_, busy[load.link] += load.use * seconds);
+      for (const network::LinkLoad& load : collectives_.loads(asked)) {
+        const auto link = static_cast<std::size_t>(load.link);
+        if (busy.size() <= link) busy.resize(link + 1);
+        least_ = std::max(least_, busy[link] += load.use * seconds);
+      }
     };
     const auto add_call = [&](const ContendedCalls::Sent& sent) {
       add({sent.call->op, sent.call->bytes, groups_[sent.call->group]}, sent.seconds);
     };
     std::ranges::for_each(calls_.sent, add_call);
     std::ranges::for_each(calls_.ends, add_call);
+    const double count = in_.pipeline.per_chunk();
     for (ContendedData::Sent& sent : data.beside.sent) add(asked(sent), count * on_links(sent));
     for (ContendedData::Sent& sent : data.once.sent) add(asked(sent), on_links(sent));
+    added[TimeClass::data_comm] += least_ - now;
   }
 
   /// Where the host is waited for, calls may take longer meanwhile.
@@ -132,7 +132,6 @@ class ContentionSum {
     const Seconds spared = spared_by(step.forward_host, forward, once_forward) +
                            spared_by(step.backward_host, backward, once_backward);
     added[TimeClass::host] = -1.0 * spared;
-    added[TimeClass::data_comm] += std::max(Seconds(0), least_ - (step.step + sum - spared));
     return {added, std::max(0.0, (siblings_ + kLeftOpen * sum) / step.step)};
   }
 
@@ -151,11 +150,11 @@ class ContentionSum {
     Seconds room = window, data, late, left;
     Breakdown slowed;
     for (ContendedData::Sent& sent : traffic.sent) {
-      const ContendedCalls::Paces& paces = paces_beside(sent);
+      const ContendedCalls::Paces& paces = meeting_of(sent).paces;
       // Of the time of a pass alone: what the calls that are met have, and what gets done of the traffic meanwhile.
       double done = 1;
       for (std::size_t i = 0; i < paces.size(); ++i) {
-        const auto [kept, theirs] = paces[i];
+        const double kept = paces[i].one, theirs = paces[i].other;
         if (paces[i].slowed())
           done += (calls_.sent[i].shown * (1 / kept - 1) - (1 - theirs) / kept) *
                   (calls_.sent[i].seconds / passes);
@@ -179,6 +178,61 @@ class ContentionSum {
     const Seconds now = std::max(window + late, window - room + late + left);
     added_ += slowed;
     added_[TimeClass::data_comm] += often * (now - before - late);
+  }
+
+  /// What all calls take of the link that they keep busiest of those of the traffic.
+  Seconds calls_on_links_of(const network::CollectiveModel::Asked& data) {
+    const network::LinkLoads links = collectives_.loads(data);
+    std::vector<Seconds> busy(links.size());
+    const auto add_call = [&](const ContendedCalls::Sent& sent) {
+      if (sent.seconds <= Seconds(0)) return;
+      const CollectiveCall& call = *sent.call;
+      auto link = links.begin();
+      for (const network::LinkLoad& load : collectives_.loads({call.op, call.bytes, groups_[call.group]})) {
+        while (link != links.end() && link->link < load.link) ++link;
+        if (link == links.end()) return;
+        if (link->link == load.link)
+          busy[static_cast<std::size_t>(link - links.begin())] += load.use * sent.seconds;
+      }
+    };
+    std::ranges::for_each(calls_.sent, add_call);
+    std::ranges::for_each(calls_.ends, add_call);
+    return busy.empty() ? Seconds(0) : *std::ranges::max_element(busy);
+  }
+
+  /// False where what calls and traffic take of the links that they meet on, and of others, is no more than the step: first
+  /// by the most that each call takes of any of them.
+  bool may_keep_a_link_busy(ContendedData& data) {
+    const double count = in_.pipeline.per_chunk();
+    const Seconds traffic = count * data.beside.time + data.once.time;
+    Seconds all = traffic, ends;
+    for (const ContendedCalls::Sent& sent : calls_.ends) ends += sent.seconds;
+    for (const ContendedCalls::Sent& sent : calls_.sent) all += sent.seconds;
+    if (all + ends <= least_) return false;
+    Seconds calls, beside;
+    const auto each = [&](const auto& visit) {
+      for (ContendedData::Sent& sent : data.beside.sent) visit(sent, count);
+      for (ContendedData::Sent& sent : data.once.sent) visit(sent, 1.0);
+    };
+    each([&](ContendedData::Sent& sent, double times) {
+      const ContendedCalls::Paces& paces = meeting_of(sent).paces;
+      Seconds there;
+      double share = 0;
+      for (std::size_t i = 0; i < paces.size(); ++i) {
+        there += paces[i].one_there * calls_.sent[i].seconds;
+        share = std::max(share, paces[i].other_there);
+      }
+      calls = std::max(calls, there);
+      beside += times * share * sent.time;
+    });
+    if (traffic <= least_ && calls + ends + beside <= least_) return false;
+    calls = Seconds(0);
+    each([&](ContendedData::Sent& sent, double) {
+      ContendedCalls::Meeting& meeting = meeting_of(sent);
+      if (!meeting.calls_there) meeting.calls_there = calls_on_links_of(asked(sent));
+      calls = std::max(calls, *meeting.calls_there);
+    });
+    return calls + traffic > least_;
   }
 
   Seconds on_links(ContendedData::Sent& sent) {
@@ -236,12 +290,12 @@ class ContentionSum {
     return {sent.part.op, sent.part.bytes, groups_[sent.part.group], sent.part.calls};
   }
 
-  const ContendedCalls::Paces& paces_beside(ContendedData::Sent& sent_beside) {
+  ContendedCalls::Meeting& meeting_of(ContendedData::Sent& sent_beside) {
     const network::CollectiveModel::Asked data = asked(sent_beside);
     if (!shared_) calls_.meetings.clear();  // sets of links that are not kept may lie where others lay
     if (!shared_ || sent_beside.links == nullptr) sent_beside.links = &collectives_.tile_links(data);
-    for (const ContendedCalls::Meeting& known : calls_.meetings)
-      if (known.links == sent_beside.links) return known.paces;
+    for (ContendedCalls::Meeting& known : calls_.meetings)
+      if (known.links == sent_beside.links) return known;
     ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back();
     meeting.links = sent_beside.links;
     for (const ContendedCalls::Sent& sent : calls_.sent) {
@@ -261,7 +315,7 @@ class ContentionSum {
               ? collectives_.paces_together({call.op, call.bytes, groups_[call.group]}, data)
               : network::KeptPaces());
     }
-    return meeting.paces;
+    return meeting;
   }
 
   Seconds within(network::CollectiveOp op, Bytes bytes, const RankGroup& group, double calls, Seconds all) {
@@ -322,8 +376,9 @@ Contention contention_of(const TrainingStep& in, const TimedStage& step,
   std::optional<ContendedData>& of_stage = shared ? data->of(in, index).contended : alone;
   if (!of_stage) of_stage = sum.data_of(index);
   sum.add_data(*of_stage, step);
-  sum.bound_by_links(*of_stage, step);
-  return sum.of(step);
+  Contention contention = sum.of(step);
+  sum.bound_by_links(*of_stage, step, contention.added);
+  return contention;
 }
 
 }  // namespace shardscape::step
