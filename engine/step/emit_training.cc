@@ -87,6 +87,12 @@ std::vector<TrainingEmitter::Step> TrainingEmitter::steps_of(LayerKind kind, Pas
   return steps;
 }
 
+/// Calls are expected to take what they do on the devices of this stage.
+void TrainingEmitter::set_slice(std::int32_t stage) {
+  layer_emitter_.set_slice(
+      slice_of(static_cast<std::size_t>(stage), PlanLayout(in_.plan), in_, builder_.collectives()));
+}
+
 // ---- one pass ----
 
 std::vector<TrainingEmitter::Item> TrainingEmitter::layers_of(const ChunkPass& pass, bool paired) {
@@ -253,13 +259,23 @@ void TrainingEmitter::split_weights(std::int32_t stage) {
   gather_beside_ = {};
   if (traffic_.weights.empty() || stack_.communication.gather_overlap <= 0) return;
   // Under dualpipe a stage and its mirror make the calls together, so they must come to the same share: both sum up in
-  // the order of the model, whichever of their chunks comes first there.
+  // the order of the model, whichever of their chunks comes first there, and what both hide is hidden, where sick links
+  // are of one of them.
   const std::int32_t chunks = in_.pipeline.virtual_stages;
   const bool upward = in_.pipeline.both_ways() && in_.pipeline.part(stage, 0) > in_.pipeline.part(stage, 1);
-  double forward = 0;
-  for (std::int32_t c = 0; c < chunks; ++c) {
-    const std::int32_t chunk = upward ? chunks - 1 - c : c;
-    for (const Item& item : layers_of({stage, chunk, Pass::forward, false})) forward += item.expected;
+  const auto forward_on = [&](std::int32_t devices) {
+    set_slice(devices);
+    double sum = 0;
+    for (std::int32_t c = 0; c < chunks; ++c) {
+      const std::int32_t chunk = upward ? chunks - 1 - c : c;
+      for (const Item& item : layers_of({stage, chunk, Pass::forward, false})) sum += item.expected;
+    }
+    return sum;
+  };
+  double forward = forward_on(stage);
+  if (in_.pipeline.both_ways()) {
+    forward = std::min(forward, forward_on(in_.plan.pipeline - 1 - stage));
+    set_slice(stage);
   }
   WeightGather gather;
   for (const DataTraffic::Part& part : traffic_.weights)
@@ -447,8 +463,7 @@ std::vector<std::int32_t> TrainingEmitter::order_blocks(std::int32_t stage, Stag
 
 /// Returns the sequence of its ranks.
 std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
-  layer_emitter_.set_slice(
-      slice_of(static_cast<std::size_t>(stage), PlanLayout(in_.plan), in_, builder_.collectives()));
+  set_slice(stage);
   traffic_ = data_traffic(in_, in_.parameters_of(stage));
   last_backward_ = backward_done_ = 0;
   buckets_gone_.fill(0);

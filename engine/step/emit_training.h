@@ -65,6 +65,7 @@ class TrainingEmitter {
 
   /// From here on programs are for devices of this setting, and for that member of the expert groups.
   void set_device(const Setting& setting, std::int32_t expert_rank = model::LayerKey::kBusiest);
+  void set_slice(std::int32_t stage);
   [[nodiscard]] std::vector<Step> steps_of(LayerKind kind, Pass pass, const Setting& setting,
                                            std::int32_t expert_rank) const;
 

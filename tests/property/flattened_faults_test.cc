@@ -154,5 +154,38 @@ TEST(FlattenedFaults, RandomPlansStayCloseToTheHierarchicalMode) {
   EXPECT_GE(compared, test::cases(20));
 }
 
+// Under dualpipe a stage and its mirror gather updated weights together, of which as much lies beside the first forward on
+// either: a sick link of one of them must not tell them apart, else they would wait for each other for ever.
+TEST(FlattenedFaults, ASickLinkStopsNoPlanThatRunsBothWays) {
+  int compared = 0;
+  for (std::uint64_t seed = 1; compared < test::cases(30) && seed < 300; ++seed) {
+    test::ScenarioGenerator random(seed);
+    Setting setting;
+    setting.model = test::llama(8, 1024, 16, 4, 4096, 32000);
+    setting.system.device = test::round_device();
+    setting.system.fabric = test::crossbar(16, 10e9, 1e-6);
+    setting.system.stack = test::plain_stack();
+    setting.system.stack.communication.gather_overlap = 0.2;  // less than the gather takes
+    setting.system.stack.communication.bucket = setting.system.stack.communication.zero_bucket = Bytes(5e6);
+    setting.workload = test::training(1024, 64);
+    ParallelPlan plan;
+    plan.pipeline = random.pick({2, 4});
+    plan.tensor = random.pick({1, 2});
+    plan.context = random.pick({1, 2});
+    plan.data = 16 / (plan.pipeline * plan.tensor * plan.context);
+    plan.zero_stage = random.pick({1, 2});
+    plan.schedule = ScheduleKind::dualpipe;
+    FaultSet sick;
+    sick.links = {{static_cast<std::int32_t>(random.below(32)), 0.1, Seconds(0), false}};
+    const Prediction healthy = predict(setting, plan, ExecutionMode::flattened);
+    if (!timed(healthy)) continue;
+    const Prediction slowed = predict(setting, plan, ExecutionMode::flattened, sick);
+    ASSERT_TRUE(timed(slowed)) << test::describe(seed, plan);
+    EXPECT_GE(slowed.step_time, 0.99 * healthy.step_time) << test::describe(seed, plan);
+    ++compared;
+  }
+  EXPECT_GE(compared, test::cases(30));
+}
+
 }  // namespace
 }  // namespace shardscape
