@@ -43,8 +43,10 @@ void heaviest_by_link(LinkLoads& loads) {
   std::ranges::sort(loads, [](const LinkLoad& a, const LinkLoad& b) {
     return a.link != b.link ? a.link < b.link : a.use > b.use;
   });
-  const auto repeated = std::ranges::unique(loads, {}, &LinkLoad::link);
-  loads.erase(repeated.begin(), repeated.end());
+  const auto repeated =
+      std::unique(loads.begin(), loads.end(),  // std::ranges::unique does not compile under clang 14
+                  [](const LinkLoad& a, const LinkLoad& b) { return a.link == b.link; });
+  loads.erase(repeated, loads.end());
 }
 
 namespace {
