@@ -12,8 +12,8 @@
 
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
-#include "tests/support/prediction_fields.h"
 #include "tests/support/numbers.h"
+#include "tests/support/prediction_fields.h"
 #include "tests/support/seeds.h"
 
 namespace shardscape::laws_numbers {
@@ -41,7 +41,7 @@ struct Breach {
 };
 struct Tally {
   std::uint64_t changes = 0;
-  Breach contended;  ///< of whole steps, where what shared links cost is told apart
+  Breach contended;                     ///< of whole steps, where what shared links cost is told apart
   std::map<std::string, Breach> worst;  ///< by number
   std::map<std::string, int> tried;
 };
