@@ -284,6 +284,7 @@ void CollectiveModel::forget_groups() {
   recent_groups_ = {};
   met_.clear();
   paces_.clear();
+  for (auto& uses : uses_) uses.clear();
 }
 
 void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
@@ -492,9 +493,13 @@ SiblingGroups CollectiveModel::siblings(const OpCosts& costs, const Slice& slice
   return between(sibling_groups(costs.group, fabric_, placement_, slice), costs.boundary);
 }
 
-SiblingGroups CollectiveModel::representatives(const OpCosts& costs, const Slice& slice) const {
-  if (!knows_tiles()) return siblings(costs, slice);
+SiblingGroups CollectiveModel::tile(const OpCosts& costs, const Slice& slice) const {
+  if (!placement_.empty()) return siblings(costs, slice);
   return between(first_tile(costs.group, fabric_, slice), costs.boundary);
+}
+
+SiblingGroups CollectiveModel::representatives(const OpCosts& costs, const Slice& slice) const {
+  return knows_tiles() ? tile(costs, slice) : siblings(costs, slice);
 }
 
 /// On healthy links, found when asked for: curves know those of the groups that were looked at.
@@ -509,14 +514,15 @@ const LinkSet& CollectiveModel::links_of(const OpCosts& costs, Candidate& candid
   return *candidate.all_links;
 }
 
-const LinkLoads& CollectiveModel::loads_of(const OpCosts& costs, Candidate& candidate) {
-  if (candidate.loads) return *candidate.loads;
-  const SiblingGroups groups = siblings(costs);
+const LinkLoads& CollectiveModel::loads_of(const OpCosts& costs, Candidate& candidate, Looked looked) {
+  std::optional<LinkLoads>& loads = looked == Looked::all ? candidate.loads : candidate.tile_loads;
+  if (loads) return *loads;
+  const SiblingGroups groups = looked == Looked::all ? siblings(costs) : tile(costs);
   const bool turned = candidate.choice.ring_order == RingOrder::hamiltonian;
-  candidate.loads = is_pass(costs.op) ? healthy_maker_->loads(sends_of(costs.op, groups))
-                                      : healthy_maker_->loads(pattern_of(costs.op, candidate),
-                                                              turned ? along_wires(groups, fabric_) : groups);
-  return *candidate.loads;
+  loads = is_pass(costs.op) ? healthy_maker_->loads(sends_of(costs.op, groups))
+                            : healthy_maker_->loads(pattern_of(costs.op, candidate),
+                                                    turned ? along_wires(groups, fabric_) : groups);
+  return *loads;
 }
 
 CollectiveModel::GroupCosts& CollectiveModel::group_costs(const RankGroup& group) {

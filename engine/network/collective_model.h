@@ -69,8 +69,10 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -294,10 +296,16 @@ class CollectiveModel {
   const LinkSet& tile_links(const Asked& asked);
   /// Whether links() of both have one in common.
   bool meet(const Asked& one, const Asked& other);
-  /// What an operation takes of its links while it sends, healthy and all siblings at once. Valid until the next call.
-  const LinkLoads& loads(const Asked& asked);
-  /// What each keeps of its pace while both send, healthy and all siblings of each at once.
+  /// Of which groups: all, or those that stand for the others (tiles.h) where ranks lie in their own places.
+  enum class Looked : std::uint8_t { all, tile };
+  /// What an operation takes of their links while it sends, healthy and all siblings at once. Valid until the next call.
+  const LinkLoads& loads(const Asked& asked, Looked looked = Looked::all);
+  /// What each keeps of its pace while both send, healthy and all siblings of each at once: on links of the tile of the
+  /// other, where the tile of one meets it there or, if it doesn't, all of one do. Elsewhere copies of both meet likewise.
   KeptPaces paces_together(const Asked& one, const Asked& other);
+  /// What these operations take of links, healthy and all siblings of each at once. Of the tile: by dimension of the
+  /// fabric, as if what each takes most of a link of it were one link. Valid until the next call.
+  const LinkUses& uses(std::span<const Asked> operations, Looked looked = Looked::all);
 
   /// The algorithm that time() takes for these arguments; nothing for passes and groups of one rank.
   std::optional<CollectiveChoice> choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
@@ -338,12 +346,14 @@ class CollectiveModel {
   GroupCosts& group_costs(const RankGroup& group);
   OpCosts& boundary_costs(GroupCosts& costs, const RankGroup& group, std::int32_t boundary);
   [[nodiscard]] SiblingGroups siblings(const OpCosts& costs, const Slice& slice = {}) const;
+  /// Those that stand for the others; all where ranks are placed.
+  [[nodiscard]] SiblingGroups tile(const OpCosts& costs, const Slice& slice = {}) const;
   /// Those that have to be looked at on healthy links.
   [[nodiscard]] SiblingGroups representatives(const OpCosts& costs, const Slice& slice = {}) const;
   void forget_groups();
   [[nodiscard]] bool knows_tiles() const { return memoise_ && !reference_ && placement_.empty(); }
   const LinkSet& links_of(const OpCosts& costs, Candidate& candidate);
-  const LinkLoads& loads_of(const OpCosts& costs, Candidate& candidate);
+  const LinkLoads& loads_of(const OpCosts& costs, Candidate& candidate, Looked looked);
   [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);
   [[nodiscard]] BytesPerSecond node_link(CollectiveOp op, const SiblingGroups& groups) const;
   [[nodiscard]] static Candidate in_node(CollectiveOp op, const SiblingGroups& groups);
@@ -426,7 +436,9 @@ class CollectiveModel {
   };
   std::unordered_map<std::pair<const LinkSet*, const LinkSet*>, bool, LinksHash> met_;
   std::unordered_map<std::pair<const LinkSet*, const LinkSet*>, KeptPaces, LinksHash> paces_;
-  std::shared_ptr<CurveStore> store_;  ///< perhaps null
+  std::array<std::map<std::vector<const LinkLoads*>, LinkUses>, 2> uses_;  ///< by Looked
+  std::vector<const LinkLoads*> asked_loads_;                              ///< scratch
+  std::shared_ptr<CurveStore> store_;                                      ///< perhaps null
   std::optional<RankGroup> cut_group_;
 };
 

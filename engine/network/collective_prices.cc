@@ -334,21 +334,57 @@ bool CollectiveModel::meet(const Asked& one, const Asked& other) {
   return known->second;
 }
 
-const LinkLoads& CollectiveModel::loads(const Asked& asked) {
+const LinkLoads& CollectiveModel::loads(const Asked& asked, Looked looked) {
   OpCosts& costs = costs_of(asked.op, asked.group);
   const double sent = costs.wire_share * asked.bytes.value() / asked.calls;
-  return loads_of(costs, *healthy_choice(costs, sent).first);
+  return loads_of(costs, *healthy_choice(costs, sent).first, looked);
 }
 
 KeptPaces CollectiveModel::paces_together(const Asked& one, const Asked& other) {
-  if (!knows_tiles()) {
-    const LinkLoads first = loads(one);
-    return kept_paces(first, loads(other));
-  }
-  if (!meet(one, other)) return {};
+  const auto ask = [&] {
+    KeptPaces paces;
+    for (const Looked looked : {Looked::tile, Looked::all}) {
+      const LinkLoads first =
+          loads(one, looked);  // what is not remembered does not outlive the next question
+      paces = kept_paces(first, loads(other, Looked::tile));
+      if (paces.meet) break;
+    }
+    return paces;
+  };
+  if (!knows_tiles()) return ask();
   const auto [known, fresh] = paces_.try_emplace({&tile_links(one), &tile_links(other)});
-  if (fresh) known->second = kept_paces(loads(one), loads(other));
+  if (fresh && meet(one, other)) known->second = ask();
   return known->second;
+}
+
+const LinkUses& CollectiveModel::uses(std::span<const Asked> operations, Looked looked) {
+  const bool remembers = memoise_ && !reference_;
+  auto& known_uses = uses_[static_cast<std::size_t>(looked)];
+  std::vector<LinkLoads> own(remembers ? 0 : operations.size());
+  asked_loads_.clear();
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const LinkLoads& of = loads(operations[i], looked);
+    if (!remembers) own[i] = of;
+    asked_loads_.push_back(remembers ? &of : &own[i]);
+  }
+  if (!remembers) known_uses.clear();
+  const auto known = known_uses.find(asked_loads_);
+  if (known != known_uses.end()) return known->second;
+  if (looked == Looked::all) return known_uses.try_emplace(asked_loads_, asked_loads_).first->second;
+  std::vector<LinkLoads> by_dimension;
+  for (const LinkLoads* const of : asked_loads_) {
+    LinkLoads& most = by_dimension.emplace_back();
+    for (std::size_t d = 0; d < fabric_.spec().dimensions.size(); ++d)
+      most.push_back({static_cast<std::int32_t>(d), 1, 0});
+    for (const LinkLoad& load : *of) {
+      const auto dimension = fabric_.links()[static_cast<std::size_t>(load.link)].dimension;
+      double& use = most[static_cast<std::size_t>(dimension)].use;
+      use = std::max(use, load.use);
+    }
+  }
+  std::vector<const LinkLoads*> each;
+  for (const LinkLoads& loads : by_dimension) each.push_back(&loads);
+  return known_uses.try_emplace(asked_loads_, each).first->second;
 }
 
 std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes bytes, const RankGroup& group,

@@ -31,6 +31,7 @@ struct CollectiveModel::Candidate {
   std::optional<LinkSet>
       all_links;                   ///< that carry it on healthy links, all siblings at once, where asked for
   std::optional<LinkLoads> loads;  ///< of those links, likewise
+  std::optional<LinkLoads> tile_loads;                ///< of those of the groups that stand for others
   std::unordered_map<std::uint64_t, CostCurve> sick;  ///< where faults touch it, by their epoch
 
   // Made with the first soft fault.

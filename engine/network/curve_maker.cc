@@ -7,7 +7,6 @@
 #include "engine/network/channel_rings.h"
 #include "engine/network/components.h"
 #include "engine/network/ring_order.h"
-#include "engine/network/stage_loads.h"
 #include "engine/network/traffic_builder.h"
 
 namespace shardscape::network {
@@ -78,10 +77,13 @@ CurveParts CurveMaker::unreachable() {
   return curve;
 }
 
-/// Those of flows_, where links or loads are asked for.
-void CurveMaker::collect(LinkSet& links) {
-  if (collects_) flows_.collect_links(links);
-  if (loads_ != nullptr) flows_.collect_loads(*loads_);
+/// A stage of the flows of flows_, where loads are asked for.
+void CurveMaker::add_stage(double seconds) {
+  if (loads_ != nullptr) loads_->push_back({seconds, std::make_shared<const LinkLoads>(flows_.loads())});
+}
+
+void CurveMaker::add_stage(const RingParts& rings) {
+  if (loads_ != nullptr) loads_->push_back({rings.steps * rings.exact.share * rings.slowest, rings.loads});
 }
 
 CostCurve CurveMaker::make(const Pattern& pattern, const SiblingGroups& groups) {
@@ -104,26 +106,22 @@ LinkSet CurveMaker::links(std::span<const PointToPoint> sends) {
 }
 
 LinkLoads CurveMaker::loads(const Pattern& pattern, const SiblingGroups& groups) {
-  LinkLoads loads;
-  const bool remembers = std::exchange(remembers_, false);
-  loads_ = &loads;
+  std::vector<StageLoads> stages;
+  loads_ = &stages;
   const LinkSet all = links(pattern, groups);
   loads_ = nullptr;
-  remembers_ = remembers;
-  if (!loads.empty()) return mean_loads(std::move(loads));
+  if (!stages.empty()) return mean_loads(stages);
   // What no round or ring says anything of is taken to be busy.
+  LinkLoads loads;
   all.for_each([&](std::int32_t link) { loads.push_back({link, 1, 1}); });
   return loads;
 }
 
 LinkLoads CurveMaker::loads(std::span<const PointToPoint> sends) {
-  LinkLoads loads;
   (void)links(sends);
-  if (flows_.size() == 0) return loads;
+  if (flows_.size() == 0) return {};
   flows_.settle();
-  flows_.collect_loads(loads);
-  heaviest_by_link(loads);
-  return loads;
+  return flows_.loads();
 }
 
 CurveParts CurveMaker::parts(const Pattern& pattern, const SiblingGroups& groups) {
@@ -175,6 +173,7 @@ CurveParts CurveMaker::ring(const Pattern& pattern, const SiblingGroups& groups)
                           1 / static_cast<double>(n) / pattern.channels);
   flows_.take_rank_steps(false);
   if (!parts.reachable) return unreachable();
+  add_stage(parts);
   CurveParts curve;
   curve.links = std::move(parts.links);
   curve.stages.push_back(std::move(parts.exact));
@@ -205,8 +204,8 @@ CostCurve CurveMaker::one_round(std::span<const PointToPoint> sends, double copi
 /// without a pattern, bounded by its rigid flows and, if `by_links`, by its links and by each flow alone.
 CurveParts CurveMaker::round_of_flows(bool by_links, double copies) {
   CurveParts curve;
-  collect(curve.links);
-  if (loads_ != nullptr) end_stage(*loads_, 0, flows_.slowest());
+  if (collects_) flows_.collect_links(curve.links);
+  add_stage(flows_.slowest());
   const auto line = [&](std::size_t f) {
     return AffineCost{flows_.flow(f).latency, flows_.flow(f).weight * flows_.flow(f).shared};
   };
@@ -296,9 +295,8 @@ CurveParts CurveMaker::rounds(const Pattern& pattern, const SiblingGroups& group
       }
     }
     flows_.settle();
-    const std::size_t before = loads_ != nullptr ? loads_->size() : 0;
-    collect(curve.links);
-    if (loads_ != nullptr) end_stage(*loads_, before, round.times * round.share * flows_.slowest());
+    if (collects_) flows_.collect_links(curve.links);
+    add_stage(round.times * round.share * flows_.slowest());
     if (!flows_.uniform()) return general(pattern, groups);
     stage.lines.front().latency += round.times * flows_.flow(0).latency;
     stage.lines.front().seconds_per_byte += round.times * round.share * flows_.flow(0).shared;
@@ -371,7 +369,6 @@ CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroup
     const auto same = static_cast<std::size_t>(before - turns.begin());
     if (same < stages.size()) {  // out as in
       stages.push_back(RingParts(stages[same]));
-      if (loads_ != nullptr) repeat_stage(*loads_, same);
     } else {
       const Rings along = lines(boxes, turn.level, groups);
       stages.push_back(rings(along, turn.passes * static_cast<int>(along.size - 1), share));
@@ -379,6 +376,7 @@ CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroup
       curve.links.insert_all(stages.back().links);
     }
     const RingParts& parts = stages.back();
+    add_stage(parts);
     exact = exact && parts.contended.empty() && (together || (parts.uniform && parts.uncontended));
     together = together && parts.uniform;
     messages += static_cast<double>(groups.size) * parts.steps;

@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -35,6 +36,7 @@
 #include "engine/network/priced_network.h"
 #include "engine/network/ring_order.h"
 #include "engine/network/sibling_groups.h"
+#include "engine/network/stage_loads.h"
 #include "engine/network/traffic.h"
 
 namespace shardscape::network {
@@ -70,7 +72,8 @@ class CurveMaker {
     double least_latency = 0, fastest = 0, slowest = 0;  ///< of the flows: latency, alone, shared
     std::vector<CurveParts::Contended> contended;
     bool reachable = true, uniform = false, uncontended = false;
-    LinkSet links;  ///< where they are collected
+    LinkSet links;                           ///< where they are collected
+    std::shared_ptr<const LinkLoads> loads;  ///< where they are asked for
   };
   struct KnownRings {
     std::vector<std::int32_t> ranks;
@@ -110,13 +113,14 @@ class CurveMaker {
   CurveParts::Contended bounded(const Rings& rings, std::span<const std::size_t> component, int steps,
                                 double share) const;
   void sign(const Traffic& traffic, std::int32_t& links, Signature& signature);
-  void collect(LinkSet& links);
+  void add_stage(double seconds);
+  void add_stage(const RingParts& rings);
   void forget(std::span<const std::int32_t> links);
   static CurveParts unreachable();
 
   PricedNetwork& network_;
   bool collects_ = true, remembers_ = false;
-  LinkLoads* loads_ = nullptr;                                      ///< where they are asked for
+  std::vector<StageLoads>* loads_ = nullptr;                        ///< where they are asked for
   std::unordered_multimap<std::uint64_t, KnownRings> known_rings_;  ///< by hash
   std::size_t known_ranks_ = 0;                                     ///< of them all
   FlowSet flows_;

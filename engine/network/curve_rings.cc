@@ -6,7 +6,6 @@
 #include "engine/base/hash.h"
 #include "engine/network/components.h"
 #include "engine/network/curve_maker.h"
-#include "engine/network/stage_loads.h"
 
 namespace shardscape::network {
 
@@ -25,10 +24,12 @@ CurveMaker::RingParts CurveMaker::rings(const Rings& rings, int steps, double sh
   for (const std::int32_t rank : rings.ranks) hash = hash_word(hash, static_cast<std::uint64_t>(rank));
   const auto [first, last] = known_rings_.equal_range(hash);
   for (auto known = first; known != last; ++known) {
-    const KnownRings& k = known->second;
-    if (k.size == rings.size && k.steps == steps && k.share == share && k.with_links == collects_ &&
-        k.rank_steps == rank_steps && k.ranks == rings.ranks)
-      return k.parts;
+    KnownRings& k = known->second;
+    if (k.size != rings.size || k.steps != steps || k.share != share || k.with_links != collects_ ||
+        k.rank_steps != rank_steps || k.ranks != rings.ranks)
+      continue;
+    if (loads_ != nullptr && !k.parts.loads) k.parts = analyse(rings, steps, share);
+    return k.parts;
   }
   RingParts parts = analyse(rings, steps, share);
   if (known_ranks_ + rings.ranks.size() > kMostKnownRanks) {
@@ -52,9 +53,8 @@ CurveMaker::RingParts CurveMaker::analyse(const Rings& rings, int steps, double 
   }
   if (!parts.reachable) return parts;
   flows_.settle();
-  const std::size_t before = loads_ != nullptr ? loads_->size() : 0;
-  collect(parts.links);
-  if (loads_ != nullptr) end_stage(*loads_, before, steps * share * flows_.slowest());
+  if (collects_) flows_.collect_links(parts.links);
+  if (loads_ != nullptr || remembers_) parts.loads = std::make_shared<const LinkLoads>(flows_.loads());
   parts.uniform = flows_.uniform();
   parts.uncontended = flows_.uncontended();
   parts.steps = steps;

@@ -74,7 +74,7 @@ class FlowSet {
   [[nodiscard]] BusiestLink busiest() const;
   void collect_links(LinkSet& set) const;
   /// Of settled flows that go at the pace of the slowest.
-  void collect_loads(LinkLoads& loads) const;
+  [[nodiscard]] LinkLoads loads() const;
 
  private:
   PricedNetwork& network_;

@@ -1,6 +1,10 @@
 #include "engine/network/link_loads.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <utility>
 
 #include "engine/network/stage_loads.h"
 
@@ -33,58 +37,90 @@ KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other) {
     if (b->link != a.link) continue;
     paces.one = std::min(paces.one, pace_of(a, *b));
     paces.other = std::min(paces.other, pace_of(*b, a));
-    paces.one_there = std::max(paces.one_there, a.use);
-    paces.other_there = std::max(paces.other_there, b->use);
+    paces.meet = true;
   }
   return paces;
 }
 
-void heaviest_by_link(LinkLoads& loads) {
-  std::ranges::sort(loads, [](const LinkLoad& a, const LinkLoad& b) {
-    return a.link != b.link ? a.link < b.link : a.use > b.use;
-  });
-  const auto repeated =
-      std::unique(loads.begin(), loads.end(),  // std::ranges::unique does not compile under clang 14
-                  [](const LinkLoad& a, const LinkLoad& b) { return a.link == b.link; });
-  loads.erase(repeated, loads.end());
-}
-
 namespace {
-constexpr std::int32_t kStage = -1;  ///< in place of a link: how long a stage takes
-}
 
-void end_stage(LinkLoads& loads, std::size_t first, double seconds) {
-  for (std::size_t i = first; i < loads.size(); ++i) loads[i].use *= seconds;
-  loads.push_back({kStage, 0, seconds});
-}
+/// Links by what operations take of them: those of which all that were looked at take the same are one class.
+class LinkClasses {
+ public:
+  using Uses = std::vector<double>;  ///< by operation
+  explicit LinkClasses(std::size_t operations) : classes_(1, Uses(operations)) {}
 
-void repeat_stage(LinkLoads& loads, std::size_t stage) {
-  std::size_t begin = 0;
-  const auto end = [&] {
-    return static_cast<std::size_t>(std::ranges::find(loads.begin() + static_cast<std::ptrdiff_t>(begin),
-                                                      loads.end(), kStage, &LinkLoad::link) -
-                                    loads.begin());
-  };
-  for (; stage > 0; --stage) begin = end() + 1;
-  const std::size_t last = end();
-  for (std::size_t i = begin; i <= last; ++i) loads.push_back(LinkLoad(loads[i]));
-}
-
-LinkLoads mean_loads(LinkLoads loads) {
-  std::ranges::stable_sort(loads, {}, &LinkLoad::link);
-  LinkLoads means;
-  double all = 0;
-  for (const LinkLoad& load : loads) {
-    if (load.link == kStage) {
-      all += load.use;
-    } else if (!means.empty() && means.back().link == load.link) {
-      means.back().use += load.use;
-      means.back().flows = std::max(means.back().flows, load.flows);
-    } else {
-      means.push_back(load);
+  /// Tells the links of a class apart by what the operation takes of them.
+  void split_by(std::size_t operation, const LinkLoads& loads) {
+    std::map<std::pair<std::size_t, double>, std::size_t> parts;
+    for (const LinkLoad& load : loads) {
+      const auto link = static_cast<std::size_t>(load.link);
+      if (class_of_.size() <= link) class_of_.resize(link + 1);
+      const auto [part, fresh] = parts.try_emplace({class_of_[link], load.use}, classes_.size());
+      if (fresh) {
+        classes_.push_back(classes_[class_of_[link]]);
+        classes_.back()[operation] = load.use;
+      }
+      class_of_[link] = part->second;
     }
   }
-  for (LinkLoad& load : means) load.use /= all;
+
+  [[nodiscard]] std::vector<Uses> take() { return std::move(classes_); }
+
+ private:
+  std::vector<std::size_t> class_of_;  ///< by link; 0 at first
+  std::vector<Uses> classes_;
+};
+
+}  // namespace
+
+LinkUses::LinkUses(std::span<const LinkLoads* const> operations) : operations_(operations.size()) {
+  LinkClasses classes(operations_);
+  for (std::size_t i = 0; i < operations_; ++i) classes.split_by(i, *operations[i]);
+  std::vector<LinkClasses::Uses> links = classes.take();
+  const auto sum = [](const LinkClasses::Uses& uses) {
+    return std::accumulate(uses.begin(), uses.end(), 0.0);
+  };
+  std::ranges::sort(links, std::greater<>(), sum);  // none is outdone by a later one
+  std::vector<LinkClasses::Uses> kept;
+  for (LinkClasses::Uses& link : links) {
+    const bool outdone = std::ranges::any_of(kept, [&](const LinkClasses::Uses& other) {
+      return std::ranges::equal(link, other, std::less_equal<>());
+    });
+    if (outdone) continue;
+    uses_.insert(uses_.end(), link.begin(), link.end());
+    kept.push_back(std::move(link));
+  }
+}
+
+Seconds LinkUses::busiest(std::span<const Seconds> sending) const {
+  Seconds most;
+  for (auto link = uses_.begin(); link != uses_.end(); link += static_cast<std::ptrdiff_t>(operations_)) {
+    Seconds busy;
+    for (std::size_t i = 0; i < operations_; ++i) busy += link[static_cast<std::ptrdiff_t>(i)] * sending[i];
+    most = std::max(most, busy);
+  }
+  return most;
+}
+
+LinkLoads mean_loads(std::span<const StageLoads> stages) {
+  LinkLoads means, before;
+  double all = 0;
+  for (const StageLoads& stage : stages) all += stage.seconds;
+  for (const StageLoads& stage : stages) {
+    const double share = stage.seconds / all;
+    before.swap(means);
+    means.clear();
+    auto known = before.begin();
+    for (const LinkLoad& load : *stage.loads) {
+      while (known != before.end() && known->link < load.link) means.push_back(*known++);
+      means.push_back({load.link, load.flows, share * load.use});
+      if (known == before.end() || known->link != load.link) continue;
+      means.back().flows = std::max(load.flows, known->flows);
+      means.back().use += known++->use;
+    }
+    means.insert(means.end(), known, before.end());
+  }
   return means;
 }
 

@@ -13,8 +13,12 @@
 // alone, and what a third operation takes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
+
+#include "engine/base/quantity.h"
 
 namespace shardscape::network {
 
@@ -29,12 +33,23 @@ using LinkLoads = std::vector<LinkLoad>;
 /// The share of its own pace that each of two operations keeps while both send.
 struct KeptPaces {
   double one = 1, other = 1;
-  double one_there = 0, other_there = 0;  ///< the most that each uses of a link of both, alone
+  bool meet = false;  ///< on some link
   [[nodiscard]] bool slowed() const { return one < 1 || other < 1; }
 };
 KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other);
 
-/// Of loads in any order the heaviest of each link.
-void heaviest_by_link(LinkLoads& loads);
+/// What some operations, in order, take of links.
+class LinkUses {
+ public:
+  LinkUses() = default;
+  explicit LinkUses(std::span<const LinkLoads* const> operations);
+  /// How long the busiest link is busy where each of them sends for so long, none below 0.
+  [[nodiscard]] Seconds busiest(std::span<const Seconds> sending) const;
+
+ private:
+  std::size_t operations_ = 0;
+  std::vector<double>
+      uses_;  ///< of a link after the other; of links only those that no other one outdoes in every use
+};
 
 }  // namespace shardscape::network

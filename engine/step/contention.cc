@@ -90,26 +90,39 @@ class ContentionSum {
   void bound_by_links(ContendedData& data, const TimedStage& step, Breakdown& added) {
     Seconds now = step.step;
     for (const Seconds time : added) now += time;
-    least_ = now;
-    if (!may_keep_a_link_busy(data)) return;
-    std::vector<Seconds> busy;
+    const double count = in_.pipeline.per_chunk();
+    if (all_in_turn(data, count) <= now) return;
+    boost::container::small_vector<network::CollectiveModel::Asked, 16> operations;
+    boost::container::small_vector<Seconds, 16> sending;
     const auto add = [&](const network::CollectiveModel::Asked& asked, Seconds seconds) {
       if (seconds <= Seconds(0)) return;
-      for (const network::LinkLoad& load : collectives_.loads(asked)) {
-        const auto link = static_cast<std::size_t>(load.link);
-        if (busy.size() <= link) busy.resize(link + 1);
-        least_ = std::max(least_, busy[link] += load.use * seconds);
-      }
+      operations.push_back(asked);
+      sending.push_back(seconds);
     };
     const auto add_call = [&](const ContendedCalls::Sent& sent) {
-      add({sent.call->op, sent.call->bytes, groups_[sent.call->group]}, sent.seconds);
+      const CollectiveCall& call = *sent.call;
+      const RankGroup& group = groups_[call.group];
+      for (std::size_t i = 0; shared_ && i < operations.size(); ++i) {
+        const network::CollectiveModel::Asked& known = operations[i];
+        if (&known.group != &group || known.op != call.op || known.bytes != call.bytes) continue;
+        sending[i] += sent.seconds;
+        return;
+      }
+      add({call.op, call.bytes, group}, sent.seconds);
     };
     std::ranges::for_each(calls_.sent, add_call);
     std::ranges::for_each(calls_.ends, add_call);
-    const double count = in_.pipeline.per_chunk();
     for (ContendedData::Sent& sent : data.beside.sent) add(asked(sent), count * on_links(sent));
     for (ContendedData::Sent& sent : data.once.sent) add(asked(sent), on_links(sent));
-    added[TimeClass::data_comm] += least_ - now;
+    Seconds busiest;
+    using Looked = network::CollectiveModel::Looked;
+    for (const Looked looked : {Looked::tile, Looked::all}) {  // none is busier than its dimension
+      const network::LinkUses& uses =
+          collectives_.uses(std::span(operations.data(), operations.size()), looked);
+      busiest = uses.busiest(std::span(sending.data(), sending.size()));
+      if (busiest <= now) return;
+    }
+    added[TimeClass::data_comm] += busiest - now;
   }
 
   /// Where the host is waited for, calls may take longer meanwhile.
@@ -180,59 +193,12 @@ class ContentionSum {
     added_[TimeClass::data_comm] += often * (now - before - late);
   }
 
-  /// What all calls take of the link that they keep busiest of those of the traffic.
-  Seconds calls_on_links_of(const network::CollectiveModel::Asked& data) {
-    const network::LinkLoads links = collectives_.loads(data);
-    std::vector<Seconds> busy(links.size());
-    const auto add_call = [&](const ContendedCalls::Sent& sent) {
-      if (sent.seconds <= Seconds(0)) return;
-      const CollectiveCall& call = *sent.call;
-      auto link = links.begin();
-      for (const network::LinkLoad& load : collectives_.loads({call.op, call.bytes, groups_[call.group]})) {
-        while (link != links.end() && link->link < load.link) ++link;
-        if (link == links.end()) return;
-        if (link->link == load.link)
-          busy[static_cast<std::size_t>(link - links.begin())] += load.use * sent.seconds;
-      }
-    };
-    std::ranges::for_each(calls_.sent, add_call);
-    std::ranges::for_each(calls_.ends, add_call);
-    return busy.empty() ? Seconds(0) : *std::ranges::max_element(busy);
-  }
-
-  /// False where what calls and traffic take of the links that they meet on, and of others, is no more than the step: first
-  /// by the most that each call takes of any of them.
-  bool may_keep_a_link_busy(ContendedData& data) {
-    const double count = in_.pipeline.per_chunk();
-    const Seconds traffic = count * data.beside.time + data.once.time;
-    Seconds all = traffic, ends;
-    for (const ContendedCalls::Sent& sent : calls_.ends) ends += sent.seconds;
+  /// What all operations would take one after the other: no link is busy for longer.
+  [[nodiscard]] Seconds all_in_turn(const ContendedData& data, double count) const {
+    Seconds all = count * data.beside.time + data.once.time;
+    for (const ContendedCalls::Sent& sent : calls_.ends) all += sent.seconds;
     for (const ContendedCalls::Sent& sent : calls_.sent) all += sent.seconds;
-    if (all + ends <= least_) return false;
-    Seconds calls, beside;
-    const auto each = [&](const auto& visit) {
-      for (ContendedData::Sent& sent : data.beside.sent) visit(sent, count);
-      for (ContendedData::Sent& sent : data.once.sent) visit(sent, 1.0);
-    };
-    each([&](ContendedData::Sent& sent, double times) {
-      const ContendedCalls::Paces& paces = meeting_of(sent).paces;
-      Seconds there;
-      double share = 0;
-      for (std::size_t i = 0; i < paces.size(); ++i) {
-        there += paces[i].one_there * calls_.sent[i].seconds;
-        share = std::max(share, paces[i].other_there);
-      }
-      calls = std::max(calls, there);
-      beside += times * share * sent.time;
-    });
-    if (traffic <= least_ && calls + ends + beside <= least_) return false;
-    calls = Seconds(0);
-    each([&](ContendedData::Sent& sent, double) {
-      ContendedCalls::Meeting& meeting = meeting_of(sent);
-      if (!meeting.calls_there) meeting.calls_there = calls_on_links_of(asked(sent));
-      calls = std::max(calls, *meeting.calls_there);
-    });
-    return calls + traffic > least_;
+    return all;
   }
 
   Seconds on_links(ContendedData::Sent& sent) {
@@ -348,7 +314,6 @@ class ContentionSum {
   Seconds siblings_;  ///< of the calls and of traffic beside them
   Breakdown added_;
   Seconds forward_;  ///< of it, in forward passes
-  Seconds least_;    ///< that a step takes
   struct {
     Seconds sum, forward;
   } beside_;  ///< the same of the traffic of every microbatch

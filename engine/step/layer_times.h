@@ -76,7 +76,6 @@ struct ContendedCalls {
   struct Meeting {
     const network::LinkSet* links = nullptr;  ///< of the collective model
     Paces paces;                              ///< by call
-    std::optional<Seconds> calls_there;       ///< of all calls, on the link of those that they keep busiest
   };
   model::StageLayers layers;
   bool first = false, last = false;  ///< as in StageKind

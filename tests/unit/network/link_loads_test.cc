@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <vector>
 
+#include "engine/network/stage_loads.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/seeds.h"
 
@@ -47,13 +51,45 @@ TEST(LinkLoads, TheSlowestFlowIsThePace) {
   EXPECT_FALSE(kept_paces({}, b).slowed());
 }
 
-TEST(LinkLoads, OfALinkTheHeaviestLoadCounts) {
-  LinkLoads loads = {{7, 2, 0.5}, {3, 1, 1}, {7, 1, 1}, {7, 1, 0.25}};
-  heaviest_by_link(loads);
-  ASSERT_EQ(loads.size(), 2U);
-  EXPECT_EQ(loads[0].link, 3);
-  EXPECT_EQ(loads[1].link, 7);
-  EXPECT_DOUBLE_EQ(loads[1].use, 1);
+TEST(LinkLoads, TheBusiestLinkIsThatOfSumsLinkByLink) {
+  for (std::uint64_t seed = 1; seed <= test::seeds(200); ++seed) {
+    test::ScenarioGenerator draw(seed);
+    // Few values of few links, so that many links are alike and many outdone.
+    std::vector<LinkLoads> operations(1 + static_cast<std::size_t>(draw.below(5)));
+    std::vector<const LinkLoads*> asked;
+    std::vector<Seconds> sending;
+    std::map<std::int32_t, Seconds> busy;
+    for (LinkLoads& loads : operations) {
+      sending.emplace_back(draw.between(0, 2));
+      for (std::int32_t link = 0; link < 30; ++link) {
+        if (draw.below(2) == 0) continue;
+        loads.push_back({link, 1, 0.25 * static_cast<double>(1 + draw.below(4))});
+        busy[link] += loads.back().use * sending.back();
+      }
+      asked.push_back(&loads);
+    }
+    Seconds most;
+    for (const auto& [link, seconds] : busy) most = std::max(most, seconds);
+    EXPECT_NEAR(LinkUses(asked).busiest(sending).value(), most.value(), 1e-12) << seed;
+  }
+  EXPECT_EQ(LinkUses().busiest({}), Seconds(0));
+}
+
+TEST(LinkLoads, StagesAreWeighedByTheirTime) {
+  // Three seconds, then one: link 1 is used (3 * 0.5 + 0) / 4 of the time's bandwidth, link 2 (3 * 1 + 0.5) / 4, link 5
+  // 1 / 4.
+  const auto first = std::make_shared<const LinkLoads>(LinkLoads{{1, 2, 0.5}, {2, 1, 1}}),
+             second = std::make_shared<const LinkLoads>(LinkLoads{{2, 4, 0.5}, {5, 1, 1}});
+  const std::vector<StageLoads> stages = {{3, first}, {1, second}};
+  const LinkLoads mean = mean_loads(stages);
+  ASSERT_EQ(mean.size(), 3U);
+  EXPECT_EQ(mean[0].link, 1);
+  EXPECT_DOUBLE_EQ(mean[0].use, 0.375);
+  EXPECT_EQ(mean[1].link, 2);
+  EXPECT_DOUBLE_EQ(mean[1].use, 0.875);
+  EXPECT_DOUBLE_EQ(mean[1].flows, 4);
+  EXPECT_EQ(mean[2].link, 5);
+  EXPECT_DOUBLE_EQ(mean[2].use, 0.25);
 }
 
 }  // namespace
