@@ -284,7 +284,7 @@ void CollectiveModel::forget_groups() {
   recent_groups_ = {};
   met_.clear();
   paces_.clear();
-  for (auto& uses : uses_) uses.clear();
+  uses_.clear();
 }
 
 void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {

@@ -266,6 +266,9 @@ class CollectiveModel {
   /// By how much faults of links make one such operation longer; 0 where they don't.
   Seconds added_by_faults(CollectiveOp op, Bytes bytes, const RankGroup& group, const Slice& slice = {});
 
+  /// time() of one call as it would be on healthy links.
+  Seconds time_without_faults(CollectiveOp op, Bytes bytes, const RankGroup& group);
+
   /// Time of a combine behind work of the members in proportion to their loads, `work` of the busiest: how much
   /// later than it the combine ends. The others have begun to send before: it takes at least what the busiest
   /// members take without them, and what all of them take from when the first can have begun; the longer of the
@@ -303,9 +306,9 @@ class CollectiveModel {
   /// What each keeps of its pace while both send, healthy and all siblings of each at once: on links of the tile of the
   /// other, where the tile of one meets it there or, if it doesn't, all of one do. Elsewhere copies of both meet likewise.
   KeptPaces paces_together(const Asked& one, const Asked& other);
-  /// What these operations take of links, healthy and all siblings of each at once. Of the tile: by dimension of the
-  /// fabric, as if what each takes most of a link of it were one link. Valid until the next call.
-  const LinkUses& uses(std::span<const Asked> operations, Looked looked = Looked::all);
+  /// How long the busiest link is busy where each of these operations sends for so long, healthy and all siblings of each
+  /// at once, none below 0 seconds. 0 where no link is for longer than `beyond`.
+  Seconds busiest_link(std::span<const Asked> operations, std::span<const Seconds> sending, Seconds beyond);
 
   /// The algorithm that time() takes for these arguments; nothing for passes and groups of one rank.
   std::optional<CollectiveChoice> choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
@@ -354,6 +357,8 @@ class CollectiveModel {
   [[nodiscard]] bool knows_tiles() const { return memoise_ && !reference_ && placement_.empty(); }
   const LinkSet& links_of(const OpCosts& costs, Candidate& candidate);
   const LinkLoads& loads_of(const OpCosts& costs, Candidate& candidate, Looked looked);
+  [[nodiscard]] LinkUses uses_by_dimension(std::span<const LinkLoads* const> operations) const;
+  LinkUses uses_of_all(std::span<const Asked> operations);
   [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);
   [[nodiscard]] BytesPerSecond node_link(CollectiveOp op, const SiblingGroups& groups) const;
   [[nodiscard]] static Candidate in_node(CollectiveOp op, const SiblingGroups& groups);
@@ -436,9 +441,15 @@ class CollectiveModel {
   };
   std::unordered_map<std::pair<const LinkSet*, const LinkSet*>, bool, LinksHash> met_;
   std::unordered_map<std::pair<const LinkSet*, const LinkSet*>, KeptPaces, LinksHash> paces_;
-  std::array<std::map<std::vector<const LinkLoads*>, LinkUses>, 2> uses_;  ///< by Looked
-  std::vector<const LinkLoads*> asked_loads_;                              ///< scratch
-  std::shared_ptr<CurveStore> store_;                                      ///< perhaps null
+  /// Of some operations, by their loads on links of the tile, so that none is asked for again: what they take at most of
+  /// links of each dimension; of a link of the tile; and, once asked for, of any link.
+  struct Uses {
+    LinkUses by_dimension, of_tile;
+    std::optional<LinkUses> of_all;
+  };
+  std::map<std::vector<const LinkLoads*>, Uses> uses_;
+  std::vector<const LinkLoads*> asked_loads_;  ///< scratch
+  std::shared_ptr<CurveStore> store_;          ///< perhaps null
   std::optional<RankGroup> cut_group_;
 };
 

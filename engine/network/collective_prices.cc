@@ -21,6 +21,9 @@ constexpr double kCheaper = 1 - 1e-9;
 
 bool is_send(CollectiveOp op) { return operation_of(op) == Operation::point_to_point; }
 
+/// Sums in another order are as long.
+constexpr double kRounding = 1 - 1e-12;
+
 /// Whether two sets have links of the same dimension. Copies of a group use links of the dimensions that it uses.
 bool share_dimensions(const Fabric& fabric, const LinkSet& one, const LinkSet& other) {
   std::vector<char> used(fabric.spec().dimensions.size(), 0);
@@ -130,7 +133,8 @@ std::pair<std::size_t, double> CollectiveModel::remembered(OpCosts& costs, doubl
 /// The candidate that carries out the operation, and its network time.
 std::pair<std::size_t, double> CollectiveModel::chosen_time(OpCosts& costs, double bytes,
                                                             const Slice& slice) {
-  if (!reference_ && memoise_ && !costs.affine) return remembered(costs, bytes, slice);
+  const bool quick = costs.affine && healthy();
+  if (!reference_ && memoise_ && !quick) return remembered(costs, bytes, slice);
   const std::size_t chosen = choose(costs, bytes);
   return {chosen, network_time(costs, chosen, bytes, slice)};
 }
@@ -143,6 +147,15 @@ Seconds CollectiveModel::added_by_faults(CollectiveOp op, Bytes bytes, const Ran
   const double now = chosen_time(costs, sent, slice).second;
   if (!std::isfinite(now)) return Seconds(0);
   return Seconds(std::max(0.0, now - healthy_choice(costs, sent).second));
+}
+
+Seconds CollectiveModel::time_without_faults(CollectiveOp op, Bytes bytes, const RankGroup& group) {
+  if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
+  OpCosts& costs = costs_of(op, group);
+  const double sent = costs.wire_share * bytes.value();
+  auto [candidate, seconds] = healthy_choice(costs, sent);
+  if (costs.closed) seconds += beyond_links(costs, *candidate, sent, seconds);
+  return Seconds(at_ranks(*candidate, sent, memory_share_) + seconds);
 }
 
 Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice) {
@@ -357,34 +370,50 @@ KeptPaces CollectiveModel::paces_together(const Asked& one, const Asked& other) 
   return known->second;
 }
 
-const LinkUses& CollectiveModel::uses(std::span<const Asked> operations, Looked looked) {
-  const bool remembers = memoise_ && !reference_;
-  auto& known_uses = uses_[static_cast<std::size_t>(looked)];
-  std::vector<LinkLoads> own(remembers ? 0 : operations.size());
-  asked_loads_.clear();
+/// As if what each takes most of a link of a dimension were one link.
+LinkUses CollectiveModel::uses_by_dimension(std::span<const LinkLoads* const> operations) const {
+  std::vector<LinkLoads> most(operations.size());
+  std::vector<const LinkLoads*> each;
   for (std::size_t i = 0; i < operations.size(); ++i) {
-    const LinkLoads& of = loads(operations[i], looked);
-    if (!remembers) own[i] = of;
-    asked_loads_.push_back(remembers ? &of : &own[i]);
-  }
-  if (!remembers) known_uses.clear();
-  const auto known = known_uses.find(asked_loads_);
-  if (known != known_uses.end()) return known->second;
-  if (looked == Looked::all) return known_uses.try_emplace(asked_loads_, asked_loads_).first->second;
-  std::vector<LinkLoads> by_dimension;
-  for (const LinkLoads* const of : asked_loads_) {
-    LinkLoads& most = by_dimension.emplace_back();
     for (std::size_t d = 0; d < fabric_.spec().dimensions.size(); ++d)
-      most.push_back({static_cast<std::int32_t>(d), 1, 0});
-    for (const LinkLoad& load : *of) {
+      most[i].push_back({static_cast<std::int32_t>(d), 1, 0});
+    for (const LinkLoad& load : *operations[i]) {
       const auto dimension = fabric_.links()[static_cast<std::size_t>(load.link)].dimension;
-      double& use = most[static_cast<std::size_t>(dimension)].use;
+      double& use = most[i][static_cast<std::size_t>(dimension)].use;
       use = std::max(use, load.use);
     }
+    each.push_back(&most[i]);
   }
+  return LinkUses(each);
+}
+
+LinkUses CollectiveModel::uses_of_all(std::span<const Asked> operations) {
+  std::vector<LinkLoads> all;  // what is not remembered does not outlive the next question
   std::vector<const LinkLoads*> each;
-  for (const LinkLoads& loads : by_dimension) each.push_back(&loads);
-  return known_uses.try_emplace(asked_loads_, each).first->second;
+  for (const Asked& asked : operations) all.push_back(loads(asked));
+  for (const LinkLoads& of : all) each.push_back(&of);
+  return LinkUses(each);
+}
+
+Seconds CollectiveModel::busiest_link(std::span<const Asked> operations, std::span<const Seconds> sending,
+                                      Seconds beyond) {
+  const auto longer = [&](Seconds busy) { return busy > beyond ? busy : Seconds(0); };
+  if (!knows_tiles()) return longer(uses_of_all(operations).busiest(sending));
+  asked_loads_.clear();
+  for (const Asked& asked : operations) asked_loads_.push_back(&loads(asked, Looked::tile));
+  auto known = uses_.find(asked_loads_);
+  if (known == uses_.end()) {
+    Uses uses{uses_by_dimension(asked_loads_), LinkUses(asked_loads_), std::nullopt};
+    known = uses_.try_emplace(asked_loads_, std::move(uses)).first;
+  }
+  Uses& uses = known->second;
+  // No link is busier than its dimension would be as one link; where a link of the tile is as busy, that is the busiest.
+  const Seconds most = uses.by_dimension.busiest(sending);
+  if (most <= beyond) return Seconds(0);
+  const Seconds least = uses.of_tile.busiest(sending);
+  if (least >= kRounding * most) return longer(least);
+  if (!uses.of_all) uses.of_all = uses_of_all(operations);
+  return longer(uses.of_all->busiest(sending));
 }
 
 std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes bytes, const RankGroup& group,

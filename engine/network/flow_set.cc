@@ -107,7 +107,8 @@ LinkLoads FlowSet::loads() const {
   constexpr std::size_t kBits = 64;  // a set of bits puts links in order faster than sorting does
   std::vector<std::uint64_t> used(place_.size() / kBits + 1);
   for (const std::int32_t link : links_)
-    used[static_cast<std::size_t>(link) / kBits] |= std::uint64_t{1} << (static_cast<std::size_t>(link) % kBits);
+    used[static_cast<std::size_t>(link) / kBits] |= std::uint64_t{1}
+                                                    << (static_cast<std::size_t>(link) % kBits);
   LinkLoads loads;
   loads.reserve(uses_.size());
   for (std::size_t word = 0; word < used.size(); ++word) {

@@ -109,6 +109,12 @@ LinkLoads mean_loads(std::span<const StageLoads> stages) {
   for (const StageLoads& stage : stages) all += stage.seconds;
   for (const StageLoads& stage : stages) {
     const double share = stage.seconds / all;
+    const bool behind =
+        !means.empty() && !stage.loads->empty() && means.back().link < stage.loads->front().link;
+    if (means.empty() || behind) {  // as of dimensions, whose links follow each other
+      for (const LinkLoad& load : *stage.loads) means.push_back({load.link, load.flows, share * load.use});
+      continue;
+    }
     before.swap(means);
     means.clear();
     auto known = before.begin();

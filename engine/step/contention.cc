@@ -114,15 +114,9 @@ class ContentionSum {
     std::ranges::for_each(calls_.ends, add_call);
     for (ContendedData::Sent& sent : data.beside.sent) add(asked(sent), count * on_links(sent));
     for (ContendedData::Sent& sent : data.once.sent) add(asked(sent), on_links(sent));
-    Seconds busiest;
-    using Looked = network::CollectiveModel::Looked;
-    for (const Looked looked : {Looked::tile, Looked::all}) {  // none is busier than its dimension
-      const network::LinkUses& uses =
-          collectives_.uses(std::span(operations.data(), operations.size()), looked);
-      busiest = uses.busiest(std::span(sending.data(), sending.size()));
-      if (busiest <= now) return;
-    }
-    added[TimeClass::data_comm] += busiest - now;
+    const Seconds busiest = collectives_.busiest_link(std::span(operations.data(), operations.size()),
+                                                      std::span(sending.data(), sending.size()), now);
+    added[TimeClass::data_comm] += std::max(Seconds(0), busiest - now);
   }
 
   /// Where the host is waited for, calls may take longer meanwhile.

@@ -39,8 +39,7 @@ std::int32_t together(const RankGroup& experts, const RankGroup::Level& context)
 }  // namespace
 
 Seconds spared_by_drift(const TrainingStep& in, const model::CollectiveCall& call,
-                        const network::RankGroups& groups, network::CollectiveModel& collectives,
-                        const network::Slice& slice) {
+                        const network::RankGroups& groups, network::CollectiveModel& collectives) {
   const RankGroup& group = groups[call.group];
   if (call.op != CollectiveOp::ring_pass) return Seconds(0);
   const std::int32_t inside = inside_domain(in.setting.system.fabric, group);
@@ -51,11 +50,9 @@ Seconds spared_by_drift(const TrainingStep& in, const model::CollectiveCall& cal
   if (apart < 1 || call.repeats + 1 != group.size()) return Seconds(0);
   RankGroup near = group;
   near.levels.front().extent = inside;
-  const auto healthy = [&](const RankGroup& ranks) {
-    return collectives.time(call.op, call.bytes, ranks, 1, slice) -
-           collectives.added_by_faults(call.op, call.bytes, ranks, slice);
-  };
-  return static_cast<double>(apart) * std::max(Seconds(0), healthy(group) - healthy(near));
+  const Seconds outside = collectives.time_without_faults(call.op, call.bytes, group) -
+                          collectives.time_without_faults(call.op, call.bytes, near);
+  return static_cast<double>(apart) * std::max(Seconds(0), outside);
 }
 
 }  // namespace shardscape::step

@@ -27,7 +27,6 @@ namespace shardscape::step {
 
 /// Of a call of a context group, all its repeats: by how much less it delays a layer than the passes one after the other.
 Seconds spared_by_drift(const TrainingStep& inputs, const model::CollectiveCall& call,
-                        const network::RankGroups& groups, network::CollectiveModel& collectives,
-                        const network::Slice& slice);
+                        const network::RankGroups& groups, network::CollectiveModel& collectives);
 
 }  // namespace shardscape::step

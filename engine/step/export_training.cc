@@ -191,7 +191,7 @@ class StepMaker {
     const Seconds comm = call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_);
     step.seconds = comm.value();
     const Seconds attention(node.beside_core ? steps.back().seconds : 0);
-    const Seconds spared = spared_by_drift(in_, call, layout_.groups(), collectives_, slice_);
+    const Seconds spared = spared_by_drift(in_, call, layout_.groups(), collectives_);
     step.hidden =
         (spared + hidden_by_attention(stack_.communication, call.group, comm - spared, attention)).value();
     steps.push_back(std::move(step));

@@ -10,6 +10,8 @@ namespace shardscape::step {
 namespace {
 // A power of two: some hundred fault draws of the plans of one choice of degrees, some megabytes.
 constexpr std::size_t kSickPasses = 8192;
+/// Likewise: the draws of one choice of degrees.
+constexpr std::size_t kSickStages = 1024;
 }  // namespace
 
 void PartsToPrice::find(const TrainingStep& in, const network::CollectiveModel& collectives,
@@ -38,6 +40,16 @@ SickPassesMemo::Place SickPassesMemo::of(const Key& key) {
   const bool known = slot.key == key;
   slot.key = key;
   return {slot.passes, known};
+}
+
+LayerTimes& SickPassesMemo::layers(const Key& key) {
+  stages_.resize(kSickStages);
+  const std::array<std::int64_t, 3> of = {static_cast<std::int64_t>(key.layers_id),
+                                          static_cast<std::int64_t>(key.faults), key.stage};
+  Stage& stage = stages_[hash_words(of) % kSickStages];
+  if (stage.key != of) stage.layers.forget();
+  stage.key = of;
+  return stage.layers;
 }
 
 TrainingScratch::TrainingScratch()

@@ -12,6 +12,7 @@
 // same faults as well.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -86,6 +87,8 @@ class SickPassesMemo {
     bool known = false;
   };
   Place of(const Key& key);
+  /// Times of the layers of the stage, whole or in chunks. Valid until the next call.
+  LayerTimes& layers(const Key& key);
 
  private:
   struct Slot {
@@ -93,6 +96,11 @@ class SickPassesMemo {
     StagePasses passes;
   };
   std::vector<Slot> slots_;
+  struct Stage {
+    std::array<std::int64_t, 3> key = {};  ///< LayerTimes::id, faults, stage
+    LayerTimes layers;
+  };
+  std::vector<Stage> stages_;
 };
 
 /// Prepares the scratch for a step: for one whose links are recorded, which will be known then; else for the parts

@@ -145,8 +145,7 @@ Seconds LayerTimer::add_device(const LayerCost& layer, const Segment& segment, P
 Seconds LayerTimer::spared_of(const PartCost& part) const {
   Seconds sum;
   for (const model::CollectiveCall& call : part.calls) {
-    if (call.group == ParallelGroup::context)
-      sum += spared_by_drift(in_, call, groups_, *collectives_, slice_);
+    if (call.group == ParallelGroup::context) sum += spared_by_drift(in_, call, groups_, *collectives_);
   }
   return sum;
 }

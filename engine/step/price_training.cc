@@ -62,11 +62,14 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     if (pairs_of_stages(in)) passes.hidden = timer.hidden(layers, layers);
     return passes;
   };
-  const auto passes_of = [&](const LayerCosts& costs, std::size_t s) {
+  const auto passes_with = [&](const LayerCosts& costs, std::size_t s, LayerTimes& layers) {
     const LayerTimer timer(in, costs, groups, &collectives, slice_of(s, layout, in, collectives));
-    LayerTimes own;
-    StageTimer of_stage(in, timer, own);
+    StageTimer of_stage(in, timer, layers);
     return timed(of_stage, s);
+  };
+  const auto passes_of = [&](const LayerCosts& costs, std::size_t s) {
+    LayerTimes own;
+    return passes_with(costs, s, own);
   };
   const LayerTimer first_timer(in, in.costs, groups, &collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer, known);
@@ -83,7 +86,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     key.overlaps = pairs_of_stages(in);
     key.layers = in.layers[s];
     const SickPassesMemo::Place place = scratch.sick_passes->of(key);
-    if (!place.known) place.passes = passes_of(in.costs, s);
+    if (!place.known) place.passes = passes_with(in.costs, s, scratch.sick_passes->layers(key));
     return place.passes;
   };
   const bool apart = told_apart(collectives);
@@ -258,11 +261,14 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
   scratch.chunks.resize(each * static_cast<std::size_t>(in.plan.pipeline));
   ChunkFiller chunks(in, scratch);
-  const auto fill_alone = [&](std::size_t s, const LayerCosts& costs) {
+  const auto fill_with = [&](std::size_t s, const LayerCosts& costs, LayerTimes& layers) {
     const LayerTimer timer(in, costs, groups, &collectives, slice_of(s, layout, in, collectives));
+    StageTimer of_stage(in, timer, layers);
+    chunks.fill(s, of_stage, layers);
+  };
+  const auto fill_alone = [&](std::size_t s, const LayerCosts& costs) {
     LayerTimes own;
-    StageTimer of_stage(in, timer, own);
-    chunks.fill(s, of_stage, own);
+    fill_with(s, costs, own);
   };
   const LayerTimer first_timer(in, in.costs, groups, &collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer, known);
@@ -276,7 +282,8 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     }
     std::ranges::fill(of_stage, ChunkPasses());
     if (shared) {
-      take_slowed(in, s, collectives, scratch, of_stage, [&] { fill_alone(s, in.costs); });
+      LayerTimes& layers = scratch.sick_passes->layers(sick_key(in, s, collectives, scratch));
+      take_slowed(in, s, collectives, scratch, of_stage, [&] { fill_with(s, in.costs, layers); });
     } else if (s == 0 || !apart) {
       chunks.fill(s, first, known);
     } else {
