@@ -269,6 +269,10 @@ class CollectiveModel {
   /// time() of one call as it would be on healthy links.
   Seconds time_without_faults(CollectiveOp op, Bytes bytes, const RankGroup& group);
 
+  /// What of time() on healthy links messages are on their links for: all but what calls take at the ranks, to begin and
+  /// to copy, and the latency of paths. Only meanwhile do they slow others.
+  Seconds time_on_links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1);
+
   /// Time of a combine behind work of the members in proportion to their loads, `work` of the busiest: how much
   /// later than it the combine ends. The others have begun to send before: it takes at least what the busiest
   /// members take without them, and what all of them take from when the first can have begun; the longer of the

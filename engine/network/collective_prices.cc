@@ -158,6 +158,13 @@ Seconds CollectiveModel::time_without_faults(CollectiveOp op, Bytes bytes, const
   return Seconds(at_ranks(*candidate, sent, memory_share_) + seconds);
 }
 
+Seconds CollectiveModel::time_on_links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls) {
+  if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
+  OpCosts& costs = costs_of(op, group);
+  const auto [candidate, seconds] = healthy_choice(costs, costs.wire_share * bytes.value() / calls);
+  return calls * Seconds(std::max(0.0, seconds - candidate->healthy.at_least(0)));
+}
+
 Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice) {
   auto [chosen, seconds] = chosen_time(costs, bytes, slice);
   if (recording_) record(costs, costs.candidates[chosen], slice);

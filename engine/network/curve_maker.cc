@@ -286,6 +286,7 @@ CurveParts CurveMaker::rounds(const Pattern& pattern, const SiblingGroups& group
   CurveParts curve;
   CurveParts::Stage stage;
   stage.lines.emplace_back();
+  bool uniform = true;
   for (const Round& round : all) {
     flows_.reset();
     for (std::size_t g = 0; g < groups.count(); ++g) {
@@ -297,10 +298,12 @@ CurveParts CurveMaker::rounds(const Pattern& pattern, const SiblingGroups& group
     flows_.settle();
     if (collects_) flows_.collect_links(curve.links);
     add_stage(round.times * round.share * flows_.slowest());
-    if (!flows_.uniform()) return general(pattern, groups);
+    uniform = uniform && flows_.uniform();
+    if (!uniform && loads_ == nullptr) break;
     stage.lines.front().latency += round.times * flows_.flow(0).latency;
     stage.lines.front().seconds_per_byte += round.times * round.share * flows_.flow(0).shared;
   }
+  if (!uniform) return general(pattern, groups);
   curve.stages.push_back(std::move(stage));
   return curve;
 }

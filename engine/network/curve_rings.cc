@@ -11,8 +11,8 @@ namespace shardscape::network {
 
 namespace {
 
-/// Ranks of all rings that are remembered, 4 bytes each.
-constexpr std::size_t kMostKnownRanks = 1 << 20;
+/// Ranks of all rings that are remembered: with the loads of their links some 100 bytes each.
+constexpr std::size_t kMostKnownRanks = 1 << 19;
 
 }  // namespace
 
@@ -24,11 +24,10 @@ CurveMaker::RingParts CurveMaker::rings(const Rings& rings, int steps, double sh
   for (const std::int32_t rank : rings.ranks) hash = hash_word(hash, static_cast<std::uint64_t>(rank));
   const auto [first, last] = known_rings_.equal_range(hash);
   for (auto known = first; known != last; ++known) {
-    KnownRings& k = known->second;
+    const KnownRings& k = known->second;
     if (k.size != rings.size || k.steps != steps || k.share != share || k.with_links != collects_ ||
         k.rank_steps != rank_steps || k.ranks != rings.ranks)
       continue;
-    if (loads_ != nullptr && !k.parts.loads) k.parts = analyse(rings, steps, share);
     return k.parts;
   }
   RingParts parts = analyse(rings, steps, share);

@@ -26,6 +26,9 @@ constexpr double kMet = 0.6;
 /// of 2,200 others 6 do that are not.
 constexpr double kLeftOpen = 0.8;
 
+/// Weights are gathered for forward and once more for backward.
+constexpr double kGatheredAhead = 0.5;
+
 class ContentionSum {
  public:
   /// `calls`: of the stage; kept for other plans where `known` is, which has the groups then.
@@ -76,14 +79,15 @@ class ContentionSum {
     siblings_ += count * data.beside.siblings;
     if (step.passes <= Seconds(0)) return;
     const Seconds pass = (1 / count) * step.passes;
-    if (overlap > 0) add_axes(data.beside, 1, overlap * pass, count * (1 + step.bubble), step.passes);
+    if (overlap > 0)
+      add_axes(data.beside, 1, overlap * pass, count * (1 + step.bubble), step.passes, kGatheredAhead);
     beside_.forward = forward_;
     for (const Seconds time : added_) beside_.sum += time;
     const Seconds once = data.once.time;
     if (once <= Seconds(0)) return;
     const double shown = std::min(1.0, step.data_tail / once);
     siblings_ += shown * data.once.siblings;
-    if (shown < 1) add_axes(data.once, 1 - shown, pass, 1, step.passes);
+    if (shown < 1) add_axes(data.once, 1 - shown, pass, 1, step.passes, 1);
   }
 
   /// No link is busy for longer than the step. Calls alone never are; traffic and the calls that it meets may be.
@@ -153,7 +157,9 @@ class ContentionSum {
   }
 
   /// A share of the traffic beside so much of the passes, `often` in a step. `passes`: what the calls are of.
-  void add_axes(ContendedData::Traffic& traffic, double share, Seconds window, double often, Seconds passes) {
+  /// `gathered_ahead`: what of gathers lies beside forward passes; all else lies beside backward passes.
+  void add_axes(ContendedData::Traffic& traffic, double share, Seconds window, double often, Seconds passes,
+                double gathered_ahead) {
     Seconds room = window, data, late, left;
     Breakdown slowed;
     for (ContendedData::Sent& sent : traffic.sent) {
@@ -167,7 +173,7 @@ class ContentionSum {
                   (calls_.sent[i].seconds / passes);
       }
       const Seconds traffic_time = share * on_links(sent);
-      const Seconds together = std::min((1 / done) * traffic_time, room);
+      const Seconds together = done * room > traffic_time ? (1 / done) * traffic_time : room;
       data += traffic_time;
       room -= together;
       left += traffic_time - done * together;
@@ -175,10 +181,9 @@ class ContentionSum {
         if (paces[i].one >= 1) continue;
         const ContendedCalls::Sent& call = calls_.sent[i];
         const Seconds more = (call.shown * (1 / paces[i].one - 1) * (call.seconds / passes)) * together;
-        slowed[class_of(calls_.sent[i].call->group)] += often * more;
+        slowed[class_of(call.call->group)] += often * more;
         late += more;
-        // Weights are gathered for forward and once more for backward; all else is of backward.
-        if (sent.part.op == network::CollectiveOp::all_gather) forward_ += (0.5 * often) * more;
+        if (sent.part.op == network::CollectiveOp::all_gather) forward_ += (gathered_ahead * often) * more;
       }
     }
     const Seconds before = std::max(window, data);
@@ -198,7 +203,7 @@ class ContentionSum {
   Seconds on_links(ContendedData::Sent& sent) {
     const DataTraffic::Part& part = sent.part;
     if (!sent.on_links)
-      sent.on_links = on_links(part.op, part.bytes, groups_[part.group], part.calls, sent.time);
+      sent.on_links = collectives_.time_on_links(part.op, part.bytes, groups_[part.group], part.calls);
     return *sent.on_links;
   }
 
@@ -242,7 +247,7 @@ class ContentionSum {
     const RankGroup& group = groups_[call.group];
     const Seconds time = collectives_.time(call.op, call.bytes, group);
     listed_.push_back({&call, time, time - within(call.op, call.bytes, group, 1, time),
-                       on_links(call.op, call.bytes, group, 1, time)});
+                       collectives_.time_on_links(call.op, call.bytes, group)});
     return listed_.back();
   }
 
@@ -282,19 +287,6 @@ class ContentionSum {
     if (in_.plan.pipeline == 1) return all;
     return collectives_.time_within_slice(op, bytes, group, calls,
                                           {in_.plan.pipeline, layout_.stride(PlanAxis::pipeline)});
-  }
-
-  /// Of a time, all but what calls take at the ranks: only while both send do they slow each other.
-  Seconds on_links(network::CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
-                   Seconds time) {
-    const Bytes one = bytes / calls;
-    Seconds at_ranks = in_.setting.system.stack.communication.call +
-                       collectives_.beyond_links(op, collectives_.wire_bytes(op, one, group), group);
-    if (const auto choice = collectives_.choice(op, bytes, group, calls)) {
-      at_ranks += collectives_.copy_time(network::operation_of(op), choice->algorithm, one,
-                                         static_cast<std::int32_t>(group.size()));
-    }
-    return std::max(Seconds(0), time - calls * at_ranks);
   }
 
   const TrainingStep& in_;

@@ -11,17 +11,18 @@
 //             and the traffic g_i. While X seconds of the pass (as it were alone) go by beside it, the pass takes
 //             X sum q_i s_i (1 / f_i - 1) longer, and X (1 + sum q_i (s_i (1 / f_i - 1) - (1 - g_i) / f_i)) of the traffic
 //             gets done. s_i: the share of what a call takes longer that shows, 1 but for exchanges that the attention core
-//             hides; passes that wait for the host hide it, too. What calls take at the ranks, to begin and to copy, leaves
-//             the links to others.
+//             hides; passes that wait for the host hide it, too. What calls take at the ranks, to begin and to copy, and
+//             the latency of paths leave the links to others.
 //
 //             Gradients and updated weights go once in a step: the part of them that passes hide meets their
 //             calls likewise, and of the rest siblings count.
 //
-//             At least the step lasts as long as calls and traffic of a stage keep any link busy.
-//
 // Priced is kMet of the sum over the critical stage, of every microbatch's share also what the bubble of the pipeline grows
 // by. kLeftOpen of that, and what is due to siblings, is the mark, as a share of the step. Left out: messages between
 // stages, calls of the embedding and the head.
+//
+// At least the step lasts as long as calls and traffic of a stage, those of embedding and head with them, keep any link
+// busy. Of algorithms that are neither rings nor rounds all links are taken to be busy.
 #pragma once
 
 #include "engine/step/data_costs.h"

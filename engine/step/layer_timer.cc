@@ -20,7 +20,8 @@ using GroupTimes = EnumArray<ParallelGroup, Seconds>;
 /// A call beside work of its part. Where a link is sick, only the ranks beyond it are late: the others have done the next
 /// work and entered the next call while the late ones are still at theirs. Half of what the fault adds lies beside such
 /// work, as far as there is any, less where there are few others: of two ranks whose link is sick both ways none is ahead.
-/// Exchanges of experts: expert_leads.h.
+/// All calls of a part, of whatever group, share its work; what the attention core hides of context exchanges it hides
+/// already. Exchanges of experts: expert_leads.h.
 Seconds call_time(const model::CollectiveCall& call, const PartCost& part, const RankGroups& groups,
                   network::CollectiveModel& collectives, const Slice& slice) {
   const network::RankGroup& group = groups[call.group];
@@ -28,10 +29,11 @@ Seconds call_time(const model::CollectiveCall& call, const PartCost& part, const
   if (!collectives.has_faults() || is_of_experts(call.group) || group.alone()) return time;
   double calls = 0;
   for (const model::CollectiveCall& other : part.calls)
-    if (other.group == call.group) calls += other.repeats;
+    if (!is_of_experts(other.group) && !groups[other.group].alone()) calls += other.repeats;
+  const Seconds work = call.group == ParallelGroup::context ? part.device - part.attention_core : part.device;
   const double ahead = 0.5 * (1 - 2.0 / group.size());
   const Seconds added = collectives.added_by_faults(call.op, call.bytes, group, slice);
-  return time - std::min(ahead * added, (1 / std::max(1.0, calls)) * part.device);
+  return time - std::min(ahead * added, (1 / std::max(1.0, calls)) * work);
 }
 
 GroupTimes price_calls(const PartCost& part, const StackProfile::Communication& stack,

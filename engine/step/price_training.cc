@@ -282,8 +282,9 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     }
     std::ranges::fill(of_stage, ChunkPasses());
     if (shared) {
-      LayerTimes& layers = scratch.sick_passes->layers(sick_key(in, s, collectives, scratch));
-      take_slowed(in, s, collectives, scratch, of_stage, [&] { fill_with(s, in.costs, layers); });
+      take_slowed(in, s, collectives, scratch, of_stage, [&] {
+        fill_with(s, in.costs, scratch.sick_passes->layers(sick_key(in, s, collectives, scratch)));
+      });
     } else if (s == 0 || !apart) {
       chunks.fill(s, first, known);
     } else {
@@ -418,10 +419,16 @@ void add_contention(Breakdown contended, Seconds at_least, Prediction& out) {
   for (const Seconds time : contended) added += time;
   const Seconds less = std::max(Seconds(0), at_least - (out.step_time + added));
   contended[TimeClass::host] += less;
-  for (const TimeClass c : enum_values<TimeClass>())
-    out.breakdown[c] = std::max(Seconds(0), out.breakdown[c] + contended[c]);
   out.contention = std::max(Seconds(0), added + less);
   out.step_time += out.contention;
+  Seconds lacking = out.contention - (added + less);
+  for (const TimeClass c : enum_values<TimeClass>()) {
+    const Seconds left = out.breakdown[c] + contended[c];
+    lacking += std::min(Seconds(0), left);
+    out.breakdown[c] = std::max(Seconds(0), left);
+  }
+  // What a class cannot give, as faults have left less of it than a healthy machine has, the largest gives.
+  if (lacking != Seconds(0)) *std::ranges::max_element(out.breakdown) += lacking;
 }
 
 /// On a machine all of whose devices are as that one.

@@ -266,7 +266,7 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
                    "How the time is found: hierarchical (by layer, stage and pipeline) or flattened (every "
                    "message of every rank); default: the study's")
       ->check(one_of({"hierarchical", "flattened"}));
-  command->add_flag(
+  CLI::Option* const compare = command->add_flag(
       "--compare", arguments->compare,
       "Predict the step (inference: a request) in both modes and show where they differ, by class");
   command
@@ -305,6 +305,9 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
   command->add_flag("--optimise-placement", arguments->optimise_placement,
                     "Look for a faster placement of the ranks on the fabric, and say what it gains");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
+  for (const char* const of_one_mode :
+       {"--mode", "--explain", "--schedule-text", "--chakra", "--timeline", "--optimise-placement"})
+    compare->excludes(of_one_mode);
   command->footer(simulate_footer());
   run_when_chosen(*command, action, [arguments, &common] { return run_simulate(*arguments, common); });
 }

@@ -317,6 +317,19 @@ TEST_F(SimulateTest, CompareShowsBothModesByClass) {
   EXPECT_NE(text.out.find("hierarchical against flattened"), std::string::npos);
 }
 
+TEST_F(SimulateTest, CompareWritesNothingThatIsOfOneMode) {
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--timeline", "t.json"},
+                                               {"--chakra", "traces"},
+                                               {"--schedule-text"},
+                                               {"--explain"}}) {
+    std::vector<std::string> arguments = {"simulate", "study.yaml", "--point", "tp=2,pp=2,dp=2", "--compare"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished refused = run(arguments);
+    EXPECT_NE(refused.code, 0) << more.front();
+    EXPECT_NE(refused.err.find(more.front()), std::string::npos) << refused.err;
+  }
+}
+
 TEST_F(SimulateTest, ReferencePathAgrees) {
   const json fast = simulate({"--point", "tp=2,pp=2,dp=2"});
   const json plain = simulate({"--point", "tp=2,pp=2,dp=2", "--reference"});

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/network/fabric.h"
 #include "engine/network/placement.h"
 #include "engine/simulate.h"
 #include "engine/spec/parallel_groups.h"
@@ -238,6 +239,25 @@ TEST(BusyLaws, NothingIsBusierThanTheStepIsLong) {
     for (const TimeClass traffic : {TimeClass::tensor_comm, TimeClass::context_comm, TimeClass::data_comm})
       expect_traffic(drawn, out, traffic);
     if (drawn.plan.schedule != ScheduleKind::dualpipe) expect_traffic(drawn, out, TimeClass::expert_comm);
+  }
+  EXPECT_GE(timed, test::at_least(300));
+}
+
+// A fault may leave less of a class than shared links take from it on the healthy machine.
+TEST(BusyLaws, PartsAddUpToTheStepWithASickLink) {
+  int timed = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(1500); ++seed) {
+    const Case drawn = draw(seed, 64);
+    const std::size_t links = network::Fabric(drawn.setting.system.fabric).links().size();
+    if (links == 0) continue;
+    test::ScenarioGenerator generator(seed + 4000);
+    const auto link = static_cast<std::int32_t>(generator.below(links));
+    SCOPED_TRACE(drawn.text + " link " + std::to_string(link));
+    const FaultSet faults{{{link, generator.between(0.02, 0.9), Seconds(0)}}};
+    const Prediction out = Simulator(drawn.setting, {.time_infeasible = true}).run(drawn.plan, faults);
+    if (!has_time(out)) continue;
+    ++timed;
+    expect_parts_of_step(out);
   }
   EXPECT_GE(timed, test::at_least(300));
 }

@@ -241,19 +241,19 @@ void expect_served_lawfully(const ServedTally& tally, std::size_t numbers) {
 }
 
 TEST(ServingLaws, EveryLoadFollowsEveryNumberWhereThereIsRoom) {
-  expect_served_lawfully(try_loads({.settings = 128}), 50);
+  expect_served_lawfully(try_loads({.settings = 80}), 50);
 }
 
 TEST(ServingLaws, EveryLoadFollowsEveryNumberWhereRequestsWaitForRoom) {
-  expect_served_lawfully(try_loads({.room = Room::drawn, .settings = 128}), 45);
+  expect_served_lawfully(try_loads({.room = Room::drawn, .settings = 80}), 45);
 }
 
 TEST(ServingLaws, OneRequestFollowsEveryNumber) {
-  expect_served_lawfully(try_loads({.room = Room::drawn, .alone = true, .settings = 128}), 50);
+  expect_served_lawfully(try_loads({.room = Room::drawn, .alone = true, .settings = 80}), 50);
 }
 
 TEST(ServingLaws, OneRequestFollowsEveryNumberThroughPools) {
-  expect_served_lawfully(try_loads({.room = Room::drawn, .pools = true, .alone = true, .settings = 128}), 50);
+  expect_served_lawfully(try_loads({.room = Room::drawn, .pools = true, .alone = true, .settings = 80}), 50);
 }
 
 TEST(ServingLaws, IterationsOfPoolsFollowEveryNumberAtEveryLoad) {

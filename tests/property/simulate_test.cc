@@ -345,6 +345,20 @@ TEST_P(EveryPrediction, FasterClockIsNeverSlower) {
   });
 }
 
+// Half of what a sick link adds to calls lies beside work: all calls together never gain more by it than there is.
+TEST_P(EveryPrediction, FasterClockIsNeverSlowerBesideASickLink) {
+  check([](const Setting& setting, const ParallelPlan& plan, const Prediction&, auto& generator) {
+    const std::size_t links = network::Fabric(setting.system.fabric).links().size();
+    if (links == 0) return;
+    const FaultSet faults{
+        {{static_cast<std::int32_t>(generator.below(links)), generator.between(0.003, 0.3), Seconds(0)}}};
+    Setting faster = setting;
+    faster.system.device.sm.clock *= generator.between(1, 3);
+    expect_no_slower(Simulator(faster, timed()).run(plan, faults),
+                     Simulator(setting, timed()).run(plan, faults), setting);
+  });
+}
+
 TEST_P(EveryPrediction, ShorterLinksAreNeverSlower) {
   check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto& generator) {
     if (setting.system.fabric.dimensions.empty()) return;
