@@ -269,6 +269,8 @@ class CollectiveModel {
   /// time() of one call as it would be on healthy links.
   Seconds time_without_faults(CollectiveOp op, Bytes bytes, const RankGroup& group);
 
+  /// What of that calls take at the ranks, to begin and to copy.
+  Seconds time_at_ranks(CollectiveOp op, Bytes bytes, const RankGroup& group);
   /// What of time() on healthy links messages are on their links for: all but what calls take at the ranks, to begin and
   /// to copy, and the latency of paths. Only meanwhile do they slow others.
   Seconds time_on_links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1);

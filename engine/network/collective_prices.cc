@@ -149,13 +149,20 @@ Seconds CollectiveModel::added_by_faults(CollectiveOp op, Bytes bytes, const Ran
   return Seconds(std::max(0.0, now - healthy_choice(costs, sent).second));
 }
 
-Seconds CollectiveModel::time_without_faults(CollectiveOp op, Bytes bytes, const RankGroup& group) {
+Seconds CollectiveModel::time_at_ranks(CollectiveOp op, Bytes bytes, const RankGroup& group) {
   if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
   const double sent = costs.wire_share * bytes.value();
-  auto [candidate, seconds] = healthy_choice(costs, sent);
-  if (costs.closed) seconds += beyond_links(costs, *candidate, sent, seconds);
-  return Seconds(at_ranks(*candidate, sent, memory_share_) + seconds);
+  const auto [candidate, seconds] = healthy_choice(costs, sent);
+  const double more = costs.closed ? beyond_links(costs, *candidate, sent, seconds) : 0;
+  return Seconds(at_ranks(*candidate, sent, memory_share_) + more);
+}
+
+Seconds CollectiveModel::time_without_faults(CollectiveOp op, Bytes bytes, const RankGroup& group) {
+  if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
+  OpCosts& costs = costs_of(op, group);
+  return time_at_ranks(op, bytes, group) +
+         Seconds(healthy_choice(costs, costs.wire_share * bytes.value()).second);
 }
 
 Seconds CollectiveModel::time_on_links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls) {

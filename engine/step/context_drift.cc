@@ -1,6 +1,7 @@
 #include "engine/step/context_drift.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace shardscape::step {
 
@@ -9,18 +10,32 @@ namespace {
 using network::CollectiveOp;
 using network::RankGroup;
 
-/// Members of the group that scale-up links join, where every domain has as many; else 1.
-std::int32_t inside_domain(const FabricSpec& fabric, const RankGroup& group) {
+/// Members of a domain of scale-up links, on average over the domains that the group with most of them goes through;
+/// `most`: in one. 1 where links or ranks are not laid out so.
+struct InDomains {
+  double mean = 1;
+  std::int32_t most = 1;
+};
+InDomains in_domains(const FabricSpec& fabric, const RankGroup& group) {
   std::int64_t domain = 1;
   auto dimension = fabric.dimensions.begin();
   for (; dimension != fabric.dimensions.end() && dimension->scope == LinkScope::scale_up; ++dimension)
     domain *= dimension->size();
   const bool leaves = std::all_of(dimension, fabric.dimensions.end(),
                                   [](const DimensionSpec& d) { return d.scope == LinkScope::scale_out; });
-  if (!leaves || group.depth != 1 || group.mirror.extent != 1) return 1;
+  if (!leaves || group.depth != 1 || group.mirror.extent != 1) return {};
   const auto [extent, stride] = group.levels.front();
-  const std::int64_t inside = domain / stride;
-  return domain % stride == 0 && inside > 0 && extent % inside == 0 ? static_cast<std::int32_t>(inside) : 1;
+  if (stride >= domain) return {};
+  // Groups follow each other in blocks, inside of which they begin next to each other.
+  const std::int64_t block = static_cast<std::int64_t>(extent) * stride;
+  const std::int64_t blocks = std::min(fabric.size() / block, domain / std::gcd(block, domain));
+  std::int64_t most_domains = 1;
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    for (const std::int64_t first : {b * block, b * block + stride - 1})
+      most_domains = std::max(most_domains, (first + block - stride) / domain - first / domain + 1);
+  }
+  return {static_cast<double>(extent) / static_cast<double>(most_domains),
+          static_cast<std::int32_t>(std::min<std::int64_t>(extent, domain / stride))};
 }
 
 /// How many members that follow each other in the context group hold experts together, from the first on.
@@ -42,17 +57,22 @@ Seconds spared_by_drift(const TrainingStep& in, const model::CollectiveCall& cal
                         const network::RankGroups& groups, network::CollectiveModel& collectives) {
   const RankGroup& group = groups[call.group];
   if (call.op != CollectiveOp::ring_pass) return Seconds(0);
-  const std::int32_t inside = inside_domain(in.setting.system.fabric, group);
-  if (inside == 1) return Seconds(0);
-  const std::int32_t apart = in.key().dispatches
-                                 ? inside - together(groups[ParallelGroup::expert], group.levels.front())
-                                 : inside - 1;
-  if (apart < 1 || call.repeats + 1 != group.size()) return Seconds(0);
+  const InDomains inside = in_domains(in.setting.system.fabric, group);
+  const std::int32_t last =
+      in.key().dispatches ? together(groups[ParallelGroup::expert], group.levels.front()) : 1;
+  if (inside.most == 1 || inside.most == group.size() || call.repeats + 1 != group.size()) return Seconds(0);
   RankGroup near = group;
-  near.levels.front().extent = inside;
-  const Seconds outside = collectives.time_without_faults(call.op, call.bytes, group) -
-                          collectives.time_without_faults(call.op, call.bytes, near);
-  return static_cast<double>(apart) * std::max(Seconds(0), outside);
+  near.levels.front().extent = inside.most;
+  const Seconds slow = collectives.time_without_faults(call.op, call.bytes, group),
+                fast = collectives.time_without_faults(call.op, call.bytes, near),
+                busy = std::max(collectives.time_on_links(call.op, call.bytes, group),
+                                collectives.time_at_ranks(call.op, call.bytes, group));
+  if (slow <= fast) return Seconds(0);
+  const double n = group.size(), domains = n / inside.mean, apart = std::max(0.0, inside.mean - last);
+  const double crossed = last > 1 ? domains : domains * (n - 1) / n;
+  const Seconds goes_on = crossed * slow + (n - 1 - crossed) * fast;
+  const Seconds waits = slow + apart * fast + (n - 2 - apart) * busy;
+  return std::max(Seconds(0), (n - 1) * slow - std::max(goes_on, waits));
 }
 
 }  // namespace shardscape::step

@@ -1,6 +1,8 @@
 #include "engine/step/layer_timer.h"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
+#include <optional>
 #include <vector>
 
 #include "engine/spec/parallel_groups.h"
@@ -17,30 +19,66 @@ using network::Slice;
 
 using GroupTimes = EnumArray<ParallelGroup, Seconds>;
 
-/// A call beside work of its part. Where a link is sick, only the ranks beyond it are late: the others have done the next
+/// Calls beside work of their part. Where a link is sick, only the ranks beyond it are late: the others have done the next
 /// work and entered the next call while the late ones are still at theirs. Half of what the fault adds lies beside such
-/// work, as far as there is any, less where there are few others: of two ranks whose link is sick both ways none is ahead.
-/// All calls of a part, of whatever group, share its work; what the attention core hides of context exchanges it hides
-/// already. Exchanges of experts: expert_leads.h.
-Seconds call_time(const model::CollectiveCall& call, const PartCost& part, const RankGroups& groups,
-                  network::CollectiveModel& collectives, const Slice& slice) {
-  const network::RankGroup& group = groups[call.group];
-  const Seconds time = collectives.time(call.op, call.bytes, group, 1, slice);
-  if (!collectives.has_faults() || is_of_experts(call.group) || group.alone()) return time;
-  double calls = 0;
-  for (const model::CollectiveCall& other : part.calls)
-    if (!is_of_experts(other.group) && !groups[other.group].alone()) calls += other.repeats;
-  const Seconds work = call.group == ParallelGroup::context ? part.device - part.attention_core : part.device;
-  const double ahead = 0.5 * (1 - 2.0 / group.size());
-  const Seconds added = collectives.added_by_faults(call.op, call.bytes, group, slice);
-  return time - std::min(ahead * added, (1 / std::max(1.0, calls)) * work);
-}
+/// work, as far as there is any that hides nothing else, less where there are few others: of two ranks whose link is sick
+/// both ways none is ahead. All calls of a part share that work alike. Exchanges of experts: expert_leads.h.
+class CallTimes {
+ public:
+  CallTimes(const PartCost& part, const StackProfile::Communication& stack, const RankGroups& groups,
+            network::CollectiveModel& collectives, const Slice& slice)
+      : part_(part), stack_(stack), groups_(groups), collectives_(collectives), slice_(slice) {}
+
+  Seconds operator()(const model::CollectiveCall& call) {
+    const Seconds time = alone(call);
+    const network::RankGroup& group = groups_[call.group];
+    if (!collectives_.has_faults() || is_of_experts(call.group) || group.alone()) return time;
+    const Seconds added = collectives_.added_by_faults(call.op, call.bytes, group, slice_);
+    if (added <= Seconds(0)) return time;
+    if (!work_of_each_) work_of_each_ = work_of_each();
+    return time - std::min(0.5 * (1 - 2.0 / group.size()) * added, *work_of_each_);
+  }
+
+ private:
+  [[nodiscard]] Seconds alone(const model::CollectiveCall& call) const {
+    return collectives_.time(call.op, call.bytes, groups_[call.group], 1, slice_);
+  }
+
+  /// What of the part hides no call yet, for each of them.
+  [[nodiscard]] Seconds work_of_each() const {
+    double calls = 0;
+    Seconds context;
+    boost::container::small_vector<Seconds, 8> beside(part_.works.size());
+    for (std::size_t i = 0; i < part_.calls.size(); ++i) {
+      const model::CollectiveCall& call = part_.calls[i];
+      if (is_of_experts(call.group) || groups_[call.group].alone()) continue;
+      calls += call.repeats;
+      const Seconds all = call.repeats * alone(call);
+      if (call.group == ParallelGroup::context) context += all;
+      if (part_.hiders[i] >= 0) beside[static_cast<std::size_t>(part_.hiders[i])] += all;
+    }
+    Seconds work =
+        part_.device - hidden_by_attention(stack_, ParallelGroup::context, context, part_.attention_core);
+    for (std::size_t i = 0; i < beside.size(); ++i) {
+      Seconds room = part_.works[i];
+      work -= hide(beside[i], stack_.tensor_overlap, room);
+    }
+    return (1 / std::max(1.0, calls)) * std::max(Seconds(0), work);
+  }
+
+  const PartCost& part_;
+  const StackProfile::Communication& stack_;
+  const RankGroups& groups_;
+  network::CollectiveModel& collectives_;
+  const Slice& slice_;
+  std::optional<Seconds> work_of_each_;
+};
 
 GroupTimes price_calls(const PartCost& part, const StackProfile::Communication& stack,
                        const RankGroups& groups, network::CollectiveModel& collectives, const Slice& slice) {
+  CallTimes time(part, stack, groups, collectives, slice);
   GroupTimes times = call_times(
-      part, stack,
-      [&](const model::CollectiveCall& call) { return call_time(call, part, groups, collectives, slice); },
+      part, stack, [&](const model::CollectiveCall& call) { return time(call); },
       [&](const model::CollectiveCall& call, Seconds work) {
         return collectives.late_combine(call.bytes, groups[call.group], work, slice);
       });
@@ -134,14 +172,20 @@ Seconds LayerTimer::add_device(const LayerCost& layer, const Segment& segment, P
   if (collectives_ == nullptr) return Seconds(0);
   const StackProfile::Communication& stack = in_.setting.system.stack.communication;
   GroupTimes comm = price_calls(part, stack, groups_, *collectives_, slice_);
-  const Seconds passes = comm[ParallelGroup::context];
+  Seconds on_links = comm[ParallelGroup::context];
+  for (const model::CollectiveCall& call : part.calls) {
+    if (call.group != ParallelGroup::context) continue;
+    const network::RankGroup& group = groups_[call.group];
+    on_links -= call.repeats * (collectives_->time_without_faults(call.op, call.bytes, group) -
+                                collectives_->time_on_links(call.op, call.bytes, group));
+  }
   comm[ParallelGroup::context] -= spared_of(part);
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
     if (comm[group] <= Seconds(0)) continue;
     time[class_of(group)] +=
         comm[group] - hidden_by_attention(stack, group, comm[group], part.attention_core);
   }
-  return passes;
+  return on_links;
 }
 
 Seconds LayerTimer::spared_of(const PartCost& part) const {

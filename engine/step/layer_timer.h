@@ -37,7 +37,7 @@ class LayerTimer {
   [[nodiscard]] std::vector<std::vector<Seconds>> pieces(LayerKind kind, const Segments& segments) const;
 
  private:
-  /// Returns what all passes of the context group take one after the other.
+  /// Returns what all passes of the context group one after the other keep their links busy for.
   Seconds add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const;
   /// Of the passes of a part; of a pass this is too much where their links are busy for longer.
   [[nodiscard]] Seconds spared_of(const PartCost& part) const;

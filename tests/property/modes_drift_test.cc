@@ -74,5 +74,31 @@ TEST(ModesDrift, PassesRoundDomainsTakeAsLongAsTheyDelay) {
   }
 }
 
+TEST(ModesDrift, ShortPassesGoOnFromDomainToDomain) {
+  // Messages that take less on links than to begin and to arrive, so that no rank waits behind a slow hop for long; rings
+  // of 12 and 16 in domains of 8 (8 and 4 members), of 12 in domains of 6 and of 24 in domains of 8.
+  struct Ring {
+    std::int64_t inner, outer;
+    std::int32_t members;
+  };
+  for (const Ring& ring : {Ring{8, 3, 12}, {8, 2, 16}, {6, 2, 12}, {8, 3, 24}}) {
+    for (const double latency : {2e-6, 4e-5}) {
+      for (const double call : {0.0, 2e-5}) {
+        Setting setting = setting_of(24, 32000);
+        setting.workload = test::training(24 * 16, 24);
+        setting.system.fabric.dimensions[0].shape = {ring.inner};
+        setting.system.fabric.dimensions[1].shape = {ring.outer};
+        setting.system.fabric.dimensions[1].latency = Seconds(latency);
+        setting.system.stack.communication.call = Seconds(call);
+        const auto gpus = static_cast<std::int32_t>(ring.inner * ring.outer);
+        const ParallelPlan plan = test::plan_of(1, ring.members, 1, gpus / ring.members);
+        SCOPED_TRACE(test::describe(0, plan) + " domains of " + std::to_string(ring.inner) + " latency " +
+                     std::to_string(latency) + " call " + std::to_string(call));
+        EXPECT_NEAR(ratio(setting, plan), 1, 0.03);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardscape::modes_drift
