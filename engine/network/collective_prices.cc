@@ -161,8 +161,9 @@ Seconds CollectiveModel::time_at_ranks(CollectiveOp op, Bytes bytes, const RankG
 Seconds CollectiveModel::time_without_faults(CollectiveOp op, Bytes bytes, const RankGroup& group) {
   if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
-  return time_at_ranks(op, bytes, group) +
-         Seconds(healthy_choice(costs, costs.wire_share * bytes.value()).second);
+  // What is not remembered does not outlive the next question.
+  const Seconds network(healthy_choice(costs, costs.wire_share * bytes.value()).second);
+  return time_at_ranks(op, bytes, group) + network;
 }
 
 Seconds CollectiveModel::time_on_links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls) {
