@@ -309,8 +309,7 @@ class CollectiveModel {
   enum class Looked : std::uint8_t { all, tile };
   /// What an operation takes of their links while it sends, healthy and all siblings at once. Valid until the next call.
   const LinkLoads& loads(const Asked& asked, Looked looked = Looked::all);
-  /// What each keeps of its pace while both send, healthy and all siblings of each at once: on links of the tile of the
-  /// other, where the tile of one meets it there or, if it doesn't, all of one do. Elsewhere copies of both meet likewise.
+  /// What each keeps of its pace while both send, healthy and all siblings of each at once.
   KeptPaces paces_together(const Asked& one, const Asked& other);
   /// How long the busiest link is busy where each of these operations sends for so long, healthy and all siblings of each
   /// at once, none below 0 seconds. 0 where no link is for longer than `beyond`.
@@ -363,6 +362,8 @@ class CollectiveModel {
   [[nodiscard]] bool knows_tiles() const { return memoise_ && !reference_ && placement_.empty(); }
   const LinkSet& links_of(const OpCosts& costs, Candidate& candidate);
   const LinkLoads& loads_of(const OpCosts& costs, Candidate& candidate, Looked looked);
+  [[nodiscard]] LinkLoads by_dimension(const LinkLoads& loads) const;
+  KeptPaces paces_of_all(const Asked& one, const Asked& other);
   [[nodiscard]] LinkUses uses_by_dimension(std::span<const LinkLoads* const> operations) const;
   LinkUses uses_of_all(std::span<const Asked> operations);
   [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);

@@ -368,20 +368,32 @@ const LinkLoads& CollectiveModel::loads(const Asked& asked, Looked looked) {
   return loads_of(costs, *healthy_choice(costs, sent).first, looked);
 }
 
+/// Each load of a link once for each dimension, in place of the link.
+LinkLoads CollectiveModel::by_dimension(const LinkLoads& loads) const {
+  LinkLoads different;
+  for (LinkLoad load : loads) {
+    load.link = fabric_.links()[static_cast<std::size_t>(load.link)].dimension;
+    const auto last = different.rbegin();  // mostly like the one before
+    if (last != different.rend() && *last == load) continue;
+    if (std::ranges::find(different, load) == different.end()) different.push_back(load);
+  }
+  return different;
+}
+
+KeptPaces CollectiveModel::paces_of_all(const Asked& one, const Asked& other) {
+  const LinkLoads first = loads(one);  // what is not remembered does not outlive the next question
+  return kept_paces(first, loads(other));
+}
+
 KeptPaces CollectiveModel::paces_together(const Asked& one, const Asked& other) {
-  const auto ask = [&] {
-    KeptPaces paces;
-    for (const Looked looked : {Looked::tile, Looked::all}) {
-      const LinkLoads first =
-          loads(one, looked);  // what is not remembered does not outlive the next question
-      paces = kept_paces(first, loads(other, Looked::tile));
-      if (paces.meet) break;
-    }
-    return paces;
-  };
-  if (!knows_tiles()) return ask();
+  if (!knows_tiles()) return paces_of_all(one, other);
   const auto [known, fresh] = paces_.try_emplace({&tile_links(one), &tile_links(other)});
-  if (fresh && meet(one, other)) known->second = ask();
+  if (!fresh || !meet(one, other)) return known->second;
+  const LinkLoads &first = loads(one, Looked::tile), &second = loads(other, Looked::tile);
+  known->second = kept_paces(first, second);
+  // Elsewhere they meet on links of the same dimensions: as slow as that at most. Where the tile is, no other is slower.
+  if (known->second != least_paces(by_dimension(first), by_dimension(second)))
+    known->second = paces_of_all(one, other);
   return known->second;
 }
 
@@ -390,13 +402,7 @@ LinkUses CollectiveModel::uses_by_dimension(std::span<const LinkLoads* const> op
   std::vector<LinkLoads> most(operations.size());
   std::vector<const LinkLoads*> each;
   for (std::size_t i = 0; i < operations.size(); ++i) {
-    for (std::size_t d = 0; d < fabric_.spec().dimensions.size(); ++d)
-      most[i].push_back({static_cast<std::int32_t>(d), 1, 0});
-    for (const LinkLoad& load : *operations[i]) {
-      const auto dimension = fabric_.links()[static_cast<std::size_t>(load.link)].dimension;
-      double& use = most[i][static_cast<std::size_t>(dimension)].use;
-      use = std::max(use, load.use);
-    }
+    most[i] = heaviest_by_link(by_dimension(*operations[i]));
     each.push_back(&most[i]);
   }
   return LinkUses(each);

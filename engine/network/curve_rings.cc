@@ -25,10 +25,9 @@ CurveMaker::RingParts CurveMaker::rings(const Rings& rings, int steps, double sh
   const auto [first, last] = known_rings_.equal_range(hash);
   for (auto known = first; known != last; ++known) {
     const KnownRings& k = known->second;
-    if (k.size != rings.size || k.steps != steps || k.share != share || k.with_links != collects_ ||
-        k.rank_steps != rank_steps || k.ranks != rings.ranks)
-      continue;
-    return k.parts;
+    if (k.size == rings.size && k.steps == steps && k.share == share && k.with_links == collects_ &&
+        k.rank_steps == rank_steps && k.ranks == rings.ranks)
+      return k.parts;
   }
   RingParts parts = analyse(rings, steps, share);
   if (known_ranks_ + rings.ranks.size() > kMostKnownRanks) {

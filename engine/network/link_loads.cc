@@ -42,6 +42,30 @@ KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other) {
   return paces;
 }
 
+KeptPaces least_paces(const LinkLoads& one, const LinkLoads& other) {
+  KeptPaces paces;
+  for (const LinkLoad& a : one) {
+    for (const LinkLoad& b : other) {
+      if (a.link != b.link) continue;
+      paces.one = std::min(paces.one, pace_of(a, b));
+      paces.other = std::min(paces.other, pace_of(b, a));
+      paces.meet = true;
+    }
+  }
+  return paces;
+}
+
+LinkLoads heaviest_by_link(LinkLoads loads) {
+  std::ranges::sort(loads, [](const LinkLoad& a, const LinkLoad& b) {
+    return a.link != b.link ? a.link < b.link : a.use > b.use;
+  });
+  const auto repeated =
+      std::unique(loads.begin(), loads.end(),  // std::ranges::unique does not compile under clang 14
+                  [](const LinkLoad& a, const LinkLoad& b) { return a.link == b.link; });
+  loads.erase(repeated, loads.end());
+  return loads;
+}
+
 namespace {
 
 /// Links by what operations take of them: those of which all that were looked at take the same are one class.

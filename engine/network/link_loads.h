@@ -26,6 +26,7 @@ struct LinkLoad {
   std::int32_t link = 0;
   double flows = 1;
   double use = 1;  ///< of the bandwidth, 0..1
+  friend bool operator==(const LinkLoad&, const LinkLoad&) = default;
 };
 /// Ascending by link, each once.
 using LinkLoads = std::vector<LinkLoad>;
@@ -35,8 +36,13 @@ struct KeptPaces {
   double one = 1, other = 1;
   bool meet = false;  ///< on some link
   [[nodiscard]] bool slowed() const { return one < 1 || other < 1; }
+  friend bool operator==(const KeptPaces&, const KeptPaces&) = default;
 };
 KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other);
+/// Of loads in any order, several of a link: as if each of one met each of the other there.
+KeptPaces least_paces(const LinkLoads& one, const LinkLoads& other);
+/// Of loads in any order the heaviest of each link.
+LinkLoads heaviest_by_link(LinkLoads loads);
 
 /// What some operations, in order, take of links.
 class LinkUses {

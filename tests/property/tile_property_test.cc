@@ -154,6 +154,22 @@ TEST(Tiles, AreMovedCopiesOfEachOtherOverLinksOfTheirOwn) {
   EXPECT_GE(several, test::at_least(100));
 }
 
+/// What of its links each of two operations keeps, and the busiest of them all, from what all groups take of each link.
+void expect_links_shared_alike(CollectiveModel& tiles, CollectiveModel& direct,
+                               const CollectiveModel::Asked& one, const CollectiveModel::Asked& two) {
+  const LinkLoads of_one = direct.loads(one), of_two = direct.loads(two);
+  EXPECT_EQ(tiles.paces_together(one, two), kept_paces(of_one, of_two));
+  const std::vector<Seconds> sending = {Seconds(2), Seconds(3)};
+  std::map<std::int32_t, Seconds> busy;
+  for (const LinkLoad& load : of_one) busy[load.link] += load.use * sending[0];
+  for (const LinkLoad& load : of_two) busy[load.link] += load.use * sending[1];
+  Seconds most;
+  for (const auto& [link, seconds] : busy) most = std::max(most, seconds);
+  const std::vector<CollectiveModel::Asked> both = {one, two};
+  EXPECT_NEAR(tiles.busiest_link(both, sending, Seconds(0)).value(), most.value(), 1e-9);
+  EXPECT_EQ(tiles.busiest_link(both, sending, most + Seconds(1e-9)), Seconds(0));
+}
+
 TEST(Tiles, CostWhatAllGroupsCost) {
   // The same to the last bit: the first tile goes through the same formulas in the same order. Without the memo all
   // groups are looked at.
@@ -194,6 +210,7 @@ TEST(Tiles, CostWhatAllGroupsCost) {
       const LinkSet of_one = direct.links(one);
       ASSERT_EQ(tiles.meet(one, two), of_one.intersects(direct.links(two)));
       ASSERT_TRUE(of_one.contains_all(tiles.links(one)) && tiles.links(one).contains_all(of_one));
+      expect_links_shared_alike(tiles, direct, one, two);
     }
     const RankGroup chain = PlanLayout(plan).group(PlanAxis::pipeline);
     std::vector<double> quickly, slowly;

@@ -51,6 +51,25 @@ TEST(LinkLoads, TheSlowestFlowIsThePace) {
   EXPECT_FALSE(kept_paces({}, b).slowed());
 }
 
+TEST(LinkLoads, OfALinkTheHeaviestLoadCounts) {
+  const LinkLoads heaviest = heaviest_by_link({{7, 2, 0.5}, {3, 1, 1}, {7, 1, 1}, {7, 1, 0.25}});
+  ASSERT_EQ(heaviest.size(), 2U);
+  EXPECT_EQ(heaviest[0].link, 3);
+  EXPECT_EQ(heaviest[1].link, 7);
+  EXPECT_DOUBLE_EQ(heaviest[1].use, 1);
+}
+
+TEST(LinkLoads, LoadsThatMightMeetAreAtLeastAsFastAsIfAllDid) {
+  // On links 0 one uses 0.4 or all, the other half with four times the flows: 0.4 + 0.5 <= 1 slows neither; of 1 and 0.5,
+  // 0.5 <= 4 / 5 of the flows keeps its pace and leaves 1 - 0.5. On links 1 only one of them sends.
+  const LinkLoads one = {{0, 1, 0.4}, {1, 1, 1}, {0, 1, 1}}, other = {{0, 4, 0.5}};
+  const KeptPaces paces = least_paces(one, other);
+  EXPECT_TRUE(paces.meet);
+  EXPECT_DOUBLE_EQ(paces.one, 0.5);
+  EXPECT_DOUBLE_EQ(paces.other, 1);
+  EXPECT_EQ(least_paces({{1, 1, 1}}, other), KeptPaces());
+}
+
 TEST(LinkLoads, TheBusiestLinkIsThatOfSumsLinkByLink) {
   for (std::uint64_t seed = 1; seed <= test::seeds(200); ++seed) {
     test::ScenarioGenerator draw(seed);
