@@ -25,7 +25,7 @@ InDomains in_domains(const FabricSpec& fabric, const RankGroup& group) {
                                   [](const DimensionSpec& d) { return d.scope == LinkScope::scale_out; });
   if (!leaves || group.depth != 1 || group.mirror.extent != 1) return {};
   const auto [extent, stride] = group.levels.front();
-  if (stride >= domain) return {};
+  if (domain % stride != 0 || stride == domain) return {};
   // Groups follow each other in blocks, inside of which they begin next to each other.
   const std::int64_t block = static_cast<std::int64_t>(extent) * stride;
   const std::int64_t blocks = std::min(fabric.size() / block, domain / std::gcd(block, domain));

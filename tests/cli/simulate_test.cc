@@ -317,17 +317,21 @@ TEST_F(SimulateTest, CompareShowsBothModesByClass) {
   EXPECT_NE(text.out.find("hierarchical against flattened"), std::string::npos);
 }
 
-TEST_F(SimulateTest, CompareWritesNothingThatIsOfOneMode) {
-  for (const std::vector<std::string>& more : {std::vector<std::string>{"--timeline", "t.json"},
-                                               {"--chakra", "traces"},
+TEST_F(SimulateTest, CompareRefusesWhatIsOfOneMode) {
+  const std::string timeline = (root_ / "t.json").string(), traces = (root_ / "traces").string();
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--timeline", timeline},
+                                               {"--chakra", traces},
+                                               {"--mode", "flattened"},
                                                {"--schedule-text"},
-                                               {"--explain"}}) {
+                                               {"--explain"},
+                                               {"--optimise-placement"}}) {
     std::vector<std::string> arguments = {"simulate", "study.yaml", "--point", "tp=2,pp=2,dp=2", "--compare"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Finished refused = run(arguments);
-    EXPECT_NE(refused.code, 0) << more.front();
+    EXPECT_EQ(refused.code, 2) << more.front();
     EXPECT_NE(refused.err.find(more.front()), std::string::npos) << refused.err;
   }
+  EXPECT_FALSE(fs::exists(timeline) || fs::exists(traces));
 }
 
 TEST_F(SimulateTest, ReferencePathAgrees) {
