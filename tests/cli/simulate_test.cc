@@ -318,20 +318,19 @@ TEST_F(SimulateTest, CompareShowsBothModesByClass) {
 }
 
 TEST_F(SimulateTest, CompareRefusesWhatIsOfOneMode) {
-  const std::string timeline = (root_ / "t.json").string(), traces = (root_ / "traces").string();
-  for (const std::vector<std::string>& more : {std::vector<std::string>{"--timeline", timeline},
-                                               {"--chakra", traces},
-                                               {"--mode", "flattened"},
-                                               {"--schedule-text"},
-                                               {"--explain"},
-                                               {"--optimise-placement"}}) {
+  write("study.yaml", kSmallStudy);
+  const std::vector<std::vector<std::string>> of_one_mode = {
+      {"--timeline", "t.json"}, {"--chakra", "traces"}, {"--mode", "flattened"},
+      {"--schedule-text"},      {"--explain"},          {"--optimise-placement"}};
+  for (const std::vector<std::string>& more : of_one_mode) {
     std::vector<std::string> arguments = {"simulate", "study.yaml", "--point", "tp=2,pp=2,dp=2", "--compare"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Finished refused = run(arguments);
     EXPECT_EQ(refused.code, 2) << more.front();
     EXPECT_NE(refused.err.find(more.front()), std::string::npos) << refused.err;
   }
-  EXPECT_FALSE(fs::exists(timeline) || fs::exists(traces));
+  EXPECT_FALSE(fs::exists(work() / "t.json"));
+  EXPECT_FALSE(fs::exists(work() / "traces"));
 }
 
 TEST_F(SimulateTest, ReferencePathAgrees) {

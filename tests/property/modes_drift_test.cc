@@ -103,7 +103,7 @@ TEST(ModesDrift, ShortPassesGoOnFromDomainToDomain) {
 TEST(ModesDrift, RingsWhoseStepsDoNotFitIntoDomainsSpareNothing) {
   // Members three ranks apart in domains of eight: no smaller group stays inside of one. Prices only err upwards.
   Setting setting = setting_of(24, 32000);
-  setting.model = test::llama(24, 3072, 24, 24, 8192, 32000);
+  setting.model = test::llama(24, 3072, 24, 24, 8448, 32256);
   setting.workload = test::training(24 * 16, 24);
   setting.system.fabric.dimensions[1].shape = {3};
   for (const std::int32_t members : {2, 4, 8}) {
