@@ -1,9 +1,10 @@
-# shardscape_library(name SOURCES ... [USES lower-layer targets ...] [LIBRARIES third-party ...])
+# shardscape_library(name SOURCES ... [USES lower-layer targets ...] [LIBRARIES third-party ...] [COLD])
 #
+# COLD: nothing in it runs often enough to be worth the time that the compiler takes to optimise it.
 # One library per folder. Includes are written from the source root ("engine/spec/plan.h"); tests/cli/include_direction checks that they only point to
 # folders listed in USES (directly or through them), and linking enforces it: a library sees no symbol of a folder it does not use.
 function(shardscape_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LIBRARIES;INCLUDES" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "SOURCES;USES;LIBRARIES;INCLUDES" ${ARGN})
   add_library(shardscape_${name} STATIC ${ARG_SOURCES})
   set_target_properties(shardscape_${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 0)  # with CMAKE_UNITY_BUILD: a folder at a time
   target_include_directories(shardscape_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
@@ -14,6 +15,14 @@ function(shardscape_library name)
   target_link_libraries(shardscape_${name} PUBLIC ${ARG_USES} ${ARG_LIBRARIES} fmt::fmt)  # messages and tables, in every folder
   shardscape_warnings(shardscape_${name})
   shardscape_precompiled(shardscape_${name} product)
+  if(ARG_COLD)
+    shardscape_hardly_optimised(shardscape_${name})
+  endif()
+endfunction()
+
+# shardscape_hardly_optimised(target): -O1 where the build optimises, two thirds of the time to compile.
+function(shardscape_hardly_optimised target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
 # shardscape_module(name SOURCES ... LIBRARIES third-party ...)
@@ -71,7 +80,7 @@ function(shardscape_precompiled_headers)
     shardscape_precompiled_options(shardscape_precompiled_${kind})
   endforeach()
   target_link_libraries(shardscape_precompiled_tests PRIVATE GTest::gtest)
-  target_compile_options(shardscape_precompiled_tests PRIVATE $<$<CONFIG:Release>:-O1>)  # as the tests themselves
+  shardscape_hardly_optimised(shardscape_precompiled_tests)  # as the tests themselves
 endfunction()
 
 # shardscape_precompiled(target product|tests): the target uses these headers.
