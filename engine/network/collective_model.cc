@@ -422,20 +422,27 @@ CostCurve CollectiveModel::make_curve(CurveMaker& maker, CollectiveOp op, const 
   return maker.make(pattern_of(op, candidate), turned ? along_wires(groups, fabric_) : groups);
 }
 
-CostCurve CollectiveModel::healthy_curve(const OpCosts& costs, const Candidate& candidate,
-                                         const SiblingGroups& groups, const RankGroup::Level& slice) {
+std::optional<CurveKey> CollectiveModel::shared_key(const OpCosts& costs, const Candidate& candidate,
+                                                    const RankGroup::Level& slice) const {
   // What experts get is the workload's, and placed ranks are searched over: nobody has the same again.
   const bool of_loads = (is_skewed(costs.op) || is_exchange(costs.op)) && !expert_loads_.empty();
-  if (store_ == nullptr || !knows_tiles() || of_loads)
-    return make_curve(*healthy_maker_, costs.op, candidate, groups, costs.boundary < 0);
+  if (store_ == nullptr || !knows_tiles() || of_loads) return std::nullopt;
   CurveKey key{costs.op, candidate.choice, costs.group, costs.boundary, slice};
   if (candidate.choice.ring_order == RingOrder::channels) {
     key.rank_step = communication_.rank_step;
     key.rank_step_scale_out = communication_.rank_step_scale_out;
   }
-  if (std::optional<CostCurve> known = store_->find(key)) return *std::move(known);
+  return key;
+}
+
+CostCurve CollectiveModel::healthy_curve(const OpCosts& costs, const Candidate& candidate,
+                                         const SiblingGroups& groups, const RankGroup::Level& slice) {
+  const std::optional<CurveKey> key = shared_key(costs, candidate, slice);
+  if (key) {
+    if (std::optional<CostCurve> known = store_->find(*key)) return *std::move(known);
+  }
   CostCurve curve = make_curve(*healthy_maker_, costs.op, candidate, groups, costs.boundary < 0);
-  store_->keep(key, curve);
+  if (key) store_->keep(*key, curve);
   return curve;
 }
 
@@ -515,8 +522,9 @@ const LinkSet& CollectiveModel::links_of(const OpCosts& costs, Candidate& candid
 }
 
 const LinkLoads& CollectiveModel::loads_of(const OpCosts& costs, Candidate& candidate, Looked looked) {
-  std::optional<LinkLoads>& loads = looked == Looked::all ? candidate.loads : candidate.tile_loads;
+  std::optional<LinkLoads>& loads = candidate.loads[static_cast<std::size_t>(looked)];
   if (loads) return *loads;
+  if (looked == Looked::dimensions) return *(loads = by_dimension(loads_of(costs, candidate, Looked::tile)));
   const SiblingGroups groups = looked == Looked::all ? siblings(costs) : tile(costs);
   const bool turned = candidate.choice.ring_order == RingOrder::hamiltonian;
   loads = is_pass(costs.op) ? healthy_maker_->loads(sends_of(costs.op, groups))

@@ -185,6 +185,7 @@ double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
 double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n);
 
 class CurveStore;
+struct CurveKey;
 
 /// Pure but for its memos; one object per thread.
 class CollectiveModel {
@@ -305,8 +306,10 @@ class CollectiveModel {
   const LinkSet& tile_links(const Asked& asked);
   /// Whether links() of both have one in common.
   bool meet(const Asked& one, const Asked& other);
-  /// Of which groups: all, or those that stand for the others (tiles.h) where ranks lie in their own places.
-  enum class Looked : std::uint8_t { all, tile };
+  /// Of which groups: all, or those that stand for the others (tiles.h) where ranks lie in their own places; of these also
+  /// each load once for each dimension, whose number stands in place of the link's.
+  enum class Looked : std::uint8_t { all, tile, dimensions };
+  static constexpr std::size_t kLookedAt = 3;
   /// What an operation takes of their links while it sends, healthy and all siblings at once. Valid until the next call.
   const LinkLoads& loads(const Asked& asked, Looked looked = Looked::all);
   /// What each keeps of its pace while both send, healthy and all siblings of each at once.
@@ -363,8 +366,14 @@ class CollectiveModel {
   const LinkSet& links_of(const OpCosts& costs, Candidate& candidate);
   const LinkLoads& loads_of(const OpCosts& costs, Candidate& candidate, Looked looked);
   [[nodiscard]] LinkLoads by_dimension(const LinkLoads& loads) const;
+  /// By what an operation is known in a store; nothing where it is not.
+  [[nodiscard]] std::optional<CurveKey> shared_key(const OpCosts& costs, const Candidate& candidate,
+                                                   const RankGroup::Level& slice) const;
+  [[nodiscard]] std::optional<CurveKey> shared_key(const Asked& asked);
   KeptPaces paces_of_all(const Asked& one, const Asked& other);
-  [[nodiscard]] LinkUses uses_by_dimension(std::span<const LinkLoads* const> operations) const;
+  KeptPaces paces_from_tile(const Asked& one, const Asked& other);
+  KeptPaces shared_paces(const Asked& one, const Asked& other);
+  LinkUses uses_by_dimension(std::span<const Asked> operations);
   LinkUses uses_of_all(std::span<const Asked> operations);
   [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);
   [[nodiscard]] BytesPerSecond node_link(CollectiveOp op, const SiblingGroups& groups) const;
@@ -449,10 +458,10 @@ class CollectiveModel {
   std::unordered_map<std::pair<const LinkSet*, const LinkSet*>, bool, LinksHash> met_;
   std::unordered_map<std::pair<const LinkSet*, const LinkSet*>, KeptPaces, LinksHash> paces_;
   /// Of some operations, by their loads on links of the tile, so that none is asked for again: what they take at most of
-  /// links of each dimension; of a link of the tile; and, once asked for, of any link.
+  /// links of each dimension; and, once asked for, of a link of the tile and of any link.
   struct Uses {
-    LinkUses by_dimension, of_tile;
-    std::optional<LinkUses> of_all;
+    LinkUses by_dimension;
+    std::optional<LinkUses> of_tile, of_all;
   };
   std::map<std::vector<const LinkLoads*>, Uses> uses_;
   std::vector<const LinkLoads*> asked_loads_;  ///< scratch

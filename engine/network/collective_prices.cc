@@ -9,6 +9,7 @@
 #include "engine/base/hash.h"
 #include "engine/network/collective_state.h"
 #include "engine/network/collectives.h"
+#include "engine/network/curve_store.h"
 #include "engine/network/expert_dispatch.h"
 #include "engine/network/protocols.h"
 
@@ -385,26 +386,43 @@ KeptPaces CollectiveModel::paces_of_all(const Asked& one, const Asked& other) {
   return kept_paces(first, loads(other));
 }
 
+KeptPaces CollectiveModel::paces_from_tile(const Asked& one, const Asked& other) {
+  if (!meet(one, other)) return {};
+  const LinkLoads &first = loads(one, Looked::tile), &second = loads(other, Looked::tile);
+  const KeptPaces paces = kept_paces(first, second);
+  // Elsewhere they meet on links of the same dimensions: as slow as that at most. Where the tile is, no other is slower.
+  const bool decides = paces == least_paces(loads(one, Looked::dimensions), loads(other, Looked::dimensions));
+  return decides ? paces : paces_of_all(one, other);
+}
+
+std::optional<CurveKey> CollectiveModel::shared_key(const Asked& asked) {
+  OpCosts& costs = costs_of(asked.op, asked.group);
+  const double sent = costs.wire_share * asked.bytes.value() / asked.calls;
+  return shared_key(costs, *healthy_choice(costs, sent).first, {});
+}
+
+KeptPaces CollectiveModel::shared_paces(const Asked& one, const Asked& other) {
+  const std::optional<CurveKey> first = shared_key(one), second = shared_key(other);
+  if (!first || !second) return paces_from_tile(one, other);
+  if (const auto known = store_->find(*first, *second)) return *known;
+  const KeptPaces paces = paces_from_tile(one, other);
+  store_->keep(*first, *second, paces);
+  return paces;
+}
+
 KeptPaces CollectiveModel::paces_together(const Asked& one, const Asked& other) {
   if (!knows_tiles()) return paces_of_all(one, other);
   const auto [known, fresh] = paces_.try_emplace({&tile_links(one), &tile_links(other)});
-  if (!fresh || !meet(one, other)) return known->second;
-  const LinkLoads &first = loads(one, Looked::tile), &second = loads(other, Looked::tile);
-  known->second = kept_paces(first, second);
-  // Elsewhere they meet on links of the same dimensions: as slow as that at most. Where the tile is, no other is slower.
-  if (known->second != least_paces(by_dimension(first), by_dimension(second)))
-    known->second = paces_of_all(one, other);
+  if (fresh) known->second = shared_paces(one, other);
   return known->second;
 }
 
 /// As if what each takes most of a link of a dimension were one link.
-LinkUses CollectiveModel::uses_by_dimension(std::span<const LinkLoads* const> operations) const {
-  std::vector<LinkLoads> most(operations.size());
+LinkUses CollectiveModel::uses_by_dimension(std::span<const Asked> operations) {
+  std::vector<LinkLoads> most;
   std::vector<const LinkLoads*> each;
-  for (std::size_t i = 0; i < operations.size(); ++i) {
-    most[i] = heaviest_by_link(by_dimension(*operations[i]));
-    each.push_back(&most[i]);
-  }
+  for (const Asked& asked : operations) most.push_back(heaviest_by_link(loads(asked, Looked::dimensions)));
+  for (const LinkLoads& of : most) each.push_back(&of);
   return LinkUses(each);
 }
 
@@ -423,15 +441,14 @@ Seconds CollectiveModel::busiest_link(std::span<const Asked> operations, std::sp
   asked_loads_.clear();
   for (const Asked& asked : operations) asked_loads_.push_back(&loads(asked, Looked::tile));
   auto known = uses_.find(asked_loads_);
-  if (known == uses_.end()) {
-    Uses uses{uses_by_dimension(asked_loads_), LinkUses(asked_loads_), std::nullopt};
-    known = uses_.try_emplace(asked_loads_, std::move(uses)).first;
-  }
+  if (known == uses_.end())
+    known = uses_.try_emplace(asked_loads_, Uses{uses_by_dimension(operations), {}, {}}).first;
   Uses& uses = known->second;
   // No link is busier than its dimension would be as one link; where a link of the tile is as busy, that is the busiest.
   const Seconds most = uses.by_dimension.busiest(sending);
   if (most <= beyond) return Seconds(0);
-  const Seconds least = uses.of_tile.busiest(sending);
+  if (!uses.of_tile) uses.of_tile.emplace(asked_loads_);
+  const Seconds least = uses.of_tile->busiest(sending);
   if (least >= kRounding * most) return longer(least);
   if (!uses.of_all) uses.of_all = uses_of_all(operations);
   return longer(uses.of_all->busiest(sending));

@@ -1,6 +1,7 @@
 // What a CollectiveModel remembers; for its own files.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -28,11 +29,10 @@ struct CollectiveModel::Candidate {
   double far_steps = 0;  ///< those of the steps that cross the scale-out network
   bool shorter = false;  ///< the same ring as the candidate before it, in an order that crosses fewer links
   CostCurve healthy;
-  std::optional<LinkSet>
-      all_links;                   ///< that carry it on healthy links, all siblings at once, where asked for
-  std::optional<LinkLoads> loads;  ///< of those links, likewise
-  std::optional<LinkLoads> tile_loads;                ///< of those of the groups that stand for others
-  std::unordered_map<std::uint64_t, CostCurve> sick;  ///< where faults touch it, by their epoch
+  /// That carry it on healthy links, all siblings at once, where asked for.
+  std::optional<LinkSet> all_links;
+  std::array<std::optional<LinkLoads>, kLookedAt> loads;  ///< likewise, by Looked
+  std::unordered_map<std::uint64_t, CostCurve> sick;      ///< where faults touch it, by their epoch
 
   // Made with the first soft fault.
   bool is_split = false;

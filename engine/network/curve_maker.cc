@@ -327,12 +327,13 @@ CurveMaker::Rings CurveMaker::lines(std::span<const GroupBox> boxes, std::size_t
   Rings result;
   result.size = along.positions.size();
   GroupBox box;
+  const BoxesAlike alike(network_.fabric(), groups.group(0), boxes.front());
   for (std::size_t g = 0; g < groups.count(); ++g) {
     if (g < boxes.size()) {
       append_lines(boxes[g], level, result.ranks);
       continue;
     }
-    (void)split_into_box(network_.fabric(), groups.group(g), box);
+    (void)alike.split(groups.group(g), box);
     append_lines(box, level, result.ranks);
   }
   return result;

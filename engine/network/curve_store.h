@@ -1,4 +1,4 @@
-// Cost curves that outlive the model which made them, and fabrics that outlive their simulator: threads, and settings of a
+// Cost curves, and how operations slow each other, that outlive the model which made them, and fabrics that outlive their simulator: threads, and settings of a
 // study that differ in devices, models or workloads, send over the same links, and what groups of ranks take on them is
 // the same. The engine asks; who keeps them, and for which threads, is the caller's.
 #pragma once
@@ -33,7 +33,7 @@ struct CurveKeyHash {
   std::size_t operator()(const CurveKey& key) const;
 };
 
-/// Of one fabric at one set of shares. Holds curves for good; a curve is the same whoever makes it.
+/// Of one fabric at one set of shares. Holds what it is given for good; that is the same whoever makes it.
 class CurveStore {
  public:
   virtual ~CurveStore() = default;
@@ -41,6 +41,9 @@ class CurveStore {
   [[nodiscard]] virtual std::optional<CostCurve> find(const CurveKey& key) const = 0;
   /// Does nothing where it is kept already.
   virtual void keep(const CurveKey& key, const CostCurve& curve) = 0;
+  /// The same of the paces of two operations that send together.
+  [[nodiscard]] virtual std::optional<KeptPaces> find(const CurveKey& one, const CurveKey& other) const = 0;
+  virtual void keep(const CurveKey& one, const CurveKey& other, const KeptPaces& paces) = 0;
 };
 
 /// What simulators have in common; safe to use from the threads that they run on.

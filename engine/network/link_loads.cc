@@ -128,19 +128,30 @@ Seconds LinkUses::busiest(std::span<const Seconds> sending) const {
 }
 
 LinkLoads mean_loads(std::span<const StageLoads> stages) {
-  LinkLoads means, before;
   double all = 0;
-  for (const StageLoads& stage : stages) all += stage.seconds;
+  std::vector<StageLoads> different;  // what goes in as it came out has the same loads
   for (const StageLoads& stage : stages) {
+    all += stage.seconds;
+    const auto known = std::ranges::find(different, stage.loads, &StageLoads::loads);
+    if (known == different.end()) {
+      different.push_back(stage);
+    } else {
+      known->seconds += stage.seconds;
+    }
+  }
+  LinkLoads means, before;
+  for (const StageLoads& stage : different) {
     const double share = stage.seconds / all;
     const bool behind =
-        !means.empty() && !stage.loads->empty() && means.back().link < stage.loads->front().link;
-    if (means.empty() || behind) {  // as of dimensions, whose links follow each other
+        means.empty() || stage.loads->empty() || means.back().link < stage.loads->front().link;
+    if (behind) {  // as of dimensions, whose links follow each other
+      means.reserve(means.size() + stage.loads->size());
       for (const LinkLoad& load : *stage.loads) means.push_back({load.link, load.flows, share * load.use});
       continue;
     }
     before.swap(means);
     means.clear();
+    means.reserve(before.size() + stage.loads->size());
     auto known = before.begin();
     for (const LinkLoad& load : *stage.loads) {
       while (known != before.end() && known->link < load.link) means.push_back(*known++);

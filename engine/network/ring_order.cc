@@ -1,6 +1,7 @@
 #include "engine/network/ring_order.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "engine/network/channel_rings.h"
 
@@ -108,6 +109,22 @@ Path walk(const GroupBox& box) {
   return snake(box, none);
 }
 
+/// The coordinates of the members along an axis, ascending. `met`: room for a bit each.
+void positions_along(const FabricAxis& axis, std::span<const std::int32_t> group,
+                     std::vector<std::uint64_t>& met, std::vector<std::int32_t>& positions) {
+  constexpr std::uint32_t kBits = 64;
+  met.assign(static_cast<std::size_t>(axis.size) / kBits + 1, 0);
+  const auto stride = static_cast<std::uint32_t>(axis.stride), size = static_cast<std::uint32_t>(axis.size);
+  for (const std::int32_t rank : group) {
+    const std::uint32_t position = static_cast<std::uint32_t>(rank) / stride % size;
+    met[position / kBits] |= std::uint64_t{1} << (position % kBits);
+  }
+  for (std::size_t word = 0; word < met.size(); ++word) {
+    for (std::uint64_t bits = met[word]; bits != 0; bits &= bits - 1)
+      positions.push_back(static_cast<std::int32_t>(word * kBits) + std::countr_zero(bits));
+  }
+}
+
 }  // namespace
 
 std::int32_t GroupBox::size() const {
@@ -121,12 +138,10 @@ bool split_into_box(const Fabric& fabric, std::span<const std::int32_t> group, G
   if (group.empty()) return false;
   box.origin = *std::ranges::min_element(group);
   std::size_t product = 1;
+  std::vector<std::uint64_t> met;
   for (const FabricAxis& axis : axes_of(fabric.spec())) {
     GroupBox::Level level{axis.dimension, axis.stride, false, {}};
-    level.positions.reserve(group.size());
-    for (const std::int32_t rank : group) level.positions.push_back(rank / axis.stride % axis.size);
-    std::ranges::sort(level.positions);
-    level.positions.erase(std::unique(level.positions.begin(), level.positions.end()), level.positions.end());
+    positions_along(axis, group, met, level.positions);
     leaf_order(fabric, axis.dimension, level.positions);
     level.wraps =
         axis.wraps && level.positions.size() == static_cast<std::size_t>(axis.size) && axis.size > 2;
@@ -135,6 +150,41 @@ bool split_into_box(const Fabric& fabric, std::span<const std::int32_t> group, G
     if (level.positions.size() > 1) box.levels.push_back(std::move(level));
   }
   return product == group.size();
+}
+
+BoxesAlike::BoxesAlike(const Fabric& fabric, std::span<const std::int32_t> group, const GroupBox& box)
+    : fabric_(fabric), group_(group), box_(box) {
+  const std::vector<FabricAxis> axes = axes_of(fabric.spec());
+  for (GroupBox::Level& level : box_.levels) {
+    std::ranges::sort(level.positions);
+    const std::int32_t least = level.positions.front();
+    for (std::int32_t& position : level.positions) position -= least;
+    sizes_.push_back(std::ranges::find_if(axes, [&](const FabricAxis& axis) {
+                       return axis.stride == level.stride && axis.size > 1;
+                     })->size);
+  }
+}
+
+bool BoxesAlike::split(std::span<const std::int32_t> group, GroupBox& box) const {
+  const std::int32_t further = group.front() - group_.front();
+  const bool alike = std::ranges::equal(group, group_, {}, [&](std::int32_t rank) { return rank - further; });
+  if (!alike) return split_into_box(fabric_, group, box);
+  box.origin = box_.origin + further;
+  box.levels.resize(box_.levels.size());
+  for (std::size_t l = 0; l < box_.levels.size(); ++l) {
+    const GroupBox::Level& known = box_.levels[l];
+    const std::int32_t least = box.origin / known.stride % sizes_[l];
+    // Across the end of an axis members have other coordinates.
+    if (least + known.positions.back() >= sizes_[l]) return split_into_box(fabric_, group, box);
+    GroupBox::Level& level = box.levels[l];
+    level.dimension = known.dimension;
+    level.stride = known.stride;
+    level.wraps = known.wraps;
+    level.positions.clear();
+    for (const std::int32_t position : known.positions) level.positions.push_back(least + position);
+    leaf_order(fabric_, level.dimension, level.positions);
+  }
+  return true;
 }
 
 std::vector<std::int32_t> ring_order(const Fabric& fabric, std::span<const std::int32_t> group) {

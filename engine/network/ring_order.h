@@ -32,6 +32,21 @@ struct GroupBox {
 /// not form a box.
 bool split_into_box(const Fabric& fabric, std::span<const std::int32_t> group, GroupBox& box);
 
+/// The boxes of groups most of which lie as a first one does, which takes far less than to split each.
+class BoxesAlike {
+ public:
+  /// `box`: of the first group. Fabric and group outlive this.
+  BoxesAlike(const Fabric& fabric, std::span<const std::int32_t> group, const GroupBox& box);
+  /// split_into_box() of any group.
+  bool split(std::span<const std::int32_t> group, GroupBox& box) const;
+
+ private:
+  const Fabric& fabric_;
+  std::span<const std::int32_t> group_;
+  GroupBox box_;                     ///< coordinates from 0, ascending
+  std::vector<std::int32_t> sizes_;  ///< by level: of the whole axis
+};
+
 /// The members in the order of a Hamiltonian cycle, the first member first; along a Hamiltonian path where
 /// there is no cycle (all extents odd, nothing wraps); as listed where they form no box.
 std::vector<std::int32_t> ring_order(const Fabric& fabric, std::span<const std::int32_t> group);

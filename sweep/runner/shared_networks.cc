@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/hash.h"
+
 namespace shardscape::sweep {
 
 namespace {
@@ -27,9 +29,27 @@ class ConcurrentCurves final : public network::CurveStore {
   void keep(const network::CurveKey& key, const network::CostCurve& curve) override {
     curves_.emplace(key, curve);
   }
+  [[nodiscard]] std::optional<network::KeptPaces> find(const network::CurveKey& one,
+                                                       const network::CurveKey& other) const override {
+    const auto found = paces_.find({one, other});
+    if (found == paces_.end()) return std::nullopt;
+    return found->second;
+  }
+  void keep(const network::CurveKey& one, const network::CurveKey& other,
+            const network::KeptPaces& paces) override {
+    paces_.emplace(Pair(one, other), paces);
+  }
 
  private:
+  using Pair = std::pair<network::CurveKey, network::CurveKey>;
+  struct PairHash {
+    std::size_t operator()(const Pair& pair) const {
+      const network::CurveKeyHash hash;
+      return hash_word(hash(pair.first), hash(pair.second));
+    }
+  };
   tbb::concurrent_unordered_map<network::CurveKey, network::CostCurve, network::CurveKeyHash> curves_;
+  tbb::concurrent_unordered_map<Pair, network::KeptPaces, PairHash> paces_;
 };
 
 class Networks final : public network::SharedNetworks {

@@ -6,11 +6,13 @@
 #include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "engine/base/counter_rng.h"
 #include "engine/network/collective_model.h"
+#include "engine/network/ring_order.h"
 #include "engine/network/sibling_groups.h"
 #include "engine/network/tiles.h"
 #include "tests/support/fabrics.h"
@@ -152,6 +154,35 @@ TEST(Tiles, AreMovedCopiesOfEachOtherOverLinksOfTheirOwn) {
     }
   }
   EXPECT_GE(several, test::at_least(100));
+}
+
+TEST(Tiles, BoxesOfGroupsThatLieAlikeAreThoseOfEachGroup) {
+  int split = 0;
+  for (std::uint64_t seed = 1; seed <= test::seeds(600); ++seed) {
+    CounterRng random(seed, 27);
+    const FabricSpec spec = tileable_fabric(random, 256);
+    const Fabric fabric(spec);
+    const AnyGroup any(random, test::random_plan(random, fabric.ranks()));
+    SCOPED_TRACE(fabric_text(seed, spec));
+    const SiblingGroups all = sibling_groups(any.group, fabric, {}, any.slice);
+    GroupBox first, alone, alike;
+    if (!split_into_box(fabric, all.group(0), first)) continue;
+    const BoxesAlike boxes(fabric, all.group(0), first);
+    for (std::size_t g = 0; g < all.count(); ++g) {
+      const bool is_box = split_into_box(fabric, all.group(g), alone);
+      ASSERT_EQ(boxes.split(all.group(g), alike), is_box);
+      if (!is_box) continue;
+      ++split;
+      ASSERT_EQ(alike.origin, alone.origin);
+      ASSERT_EQ(alike.levels.size(), alone.levels.size());
+      for (std::size_t l = 0; l < alone.levels.size(); ++l) {
+        const GroupBox::Level &one = alike.levels[l], &other = alone.levels[l];
+        ASSERT_EQ(std::tie(one.dimension, one.stride, one.wraps, one.positions),
+                  std::tie(other.dimension, other.stride, other.wraps, other.positions));
+      }
+    }
+  }
+  EXPECT_GE(split, test::at_least(2000));
 }
 
 /// What of its links each of two operations keeps, and the busiest of them all, from what all groups take of each link.
