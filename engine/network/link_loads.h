@@ -35,7 +35,6 @@ using LinkLoads = std::vector<LinkLoad>;
 struct KeptPaces {
   double one = 1, other = 1;
   bool meet = false;  ///< on some link
-  [[nodiscard]] bool slowed() const { return one < 1 || other < 1; }
   friend bool operator==(const KeptPaces&, const KeptPaces&) = default;
 };
 KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other);

@@ -163,28 +163,18 @@ class ContentionSum {
     Seconds room = window, data, late, left;
     Breakdown slowed;
     for (ContendedData::Sent& sent : traffic.sent) {
-      const ContendedCalls::Paces& paces = meeting_of(sent).paces;
-      // Of the time of a pass alone: what the calls that are met have, and what gets done of the traffic meanwhile.
-      double done = 1;
-      for (std::size_t i = 0; i < paces.size(); ++i) {
-        const double kept = paces[i].one, theirs = paces[i].other;
-        if (paces[i].slowed())
-          done += (calls_.sent[i].shown * (1 / kept - 1) - (1 - theirs) / kept) *
-                  (calls_.sent[i].seconds / passes);
-      }
+      const ContendedCalls::Meeting& meeting = meeting_of(sent);
+      const double done = 1 + meeting.done / passes;  // of the traffic, in a unit of time alone
       const Seconds traffic_time = share * on_links(sent);
       const Seconds together = done * room > traffic_time ? (1 / done) * traffic_time : room;
       data += traffic_time;
       room -= together;
       left += traffic_time - done * together;
-      for (std::size_t i = 0; i < paces.size(); ++i) {
-        if (paces[i].one >= 1) continue;
-        const ContendedCalls::Sent& call = calls_.sent[i];
-        const Seconds more = (call.shown * (1 / paces[i].one - 1) * (call.seconds / passes)) * together;
-        slowed[class_of(call.call->group)] += often * more;
-        late += more;
-        if (sent.part.op == network::CollectiveOp::all_gather) forward_ += (gathered_ahead * often) * more;
-      }
+      const double beside = together / passes;
+      slowed += (often * beside) * meeting.longer;
+      late += beside * meeting.late;
+      if (sent.part.op == network::CollectiveOp::all_gather)
+        forward_ += (gathered_ahead * often * beside) * meeting.late;
     }
     const Seconds before = std::max(window, data);
     const Seconds now = std::max(window + late, window - room + late + left);
@@ -263,22 +253,26 @@ class ContentionSum {
       if (known.links == sent_beside.links) return known;
     ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back();
     meeting.links = sent_beside.links;
+    boost::container::small_vector<network::KeptPaces, 24> paces;  // by call
     for (const ContendedCalls::Sent& sent : calls_.sent) {
       const CollectiveCall& call = *sent.call;
       // One like it was asked for already.
-      const std::span<const ContendedCalls::Sent> before(calls_.sent.data(), meeting.paces.size());
+      const std::span<const ContendedCalls::Sent> before(calls_.sent.data(), paces.size());
       const auto like = std::ranges::find_if(before, [&](const ContendedCalls::Sent& other) {
         return shared_ && other.seconds > Seconds(0) && alike(*other.call, call);
       });
       if (like != before.end()) {
-        const network::KeptPaces known = meeting.paces[static_cast<std::size_t>(like - before.begin())];
-        meeting.paces.push_back(known);
-        continue;
+        paces.push_back(network::KeptPaces(paces[static_cast<std::size_t>(like - before.begin())]));
+      } else if (sent.seconds > Seconds(0)) {
+        paces.push_back(collectives_.paces_together({call.op, call.bytes, groups_[call.group]}, data));
+      } else {
+        paces.emplace_back();
       }
-      meeting.paces.push_back(
-          sent.seconds > Seconds(0)
-              ? collectives_.paces_together({call.op, call.bytes, groups_[call.group]}, data)
-              : network::KeptPaces());
+      const double kept = paces.back().one, theirs = paces.back().other;
+      const Seconds longer = (sent.shown * (1 / kept - 1)) * sent.seconds;
+      meeting.longer[class_of(call.group)] += longer;
+      meeting.late += longer;
+      meeting.done += longer - ((1 - theirs) / kept) * sent.seconds;
     }
     return meeting;
   }

@@ -65,22 +65,22 @@ struct KnownPair {
 
 /// What contention_of() needs to know of the calls of a stage with these layers.
 struct ContendedCalls {
-  /// What each call, and traffic beside it, keep of their paces. Few models have more calls: no memory is asked for.
-  using Paces = boost::container::small_vector<network::KeptPaces, 24>;
   struct Sent {
     const model::CollectiveCall* call = nullptr;
     Seconds seconds;   ///< of all microbatches
     double shown = 1;  ///< what of a longer call work beside it does not hide
   };
-  /// How the calls share links with traffic over these.
+  /// How the calls share links with traffic over these, where that lies beside all of the passes.
   struct Meeting {
     const network::LinkSet* links = nullptr;  ///< of the collective model
-    Paces paces;                              ///< by call
+    Breakdown longer = {};                    ///< calls, by their classes
+    Seconds late = {};                        ///< the sum of that
+    Seconds done = {};  ///< of the traffic, beyond what it would have done alone in the time of the passes
   };
   model::StageLayers layers;
   bool first = false, last = false;  ///< as in StageKind
   Seconds siblings = {};             ///< what of all calls is due to the groups of other stages
-  boost::container::small_vector<Sent, 24> sent = {};
+  boost::container::small_vector<Sent, 24> sent = {};  ///< few models have more: no memory is asked for
   boost::container::small_vector<Sent, 8> ends = {};  ///< of embedding, head and what predicts further tokens
   boost::container::small_vector<Meeting, 2> meetings = {};
   [[nodiscard]] bool of(const model::StageLayers& of_layers, bool begins, bool ends_there) const {

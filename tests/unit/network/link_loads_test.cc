@@ -46,9 +46,9 @@ TEST(LinkLoads, TheSlowestFlowIsThePace) {
   const KeptPaces paces = kept_paces(a, b);
   EXPECT_DOUBLE_EQ(paces.one, 0.25);
   EXPECT_DOUBLE_EQ(paces.other, 0.75);
-  EXPECT_FALSE(kept_paces(a, {{2, 5, 1}, {5, 5, 1}}).slowed());
-  EXPECT_FALSE(kept_paces({{4, 1, 0.5}}, {{4, 9, 0.5}}).slowed());
-  EXPECT_FALSE(kept_paces({}, b).slowed());
+  EXPECT_EQ(kept_paces(a, {{2, 5, 1}, {5, 5, 1}}), KeptPaces());
+  EXPECT_EQ(kept_paces({{4, 1, 0.5}}, {{4, 9, 0.5}}), (KeptPaces{1, 1, true}));
+  EXPECT_EQ(kept_paces({}, b), KeptPaces());
 }
 
 TEST(LinkLoads, OfALinkTheHeaviestLoadCounts) {
