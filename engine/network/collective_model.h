@@ -239,8 +239,8 @@ class CollectiveModel {
   /// The parts in which such an operation sends its bytes among the members of a group, who divide the experts.
   [[nodiscard]] Skew skew_of(CollectiveOp op, const RankGroup& group) const;
 
-  /// Looks for curves there before it makes them, and keeps there what it makes. Of this fabric and the stack's shares
-  /// of its links; null: each curve is made here.
+  /// Looks for curves and paces there before it makes them, and keeps there what it makes. Of this fabric and the stack's
+  /// shares of its links; null: each is made here.
   void share_curves(std::shared_ptr<CurveStore> store);
 
   /// Without the memo every call analyses the fabric anew: same results, slowly.
@@ -307,7 +307,7 @@ class CollectiveModel {
   /// Whether links() of both have one in common.
   bool meet(const Asked& one, const Asked& other);
   /// Of which groups: all, or those that stand for the others (tiles.h) where ranks lie in their own places; of these also
-  /// each load once for each dimension, whose number stands in place of the link's.
+  /// each load once for each dimension, whose number stands in place of the link's: in any order, several of a dimension.
   enum class Looked : std::uint8_t { all, tile, dimensions };
   static constexpr std::size_t kLookedAt = 3;
   /// What an operation takes of their links while it sends, healthy and all siblings at once. Valid until the next call.

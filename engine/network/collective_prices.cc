@@ -387,6 +387,8 @@ KeptPaces CollectiveModel::paces_of_all(const Asked& one, const Asked& other) {
 }
 
 KeptPaces CollectiveModel::paces_from_tile(const Asked& one, const Asked& other) {
+  SHARDSCAPE_CHECK(knows_tiles(),
+                   one.group.size());  // so that loads are remembered, and outlive the next question
   if (!meet(one, other)) return {};
   const LinkLoads &first = loads(one, Looked::tile), &second = loads(other, Looked::tile);
   const KeptPaces paces = kept_paces(first, second);

@@ -1,6 +1,7 @@
-// Cost curves, and how operations slow each other, that outlive the model which made them, and fabrics that outlive their simulator: threads, and settings of a
-// study that differ in devices, models or workloads, send over the same links, and what groups of ranks take on them is
-// the same. The engine asks; who keeps them, and for which threads, is the caller's.
+// Cost curves, and how operations slow each other, that outlive the model which made them, and fabrics that outlive
+// their simulator: threads, and settings of a study that differ in devices, models or workloads, send over the same
+// links, and what groups of ranks take on them is the same. The engine asks; who keeps them, and for which threads, is
+// the caller's.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@
 
 namespace shardscape::network {
 
-/// All that a curve depends on beside the fabric and the shares of its links, where every link is healthy, every rank at
+/// All that a curve, and the loads of links, depend on beside the fabric and the shares of its links, where every link is healthy, every rank at
 /// its own number and every member sends as much as the others.
 struct CurveKey {
   CollectiveOp op = CollectiveOp::all_reduce;

@@ -37,7 +37,7 @@ class BoxesAlike {
  public:
   /// `box`: of the first group. Fabric and group outlive this.
   BoxesAlike(const Fabric& fabric, std::span<const std::int32_t> group, const GroupBox& box);
-  /// split_into_box() of any group.
+  /// split_into_box() of any group of at least one rank.
   bool split(std::span<const std::int32_t> group, GroupBox& box) const;
 
  private:

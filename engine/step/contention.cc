@@ -164,7 +164,8 @@ class ContentionSum {
     Breakdown slowed;
     for (ContendedData::Sent& sent : traffic.sent) {
       const ContendedCalls::Meeting& meeting = meeting_of(sent);
-      const double done = 1 + meeting.done / passes;  // of the traffic, in a unit of time alone
+      // What gets done of the traffic beside passes, of what would in the same time alone.
+      const double done = 1 + meeting.done / passes;
       const Seconds traffic_time = share * on_links(sent);
       const Seconds together = done * room > traffic_time ? (1 / done) * traffic_time : room;
       data += traffic_time;

@@ -7,15 +7,14 @@ namespace shardscape::step {
 
 using execution::Account;
 using execution::Instruction;
-using Kind = Instruction::Kind;
 
 Instruction compute(double seconds, Account account, std::int32_t name, std::uint16_t bound) {
-  return {Kind::compute, account, bound, name, 1, seconds};
+  return {Instruction::Kind::compute, account, bound, name, 1, seconds};
 }
 Instruction join_lane(std::int32_t lane, Account account) {
-  return {Kind::join, account, static_cast<std::uint16_t>(lane), 0, 1, 0};
+  return {Instruction::Kind::join, account, static_cast<std::uint16_t>(lane), 0, 1, 0};
 }
-Instruction on_channel(Kind kind, std::int32_t channel, double bytes) {
+Instruction on_channel(Instruction::Kind kind, std::int32_t channel, double bytes) {
   return {kind, Account::pipeline_comm, static_cast<std::uint16_t>(channel), 0, 1, bytes};
 }
 
@@ -55,7 +54,10 @@ void LayerEmitter::append_calls(std::vector<Item>& items, const model::Collectiv
   if (number < 0) return;
   const auto repeats = static_cast<std::int32_t>(std::lround(call.repeats));
   items.push_back(
-      {{Kind::start, Account::compute, static_cast<std::uint16_t>(lane), number, repeats, 0}, 0, false, 1});
+      {{Instruction::Kind::start, Account::compute, static_cast<std::uint16_t>(lane), number, repeats, 0},
+       0,
+       false,
+       1});
 }
 
 void LayerEmitter::append_join(std::vector<Item>& items, ParallelGroup group, double expected) const {
@@ -104,7 +106,8 @@ void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& ste
   double expected = 0;
   for (std::size_t i = first; i < items.size(); ++i) expected += items[i].expected;
   lead += expected - launch.value();
-  items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()}, std::max(0.0, -lead), true, 1});
+  items.push_back(
+      {{Instruction::Kind::launch, Account::host, 0, 0, 1, launch.value()}, std::max(0.0, -lead), true, 1});
   lead = std::max(0.0, lead);
 }
 

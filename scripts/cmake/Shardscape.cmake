@@ -1,7 +1,8 @@
 # shardscape_library(name SOURCES ... [USES lower-layer targets ...] [LIBRARIES third-party ...] [COLD])
 #
 # COLD: nothing in it runs often enough to be worth the time that the compiler takes to optimise it.
-# One library per folder. Includes are written from the source root ("engine/spec/plan.h"); tests/cli/include_direction checks that they only point to
+#
+# One library per folder. Includes are written from the source root ("engine/spec/plan.h"); tests/unit/architecture checks that they only point to
 # folders listed in USES (directly or through them), and linking enforces it: a library sees no symbol of a folder it does not use.
 function(shardscape_library name)
   cmake_parse_arguments(ARG "COLD" "" "SOURCES;USES;LIBRARIES;INCLUDES" ${ARGN})
@@ -20,7 +21,7 @@ function(shardscape_library name)
   endif()
 endfunction()
 
-# shardscape_hardly_optimised(target): -O1 where the build optimises, two thirds of the time to compile.
+# shardscape_hardly_optimised(target): -O1 in a Release build, two thirds of the time to compile. (g++ takes precompiled headers of -O3 with -O1.)
 function(shardscape_hardly_optimised target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()

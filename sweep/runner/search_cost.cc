@@ -30,7 +30,6 @@ double searched_share(const Study& study) {
 
 SearchCost measure_searches(const SweepJob& job, std::span<const std::uint64_t> points,
                             const EvaluatorFactory& factory, std::uint64_t most) {
-  using Clock = std::chrono::steady_clock;
   SearchCost cost;
   double seconds = 0;
   const auto enough = [&] { return cost.searches >= most || seconds > kMostSeconds; };
@@ -39,9 +38,9 @@ SearchCost measure_searches(const SweepJob& job, std::span<const std::uint64_t> 
   };
   walk_points(job, points, factory, enough, wanted,
               [&](std::uint64_t, const ParallelPlan& plan, Evaluator& evaluator) {
-                const Clock::time_point start = Clock::now();
+                const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
                 if (evaluator.evaluate(plan).status != Status::ok) return;
-                seconds += std::chrono::duration<double>(Clock::now() - start).count();
+                seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
                 ++cost.searches;
               });
   if (cost.searches > 0) cost.seconds = seconds / static_cast<double>(cost.searches);

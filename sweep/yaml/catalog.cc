@@ -60,7 +60,9 @@ bool same_letters(std::string_view a, std::string_view b) {
 bool may_name(std::string_view text, std::string_view name) {
   if (text.find('\\') != std::string_view::npos || name.find_first_of(" \t\n'") != std::string_view::npos)
     return true;
-  const auto same = [](char a, char b) { return lower_case(a) == lower_case(b); };
+  const auto same = [](char a, char b) {
+    return lower_case(static_cast<unsigned char>(a)) == lower_case(static_cast<unsigned char>(b));
+  };
   return std::search(text.begin(), text.end(), name.begin(), name.end(), same) != text.end();
 }
 

@@ -4,8 +4,6 @@
 
 namespace shardscape::yaml::huggingface {
 
-using Config = HuggingFaceConfig;
-
 void set_biases(ModelSpec& m, const Biases& b) {
   m.linear_bias = b.qkv && b.output && b.mlp;
   m.qkv_bias = b.qkv && !m.linear_bias;
@@ -13,12 +11,12 @@ void set_biases(ModelSpec& m, const Biases& b) {
   m.mlp_bias = b.mlp && !m.linear_bias;
 }
 
-void read_bias(Config& config, const char* key, bool biased, ModelSpec& m) {
+void read_bias(HuggingFaceConfig& config, const char* key, bool biased, ModelSpec& m) {
   config.flag(key, biased);
   set_biases(m, {biased, biased, biased});
 }
 
-void read_dropouts(Config& config, const Dropouts& d, ModelSpec& m) {
+void read_dropouts(HuggingFaceConfig& config, const Dropouts& d, ModelSpec& m) {
   m.dropout = d.rate;
   if (d.residual != nullptr) config.number("dropout", d.residual, m.dropout);
   double attention = d.attention_rate;
@@ -29,7 +27,7 @@ void read_dropouts(Config& config, const Dropouts& d, ModelSpec& m) {
   if (embedding != m.dropout) m.embedding_dropout = embedding;
 }
 
-void read_shapes(Config& config, const Shapes& keys, ModelSpec& m) {
+void read_shapes(HuggingFaceConfig& config, const Shapes& keys, ModelSpec& m) {
   config.required("layers", keys.layers, m.layers);
   config.required("hidden", keys.hidden, m.hidden);
   config.required("heads", keys.heads, m.heads);
@@ -44,21 +42,21 @@ void read_shapes(Config& config, const Shapes& keys, ModelSpec& m) {
   config.required("vocabulary", "vocab_size", m.vocabulary);
 }
 
-void tied(Config& config, bool otherwise, ModelSpec& m) {
+void tied(HuggingFaceConfig& config, bool otherwise, ModelSpec& m) {
   m.tied_embeddings = otherwise;
   config.flag("tied_embeddings", "tie_word_embeddings", m.tied_embeddings);
 }
 
-void require_whole_heads(Config& config, const char* key, const ModelSpec& m) {
+void require_whole_heads(HuggingFaceConfig& config, const char* key, const ModelSpec& m) {
   if (m.head_dim == 0 && m.heads >= 1 && !config.failed())
     config.problem(key, "the hidden size must be a multiple of the heads");
 }
 
-void grouped_queries(Config& config, ModelSpec& m) {
+void grouped_queries(HuggingFaceConfig& config, ModelSpec& m) {
   config.optional("kv_heads", "num_key_value_heads", m.kv_heads);
 }
 
-void rotary(Config& config, const char* key, double fraction, ModelSpec& m) {
+void rotary(HuggingFaceConfig& config, const char* key, double fraction, ModelSpec& m) {
   m.position = PositionKind::rotary;
   m.rotary_fraction = fraction;
   config.number("rotary_fraction", key, m.rotary_fraction);
@@ -75,7 +73,7 @@ MlpKind gated_kind(MlpKind plain) {
 
 }  // namespace
 
-void gated(Config& config, const char* key, MlpKind otherwise, ModelSpec& m) {
+void gated(HuggingFaceConfig& config, const char* key, MlpKind otherwise, ModelSpec& m) {
   MlpKind plain = otherwise;
   config.activation(key, plain);
   if (plain == MlpKind::squared_relu)
@@ -99,14 +97,15 @@ void set_window(std::int64_t window, std::string pattern, ModelSpec& m) {
   if (pattern != "L") m.window_pattern = pattern;
 }
 
-void read_window(Config& config, std::int64_t otherwise, const std::string& pattern, ModelSpec& m) {
+void read_window(HuggingFaceConfig& config, std::int64_t otherwise, const std::string& pattern,
+                 ModelSpec& m) {
   std::int64_t window = config.given("sliding_window") ? 0 : otherwise;
   config.optional("sliding_window", "sliding_window", window);
   const std::string named = config.layer_pattern("layer_types", "sliding_attention", "full_attention");
   set_window(window, named.empty() ? pattern : named, m);
 }
 
-void read_llama_block(Config& config, ModelSpec& m) {
+void read_llama_block(HuggingFaceConfig& config, ModelSpec& m) {
   read_shapes(config, {}, m);
   grouped_queries(config, m);
   config.optional("head_dim", "head_dim", m.head_dim);
@@ -117,7 +116,7 @@ void read_llama_block(Config& config, ModelSpec& m) {
   read_dropouts(config, {nullptr, "attention_dropout", nullptr}, m);
 }
 
-void attention_bias(Config& config, ModelSpec& m) {
+void attention_bias(HuggingFaceConfig& config, ModelSpec& m) {
   bool attention = false;
   config.flag("attention_bias", attention);
   set_biases(m, {attention, attention, false});

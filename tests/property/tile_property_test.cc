@@ -157,7 +157,7 @@ TEST(Tiles, AreMovedCopiesOfEachOtherOverLinksOfTheirOwn) {
 }
 
 TEST(Tiles, BoxesOfGroupsThatLieAlikeAreThoseOfEachGroup) {
-  int split = 0;
+  int split = 0, moved = 0;
   for (std::uint64_t seed = 1; seed <= test::seeds(600); ++seed) {
     CounterRng random(seed, 27);
     const FabricSpec spec = tileable_fabric(random, 256);
@@ -173,6 +173,10 @@ TEST(Tiles, BoxesOfGroupsThatLieAlikeAreThoseOfEachGroup) {
       ASSERT_EQ(boxes.split(all.group(g), alike), is_box);
       if (!is_box) continue;
       ++split;
+      const std::int32_t further = all.group(g).front() - all.group(0).front();
+      if (g > 0 && std::ranges::equal(all.group(g), all.group(0), {},
+                                      [&](std::int32_t rank) { return rank - further; }))
+        ++moved;
       ASSERT_EQ(alike.origin, alone.origin);
       ASSERT_EQ(alike.levels.size(), alone.levels.size());
       for (std::size_t l = 0; l < alone.levels.size(); ++l) {
@@ -183,6 +187,7 @@ TEST(Tiles, BoxesOfGroupsThatLieAlikeAreThoseOfEachGroup) {
     }
   }
   EXPECT_GE(split, test::at_least(2000));
+  EXPECT_GE(moved, test::at_least(1000));
 }
 
 /// What of its links each of two operations keeps, and the busiest of them all, from what all groups take of each link.

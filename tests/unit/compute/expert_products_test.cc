@@ -18,7 +18,7 @@ std::int64_t total(const std::vector<std::int64_t>& tokens) {
 
 TEST(ExpertLoads, AddUpAndNoneTakesATokenTwice) {
   CounterRng seeds(7, 0);
-  for (int i = 0; i < 200; ++i) {
+  for (std::uint64_t i = 0; i < 200; ++i) {
     Routing routing;
     routing.experts = 1 + static_cast<std::int64_t>(seeds.below(300));
     routing.top_k = 1 + static_cast<std::int64_t>(seeds.below(static_cast<std::uint64_t>(routing.experts)));

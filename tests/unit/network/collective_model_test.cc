@@ -277,7 +277,7 @@ TEST(Boundaries, EachIsPricedOnTheLinksItCrosses) {
     bench.model.use_reference(reference);
     bench.model.boundary_times(Bytes(kBuffer), group({{8, 1}}), false, seconds);
     ASSERT_EQ(seconds.size(), 8U);
-    for (const std::size_t b : {0, 1, 2, 4, 5, 6}) expect_equal(seconds[b], inside);
+    for (const std::size_t b : {0U, 1U, 2U, 4U, 5U, 6U}) expect_equal(seconds[b], inside);
     expect_equal(seconds[3], across);
     EXPECT_EQ(seconds[7], 0);
     bench.model.boundary_times(Bytes(kBuffer), group({{8, 1}}), true, seconds);
@@ -309,7 +309,7 @@ TEST(Boundaries, ASickLinkSlowsItsOwn) {
   for (const bool reference : {false, true}) {
     bench.model.use_reference(reference);
     bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), true, seconds);
-    for (const std::size_t b : {0, 2, 3}) expect_equal(seconds[b], healthy);
+    for (const std::size_t b : {0U, 2U, 3U}) expect_equal(seconds[b], healthy);
     expect_equal(seconds[1], healthy + 5e-6 + 3 * kBuffer / kLinkRate);
   }
   // Cut both ways, a message between 1 and 2 goes the long way over the three others.

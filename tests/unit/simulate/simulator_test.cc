@@ -145,7 +145,7 @@ TEST(SimulatorFaults, ASickLinkSlowsStagesThatShareIt) {
   Details well, ill;
   simulator.run(plan, {}, &well);
   simulator.run(plan, sick, &ill);
-  for (const std::size_t stage : {0, 1}) EXPECT_GT(ill.stage_forward[stage], well.stage_forward[stage]);
+  for (const std::size_t stage : {0U, 1U}) EXPECT_GT(ill.stage_forward[stage], well.stage_forward[stage]);
 }
 
 /// Sums of the rows of the operator table.
