@@ -27,9 +27,12 @@ std::size_t similarity(std::string_view text, std::string_view candidate) {
   constexpr std::size_t kUnrelated = 1000;
   const std::string a = lower(text);
   const std::string b = lower(candidate);
-  const std::size_t distance = edit_distance(a, b);
-  const std::size_t allowed = std::max<std::size_t>(1, std::max(a.size(), b.size()) / 3);
-  if (distance <= allowed && distance < a.size()) return distance;
+  const std::size_t longer = std::max(a.size(), b.size()), shorter = std::min(a.size(), b.size());
+  const std::size_t allowed = std::max<std::size_t>(1, longer / 3);
+  if (longer - shorter <= allowed) {  // a distance is no less
+    const std::size_t distance = edit_distance(a, b);
+    if (distance <= allowed && distance < a.size()) return distance;
+  }
   const bool prefix = a.size() >= 3 && b.starts_with(a);
   return prefix ? allowed + 1 : kUnrelated;
 }

@@ -227,5 +227,18 @@ TEST(DesignSpaceProperty, IdsDoNotDependOnTheNumberOfSettings) {
   }
 }
 
+TEST(DesignSpaceProperty, AMillionCombinationsOfOnePlaceAreListed) {
+  SpaceSpec spec;
+  spec[PlanKey::expert].values.clear();
+  spec[PlanKey::expert_tensor].values.clear();
+  for (std::int32_t i = 1; i <= 1024; ++i) {
+    spec[PlanKey::expert].values.push_back(i);
+    if (i < 1024) spec[PlanKey::expert_tensor].values.push_back(i);
+  }
+  const DesignSpace most(spec, 2, Phase::training, 1);  // one rank has no experts to deal
+  EXPECT_EQ(most.problem(), "");
+  EXPECT_EQ(most.plans(), 1024U * 1023U);
+}
+
 }  // namespace
 }  // namespace shardscape::sweep

@@ -1,5 +1,4 @@
-// How many random cases a test draws. Under sanitizers a sixteenth of those that the optimised build draws as well; all
-// of them where a kind of test runs under sanitizers alone (SHARDSCAPE_ALL_SEEDS).
+// How many random cases a property test draws: under sanitizers a sixteenth of those that the optimised build draws.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +18,7 @@ namespace shardscape::test {
 #define SHARDSCAPE_FEW_SEEDS
 #endif
 
-#if defined(SHARDSCAPE_FEW_SEEDS) && !defined(SHARDSCAPE_ALL_SEEDS)
+#if defined(SHARDSCAPE_FEW_SEEDS)
 inline constexpr std::uint64_t kSeedDivisor = 16;
 #else
 inline constexpr std::uint64_t kSeedDivisor = 1;

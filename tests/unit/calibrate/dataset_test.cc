@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/unit/calibrate/synthetic.h"
+#include "tests/support/synthetic_runs.h"
 
 namespace shardscape::calibrate {
 namespace {

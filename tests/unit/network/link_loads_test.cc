@@ -10,7 +10,6 @@
 
 #include "engine/network/stage_loads.h"
 #include "tests/support/engine_fixture.h"
-#include "tests/support/seeds.h"
 
 namespace shardscape::network {
 namespace {
@@ -29,7 +28,7 @@ KeptPaces filled(const LinkLoad& a, const LinkLoad& b) {
 }
 
 TEST(LinkLoads, OneLinkIsSharedMaxMinFairly) {
-  for (std::uint64_t seed = 1; seed <= test::seeds(40); ++seed) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     test::ScenarioGenerator draw(seed);
     const LinkLoad a{3, static_cast<double>(1 + draw.below(8)), draw.between(0.05, 1)};
     const LinkLoad b{3, static_cast<double>(1 + draw.below(8)), draw.between(0.05, 1)};
@@ -71,7 +70,7 @@ TEST(LinkLoads, LoadsThatMightMeetAreAtLeastAsFastAsIfAllDid) {
 }
 
 TEST(LinkLoads, TheBusiestLinkIsThatOfSumsLinkByLink) {
-  for (std::uint64_t seed = 1; seed <= test::seeds(200); ++seed) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     test::ScenarioGenerator draw(seed);
     // Few values of few links, so that many links are alike and many outdone.
     std::vector<LinkLoads> operations(1 + static_cast<std::size_t>(draw.below(5)));

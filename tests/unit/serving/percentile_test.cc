@@ -7,18 +7,21 @@
 #include <cmath>
 
 #include "engine/base/counter_rng.h"
-#include "tests/support/seeds.h"
 
 namespace shardscape::serving {
 namespace {
 
-double sorted_percentile(const std::vector<Progression>& progressions, double share) {
+std::vector<double> sorted_values(const std::vector<Progression>& progressions) {
   std::vector<double> values;
   for (const Progression& p : progressions) {
     for (std::int64_t i = 0; i < p.count * p.weight; ++i)
       values.push_back(p.first + p.step * static_cast<double>(i / p.weight));
   }
   std::ranges::sort(values);
+  return values;
+}
+
+double of_sorted(const std::vector<double>& values, double share) {
   const double rank = std::ceil(share * static_cast<double>(values.size()) - 1e-9);
   return values[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
 }
@@ -31,7 +34,7 @@ TEST(Percentile, FallingProgressionsHoldTheSameValuesAsRisingOnes) {
 }
 
 TEST(Percentile, AgreesWithTheSortedValues) {
-  for (std::uint64_t seed = 1; seed <= test::seeds(300); ++seed) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     CounterRng rng(seed, 0);
     std::vector<Progression> progressions(1 + rng.below(6));
     for (Progression& p : progressions) {
@@ -40,15 +43,16 @@ TEST(Percentile, AgreesWithTheSortedValues) {
       p.weight = 1 + static_cast<std::int64_t>(rng.below(4));
       p.step = rng.below(4) == 0 ? 0 : (rng.uniform() - 0.5) * 0.02;  // stays above 1 - 40 * 0.01
     }
+    const std::vector<double> values = sorted_values(progressions);
     for (const double share : {0.05, 0.5, 0.95, 1.0})
-      EXPECT_NEAR(percentile(progressions, share), sorted_percentile(progressions, share), 1e-12)
+      EXPECT_NEAR(percentile(progressions, share), of_sorted(values, share), 1e-12)
           << "seed " << seed << ", share " << share;
   }
 }
 
 TEST(Percentile, ManyProgressionsOfUnevenWeight) {
   // A few hold most of the values, as long runs of large batches do among the gaps of single requests.
-  for (std::uint64_t seed = 1; seed <= test::seeds(60); ++seed) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CounterRng rng(seed, 1);
     std::vector<Progression> progressions(1 + rng.below(400));
     for (Progression& p : progressions) {
@@ -58,8 +62,9 @@ TEST(Percentile, ManyProgressionsOfUnevenWeight) {
       p.weight = heavy ? 1 + static_cast<std::int64_t>(rng.below(30)) : 1;
       p.step = heavy && rng.below(3) > 0 ? 1e-3 * rng.uniform() : 0;
     }
+    const std::vector<double> values = sorted_values(progressions);
     for (const double share : {0.001, 0.05, 0.5, 0.7, 0.95, 0.999, 1.0})
-      EXPECT_NEAR(percentile(progressions, share), sorted_percentile(progressions, share), 1e-12)
+      EXPECT_NEAR(percentile(progressions, share), of_sorted(values, share), 1e-12)
           << "seed " << seed << ", share " << share;
   }
 }

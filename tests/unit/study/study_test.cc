@@ -182,16 +182,16 @@ TEST(Study, LayersLieAsThePipelineLayoutSays) {
 TEST(Study, ProblemsWithoutEndAreCounted) {
   const auto keys = [](const std::string& indent) {
     std::string text;
-    for (int i = 0; i < 3000; ++i) text += indent + "key_" + std::to_string(i) + ": 1\n";
+    for (int i = 0; i < 600; ++i) text += indent + "key_" + std::to_string(i) + ": 1\n";
     return text;
   };
   for (const std::string& text :
        {training(keys("")), training("space:\n" + keys("  ")), training("hardware:\n" + keys("  device.")),
         training("faults:\n  kind: hard_link\n" + keys("  "))}) {
     const yaml::Diagnostics found = bad(text);
-    EXPECT_EQ(found.size(), 3000U);
+    EXPECT_EQ(found.size(), 600U);
     EXPECT_EQ(found.list().size(), 200U);
-    EXPECT_TRUE(found.to_string().ends_with("\nand 2800 further problems\n"));
+    EXPECT_TRUE(found.to_string().ends_with("\nand 400 further problems\n"));
   }
   std::string values;
   for (int i = 1; i <= 5000; ++i) values += (i == 1 ? "" : ", ") + std::to_string(i);

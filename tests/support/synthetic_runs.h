@@ -1,8 +1,14 @@
 // Measurements that the engine itself makes, under a profile that the test knows.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
+#include <initializer_list>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sweep/calibrate/calibrate.h"
@@ -69,6 +75,44 @@ inline const ConstantResult& result_of(const Calibration& calibration, std::stri
     if (found.constant->path == path) return found;
   }
   throw std::runtime_error("no result of " + std::string(path));
+}
+
+inline StackProfile shipped(const std::string& name) { return *shipped_presets().stack(name).value(); }
+
+inline std::vector<const Constant*> some(std::initializer_list<const char*> paths) {
+  std::vector<const Constant*> list;
+  for (const char* path : paths) list.push_back(find_constant(path));
+  return list;
+}
+
+inline CalibrateOptions options_of(std::vector<const Constant*> only) {
+  CalibrateOptions options;
+  options.stack = "nanotron-a";
+  options.rows.stacks = {"nanotron-a"};
+  options.only = std::move(only);
+  options.folds = 0;
+  return options;
+}
+
+inline Calibration calibrated(const validate::Table& table, const CalibrateOptions& options) {
+  validate::Presets presets = shipped_presets();
+  auto result = calibrate({table}, presets, options);
+  if (!result) {
+    for (const auto& problem : result.error()) ADD_FAILURE() << to_string(problem);
+  }
+  return *std::move(result);
+}
+
+/// A profile whose constants all show: host launch bound blocks, slow links.
+inline StackProfile truth() {
+  StackProfile stack = shipped("nanotron-a");
+  stack.host.forward_layer = Seconds(2e-3);
+  stack.host.backward_layer = Seconds(5e-3);
+  stack.host.per_collective = Seconds(0.9e-3);
+  stack.host.step_fixed = Seconds(120e-3);
+  stack.communication.scale_out_fraction = 0.31;
+  stack.zero_slice = Seconds(40e-6);
+  return stack;
 }
 
 }  // namespace shardscape::calibrate
