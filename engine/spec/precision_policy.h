@@ -44,22 +44,23 @@ constexpr Precision format_of(PolicyName name) {
 }
 
 struct PrecisionPolicy {
-  Precision weights;      ///< of products, as stored, gathered and written by the optimizer
-  double weight_copies;   ///< further copies of them, of the type of the products
+  Precision weights;      ///< weights of products, as stored, gathered and written by the optimizer
+  double weight_copies;   ///< number of further copies of those weights, in the type of the products
   Precision products;     ///< inputs of products, as multiplied and as kept for weight gradients
   Precision ends;         ///< embedding, final norm and LM head: weights, and what the head multiplies
-  Precision activations;  ///< between operators, and what all but products and attention keep
+  Precision activations;  ///< tensors between operators, and what is kept by all but products and attention
   Precision attention;    ///< queries, keys, values, scores and output of the core
-  Precision kv_cache;     ///< and what decoding multiplies with it
+  Precision kv_cache;     ///< the cache, and what decoding multiplies with it
   Precision wire;         ///< messages between ranks of tensor, context and pipeline groups
-  Precision gradients;    ///< of activations; those of weights: see above
-  double block_scales;    ///< bytes per element of the products' operands, beside those of the format
-  /// Weights of a mixture's experts, shared ones included, as stored, and what their products multiply: as those of
-  /// other products but in servers of 4 bits (serve_experts).
+  Precision gradients;    ///< gradients of activations; those of weights: see above
+  /// Bytes of scales per element of the products' operands, beside those of the format.
+  double block_scales;
+  /// Weights of a mixture's experts, shared ones included, as stored, and the type that their products multiply. As for
+  /// other products, except in servers of 4 bits (serve_experts).
   Precision experts;
   Precision expert_products;
 
-  /// Storage of an element of a product's operand, with its scales.
+  /// Bytes that store one element of a product's operand, scales included.
   [[nodiscard]] constexpr double operand_bytes(Precision operands) const {
     return shardscape::operand_bytes(operands) + (operands == products ? block_scales : 0);
   }
@@ -77,7 +78,7 @@ struct PrecisionPolicy {
     weight_copies = transposed ? 1 : 0;
   }
 
-  /// What the device's matrix units are asked for.
+  /// The number formats that the device's matrix units must support.
   [[nodiscard]] std::array<Precision, 5> multiplied() const {
     return {products, expert_products, ends, attention, kv_cache};
   }
@@ -91,7 +92,7 @@ struct PrecisionPolicy {
     expert_products = has_unit ? Precision::fp4 : Precision::bf16;
     weights = products = Precision::bf16;
   }
-  /// The same policy as experts have it.
+  /// The policy with the experts' types in place of those of other products.
   [[nodiscard]] constexpr PrecisionPolicy of_experts() const {
     PrecisionPolicy policy = *this;
     if (experts == Precision::fp4) policy.weights = experts, policy.products = expert_products;
@@ -102,7 +103,8 @@ struct PrecisionPolicy {
 constexpr PrecisionPolicy policy_of(PolicyName name, Phase phase) {
   constexpr Precision kBf16 = Precision::bf16;
   const Precision format = format_of(name);
-  const double scales = name == PolicyName::mxfp8 ? 1.0 / 32 : 0;  // those of fp4: operand_bytes()
+  // The scales of fp4 are counted in operand_bytes().
+  const double scales = name == PolicyName::mxfp8 ? 1.0 / 32 : 0;
   if (format == Precision::fp8 || format == Precision::fp4) {
     const bool training = phase == Phase::training;
     return {training ? kBf16 : format,
