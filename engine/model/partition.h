@@ -19,7 +19,7 @@ struct Partition {
   std::vector<StageLayers> chunks;  ///< [stage * virtual_stages + chunk]; they add up to the stages
 };
 
-/// What a partition depends on.
+/// The part of a plan that a partition depends on.
 struct PartitionCase {
   std::int32_t stages = 1;
   std::int32_t virtual_stages = 1;
@@ -49,13 +49,14 @@ struct PartitionCase {
 bool partition_layers(const ModelSpec& model, const StackProfile& stack, const PartitionCase& of,
                       Partition& partition);
 
-/// Stages that hold, as their second chunk, what their mirror holds, too: those of dualpipe, of one chunk each before.
+/// Gives each stage of dualpipe, which had one chunk, what its mirror holds as a second chunk.
 void fold_both_ways(Partition& partition);
 
-/// The first rule that it breaks; none where partition_layers() succeeds. O(1), but for a layout's text.
+/// The first rule that the partition breaks; none where partition_layers() succeeds. Takes O(1), but for parsing a
+/// layout.
 Reason partition_rule(const ModelSpec& model, const StackProfile& stack, const PartitionCase& of);
 
-/// Modules that predict further tokens: of a model in training.
+/// Number of modules that predict further tokens; 0 outside training.
 std::int32_t further_modules(const ModelSpec& model, Phase phase);
 
 }  // namespace shardscape::model

@@ -24,7 +24,7 @@ namespace shardscape::model {
 
 struct ExpertShare;
 
-/// `beside`: what runs while the dispatch is under way.
+/// `beside`: operators that run while the dispatch is under way.
 void append_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share,
                      std::span<const Operator> beside = {});
 void append_combine(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share);
