@@ -45,10 +45,10 @@
 
 namespace shardscape::compute {
 
-/// What runs before a kernel: the others of a step, or that kernel itself, launched over and over alone.
+/// What runs before a kernel: the other kernels of a step, or the same kernel, launched over and over alone.
 enum class LaunchedBy : std::uint8_t { step, itself };
 
-/// Forward, backward and one token for each sequence (shape.queries = 1), by the kernel; it must be fused. A
+/// Forward, backward and decode (one token per sequence, shape.queries = 1) by the named kernel, which must be fused. A
 /// device of no known architecture has the rates of FlashAttention-2 (attention.h).
 OperatorCost fused_forward(const AttentionShape& shape, AttentionKernel kernel, Precision precision,
                            const DeviceSpec& device);
@@ -57,7 +57,7 @@ OperatorCost fused_backward(const AttentionShape& shape, AttentionKernel kernel,
 OperatorCost fused_decode(const AttentionShape& shape, AttentionKernel kernel, Precision kv_precision,
                           const DeviceSpec& device, LaunchedBy launches = LaunchedBy::step);
 
-/// What the call of a kernel alone takes beside it: the kernels that add biases, rotate, and write the cache.
+/// Time that the call of a lone kernel takes beyond the kernel: others add biases, rotate, and write the cache.
 Seconds prompt_preparation(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
 
 }  // namespace shardscape::compute
