@@ -1,4 +1,4 @@
-// Does a result file hold what it says, and do its parts agree with each other?
+// Checks that a result file holds what it says, and that its parts agree with each other.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace shardscape::results {
 
 struct Verification {
-  std::uint64_t rows = 0, samples = 0;  ///< of /points and /fault_samples
-  std::vector<std::string> problems;    ///< one line each: what, how often, the first point
+  std::uint64_t rows = 0, samples = 0;  ///< numbers of rows of /points and of /fault_samples
+  std::vector<std::string> problems;    ///< one line each: the problem, how often it occurs, the first point
 };
 
 /// Reads every value of a finished file or of the segments of a running sweep (HDF5 checks the sum of each
