@@ -1,4 +1,4 @@
-// What error to expect of a prediction, from what measurements have shown of others.
+// Estimates the error to expect of a prediction from what measurements have shown of other predictions.
 //
 // The nearest cells of the evidence decide. Near is what differs in little that matters: each difference of
 // regime adds a spread of its own to what the cell has shown, as independent errors do, and the cells that add
@@ -33,8 +33,9 @@ inline constexpr Widening kWidening;
 /// in the mean in public training tables.
 inline constexpr double kNoise = 0.02;
 
-/// A cell of so many plans counts for itself as much as the rest of its phase counts for it. With 2, 83 % of the rows of
-/// training of 2023 to 2026 lay within one sigma when their plans were held out, with 0.5 76 %; of all rows 66 % with both.
+/// A cell of this many plans weighs as much in its own estimate as the rest of its phase. With 2, 83 % of the rows of
+/// training of 2023 to 2026 lay within one sigma when their plans were held out, with 0.5 76 %; of all rows, 66 % in
+/// both cases.
 inline constexpr double kPriorPlans = 1;
 
 struct Finding {
