@@ -37,8 +37,8 @@ struct PartitionCase {
 ///           stages that divide the layers every chunk holds the same; others are filled by that rule, in
 ///           the order in which a microbatch meets them.
 /// with_ends as uniform where the layers divide by stages * virtual_stages. Else layers + 2 must, and the first
-///           chunk and the last hold one block less than the others. Models with experts: as uneven, since recipes write
-///           their layers out.
+///           chunk and the last hold one block less than the others. Models with experts: as uneven, since recipes
+///           write their layers out.
 /// uneven    as with_ends where that can be met. Else layers, modules of further tokens and the loss count as a unit
 ///           each; every chunk takes ceil(units / chunks) of them and the last what is left, as the layouts of
 ///           Megatron Bridge have it (DeepSeek-V3, 61 layers and a module: 8 x 7 + 5 on 8 stages, 4 x 15 + 1 on 16,

@@ -12,14 +12,16 @@
 // - Embedding, final norm and LM head: Megatron-LM's output layer is none of Transformer Engine's; ModelOpt
 //   and llm-compressor, which make the checkpoints that TensorRT-LLM and vLLM serve, leave lm_head out.
 // - Weights of products: in training bf16, with a row-wise and a column-wise copy that are cast once per step
-//   (Transformer Engine's weight workspaces), or the copies alone (keep_narrow_weights()). A server stores one copy alone.
+//   (Transformer Engine's weight workspaces), or the copies alone (keep_narrow_weights()). A server stores one copy
+//   alone.
 // - The key-value cache: vLLM's kv_cache_dtype "auto" and TensorRT-LLM without kv_cache_quant_algo keep it in
 //   the type of the activations.
 //
 // Gradients of weights accumulate, and masters and moments are kept, in what the stack says
 // (StackProfile::State). What casts cost that no kernel before them writes out is the stack's
 // (StackProfile::Quantisation); tensors that it keeps narrower than it computes them stand there, too
-// (StackProfile::Kept). Left out: messages that are cast before they are sent (fp8 parameter gathers); layers that a recipe keeps in bf16 (NVFP4's last ones).
+// (StackProfile::Kept). Left out: messages that are cast before they are sent (fp8 parameter gathers); layers that a
+// recipe keeps in bf16 (NVFP4's last ones).
 #pragma once
 
 #include <array>
@@ -70,8 +72,8 @@ struct PrecisionPolicy {
   /// Weights of products in training are kept as they are multiplied, and nothing wider: fp8 with one scale per tensor
   /// (Transformer Engine's fp8_model_init, Megatron Core's fp8_param_gather, NeMo's fp8_params). They are gathered so,
   /// too. `transposed`: fp8 units read both operands along the inner dimension alone (Hopper's), so that backward
-  /// has a transposed copy; those of Blackwell read either way. Block scales go along one dimension, so that such recipes
-  /// keep what they cast from.
+  /// has a transposed copy; those of Blackwell read either way. Block scales go along one dimension, so that such
+  /// recipes keep what they cast from.
   constexpr void keep_narrow_weights(bool transposed) {
     if (products != Precision::fp8 || block_scales > 0 || weight_copies == 0) return;
     weights = experts = products;

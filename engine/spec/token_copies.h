@@ -5,16 +5,17 @@
 //
 //     T h copies (bytes of a value)
 //
-// it sends (n - 1) / n in the mean of the members, as each keeps what is its own. By who carries the tokens, `copies` is
+// it sends (n - 1) / n in the mean of the members, as each keeps what is its own. By who carries the tokens, `copies`
+// is
 //
 //   the library, low-latency kernels   k: one for each expert
 //   other kernels, servers' all-to-all one for each rank with one of its experts: the sum over the members of
-//                                      1 - (1 - s)^k, where s is a member's share of all choices; n (1 - (1 - 1/n)^k) of
-//                                      equal ones. Where a group spans several NVLink domains, kernels send one for each
-//                                      of those (the last hop stays inside), in equal parts to their members
+//                                      1 - (1 - s)^k, where s is a member's share of all choices; n (1 - (1 - 1/n)^k)
+//                                      of equal ones. Where a group spans several NVLink domains, kernels send one for
+//                                      each of those (the last hop stays inside), in equal parts to their members
 //
-// Choices count as independent of each other but for routers that choose groups of experts first (domains_met()). Calls of
-// kernels state the bytes of a copy for each expert; CollectiveModel::wire_bytes() makes copies / k of them.
+// Choices count as independent of each other but for routers that choose groups of experts first (domains_met()). Calls
+// of kernels state the bytes of a copy for each expert; CollectiveModel::wire_bytes() makes copies / k of them.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,9 @@
 //
 // A collective takes the algorithm of the stack's library that CollectiveModel takes, where its group is one
 // of those that tile the machine; for other lists of ranks the one that is fastest when the group runs it
-// alone on the healthy fabric, rings over channels among them where it leaves a domain. A reduce runs a broadcast backwards along a chain; gather and scatter are
-// direct; a barrier is a double binary tree of one byte. The first rank of a group is the root.
+// alone on the healthy fabric, rings over channels among them where it leaves a domain. A reduce runs a broadcast
+// backwards along a chain; gather and scatter are direct; a barrier is a double binary tree of one byte. The first rank
+// of a group is the root.
 #pragma once
 
 #include <cstdint>

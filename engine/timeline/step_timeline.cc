@@ -109,7 +109,8 @@ class TimelineWriter {
     const std::vector<ProgramStep>& steps = chunk.of(op);
     double length = 0;
     for (const ProgramStep& step : steps) length += step.exposed();
-    // Steps that add up to more than the span, as in pairs, which hide part of each other's exchanges, are scaled to fit.
+    // Steps that add up to more than the span, as in pairs, which hide part of each other's exchanges, are scaled to
+    // fit.
     const double scale = length > span.end - span.start ? (span.end - span.start) / length : 1;
     double now = span.start;
     for (const ProgramStep& step : steps) now = add_step(process, step, now, scale, op.microbatch);

@@ -1,7 +1,7 @@
 // Search: the best points of a design space without visiting most of them.
 //
-// Branch and bound over the regions of regions.h. Settings are taken up in the order of their floors, sharpened with the
-// calls of layers when their turn comes; inside one the region with the least floor is opened next: a family gets a
+// Branch and bound over the regions of regions.h. Settings are taken up in the order of their floors, sharpened with
+// the calls of layers when their turn comes; inside one the region with the least floor is opened next: a family gets a
 // sharper floor (with the calls of its layers), then falls into variants, a variant into points, each of which has a
 // floor of its own order of ranks and is visited: evaluated as a sweep evaluates it. A region is cut off
 //

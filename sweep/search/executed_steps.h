@@ -1,9 +1,9 @@
 // Executed steps that a search knows, so that none is executed twice.
 //
 // Of settings that differ in the capacity of their memory alone, and of ZeRO stages that send the same at the same
-// time (1 and 2, where gradients are reduced with the last microbatch), executions are one: what a point has of its own is
-// its verdict and its memory. Executions are dear, some tenths of a second to minutes each: who asks for one says until
-// when it is worth it, and of one that was given up what is known is how long it takes at least.
+// time (1 and 2, where gradients are reduced with the last microbatch), executions are one: what a point has of its own
+// is its verdict and its memory. Executions are dear, some tenths of a second to minutes each: who asks for one says
+// until when it is worth it, and of one that was given up what is known is how long it takes at least.
 #pragma once
 
 #include <cstdint>

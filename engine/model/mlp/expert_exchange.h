@@ -9,8 +9,8 @@
 //   expert_reduce  and scatter the sum of their partial outputs
 //   combine        the outputs go back
 //
-// Where loads differ, dispatch and combine send each rank's part (network::CollectiveOp::dispatch; kernels the copies of
-// tokens that each rank is met by), and expert tensor groups gather what theirs got.
+// Where loads differ, dispatch and combine send each rank's part (network::CollectiveOp::dispatch; kernels the copies
+// of tokens that each rank is met by), and expert tensor groups gather what theirs got.
 //
 // Backward sends the gradients the other way: the same operations the other way round, of the same bytes.
 #pragma once
