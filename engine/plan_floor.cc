@@ -244,11 +244,12 @@ evaluate::Machine& PlanFloor::machine() {
 
 namespace {
 
-/// Of the price of a call, in which all ranks begin together, what is left at least where they do not. Chosen, not
-/// proved: with all of the price floors of 6 of 534 random plans of the shipped stacks and clusters lay above their
-/// executed steps, by 6.5 % at most, all of them plans with groups that have several members in each of several domains
-/// (a rank that comes late finds the fast hops of its rings idle) or lie on direct links (which they share with groups
-/// that need not come together); with these shares none of 676 others (tests/property/executed_floor_test.cc).
+/// The share of a call's price, in which all ranks begin together, that a call takes at least where they do not.
+/// Chosen, not proved: with all of the price, floors of 6 of 534 random plans of the shipped stacks and clusters lay
+/// above their executed steps, by 6.5 % at most. All of these plans have groups with several members in each of several
+/// domains (a rank that comes late finds the fast hops of its rings idle) or on direct links (which they share with
+/// groups that need not come together). With these shares no floor of 676 other plans did
+/// (tests/property/executed_floor_test.cc).
 constexpr double kLeftOfMixed = 0.6, kLeftOfDirect = 0.8;
 
 double left_of_price(const network::Fabric& fabric, const network::RankGroup& group) {
@@ -292,7 +293,8 @@ PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
     PassTime time = step::time_segments(inputs, kind, segments, groups, &collectives);
     const Seconds exchanges = time[TimeClass::expert_comm];
     if (!executed()) return TimedPass{time, exchanges};
-    // What hides was decided by prices. From what shows, subtract for each call what its price may exceed its floor by.
+    // What hides was decided by prices. From the exposed time, subtract for each call the excess of its price over its
+    // floor.
     for (const step::Segment& segment : segments) {
       for (const model::CollectiveCall& call : inputs.costs[kind][segment.part].calls) {
         const network::RankGroup& group = groups[call.group];

@@ -58,7 +58,7 @@ struct Operator {
   bool cast = false;             ///< a cast to the types of the product behind it (in backward, before it)
   bool beside_exchange = false;  ///< in forward it runs while the exchange of experts before it is under way
   bool again = false;            ///< selective recompute repeats it, with its collective call
-  /// Of a product: selective recompute makes its input again, so it keeps none.
+  /// For a product: selective recompute makes its input again, so the input is not kept.
   bool input_again = false;
   bool cut = true;  ///< of a product: its weight gradient may run apart from that of its input
   /// Another product's output has the same gradient, and one tensor serves both.

@@ -209,8 +209,8 @@ class CollectiveModel {
   [[nodiscard]] bool has_faults() const { return !healthy(); }
   [[nodiscard]] const FaultSet& faults() const { return faults_; }
 
-  /// From now on the slowest rank of every group has this share of its memory's rate left, 0 < share <= 1.
-  /// Algorithms stay those of healthy ranks.
+  /// From now on the slowest rank of every group has only this share of its memory's rate, 0 < share <= 1. Algorithms
+  /// are still chosen as for healthy ranks.
   void set_memory_share(double share);
   [[nodiscard]] double memory_share() const { return memory_share_; }
 

@@ -253,10 +253,11 @@ Seconds CollectiveModel::beyond_links(CollectiveOp op, Bytes bytes, const RankGr
 
 namespace {
 
-/// By how much a call behind another one like it is shorter where a link is sick. Only ranks beyond that link are late:
+/// Seconds by which a call behind an equal one is shorter, where a link is sick. Only ranks beyond that link are late:
 /// those before it have entered the next call, and its messages are under way, while the late ones are still at theirs
-/// (at_ranks() and what a node adds to its links, a and b). With h seconds on healthy links and s on these a call follows
-/// the other after max(s, (h + s) / 2 + a + b): the link is never idle, or ranks are ahead in every other call.
+/// (at_ranks(), and what a node adds to its links: a and b). With h seconds on healthy links and s on these, a call
+/// follows the other after max(s, (h + s) / 2 + a + b): either the link is never idle, or ranks are ahead in every
+/// other call.
 Seconds spared_behind(double healthy, double sick, Seconds call) {
   return Seconds(std::max(0.0, std::min(call.value() - sick, (sick - healthy) / 2)));
 }

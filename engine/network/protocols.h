@@ -64,10 +64,10 @@ std::optional<Seconds> all_reduce_time(const NodeCollectives& node, AllReduceKer
 /// Bandwidth of a device's links by its data sheet, all ports together, in one direction; 0 where none is stated.
 BytesPerSecond link_bandwidth(const DeviceSpec& device);
 
-/// What tables of kernels measure: a call alone in one node of such devices, over link_bandwidth(). Nothing
-/// where the device has no constants or no links. `eager`: launched by the host on tensors of the framework, so
-/// that the call copies its tensor into the buffers that all ranks map, or out of place, at what HBM sustains
-/// (2 M bytes); at least the kernels' eager_floor.
+/// The time of a call alone in one node of such devices, over link_bandwidth(), which is what tables of kernels
+/// measure. Empty where the device has no constants or no links. `eager`: launched by the host on tensors of the
+/// framework, so that the call also copies its tensor into the buffers that all ranks map, or out of place, at what HBM
+/// sustains (2 M bytes); it takes at least the kernels' eager_floor.
 std::optional<Seconds> collective_in_node(const DeviceSpec& device, Operation operation, std::int32_t n,
                                           Bytes bytes);
 std::optional<Seconds> all_reduce_in_node(const DeviceSpec& device, AllReduceKernels kernels, bool eager,

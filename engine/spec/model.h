@@ -109,7 +109,7 @@ struct ModelSpec {
   [[nodiscard]] double attention_matrix_parameters() const;
   /// Norm gains and biases and linear biases of one block without experts.
   [[nodiscard]] double block_vector_parameters() const;
-  /// Those biases of them that are split with the columns: of the QKV and of the first MLP projection.
+  /// The part of these parameters that is split with the columns: biases of the QKV and of the first MLP projection.
   [[nodiscard]] double block_column_biases() const;
   /// Parameters of the MLP part of a layer with `experts` experts: those, the shared ones and the router.
   [[nodiscard]] double expert_layer_parameters(std::int64_t experts) const;

@@ -14,7 +14,7 @@
 
 namespace shardscape {
 
-/// Whose kernels carry out an all-reduce inside a domain.
+/// Whose kernels carry out an all-reduce inside a domain:
 ///   library  NCCL
 ///   vllm     vLLM's custom_all_reduce: one shot or two over buffers that all ranks map; SGLang's until 0.5.13
 ///   sglang   SGLang's from 0.5.14 on: the kernels of TensorRT-LLM, and multimem where the switches reduce
@@ -65,7 +65,7 @@ struct NcclProtocols {
 struct CustomAllReduce {
   struct Kernels {
     Seconds start, rank;  ///< time of a call, and what each rank beyond two adds
-    /// Of one shot, in which every rank reads the whole tensor of each other one.
+    /// Bandwidth of one shot, in which every rank reads the whole tensor of every other rank.
     BytesPerSecond one_shot_bandwidth;
     Seconds second_start;               ///< what the second shot adds
     BytesPerSecond two_shot_bandwidth;  ///< of two shots: reduce-scatter and all-gather

@@ -21,8 +21,8 @@
 
 namespace shardscape {
 
-/// In the order of columns and of `--point`. Among the axes that are no degrees, those before multiply out
-/// outside those behind in the ids of points.
+/// The axes of a plan, in the order of columns and of `--point`. In the ids of points, of any two axes that are no
+/// degrees the one listed first varies more slowly.
 enum class PlanKey : std::uint8_t {
   tensor,
   sequence_parallel,

@@ -74,7 +74,7 @@ inline constexpr Range kBucket{1024, 1e18, "B"};
 inline constexpr Range kBucketOrDefault{1024, 1e18, "B", true};
 inline constexpr Range kOverhead{1, 1e3};
 
-// What is drawn and measured.
+// Ranges of random distributions and of measurements.
 inline constexpr Range kWeight{1e-9, 1e9};
 /// Alpha and beta of a distribution; larger ones make quantiles noise.
 inline constexpr Range kShape{1e-3, 1e6};

@@ -237,15 +237,15 @@ struct StackProfile {
     bool two_batch_overlap = false;
     friend bool operator==(const Serving&, const Serving&) = default;
   };
-  /// What a table of measurements means by a name of software, and the settings common to its runs that it leaves
-  /// blank.
+  /// How tables of measurements name the software of this profile, and the settings of its runs that they leave blank.
   struct Tables {
     std::string years;                  ///< of the software: "2022", "2024 on"; for the reader
     std::vector<std::string> software;  ///< names that stand for this profile, each for one profile only
     /// Names that stand for this profile, before any other, in runs of mixtures of experts.
     std::vector<std::string> expert_software;
-    /// Of those runs: the first release, YY.MM, and the first architecture that they are meant of. Of profiles for
-    /// the same software the one with the latest release that fits a run stands for it.
+    /// For those runs of mixtures of experts: the first release, YY.MM, and the architecture from which on the profile
+    /// applies. Of several profiles for the same software, the one with the latest release that fits a run stands for
+    /// it.
     std::string expert_software_from;
     Architecture expert_software_on = Architecture::other;
     std::int64_t usual_zero_stage = 0;  ///< ZeRO stage of runs that state none, 0..3

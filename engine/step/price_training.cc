@@ -219,7 +219,7 @@ bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s,
   return true;
 }
 
-/// Those of a stage that sick links slow, as far as other plans have asked for them; else fill().
+/// Takes the chunks of a stage that sick links slow from what other plans have asked for; calls fill() for the rest.
 template <class Fill>
 void take_slowed(const TrainingStep& in, std::size_t stage, const network::CollectiveModel& collectives,
                  TrainingScratch& scratch, std::span<ChunkPasses> chunks, const Fill& fill) {

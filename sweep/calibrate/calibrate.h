@@ -72,7 +72,7 @@ struct FileReport {
   std::string file;
   std::size_t rows = 0, fitted_rows = 0;
   validate::Evaluation before, after;  ///< of the rows that were fitted
-  /// Of the same rows, each predicted without its own fold.
+  /// Evaluates the same rows, each predicted by a fit to the other folds.
   std::optional<validate::Evaluation> cross_validated;
   std::optional<validate::Evaluation> held_out_before, held_out_after;
 };

@@ -184,7 +184,7 @@ constexpr std::array<std::pair<const char*, PresetKind>, 10> kTellingKeys = {
      {"hidden", PresetKind::model},
      {"energy", PresetKind::network}}};
 
-/// What a preset describes that only lists differences from a base: what the base describes.
+/// The kind of a preset that only lists differences from a base: the kind of its base.
 std::optional<PresetKind> kind_of_base(const Catalog& catalog, const yaml::Node& base,
                                        const std::filesystem::path& folder) {
   for (const PresetKind kind :
@@ -194,7 +194,7 @@ std::optional<PresetKind> kind_of_base(const Catalog& catalog, const yaml::Node&
   return std::nullopt;
 }
 
-/// What a file describes, judged by its keys.
+/// The kind of preset in a file, judged by its keys.
 PresetKind kind_of(const Catalog& catalog, const std::string& file) {
   if (file.ends_with(".json")) return PresetKind::model;
   const auto text = yaml::read_text(file);

@@ -225,7 +225,7 @@ class Confirmation {
   const TopQuestion& question_;
   ConfirmWish wish_;
   std::string time_;                  ///< the column whose executed value is shown
-  std::vector<std::string> columns_;  ///< that column, and the one that ranks
+  std::vector<std::string> columns_;  ///< time_, and the column that ranks
   Executions done_;
   std::string order_;
 };

@@ -51,10 +51,10 @@ struct Finding {
 /// row was measured on and that does not say what it sustains; more GPUs than any row of the phase had are never near.
 Finding assess(const Table* table, const Regime& regime);
 
-/// Of one plan of a regime that `finding` is of: nothing is known where one of its degrees is larger than in any row of
-/// its stack (of the phase, where the stack has none).
+/// Assesses one plan of the regime that `finding` is about. Nothing is known where one of its degrees is larger than in
+/// any row of its stack (of the phase, where the stack has no rows).
 Assessment assess_plan(const Finding& finding, const ParallelPlan& plan);
-/// The degree that is, and the largest measured: "no rows of tp=64, 16 at most"; empty where none is.
+/// Names that degree and the largest one measured: "no rows of tp=64, 16 at most"; empty where no degree is larger.
 std::string larger_degree(const Finding& finding, const ParallelPlan& plan);
 
 /// Half a sentence: "11 rows of 11 plans on a100-sxm-80gb, bf16, dense, megatron-lm, 8 to 512 GPUs", "no rows of
