@@ -18,7 +18,7 @@ ModelSpec gpt_of(std::int64_t layers, std::int64_t vocabulary) {
   return test::gpt(layers, 64, 4, vocabulary, 128);
 }
 
-/// Blocks of each stage.
+/// Fills `layers` with the number of blocks of each stage.
 bool partition(const ModelSpec& model, PartitionRule rule, std::int32_t stages, std::int32_t virtual_stages,
                Layers& layers) {
   StackProfile stack;

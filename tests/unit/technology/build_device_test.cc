@@ -87,7 +87,7 @@ TEST(BuildDevice, NothingChangedGivesTheReferenceItself) {
   EXPECT_NEAR(same.area.value(), mm2(1000).value(), 1e-15);
   EXPECT_DOUBLE_EQ(same.power().value(), 410);
   EXPECT_EQ(same.device.name, "gpu");
-  // Its own budgets, written out, change nothing either.
+  // Stating the device's own budgets changes nothing, either.
   Choice budgets;
   budgets.area = mm2(1000);
   budgets.power = Watts(410);
