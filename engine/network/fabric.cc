@@ -1,3 +1,5 @@
+// Builds the fabric from its specification: axes, the wiring of one line of each kind, and links and switches line by
+// line; finds routes axis by axis, and names links and vertices.
 #include "engine/network/fabric.h"
 
 #include <fmt/format.h>

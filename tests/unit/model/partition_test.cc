@@ -1,3 +1,5 @@
+// Do partition rules lay layers on stages and chunks as worked out by hand and as published, and is no chunk fuller
+// than it must be?
 #include "engine/model/partition.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Do devices of other technologies come out as worked out by hand, and do they keep their budgets of area and power?
 #include "sweep/technology/build_device.h"
 
 #include <gtest/gtest.h>

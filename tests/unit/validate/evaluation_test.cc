@@ -1,3 +1,4 @@
+// Are rows of measurements predicted as a study would predict them, grouped and ranked, and are their problems located?
 #include "sweep/validate/evaluation.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Are configurations of each model family of Hugging Face read with the right defaults, and is what is not modelled
+// refused?
 #include "sweep/yaml/huggingface.h"
 
 #include <gtest/gtest.h>
