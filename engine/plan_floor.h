@@ -39,10 +39,10 @@
 // More recomputation only adds segments to a pass, so floors of a lesser policy hold for a greater one. Property tests
 // hold all of it against predictions.
 //
-// Executed (flattened mode) a step takes no less than these, which are no floors of the hierarchical mode beside them
-// but lie below its own ones:
+// In flattened mode an executed step takes no less than the floors that follow. They add nothing to the floors of the
+// hierarchical mode, but lie below those:
 //
-//   host      it launches all of a pass, whatever runs beside that pass: where passes run in pairs, too, the chain of
+//   host      the host launches all of a pass, whatever runs beside it: also where passes run in pairs, the chain of
 //             launches alone is a floor
 //   calls     of a group wait for its last member, so that a rank of each stage that is latest of all pays for each of
 //             them. What links of other stages' groups add is left out, as those are mostly at other work, and so is
@@ -51,7 +51,7 @@
 //   a point   whose order of ranks is known has a sharper one (executed_floor.cc): the schedule operation by operation
 //             in place of the longest chain, and the gradients that its last backward can't hide
 //
-// What of a setting a floor reads, read_by_floor() says: floors that settings share are made from that alone.
+// read_by_floor() says which parts of a setting a floor reads; settings that agree in these share the floor.
 #pragma once
 
 #include <array>

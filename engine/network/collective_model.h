@@ -215,8 +215,8 @@ class CollectiveModel {
   [[nodiscard]] double memory_share() const { return memory_share_; }
 
   /// While it is on, the links that carry the operations asked for are collected, as their chosen algorithm
-  /// uses them on a healthy fabric; of an operation in a slice those whose soft faults the slice minds. Turning it on
-  /// forgets what was collected. Not for the plain path.
+  /// uses them on a healthy fabric; of an operation in a slice, those whose soft faults would slow the slice.
+  /// Turning it on forgets what was collected. Not for the plain path.
   void record_links(bool on);
   [[nodiscard]] bool records_links() const { return recording_; }
   [[nodiscard]] const LinkSet& recorded_links() const { return recorded_; }

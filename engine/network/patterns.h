@@ -108,7 +108,7 @@ struct Pattern {
   std::vector<PointToPoint> sends;  ///< for point_to_point
 };
 
-/// What a simulation can take; more is a problem of the input. Messages cost time, a minute or so at the
+/// Limits of what a simulation accepts; more is a problem of the input. Messages cost time, a minute or so at the
 /// limit; those that stand in memory one by one (all but steps that are taken turn by turn and messages that are
 /// folded, see TrafficLayout) cost about 60 bytes each, with the gates around them, and 200 where they are all on their
 /// way at once.

@@ -1,4 +1,4 @@
-// What contention adds to a step of the hierarchical mode, and how far it may still carry one away from it.
+// What contention adds to a step of the hierarchical mode, and how far the step may still be off because of it.
 //
 // That mode prices an operation with all of its sibling groups sending at once, and traffic of different axes
 // as if each had the links to itself. Executed, two things are otherwise:
@@ -15,7 +15,7 @@
 //             the latency of paths leave the links to others.
 //
 //             Gradients and updated weights go once in a step: the part of them that passes hide meets their
-//             calls likewise, and of the rest siblings count.
+//             calls in the same way, and of the rest only siblings count.
 //
 // Priced is kMet of the sum over the critical stage, of every microbatch's share also what the bubble of the pipeline grows
 // by. kLeftOpen of that, and what is due to siblings, is the mark, as a share of the step. Left out: messages between

@@ -1,4 +1,4 @@
-// Data-parallel traffic beside the passes of every microbatch (ZeRO-2 and 3): what of it the passes of stages and of
+// Data-parallel traffic beside the passes of every microbatch (ZeRO-2 and 3): how much of it passes of stages and of
 // their chunks expose. A chunk has an equal share of its stage's traffic beside it, as it is executed, and hides it by
 // its own length (beside_pass() in price_training.h).
 #pragma once

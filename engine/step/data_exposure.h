@@ -1,4 +1,4 @@
-// What of the gradients' reduction shows at the end of a step, in closed form.
+// How much of the gradients' reduction is exposed at the end of a step, in closed form.
 //
 // Gradients of a layer are whole when the last microbatch's backward has come past it: the head's first, then
 // block after block, the embedding's at the very end. They travel in buckets of equal bytes, one after the

@@ -2,11 +2,11 @@
 //
 // A part of a step (the passes of a stage, the traffic beside them, what a stage does at the end, the messages between
 // stages) takes what it took before unless it sends over a sick link, shares links with what does, or runs on a sick
-// device. So the healthy step is kept, with the links that each of its parts minds (CollectiveModel::record_links()),
+// device. So the healthy step is kept with the links that each part depends on (CollectiveModel::record_links()),
 // and only those parts are priced again that faults touch; the pipeline runs again where one of its times may differ.
 // Exact, to the bit: a part that no fault touches asks for the same prices and gets the same.
 //
-// Not for links that are gone: their traffic moves to links that nobody recorded.
+// Not used for links that are gone, since their traffic moves to links that were not recorded.
 //
 // Plans that share their layers' times on the healthy machine (layer_times.h) share those of a touched stage under the
 // same faults as well.

@@ -1,4 +1,4 @@
-// What a microbatch does in one layer, said once: the parts of its operators' work, which of them make up a
+// Defines what a microbatch does in one layer: the parts of its operators' work, which of them make up a
 // pass under which recompute policy, and in which order operators and calls run.
 //
 //   forward   every operator; a call runs where its operator stands

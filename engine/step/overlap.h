@@ -1,8 +1,8 @@
-// What hides of traffic, said once: prices (price_training.h, price_iterations.h), programs of ranks (emit_layer.h) and
-// timelines (export_training.h) take it from here.
+// Decides how much traffic hides, for all users: prices (price_training.h, price_iterations.h), programs
+// (emit_layer.h), and timelines (export_training.h).
 //
 // Traffic hides for no longer than the share of it that the stack lets run beside work, and for no longer than the
-// work beside it lasts, less what of that work hides other traffic already.
+// work beside it lasts, less the part of that work that hides other traffic already.
 //
 // The work beside a call of a tensor group is one operator: the longer one of its neighbours in the order of execution,
 // the one before where both last as long. The attention core, which hides the exchange of its context group, what runs

@@ -5,8 +5,9 @@
 // the same for every point. No sick link or device makes a step faster in the hierarchical mode (sweep/README.md,
 // Faults) where every price is exact; prices of contended collectives may be e = kCollectiveTolerance too long, that of
 // the healthy machine and not that of the sick one, so slowdowns are >= -e. (A dead link may make it faster: what takes
-// a detour leaves links that it shared. Studies of such are not raced.) After some of N samples, u of them without a
-// finite time and the others with slowdowns that add up to S, m of them missing, the expected time is at least
+// a detour leaves links that it shared. Studies with such faults are not raced.) After some of N samples, u of them
+// without a finite time and the others with slowdowns that add up to S, m of them missing, the expected time is at
+// least
 //
 //     t (1 + (S - m e) / (N - u))
 //
