@@ -1,5 +1,5 @@
-// The floor of one plan's executed step (plan_floor.h): its schedule operation by operation, of passes that take no less,
-// and what follows the last of them.
+// The floor of one plan's executed step (plan_floor.h): its schedule operation by operation, of passes that take no
+// less, and what follows the last of them.
 //
 // An operation begins when the one before it on its stage has ended and its input is there, in execution as in
 // schedule::run_in_order(): with passes and messages that take no longer nothing ends later there.
@@ -17,7 +17,7 @@ namespace shardscape {
 
 namespace {
 
-/// What one microbatch does on the layers of a chunk.
+/// Sums what one microbatch does on the layers of a chunk.
 struct ChunkSum {
   const step::TrainingStep& in;
   const LayerFloors& layers;
@@ -34,7 +34,7 @@ struct ChunkSum {
     sum.backward = handed_on + sum.weight;
     return sum;
   }
-  /// Without what is put off; of the head all of it may be.
+  /// The backward without weight gradients that are put off. The head may put off all of it, so its lesser part counts.
   [[nodiscard]] double backward_of(step::LayerKind kind) const {
     const LayerFloor& layer = layers[kind.index()];
     if (in.cuts(kind)) return layer.input;
@@ -42,7 +42,7 @@ struct ChunkSum {
   }
 };
 
-/// Each part of a pass takes no less than either says.
+/// Combines two floors of a pass: each part of it takes no less than either floor says.
 schedule::StageTime longer(const schedule::StageTime& one, const schedule::StageTime& other) {
   const double weight = std::max(one.weight, other.weight);
   return {std::max(one.forward, other.forward),
@@ -98,9 +98,9 @@ double PlanFloor::scheduled(const step::TrainingStep& in, const PassFloors& pass
   return longest + setting_.system.stack.host.step_fixed.value();
 }
 
-/// Messages between stages, which replicas need not send together; without what a receiver gathers.
+/// Floors of messages between stages. Replicas need not send them together; what a receiver gathers is left out.
 schedule::Transfer PlanFloor::transfer(const step::TrainingStep& in, const network::RankGroups& groups) {
-  constexpr double kLeft = 0.6;  // of prices: chosen as those of calls (plan_floor.cc)
+  constexpr double kLeft = 0.6;  // share of prices; chosen like those of calls (plan_floor.cc)
   schedule::Transfer transfer(0, !setting_.system.stack.communication.pipeline_async);
   if (in.plan.pipeline == 1) return transfer;
   const bool closed = in.pipeline.wraps();
@@ -111,9 +111,9 @@ schedule::Transfer PlanFloor::transfer(const step::TrainingStep& in, const netwo
   return transfer;
 }
 
-/// Calls one behind the other. A rank that is through with one begins the next while others are still at it, so that its
-/// own copies, latencies and what it waits for on fast links may lie beside what the slowest link does for them: but for
-/// one call that link's time is left, which grows with the bytes.
+/// A floor of calls one behind the other. A rank that is through with one begins the next while others are still at it,
+/// so its copies, latencies and waits on fast links may overlap with what the slowest link does for the others. So one
+/// call counts in full, and the others by that link's time alone, which grows with the bytes.
 Seconds PlanFloor::in_a_row(const step::TrainingStep& in, const network::RankGroups& groups,
                             const step::DataTraffic::Part& part, Bytes bytes, double calls) {
   const network::RankGroup& group = groups[part.group];
@@ -121,7 +121,8 @@ Seconds PlanFloor::in_a_row(const step::TrainingStep& in, const network::RankGro
   const Bytes each = bytes / calls;
   const Seconds one = alone(in.plan, part.op, each, group, 1);
   if (calls <= 1) return one;
-  constexpr double kMostCopied = 6;  // reads and writes per byte (network README, Collectives)
+  // At most so many reads and writes per byte (network README, Collectives).
+  constexpr double kMostCopied = 6;
   const Seconds copies =
       kMostCopied * setting_.system.stack.communication.local_copy * each / setting_.system.device.hbm_peak();
   const Seconds wire =
@@ -129,7 +130,8 @@ Seconds PlanFloor::in_a_row(const step::TrainingStep& in, const network::RankGro
   return one + (calls - 1) * wire;
 }
 
-/// Gathers and scatters of every microbatch, which a pass waits for (beside_pass() in price_training.h).
+/// Adds to the passes the gathers and scatters of every microbatch that they wait for (beside_pass() in
+/// price_training.h).
 void PlanFloor::add_beside(const step::TrainingStep& in, const network::RankGroups& groups,
                            const step::DataTraffic& traffic, std::span<schedule::StageTime> times) {
   const auto chunks = static_cast<double>(times.size());
@@ -149,7 +151,7 @@ void PlanFloor::add_beside(const step::TrainingStep& in, const network::RankGrou
   }
 }
 
-/// What gradients take behind the last backward of a stage.
+/// Seconds that gradients take at least behind the last backward of a stage.
 Seconds PlanFloor::exposed_gradients(const step::TrainingStep& in, const network::RankGroups& groups,
                                      const step::DataTraffic& traffic, const PassFloors& passes,
                                      std::int32_t stage, std::span<const schedule::StageTime> times,
@@ -160,7 +162,7 @@ Seconds PlanFloor::exposed_gradients(const step::TrainingStep& in, const network
     const Seconds all = in_a_row(in, groups, part, part.bytes, part.calls);
     if (all <= Seconds(0)) continue;
     gradients.push_back({part.group, part.calls, all});
-    // The head's gradients, where they come last, are none of experts.
+    // The gradients of the head come last where they are deferred; they belong to no expert.
     if (in.last(stage) && in.deferred() > 0 && is_of_experts(part.group)) continue;
     bucket = std::max(bucket, in_a_row(in, groups, part, part.bytes / part.calls, 1));
   }
@@ -188,8 +190,8 @@ Seconds PlanFloor::exposed_gradients(const step::TrainingStep& in, const network
   return std::max(bucket, step::exposed_gradients(in, stage, backward, gradients));
 }
 
-/// What of the updated weights is gathered behind the optimizer: all that the next forward can't hide, by the prices that
-/// decide over it.
+/// Seconds of gathering updated weights behind the optimizer: all that the next forward can't hide, judged by the same
+/// prices that decide what is gathered beside it.
 Seconds PlanFloor::exposed_weights(const step::TrainingStep& in, const network::RankGroups& groups,
                                    const step::DataTraffic& traffic, std::int32_t stage) {
   if (traffic.weights.empty()) return {};

@@ -10,14 +10,14 @@ namespace shardscape {
 
 namespace {
 
-/// The largest degrees of experts within those of the plan that fit in its ranks.
+/// Reduces the degrees of experts to the largest that divide the plan's present number of ranks.
 void refold_experts(ParallelPlan& plan) {
   const auto ranks = static_cast<std::int32_t>(plan.stage_ranks());
   plan.expert_tensor = std::gcd(plan.expert_tensor, ranks);
   plan.expert = std::gcd(plan.expert, ranks / plan.expert_tensor);
 }
 
-/// Experts over twice or half as many ranks.
+/// Appends plans that spread experts over twice or half as many ranks.
 void append_expert_moves(const ParallelPlan& plan, std::vector<ParallelPlan>& out) {
   for (std::int32_t ParallelPlan::*degree : {&ParallelPlan::expert, &ParallelPlan::expert_tensor}) {
     out.push_back(plan);
@@ -28,7 +28,7 @@ void append_expert_moves(const ParallelPlan& plan, std::vector<ParallelPlan>& ou
   }
 }
 
-/// One degree doubled, another halved.
+/// Appends plans with one degree doubled and another one halved.
 void append_degrees(const ParallelPlan& plan, std::vector<ParallelPlan>& out) {
   constexpr std::array kAxes = {PlanAxis::tensor, PlanAxis::pipeline, PlanAxis::context, PlanAxis::data};
   static_assert(kAxes.size() == kPlanAxes, "an axis that no move changes");
@@ -80,7 +80,7 @@ std::vector<Neighbour> nearest_feasible(const Setting& setting, const ParallelPl
   Simulator simulator(setting);
   std::vector<ParallelPlan> seen = {plan};
   std::vector<Neighbour> found;
-  std::size_t first = 0;  // of the plans that the last move reached
+  std::size_t first = 0;  // index of the first plan that the last move reached
   for (std::int32_t moves = 1; moves <= most_moves && found.size() < wanted; ++moves) {
     const std::size_t last = seen.size(), before = found.size();
     for (; first < last; ++first) {

@@ -1,4 +1,4 @@
-// What to change in a plan that does not fit.
+// Finds what to change in a plan that does not fit.
 //
 // Plans are neighbours when one move leads from one to the other. Moves keep the GPUs, the global batch and
 // the work:
@@ -18,7 +18,7 @@ namespace shardscape {
 struct Neighbour {
   ParallelPlan plan;
   std::int32_t moves = 0;
-  Prediction prediction;  ///< status ok
+  Prediction prediction;  ///< its status is ok
 };
 
 /// Up to `wanted` plans of status ok within `most_moves` moves of `plan`, fewest moves first, then the

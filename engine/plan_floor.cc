@@ -1,3 +1,5 @@
+// Prices layers for floors with and without their calls, keeps what neighbouring plans share, and finds the longest
+// chain of operations that a schedule forces. The header says why nothing is faster.
 #include "engine/plan_floor.h"
 
 #include <algorithm>
@@ -18,23 +20,24 @@ using step::PassTime;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// A pass through a layer, and what its exchanges of experts are priced at, by which stacks decide what runs beside them.
+/// The time of a pass through a layer, and the price of its exchanges of experts; by that price stacks decide what runs
+/// beside them.
 struct TimedPass {
   PassTime time;
   Seconds exchanges;
 };
 
-/// What the stages of a plan do for one microbatch, over all their chunks.
+/// Seconds that a stage of a plan takes at least for one microbatch, over all its chunks.
 struct StageFloor {
   double forward = 0;
-  double handed_on = 0;  ///< of the backward, what the stage before waits for
-  double kept_back = 0;  ///< the rest of it, per microbatch
+  double handed_on = 0;  ///< part of the backward that the stage before waits for
+  double kept_back = 0;  ///< rest of the backward
 };
 
-/// Sums over the layers of a stage.
+/// Sums the floors of the layers of a stage.
 class StageSum {
  public:
-  /// `launches`: null where they count nothing.
+  /// `launches` is null where launching does not bound the pass.
   StageSum(const LayerFloors& layers, const LayerFloors* launches, bool cut, double deferred_share)
       : runs_(layers), launches_(launches), cut_(cut), deferred_share_(deferred_share) {}
 
@@ -76,7 +79,7 @@ class StageSum {
   double deferred_share_;
 };
 
-/// The longest of the chains of the header. `optimizers`: seconds by stage.
+/// The longest of the chains that the header lists, in seconds. `optimizers`: seconds by stage.
 double longest_chain(const schedule::PipelineShape& shape, const std::vector<model::StageLayers>& layers,
                      const std::vector<model::StageLayers>& first_chunks, const StageSum& stages,
                      const std::vector<double>& optimizers) {
@@ -107,7 +110,7 @@ double longest_chain(const schedule::PipelineShape& shape, const std::vector<mod
   return longest;
 }
 
-/// What step::overlaps_exchanges() reads of a fabric: how large its dimensions are, and their scope.
+/// Keeps of a fabric what step::overlaps_exchanges() reads: the sizes of its dimensions, and their scopes.
 FabricSpec outline(const FabricSpec& fabric) {
   FabricSpec result;
   for (const DimensionSpec& dimension : fabric.dimensions) {
@@ -170,7 +173,7 @@ PlanFloor::PlanFloor(const Setting& setting, std::shared_ptr<network::SharedNetw
       kinds_(step::layer_kinds(setting.model)) {}
 
 const step::LayerCosts& PlanFloor::costs(const ParallelPlan& plan) {
-  // Plans come by their keys: the last few are enough.
+  // Plans with one key follow each other, so the last few keys are enough.
   constexpr std::size_t kKept = 16;
   const model::LayerKey key = model::layer_key(plan, plan.microbatch);
   const auto known = std::ranges::find(costs_, key, [](const auto& entry) { return entry.first; });
@@ -241,11 +244,12 @@ evaluate::Machine& PlanFloor::machine() {
 
 namespace {
 
-/// Of the price of a call, in which all ranks begin together, what is left at least where they do not. Chosen, not proved:
-/// with all of the price floors of 6 of 534 random plans of the shipped stacks and clusters lay above their executed
-/// steps, by 6.5 % at most, all of them plans with groups that have several members in each of several domains (a rank
-/// that comes late finds the fast hops of its rings idle) or lie on direct links (which they share with groups that need
-/// not come together); with these shares none of 676 others (tests/property/executed_floor_test.cc).
+/// The share of a call's price, in which all ranks begin together, that a call takes at least where they do not.
+/// Chosen, not proved: with all of the price, floors of 6 of 534 random plans of the shipped stacks and clusters lay
+/// above their executed steps, by 6.5 % at most. All of these plans have groups with several members in each of several
+/// domains (a rank that comes late finds the fast hops of its rings idle) or on direct links (which they share with
+/// groups that need not come together). With these shares no floor of 676 other plans did
+/// (tests/property/executed_floor_test.cc).
 constexpr double kLeftOfMixed = 0.6, kLeftOfDirect = 0.8;
 
 double left_of_price(const network::Fabric& fabric, const network::RankGroup& group) {
@@ -268,7 +272,7 @@ double left_of_price(const network::Fabric& fabric, const network::RankGroup& gr
 
 }  // namespace
 
-/// Of one operation of a group: what no execution does in less.
+/// Seconds that no execution of one operation of a group falls below.
 Seconds PlanFloor::alone(const ParallelPlan& plan, network::CollectiveOp op, Bytes bytes,
                          const network::RankGroup& group, double calls) {
   network::CollectiveModel& collectives = machine().collectives();
@@ -281,7 +285,7 @@ Seconds PlanFloor::alone(const ParallelPlan& plan, network::CollectiveOp op, Byt
   return left * std::min(all, within);
 }
 
-/// With the calls of the plan's own order of ranks.
+/// Floors with the calls of the plan's own order of ranks.
 PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
   const network::RankGroups groups = network::PlanLayout(plan).groups();
   network::CollectiveModel& collectives = machine().collectives();
@@ -289,7 +293,8 @@ PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
     PassTime time = step::time_segments(inputs, kind, segments, groups, &collectives);
     const Seconds exchanges = time[TimeClass::expert_comm];
     if (!executed()) return TimedPass{time, exchanges};
-    // What hides is counted by prices: of what shows, all that may not be there goes.
+    // What hides was decided by prices. From the exposed time, subtract for each call the excess of its price over its
+    // floor.
     for (const step::Segment& segment : segments) {
       for (const model::CollectiveCall& call : inputs.costs[kind][segment.part].calls) {
         const network::RankGroup& group = groups[call.group];
@@ -358,7 +363,7 @@ double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes,
 
 const std::vector<double>& PlanFloor::optimizers(ParallelPlan plan, std::int32_t zero_stage,
                                                  const Split& split, const schedule::PipelineShape& shape) {
-  constexpr std::size_t kKept = 32;  // neighbouring plans share them
+  constexpr std::size_t kKept = 32;  // neighbouring plans share them, so the last few are enough
   plan.zero_stage = zero_stage;
   const Sharding key{model::layer_key(plan, 1), plan.pipeline,    plan.virtual_stages, plan.data,
                      plan.zero_stage,           shape.both_ways()};

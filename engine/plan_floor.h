@@ -4,16 +4,16 @@
 //   step     the longest chain of operations that a schedule forces, of passes of those lengths
 //
 // Why nothing is faster. step_time = max over stages of (end of the last backward + tail) + the stack's fixed time,
-// tails and fixed times >= 0, so the end of any chain of operations that wait for each other is a floor. Let stage s take
-// F_s and B_s for a microbatch over all of its v chunks, and f_s and b_s over the first of them
+// tails and fixed times >= 0, so the end of any chain of operations that wait for each other is a floor. Let stage s
+// take F_s and B_s for a microbatch over all of its v chunks, and f_s and b_s over the first of them
 // (engine/schedule/pipeline.h).
 //
 //   one way   The first operation of stage s waits for the forwards of the first chunks of all stages before it. The
 //             stage then runs m F_s + m B_s one after the other, and its last operation is the backward of a first
 //             chunk, which those of all stages before it wait for:
 //                 sum_{j<s} f_j + m (F_s + B_s) + sum_{j<s} b_j
-//             With stages and chunks alike the maximum is what pipeline.h says of gpipe, 1f1b and interleaved: m (F + B) and
-//             a bubble of (p - 1) (F + B) / v.
+//             With stages and chunks alike the maximum is what pipeline.h says of gpipe, 1f1b and interleaved: m (F +
+//             B) and a bubble of (p - 1) (F + B) / v.
 //   cut       zero_bubble hands on input gradients, I = B - W. Before its last one stage s has run the weight gradients
 //             of all but the last s + 1 microbatches, and stage 0 ends with one:
 //                 sum_{j<s} F_j + m (F_s + I_s) + max(0, m - 1 - s) W_s + sum_{j<s} I_j + W_0
@@ -32,26 +32,26 @@
 //
 //   optimizer A stage ends with its optimizer (step/stage_tails.h: end of the last backward + wait + exposed traffic +
 //             optimizer). A chain through stage 0 is followed by that of stage 0, what a stage does alone by its own.
-//             Sharded it takes no longer, but for the slices of its tensors, which ZeRO-3 has none of: that of ZeRO-3 is
-//             a floor of all stages.
+//             Sharded it takes no longer, but for the slices of its tensors, which ZeRO-3 has none of: that of ZeRO-3
+//             is a floor of all stages.
 //
 // What boundaries, data parallelism and the order of ranks (unless calls are asked for) cost is left out: it only adds.
 // More recomputation only adds segments to a pass, so floors of a lesser policy hold for a greater one. Property tests
 // hold all of it against predictions.
 //
-// Executed (flattened mode) a step takes no less than these, which are no floors of the hierarchical mode beside them but
-// lie below its own ones:
+// In flattened mode an executed step takes no less than the floors that follow. They add nothing to the floors of the
+// hierarchical mode, but lie below those:
 //
-//   host      it launches all of a pass, whatever runs beside that pass: where passes run in pairs, too, the chain of
+//   host      the host launches all of a pass, whatever runs beside it: also where passes run in pairs, the chain of
 //             launches alone is a floor
 //   calls     of a group wait for its last member, so that a rank of each stage that is latest of all pays for each of
-//             them. What links of other stages' groups add is left out, as those are mostly at other work, and so is what
-//             prices may lie above simulations. Where members of expert groups get unlike loads, the latest one may be
-//             another each time: only what the busiest computes is left
-//   a point   whose order of ranks is known has a sharper one (executed_floor.cc): the schedule operation by operation in
-//             place of the longest chain, and the gradients that its last backward can't hide
+//             them. What links of other stages' groups add is left out, as those are mostly at other work, and so is
+//             what prices may lie above simulations. Where members of expert groups get unlike loads, the latest one
+//             may be another each time: only what the busiest computes is left
+//   a point   whose order of ranks is known has a sharper one (executed_floor.cc): the schedule operation by operation
+//             in place of the longest chain, and the gradients that its last backward can't hide
 //
-// What of a setting a floor reads, read_by_floor() says: floors that settings share are made from that alone.
+// read_by_floor() says which parts of a setting a floor reads; settings that agree in these share the floor.
 #pragma once
 
 #include <array>
@@ -69,77 +69,77 @@
 
 namespace shardscape {
 
-/// Seconds that passes of one microbatch through a layer take at least.
+/// Seconds that one microbatch's passes through a layer take at least.
 struct LayerFloor {
   double forward = 0, backward = 0;
-  double input = 0, weight = 0;  ///< of a backward that is cut
+  double input = 0, weight = 0;  ///< the two parts of a backward that the schedule cuts
 };
-/// By kind of layer (LayerKind::index()).
+/// Floors by kind of layer (index: LayerKind::index()).
 using LayerFloors = std::array<LayerFloor, step::kLayerKinds>;
 
-/// Of plans with one LayerKey.
+/// Floors of the passes of plans with one LayerKey.
 struct PassFloors {
-  LayerFloors alone;     ///< where every pass runs alone
-  LayerFloors launches;  ///< of those: what the host needs
-  LayerFloors paired;    ///< where forwards and backwards run in pairs
+  LayerFloors alone;     ///< where every pass runs by itself
+  LayerFloors launches;  ///< of the same passes: time that the host takes to launch them
+  LayerFloors paired;    ///< where forward and backward passes run in pairs
 };
 
-/// What is made from a setting.
+/// The kinds of floors that are made from a setting.
 enum class FloorKind : std::uint8_t {
-  passes,  ///< of layers, without their calls
-  calls,   ///< of layers with their calls
+  passes,  ///< of passes through layers, without their calls
+  calls,   ///< of passes through layers, with their calls
   steps,   ///< of whole steps, from passes without calls
-  points   ///< of a plan's executed step; and that step itself
+  points   ///< of a plan's executed step, and that executed step itself
 };
-/// The system, and the workload, with all idle that floors of the kind do not read: where these are equal the floors
-/// are, bit for bit.
+/// The system and the workload with everything set to a fixed value that floors of the kind do not read: where the
+/// results are equal, the floors are equal bit for bit.
 System read_by_floor(FloorKind kind, System system);
 WorkloadSpec read_by_floor(FloorKind kind, WorkloadSpec workload);
 
-/// Keeps of each layer and pass the lesser one.
+/// Replaces each floor in `kept` by the lesser of the two.
 void keep_least(PassFloors& kept, const PassFloors& other);
 
-/// Whether the layers of two rank orders of a plan call the same groups.
+/// Whether the calls of layers go to the same groups in two rank orders of a plan.
 bool same_layer_groups(ParallelPlan plan, const RankOrder& one, const RankOrder& other);
 
-/// Floors of training plans in one setting, in one mode and without faults. One object per thread.
+/// Computes floors of training plans in one setting and mode, without faults. One object per thread.
 class PlanFloor {
  public:
-  /// `setting` is valid and outlives the object. `networks`: as in SimulateOptions.
+  /// `setting` must be valid and outlive the object. `networks`: see SimulateOptions.
   explicit PlanFloor(const Setting& setting, std::shared_ptr<network::SharedNetworks> networks = {},
                      ExecutionMode mode = ExecutionMode::hierarchical);
 
-  /// Of plans that agree with `plan` in degrees, sequence parallelism, experts, microbatch and in whether tokens are
-  /// dispatched, and recompute no less.
+  /// Floors of the passes of all plans that agree with `plan` in degrees, sequence parallelism, experts, microbatch and
+  /// whether tokens are dispatched, and that recompute at least as much.
   [[nodiscard]] PassFloors without_calls(const ParallelPlan& plan);
-  /// The same with the calls of the layers, of plans in one of these rank orders.
+  /// The same including the calls of the layers, for plans in any of these rank orders.
   [[nodiscard]] PassFloors with_calls(const ParallelPlan& plan, std::span<const RankOrder> orders);
 
   /// Whether the order of ranks decides over more than the calls: over which exchanges leave a domain, so that passes
   /// run in pairs, which takes memory. Floors of time hold either way.
   [[nodiscard]] bool order_decides_pairs() const;
-  /// Whether a plan divides and is supported. Passes are of such plans only.
+  /// Whether a plan divides and is supported. Only for such plans are there passes.
   [[nodiscard]] bool possible(const ParallelPlan& plan) const;
   /// Seconds of a step of any plan that differs from `plan` at most in its rank order, a greater ZeRO stage and more
   /// recomputation; infinite where all of them are indivisible or unsupported. `passes`: of it. O(stages).
   [[nodiscard]] double least(const ParallelPlan& plan, const PassFloors& passes);
-  /// The same of plans that differ at most in rank order and recomputation.
+  /// The same for plans that differ from `plan` at most in rank order and in more recomputation.
   [[nodiscard]] double least_of_stage(const ParallelPlan& plan, const PassFloors& passes);
-  /// The same of this very plan, whose rank order `passes` are of. Executed it is sharper, and takes as long as a
-  /// prediction.
+  /// The same for exactly this plan, where `passes` are of its rank order. In flattened mode it is sharper than the
+  /// others, but takes as long to compute as a prediction.
   [[nodiscard]] double of_point(const ParallelPlan& plan, const PassFloors& passes);
 
-  /// What a step of so many seconds says of the rates: tokens_per_s_per_gpu and mfu, both in proportion to 1 / step.
+  /// The rates of a step of so many seconds: fills tokens_per_s_per_gpu and mfu, both in proportion to 1 / step.
   [[nodiscard]] Prediction rates(const ParallelPlan& plan, Seconds step);
 
  private:
   struct Split {
     bool met = false;
     std::vector<model::StageLayers> layers;
-    std::vector<model::StageLayers> first_chunks;  ///< of the stages
+    std::vector<model::StageLayers> first_chunks;  ///< index: stage
     std::vector<model::StageLayers> chunks;        ///< [stage * virtual_stages + chunk]
   };
-  /// What the optimizer's time on the stages of a plan depends on, beside the setting.
+  /// What the time of the optimizer on the stages of a plan depends on, besides the setting.
   struct Sharding {
     model::LayerKey layers;
     std::int32_t pipeline = 1, virtual_stages = 1, data = 1, zero_stage = 0;
@@ -167,7 +167,7 @@ class PlanFloor {
                           const step::DataTraffic& traffic, std::int32_t stage);
   evaluate::Machine& machine();
   double step_floor(const ParallelPlan& plan, const PassFloors& passes, std::int32_t zero_stage);
-  /// Seconds by stage, under that ZeRO stage.
+  /// Seconds that the optimizer takes at least, by stage, under that ZeRO stage.
   const std::vector<double>& optimizers(ParallelPlan plan, std::int32_t zero_stage, const Split& split,
                                         const schedule::PipelineShape& shape);
 
@@ -175,12 +175,14 @@ class PlanFloor {
   std::shared_ptr<network::SharedNetworks> networks_;
   ExecutionMode mode_;
   std::vector<step::LayerKind> kinds_;
-  std::vector<std::pair<model::LayerKey, step::LayerCosts>> costs_;  ///< priced last
+  std::vector<std::pair<model::LayerKey, step::LayerCosts>> costs_;  ///< those priced last
   std::size_t next_cost_ = 0;
-  std::map<std::array<std::int32_t, 3>, Split> splits_;  ///< by stages, virtual stages, both ways
-  std::vector<std::pair<Sharding, std::vector<double>>> optimizers_;  ///< seconds by stage, asked for last
+  /// Key: stages, virtual stages, whether it runs both ways.
+  std::map<std::array<std::int32_t, 3>, Split> splits_;
+  /// Seconds by stage, for what was asked last.
+  std::vector<std::pair<Sharding, std::vector<double>>> optimizers_;
   std::size_t next_optimizer_ = 0;
-  std::unique_ptr<evaluate::Machine> machine_;  ///< for calls
+  std::unique_ptr<evaluate::Machine> machine_;  ///< made when calls are priced first
   schedule::PipelineMemo pipelines_;
 };
 

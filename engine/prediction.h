@@ -1,4 +1,4 @@
-// What the engine says about one design point.
+// What the engine predicts for one design point.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace execution {
 struct Programs;
 }  // namespace execution
 
-/// Bytes on one device at the moment of its peak.
+/// Bytes by kind on one device at the moment of its peak.
 struct MemoryUse {
   Bytes weights, gradients, optimizer, activations, logits, kv_cache, buffers, reserve;
   [[nodiscard]] Bytes total() const {
@@ -32,7 +32,7 @@ struct MemoryUse {
 /// half of those beyond it do (step/contention.h).
 constexpr double kDomainBand = 0.03;
 
-/// Percentiles over tokens (ITL) or requests, by nearest rank.
+/// Percentiles by nearest rank, over tokens (ITL) or over requests.
 struct InferenceLatency {
   Seconds p50, p95;
 };
@@ -42,20 +42,20 @@ struct InferenceLatency {
 struct Prediction {
   Status status = Status::ok;
   Reason reason = Reason::none;
-  std::int32_t microbatches = 0;  ///< per step and replica (training)
-  std::int32_t peak_stage = 0;    ///< pipeline stage of the fullest device
-  Seconds step_time;              ///< training
-  Seconds ttft, itl, e2e;  ///< inference, means: time to first token, inter-token latency, whole request
+  std::int32_t microbatches = 0;  ///< microbatches per step and replica (training)
+  std::int32_t peak_stage = 0;    ///< pipeline stage of the device with the highest peak
+  Seconds step_time;              ///< training only
+  Seconds ttft, itl, e2e;  ///< inference only, means: time to first token, inter-token latency, whole request
   InferenceLatency ttft_spread, itl_spread, e2e_spread;
-  double decode_batch = 0;  ///< inference: sequences decoded together, mean over iterations that decode
+  double decode_batch = 0;  ///< inference only: sequences decoded together, mean over iterations that decode
   double tokens_per_s_per_gpu = 0;
-  double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training; see engine/README.md, Operators)
+  double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training only; see engine/README.md, Operators)
   Bytes memory_peak;
-  MemoryUse memory;  ///< of the fullest device
-  // Disaggregated inference.
-  Bytes kv_bytes;             ///< of one request's cache, as sent from pool to pool
-  Seconds kv_transfer;        ///< from the first byte's start to the last byte's receipt, mean
-  Bytes prefill_memory_peak;  ///< of the fullest device of the pool that prefills
+  MemoryUse memory;  ///< on the fullest device
+  // The next figures are for disaggregated inference only.
+  Bytes kv_bytes;             ///< size of one request's cache, as sent from pool to pool
+  Seconds kv_transfer;        ///< mean, from the start of the first byte to the receipt of the last
+  Bytes prefill_memory_peak;  ///< on the fullest device of the pool that prefills
   Breakdown breakdown;
   /// Training, hierarchical mode: of the step, what operations on the same links cost each other (step/contention.h).
   /// What is left of the step follows every number of device, fabric and stack; with it no step does, executed or not.
@@ -68,37 +68,41 @@ struct Prediction {
 
 /// One row of the operator table of `simulate --explain`.
 struct OperatorRow {
-  std::string phase;      ///< forward, backward, recompute, prefill, decode, step
-  std::string name;       ///< qkv_projection, attention, ...
+  std::string phase;      ///< one of forward, backward, recompute, prefill, decode, step
+  std::string name;       ///< such as qkv_projection, attention
   std::string shape;      ///< "M x N x K", bytes, ...
   double count = 0;       ///< executions on the critical rank per step (per request for inference)
-  Seconds time;           ///< of one execution
-  std::string bound;      ///< compute, sram, l2, hbm, launch, link
-  std::string algorithm;  ///< of a collective: ring, dimension_wise, ...; else empty
+  Seconds time;           ///< of one execution, seconds
+  std::string bound;      ///< what limits it: compute, sram, l2, hbm, launch or link
+  std::string algorithm;  ///< of a collective: ring, dimension_wise, ...; empty for others
 };
 
-/// What only a reader of a single point wants; never filled in a sweep.
+/// Further results that only a reader of a single point wants; never filled in a sweep.
 struct Details {
-  /// Disaggregated inference: the pool that prefills; everything else is then the decoding pool's.
+  /// The pool that prefills, in disaggregated inference; everything else here then describes the decoding pool.
   struct PrefillDetails {
     std::vector<MemoryUse> stage_memory;
     std::vector<std::int32_t> stage_layers;
   };
   PrefillDetails prefill;
-  std::vector<MemoryUse> stage_memory;  ///< one per pipeline stage
+  std::vector<MemoryUse> stage_memory;  ///< index: pipeline stage
   std::vector<std::int32_t> stage_layers;
-  std::vector<Seconds> stage_forward, stage_backward;  ///< one microbatch, all chunks of the stage
+  /// Index: pipeline stage; time of one microbatch over all chunks of the stage.
+  std::vector<Seconds> stage_forward, stage_backward;
   std::vector<OperatorRow> operators;
   GroupBytes group_bytes;
-  std::string cut;          ///< of an unreachable point: which ranks, and the dead links between them
-  std::int64_t events = 0;  ///< flattened: operators, calls entered, messages drained and received
+  /// Where the point is unreachable: which ranks are cut off, and the dead links between them.
+  std::string cut;
+  std::int64_t events = 0;  ///< flattened mode: operators, calls entered, messages drained and received
   std::int32_t executed_ranks =
-      0;                       ///< flattened training: ranks executed for all of them (execution/folding.h)
-  bool want_timeline = false;  ///< set by the caller: fill `timeline`
-  std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/timeline)
-  bool want_program = false;   ///< set by the caller: fill `program`
-  std::shared_ptr<const timeline::PricedStep> program;  ///< of a training step, for charts and traces
-  std::shared_ptr<const execution::Programs> executed;  ///< likewise, flattened mode only: of every rank
+      /// Flattened training: number of ranks executed to stand for all of them (execution/folding.h).
+      0;
+  bool want_timeline = false;  ///< set by the caller to have `timeline` filled
+  std::string timeline;        ///< Chrome trace of a training step as JSON (see engine/timeline)
+  bool want_program = false;   ///< set by the caller to have `program` and `executed` filled
+  std::shared_ptr<const timeline::PricedStep> program;  ///< a training step, for charts and traces
+  /// The programs of every rank, in flattened mode only.
+  std::shared_ptr<const execution::Programs> executed;
 };
 
 }  // namespace shardscape

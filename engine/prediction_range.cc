@@ -12,7 +12,7 @@ namespace {
 constexpr double kLargest = 1e30;
 constexpr double kShortest = 1e-30;
 
-/// False for NaN, too, which compares false with everything.
+/// False for NaN, too, because every comparison with NaN is false.
 bool holds(double value, double largest) { return std::abs(value) <= largest; }
 
 bool hold(const auto& quantities) {

@@ -1,4 +1,4 @@
-// Which predictions are results: numbers that a result file can hold and a reader can use.
+// Decides which predictions count as results: numbers that a result file can hold and a reader can use.
 #pragma once
 
 #include "engine/prediction.h"
@@ -12,10 +12,10 @@ namespace shardscape {
 /// whole.
 bool in_range(const Prediction& prediction, Phase phase);
 
-/// The same of the memory alone, which may be known where no time is.
+/// The same check of the memory figures alone, which may be known where no time is.
 bool memory_in_range(const Prediction& prediction);
 
-/// Turns a prediction into one without figures: status and reason out_of_range.
+/// Turns a prediction into one without figures, with status and reason out_of_range.
 void reject_range(Prediction& prediction);
 
 }  // namespace shardscape

@@ -1,3 +1,5 @@
+// Evaluates one design point by a list of passes (divisibility, partition, memory, time), each of which may end it with
+// a status and a reason; repeats the last one under faults where these touch it.
 #include "engine/simulate.h"
 
 #include <algorithm>
@@ -16,13 +18,13 @@ using evaluate::Evaluator;
 using evaluate::Machine;
 using evaluate::Point;
 
-/// What rerun() starts from.
+/// The healthy prediction that rerun() starts from.
 struct Healthy {
-  Point point;         ///< that of the last run()
-  Point again;         ///< the same for rerun(), made with `links`
-  bool timed = false;  ///< and ok
+  Point point;         ///< point of the last run()
+  Point again;         ///< the same point evaluated again by rerun(), while `links` was made
+  bool timed = false;  ///< the last run() has found a time, with status ok
   bool links_known = false;
-  network::LinkSet links;  ///< that carry anything
+  network::LinkSet links;  ///< links that carry any traffic
 };
 
 void forget_times(Details* details) {
@@ -33,7 +35,7 @@ void forget_times(Details* details) {
   details->timeline.clear();
 }
 
-/// A group that dead links cut has no time, nor have ranks that wait for each other.
+/// Rejects points without a time: groups that dead links cut, and ranks that wait for each other in a circle.
 void reject_untimed(Point& point) {
   if (!point.unreachable && !point.deadlocked) return;
   Prediction rejected;
@@ -48,7 +50,7 @@ void reject_untimed(Point& point) {
   forget_times(point.details);
 }
 
-/// A figure that is no number, or beyond all machines, makes the point one without a result.
+/// Rejects points with a figure that is no number, or beyond what any machine has.
 void check_range(Point& point, Phase phase) {
   if (point.unreachable || point.deadlocked || in_range(point.out, phase)) return;
   reject_range(point.out);
@@ -77,7 +79,7 @@ struct Simulator::Impl {
     return plan.disaggregated() ? *pools : *replicas;
   }
 
-  // The passes.
+  // The passes over a point, in this order; each that returns bool says whether to go on.
   bool check(Point& point) const;
   static bool partition(Point& point, Evaluator& evaluator);
   bool fit(Point& point, Evaluator& evaluator) const;
@@ -89,7 +91,7 @@ struct Simulator::Impl {
   const Setting& setting;
   Machine machine;
   std::unique_ptr<Evaluator> training, replicas, pools;
-  Healthy healthy;  ///< of the last run(), for rerun()
+  Healthy healthy;  ///< of the last run(), kept for rerun()
 };
 
 // One design point: what does not divide is rejected first, then what does not fit, and only the rest is
@@ -106,11 +108,13 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
   Point& point = healthy.point;
   const bool trains = setting.workload.phase == Phase::training;
   point.restart(trains ? plan : with_replicas(plan, setting.model, setting.system.stack.serving), details);
-  const bool timed = check(point)                    // divisibility and support: O(1), no numbers
-                     && partition(point, evaluator)  // layers to stages, by the stack's rule
-                     && fit(point, evaluator);       // peak memory of every stage
+  // Divisibility and support; O(1), computes no times or bytes.
+  const bool timed = check(point) &&
+                     partition(point, evaluator)  // assigns layers to stages, by the stack's rule
+                     && fit(point, evaluator);    // peak memory of every stage
   if (timed)
-    time(point, evaluator);  // operators, collectives, pipeline or server, tail; cut off, out of range
+    // Times operators, collectives, pipeline or server, and tail; rejects points cut off or out of range.
+    time(point, evaluator);
   point.details = nullptr;
   healthy.timed = timed && faults.empty() && point.out.status == Status::ok;
   return point.out;
@@ -164,7 +168,7 @@ void Simulator::Impl::time(Point& point, Evaluator& evaluator) const {
   check_range(point, setting.workload.phase);
 }
 
-/// Times the healthy plan once more, and keeps which links carry anything.
+/// Times the healthy plan once more, to find which links carry anything.
 void Simulator::Impl::find_links(Evaluator& evaluator) {
   machine.set_faults({});
   healthy.again = Point(healthy.point);
@@ -182,8 +186,8 @@ bool Simulator::Impl::in_the_way(const FaultSet& faults, const Evaluator& evalua
                              [&](const LinkFault& fault) { return healthy.links.contains(fault.link); });
 }
 
-// Divisibility, partition and memory of the plan are as they were, and operations that cross no faulty link
-// cost what they did.
+// Divisibility, partition and memory of the plan are those of the last run(); so are the costs of operations that cross
+// no faulty link.
 Prediction Simulator::Impl::rerun(const FaultSet& faults) {
   SHARDSCAPE_CHECK(healthy.timed, faults.links.size());
   if (machine.options().reference) {

@@ -1,4 +1,4 @@
-// THE pass list: from a scenario to a prediction.
+// The list of passes that lead from a scenario to a prediction.
 //
 // A Simulator is bound to one Setting (model, machine, software, workload) and evaluates plans on it. It owns
 // the memo tables that make neighbouring plans cheap; they never change a result (`reference` bypasses them).
@@ -28,8 +28,8 @@ class Simulator {
   /// may leave its last ranks idle.
   Prediction run(const ParallelPlan& plan, const FaultSet& faults = {}, Details* details = nullptr);
 
-  /// From now on asked in flattened runs of training; where it says false the plan has no time (out_of_range). Empty: nobody
-  /// is asked. With run() and rerun() alike.
+  /// Sets who is asked, in all later runs of flattened training (run() and rerun()), whether to go on; where it answers
+  /// false the plan gets no time (out_of_range). Empty: nobody is asked.
   void watch(StepWatch watch);
 
   /// The verdict on a plan without its time: status and reason, of a plan that divides its memory, too. As run() on a

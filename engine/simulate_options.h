@@ -1,4 +1,4 @@
-// How plans are evaluated.
+// Options of evaluating plans.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,20 @@ class SharedNetworks;
 }
 
 struct SimulateOptions {
-  bool reference = false;        ///< the plain path: no memo, no fast path, no shortcut; same results, slowly
-  bool time_infeasible = false;  ///< predict the time of points that do not fit in memory, too
+  /// Takes the plain path without memo, fast paths and shortcuts: same results, slowly.
+  bool reference = false;
+  bool time_infeasible = false;  ///< also predicts the time of points that do not fit in memory
   ExecutionMode mode = ExecutionMode::hierarchical;
   /// How far the network time of a collective may lie above its simulation where bounds prove it, relative,
   /// >= 1e-9 (network/collective_model.h).
   double collective_tolerance = kCollectiveTolerance;
-  /// Rank of the fabric that each rank of the plan lies on (network/placement.h); empty: its own number.
+  /// The rank of the fabric on which each rank of the plan lies (network/placement.h); empty: that of the same number.
   std::vector<std::int32_t> placement = {};
-  /// Flattened, training: an execution that takes more events than this is given up, and the plan has no time
-  /// (out_of_range). Of symmetric ranks those of one count, and those of lone rings not at all.
+  /// Flattened training: an execution of more events than this is given up, and the plan has no time (out_of_range).
+  /// Symmetric ranks count once, and events of rings that run alone don't count.
   std::int64_t most_events = std::numeric_limits<std::int64_t>::max();
-  /// Fabrics and costs of collectives that simulators have in common (network/curve_store.h); null: each has its own.
-  /// Changes no result.
+  /// Fabrics and costs of collectives that several simulators share (network/curve_store.h); null: this one has its
+  /// own. Changes no result.
   std::shared_ptr<network::SharedNetworks> networks = {};
 };
 

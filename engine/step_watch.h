@@ -8,8 +8,8 @@
 
 namespace shardscape {
 
-/// Asked before and, every some thousand events, during an execution, with a time that the step takes at least; it never
-/// falls. Where it says false the execution is given up.
+/// Called before an execution, and every some thousand events during it, with a lower bound of the time of the step,
+/// which never falls. The execution is given up when it returns false.
 using StepWatch = std::function<bool(Seconds at_least)>;
 
 }  // namespace shardscape

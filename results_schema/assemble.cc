@@ -1,3 +1,5 @@
+// Makes the finished file from segments, or from finished shards: packed chunks are copied block by block, summaries
+// added up (or made anew from the rows), and the file is put in place in one step.
 #include "results_schema/assemble.h"
 
 #include <fmt/format.h>
@@ -62,14 +64,14 @@ class SummaryFeed {
 
  private:
   SummaryBuilder& builder_;
-  std::vector<std::size_t> sources_;  ///< columns of point_id, status, reason, objectives
+  std::vector<std::size_t> sources_;  ///< places of the columns point_id, status, reason, objectives
   std::vector<std::uint64_t> ids_;
-  std::vector<std::vector<double>> numbers_;  ///< per source; [0] stays empty: ids_ has the ids
+  std::vector<std::vector<double>> numbers_;  ///< by source; [0] stays empty, as the ids are in ids_
   std::vector<double> row_;
 };
 
-/// What is copied: segments, each with a checksum and the summary of its rows; or finished files, which have no
-/// checksum, so that every chunk's own (zlib's) is looked at and the rows are summed up.
+/// What is copied. Segments have a checksum and the summary of their rows. Finished files have no checksum, so that the
+/// checksum of every chunk (zlib's) is verified and the summary is made from the rows.
 enum class From { segments, files };
 
 H5File open_part(From from, const fs::path& path) {
@@ -127,7 +129,7 @@ class Copier {
     if (from_ == From::files) feed_.end_block(rows);
   }
 
-  /// Adds the chunk to the summary where that needs the column; false where the chunk is damaged.
+  /// Adds the chunk to the summary if that needs the column, else only verifies it; false where the chunk is damaged.
   bool summed_up(std::size_t column, ColumnType type, std::uint32_t rows) {
     if (!feed_.needs(column)) {
       std::vector<std::byte>& whole = whole_[column];
@@ -148,11 +150,11 @@ class Copier {
   BlockDecoder decoder_;
   std::vector<Dataset> targets_;
   std::vector<std::byte> chunk_;
-  /// By column, the chunk that was found whole last: many columns are the same in block after block.
+  /// By column, the latest chunk that was found undamaged: many columns repeat one chunk in block after block.
   std::vector<std::vector<std::byte>> whole_;
 };
 
-/// /fault_samples of all segments, one after the other.
+/// Writes the /fault_samples of all segments, one segment after the other.
 void gather_samples(const Manifest& manifest, const std::vector<Segment>& segments, const H5File& output) {
   const std::vector<ColumnInfo>& columns = manifest.sample_columns;
   if (columns.empty()) return;
@@ -191,7 +193,7 @@ void check_complete(const SegmentStore& store) {
   throw StoreError(store.folder(), fmt::format("is not complete: {} points are missing", rows));
 }
 
-/// Finds out before the first byte is written that the disk cannot hold the copy.
+/// Fails before the first byte is written if the disk cannot hold the copy.
 void check_space(const std::vector<Segment>& segments, const fs::path& folder) {
   std::uintmax_t needed = 0;
   std::error_code error;
@@ -216,7 +218,7 @@ Summary write_output(From from, const Manifest& manifest, const std::vector<Segm
   return summary;
 }
 
-/// Under a temporary name first; on failure nothing remains.
+/// Writes the output under a temporary name and puts it in place; on failure nothing remains.
 Summary publish_output(From from, const Manifest& manifest, const std::vector<Segment>& segments,
                        const fs::path& temporary, const OutputPath& output, const RunInfo& run) {
   make_free(temporary);
@@ -235,8 +237,8 @@ Summary publish_output(From from, const Manifest& manifest, const std::vector<Se
 
 namespace {
 
-/// Where the file grows: in the folder, of which a killed sweep leaves nothing else, unless `output` can't be
-/// renamed to from there.
+/// The name under which the file is written: in the folder of segments, of which a killed sweep leaves nothing else, or
+/// beside `output` if it cannot be renamed from there.
 fs::path assembly_name(const fs::path& folder, const OutputPath& output) {
   struct stat here {};
   struct stat there {};
@@ -333,7 +335,7 @@ std::vector<std::string> merge_problems(std::span<const SweepPart> parts) {
 
 namespace {
 
-/// The shards that neighbouring parts cover together; count 0 where they are not of one division.
+/// The shards that neighbouring parts cover together; count 0 where they are not of one division into shards.
 ShardRange shards_of(std::span<const SweepPart> parts, bool whole) {
   if (whole) return {};
   ShardRange range = parts.front().manifest.shards;

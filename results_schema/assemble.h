@@ -1,4 +1,4 @@
-// From sealed segments, or from finished shards, to the finished file.
+// Makes the finished file, from sealed segments or from finished shards.
 #pragma once
 
 #include <filesystem>
@@ -29,17 +29,17 @@ struct SweepPart {
   Manifest manifest;
 };
 
-/// Opens finished files and puts them in the order of their points. StoreError where one can't be read.
+/// Opens finished files and sorts them by the order of their points. StoreError where one cannot be read.
 std::vector<SweepPart> open_parts(std::span<const std::filesystem::path> files);
 
-/// Why these files (one at least, as open_parts() gives them) are not neighbouring parts of one sweep: other
-/// studies, versions, columns, block sizes, points that are there twice or missing between them. One line per
+/// The reasons why these files (at least one, as open_parts() gives them) are not neighbouring parts of one sweep:
+/// other studies, versions, columns or block sizes, points that occur twice or are missing between them. One line per
 /// file, which names it.
 std::vector<std::string> merge_problems(std::span<const SweepPart> parts);
 
-/// Writes `output` from parts without problems: the file that an unsharded sweep of their points writes. The
-/// parts stay as they are. Under a temporary name beside `output` first; StoreError where that fails, with
-/// nothing left behind.
+/// Writes `output` from parts without merge_problems(): the file that an unsharded sweep of their points writes. The
+/// parts are not changed. Writes under a temporary name beside `output`; StoreError where that fails, with nothing left
+/// behind.
 Summary merge(std::span<const SweepPart> parts, const OutputPath& output, const RunInfo& run);
 
 }  // namespace shardscape::results

@@ -1,3 +1,5 @@
+// Packs the columns of a block into chunks as HDF5's shuffle and deflate filters do, unpacks chunks, and chooses the
+// rows that may be stored where a sweep does not store all.
 #include "results_schema/block.h"
 
 #include <libdeflate.h>
@@ -32,11 +34,11 @@ std::uint64_t BlockLayout::rows_in(BlockRange range) const {
 
 namespace {
 
-// Level 1 of zlib's scale, inside the zlib container that HDF5's deflate filter reads.
+// Compression level on zlib's scale, in the container format that HDF5's deflate filter reads.
 constexpr int kDeflateLevel = 1;
 
-/// HDF5's shuffle filter: byte j of every value, then byte j + 1 of every value. Bytes that are the same in all values,
-/// such as the upper ones of small integers, are set at once.
+/// Shuffles as HDF5's filter does: byte j of every value, then byte j + 1 of every value. Bytes that are equal in all
+/// values, such as the upper ones of small integers, are set at once.
 template <class Word>
 void shuffle_words(const std::byte* in, std::byte* out, std::size_t values) {
   Word first = 0, differing = 0;
@@ -58,7 +60,7 @@ void shuffle_words(const std::byte* in, std::byte* out, std::size_t values) {
   }
 }
 
-/// `width`: as stored types have it.
+/// `width`: bytes per value, one of the widths of stored types.
 void shuffle(const std::byte* in, std::byte* out, std::size_t values, std::size_t width) {
   SHARDSCAPE_CHECK(width == 1 || width == sizeof(std::uint32_t) || width == sizeof(std::uint64_t), width);
   if (width == 1) std::memcpy(out, in, values);
@@ -66,7 +68,7 @@ void shuffle(const std::byte* in, std::byte* out, std::size_t values, std::size_
   if (width == sizeof(std::uint64_t)) shuffle_words<std::uint64_t>(in, out, values);
 }
 
-/// Puts the bytes of each value together in a register: several times as fast as byte by byte through memory.
+/// Joins the bytes of each value in a register: several times as fast as byte by byte through memory.
 template <class Word>
 void join_bytes(const std::byte* in, std::byte* out, std::size_t values) {
   for (std::size_t i = 0; i < values; ++i) {
@@ -117,7 +119,7 @@ std::span<const std::byte> ChunkPacker::pack(std::span<const std::byte> plain, s
   packed_.resize(libdeflate_zlib_compress_bound(compressor_->state, plain.size()));
   const std::size_t size =
       libdeflate_zlib_compress(compressor_->state, source, plain.size(), packed_.data(), packed_.size());
-  SHARDSCAPE_CHECK(size > 0, plain.size(), width);  // the bound holds
+  SHARDSCAPE_CHECK(size > 0, plain.size(), width);  // most_bytes() is large enough
   return std::span(packed_).first(size);
 }
 
@@ -131,7 +133,7 @@ BlockEncoder::BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_bloc
   for (const std::string& name : stored_.measures(objectives)) deciding_.push_back(measure(name));
 }
 
-/// Its place among the measures.
+/// Adds a measure if it is new; returns its index.
 std::size_t BlockEncoder::measure(const std::string& name) {
   const ColumnInfo* const column = table_->find(name);
   SHARDSCAPE_CHECK(column != nullptr, name);
@@ -169,8 +171,8 @@ void BlockEncoder::pack_all(std::span<const PointRecord> rows, EncodedBlock& blo
   }
 }
 
-/// A column whose rows are known to be the same: where the block before held that value in as many rows, its chunk
-/// serves again.
+/// Puts a column whose rows are known to hold one value: if the block before held that value in as many rows, its chunk
+/// is used again.
 void BlockEncoder::put_one_value(std::size_t column, std::span<const PointRecord> rows) {
   const std::size_t width = size_of(table_->columns()[column].type);
   const Kept& kept = kept_[column];
@@ -200,7 +202,7 @@ void BlockEncoder::keep(std::size_t column, std::span<const std::byte> plain, st
   kept.same = same;
 }
 
-/// Measures of points that are not ok mean nothing, and are not looked at.
+/// Reads the measures of all rows, or zeros where no row is ok: only rows that are ok are looked at.
 void BlockEncoder::read_measures(std::span<const PointRecord> rows) {
   const bool any_ok = std::ranges::any_of(rows, is_feasible);
   for (Measure& measure : measures_) {
@@ -212,7 +214,7 @@ void BlockEncoder::read_measures(std::span<const PointRecord> rows) {
   }
 }
 
-/// Of a row. Valid until the next call.
+/// The values of some measures in a row, valid until the next call.
 std::span<const double> BlockEncoder::values(std::span<const std::size_t> measures, std::size_t row) {
   row_.clear();
   for (const std::size_t measure : measures) row_.push_back(measures_[measure].values[row]);
@@ -234,7 +236,7 @@ std::vector<Better> BlockEncoder::directions(std::span<const std::size_t> measur
   return list;
 }
 
-/// Places of the rows that may be stored, by what is known of this block and of the whole.
+/// Indices of the rows that may be stored, by what is known of this block and of the whole sweep.
 std::vector<std::size_t> BlockEncoder::choose(std::span<const PointRecord> rows) {
   constexpr double kUnknown = std::numeric_limits<double>::infinity();
   RowSelector own(stored_, directions(deciding_), whole_ == nullptr ? kUnknown : whole_->bound());
@@ -243,7 +245,8 @@ std::vector<std::size_t> BlockEncoder::choose(std::span<const PointRecord> rows)
     if (is_feasible(rows[i]) && own.offer(rows[i].point_id, values(deciding_, i))) taken.push_back(i);
   }
   if (stored_.choice == RowChoice::feasible) return taken;
-  const std::vector<std::uint64_t> chosen = own.chosen();  // a part of them
+  // A subset of `taken`: later rows may have displaced some.
+  const std::vector<std::uint64_t> chosen = own.chosen();
   std::erase_if(taken, [&](std::size_t i) { return !std::ranges::binary_search(chosen, rows[i].point_id); });
   return taken;
 }

@@ -21,8 +21,9 @@
 namespace shardscape::results {
 
 inline constexpr std::uint32_t kMaxRowsPerBlock = 65536;
-/// Rows of a column that are in memory at once where a table is read from end to end: many columns of so many fit
-/// into a processor's cache. A multiple of every block's length, so that no chunk of a finished file is read twice.
+/// The most rows of a column in memory at once where a table is read from end to end: of so many rows, many columns fit
+/// into a processor's cache. It is a multiple of every block's length, so that no chunk of a finished file is read
+/// twice.
 inline constexpr std::uint64_t kRowsAtOnce = kMaxRowsPerBlock;
 
 /// Consecutive blocks [first, first + count).
@@ -33,48 +34,49 @@ struct BlockRange {
   friend bool operator==(const BlockRange&, const BlockRange&) = default;
 };
 
-/// Which of a study's points a sweep chose, how they fall into blocks, and which of those this result file
-/// holds (all, or one shard's range).
+/// Which points of a study a sweep chose, how they are divided into blocks, and which blocks this result file holds
+/// (all, or the range of a shard).
 struct BlockLayout {
-  std::uint64_t total_points = 0;       ///< chosen, over all shards
-  std::uint32_t rows_per_block = 1024;  ///< power of two
-  BlockRange blocks;                    ///< of this file
-  PointSelection selection = {};        ///< how they were chosen
+  std::uint64_t total_points = 0;       ///< number of points chosen, over all shards
+  std::uint32_t rows_per_block = 1024;  ///< a power of two
+  BlockRange blocks;                    ///< the blocks in this file
+  PointSelection selection = {};        ///< how the points were chosen
 
   /// The layout of an unsharded sweep of all points. `rows_per_block` is a power of two in 1 .. 65536.
   static BlockLayout whole(std::uint64_t total_points, std::uint32_t rows_per_block);
 
   /// Rows of a block: rows_per_block for all but the last block of the space.
   [[nodiscard]] std::uint32_t rows_of(std::uint64_t block) const;
-  /// Its first row among the chosen points.
+  /// The block's first row among the chosen points.
   [[nodiscard]] std::uint64_t first_row(std::uint64_t block) const { return block * rows_per_block; }
-  /// The id of a row below total_points; ascends with the row.
+  /// The id of the point in a row below total_points; it ascends with the row.
   [[nodiscard]] std::uint64_t point(std::uint64_t row) const { return selection.point(row, total_points); }
-  /// Rows of consecutive blocks; of the file by default.
+  /// Number of rows in consecutive blocks; by default in the file.
   [[nodiscard]] std::uint64_t rows_in(BlockRange range) const;
   [[nodiscard]] std::uint64_t rows() const { return rows_in(blocks); }
-  /// True where the file holds every chosen point.
+  /// Whether the file holds every chosen point.
   [[nodiscard]] bool is_unsharded() const { return rows() == total_points; }
   friend bool operator==(const BlockLayout&, const BlockLayout&) = default;
 };
 
-/// The rows of a part of a sweep that may be among those it stores (RowSelector).
+/// The rows of a part of a sweep that may be among the rows that the sweep stores (RowSelector).
 struct CandidateRows {
   std::vector<std::uint64_t> ids;  ///< ascending
-  std::vector<double> measures;    ///< StoredRows::measures() of each, row by row
+  std::vector<double> measures;    ///< row by row, the values of StoredRows::measures()
   std::vector<std::vector<std::byte>>
-      columns;  ///< in table order: packed values; empty where there are no rows
+      columns;  ///< packed values, in table order; empty where there are no rows
 };
 
-/// One block, ready to be written: per column (in table order) the bytes of one HDF5 chunk; or, where a sweep does not
-/// store all rows, those that it may.
+/// One block, ready to be written: for every column (in table order) the bytes of one HDF5 chunk, or, where a sweep
+/// does not store all rows, the rows that it may store.
 struct EncodedBlock {
   std::uint64_t index = 0;
-  std::uint32_t rows = 0;  ///< points
+  std::uint32_t rows = 0;  ///< number of points in the block
   std::vector<std::vector<std::byte>> chunks;
   CandidateRows candidates;
-  Summary summary;                         ///< of all its points
-  std::vector<FaultSampleRecord> samples;  ///< of its points, in their order; filled by the caller
+  Summary summary;  ///< summary of all its points
+  /// Samples of its points, in the order of the points; set by the caller.
+  std::vector<FaultSampleRecord> samples;
 };
 
 /// Packs the values of one chunk: byte shuffle (of values wider than a byte) and a zlib stream, as HDF5's own filters
@@ -86,9 +88,9 @@ class ChunkPacker {
   ChunkPacker(ChunkPacker&&) noexcept;
   ChunkPacker& operator=(ChunkPacker&&) noexcept;
 
-  /// `width`: bytes of a value. Valid until the next call.
+  /// Packs values of `width` bytes. The result is valid until the next call.
   std::span<const std::byte> pack(std::span<const std::byte> plain, std::size_t width);
-  /// No packed chunk of so many bytes is longer.
+  /// An upper bound on the bytes of a chunk packed from `plain` bytes.
   static std::size_t most_bytes(std::size_t plain) { return 2 * plain + 1024; }
 
  private:
@@ -97,12 +99,13 @@ class ChunkPacker {
   std::unique_ptr<Compressor> compressor_;
 };
 
-/// Turns evaluated points into chunks. A short block is padded with zeros. The result depends on the arguments only,
-/// candidates on what is known of the whole, too. One object per thread: it owns scratch memory.
+/// Turns evaluated points into chunks. A short block is padded with zeros. The result depends on the arguments only;
+/// the candidates also on what is known of the whole sweep. Owns scratch memory: use one object per thread.
 class BlockEncoder {
  public:
-  /// `table` outlives the encoder. `objectives`: of the summaries, as a manifest has them. `whole`: chooses among the
-  /// candidates of many blocks; null where nobody does, and where all rows are stored. It outlives the encoder, too.
+  /// `table` must outlive the encoder. `objectives`: those of the manifest, for the summaries. `whole`: the selector
+  /// over many blocks' candidates, which must outlive the encoder; null where there is none, or where all rows are
+  /// stored.
   BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_block,
                const std::vector<std::string>& objectives, StoredRows stored = {},
                const RowSelector* whole = nullptr);
@@ -111,13 +114,13 @@ class BlockEncoder {
   EncodedBlock encode(std::uint64_t index, std::span<const PointRecord> rows);
 
  private:
-  /// A column of the block encoded last. Many columns are the same in block after block: those of an axis that
-  /// changes rarely, all results of points that do not fit.
+  /// A column of the latest block, kept because many columns repeat in block after block: those of an axis that changes
+  /// rarely, and all results of points that do not fit.
   struct Kept {
     std::vector<std::byte> plain, packed;
-    std::size_t same = 0;  ///< rows that are known to hold one value, the first; 0: not known
+    std::size_t same = 0;  ///< number of first rows known to hold one value; 0: not known
   };
-  /// An objective, or what decides on the rows to store.
+  /// A column that is an objective, or that decides which rows are stored.
   struct Measure {
     std::size_t column = 0;
     Better better = Better::neither;
@@ -140,7 +143,7 @@ class BlockEncoder {
   StoredRows stored_;
   const RowSelector* whole_;
   std::vector<Measure> measures_;
-  std::vector<std::size_t> objectives_, deciding_;  ///< among measures_
+  std::vector<std::size_t> objectives_, deciding_;  ///< indices in measures_
   std::vector<double> row_;
   std::vector<std::byte> plain_;
   std::vector<Kept> kept_;  ///< by column

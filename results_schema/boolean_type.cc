@@ -8,7 +8,7 @@ namespace shardscape::results {
 
 namespace {
 
-/// The type as H5Tencode writes it: two bytes of its own, then the message that stands in an object header.
+/// The type as H5Tencode writes it: two bytes of its own, then the message of an object header.
 std::string encoded_boolean() {
   constexpr std::size_t kOwnBytes = 2;
   const Hid type = boolean_type();
@@ -25,17 +25,17 @@ std::string encoded_boolean() {
 constexpr std::size_t kPrefixBytes = 16, kMessageHeaderBytes = 8;
 constexpr std::size_t kMessageAlignment = 8;
 constexpr std::size_t kFlagsAt = 4;
-constexpr unsigned kSharedFlag = 2;       // the data say where the message stands
+constexpr unsigned kSharedFlag = 2;       // the flag of messages whose data only say where the message is
 constexpr unsigned kDatatypeMessage = 3;  // IV.A.2.d "The Datatype Message"
 
-/// Does an object header of version 1 begin with this datatype, as HDF5 writes it of a named type?
+/// Whether the bytes at `at` are an object header of version 1 with this datatype, as HDF5 writes a named type.
 bool begins_with_type(const std::filesystem::path& path, std::uint64_t at, const std::string& type) {
   const std::size_t padded = (type.size() + kMessageAlignment - 1) / kMessageAlignment * kMessageAlignment;
   std::string header(kPrefixBytes + kMessageHeaderBytes + padded, '\0');
   std::ifstream in(path, std::ios::binary);
   in.seekg(static_cast<std::streamoff>(at));
   if (!in.read(header.data(), static_cast<std::streamsize>(header.size()))) return false;
-  const auto number = [&](std::size_t offset) {  // of two bytes, the lowest first
+  const auto number = [&](std::size_t offset) {  // the number of two bytes at an offset, lowest byte first
     return static_cast<unsigned char>(header[offset]) + 256U * static_cast<unsigned char>(header[offset + 1]);
   };
   const bool shared = (static_cast<unsigned char>(header[kPrefixBytes + kFlagsAt]) & kSharedFlag) != 0;
@@ -57,7 +57,7 @@ Hid boolean_type() {
 bool name_boolean_type(hid_t file) {
   const Hid type = boolean_type();
   const Hid creation(H5Pcreate(H5P_DATATYPE_CREATE));
-  // For an object header with a checksum, as everything else in the file has.
+  // Tracking the order of attributes gives the object header a checksum, as everything else in the file has.
   H5Pset_attr_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
   H5Pset_obj_track_times(creation.get(), false);
   return H5Tcommit2(file, kBooleanType, type.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT) >= 0;

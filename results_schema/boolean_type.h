@@ -10,10 +10,10 @@ namespace shardscape::results {
 
 inline constexpr const char* kBooleanType = "/boolean";
 
-/// What h5py takes for a boolean: an enumeration of one byte, FALSE and TRUE.
+/// The type that h5py reads as boolean: an enumeration of one byte, FALSE and TRUE.
 Hid boolean_type();
 
-/// Names it in the file. False where HDF5 fails.
+/// Adds the type to the file under its name; false where HDF5 fails.
 bool name_boolean_type(hid_t file);
 
 /// Whether it is safe to let HDF5 decode the named type. `path` is that of the open file, `base` the byte where

@@ -1,4 +1,4 @@
-// Columns that come piece by piece, cut into packed chunks of one length.
+// Columns that arrive piece by piece, cut into packed chunks of equal length.
 #pragma once
 
 #include <algorithm>
@@ -18,33 +18,34 @@ namespace shardscape::results {
 
 std::vector<ColumnType> types_of(std::span<const ColumnInfo> columns);
 
-/// A stored column, read piece by piece. Where the dataset is not packed as a ChunkPacker packs, or a chunk is damaged,
-/// HDF5 reads it, or says what is wrong.
+/// A stored column that is read piece by piece. If the dataset is not packed as ChunkPacker does it, or if a chunk is
+/// damaged, HDF5 reads it, or reports the error.
 class ColumnPieces {
  public:
-  /// The dataset outlives it.
+  /// The dataset must outlive the object.
   explicit ColumnPieces(const Dataset& source);
 
-  /// Packed values of rows from `begin` on, at most to `end`: of one chunk. They exist. Valid until the next call.
+  /// Packed values of existing rows from `begin` on: those of one chunk, at most up to `end`. Valid until the next
+  /// call.
   std::span<const std::byte> read(std::uint64_t begin, std::uint64_t end);
 
  private:
   const Dataset* source_;
   ColumnType type_;
   std::uint64_t chunk_rows_ = 0;
-  std::unique_ptr<BlockDecoder> decoder_;  ///< null where HDF5 reads
+  std::unique_ptr<BlockDecoder> decoder_;  ///< null where HDF5 does the reading
   std::vector<std::byte> packed_, plain_;
-  std::optional<std::uint64_t> at_;    ///< the first row of the chunk that was decoded last
-  std::span<const std::byte> values_;  ///< of it
+  std::optional<std::uint64_t> at_;    ///< first row of the chunk decoded last
+  std::span<const std::byte> values_;  ///< values of that chunk
 };
 
-/// The chunk being filled of every column, each at its own row. The chunks are a function of the values, wherever the pieces end. A chunk
-/// goes to `take(row, packed)`, with the row that it begins at; `packed` is valid until the next call.
+/// Fills a chunk of every column, each column at its own row. Chunks depend on the values alone, not on where pieces
+/// end. A full chunk goes to `take(row, packed)` with its first row; `packed` is valid until the next call.
 class ChunkFiller {
  public:
   ChunkFiller(std::span<const ColumnType> columns, std::uint64_t chunk_rows);
 
-  /// Packed values, behind those that the column has already.
+  /// Appends packed values to a column.
   template <class Take>
   void append(std::size_t column, std::span<const std::byte> values, const Take& take) {
     Open& open = open_[column];
@@ -60,7 +61,8 @@ class ChunkFiller {
     }
   }
 
-  /// Those rows of another column of the same type: ascending, all there. StoreError where they can't be read.
+  /// Appends rows of another column of the same type; the rows ascend and must exist. StoreError where they cannot be
+  /// read.
   template <class Take>
   void append_rows(std::size_t column, ColumnPieces source, std::span<const RowRange> rows,
                    const Take& take) {
@@ -73,7 +75,7 @@ class ChunkFiller {
     }
   }
 
-  /// What there is of a last chunk, the rest of it zeros. It stays open: more may be appended.
+  /// Takes what there is of a last chunk, filled up with zeros. The chunk stays open, so that more may be appended.
   template <class Take>
   void finish(std::size_t column, const Take& take) {
     Open& open = open_[column];
@@ -84,15 +86,15 @@ class ChunkFiller {
     open.values.resize(size);
   }
 
-  /// Begins anew, at row 0 of every column.
+  /// Begins again at row 0 of every column.
   void clear();
 
  private:
   struct Open {
-    std::size_t width = 0, full = 0;       ///< bytes of a value, of a chunk
-    std::uint64_t row = 0;                 ///< of the chunk that is being filled
-    std::vector<std::byte> values;         ///< of it
-    std::vector<std::byte> plain, packed;  ///< the chunk before: columns of one value repeat it
+    std::size_t width = 0, full = 0;       ///< bytes per value, bytes per chunk
+    std::uint64_t row = 0;                 ///< first row of the chunk that is being filled
+    std::vector<std::byte> values;         ///< packed values of that chunk
+    std::vector<std::byte> plain, packed;  ///< the chunk before, as columns of one value repeat it
   };
   std::span<const std::byte> pack(Open& open);
 

@@ -9,7 +9,7 @@ namespace shardscape::results {
 
 namespace {
 
-/// Packed values of type From, from the `first` on, as T.
+/// Converts packed values of type From to T, from value `first` on.
 template <class From, class T>
 void convert(std::span<const std::byte> packed, std::uint64_t first, std::span<T> to) {
   for (std::size_t i = 0; i < to.size(); ++i) {
@@ -19,7 +19,7 @@ void convert(std::span<const std::byte> packed, std::uint64_t first, std::span<T
   }
 }
 
-/// Whether every value of the type is exactly, or rounded as HDF5 rounds, a T.
+/// Whether values of the type can be converted to T, exactly or rounded as HDF5 rounds.
 template <class T>
 bool converts(ColumnType type) {
   if constexpr (std::is_same_v<T, double>) return true;
@@ -49,7 +49,7 @@ void ChunkReader::check(std::uint64_t begin, std::uint64_t end) const {
 }
 
 bool ChunkReader::fetch(std::uint64_t row) {
-  constexpr std::size_t kSlack = 1024;  // deflate's overhead on tiny chunks
+  constexpr std::size_t kSlack = 1024;  // room for deflate's overhead on tiny chunks
   return dataset_.try_read_chunk(row, 2 * chunk_rows_ * sizeof(double) + kSlack, packed_);
 }
 
@@ -92,7 +92,7 @@ bool ChunkReader::stored_alike(ChunkReader& other, std::uint64_t begin, std::uin
   for (std::uint64_t start = begin / chunk_rows_ * chunk_rows_; start < end; start += chunk_rows_) {
     if (!fetch(start) || !other.fetch(start) || packed_ != other.packed_) return false;
     if (packed_ == last_) continue;
-    values_ = {};  // lie in the decoder, which is_whole() uses
+    values_ = {};  // they lie in the decoder's memory, which is_whole() uses
     at_.reset();
     last_.clear();
     if (!decoder_->is_whole(type_, packed_)) return false;

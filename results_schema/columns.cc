@@ -1,3 +1,5 @@
+// The tables of fixed columns with a function for each that reads its value from a point, the columns of plan axes and
+// of classes of time made from their own tables, and the packing of values.
 #include "results_schema/columns.h"
 
 #include <fmt/format.h>
@@ -22,9 +24,9 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 using Record = const PointRecord&;
 using Value = double (*)(Record);
 
-/// Of each row of a column: `value` of those that have one, `otherwise` of the others.
+/// How a column gets its values: `value` of rows that have one, `otherwise` for other rows.
 struct Source {
-  Value value = nullptr;  ///< null: hardware axis, or the point id
+  Value value = nullptr;  ///< null: hardware axis or point id, which have no function
   ValuedRows rows = ValuedRows::all;
   double otherwise = 0;
 };
@@ -127,7 +129,7 @@ constexpr FixedColumn kVerdicts[] = {
      "first rule that a point which is not ok breaks", {[](Record r) { return static_cast<double>(r.prediction.reason); }}},
 };
 
-/// Stands behind the last plan axis that it follows from, the microbatch size.
+/// Stands behind the microbatch size, the last plan axis that it follows from.
 constexpr FixedColumn kMicrobatches[] = {
     {"microbatches", "1", i32, kPlan, neither, kTraining, nullptr,
      "microbatches per step and replica; missing where the plan was rejected before they were counted",
@@ -278,7 +280,7 @@ constexpr auto breakdown_columns(std::index_sequence<Index...> /*classes*/) {
 }
 constexpr auto kBreakdownColumns = breakdown_columns(std::make_index_sequence<kTimeClasses.size()>());
 
-/// Stores one value per row; an integer that its column cannot hold is a bug of whoever validated the study.
+/// Stores one value per row. An integer that does not fit its column means that the study was not validated well.
 template <class T, class Get>
 void pack(std::size_t rows, std::byte* out, const Get& get) {
   for (std::size_t i = 0; i < rows; ++i) {
@@ -300,7 +302,7 @@ void pack_as(ColumnType type, std::size_t rows, std::byte* out, const Get& get) 
 
 using Packer = void (*)(ColumnType, std::span<const PointRecord>, std::byte*);
 
-/// A function per column, so that its value is read in place and not by a call per row.
+/// Packs a column; there is one function per column, so that its value is read inline and not by a call per row.
 template <const auto& kTable, std::size_t kAt>
 void pack_values(ColumnType type, std::span<const PointRecord> rows, std::byte* out) {
   pack_as(type, rows.size(), out, [&](std::size_t i) {
@@ -309,7 +311,7 @@ void pack_values(ColumnType type, std::span<const PointRecord> rows, std::byte* 
   });
 }
 
-/// Of the columns of a table, in its order; null where a column has no value of its own.
+/// The packers of a table's columns, in its order; null where a column has no value of its own.
 template <const auto& kTable>
 constexpr auto packers_of() {
   return []<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
@@ -330,7 +332,7 @@ void pack_plan_codes(ColumnType type, std::span<const PointRecord> rows, std::by
   pack_as(type, rows.size(), out, [&](std::size_t i) { return plan_code<kKey>(rows[i]); });
 }
 
-/// Likewise of kPlanRows.
+/// The packers of the plan axes, in the order of kPlanRows.
 constexpr auto kPlanPackers = []<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
   return std::array<Packer, sizeof...(kIndex)>{pack_plan_codes<kPlanRows[kIndex].key>...};
 }
@@ -349,7 +351,7 @@ ColumnInfo info_of(const FixedColumn& c) {
           c.levels};
 }
 
-/// The narrowest type of so many codes.
+/// The narrowest type that holds so many codes.
 ColumnType type_of_codes(std::size_t codes) { return codes <= 256 ? ColumnType::u8 : ColumnType::i32; }
 
 ColumnInfo info_of(const PlanAxisRow& row) {
@@ -379,7 +381,7 @@ ColumnInfo info_of(const HardwareColumn& axis) {
   if (!axis.choices.empty()) info.type = type_of_codes(axis.choices.size());
   info.group = ColumnGroup::hardware;
   info.meanings = axis.choices;
-  // CF's flag_meanings are separated by blanks.
+  // Blanks separate CF's flag_meanings, so that names may contain none.
   for (std::string& meaning : info.meanings) std::ranges::replace(meaning, ' ', '_');
   return info;
 }
@@ -573,7 +575,7 @@ std::optional<int> percent_digits(const ColumnInfo& column) {
   if (column.unit != "1" || (column.group != ColumnGroup::output && column.group != ColumnGroup::faults))
     return std::nullopt;
   if (column.name == "mfu" || column.name == "expected_error") return 1;
-  // Faults slow most plans by far less than a percent.
+  // One more digit than for other shares, since faults slow most plans by far less than a percent.
   if (column.name.starts_with("slowdown") || column.name.ends_with("_share")) return 2;
   return std::nullopt;
 }

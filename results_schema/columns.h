@@ -19,7 +19,7 @@ namespace shardscape::results {
 
 enum class ColumnType : std::uint8_t { u8, i32, u64, f4, f8, boolean };
 enum class ColumnGroup : std::uint8_t { id, plan, workload, hardware, output, memory, breakdown, faults };
-/// Which direction of a column is an improvement. Columns with a direction can be objectives.
+/// The direction in which a column improves. Only columns with a direction can be objectives.
 enum class Better : std::uint8_t { neither, smaller, larger };
 
 }  // namespace shardscape::results
@@ -33,7 +33,7 @@ SHARDSCAPE_ENUM_NAMES(results::Better, "neither", "smaller", "larger");
 
 namespace shardscape::results {
 
-/// Calls `visit` with a zero of the C++ type that values of the column are stored as.
+/// Calls `visit` with a zero of the C++ type in which values of the column are stored.
 template <class Visit>
 void with_stored_type(ColumnType type, const Visit& visit) {
   switch (type) {
@@ -51,19 +51,19 @@ void with_stored_type(ColumnType type, const Visit& visit) {
   }
 }
 
-/// Appends `count` packed values of a column of that type, as numbers.
+/// Appends `count` packed values of a column of that type to `numbers`.
 void append_numbers(ColumnType type, std::span<const std::byte> packed, std::size_t count,
                     std::vector<double>& numbers);
 
-/// Bytes of one stored value.
+/// Bytes per stored value.
 constexpr std::size_t size_of(ColumnType type) {
   constexpr std::size_t kSizes[] = {1, 4, 8, 4, 8, 1};
   return kSizes[static_cast<std::size_t>(type)];
 }
 
-/// All that a reader of a file knows of a column: exactly what its HDF5 attributes hold.
+/// All that a reader of a file knows about a column; its HDF5 attributes hold exactly this.
 struct ColumnInfo {
-  std::string name;  ///< a Python identifier that ends in its unit
+  std::string name;  ///< a Python identifier, which ends in the unit
   std::string unit;  ///< UDUNITS: "s", "byte", "byte s-1", "s-1"; "1" where there is none
   std::string long_name;
   ColumnType type = ColumnType::f8;
@@ -72,15 +72,15 @@ struct ColumnInfo {
   std::vector<std::string> meanings;  ///< names of the codes 0, 1, ...; empty for plain numbers
   std::optional<double> fill = {};    ///< the value that means "not computed"; NaN needs none
   bool ordered = false;               ///< the codes, or the numbers 0 .. levels - 1, are steps of one scale
-  int levels = 0;                     ///< of an ordered column without meanings
+  int levels = 0;                     ///< number of steps of an ordered column without meanings
   friend bool operator==(const ColumnInfo&, const ColumnInfo&) = default;
 };
 
-/// Digits after the point with which people read a result that is a share, in percent; nothing for any other
-/// column. Files always hold the fraction.
+/// Number of decimals with which people read a result that is a share, in percent; nothing for other columns. Files
+/// always hold the fraction.
 std::optional<int> percent_digits(const ColumnInfo& column);
 
-/// A hardware what-if axis of the study as a column: f8 for a number, a code for a choice.
+/// A hardware axis of the study as a column: f8 for a number, a code for a choice.
 struct HardwareColumn {
   std::string name;
   std::string unit = "1";
@@ -89,14 +89,14 @@ struct HardwareColumn {
       choices;  ///< names of the codes 0, 1, ... (blanks become underscores); empty for a number
 };
 
-/// The rows that a column has values for: all; those whose memory was counted; whose time was; with fault samples.
-/// Of all other rows it holds one and the same.
+/// The rows for which a column has values: all; those whose memory was counted; those whose time was computed; those
+/// with fault samples. In all other rows it has one fixed value.
 enum class ValuedRows : std::uint8_t { all, counted, timed, sampled };
 
-/// What rows have in common, so that many columns are the same in all of them.
+/// Properties that all rows of a block share and from which it follows that many columns are constant in it.
 struct RowsInCommon {
   bool none_counted = true, none_timed = true, none_sampled = true;
-  bool one_workload = true, one_hardware = true;  ///< the same object
+  bool one_workload = true, one_hardware = true;  ///< all rows refer to the same object
 };
 RowsInCommon in_common(std::span<const PointRecord> rows);
 
@@ -104,15 +104,15 @@ RowsInCommon in_common(std::span<const PointRecord> rows);
 /// object.
 class ColumnTable {
  public:
-  /// Columns that mean nothing in `phase` are left out; those of the group `faults` are there where the study
-  /// has `faults`, those on goodput where it has `reliability`. Names of hardware columns are distinct and
-  /// differ from the fixed names.
+  /// Leaves out columns that mean nothing in `phase`. Those of the group `faults` are there if the study has `faults`,
+  /// those about goodput if it has `reliability`. Names of hardware columns are distinct and differ from the fixed
+  /// names.
   explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {}, bool faults = false,
                        bool reliability = false);
 
   [[nodiscard]] std::span<const ColumnInfo> columns() const& { return columns_; }
-  std::span<const ColumnInfo> columns() && = delete;  // it would dangle
-  /// Nothing where there is no such column.
+  std::span<const ColumnInfo> columns() && = delete;  // would return a dangling span
+  /// The column of that name; null where there is none.
   [[nodiscard]] const ColumnInfo* find(std::string_view name) const;
 
   /// Writes one column of `rows` as densely packed native values: rows.size() * size_of(type) bytes at `out`.
@@ -121,36 +121,37 @@ class ColumnTable {
   /// `fill`.
   void put(std::size_t column, std::span<const PointRecord> rows, std::byte* out) const;
 
-  /// Leaves out all columns but those of these names and those that every file has: point_id and verdicts, what readers
-  /// rank and check by (time, peak memory and where it is, `objectives`), with faults what their samples are held against.
+  /// Keeps only the named columns and those that every file has: point_id and verdicts, the columns that readers rank
+  /// and check by (time, peak memory and its stage, `objectives`), and with faults those that samples are checked
+  /// against.
   void keep_only(std::span<const std::string> names, std::span<const std::string> objectives);
 
-  /// Whether rows that have this in common hold one value in a column, as far as that is known without a look at
-  /// them: never where it is not so.
+  /// Whether rows with these common properties hold one value in a column, as far as that is known without looking;
+  /// true is always right.
   [[nodiscard]] bool is_same_in_all(std::size_t column, const RowsInCommon& common) const;
 
  private:
   using Packer = void (*)(ColumnType, std::span<const PointRecord>, std::byte*);
   struct Packing {
-    Packer packer = nullptr;  ///< null: hardware axis, or the point id
+    Packer packer = nullptr;  ///< null for a hardware axis or the point id
     ValuedRows rows = ValuedRows::all;
-    std::size_t axis = 0;  ///< of a hardware axis
+    std::size_t axis = 0;  ///< index of the hardware axis
   };
 
   std::vector<ColumnInfo> columns_;
-  std::vector<Packing> packings_;  ///< of each
+  std::vector<Packing> packings_;  ///< how each column is packed
 };
 
 /// The columns of /fault_samples, in file order.
 std::span<const ColumnInfo> fault_sample_columns();
-/// As ColumnTable::put(), of a column of fault_sample_columns().
+/// Writes one column of fault_sample_columns(), as ColumnTable::put() does.
 void put_fault_samples(std::size_t column, std::span<const FaultSampleRecord> rows, std::byte* out);
 
-/// `fill` of the column of /points with this name, in any study; nothing where it has none.
+/// The `fill` value of the column of /points with this name, in any study; nothing where it has none.
 std::optional<double> missing_mark(std::string_view column);
 
-/// Names of the codes of `rank_order` (rank_order_code() in engine/spec/plan.h), as a file's flag_meanings hold
-/// them: whoever reads a file goes by those of the file.
+/// Names of the codes of `rank_order` (rank_order_code() in engine/spec/plan.h) as flag_meanings hold them. Readers of
+/// a file use those of the file.
 std::vector<std::string> rank_order_names();
 
 /// A fingerprint of names, units, types and codes (hexadecimal SHA-256): files with equal fingerprints have

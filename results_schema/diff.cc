@@ -1,3 +1,4 @@
+// Compares two result files of one study row by row, range by range: ranges that are stored in equal bytes are skipped.
 #include "results_schema/diff.h"
 
 #include <fmt/format.h>
@@ -19,7 +20,7 @@ std::string attribute(const ResultReader& reader, const char* name) {
   return found == reader.attributes().end() ? "" : found->second;
 }
 
-/// "line 12: 'gpus: 64' and 'gpus: 128'".
+/// Describes the first difference, such as "line 12: 'gpus: 64' and 'gpus: 128'".
 std::string first_different_line(const std::string& a, const std::string& b) {
   std::istringstream in_a(a), in_b(b);
   for (int line = 1;; ++line) {
@@ -32,10 +33,10 @@ std::string first_different_line(const std::string& a, const std::string& b) {
   }
 }
 
-/// Beside a tolerance, what rounding leaves where two sums cancel: a picosecond, or as little of any other unit.
+/// Allowed beside a tolerance: what rounding leaves where two sums cancel, a picosecond or as little of any other unit.
 constexpr double kDust = 1e-12;
 
-/// Codes and integers have no tolerance.
+/// Relative difference of two values, or 0 within `tolerance`; codes and integers have no tolerance.
 double distance(const ColumnInfo& column, double a, double b, double tolerance) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
   const double infinite = std::numeric_limits<double>::infinity();
@@ -46,7 +47,7 @@ double distance(const ColumnInfo& column, double a, double b, double tolerance) 
   return number && (dust || relative <= tolerance) ? 0 : relative;
 }
 
-/// How the rows of one table are read from both files.
+/// How rows of one table are read from both files.
 struct Table {
   std::string name;
   const std::vector<ColumnInfo>& columns;

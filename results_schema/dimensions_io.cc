@@ -27,7 +27,7 @@ Hid create_scale(const H5File& file, const std::string& path, std::uint64_t leng
   return scale;
 }
 
-/// One dimension for all columns of a group.
+/// Gives all columns of a group one dimension.
 void share_dimension(const H5File& file, const std::string& group, const std::string& dimension) {
   const std::vector<std::string> columns = file.children(group);
   if (columns.empty()) return;

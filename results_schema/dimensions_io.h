@@ -1,5 +1,5 @@
-// Dimension scales, so that netCDF readers (xarray, netCDF4, h5netcdf, ncdump) know which columns belong to
-// one table. Private to this folder.
+// HDF5 dimension scales, by which netCDF readers (xarray, netCDF4, h5netcdf, ncdump) know which columns form a table.
+// Private to this folder.
 #pragma once
 
 #include "results_schema/hdf5_io.h"

@@ -35,7 +35,7 @@ Descriptor::Descriptor(Descriptor&& other) noexcept
     : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
 
 void Descriptor::write(std::span<const std::byte> bytes) const {
-  constexpr std::size_t kPiece = std::size_t{1} << 30U;  // Linux writes at most 2 GiB at once
+  constexpr std::size_t kPiece = std::size_t{1} << 30U;  // below the 2 GiB that Linux writes at most at once
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), kPiece));
     if (written < 0 && errno == EINTR) continue;

@@ -1,4 +1,4 @@
-// Files that are either there in full or not at all. Private to this folder and report/.
+// Writes files so that they exist completely or not at all. Private to this folder and report/.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline constexpr const char* kTemporaryEnding = ".tmp";
 class Descriptor {
  public:
   Descriptor(std::filesystem::path path, int flags);
-  /// A new file, to read and write. Never one that is there, nor what a link points to, whoever planted it.
+  /// Creates a new file to read and write. Never opens an existing one, nor what a link points to, whoever made it.
   static Descriptor create(std::filesystem::path path);
   ~Descriptor();
   Descriptor(Descriptor&& other) noexcept;
@@ -46,11 +46,11 @@ void sync_directory(const std::filesystem::path& directory);
 /// The folder that holds `path`; "." for a bare name.
 std::filesystem::path directory_of(const std::filesystem::path& path);
 
-/// A name in `folder` that nothing has, of this process; ends in kTemporaryEnding.
+/// A name in `folder` that no file has and that belongs to this process; ends in kTemporaryEnding.
 std::filesystem::path temporary_name(const std::filesystem::path& folder);
 
-/// Makes a name free for a file that is about to be created: what a killed process left there goes, of a link the link
-/// itself. Where it can't go, the creation says so.
+/// Removes what a killed process left under a name (of a link, the link itself), so that the file can be created. If
+/// that fails, creating the file reports it.
 void make_free(const std::filesystem::path& temporary);
 
 }  // namespace shardscape::results

@@ -20,13 +20,13 @@ namespace {
 // eight. Index 0 is free space: its size counts its header, and it is the last. What is left at the end and
 // too short for a header is free space, too.
 constexpr std::string_view kSignature("GCOL\1", 5);
-constexpr std::uint64_t kHeaderSize = 16;  // of a collection and of an object alike
+constexpr std::uint64_t kHeaderSize = 16;  // of a collection, and also of an object
 constexpr std::uint64_t kSizeAt = 8;
 constexpr std::uint64_t kAlignment = 8;
 
 using Header = std::array<unsigned char, kHeaderSize>;
 
-/// The lowest byte comes first.
+/// Reads a number of `bytes` bytes, lowest byte first.
 std::uint64_t number_at(const Header& header, std::size_t at, std::size_t bytes) {
   std::uint64_t number = 0;
   for (std::size_t i = bytes; i-- > 0;) number = number << 8U | header[at + i];

@@ -12,25 +12,25 @@
 
 namespace shardscape::results {
 
-/// What an element of variable length is in the file (HDF5 File Format Specification 3.0, IV.B,
-/// "Variable-length"): its length and where it lies. Address 0: nowhere, there is no such text.
+/// What a file stores for an element of variable length (HDF5 File Format Specification 3.0, IV.B, "Variable-length"):
+/// its length and where it lies. Address 0 means that there is no text.
 struct HeapReference {
   std::uint64_t length = 0;
   std::uint64_t address = 0;
   std::uint32_t index = 0;
 };
 
-/// The global heap collections of one file that is not being written, with addresses and lengths of 8 bytes.
-/// Every collection is read once.
+/// The global heap collections of a file that is not being written, with addresses and lengths of 8 bytes. Every
+/// collection is read once.
 class GlobalHeaps {
  public:
-  /// Addresses count from `base`, where HDF5's part of the file begins.
+  /// Addresses count from `base`, the byte of the file at which HDF5's part begins.
   explicit GlobalHeaps(std::filesystem::path file, std::uint64_t base = 0);
 
-  /// The bytes of an object. StoreError "`name` is damaged: ..." with the collection's offset in the file
-  /// where the collection is not as the format has it, or holds no such object of this length.
+  /// The bytes of an object. StoreError "`name` is damaged: ..." with the collection's offset in the file where the
+  /// collection violates the format, or has no such object of this length.
   std::string read(const HeapReference& reference, const std::string& name);
-  /// That the collection is as the format has it, and holds the object, of any length; else as read().
+  /// Checks that the collection follows the format and has the object, of any length; StoreError as for read().
   void check(const HeapReference& reference, const std::string& name);
 
  private:
@@ -41,14 +41,14 @@ class GlobalHeaps {
 
   const Collection& collection(std::uint64_t offset, const std::string& name);
   Object find(const HeapReference& reference, const std::string& name);
-  /// False where the file ends before.
+  /// Reads bytes of the file; false where it is too short.
   bool read_bytes(std::uint64_t offset, void* out, std::uint64_t count);
 
   std::filesystem::path path_;
   std::uint64_t base_;
   std::uint64_t file_size_ = 0;
   std::ifstream in_;
-  std::map<std::uint64_t, Collection> collections_;  ///< by their offset in the file
+  std::map<std::uint64_t, Collection> collections_;  ///< by offset in the file
 };
 
 }  // namespace shardscape::results

@@ -1,3 +1,5 @@
+// Calls the HDF5 C library for the few things that result files need, checks every call, and refuses datasets whose
+// headers promise more than the file holds.
 #include "results_schema/hdf5_io.h"
 
 #include <fmt/format.h>
@@ -35,7 +37,7 @@ bool write_number_attribute(hid_t object, const char* name, hid_t type, const vo
   return attribute.get() >= 0 && H5Awrite(attribute.get(), type, value) >= 0;
 }
 
-/// A number of the given type of integer or float.
+/// Writes a number as an attribute of the given integer or float type.
 bool write_converted_attribute(hid_t object, const char* name, hid_t type, double value) {
   std::array<double, 1> bytes = {value};
   return H5Tconvert(H5T_NATIVE_DOUBLE, type, 1, bytes.data(), nullptr, H5P_DEFAULT) >= 0 &&
@@ -52,8 +54,8 @@ bool read_number_attribute(hid_t attribute, T& value) {
          H5Aread(attribute, native_type<T>(), &value) >= 0;
 }
 
-// Tracking the order of attributes gives object headers their checksummed form; compact links stay inside
-// such a header. Damage is then an error of HDF5's instead of a walk through garbage.
+// Tracking the order of attributes gives object headers a checksum, and compact links stay inside such a header. So
+// HDF5 reports damage instead of following garbage.
 Hid ordered_creation(hid_t kind) {
   constexpr unsigned kCompactLinks = 4096;
   Hid list(H5Pcreate(kind));
@@ -79,7 +81,7 @@ Hid dataset_creation(std::uint64_t chunk_rows, std::size_t width) {
 }  // namespace
 
 QuietErrors::QuietErrors() {
-  static const herr_t kNoExitHandler = H5dont_atexit();  // fails, harmlessly, where HDF5 is in use already
+  static const herr_t kNoExitHandler = H5dont_atexit();  // fails without harm where HDF5 is already in use
   (void)kNoExitHandler;
   H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -194,8 +196,8 @@ void Dataset::check_stored(std::uint64_t begin, std::uint64_t end) const {
   if (begin > end || end > count) {
     fail(fmt::format("has {} rows, not {}", count, end));
   }
-  // Contiguous data would read as zeros, chunks as fill values, where a damaged header promises more rows
-  // than the file holds.
+  // A damaged header may promise more rows than are stored: contiguous data would then read as zeros, missing chunks as
+  // fill values.
   const std::uint64_t chunk = chunk_rows();
   if (chunk == 0) {
     const Hid type(H5Dget_type(id()));
@@ -265,7 +267,7 @@ H5File H5File::create(const fs::path& path) {
 
 namespace {
 
-/// Files that lie in memory.
+/// Access properties of files that lie in memory.
 Hid access_in_memory() {
   constexpr std::size_t kGrowth = 1U << 20U;
   Hid access(H5Pcreate(H5P_FILE_ACCESS));
@@ -330,7 +332,7 @@ void H5File::close() {
 }
 
 bool H5File::has(const std::string& object) const {
-  // Every part of the path must exist for the next to be asked for.
+  // HDF5 can only be asked about a path if each part before exists.
   for (std::size_t slash = object.find('/', 1);; slash = object.find('/', slash + 1)) {
     if (H5Lexists(id(), object.substr(0, slash).c_str(), H5P_DEFAULT) <= 0) return false;
     if (slash == std::string::npos) return true;
@@ -389,7 +391,7 @@ Dataset H5File::create_bare_column(const std::string& group, const ColumnInfo& c
                                    std::uint64_t chunk_rows) const {
   const std::string path = group + "/" + column.name;
   const hsize_t size = rows;
-  const hsize_t unlimited = H5S_UNLIMITED;  // a chunk may be longer than the table only then
+  const hsize_t unlimited = H5S_UNLIMITED;  // only with this may a chunk be longer than the table
   const Hid space(H5Screate_simple(1, &size, &unlimited));
   const Hid creation = dataset_creation(chunk_rows, size_of(column.type));
   const Hid type = type_of(column.type);
@@ -427,7 +429,7 @@ Dataset H5File::dataset(const std::string& path) const {
 
 namespace {
 
-/// Values that are in memory, in chunks of our own packing: HDF5's, by zlib, takes many times as long.
+/// Writes values in memory as chunks that we pack ourselves: HDF5's packing, by zlib, takes many times as long.
 void write_packed(const Dataset& dataset, std::span<const std::byte> values, std::size_t width,
                   std::uint64_t chunk_rows) {
   ChunkPacker packer;

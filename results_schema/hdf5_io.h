@@ -1,4 +1,4 @@
-// The small part of HDF5 that result files need, its errors turned into StoreError. Private to this folder.
+// The small part of HDF5 that result files need; its errors become StoreError. Private to this folder.
 //
 // Public entry points of the folder open a QuietErrors first: HDF5 then prints nothing, and the innermost
 // reason of its error stack goes into the exception instead.
@@ -25,8 +25,8 @@
 
 namespace shardscape::results {
 
-/// Turns off HDF5's printing of errors on this thread for a scope. The first one also keeps HDF5 from
-/// cleaning up at exit: the folder closes what it opens.
+/// Turns off HDF5's printing of errors on this thread within a scope. The first one also keeps HDF5 from cleaning up at
+/// exit, as this folder closes what it opens.
 class QuietErrors {
  public:
   QuietErrors();
@@ -63,7 +63,7 @@ class Hid {
   hid_t id_ = H5I_INVALID_HID;
 };
 
-/// The in-memory type of a C++ value.
+/// The HDF5 type of a C++ type in memory.
 template <class T>
 hid_t native_type() {
   if constexpr (std::is_same_v<T, std::uint8_t>) return H5T_NATIVE_UINT8;
@@ -73,14 +73,14 @@ hid_t native_type() {
   if constexpr (std::is_same_v<T, float>) return H5T_NATIVE_FLOAT;
   if constexpr (std::is_same_v<T, double>) return H5T_NATIVE_DOUBLE;
 }
-/// The same for a column; owned, so that no handle outlives its use.
+/// The HDF5 type in memory of a column's values; owned, so that no handle outlives its use.
 Hid memory_type(ColumnType type);
 
 class GlobalHeaps;
 class H5File;
 class OutputDevice;
 
-/// A 1-D dataset. Borrowed by name from a file that outlives it.
+/// A 1-D dataset, found by name in a file that must outlive it.
 class Dataset {
  public:
   Dataset(const H5File& file, std::string path, Hid id);
@@ -88,25 +88,25 @@ class Dataset {
   [[nodiscard]] hid_t id() const { return id_.get(); }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::uint64_t rows() const;
-  /// Rows per chunk; 0 where the dataset is not chunked.
+  /// Rows per chunk; 0 where the dataset has no chunks.
   [[nodiscard]] std::uint64_t chunk_rows() const;
-  /// One of the column types; StoreError for any other.
+  /// The type of the dataset as a column type; StoreError where it is none.
   [[nodiscard]] ColumnType column_type() const;
   [[nodiscard]] bool has_type(ColumnType type) const;
 
   /// Rows [begin, end) as packed values; StoreError unless they exist and all their chunks are stored.
   void read_rows(ColumnType type, std::uint64_t begin, std::uint64_t end, void* values) const;
   void write_chunk(std::uint64_t row, std::span<const std::byte> bytes) const;
-  /// write_chunk(), for whoever takes chunks.
+  /// A function that calls write_chunk(), for interfaces that hand out chunks.
   [[nodiscard]] auto chunk_writer() const {
     return [this](std::uint64_t row, std::span<const std::byte> bytes) { write_chunk(row, bytes); };
   }
-  /// The stored bytes of the chunk that starts at `row`, at most `limit` of them (more is damage); `bytes` is
-  /// overwritten.
+  /// Reads the stored bytes of the chunk that starts at `row`; more than `limit` of them is an error. Overwrites
+  /// `bytes`.
   void read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const;
-  /// The same; false where it is missing, longer, unreadable or stored without one of the filters.
+  /// As read_chunk(), but false where the chunk is missing, longer, unreadable or stored without one of the filters.
   bool try_read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const;
-  /// Whether its filters are those of create_column() for the type.
+  /// Whether its filters are those that create_column() sets for the type.
   [[nodiscard]] bool is_packed_as_block(ColumnType type) const;
   /// StoreError unless rows [begin, end) exist and all chunks of the dataset are stored.
   void check_stored(std::uint64_t begin, std::uint64_t end) const;
@@ -118,7 +118,7 @@ class Dataset {
     append(begin, end, values);
     return values;
   }
-  /// The same behind what `values` holds already.
+  /// Appends rows [begin, end), converted to T, to `values`.
   template <class T>
   void append(std::uint64_t begin, std::uint64_t end, std::vector<T>& values) const {
     check_stored(begin, end);
@@ -127,7 +127,7 @@ class Dataset {
     values.resize(before + (end - begin));
     read_into(native_type<T>(), begin, end, values.data() + before);
   }
-  /// The same from row `begin` on, into as many values as there are; all chunks are known to be stored.
+  /// Reads rows from `begin` on into `values`, converted to T; the caller knows that all chunks are stored.
   template <class T>
   void read_to(std::uint64_t begin, std::span<T> values) const {
     read_into(native_type<T>(), begin, begin + values.size(), values.data());
@@ -139,17 +139,17 @@ class Dataset {
 
   void set_attribute(const char* name, std::string_view text) const;
   [[nodiscard]] std::string text_attribute(const char* name, std::string_view otherwise = {}) const;
-  /// Nothing where there is none.
+  /// A numeric attribute; nothing where there is none.
   [[nodiscard]] std::optional<double> number_attribute(const char* name) const;
-  /// StoreError with the file, this dataset and the innermost HDF5 reason.
+  /// Throws StoreError with the file, this dataset and the innermost HDF5 reason.
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
   void read_into(hid_t memory_type, std::uint64_t begin, std::uint64_t end, void* out) const;
 
   std::filesystem::path file_path_;
-  std::shared_ptr<GlobalHeaps> heaps_;          ///< the file's
-  std::shared_ptr<const OutputDevice> output_;  ///< likewise
+  std::shared_ptr<GlobalHeaps> heaps_;          ///< shared with the file
+  std::shared_ptr<const OutputDevice> output_;  ///< shared with the file
   std::string path_;
   Hid id_;
 };
@@ -158,19 +158,19 @@ class Dataset {
 /// in order of creation.
 class H5File {
  public:
-  /// On the disk; whatever lies at `path` goes. Nothing written to it is known to be there before close().
+  /// Creates a file on the disk and replaces what lies at `path`. Data are on the disk only after close().
   static H5File create(const std::filesystem::path& path);
-  /// A file in memory; `label` only names it in errors.
+  /// Creates a file in memory; `label` is its name in error messages.
   static H5File create_image(const std::filesystem::path& label);
   static H5File open(const std::filesystem::path& path);
-  /// The same of a file that is read as a whole, into memory, before any part of it is asked for.
+  /// Opens a file after reading all of it into memory.
   static H5File open_whole(const std::filesystem::path& path);
 
   [[nodiscard]] hid_t id() const { return id_.get(); }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// The bytes of the whole file.
   [[nodiscard]] std::vector<std::byte> image() const;
-  /// Writes out and closes; StoreError where that fails.
+  /// Writes out and closes the file; StoreError where that fails.
   void close();
 
   [[nodiscard]] bool has(const std::string& object) const;
@@ -179,17 +179,17 @@ class H5File {
   [[nodiscard]] std::vector<std::string> children(const std::string& group) const;
   void create_group(const std::string& path) const;
 
-  /// Names the type of booleans in the file, before the first column: netCDF knows no types without a name.
+  /// Adds the named type of booleans, before the first column: netCDF has no types without a name.
   void name_boolean_type() const;
-  /// A column whose chunks come ready made: shuffle (unless one byte wide) + deflate.
+  /// Creates a column whose chunks come already packed: shuffle (unless one byte wide) + deflate.
   [[nodiscard]] Dataset create_column(const std::string& group, const ColumnInfo& column, std::uint64_t rows,
                                       std::uint64_t chunk_rows) const;
-  /// The same without attributes: of a segment, whose columns the manifest describes.
+  /// Creates a column without attributes, for a segment, whose columns the manifest describes.
   [[nodiscard]] Dataset create_bare_column(const std::string& group, const ColumnInfo& column,
                                            std::uint64_t rows, std::uint64_t chunk_rows) const;
   [[nodiscard]] Dataset dataset(const std::string& path) const;
 
-  /// A small table column; compressed from 1,024 values on.
+  /// Writes a column of a small table; compressed from 1,024 values on.
   template <class T>
   Dataset write_values(const std::string& path, std::span<const T> values, std::string_view unit,
                        std::string_view long_name) const {
@@ -204,14 +204,14 @@ class H5File {
   void set_attribute(const char* name, std::uint64_t value) const;
   [[nodiscard]] std::string text_attribute(const char* name) const;
   [[nodiscard]] std::uint64_t number_attribute(const char* name) const;
-  /// Attributes of the root; those that are neither text nor integer are left out.
+  /// Attributes of the root as text; those that are neither text nor integers are left out.
   [[nodiscard]] std::map<std::string, std::string> attributes() const;
 
-  /// StoreError unless every attribute of variable length, also of those that this program does not read,
-  /// lies where other readers of HDF5 can follow it.
+  /// StoreError unless other readers of HDF5 can follow every attribute of variable length, also those that this
+  /// program does not read.
   void check_heaps() const;
 
-  /// StoreError with this file's path and the innermost HDF5 reason.
+  /// Throws StoreError with this file's path and the innermost HDF5 reason.
   [[noreturn]] void fail(const std::string& what) const;
   hid_t check(hid_t id, const std::string& what) const;
 
@@ -226,9 +226,10 @@ class H5File {
   friend class Dataset;
 
   std::filesystem::path path_;
-  std::shared_ptr<const OutputDevice> output_;  ///< of a file that is created on the disk; outlives `id_`
+  /// For a file that is created on the disk; must outlive `id_`.
+  std::shared_ptr<const OutputDevice> output_;
   Hid id_;
-  std::shared_ptr<GlobalHeaps> heaps_;  ///< of a file that was opened, not created
+  std::shared_ptr<GlobalHeaps> heaps_;  ///< for a file that was opened, not created
 };
 
 }  // namespace shardscape::results

@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What the child sends: texts, each as "LENGTH:TEXT". First "ok" or "failed"; then the counts and the
-// problems, or the reason of the failure.
+// The child sends texts, each as "LENGTH:TEXT": first "ok" or "failed", then the counts and problems, or the reason of
+// the failure.
 
 void add_text(std::string& message, std::string_view text) {
   message.append(std::to_string(text.size())).append(":").append(text);
@@ -63,7 +63,7 @@ std::string message_of(const fs::path& file, const std::function<void()>& step) 
   return message;
 }
 
-/// SIGPROF ends this process once it has used `limit` of CPU time from now on.
+/// Makes SIGPROF end this process once it has used `limit` of CPU time from now on.
 void allow_cpu_time(std::chrono::seconds limit) {
   const itimerval timer{{0, 0}, {limit.count(), 0}};
   ::setitimer(ITIMER_PROF, &timer, nullptr);

@@ -1,4 +1,4 @@
-// verify() in a process of its own: HDF5 may crash over a damaged file, or never come back from it.
+// Runs verify() in a process of its own, since HDF5 may crash or loop forever over a damaged file.
 #pragma once
 
 #include <chrono>
@@ -8,9 +8,8 @@
 
 namespace shardscape::results {
 
-/// As verify(), but certain to return, whatever the bytes: that HDF5 crashes over a file, or spends `limit` of
-/// CPU time on it, is then reported as the file's problem. Starts a process; call it from a
-/// program that runs one thread.
+/// verify(), but certain to return, whatever the bytes: if HDF5 crashes over a file, or spends `limit` of CPU time on
+/// it, that is reported as a problem of the file. Forks a process; call it from a program with one thread.
 Verification verify_isolated(const std::filesystem::path& file,
                              std::chrono::seconds limit = std::chrono::seconds(10));
 

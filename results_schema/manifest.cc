@@ -1,3 +1,5 @@
+// Writes and reads the manifest (root attributes, /study, /links, the empty columns), checks it, and computes the
+// fingerprints of studies.
 #include "results_schema/manifest.h"
 
 #include <fmt/format.h>
@@ -18,12 +20,12 @@ namespace shardscape::results {
 
 namespace {
 
-/// Each part with its length, so that no two lists of parts read the same.
+/// Appends each part with its length, so that different lists of parts give different texts.
 void append_part(std::string& text, const std::string& part) {
   text += fmt::format("{}:{}\n", part.size(), part);
 }
 
-/// HDF5 names have no slashes; the verbatim name goes into an attribute.
+/// Replaces slashes, which HDF5 names cannot have; the original name goes into an attribute.
 std::string object_name(std::string name) {
   std::ranges::replace(name, '/', ':');
   return name;
@@ -107,7 +109,7 @@ std::vector<SourceText> read_sources(const H5File& file) {
   return sources;
 }
 
-/// Object headers hold 64 KiB.
+/// Cuts a text to fit an object header, which holds 64 KiB.
 std::string clipped(const std::string& text) {
   constexpr std::size_t kLimit = 32 * 1024;
   return text.size() <= kLimit ? text : text.substr(0, kLimit) + "...";
@@ -200,7 +202,7 @@ PointSelection read_selection(const H5File& file, std::uint64_t total_points) {
   const PointSelection selection{kind.value_or(SelectionKind::all), file.number_attribute("study_points"),
                                  file.number_attribute("sample_seed")};
   const bool some = selection.kind != SelectionKind::all;
-  const bool recorded = selection.study_points != 0 || some;  // not so where files of version 1 were merged
+  const bool recorded = selection.study_points != 0 || some;  // false where files of version 1 were merged
   const bool fits =
       total_points <= selection.study_points &&
       (some == (total_points < selection.study_points) || selection.kind == SelectionKind::search);
@@ -327,7 +329,7 @@ void require_columns(const H5File& file, const std::string& group, const std::ve
   }
 }
 
-/// What every reader relies on.
+/// Checks what every reader relies on.
 void check_table(const H5File& file, const Manifest& manifest) {
   const auto& columns = manifest.columns;
   require_columns(file, "/points", columns,
@@ -359,7 +361,7 @@ Manifest read_manifest(const H5File& file) {
   if (H5Aexists(file.id(), kStoredColumns) > 0)
     manifest.study.stored_columns = words(file.text_attribute(kStoredColumns));
   manifest.study.stored_rows = read_stored_rows(file);
-  if (H5Aexists(file.id(), "assumptions") > 0)  // files of earlier versions have none
+  if (H5Aexists(file.id(), "assumptions") > 0)  // files of earlier versions do not have it
     manifest.study.assumptions = file.text_attribute("assumptions");
   manifest.study.seed = file.number_attribute("seed");
   manifest.study.links = read_links(file);

@@ -19,14 +19,14 @@
 
 namespace shardscape::results {
 
-/// An input kept verbatim.
+/// An input file, kept word for word.
 struct SourceText {
   std::string name;  ///< "study.yaml", "models/llama3.1-70b.yaml"
   std::string text;
   friend bool operator==(const SourceText&, const SourceText&) = default;
 };
 
-/// The links of a fabric. Copies share them: of large fabrics they are the largest part of a manifest.
+/// The links of a fabric, shared by copies, as they are the largest part of a manifest with a large fabric.
 class LinkTable {
  public:
   LinkTable() : LinkTable(std::vector<LinkRecord>()) {}
@@ -38,28 +38,29 @@ class LinkTable {
   std::shared_ptr<const std::vector<LinkRecord>> links_;
 };
 
-/// The part that decides the data. Two runs of equal StudyInfo by the same software give equal datasets.
+/// The part of a manifest that determines the data: runs of equal StudyInfo by the same software give equal datasets.
 struct StudyInfo {
   std::string title;
   std::string resolved_yaml;
   std::vector<SourceText> sources;  ///< distinct names
-  std::string assumptions;          ///< what the inputs leave out and the results rest on, a line each
-  /// Columns that the study asks for, beside those that every file has; nothing: all.
+  /// The assumptions that the results rest on beyond the inputs, one per line.
+  std::string assumptions;
+  /// Columns that the study asks for, beside those that every file has; nothing: all columns.
   std::optional<std::vector<std::string>> stored_columns = std::nullopt;
   StoredRows stored_rows = {};
   std::vector<std::string>
       objectives;  ///< names of columns that have a better direction; the first one ranks
   std::uint64_t seed = 0;
-  LinkTable links;                      ///< of the study's own fabric (before any hardware axis)
-  std::vector<std::string> dimensions;  ///< names that LinkRecord::dimension indexes
+  LinkTable links;                      ///< links of the study's own fabric, without hardware axes
+  std::vector<std::string> dimensions;  ///< the names that LinkRecord::dimension is an index of
 };
 
-/// The root attribute that has StudyInfo::stored_columns.
+/// Name of the root attribute with StudyInfo::stored_columns.
 inline constexpr const char* kStoredColumns = "stored_columns";
-/// The one that has StudyInfo::stored_rows, in their text; files of all rows have none.
+/// Name of the root attribute with StudyInfo::stored_rows as text; absent in files with all rows.
 inline constexpr const char* kStoredRows = "stored_rows";
 
-/// The part that differs from run to run. It lives in attributes of the root only, never in a dataset.
+/// The part that differs from run to run. It is stored in attributes of the root only, never in a dataset.
 struct RunInfo {
   std::string created_utc;  ///< ISO 8601
   std::string software_version, git_commit, compiler, hostname, command_line;
@@ -70,18 +71,18 @@ struct Manifest {
   StudyInfo study;
   RunInfo run;
   BlockLayout layout;
-  ShardRange shards;  ///< that layout.blocks are
+  ShardRange shards;  ///< the shards that layout.blocks belongs to
   std::vector<ColumnInfo> columns;
-  /// Of /fault_samples (fault_sample_columns()); empty where the study has no faults.
+  /// Columns of /fault_samples (fault_sample_columns()); empty where the study has no faults.
   std::vector<ColumnInfo> sample_columns;
-  /// Of a search: what became of the points that are no rows.
+  /// For a search: what happened to the points that are not rows.
   std::optional<SearchInfo> search = std::nullopt;
 };
 
 /// The identity of a study: SHA-256 (hexadecimal) over title, resolved YAML, sources and seed.
 std::string study_sha256(const StudyInfo& study);
 
-/// The better directions of the columns that decide which rows are stored.
+/// The directions of improvement of the columns that decide which rows are stored.
 std::vector<Better> deciding_directions(const Manifest& manifest);
 
 /// Everything wrong with a manifest as one reason per entry: unknown or undirected objectives, names used

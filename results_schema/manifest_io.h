@@ -17,18 +17,18 @@ inline constexpr const char* kSegmentSchema = "shardscape-segment";
 /// Version 2 says how the points were chosen, has dimension scales, missing marks (`_FillValue`), booleans,
 /// and `link_id` in /fault_samples where version 1 had `link`.
 inline constexpr std::uint64_t kSchemaVersion = 2;
-inline constexpr std::uint64_t kOldestSchemaVersion = 1;  ///< that this program reads
+inline constexpr std::uint64_t kOldestSchemaVersion = 1;  ///< the oldest that this program reads
 
-/// Root attributes, /study, /links and an empty /points.
+/// Writes root attributes, /study, /links and an empty /points.
 void write_manifest(const H5File& file, const char* schema, const Manifest& manifest, const RunInfo& run,
                     bool complete);
 
-/// StoreError where the manifest is not whole, or lacks the columns that every reader needs.
+/// StoreError where the manifest is incomplete, or lacks columns that every reader needs.
 Manifest read_manifest(const H5File& file);
 
 std::uint64_t schema_version(const H5File& file);
 
-/// StoreError unless the root says `schema` and a version this program reads.
+/// StoreError unless the root names `schema` and a version that this program reads.
 void check_schema(const H5File& file, const char* schema);
 
 }  // namespace shardscape::results

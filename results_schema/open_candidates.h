@@ -1,4 +1,4 @@
-// The rows of a segment that is being filled, where a sweep does not store all of them. Private to this folder.
+// The rows of a segment that is being filled, in a sweep that does not store all rows. Private to this folder.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace shardscape::results {
 
-/// Drops what the blocks so far, those of earlier segments, too, keep out of the file. What is held is packed.
+/// Keeps, packed, the rows that may still be stored, given all blocks so far, also those of earlier segments.
 class OpenCandidates {
  public:
   explicit OpenCandidates(const Manifest& manifest);
 
-  /// Of the candidates of a block those that may still be stored; the block keeps their fault samples alone.
+  /// Takes the candidates of a block that may still be stored, and removes all but their fault samples from the block.
   void take(EncodedBlock& block);
-  /// The table of those taken since clear().
+  /// Writes the table of the rows taken since clear().
   void write(const H5File& file);
   void clear();
 
@@ -29,7 +29,7 @@ class OpenCandidates {
   std::uint64_t rows_per_block_, rows_ = 0;
   RowSelector selector_;
   ChunkFiller filler_;
-  std::vector<std::vector<std::vector<std::byte>>> full_;  ///< chunks by column
+  std::vector<std::vector<std::vector<std::byte>>> full_;  ///< full chunks, by column
 };
 
 }  // namespace shardscape::results

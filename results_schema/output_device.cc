@@ -12,12 +12,12 @@ namespace shardscape::results {
 
 namespace {
 
-/// What HDF5 holds of a file of this driver; HDF5 knows the first member.
+/// HDF5's state of a file of this driver; its first member is the part that HDF5 knows.
 struct OpenFile {
   H5FD_t known_to_hdf5{};
   OutputDevice* device = nullptr;
-  haddr_t allocated = 0;  ///< by HDF5
-  haddr_t written = 0;    ///< the end of the file
+  haddr_t allocated = 0;  ///< end of what HDF5 has allocated
+  haddr_t written = 0;    ///< end of what has been written
 };
 
 OpenFile& open_file(H5FD_t* file) { return *reinterpret_cast<OpenFile*>(file); }
@@ -36,7 +36,7 @@ herr_t close(H5FD_t* file) {
   return 0;
 }
 
-/// As HDF5's own driver of plain files, so that files come out the same byte for byte.
+/// The flags of HDF5's own driver of plain files, so that files are the same byte for byte.
 herr_t features(const H5FD_t*, unsigned long* flags) {
   *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
            H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
@@ -127,7 +127,7 @@ bool OutputDevice::read(std::uint64_t offset, std::span<std::byte> bytes) const 
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }
-  std::ranges::fill(bytes.subspan(done), std::byte{0});  // allocated and not written yet
+  std::ranges::fill(bytes.subspan(done), std::byte{0});  // bytes allocated but not written yet read as zeros
   const std::uint64_t end = offset + bytes.size();
   for (const Unwritten& block : unwritten_) {
     const std::uint64_t from = std::max(offset, block.offset);

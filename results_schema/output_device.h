@@ -20,27 +20,27 @@
 
 namespace shardscape::results {
 
-/// Where the bytes of one HDF5 file go. It must outlive the file's identifier in HDF5.
+/// The descriptor that the bytes of an HDF5 file go to. It must outlive the file's identifier in HDF5.
 class OutputDevice {
  public:
-  /// Creates `path`, which nothing may have, or StoreError.
+  /// Creates `path`, which must not exist; StoreError where that fails.
   explicit OutputDevice(const std::filesystem::path& path);
 
-  /// Whether any write failed: then what lies on the disk is not what HDF5 wrote.
+  /// Whether any write failed, so that the file on the disk is not what HDF5 wrote.
   [[nodiscard]] bool failed() const { return error_ != 0; }
-  /// What the system says of the first one that did.
+  /// The system's reason for the first failed write.
   [[nodiscard]] std::string failure() const;
 
-  /// Creates the HDF5 file on it; negative where HDF5 can't. `creation`: a property list.
+  /// Creates the HDF5 file on this device with a creation property list; negative where HDF5 cannot.
   [[nodiscard]] hid_t create_file(hid_t creation);
 
-  // For the driver.
+  // Called by the driver.
   void write(std::uint64_t offset, std::span<const std::byte> bytes);
   [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> bytes) const;
   void resize(std::uint64_t size);
 
  private:
-  /// Bytes that should lie at an offset.
+  /// Bytes that belong at an offset of the file but could not be written.
   struct Unwritten {
     std::uint64_t offset;
     std::vector<std::byte> bytes;
@@ -48,8 +48,8 @@ class OutputDevice {
 
   std::filesystem::path path_;
   Descriptor file_;
-  int error_ = 0;                     ///< of the first call that failed; nothing is tried after it
-  std::vector<Unwritten> unwritten_;  ///< from then on, in the order of writing
+  int error_ = 0;                     ///< errno of the first call that failed; nothing is written after it
+  std::vector<Unwritten> unwritten_;  ///< writes since then, in order
 };
 
 }  // namespace shardscape::results

@@ -1,3 +1,5 @@
+// Checks where an output may go, writes it under a temporary name, syncs it and renames it into place, for single files
+// and for folders of files.
 #include "results_schema/output_file.h"
 
 #include <fcntl.h>
@@ -21,9 +23,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What a chain of symbolic links leads to, there or not.
+/// The path that a chain of symbolic links ends at, whether it exists or not.
 fs::path behind_links(const fs::path& asked) {
-  constexpr int kMostLinks = 40;  // as Linux
+  constexpr int kMostLinks = 40;  // Linux's own limit
   fs::path file = asked;
   std::error_code error;
   for (int links = 0; fs::is_symlink(fs::symlink_status(file, error)); ++links) {
@@ -35,7 +37,7 @@ fs::path behind_links(const fs::path& asked) {
   return file;
 }
 
-/// What something is that no output may be; empty for a regular file.
+/// Describes something that no output may replace; empty for a regular file.
 std::string kind_of_irregular(fs::file_type type) {
   switch (type) {
     case fs::file_type::regular:
@@ -66,11 +68,11 @@ void require_writable_folder(const fs::path& asked, const fs::path& folder) {
   }
 }
 
-/// Moves `from` to `to` unless there is something. 0, or why not (EEXIST).
+/// Moves `from` to `to` unless `to` exists. Returns 0, or an error number (EEXIST where it does).
 int move_to_free_place(const fs::path& from, const fs::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return errno;
-  // File systems without that flag (NFS) have hard links, which do not replace either.
+  // File systems without that flag (NFS) have hard links, which do not replace a file either.
   if (::link(from.c_str(), to.c_str()) != 0) return errno;
   ::unlink(from.c_str());
   return 0;
@@ -131,13 +133,13 @@ void OutputPath::publish(const fs::path& temporary) const {
 
 namespace {
 
-/// Buffers what a stream gets; keeps the system's reason where it can't be written.
+/// Buffers what a stream gets; keeps the system's reason where it cannot be written.
 class FileBuffer final : public std::streambuf {
  public:
   explicit FileBuffer(const Descriptor& file) : file_(&file) {
     setp(buffer_.data(), buffer_.data() + buffer_.size());
   }
-  /// What went wrong first.
+  /// The first error, if any.
   [[nodiscard]] const std::optional<std::string>& problem() const { return problem_; }
 
  protected:
@@ -236,7 +238,7 @@ void OutputFolder::fill(const std::function<void(const fs::path&)>& write) {
     write(temporary_);
   } catch (const std::exception& failure) {
     const int reason = errno;
-    // The name that the files have for now says nothing to the user.
+    // Replaces the temporary name of a file in a message, which says nothing to the user.
     std::string what = failure.what();
     const std::string prefix = temporary_.string() + '/';
     if (what.starts_with(prefix)) what.erase(0, prefix.size());
@@ -251,9 +253,10 @@ void OutputFolder::make() {
   std::error_code error;
   if (!fs::create_directory(name, error)) fail_with(asked_, "can't create", error ? error.value() : EEXIST);
   temporary_ = name;
-  // Nobody else may plant anything, such as a link, where files are about to be made.
+  // Takes all permissions from others, so that nobody can put anything, such as a link, where files are about to be
+  // made.
   permissions_ = fs::status(name, error).permissions();
-  // Files of a folder that hands its group on keep that group.
+  // Keeps the set-group-id bit, by which files inherit the folder's group.
   if (!error) fs::permissions(name, fs::perms::owner_all | (permissions_ & fs::perms::set_gid), error);
   if (!error && !fs::is_empty(name, error)) error = std::make_error_code(std::errc::file_exists);
   if (error) fail_with(asked_, "can't create", error.value());
@@ -265,7 +268,7 @@ void OutputFolder::commit() {
   fs::permissions(temporary_, permissions_, error);
   if (error) fail_with(asked_, "can't be opened to others", error.value());
   sync_directory(temporary_);
-  // A folder takes the place of nothing or of an empty folder, never of one that holds something.
+  // A folder may replace nothing or an empty folder, never one that has content.
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
     fail_with(asked_, "can't be put in place", errno);
   }

@@ -1,5 +1,5 @@
-// What a command was told to write: looked at before any work is done, written beside its place, synced, and
-// put there in one step. Every output of the program goes through here.
+// Outputs of commands: checked before any work is done, written beside their place, synced, and put there in one step.
+// Every output of the program goes through here.
 //
 // Only regular files are written, and only where nothing is lost: an output that is there already, or that
 // appears while the command runs, is replaced with the user's permission only (--force), an input never. Of a
@@ -20,8 +20,8 @@
 
 namespace shardscape::results {
 
-/// The output may not be written as the command line has it. what() reads "PATH: why; what would be right".
-/// Nothing has been changed when it is thrown.
+/// Thrown where an output may not be written as the command line has it. what(): "PATH: why; what would be right".
+/// Nothing has been changed then.
 class OutputRefused : public std::runtime_error {
  public:
   OutputRefused(const std::filesystem::path& path, const std::string& why)
@@ -54,16 +54,16 @@ class OutputPath {
 /// An output that is written from front to back.
 class OutputFile {
  public:
-  /// StoreError where the folder takes no new file.
+  /// Opens a temporary file beside the output; StoreError where the folder takes no new file.
   explicit OutputFile(OutputPath path);
-  /// Leaves nothing behind of what was not committed.
+  /// Removes what has not been committed.
   ~OutputFile();
   OutputFile(OutputFile&&) noexcept;
   OutputFile& operator=(OutputFile&&) noexcept;
 
-  /// Where it goes bad, commit() says why.
+  /// The stream to write to; if it fails, commit() gives the reason.
   [[nodiscard]] std::ostream& stream();
-  /// Once, at the end. StoreError where anything could not be written.
+  /// Puts the output in place; call once, at the end. StoreError where anything could not be written.
   void commit();
 
  private:
@@ -71,15 +71,15 @@ class OutputFile {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The whole of an output at once.
+/// Writes a whole output at once.
 void write_output(const OutputPath& path, std::string_view text);
 
-/// An output that is a folder of files: there with all of them or not at all.
+/// An output that is a folder of files, which exists with all of them or not at all.
 class OutputFolder {
  public:
   /// OutputRefused where `asked` is there and is no empty folder; StoreError as for OutputPath.
   explicit OutputFolder(std::filesystem::path asked);
-  /// Leaves nothing behind of what was not committed.
+  /// Removes what has not been committed.
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
@@ -93,7 +93,7 @@ class OutputFolder {
   void commit();
 
   std::filesystem::path asked_, target_, temporary_;
-  std::filesystem::perms permissions_{};  ///< of the folder, once it is full
+  std::filesystem::perms permissions_{};  ///< permissions of the folder in its final place
 };
 
 }  // namespace shardscape::results

@@ -14,7 +14,7 @@ bool PointCosts::assign(std::uint64_t id, std::span<const double> values,
   costs.resize(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isnan(values[i])) return false;
-    // Adding +0 makes the two zeros one, so that equal values are equal bits.
+    // Adding +0 turns -0 into +0, so that equal values have equal bits.
     costs[i] = (directions[i] == Better::larger ? -values[i] : values[i]) + 0.0;
   }
   return true;
@@ -27,8 +27,8 @@ bool PointCosts::dominates(const PointCosts& a, const PointCosts& b) {
   return a.costs != b.costs || a.point_id <= b.point_id;
 }
 
-// The front is kept in ascending order of costs. Whoever dominates a point has no larger first cost, hence
-// stands before it or costs the same.
+// The front is kept in ascending order of costs. A point that dominates another has no larger first cost, so that it
+// stands before it or has the same first cost.
 bool ParetoFront::offer(const PointCosts& point) {
   const double first = point.costs[0];
   for (const PointCosts& other : points_) {

@@ -1,4 +1,4 @@
-// The Pareto front of points that come one after the other, in any order.
+// The Pareto front of points that arrive one after the other, in any order.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,24 @@
 
 namespace shardscape::results {
 
-/// A point and what it costs: values of measures, the sign turned so that smaller is better.
+/// A point and its costs: values of measures, with the sign turned where larger is better.
 struct PointCosts {
   std::uint64_t point_id = 0;
-  std::vector<double> costs;  ///< one at least
+  std::vector<double> costs;  ///< at least one
 
-  /// Sets both from values in their own direction, smaller or larger; false where one is NaN.
+  /// Sets both from measured values; false where one of them is NaN.
   bool assign(std::uint64_t id, std::span<const double> values, std::span<const Better> directions);
-  /// True where `b` costs no less of anything and, where it costs the same of all, has a larger id (or is the same).
+  /// Whether `b` costs at least as much as `a` in everything and, where all costs are equal, has no smaller id.
   static bool dominates(const PointCosts& a, const PointCosts& b);
 };
 
-/// The points offered so far that none of the others dominates. Of several with equal costs it keeps the smallest id,
-/// so that it does not depend on the order of the offers.
+/// The points offered so far that no other one dominates. Of several with equal costs it keeps the smallest id, so that
+/// the order of offers does not matter.
 class ParetoFront {
  public:
-  /// Whether the point is on the front now. O(size of the front).
+  /// Offers a point; returns whether it is on the front now. O(size of the front).
   bool offer(const PointCosts& point);
-  /// Ascending by the first cost, then the next, then by id.
+  /// The front, ascending by the first cost, then the next, then by id.
   [[nodiscard]] std::span<const PointCosts> points() const { return points_; }
 
  private:

@@ -1,4 +1,4 @@
-// Prints SCHEMA.md, the documentation of the result file.
+// Program that prints SCHEMA.md, the documentation of the result file.
 #include <cstdio>
 
 #include "results_schema/schema_doc.h"

@@ -23,16 +23,17 @@ namespace {
 constexpr std::string_view kNotePrefix = "rank-";
 
 void write_line(int fd, const fs::path& path, const std::string& line) {
-  // One write(): a line is there in full or not at all, but where the disk is full.
+  // One write() call, so that a line is there in full or not at all, unless the disk is full.
   if (::write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
     fail_with(path, "can't write", errno);
   }
 }
 
-/// Whether a process that runs holds the note.
+/// Whether a running process holds the note.
 bool is_held(const fs::path& path) {
   const int fd =
-      ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);  // for a lock over NFS it is open for writing
+      // A lock over NFS needs a file that is open for writing.
+      ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
   const bool held = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(fd);

@@ -19,17 +19,17 @@ namespace shardscape::results {
 /// The note of this process. Movable; not thread-safe.
 class RankNote {
  public:
-  /// `who` says it in one line: "rank 1 of 4 (node17), process 4711". Replaces what lies there. StoreError
-  /// where the note can't be written.
+  /// `who` names the process in one line: "rank 1 of 4 (node17), process 4711". Replaces an old note. StoreError where
+  /// the note cannot be written.
   RankNote(const std::filesystem::path& parts, int rank, const std::string& who);
-  /// Lets go of the note and leaves it where it is, as a killed process does.
+  /// Releases the note and leaves it where it is, as if the process had been killed.
   ~RankNote();
   RankNote(RankNote&& other) noexcept;
   RankNote& operator=(RankNote&&) = delete;
 
-  /// Before the first of these blocks is begun. StoreError where it can't be written.
+  /// Notes blocks before the first of them is begun. StoreError where that cannot be written.
   void took(BlockRange blocks);
-  /// The end in order: removes the note. Nothing happens where it is gone already.
+  /// Ends in order: removes the note. Does nothing where it is already gone.
   void remove();
 
  private:
@@ -41,15 +41,15 @@ class RankNote {
 
 bool is_note_name(std::string_view name);
 
-/// A note that was left behind.
+/// A note of a process that did not end in order.
 struct LeftNote {
   std::filesystem::path path;
   std::string who;
   std::vector<BlockRange> taken;
 };
 
-/// StoreError "is in use by WHO" where a process that works on the sweep in `parts` still runs; else the notes
-/// of those that did not end in order, by rank.
+/// StoreError "is in use by WHO" where a process that works on the sweep in `parts` still runs; otherwise the notes of
+/// the processes that did not end in order, by rank.
 std::vector<LeftNote> left_notes(const std::filesystem::path& parts);
 
 }  // namespace shardscape::results

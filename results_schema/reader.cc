@@ -1,3 +1,5 @@
+// Opens a finished file or the segments of a parts folder and presents both as one table; columns are read through
+// ChunkReader from the file that holds the rows, and the file read last stays open.
 #include "results_schema/reader.h"
 
 #include <fmt/format.h>
@@ -21,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Runs `work` with HDF5 silent. Sizes that no memory holds come from a damaged header.
+/// Runs `work` with HDF5 silent. Failing to allocate memory counts as a damaged header, which promised too much.
 template <class Work>
 auto guarded(const fs::path& path, const Work& work) {
   const QuietErrors quiet;
@@ -34,7 +36,7 @@ auto guarded(const fs::path& path, const Work& work) {
   }
 }
 
-/// NaN where a value is the mark of what was not computed.
+/// Replaces the mark of values that were not computed by NaN.
 void remove_marks(std::vector<double>& values, const std::optional<double>& mark) {
   if (mark) std::ranges::replace(values, *mark, std::numeric_limits<double>::quiet_NaN());
 }
@@ -55,7 +57,7 @@ fs::path resolve(fs::path path) {
 }  // namespace
 
 struct ResultReader::Impl {
-  /// Rows [begin, end) of the table live in one file, from its row 0 on.
+  /// Rows [begin, end) of the table are the rows of one file, from its row 0 on.
   struct Piece {
     fs::path path;
     std::uint64_t begin = 0, end = 0;
@@ -63,13 +65,12 @@ struct ResultReader::Impl {
 
   fs::path path;
   bool complete = false;
-  std::optional<H5File> file;  ///< the finished file
+  std::optional<H5File> file;  ///< set where `path` is a finished file
   Manifest manifest;
   std::map<std::string, std::string> attributes;
   std::vector<Piece> pieces, sample_pieces;
   std::uint64_t rows = 0, points = 0, samples = 0;
-  /// Of the finished file or of the piece that was read last: the columns that were read, which are likely to be
-  /// read on.
+  /// The columns read last, of the finished file or of one piece, since they are likely to be read again.
   struct Opened {
     fs::path path;
     std::optional<H5File> piece;  ///< nothing where it is the finished file
@@ -146,7 +147,7 @@ struct ResultReader::Impl {
     return opened.columns.try_emplace(dataset, (file ? *file : *opened.piece).dataset(dataset)).first->second;
   }
 
-  /// Rows of the pieces, in place of what `values` held; its memory is kept.
+  /// Reads rows of the pieces into `values`, whose memory is used again.
   template <class T>
   void read_from(const std::vector<Piece>& from, std::uint64_t count, const std::string& dataset,
                  RowRange range, std::vector<T>& values) const {
@@ -158,8 +159,7 @@ struct ResultReader::Impl {
       if (begin >= end) continue;
       ChunkReader& source = column_in(piece, dataset);
       source.check(begin - piece.begin, end - piece.begin);
-      if (values.size() < end - first)
-        values.resize(end - first);  // not before the rows are known to be there
+      if (values.size() < end - first) values.resize(end - first);  // only once the rows are known to exist
       source.read(begin - piece.begin, std::span(values).subspan(begin - first, end - begin));
     }
     values.resize(last - first);
@@ -190,7 +190,7 @@ struct ResultReader::Impl {
     return here.stored_alike(there, range.begin, end);
   }
 
-  /// Files of schema version 1 call link_id link.
+  /// The column by its current name: files of schema version 1 call link_id link.
   [[nodiscard]] const ColumnInfo& sample_column(std::string_view name) const {
     const auto& columns = manifest.sample_columns;
     auto found = std::ranges::find(columns, name, &ColumnInfo::name);

@@ -1,4 +1,4 @@
-// Consecutive rows of a table.
+// Ranges of consecutive rows of a table.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct RowRange {
   std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
 };
 
-/// Adds a row to ascending ranges, behind all of theirs.
+/// Adds a row behind all rows of ascending ranges.
 inline void append_row(std::vector<RowRange>& ranges, std::uint64_t row) {
   if (ranges.empty() || ranges.back().end != row) ranges.push_back({row, row});
   ranges.back().end = row + 1;

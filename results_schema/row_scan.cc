@@ -32,8 +32,9 @@ std::vector<double> values_of(const ResultReader& reader, const std::string& col
   found.reserve(rows.size());
   for (std::size_t i = 0; i < rows.size();) {
     constexpr std::uint64_t kNear =
-        1024;                 // a chunk is unpacked as a whole, but only these rows are converted
-    std::size_t end = i + 1;  // of the rows near this one
+        // Most rows read at once: a chunk is unpacked whole, but only these rows are converted.
+        1024;
+    std::size_t end = i + 1;  // end of the rows near this one
     while (end < rows.size() && rows[end] - rows[i] < kNear) ++end;
     reader.read_into(column, {rows[i], rows[end - 1] + 1}, values);
     for (const std::uint64_t first = rows[i]; i < end; ++i) found.push_back(values[rows[i] - first]);

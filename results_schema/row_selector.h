@@ -15,24 +15,25 @@
 
 namespace shardscape::results {
 
-/// Takes feasible points in any order. Whom it refuses is not among the rows of any whole that these points are a part
-/// of: as many better ones are known as there are rows, or one that dominates it. Whom it takes may be. So every part
-/// of a sweep, and a part of that, drops what it can, and the choice among all that were taken is the choice among all.
+/// Takes feasible points in any order. A refused point is not among the rows of any set of points that includes those
+/// offered, since it is dominated, or as many better points are known as there are rows; an accepted one may be. So
+/// every part of a sweep can drop refused points, and the choice among the accepted ones of all parts is the choice
+/// among all.
 class RowSelector {
  public:
-  /// `directions`: of StoredRows::measures(), smaller or larger; `rows` are not all. `bound`: a bound() of the
-  /// whole.
+  /// `directions`: of StoredRows::measures(), smaller or larger. `rows` must be a choice other than all. `bound`: a
+  /// bound() that holds for all points.
   RowSelector(const StoredRows& rows, std::vector<Better> directions,
               double bound = std::numeric_limits<double>::infinity());
 
-  /// `values`: of the measures. One point at a time.
+  /// Offers a point with its measures; returns whether it may be stored. Call from one thread at a time.
   bool offer(std::uint64_t point_id, std::span<const double> values);
 
-  /// Points of `top` that cost more (of the first measure, the sign turned so that smaller is better) are none of
-  /// the rows; infinite while nothing is known. From any thread.
+  /// With `top`, points that cost more than this (in the first measure, with the sign turned so that smaller is better)
+  /// are not among the rows; infinite while nothing is known. Call from any thread.
   [[nodiscard]] double bound() const { return bound_.load(std::memory_order_relaxed); }
 
-  /// The rows of all that were offered, by id, ascending. Not of `feasible`, which keeps all.
+  /// The rows among all points offered, by id, ascending. Not for `feasible`, which keeps all.
   [[nodiscard]] std::vector<std::uint64_t> chosen() const;
 
  private:
@@ -41,7 +42,7 @@ class RowSelector {
   const RowChoice choice_;
   const std::uint64_t count_;
   const std::vector<Better> directions_;
-  PointCosts point_;  ///< on offer
+  PointCosts point_;  ///< the point being offered
   ParetoFront front_;
   std::priority_queue<std::pair<double, std::uint64_t>> top_;  ///< cost and id, the worst first
   std::atomic<double> bound_;

@@ -1,4 +1,4 @@
-// How large fault samples are in a file.
+// The size of fault samples in a file.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace shardscape::results {
 
-/// Bytes that these rows of /fault_samples take, all columns, packed as blocks are.
+/// Bytes that these rows of /fault_samples take in all columns, packed as blocks are.
 std::uint64_t packed_bytes(std::span<const FaultSampleRecord> rows);
 
 }  // namespace shardscape::results

@@ -14,20 +14,20 @@ namespace shardscape::results {
 
 inline constexpr const char* kSamplesGroup = "/fault_samples";
 
-/// The group with `rows` rows of each column, not written yet.
+/// Creates the group with `rows` rows in each column, which are not written yet.
 std::vector<Dataset> create_samples(const H5File& file, std::span<const ColumnInfo> columns,
                                     std::uint64_t rows);
 /// Fills the columns from the first row on, chunk by chunk, without HDF5's own filters.
 class SampleWriter {
  public:
-  /// `columns`: of create_samples(), all of whose rows are to be written.
+  /// `columns`: from create_samples(); all of their rows must be written.
   explicit SampleWriter(std::vector<Dataset> columns);
 
   void append(std::span<const FaultSampleRecord> rows);
-  /// Rows of the group of another file; by default all.
+  /// Appends rows of the group in another file; by default all.
   void append_from(const H5File& from);
   void append_from(const H5File& from, std::span<const RowRange> rows);
-  /// Writes what is left. Call once, behind the last row.
+  /// Writes the last chunk. Call once, after the last row.
   void finish();
 
  private:
@@ -36,7 +36,7 @@ class SampleWriter {
   ChunkFiller chunks_;
 };
 
-/// Rows of the group; StoreError where its columns differ in length.
+/// Number of rows in the group; StoreError where its columns differ in length.
 std::uint64_t sample_rows(const H5File& file, std::span<const ColumnInfo> columns);
 std::vector<ColumnInfo> read_sample_columns(const H5File& file);
 

@@ -1,3 +1,4 @@
+// Writes SCHEMA.md as Markdown: the structure of the file, and a table of all columns of both phases.
 #include "results_schema/schema_doc.h"
 
 #include <fmt/format.h>
@@ -93,7 +94,7 @@ struct Described {
   std::string phases;
 };
 
-/// Both phases' columns in file order, each once.
+/// The columns of both phases in file order, each once.
 std::vector<Described> all_columns() {
   const ColumnTable training(Phase::training, {}, true, true);
   const ColumnTable inference(Phase::inference, {}, true, true);

@@ -1,4 +1,4 @@
-// The documentation of the result file, written from the table of columns.
+// The documentation of the result file, generated from the table of columns.
 #pragma once
 
 #include <string>

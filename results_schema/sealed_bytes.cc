@@ -24,8 +24,8 @@ constexpr std::size_t kLineLength = kLineStart.size() + kHashDigits + 1;
 
 std::string checksum_line(std::string_view hash) { return std::string(kLineStart).append(hash) + kLineEnd; }
 
-/// Whether next to nothing of a large file was ever written, so that reading it in full would take hours for zeros. What
-/// append_checksum() was given is written in full; file systems that compress may keep blocks of zeros as holes.
+/// Whether almost nothing of a large file was ever written, so that reading it would take hours for zeros. What
+/// append_checksum() was given is written in full, but file systems that compress may keep blocks of zeros as holes.
 bool is_hollow(const std::filesystem::path& file, std::uintmax_t size) {
   constexpr std::uintmax_t kSoonRead = std::uintmax_t{1} << 26U, kLeastShare = 1024;
   if (size < kSoonRead) return false;
@@ -36,7 +36,7 @@ bool is_hollow(const std::filesystem::path& file, std::uintmax_t size) {
   errno = 0;
   while (data * kLeastShare < size) {
     const off_t begin = lseek(descriptor, end, SEEK_DATA);
-    if (begin < 0) break;  // no more data (ENXIO), or a file system that does not tell
+    if (begin < 0) break;  // no more data (ENXIO), or the file system does not say
     end = lseek(descriptor, begin, SEEK_HOLE);
     if (end <= begin) break;
     data += static_cast<std::uintmax_t>(end - begin);
@@ -61,7 +61,7 @@ Seal seal_of(const std::filesystem::path& file) {
   const auto size = std::filesystem::file_size(file, error);
   if (error) return Seal::broken;
   if (size < kLineLength) return Seal::none;
-  // Its end first: a file that says nothing of itself is not read, however large it claims to be.
+  // The end is read first: a file without a checksum is not read, however large it claims to be.
   std::string line(kLineLength, '\0');
   std::ifstream in(file, std::ios::binary);
   in.seekg(static_cast<std::streamoff>(size - kLineLength));

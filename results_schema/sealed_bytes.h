@@ -9,19 +9,19 @@
 
 namespace shardscape::results {
 
-/// What is said of a file that is not.
+/// The message about a file whose bytes differ.
 inline constexpr const char* kNotAsSealed = "is not what its checksum says";
 
-/// Appends a line with the SHA-256 of what is there.
+/// Appends a line with the SHA-256 of all bytes so far.
 void append_checksum(std::vector<std::byte>& bytes);
 
 enum class Seal {
-  whole,   ///< the file still is what append_checksum() left
-  broken,  ///< it is not, or can't be read in full, or is no regular file
-  none     ///< it does not end in such a line: cut, or written before there were checksums
+  whole,   ///< the file is still what append_checksum() left
+  broken,  ///< it differs, cannot be read in full, or is no regular file
+  none     ///< it has no such line at its end: cut off, or written before there were checksums
 };
 
-/// Knows nothing of HDF5, which may loop over damaged files.
+/// Checks a file without HDF5, which may loop forever over a damaged file.
 Seal seal_of(const std::filesystem::path& file);
 inline bool is_as_sealed(const std::filesystem::path& file) { return seal_of(file) == Seal::whole; }
 

@@ -1,3 +1,5 @@
+// Keeps segments in a parts folder under a lock: creates, resumes and joins folders, checks every segment when a sweep
+// is resumed, seals new ones, and removes the folder at the end.
 #include "results_schema/segments.h"
 
 #include <fcntl.h>
@@ -31,7 +33,8 @@ namespace {
 
 constexpr const char* kManifestName = "manifest.h5";
 constexpr const char* kLockName = "lock";
-constexpr const char* kReplaceName = "replace-output";  // empty; there where the output may be replaced
+// An empty file; exists where the output may be replaced.
+constexpr const char* kReplaceName = "replace-output";
 constexpr const char* kNeverSealed =
     "none of its files ends in a checksum, as those of earlier versions of the program do not: there is "
     "nothing "
@@ -50,7 +53,7 @@ std::string segment_name(BlockRange blocks) {
   return fmt::format("{}{}-{}{}", kPrefix, padded(blocks.first), padded(blocks.count), kEnding);
 }
 
-/// The blocks a file name promises; nothing for any other file.
+/// The blocks that a file name says; nothing for other names.
 std::optional<BlockRange> parse_segment_name(std::string_view name) {
   if (!name.starts_with(kPrefix) || !name.ends_with(kEnding)) return std::nullopt;
   const char* end = name.data() + name.size() - kEnding.size();
@@ -87,7 +90,7 @@ std::vector<std::byte> manifest_image(const fs::path& path, const Manifest& mani
   return image;
 }
 
-/// What every segment of a store must say about itself.
+/// What every segment of a store must say about its study.
 struct Identity {
   std::string study, columns;
 };
@@ -116,7 +119,7 @@ void check_segment(const fs::path& path, BlockRange blocks, const Manifest& mani
   (void)sample_rows(file, manifest.sample_columns);
 }
 
-/// The first of a segment's points that is none of its blocks, or not in its place.
+/// The first point of a segment that is not of its blocks, or in the wrong place.
 std::optional<std::uint64_t> foreign_point(std::span<const std::uint64_t> ids, BlockRange blocks,
                                            const Manifest& manifest) {
   const BlockLayout& layout = manifest.layout;
@@ -131,7 +134,7 @@ std::optional<std::uint64_t> foreign_point(std::span<const std::uint64_t> ids, B
   return std::nullopt;
 }
 
-/// What is wrong with a segment; empty where nothing is. HDF5 sees only what the checksum vouches for.
+/// Describes what is wrong with a segment; empty where nothing is. HDF5 only reads what the checksum vouches for.
 std::string damage_of(const fs::path& path, BlockRange blocks, const Manifest& manifest,
                       const Identity& identity) {
   if (!is_as_sealed(path)) return kNotAsSealed;
@@ -152,14 +155,15 @@ Manifest stored_manifest(const fs::path& parts) {
   return read_manifest(file);
 }
 
-/// The first thing in the folder that no sweep makes, another name or no plain file; empty where there is none.
+/// The first thing in the folder that no sweep creates, by name or because it is no plain file; empty where there is
+/// none.
 std::string foreign_name(const fs::path& folder) {
   for (const fs::path& path : list_folder(folder)) {
     std::string name = path.filename().string();
     const bool ours = name == kManifestName || name == kLockName || name == kReplaceName ||
                       is_temporary(path) || is_note_name(name) || parse_segment_name(name).has_value();
     if (!ours) return name;
-    std::error_code gone;  // by another process that removes the folder
+    std::error_code gone;  // another process may remove the folder meanwhile
     const fs::file_status status = fs::symlink_status(path, gone);
     if (fs::is_symlink(status)) return "the link " + name;
     if (fs::exists(status) && !fs::is_regular_file(status)) return name + ", no plain file";
@@ -167,7 +171,7 @@ std::string foreign_name(const fs::path& folder) {
   return "";
 }
 
-/// A folder that happens to have the name of a parts folder is not touched: it goes at the end of a sweep.
+/// Refuses a folder that only happens to have the name of a parts folder, as a sweep deletes its folder in the end.
 void require_parts_folder(const fs::path& folder) {
   std::error_code unread;
   if (fs::is_symlink(fs::symlink_status(folder, unread)))
@@ -177,30 +181,30 @@ void require_parts_folder(const fs::path& folder) {
     name = foreign_name(folder);
   } catch (const StoreError&) {
     std::error_code ignored;
-    if (fs::exists(folder, ignored)) throw;  // else its owner has just removed it
+    if (fs::exists(folder, ignored)) throw;  // otherwise its owner has just removed it
   }
   if (!name.empty()) throw StoreError(folder, "holds " + name + ", which no sweep has written; move it away");
 }
 
-/// Where remove_folder() keeps what it is deleting: whoever moved a folder there had the right to, so that
-/// anyone may delete the rest of it.
+/// Where remove_folder() puts what it deletes. Whoever moves a folder there has the right to delete it, so that any
+/// process may delete what is left.
 fs::path dying_folder(const fs::path& folder) {
   fs::path name = folder;
   name += ".deleting";
   return name;
 }
 
-/// Nothing happens where nothing is left, or where it can't be deleted.
+/// Deletes such a folder; does nothing where there is none or where it cannot be deleted.
 void clear_dying_folder(const fs::path& dying) {
   std::error_code ignored;
   if (!fs::is_directory(dying, ignored)) return;
   try {
     if (foreign_name(dying).empty()) fs::remove_all(dying, ignored);
-  } catch (const StoreError&) {  // another process is at it
+  } catch (const StoreError&) {  // another process is deleting it
   }
 }
 
-/// Makes a parts folder disappear in one step (rename), then deletes it. The caller holds its lock.
+/// Makes a parts folder disappear in one step, by renaming it, and then deletes it. The caller must hold its lock.
 void remove_folder(const fs::path& folder) {
   constexpr int kAttempts = 100;  // another process may move its folder to the same name
   const fs::path dying = dying_folder(folder);
@@ -273,11 +277,11 @@ std::vector<std::string> damaged_files(const fs::path& parts) {
 
 void remove_leftovers(const fs::path& output) { clear_dying_folder(dying_folder(parts_folder(output))); }
 
-/// An advisory lock on the folder, where the file system has such locks.
+/// An advisory lock on the folder, on file systems that have such locks.
 class SegmentStore::Lock {
  public:
-  /// Nothing where the folder is not there, or went while it was being locked. StoreError where another
-  /// process holds the lock.
+  /// Takes the lock. Nothing where the folder does not exist, or disappeared while it was being locked. StoreError
+  /// where another process holds the lock.
   static std::unique_ptr<Lock> take(const fs::path& folder) {
     const fs::path path = folder / kLockName;
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -287,7 +291,7 @@ class SegmentStore::Lock {
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       throw StoreError(folder, "is in use by a running sweep");
     }
-    // Whoever held the lock before may have removed the folder in between, and someone else made it anew.
+    // Whoever held the lock before may have removed the folder meanwhile, and another process may have made it anew.
     struct stat held {};
     struct stat there {};
     const bool same = ::fstat(fd, &held) == 0 && ::stat(path.c_str(), &there) == 0 &&
@@ -308,9 +312,10 @@ SegmentStore::SegmentStore(SegmentStore&&) noexcept = default;
 SegmentStore& SegmentStore::operator=(SegmentStore&&) noexcept = default;
 SegmentStore::~SegmentStore() = default;
 
-/// The lock of the folder, which is made where it is not there.
+/// Takes the lock of the folder, which is made where it does not exist.
 std::unique_ptr<SegmentStore::Lock> SegmentStore::lock_or_make(const fs::path& parts) {
-  constexpr int kAttempts = 100;  // each fails only where another process removes the folder just then
+  // An attempt fails only where another process removes the folder at the same time.
+  constexpr int kAttempts = 100;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::error_code error;
     fs::create_directory(parts, error);
@@ -319,13 +324,13 @@ std::unique_ptr<SegmentStore::Lock> SegmentStore::lock_or_make(const fs::path& p
     require_parts_folder(dying_folder(parts));
     auto lock = Lock::take(parts);
     if (!lock) continue;
-    (void)left_notes(parts);  // throws where a process of the sweep before still runs
+    (void)left_notes(parts);  // throws where a process of an earlier sweep still runs
     return lock;
   }
   throw StoreError(parts, "can't be locked: other processes keep removing it");
 }
 
-/// Writes the manifest of a sweep that has none yet. What the folder held before belongs to no sweep.
+/// Writes the manifest of a new sweep. What the folder held before belongs to no sweep.
 void SegmentStore::begin(const Manifest& manifest) {
   manifest_ = manifest;
   is_new_ = std::ranges::none_of(list_folder(folder_), [](const fs::path& path) {
@@ -387,7 +392,7 @@ SegmentStore SegmentStore::resume(const fs::path& parts, const Manifest& manifes
   return store;
 }
 
-/// Removes the notes of processes that are gone, and keeps what they say of blocks that are not sealed.
+/// Removes the notes of processes that are gone; remembers their blocks that are not sealed.
 void SegmentStore::clear_notes() {
   const std::vector<BlockRange> gaps = missing();
   for (const LeftNote& note : left_notes(folder_)) {
@@ -406,7 +411,7 @@ void SegmentStore::clear_notes() {
   }
 }
 
-/// Holds every segment against its checksum, and its points against its blocks.
+/// Checks every segment against its checksum, and its points against its blocks.
 void SegmentStore::check_sealed(Damaged damaged) {
   const Identity identity = identity_of(manifest_);
   std::vector<std::string> names;

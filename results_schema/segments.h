@@ -28,7 +28,7 @@
 
 namespace shardscape::results {
 
-/// OUT.h5 -> OUT.h5.parts
+/// The folder of an output: OUT.h5 -> OUT.h5.parts.
 std::filesystem::path parts_folder(const std::filesystem::path& output);
 
 struct Segment {
@@ -36,45 +36,43 @@ struct Segment {
   BlockRange blocks;
 };
 
-/// What resume() makes of damaged segments.
+/// What resume() does about damaged segments.
 enum class Damaged { refuse, recompute };
 
-/// Deletes what a sweep into `output` that was killed while it deleted its parts folder left of it. Nothing
-/// happens where nothing is left, or where it can't be deleted.
+/// Deletes what is left of a sweep into `output` that was killed while it deleted its parts folder. Does nothing where
+/// nothing is left, or where it cannot be deleted.
 void remove_leftovers(const std::filesystem::path& output);
 
-/// Which files of a parts folder are not what their checksums say, one line each. Of a folder that is none,
-/// nothing.
+/// The files of a parts folder that differ from their checksums, one line each. Nothing for a folder that is none.
 std::vector<std::string> damaged_files(const std::filesystem::path& parts);
 
-/// One parts folder. create() and resume() lock it against a second sweep for as long as the object lives;
-/// open() takes no lock and changes nothing. Not thread-safe; move-only.
+/// A parts folder. create() and resume() lock it against a second sweep for the lifetime of the object; open() takes no
+/// lock and changes nothing. Not thread-safe; move-only.
 class SegmentStore {
  public:
-  /// A new folder with its manifest. `replaces_output`: the finished file may replace what lies there; kept
-  /// with the sweep, for its resumption. StoreError where the folder already holds a sweep, or can't be
-  /// written, or the manifest has problems (manifest_problems).
+  /// Creates a folder with its manifest. `replaces_output`: the finished file may replace an existing one; this is kept
+  /// with the sweep, for its resumption. StoreError where the folder already holds a sweep or cannot be written, or
+  /// where the manifest has problems (manifest_problems).
   static SegmentStore create(const std::filesystem::path& parts, const Manifest& manifest,
                              bool replaces_output = false);
 
-  /// The folder of an interrupted sweep of the same study, or a new one where there is none. Removes
-  /// temporary leftovers. Reads every segment and holds it against its checksum and its blocks; those that
-  /// fail are removed, to be computed again, where `damaged` says so. StoreError where the folder belongs to
-  /// another study, number of points, table of columns or version of the software, is in use, or holds
-  /// damaged segments (it names them all).
+  /// The folder of an interrupted sweep of the same study, or a new one where there is none. Removes temporary
+  /// leftovers. Checks every segment against its checksum and its blocks; if `damaged` allows it, those that fail are
+  /// removed, to be computed again. StoreError where the folder belongs to another study, number of points, table of
+  /// columns or version of the software, is in use, or holds damaged segments (it names them all).
   static SegmentStore resume(const std::filesystem::path& parts, const Manifest& manifest,
                              Damaged damaged = Damaged::refuse);
 
-  /// The folder of a sweep that another process leads, for sealing segments of it: that one holds the lock and
-  /// knows what is sealed, this one looks for no segments. StoreError where the folder is not there or belongs
-  /// to another sweep, as for resume().
+  /// The folder of a sweep that another process leads, to seal segments for it: that process holds the lock and knows
+  /// what is sealed, and this one does not look for segments. StoreError where the folder does not exist or belongs to
+  /// another sweep, as for resume().
   static SegmentStore join(const std::filesystem::path& parts, const Manifest& manifest);
 
-  /// For reading. StoreError where there is no manifest or a segment is broken.
+  /// Opens a folder for reading. StoreError where there is no manifest or a segment is broken.
   static SegmentStore open(const std::filesystem::path& parts);
 
-  /// Deletes a parts folder, whatever sweep it belongs to (`--force`); nothing happens where there is none.
-  /// StoreError where it is in use, or holds what no sweep has written.
+  /// Deletes a parts folder, whatever sweep it belongs to (`--force`); does nothing where there is none. StoreError
+  /// where it is in use, or holds something that no sweep has written.
   static void discard(const std::filesystem::path& parts);
   /// Deletes the folder of this store, which create() or resume() gave.
   void abandon() &&;
@@ -84,24 +82,24 @@ class SegmentStore {
   ~SegmentStore();
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
-  /// True where there was no sweep before create() or resume().
+  /// Whether there was no sweep before create() or resume().
   [[nodiscard]] bool is_new() const { return is_new_; }
   [[nodiscard]] bool replaces_output() const { return replaces_output_; }
   /// Names of the damaged segments that resume() removed.
   [[nodiscard]] const std::vector<std::string>& removed() const { return removed_; }
-  /// The processes that resume() found to have ended without order, a line for each, with those of their
-  /// blocks that are not sealed.
+  /// The processes that resume() found not to have ended in order, one line each, with their blocks that are not
+  /// sealed.
   [[nodiscard]] const std::vector<std::string>& unfinished() const { return unfinished_; }
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
 
-  /// Reads the folder again: segments sealed since then by this or any other writer. StoreError names the
-  /// file where a segment is broken, foreign, or overlaps another.
+  /// Reads the folder again to find segments that this or any other writer has sealed since. StoreError names the file
+  /// where a segment is broken, foreign, or overlaps another.
   void scan();
-  /// Segments known since the last scan, ascending and disjoint.
+  /// The segments known since the last scan, ascending and disjoint.
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
-  /// Points of these segments.
+  /// Number of points of these segments.
   [[nodiscard]] std::uint64_t sealed_rows() const;
-  /// The blocks still to be computed, ascending, as maximal ranges. Empty when the sweep is complete.
+  /// The blocks that are still to be computed, as maximal ranges, ascending. Empty when the sweep is complete.
   [[nodiscard]] std::vector<BlockRange> missing() const;
 
  private:
@@ -120,12 +118,13 @@ class SegmentStore {
   std::unique_ptr<Lock> lock_;
 };
 
-/// When an open segment is sealed.
+/// Limits at which an open segment is sealed.
 struct SealPolicy {
-  std::uint64_t rows = 65536;  ///< points, stored or not
+  std::uint64_t rows = 65536;  ///< number of points, stored or not
   std::chrono::nanoseconds age = std::chrono::seconds(5);
   std::uint64_t samples = 1U << 20U;  ///< rows of /fault_samples, some 60 bytes each in memory
-  /// Points that come sooner make a longer segment, up to kLongestSegment times as long: each costs some milliseconds.
+  /// A segment stays open at least so long, if points come quickly, up to kLongestSegment times `rows`: each seal costs
+  /// some milliseconds.
   std::chrono::nanoseconds least_age = std::chrono::nanoseconds(0);
 };
 inline constexpr std::uint64_t kLongestSegment = 4;
@@ -139,24 +138,25 @@ class SegmentWriter {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// `store` outlives the writer.
+  /// `store` must outlive the writer.
   explicit SegmentWriter(const SegmentStore& store, SealPolicy policy = {});
-  /// Drops what is not sealed: call seal() first.
+  /// Drops what is not sealed, so call seal() first.
   ~SegmentWriter();
   SegmentWriter(const SegmentWriter&) = delete;
   SegmentWriter& operator=(const SegmentWriter&) = delete;
 
-  /// Takes the next block; `now` is the caller's monotonic clock. Seals before a block that does not follow
-  /// the last one, and once the policy says so. StoreError where the disk fails; the blocks taken since the
-  /// last seal are then kept, and seal() may be called again.
+  /// Takes the next block; `now` is the caller's monotonic clock. Seals first if the block does not follow the last
+  /// one, and afterwards if the policy says so. StoreError where the disk fails; the blocks taken since the last seal
+  /// are kept, so that seal() may be called again.
   void append(EncodedBlock&& block, Time now);
 
-  /// Seals what is open, if anything. Call once after the last block.
+  /// Seals what is open, if anything. Call once, after the last block.
   void seal();
 
-  [[nodiscard]] std::uint64_t sealed_rows() const { return sealed_rows_; }  ///< points, by this writer
+  /// Number of points that this writer has sealed.
+  [[nodiscard]] std::uint64_t sealed_rows() const { return sealed_rows_; }
   [[nodiscard]] std::uint64_t open_rows() const { return open_rows_; }
-  /// What chooses among the candidates of all blocks so far, for encoders to drop more of theirs; null where all
+  /// The selector over the candidates of all blocks so far, by which encoders can drop more of theirs; null where all
   /// rows are stored.
   [[nodiscard]] const RowSelector* selector() const;
 

@@ -9,10 +9,11 @@
 
 namespace shardscape::results {
 
-/// 64 lower-case hexadecimal digits.
+/// The SHA-256 of a text as 64 lower-case hexadecimal digits.
 std::string sha256_hex(std::string_view text);
 
-/// Of the first `bytes` of a file, read piece by piece; nothing where it can't be read or is shorter.
+/// The SHA-256 of the first `bytes` bytes of a file, read piece by piece; nothing where it cannot be read or is
+/// shorter.
 std::optional<std::string> sha256_of_file(const std::filesystem::path& file, std::uint64_t bytes);
 
 }  // namespace shardscape::results

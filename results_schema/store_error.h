@@ -1,4 +1,4 @@
-// What every function of this folder throws where the disk, the file system, HDF5 or a foreign file fails it.
+// The exception that functions of this folder throw where the disk, the file system, HDF5 or a foreign file fails.
 #pragma once
 
 #include <filesystem>

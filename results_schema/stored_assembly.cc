@@ -1,3 +1,5 @@
+// Chooses the rows of a finished file in one pass over its parts, then copies those rows of every column, and the fault
+// samples that belong to them.
 #include "results_schema/stored_assembly.h"
 
 #include <fmt/format.h>
@@ -18,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kIds = "/points/point_id";
 
-/// The rows of a table whose point is one of `chosen` (ascending); all where there is no choice. Both ascend by id.
+/// The rows of a table whose point is in `chosen`, or all rows where there is no choice. Both lists ascend by id.
 std::vector<RowRange> rows_of(const Dataset& ids, const std::optional<std::vector<std::uint64_t>>& chosen) {
   const std::uint64_t rows = ids.rows();
   if (!chosen && rows > 0) return {{0, rows}};
@@ -53,7 +55,7 @@ class StoredAssembly {
   }
 
  private:
-  /// One pass over what decides, and over the summaries.
+  /// One pass over the deciding columns and the summaries: chooses the rows, and returns the summary of all points.
   Summary choose() {
     const StudyInfo& study = manifest_.study;
     SummaryBuilder summary(directions_of(study.objectives, manifest_.columns));
@@ -73,7 +75,7 @@ class StoredAssembly {
     return summary.finish();
   }
 
-  /// Of every table: a chunk is read whole, however many rows of it a damaged header says there are.
+  /// Checks that all columns have as many rows: a chunk is read whole, whatever a damaged header says about its rows.
   void check_lengths(const H5File& file) const {
     const std::uint64_t rows = file.dataset(kIds).rows();
     for (const ColumnInfo& column : manifest_.columns) {
@@ -83,7 +85,8 @@ class StoredAssembly {
     (void)sample_rows(file, manifest_.sample_columns);
   }
 
-  /// Rows are found again by their ids (rows_of()), so that these must ascend from part to part.
+  /// Offers the rows of a part to the selector. Ids must ascend from part to part, as rows are found again by them
+  /// (rows_of()).
   void offer_rows(const H5File& file, RowSelector& selector) {
     const Dataset ids = file.dataset(kIds);
     std::vector<Dataset> measures;
@@ -104,7 +107,7 @@ class StoredAssembly {
     }
   }
 
-  /// On the way finds out which samples go with the rows.
+  /// Writes the rows, and finds on the way which samples belong to them.
   void write_points(const H5File& output) {
     const std::uint64_t rows_per_block = manifest_.layout.rows_per_block;
     std::vector<Dataset> targets;
@@ -140,10 +143,10 @@ class StoredAssembly {
   const Manifest& manifest_;
   const std::span<const fs::path> parts_;
   const OpenPart& open_;
-  std::optional<std::vector<std::uint64_t>> chosen_;  ///< nothing: all
-  std::uint64_t rows_ = 0;                            ///< to store
-  std::optional<std::uint64_t> last_id_;              ///< offered so far
-  std::vector<std::vector<RowRange>> samples_;        ///< to store, by part
+  std::optional<std::vector<std::uint64_t>> chosen_;  ///< ids of the rows to store; nothing: all rows
+  std::uint64_t rows_ = 0;                            ///< number of rows to store
+  std::optional<std::uint64_t> last_id_;              ///< id of the latest row offered
+  std::vector<std::vector<RowRange>> samples_;        ///< samples to store, by part
 };
 
 }  // namespace

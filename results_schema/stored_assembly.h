@@ -13,12 +13,12 @@
 
 namespace shardscape::results {
 
-/// How a part is opened; StoreError where it is not what it should be.
+/// Opens a part; StoreError where it is not what it should be.
 using OpenPart = std::function<H5File(const std::filesystem::path& path)>;
 
-/// Writes /points, and /fault_samples where the study has faults, of the rows to store of `parts`: segments or finished
-/// files in the order of their points, each with all rows of its points that may be stored. Memory for the ids of
-/// the rows (of `feasible` not even that) and a chunk of every column. Returns the summary of all points.
+/// Writes /points, and /fault_samples where the study has faults, with the rows to store of `parts`: segments or
+/// finished files in the order of their points, each with all its rows that may be stored. Takes memory for the ids of
+/// the rows (for `feasible` not even that) and one chunk per column. Returns the summary of all points.
 Summary write_stored_rows(const Manifest& manifest, std::span<const std::filesystem::path> parts,
                           const OpenPart& open, const H5File& output);
 

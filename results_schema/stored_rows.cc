@@ -10,7 +10,7 @@ namespace shardscape::results {
 
 namespace {
 
-/// The next word of `text`, which is taken off it; empty where there is none.
+/// Takes the next word off the front of `text` and returns it; empty where there is none.
 std::string_view take_word(std::string_view& text) {
   const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
   const std::size_t end = std::min(text.find(' ', begin), text.size());

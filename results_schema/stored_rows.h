@@ -1,4 +1,4 @@
-// Which of the points of a sweep become rows of its file. All are evaluated and counted, whatever the choice.
+// Which points of a sweep become rows of its file. All are evaluated and counted, whatever is chosen.
 #pragma once
 
 #include <cstdint>
@@ -25,18 +25,19 @@ namespace shardscape::results {
 
 struct StoredRows {
   RowChoice choice = RowChoice::all;
-  std::uint64_t count = 0;         ///< of `top`: so many, or fewer where fewer are feasible; 0 otherwise
-  std::vector<std::string> front;  ///< of `pareto`: columns with a better direction; empty otherwise
+  /// For `top`: the number of rows, or fewer where fewer are feasible; otherwise 0.
+  std::uint64_t count = 0;
+  std::vector<std::string> front;  ///< for `pareto`: columns with a direction; otherwise empty
 
   [[nodiscard]] bool all() const { return choice == RowChoice::all; }
-  /// The columns whose values decide: of `pareto` its own, of `top` the objectives, of the others none.
+  /// The columns whose values decide: for `pareto` its own, for `top` the objectives, for the others none.
   [[nodiscard]] const std::vector<std::string>& measures(const std::vector<std::string>& objectives) const;
   friend bool operator==(const StoredRows&, const StoredRows&) = default;
 };
 
-/// "all", "feasible", "pareto step_time_s memory_peak_bytes", "top 1000".
+/// The choice as text: "all", "feasible", "pareto step_time_s memory_peak_bytes", "top 1000".
 std::string to_string(const StoredRows& rows);
-/// The inverse; nothing for other texts.
+/// Reads such a text; nothing for other texts.
 std::optional<StoredRows> parse_stored_rows(std::string_view text);
 
 }  // namespace shardscape::results

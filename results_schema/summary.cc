@@ -25,11 +25,11 @@ void SummaryBuilder::add(std::uint64_t point_id, Status status, Reason reason,
   front_.offer(candidate_);
 }
 
-// A point among the best of all, or on the front of all, is so in its part.
+// A point that is among the best, or on the front, of all points is so in its part as well.
 void SummaryBuilder::add(const Summary& part) {
   for (const CodeCount& code : part.statuses) count(statuses_[code.code], code.example, code.count);
   for (const CodeCount& code : part.reasons) count(reasons_[code.code], code.example, code.count);
-  if (directions_.empty()) return;  // a damaged file may rank points all the same
+  if (directions_.empty()) return;  // a damaged file may have ranked points but no objectives
   for (const RankedPoint& point : part.top) {
     if (candidate_.assign(point.point_id, point.values, directions_)) offer_top(candidate_);
   }

@@ -1,5 +1,5 @@
-// What is said about a whole study: counts by status and reason, the Pareto front, the best points. Built in
-// one pass over the rows, in any order, with memory for the answer only.
+// The summary of a whole study: counts by status and reason, the Pareto front, the best points. Built in one pass over
+// the rows, in any order, with memory for the result only.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace shardscape::results {
 
-/// How many rows have a code, and the smallest point_id that has it.
+/// The number of rows with a code, and the smallest point_id among them.
 struct CodeCount {
   std::uint8_t code = 0;
   std::uint64_t count = 0;
@@ -22,7 +22,7 @@ struct CodeCount {
   friend bool operator==(const CodeCount&, const CodeCount&) = default;
 };
 
-/// A point and its values of the study's objectives, in their order.
+/// A point with its values of the study's objectives, in their order.
 struct RankedPoint {
   std::uint64_t point_id = 0;
   std::vector<double> values;
@@ -30,7 +30,8 @@ struct RankedPoint {
 };
 
 struct Summary {
-  std::vector<CodeCount> statuses, reasons;  ///< codes that occur, ascending; reason `none` is not counted
+  /// The codes that occur, ascending; reason `none` is not counted.
+  std::vector<CodeCount> statuses, reasons;
   std::vector<RankedPoint>
       pareto;  ///< ascending by the first objective (best first), then the next, then point_id
   std::vector<RankedPoint> top;  ///< best first by the first objective, then point_id
@@ -40,14 +41,14 @@ inline constexpr std::size_t kTopCount = 10;
 
 class SummaryBuilder {
  public:
-  /// One direction per objective (smaller or larger).
+  /// Takes one direction per objective, smaller or larger.
   explicit SummaryBuilder(std::vector<Better> directions, std::size_t top_count = kTopCount);
 
-  /// Only rows of status ok without a NaN objective are ranked. Of several points with equal objectives the
+  /// Adds a row. Only rows with status ok and without a NaN objective are ranked; of several with equal objectives the
   /// front keeps the smallest id. O(size of the front).
   void add(std::uint64_t point_id, Status status, Reason reason, std::span<const double> objectives);
 
-  /// All rows of a part of the study at once: adding the summaries of all parts is adding their rows.
+  /// Adds all rows of a part of the study by its summary: the result is the same as from the rows.
   void add(const Summary& part);
 
   [[nodiscard]] Summary finish() const;

@@ -1,4 +1,4 @@
-// /summary in HDF5, and what a summary reads from the columns. Private to this folder.
+// Reads and writes /summary in HDF5, and names the columns that it is made from. Private to this folder.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace shardscape::results {
 /// The names of the columns that a summary is made from: point_id, status, reason, then the objectives.
 std::vector<std::string> summary_columns(const std::vector<std::string>& objectives);
 
-/// The direction of each objective. They are columns with a direction (manifest_problems).
+/// The direction of each objective; all objectives have one (manifest_problems).
 std::vector<Better> directions_of(const std::vector<std::string>& objectives,
                                   std::span<const ColumnInfo> columns);
 

@@ -8,8 +8,8 @@ namespace shardscape::results {
 
 namespace {
 
-// HDF5 hands out what an element of variable length is in the file only to a conversion. This one makes the
-// element an opaque value of the same bytes: four of the length, eight of the address, four of the index
+// HDF5 gives access to what a file stores for an element of variable length only in a conversion. This conversion turns
+// the element into an opaque value of the same bytes: four of the length, eight of the address, four of the index
 // (IV.B, "Variable-length"). A file with shorter addresses has shorter elements, which it refuses.
 constexpr std::size_t kLengthBytes = 4, kAddressBytes = 8, kIndexBytes = 4;
 constexpr std::size_t kReferenceBytes = kLengthBytes + kAddressBytes + kIndexBytes;
@@ -39,7 +39,7 @@ Hid reference_type() {
   H5Tset_tag(type.get(), kReferenceTag);
   static const herr_t kRegistered =
       H5Tregister(H5T_PERS_SOFT, "as stored", text_type().get(), type.get(), keep_reference);
-  (void)kRegistered;  // where that failed, so does reading
+  (void)kRegistered;  // if registering failed, reading fails as well
   return type;
 }
 
@@ -53,7 +53,7 @@ HeapReference parse_reference(const StoredReference& bytes) {
           static_cast<std::uint32_t>(number(kLengthBytes + kAddressBytes, kIndexBytes))};
 }
 
-/// `read` fetches the value into a buffer of the given type.
+/// Reads a scalar text; `read` fetches the value into a buffer of the given type.
 template <class Read>
 std::optional<std::string> read_scalar_text(hid_t type, hid_t space, GlobalHeaps& heaps,
                                             const std::string& name, const Read& read) {

@@ -14,18 +14,17 @@
 
 namespace shardscape::results {
 
-/// UTF-8 of variable length.
+/// The HDF5 type of UTF-8 texts of variable length.
 Hid text_type();
-/// False where HDF5 fails.
+/// Writes a text attribute; false where HDF5 fails.
 bool write_text_attribute(hid_t object, const char* name, std::string_view text);
 
-/// Scalar texts; nothing where the object is none, or HDF5 can't read it. `name` is for the StoreError of a
-/// text whose heap is damaged.
+/// Read scalar texts; nothing where the object is none, or HDF5 cannot read it. `name` appears in the StoreError about
+/// a text whose heap is damaged.
 std::optional<std::string> text_of_attribute(hid_t attribute, GlobalHeaps& heaps, const std::string& name);
 std::optional<std::string> text_of_dataset(hid_t dataset, GlobalHeaps& heaps, const std::string& name);
 
-/// Where the elements of variable length of an attribute lie, text or not. None where it has no such
-/// elements.
+/// Where the elements of variable length of an attribute lie, text or not; none where it has no such elements.
 std::vector<HeapReference> references_of_attribute(hid_t attribute);
 
 }  // namespace shardscape::results

@@ -1,3 +1,5 @@
+// Reads a file's rows range by range and checks each rule; problems of one kind are counted in one line with the first
+// point.
 #include "results_schema/verify.h"
 
 #include <fmt/format.h>
@@ -19,11 +21,11 @@ namespace shardscape::results {
 
 namespace {
 
-constexpr double kBreakdownTolerance = 1e-5;  // of sums of f4
+constexpr double kBreakdownTolerance = 1e-5;  // the terms are stored as f4
 constexpr double kSlowdownTolerance = 1e-12;
 constexpr double kMeanTolerance = 1e-9;
 
-/// Problems of one kind are one line.
+/// Collects problems; those of one kind become one line.
 class Problems {
  public:
   void add(const std::string& what) { found_.try_emplace(what); }
@@ -111,7 +113,8 @@ class Verifier {
       problems_.add("/points has other columns than columns_sha256 says");
   }
 
-  /// Every point of the study has one fate, and the visited ones are rows (the first point stands for none).
+  /// Checks that every point of the study has one fate, and that the visited ones are rows; where none was visited, the
+  /// file holds the first point.
   void check_search() {
     const BlockLayout& layout = reader_.layout();
     const std::optional<SearchInfo>& search = reader_.search();
@@ -125,7 +128,7 @@ class Verifier {
       problems_.add("/search/count has another number of visited points than there are rows");
   }
 
-  /// StoreError where there is no such column.
+  /// The place of a column; StoreError where there is none of that name.
   std::size_t place_of(const std::string& name) const {
     const auto found = std::ranges::find(reader_.columns(), name, &ColumnInfo::name);
     if (found == reader_.columns().end()) throw StoreError(file_, "has no column " + name);
@@ -181,7 +184,7 @@ class Verifier {
       problems_.add("the breakdown does not add up to step_time_s", ids_[i]);
   }
 
-  /// Of a file that does not store all rows.
+  /// Checks one row of a file that does not store all rows.
   void check_stored(std::uint64_t id, bool ok) {
     if (!ok) problems_.add("/points holds a point that is not ok", id);
     if (reader_.layout().selection.knows_points() && !is_of_file(reader_.layout(), id))
@@ -202,7 +205,7 @@ class Verifier {
 
   // ---- /fault_samples ----
 
-  /// The rows of one point, in their order.
+  /// The fault samples of one point, in their order.
   struct Group {
     std::uint64_t point = 0;
     std::size_t row = 0;
@@ -259,7 +262,7 @@ class Verifier {
   }
 
   void take(Group& group, double sample, double fault, double time, double slowdown) {
-    if (fault != 0) return;  // the same sample
+    if (fault != 0) return;  // not the sample's first row
     if (sample <= group.last_sample)
       problems_.add("/fault_samples/sample does not ascend within a point", group.point);
     group.last_sample = sample;
@@ -287,17 +290,17 @@ class Verifier {
   ResultReader reader_;
   const std::function<void()>& step_;
   bool training_ = true, whole_breakdown_ = true;
-  // Places among the columns.
+  // Places of columns among the file's columns.
   std::size_t status_column_ = 0, reason_column_ = 0, time_column_ = 0;
   std::vector<std::size_t> objective_columns_, breakdown_columns_;
-  std::vector<std::vector<double>> values_;  ///< of a range of rows, by column
+  std::vector<std::vector<double>> values_;  ///< values of the range at hand, by column
   std::optional<std::uint64_t> last_id_;
   std::vector<std::uint64_t> ids_;
   std::vector<double> status_, expected_samples_, mean_, healthy_;
   Problems problems_;
 };
 
-/// Attributes that this program writes for others (dimension scales) must not lead them astray.
+/// Attributes that this program writes for others (dimension scales) must not lead other readers astray.
 std::optional<std::string> heap_problem(const std::filesystem::path& file) {
   const QuietErrors quiet;
   try {
@@ -314,7 +317,7 @@ Verification verify(const std::filesystem::path& file, const std::function<void(
   std::error_code error;
   const bool finished = std::filesystem::is_regular_file(file, error);
   const bool parts = std::filesystem::is_directory(file, error);
-  // What its checksum does not vouch for is not shown to HDF5.
+  // HDF5 is not shown what the checksum does not vouch for.
   if (!finished) {
     auto damaged = damaged_files(parts ? file : parts_folder(file));
     if (!damaged.empty()) return {0, 0, std::move(damaged)};

@@ -44,7 +44,7 @@ class StoredVerifier {
     if (!holds) problems_.push_back(problem);
   }
 
-  /// Only studies with faults have objectives without a value at feasible points, which are not ranked then.
+  /// In studies with faults, objectives may have no value at feasible points, which are then not ranked.
   void check_counts() {
     std::uint64_t points = 0, feasible = 0;
     for (const CodeCount& status : stored_.statuses) {
@@ -60,7 +60,7 @@ class StoredVerifier {
                               reader_.row_count(), to_string(rows_), feasible));
   }
 
-  /// No row dominates another. Where the front is that of the objectives, the summary has the same.
+  /// Checks that no row dominates another. If the front is that of the objectives, the summary must have the same.
   void check_front() {
     if (rows_.front == reader_.objectives()) require(stored_.pareto == of_rows_.pareto, kOtherFront);
     RowSelector selector(rows_, directions_of(rows_.front, reader_.columns()));
@@ -76,7 +76,7 @@ class StoredVerifier {
             "/points holds a point that another row dominates");
   }
 
-  /// The ranking as far as the rows reach; of the front the points that rank before all that were left out.
+  /// Checks the ranking as far as the rows reach, and of the front the points that rank before all that were left out.
   void check_top() {
     const std::size_t ranked = std::min<std::uint64_t>(rows_.count, stored_.top.size());
     require(std::ranges::equal(std::span(stored_.top).first(ranked), of_rows_.top), kOtherTop);
@@ -89,13 +89,13 @@ class StoredVerifier {
     require(same, kOtherFront);
   }
 
-  /// Smaller is better.
+  /// The first objective with its sign turned so that smaller is better.
   [[nodiscard]] double cost(double first_objective) const {
     const bool larger = reader_.find(reader_.objectives().front())->better == Better::larger;
     return larger ? -first_objective : first_objective;
   }
 
-  /// What the row costs that ranks last.
+  /// The cost of the row that ranks last.
   [[nodiscard]] double last_objective() const {
     double last = -std::numeric_limits<double>::infinity();
     for (RowScan scan(reader_, {reader_.objectives().front()}); scan.next();) {
@@ -113,7 +113,7 @@ class StoredVerifier {
 
 }  // namespace
 
-// Points ascend with their rows.
+// Whether a point is one of the layout's; points ascend with their rows.
 bool is_of_file(const BlockLayout& layout, std::uint64_t point_id) {
   std::uint64_t low = layout.first_row(layout.blocks.first);
   const std::uint64_t end = low + layout.rows();

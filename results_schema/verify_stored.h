@@ -1,4 +1,4 @@
-// What can be checked of a finished file that does not store all rows. Private to this folder.
+// Checks of a finished file that does not store all rows. Private to this folder.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,13 @@
 
 namespace shardscape::results {
 
-/// Whether the point is one of those that the file is made from; their choice is known (PointSelection::knows_points()).
+/// Whether the point is one of those that the file is made from. Their choice must be known
+/// (PointSelection::knows_points()).
 bool is_of_file(const BlockLayout& layout, std::uint64_t point_id);
 
-/// That the counts are of all points, that there are as many rows as these make, that the rows are a choice as the file
-/// says, and that they agree with /summary as far as they reach. `of_rows`: the summary that the rows alone make.
+/// Checks that the counts cover all points, that there are as many rows as follows from them, that the rows are chosen
+/// as the file says, and that they agree with /summary as far as they reach. `of_rows`: the summary made from the rows
+/// alone.
 std::vector<std::string> stored_rows_problems(const ResultReader& reader, const Summary& of_rows);
 
 }  // namespace shardscape::results

@@ -1,4 +1,4 @@
-// What a collective cost takes: remembered, and analysed anew.
+// Measures what asking for the cost of a collective takes: remembered, and analysed anew.
 #include <benchmark/benchmark.h>
 
 #include "bench/micro/bench_settings.h"
@@ -45,7 +45,7 @@ BENCHMARK(BM_RingCost)
     ->Args({128, 8, 0})
     ->Args({1024, 1, 0});
 
-/// What the stack presets have.
+/// The algorithms that stack presets have.
 void BM_DefaultCost(benchmark::State& state) {
   run(state, {Algorithm::ring, Algorithm::dimension_wise}, network::CollectiveOp::all_reduce);
 }

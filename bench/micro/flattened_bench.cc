@@ -29,9 +29,9 @@ void BM_FlattenedStep(benchmark::State& state) {
   }
   state.SetItemsProcessed(events);
 }
-/// A step of Llama 3.1 405B on H100s, 8 x 16 of them to a replica and 4 microbatches of 8,192 tokens to each. Arguments:
-/// GPUs; whether one device is slow, so that hardly any two ranks do the same and every one is executed (label: ranks
-/// executed, of all).
+/// A step of Llama 3.1 405B on H100s, 8 x 16 of them to a replica and 4 microbatches of 8,192 tokens to each.
+/// Arguments: GPUs; whether one device is slow, so that hardly any two ranks do the same and every one is executed
+/// (label: ranks executed, of all).
 void BM_FlattenedSize(benchmark::State& state) {
   const std::int64_t gpus = state.range(0);
   ParallelPlan plan;

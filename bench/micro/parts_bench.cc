@@ -1,4 +1,4 @@
-// The parts a design point is made of.
+// Measures the parts that evaluating a design point consists of.
 #include <benchmark/benchmark.h>
 
 #include <vector>

@@ -1,4 +1,4 @@
-// One value per value of an enum.
+// An array with one element for each value of an enum.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace shardscape {
 
-/// Of an enum with a string table, indexed by its values; iterates in their order.
+/// For enums with a string table. Indexed by the values of the enum; iterates in their order.
 template <class E, class T>
 struct EnumArray {
   std::array<T, EnumNames<E>::names.size()> values{};

@@ -1,4 +1,4 @@
-// Hashes of numbers, for tables that live as long as the program.
+// Hash functions for numbers, for tables in memory: hashes are not stored in files.
 #pragma once
 
 #include <bit>
@@ -9,13 +9,13 @@ namespace shardscape {
 /// 2^64 / golden ratio (Knuth, The Art of Computer Programming 3, section 6.4).
 inline constexpr std::uint64_t kGoldenHash = 0x9E3779B97F4A7C15ULL;
 
-/// The hash of what came before and one word more.
+/// Continues a hash with one more word.
 constexpr std::uint64_t hash_word(std::uint64_t hash, std::uint64_t word) {
   hash = (hash ^ word) * kGoldenHash;
   return hash ^ (hash >> 32);
 }
 
-/// Of a container of integers or doubles.
+/// The hash of a container of integers or doubles.
 template <class Words>
 std::uint64_t hash_words(const Words& words) {
   std::uint64_t hash = words.size();

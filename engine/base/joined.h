@@ -1,4 +1,4 @@
-// Lists in messages: "a, b, c", "a, b and c".
+// Joins lists for messages: "a, b, c", or "a, b and c".
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The values that a number of a specification may have.
+// A range of allowed values for a number of a specification, and the messages about values outside of it.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace shardscape {
 
-/// low .. high in base units, both included; `or_zero`: 0 as well.
+/// Allows low .. high in base units, both included, and also 0 where `or_zero` is set.
 struct Range {
   double low = 0;
   double high = 0;
@@ -29,15 +29,15 @@ struct Range {
     return holds(value.value());
   }
 
-  /// "from 1e-15 s to 1e+09 s, or 0".
+  /// The range in words, such as "from 1e-15 s to 1e+09 s, or 0".
   [[nodiscard]] std::string text() const {
     return "from " + number(low) + " to " + number(high) + (or_zero ? ", or 0" : "");
   }
-  /// "must be from 1 to 1e+06, not 0".
+  /// The message about a value outside, such as "must be from 1 to 1e+06, not 0".
   [[nodiscard]] std::string violated_by(double value) const {
     return "must be " + text() + ", not " + number(value);
   }
-  /// A value with the unit.
+  /// A number followed by the unit.
   [[nodiscard]] std::string number(double value) const {
     std::array<char, 32> digits{};
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
@@ -51,7 +51,8 @@ inline void require_range(Problems& problems, double value, const std::string& f
 inline void require_range(Problems& problems, std::int64_t value, const std::string& field,
                           const Range& range) {
   if (range.holds(static_cast<double>(value))) return;
-  problems.add(field, fmt::format("must be {}, not {}", range.text(), value));  // every digit of it
+  // With all digits of the value, which short formats would round into the range.
+  problems.add(field, fmt::format("must be {}, not {}", range.text(), value));
 }
 template <int T, int B, int F>
 void require_range(Problems& problems, Quantity<T, B, F> value, const std::string& field,

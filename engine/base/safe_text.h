@@ -13,9 +13,9 @@
 
 namespace shardscape {
 
-/// Characters of a foreign text that a message repeats at most.
+/// Longest piece of a foreign text that a message repeats, in characters.
 constexpr std::size_t kLongestEcho = 200;
-/// Characters of a message at most: lists of every column or preset fit.
+/// Longest message, in characters: lists of every column or preset fit.
 constexpr std::size_t kLongestMessage = 6000;
 
 /// Bytes of the UTF-8 character (RFC 3629: nothing overlong, no surrogates) at `at`; 0 where there is none.
@@ -37,7 +37,7 @@ inline std::size_t utf8_length(std::string_view text, std::size_t at) {
   return odd ? 0 : length;
 }
 
-/// Whether the whole text is UTF-8.
+/// Whether the whole text is valid UTF-8.
 inline bool is_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_length(text, at);
@@ -47,7 +47,7 @@ inline bool is_utf8(std::string_view text) {
   return true;
 }
 
-/// Characters of the text; a byte that is no UTF-8 counts as one.
+/// Number of characters of the text; a byte that is no UTF-8 counts as one.
 inline std::size_t character_count(std::string_view text) {
   std::size_t count = 0;
   for (std::size_t at = 0; at < text.size(); ++count) {
@@ -114,7 +114,7 @@ inline std::string printable(std::string_view text) {
   return line;
 }
 
-/// What somebody wrote, as a message repeats it: printable, and cut to kLongestEcho characters.
+/// Repeats in a message what somebody wrote: made printable, and cut to kLongestEcho characters.
 inline std::string echo(std::string_view text) { return detail::cut(printable(text), kLongestEcho); }
 
 namespace detail {
@@ -138,7 +138,7 @@ inline std::size_t part_end(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-/// The part with what it holds between quotes, or before a mark at its end, cut as by echo().
+/// A part of a message, cut like by echo() between its quotes or before a punctuation mark at its end.
 inline std::string echo_part(std::string_view part) {
   if (part.size() <= kLongestEcho) return std::string(part);
   constexpr std::string_view kMarks = "\"':;,.)?";

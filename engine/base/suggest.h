@@ -1,4 +1,4 @@
-// "Did you mean ...?": the nearest of the names that would have been right.
+// Suggests a name for a misspelt one: "Did you mean ...?".
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 namespace detail {
 
-/// Without '_' and '-': "steptime" is meant for "step_time_s".
+/// Removes '_' and '-', as "steptime" is meant for "step_time_s".
 inline std::string without_joints(std::string_view name) {
   std::string plain(name);
   std::erase_if(plain, [](char c) { return c == '_' || c == '-'; });
@@ -48,7 +48,7 @@ inline std::string without_joints(std::string_view name) {
 /// `candidates`: any range of things that convert to string_view.
 template <class Names>
 std::optional<std::string> nearest_name(std::string_view word, const Names& candidates) {
-  constexpr std::size_t kLongest = 128;  // longer words are no misspelt names
+  constexpr std::size_t kLongest = 128;  // longer words are not misspelt names
   std::optional<std::string> best;
   if (word.size() > kLongest) return best;
   const std::string plain = detail::without_joints(word);
@@ -67,14 +67,14 @@ std::optional<std::string> nearest_name(std::string_view word, const Names& cand
   return best;
 }
 
-/// " (did you mean 'x'?)" or "".
+/// Returns " (did you mean 'x'?)", or "" where no name is near.
 template <class Names>
 std::string did_you_mean(std::string_view word, const Names& candidates) {
   const std::optional<std::string> name = nearest_name(word, candidates);
   return name ? " (did you mean '" + *name + "'?)" : std::string();
 }
 
-/// "a, b, c".
+/// Joins names as "a, b, c".
 template <class Names>
 std::string join_names(const Names& names) {
   return joined(names);

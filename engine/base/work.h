@@ -7,8 +7,8 @@
 namespace shardscape {
 
 struct Work {
-  Flops flops;  ///< floating-point operations of all kinds, vector units' included
-  Bytes bytes;  ///< from and to HBM
+  Flops flops;  ///< floating-point operations of all kinds, those of vector units included
+  Bytes bytes;  ///< moved from and to HBM
 
   constexpr Work& operator+=(const Work& o) { return flops += o.flops, bytes += o.bytes, *this; }
   constexpr Work& operator-=(const Work& o) { return flops -= o.flops, bytes -= o.bytes, *this; }

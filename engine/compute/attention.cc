@@ -1,3 +1,5 @@
+// Prices the attention core: fused kernels by FLOPs, exponentials and bytes; naive attention as products and streaming
+// kernels; decode as a stream of the cache whose keys are split among as many CTAs as is fastest.
 #include "engine/compute/attention.h"
 
 #include <algorithm>
@@ -9,13 +11,13 @@ namespace shardscape::compute {
 
 namespace {
 
-/// One direction of a fused kernel.
+/// Constants of a fused kernel in one direction (forward or backward).
 struct FlashPass {
-  double flops_per_dim;  ///< of the products, per score and head dimension
+  double flops_per_dim;  ///< FLOPs of the products, per score and head dimension
   double tensor_passes;  ///< how often Q, K, V and O cross HBM
   double kernels;
-  double cap;   ///< share of the tensor peak
-  double rows;  ///< tokens that are cut into blocks
+  double cap;   ///< best share of the tensor peak that is reached, 0..1
+  double rows;  ///< tokens per head, which are cut into blocks of kBlockRows
 };
 constexpr double kBlockRows = 128;
 
@@ -30,13 +32,13 @@ Bound name_bound(Seconds launch, Seconds arithmetic, Seconds stream) {
   return stream > arithmetic ? Bound::hbm : Bound::compute;
 }
 
-/// Share of the SMs that `ctas` keep busy while there are fewer of them.
+/// Share of the SMs that `ctas` CTAs keep busy, at most 1.
 double busy_share(double ctas, const DeviceSpec& device) {
   return std::min(1.0, ctas / static_cast<double>(device.sm.count));
 }
 
-/// What all SMs would do of products at the pace of the busy ones: the limit is the whole card's power, which
-/// fewer SMs share (DeviceSpec::tensor_sustained is that of all of them).
+/// Rate of products that all SMs would have at the pace of the busy ones. The limit is the power of the whole card, of
+/// which each SM has more while fewer work (DeviceSpec::tensor_sustained is the rate with all at work).
 FlopsPerSecond busy_sustained(double busy, Precision precision, const DeviceSpec& device) {
   if (busy >= 1 || !device.steps_by_energy()) return device.tensor_sustained(precision);
   const FlopsPerSecond units = device.sm.tensor_efficiency * device.tensor_peak(precision);
@@ -74,7 +76,7 @@ GemmShape value_product(const AttentionShape& shape) {
           static_cast<std::int64_t>(shape.keys), static_cast<std::int64_t>(shape.batch * shape.heads)};
 }
 
-/// dK = dS^T Q (and dV = P^T dO): the reduction runs over the queries.
+/// The product dK = dS^T Q (dV = P^T dO has the same shape), whose reduction runs over the queries.
 GemmShape key_gradient_product(const AttentionShape& shape) {
   return {static_cast<std::int64_t>(shape.keys), static_cast<std::int64_t>(shape.head_dim),
           static_cast<std::int64_t>(shape.queries), static_cast<std::int64_t>(shape.batch * shape.heads)};
@@ -87,7 +89,7 @@ void add_product(OperatorCost& sum, const GemmShape& shape, Precision precision,
   sum.work += times * Work{shape.flops(), product.hbm_bytes};
 }
 
-/// Streaming kernels and products, one after the other.
+/// Cost of streaming kernels and products that run one after the other.
 OperatorCost together(const OperatorCost& streams, const OperatorCost& products) {
   return {streams.time + products.time, streams.time > products.time ? Bound::hbm : Bound::compute,
           streams.work + products.work};
@@ -158,8 +160,8 @@ double most_decode_splits(const AttentionShape& shape) {
 
 OperatorCost decode(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device) {
   const OperatorCost whole = decode_split(shape, kv_precision, device, 1);
-  // From 2 on the time is convex in the splits: the greatest of constants and of times that fall as 1 /
-  // splits, and parts that grow in proportion. Nothing falls any more once there is a CTA for each SM.
+  // From 2 splits on the time is convex in their number: the maximum of constants and terms that fall as 1 / splits,
+  // plus parts that grow in proportion. Nothing falls any more once each SM has a CTA.
   const double fills = std::ceil(static_cast<double>(device.sm.count) / (shape.batch * shape.kv_heads));
   double low = 2, high = std::min(most_decode_splits(shape), fills);
   if (high < low) return whole;

@@ -36,7 +36,7 @@ namespace shardscape::compute {
 /// rate of the special-function units).
 inline constexpr double kSoftmaxFlops = 10;
 
-/// One call of the core on one rank.
+/// The shape of one call of the attention core on one rank.
 struct AttentionShape {
   double batch = 0;     ///< sequences
   double heads = 0;     ///< query heads on this rank
@@ -47,8 +47,8 @@ struct AttentionShape {
   double visible = 0.5;  ///< share of query-key pairs that the mask leaves: 0.5 causal, 1 full
   bool dropout = false;  ///< naive only: a dropout kernel on the probabilities
 
-  /// Elements of a key and its value together, where the cache keeps other than two of head_dim (latent
-  /// attention: values are part of the keys); decode only. 0: 2 x head_dim.
+  /// Decode only: elements per key and value together in the cache where they are not two of head_dim (latent
+  /// attention: values are part of the keys). 0: 2 x head_dim.
   double cached_dim = 0;
 
   double score_flops = 0;  ///< vector FLOPs per score beside the softmax: ALiBi, soft caps
@@ -60,11 +60,11 @@ OperatorCost flash_forward(const AttentionShape& shape, Precision precision, con
 OperatorCost flash_backward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
 OperatorCost naive_forward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
 OperatorCost naive_backward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
-/// shape.queries = 1; shape.keys = cached tokens per sequence; `kv_precision` is that of the cache and of the
-/// products.
+/// One new token per sequence: shape.queries = 1, shape.keys = cached tokens per sequence; `kv_precision` is the type
+/// of the cache and of the products.
 OperatorCost decode(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device);
-/// The same with the keys of a sequence cut among so many CTAs, and how many there may be: each has a block
-/// of keys at least. decode() is the fastest of them all, in time logarithmic in their number.
+/// Decode with the keys of a sequence cut among `splits` CTAs, and the largest number of splits: each has at least a
+/// block of keys. decode() is the fastest of all, found in time logarithmic in their number.
 OperatorCost decode_split(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device,
                           double splits);
 double most_decode_splits(const AttentionShape& shape);

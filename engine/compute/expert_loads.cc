@@ -1,3 +1,5 @@
+// Draws or computes how many tokens each expert gets: popularities from a power law or a histogram, whole tokens by
+// rounding and evening out, and the runs of equal loads of one rank.
 #include "engine/compute/expert_loads.h"
 
 #include <algorithm>
@@ -12,10 +14,10 @@ namespace shardscape::compute {
 
 namespace {
 
-/// Of a batch, the most that the law gives an expert.
+/// The largest share of a batch's tokens that the power law gives one expert.
 constexpr double kFullestShare = 0.8;
 
-/// The quantile u of the law between its ends.
+/// The value of the power law between `low` and `high` at quantile u, 0..1.
 double power_law_quantile(double u, double exponent, double low, double high) {
   constexpr double kHarmonic = 1e-9;
   const double e = 1 - exponent;
@@ -24,8 +26,8 @@ double power_law_quantile(double u, double exponent, double low, double high) {
   return std::pow(from + (to - from) * u, 1 / e);
 }
 
-/// Shares as whole tokens that add up to about `total`; what exceeds `most` goes to the others by their shares.
-/// `order`: the largest first.
+/// Rounds shares to whole tokens that add up to about `total`; what exceeds `most` goes to the others in proportion to
+/// their shares. `order`: experts by falling share.
 std::vector<std::int64_t> scaled(const std::vector<double>& shares, const std::vector<std::size_t>& order,
                                  std::int64_t total, std::int64_t most) {
   std::vector<std::int64_t> tokens(shares.size());
@@ -41,8 +43,8 @@ std::vector<std::int64_t> scaled(const std::vector<double>& shares, const std::v
   return tokens;
 }
 
-/// Hands out (or takes back) one token at a time in that order until they add up; there are at most about as many as
-/// experts, since rounding alone left them.
+/// Hands out (or takes back) one token at a time in `order` until they add up to `total`. Only rounding is left to make
+/// up, so that there are about as many as experts at most.
 void even_out(std::vector<std::int64_t>& tokens, const std::vector<std::size_t>& order, std::int64_t most,
               std::int64_t total) {
   std::int64_t missing = total - std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0});
@@ -94,7 +96,7 @@ std::vector<double> popularity(const ExpertLoad& load, std::int64_t experts, std
   for (const std::size_t expert : order) {
     const double share = shares[expert];
     result[expert] = sum > 0 ? std::min(1.0, left * share / sum) : 0;
-    // Only those that are full take from the rest in another proportion than theirs.
+    // Only experts at the limit of 1 leave the rest another proportion of choices and shares.
     if (result[expert] < 1) continue;
     sum -= share;
     left -= 1;

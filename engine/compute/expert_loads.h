@@ -22,16 +22,17 @@ namespace shardscape::compute {
 /// Experts of one rank that got equally many tokens.
 struct ExpertRun {
   double experts = 0;
-  double tokens = 0;  ///< of each
+  double tokens = 0;  ///< tokens of each of them
 };
 
-/// What the experts of one rank got, in runs, so that balanced loads are one.
+/// Tokens of the experts of one rank, as runs of equal ones; balanced loads are a single run.
 struct ExpertLoads {
   std::vector<ExpertRun> runs;
 
   [[nodiscard]] double experts() const;
-  [[nodiscard]] double active() const;  ///< experts with any token
-  [[nodiscard]] double tokens() const;  ///< of all together, counted once for each expert that takes them
+  [[nodiscard]] double active() const;  ///< number of experts with any token
+  /// Tokens of all experts together: a token counts once for each expert that takes it.
+  [[nodiscard]] double tokens() const;
 };
 
 /// How popular each expert is with a router: the share of tokens that choose it, 0 to 1, adding up to top_k.
@@ -41,28 +42,29 @@ struct ExpertLoads {
 /// A token chooses an expert once: what would exceed 1 goes to the others in proportion. `load` must pass its checks.
 /// O(n log n) in experts.
 std::vector<double> popularity(const ExpertLoad& load, std::int64_t experts, std::int64_t top_k);
-inline constexpr double kDrawnTokens = 4096;  ///< in the middle of the tables of grouped products
+/// Tokens of the batch whose law is drawn: a middle value of the tables of grouped products.
+inline constexpr double kDrawnTokens = 4096;
 
-/// The members of a group that hold the experts in order, equally many each: what share of all copies of tokens
-/// goes to each.
+/// Share of all copies of tokens that goes to each of `members` members of a group, which hold equally many experts
+/// each, in order.
 std::vector<double> member_shares(std::span<const double> popularity, std::size_t members);
 
-/// What experts of those popularities get of a batch, `tokens` of them routed: of experts that no token may choose
-/// their chance of any counts, and the mean of tokens of those chosen. Most tokens first.
+/// Expected loads of experts of these popularities in a batch of `tokens` tokens: an expert counts with its chance of
+/// being chosen at all, and with its mean tokens where it is. Most tokens first.
 ExpertLoads expected_loads(std::span<const double> popularity, double tokens);
 
-/// A batch and its router; top_k <= experts, all >= 1.
+/// A batch and its router: `tokens` tokens choose `top_k` of `experts` experts each; top_k <= experts, all >= 1.
 struct Routing {
   std::int64_t tokens = 1, top_k = 1, experts = 1;
 };
 
-/// Tokens of each expert; they add up to tokens x top_k, and none exceeds `tokens`.
+/// Tokens of each expert under balanced routing; they add up to tokens x top_k, and none exceeds `tokens`.
 std::vector<std::int64_t> balanced_tokens(const Routing& routing);
-/// exponent >= 0; draws 2 numbers for each expert. O(n log n) in experts.
+/// The same under a power law, exponent >= 0; draws 2 numbers for each expert. O(n log n) in experts.
 std::vector<std::int64_t> power_law_tokens(const Routing& routing, double exponent, CounterRng& random);
 
-/// What falls to the rank that has most tokens, experts being laid out in order over `ranks`, which divides
-/// their number.
+/// Loads of the rank with most tokens where experts are laid out in order over `ranks` ranks, which divide their
+/// number.
 ExpertLoads busiest_rank(std::span<const std::int64_t> tokens, std::int64_t ranks);
 
 }  // namespace shardscape::compute

@@ -1,3 +1,5 @@
+// Prices the grouped products of experts: the cheapest tile over all experts' rows, combined with HBM and power, and
+// the whole layer (router, permutation, two products) as benchmarks time it.
 #include "engine/compute/expert_products.h"
 
 #include <algorithm>
@@ -13,18 +15,18 @@ namespace {
 
 /// Constants of one architecture; see the header for the fit.
 struct ExpertKernels {
-  double call;         ///< seconds of a call that no work explains
-  double share;        ///< of the peak of the matrix units
-  double hbm;          ///< of the HBM peak
-  double step;         ///< seconds of a step at least
-  double token;        ///< seconds per token whose choices are looked through
-  double expert;       ///< seconds per expert of all ranks
-  double permutation;  ///< times that a row of hidden values crosses HBM
+  double call;         ///< seconds of a call beyond what its work explains
+  double share;        ///< share of the peak of the matrix units that is reached
+  double hbm;          ///< share of the HBM peak that is reached
+  double step;         ///< least seconds per step
+  double token;        ///< seconds per token whose choices are examined
+  double expert;       ///< seconds per expert of all ranks together
+  double permutation;  ///< how often a row of hidden values crosses HBM
   double tile;         ///< seconds to start a tile
 };
 
-/// By architecture, from Ampere on; Blackwell as Hopper but for its kernels of one CTA per SM, which start the next
-/// tile while they store the last.
+/// One row per architecture from Ampere on. Blackwell has Hopper's values except `tile`: its kernels with one CTA per
+/// SM start the next tile while they store the last.
 constexpr ExpertKernels kExpertKernels[] = {
     {17.4e-6, 0.542, 0.804, 506e-9, 22.9e-9, 88.5e-9, 3.39, 3.04e-6},
     {21.7e-6, 0.624, 0.832, 74.4e-9, 3.45e-9, 40.7e-9, 4.22, 1.71e-6},
@@ -32,17 +34,18 @@ constexpr ExpertKernels kExpertKernels[] = {
 };
 
 constexpr double kTileTokens[] = {16, 32, 64, 128, 256}, kTileColumns[] = {64, 128, 256};
-constexpr double kLargestTile = 256.0 * 128;  ///< its sums fill half of the registers of an SM
-constexpr double kGroupedStepBytes = 128;     ///< depth of a step: one line of shared memory
-constexpr double kRowBytes = 2;               ///< per value of what is permuted: bf16
-constexpr int kDraws = 5;                     ///< of loads, as many as the benchmark draws
+/// Elements of a tile whose sums fill half of the registers of an SM.
+constexpr double kLargestTile = 256.0 * 128;
+constexpr double kGroupedStepBytes = 128;  ///< bytes of depth per step: one line of shared memory
+constexpr double kRowBytes = 2;            ///< bytes per permuted value: bf16
+constexpr int kDraws = 5;                  ///< number of random loads, as in the benchmark
 
 const ExpertKernels& expert_kernels(const DeviceSpec& device) {
   const auto known = std::max(device.architecture, Architecture::ampere);
   return kExpertKernels[static_cast<std::size_t>(known) - static_cast<std::size_t>(Architecture::ampere)];
 }
 
-/// Bytes of scales for each value.
+/// Bytes of scales per value of input and weight.
 struct ScaleBytes {
   double input = 0, weight = 0;
 };
@@ -53,14 +56,14 @@ ScaleBytes scale_bytes(Precision precision, bool blocks) {
   return {};
 }
 
-/// The tiles of all experts that cover rows.
+/// Number of tiles of height `rows` that cover the rows of all experts.
 double row_tiles(const ExpertLoads& loads, double rows) {
   double sum = 0;
   for (const ExpertRun& run : loads.runs) sum += run.experts * std::ceil(run.tokens / rows);
   return sum;
 }
 
-/// The least time of the SMs over all tiles, at a share of the rate of their units.
+/// Time of the SMs over all tiles with the best tile, where the units reach `share` of their rate.
 double grouped_compute(const ExpertLoads& loads, double n, double k, Precision precision,
                        const DeviceSpec& device, double share) {
   const ExpertKernels& kernels = expert_kernels(device);
@@ -106,7 +109,7 @@ OperatorCost grouped_product(const ExpertLoads& loads, double n, double k, Preci
   const double flops = 2 * tokens * n * k;
   const double compute = grouped_compute(loads, n, k, precision, device, options.share);
   const double hbm = bytes / (expert_kernels(device).hbm * device.hbm_peak().value());
-  // A card whose steps are not priced by energy has no more power for a moment than for a step.
+  // Where steps are not priced by energy, the card has no more power for a short burst than for a step.
   const bool burst = options.burst || !device.energy.steps;
   const double power = device.knows_energy() ? power_time(device, precision, flops, bytes, burst) : 0;
   const auto fourth = [](double x) { return x * x * x * x; };
@@ -118,7 +121,7 @@ OperatorCost grouped_product(const ExpertLoads& loads, double n, double k, Preci
 }
 
 OperatorCost expert_permutation(const ExpertLoads& loads, double hidden, const DeviceSpec& device) {
-  constexpr double kKernels = 2;  // there and back
+  constexpr double kKernels = 2;  // one kernel into the order of experts and one back
   const Bytes bytes(expert_kernels(device).permutation * kRowBytes * loads.tokens() * hidden);
   return {kKernels * device.kernel_latency + Seconds(permutation_seconds(loads, hidden, device)),
           Bound::hbm,

@@ -34,38 +34,39 @@
 namespace shardscape::compute {
 
 struct GroupedOptions {
-  bool blocks = false;  ///< fp8 with a scale for each block rather than each tensor
-  bool burst = false;   ///< as GemmRequest::burst
+  bool blocks = false;  ///< scales of fp8 are per block rather than per tensor
+  bool burst = false;   ///< as in GemmRequest::burst
   std::optional<Precision> stored =
-      {};            ///< of weights, where they are read narrower than they are multiplied
-  double share = 1;  ///< of the rate of the matrix units, where these are converted first: 0 < share <= 1
+      {};  ///< type of the weights where they are read narrower than they are multiplied
+  /// Rate of the matrix units where such weights are converted first, relative to others: 0 < share <= 1.
+  double share = 1;
 };
 
 /// C_e[tokens, n] = A_e[tokens, k] B_e[k, n] for each expert e of a rank, n and k >= 1. The device must support
-/// `precision`. Microseconds: linear in runs.
+/// `precision`. Runs in microseconds, linear in the number of runs.
 OperatorCost grouped_product(const ExpertLoads& loads, double n, double k, Precision precision,
                              const DeviceSpec& device, const GroupedOptions& options = {});
 
-/// Copies tokens of `hidden` values of two bytes into the order of experts and, weighted and summed, back.
+/// Copies tokens of `hidden` two-byte values into the order of experts, and sums them back with weights.
 OperatorCost expert_permutation(const ExpertLoads& loads, double hidden, const DeviceSpec& device);
 
-/// A layer of experts as one rank has it.
+/// A layer of experts as far as one rank has it.
 struct ExpertLayer {
   double hidden = 0;
-  double inner = 0;     ///< of an expert on this rank: its width over the tensor degree of experts
-  bool gated = true;    ///< two matrices up, or one
-  double tokens = 0;    ///< whose choices the rank looks through
-  double experts = 0;   ///< of all ranks
+  double inner = 0;     ///< width of an expert on this rank, its own divided by the tensor degree of experts
+  bool gated = true;    ///< two projections up rather than one
+  double tokens = 0;    ///< tokens whose choices the rank examines
+  double experts = 0;   ///< experts of all ranks together
   bool blocks = false;  ///< see GroupedOptions
 };
 
-/// Router, permutation and both products in one call, launched over and over for a moment: what tables of
-/// kernels measure.
+/// Router, permutation and both products in one call, launched over and over for a short time: what tables of kernels
+/// measure.
 OperatorCost experts_alone(const ExpertLoads& loads, const ExpertLayer& layer, Precision precision,
                            const DeviceSpec& device);
 
-/// Its mean over loads that a router of that power law makes (power_law_tokens), of the rank that has most of
-/// `ranks`; the same on every call. Exponent nothing: balanced loads.
+/// Mean of experts_alone() over loads drawn from a router's power law (power_law_tokens), for the busiest of `ranks`
+/// ranks; the draws are the same on every call. Without an exponent: balanced loads.
 OperatorCost routed_experts_alone(const Routing& routing, std::optional<double> exponent, std::int64_t ranks,
                                   const ExpertLayer& layer, Precision precision, const DeviceSpec& device);
 

@@ -19,16 +19,16 @@
 
 namespace shardscape::compute {
 
-/// Copies of each expert, at least 1, adding up to experts + redundant >= experts. O(redundant * experts).
+/// Number of copies of each expert, at least 1; they add up to experts + redundant >= experts. O(redundant * experts).
 std::vector<std::int64_t> replicated(std::span<const double> popularity, std::int64_t redundant);
 
-/// The popularity of each slot of each of `ranks`, which divides experts + redundant. O(slots * ranks).
+/// Popularities of the slots of each rank; `ranks` divides experts + redundant. O(slots * ranks).
 std::vector<std::vector<double>> dealt_slots(std::span<const double> popularity, std::int64_t redundant,
                                              std::int64_t ranks);
 
-/// What the rank with most to do has of all that there is.
+/// Share of all load that falls to the busiest rank.
 double busiest_share(const std::vector<std::vector<double>>& slots);
-/// Which rank that is; the first of equals.
+/// Index of the busiest rank; the first of equals.
 std::size_t busiest_of(const std::vector<std::vector<double>>& slots);
 
 }  // namespace shardscape::compute

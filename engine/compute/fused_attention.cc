@@ -1,3 +1,5 @@
+// Prices fused attention kernels by architecture: prompts by blocks of queries, decode by CTAs over parts of the keys,
+// in two variants (one CTA per KV head, one per query head). The tables hold the fitted constants.
 #include "engine/compute/fused_attention.h"
 
 #include <algorithm>
@@ -10,39 +12,42 @@ namespace {
 
 /// Constants of one architecture; see the header for the fit.
 struct PromptKernel {
-  double call;          ///< seconds of a call alone that no work explains, preparation included
+  double call;          ///< seconds of a lone call beyond what its work explains, preparation included
   double products;      ///< share of the peak of the matrix units
-  double exponentials;  ///< scores per SM and clock
-  double start;         ///< seconds of a block
-  double overlap;       ///< the norm q
-  double cache_words;   ///< preparation: bytes per key, KV head and dimension, over half of those of a query
+  double exponentials;  ///< exponentials: scores per SM and clock
+  double start;         ///< seconds to start a block
+  double overlap;       ///< exponent q with which exponentials and products overlap
+  double cache_words;   ///< preparation: bytes per key, KV head and dimension, relative to half of a query's
   double preparation;   ///< share of the HBM peak at which preparation streams
-  double most_rows;     ///< queries of a block
+  double most_rows;     ///< queries per block at most
 };
 struct DecodeKernel {
-  double call;                  ///< seconds of a call alone
-  double hbm;                   ///< share of the HBM peak
-  double norm;                  ///< how work and stream join: the norm of both
-  double start, width, output;  ///< of a CTA: seconds, per head dimension, per head dimension and query head
-  double port;                  ///< bytes per clock of an SM
-  double head;                  ///< seconds per key, head dimension and query head
+  double call;  ///< seconds of a lone call
+  double hbm;   ///< share of the HBM peak
+  double norm;  ///< exponent with which work and stream combine
+  /// Start of a CTA: seconds; per head dimension; per head dimension and query head.
+  double start, width, output;
+  double port;  ///< bytes per clock that an SM streams
+  double head;  ///< seconds per key, head dimension and query head
   double
-      waves;  ///< CTAs for every SM that keys are dealt to; 0: keys are whole, or cut for one or two, whichever is fastest
-  double tile;                    ///< keys that are dealt together, where `waves` says how they are cut
-  double merge;                   ///< seconds where keys are cut
-  double lone_call;               ///< seconds of a call alone of the kernel of lone heads
-  double lone_start, lone_width;  ///< of a CTA per query head
-  double lone_port;               ///< bytes per clock of a CTA
-  double lone_l2;                 ///< bytes per clock of all SMs, of each
-  double lone_resident;           ///< CTAs that an SM holds: their streams overlap, their starts do not
-  double lone_waves, lone_tile, lone_merge;  ///< as those of groups; no waves: keys are whole
-  bool lone_heads;                           ///< single heads have a CTA per query head, too
-  double kept;        ///< share of L2 that a launch finds again of the one before, lone heads
-  double cold;        ///< seconds that the first bytes take longer in a kernel repeated alone, grouped heads
-  double cold_share;  ///< of L2: bytes over which that fades
+      /// CTAs per SM that keys are dealt to; 0: keys are whole, or cut into one or two CTAs per SM, whichever is
+      /// fastest.
+      waves;
+  double tile;                    ///< with `waves`: keys per tile, the unit that is dealt
+  double merge;                   ///< seconds to merge the parts where keys are cut
+  double lone_call;               ///< seconds of a lone call of the kernel with one CTA per query head
+  double lone_start, lone_width;  ///< start of such a CTA: seconds; per head dimension
+  double lone_port;               ///< bytes per clock that such a CTA streams
+  double lone_l2;                 ///< bytes per clock from L2, per SM, over all SMs together
+  double lone_resident;           ///< such CTAs per SM: their streams overlap, their starts do not
+  double lone_waves, lone_tile, lone_merge;  ///< as those of grouped heads above; 0 waves: keys are whole
+  bool lone_heads;                           ///< groups of a single query head use this kernel, too
+  double kept;        ///< share of L2 that still holds what the launch before read, kernel of lone heads
+  double cold;        ///< extra seconds for the first bytes in a kernel repeated alone, grouped heads
+  double cold_share;  ///< share of L2 over whose bytes that extra builds up
 };
 
-/// By architecture, from Ampere on.
+/// One row per architecture, from Ampere on.
 constexpr PromptKernel kPrompt[] = {
     {11.3e-6, 0.543, 6.05, 0.78e-6, 1.86, 2.73, 0.78, 128},
     {11.6e-6, 0.612, 8.52, 3.37e-6, 4.59, 2.13, 0.92, 128},
@@ -123,11 +128,11 @@ constexpr DecodeKernel kDecode[] = {
      .cold_share = 1},
 };
 
-constexpr double kSmallRows = 64;  ///< queries of a block where there are no more
-constexpr double kStepKeys = 64;   ///< keys of a step
-constexpr double kGroupRows = 8;   ///< heads that a matrix instruction takes at least
-constexpr double kMostGroup = 32;  ///< query heads of a group that one CTA takes
-constexpr double kSumBytes = 4;    ///< of each element of a query and its output in decode
+constexpr double kSmallRows = 64;  ///< queries per block where there are at most so many
+constexpr double kStepKeys = 64;   ///< keys per step
+constexpr double kGroupRows = 8;   ///< least number of heads that a matrix instruction takes
+constexpr double kMostGroup = 32;  ///< most query heads of a group that one CTA takes
+constexpr double kSumBytes = 4;    ///< bytes per element of a query and its output together, in decode
 
 std::size_t row_of(const DeviceSpec& device) {
   return static_cast<std::size_t>(device.architecture) - static_cast<std::size_t>(Architecture::ampere);
@@ -136,7 +141,7 @@ bool has_tables(const DeviceSpec& device) { return device.architecture != Archit
 
 bool is_named(AttentionKernel kernel, const DeviceSpec& device) {
   if (!has_tables(device)) return false;
-  // Before Hopper FlashAttention-3 is FlashAttention-2.
+  // On devices before Hopper FlashAttention-3 stands for FlashAttention-2.
   if (kernel == AttentionKernel::flash3) return device.architecture != Architecture::ampere;
   return kernel == AttentionKernel::cudnn || kernel == AttentionKernel::trtllm;
 }
@@ -152,7 +157,7 @@ AlibiShares alibi_shares(const DeviceSpec& device) {
   return device.architecture == Architecture::hopper ? AlibiShares{0.28, 0.15} : AlibiShares{0.55, 0.26};
 }
 
-/// The device as a kernel of other shares finds it.
+/// The device with other shares of the peak for attention, forward and backward.
 DeviceSpec with_shares(const DeviceSpec& device, double forward, double backward) {
   DeviceSpec other = device;
   other.attention.forward = forward;
@@ -160,7 +165,7 @@ DeviceSpec with_shares(const DeviceSpec& device, double forward, double backward
   return other;
 }
 
-/// (a^n + b^n)^(1/n).
+/// Combines two times: (a^n + b^n)^(1/n).
 double joined(double a, double b, double n) {
   const double most = std::max(a, b);
   if (most == 0) return 0;
@@ -175,10 +180,10 @@ OperatorCost prompt_kernel(const AttentionShape& s, Precision precision, const D
                                                     : k.most_rows;
   const double blocks = s.batch * s.heads * std::ceil(s.queries / rows);
   const double keys = kStepKeys * std::ceil(s.keys / kStepKeys);
-  // Rows of a block see up to its last row: half a block more than the mask leaves.
+  // Rows of a block see keys up to the block's last row: half a block more than the mask leaves.
   const double seen = std::min(keys, s.visible * keys + (1 - s.visible) * rows);
   const double products = k.products * device.tensor_peak(precision).value() / sms;
-  // Soft caps and biases lengthen what is done beside the products.
+  // Soft caps and biases lengthen the work beside the products.
   const double exponential = (1 + s.score_flops / kSoftmaxFlops) / (k.exponentials * clock);
   const double score = std::pow(
       std::pow(exponential, k.overlap) + std::pow(4 * s.head_dim / products, k.overlap), 1 / k.overlap);
@@ -194,7 +199,7 @@ OperatorCost prompt_kernel(const AttentionShape& s, Precision precision, const D
           {Flops(4 * s.head_dim * s.scores() * s.visible), Bytes(bytes)}};
 }
 
-/// Rounds of CTAs that share the SMs, one at a time.
+/// Rounds of CTAs where each SM runs one at a time.
 double rounds(double ctas, const DeviceSpec& device) { return std::ceil(ctas / sms_of(device)); }
 
 /// How many CTAs share the keys of one head, and how many keys the busiest of them takes.
@@ -202,14 +207,14 @@ struct KeyParts {
   double parts = 1, keys = 0;
 };
 KeyParts whole_keys(double keys) { return {1, kStepKeys * std::ceil(keys / kStepKeys)}; }
-/// Tiles of keys are dealt to as many CTAs as make `waves` for every SM out of `ctas` of whole keys.
+/// Cuts the keys into tiles and deals them to CTAs: from `ctas` CTAs with whole keys to about `waves` per SM.
 KeyParts cut_keys(double keys, double ctas, double waves, double tile, const DeviceSpec& device) {
   const double tiles = std::max(1.0, std::ceil(keys / tile));
   const double parts = std::clamp(std::floor(waves * sms_of(device) / ctas), 1.0, tiles);
   return {parts, std::min(std::ceil(tiles / parts) * tile, whole_keys(keys).keys)};
 }
 
-/// A CTA per KV head and part of the keys.
+/// Seconds of the kernel with one CTA per KV head and part of the keys.
 double group_kernel(const AttentionShape& s, double element, const DecodeKernel& k,
                     const DeviceSpec& device) {
   const double groups = s.batch * s.kv_heads, heads = std::max(kGroupRows, s.heads / s.kv_heads);
@@ -229,7 +234,7 @@ double group_kernel(const AttentionShape& s, double element, const DecodeKernel&
   return best;
 }
 
-/// A CTA per query head and part of the keys.
+/// Seconds of the kernel with one CTA per query head and part of the keys.
 double lone_kernel(const AttentionShape& s, double element, const DecodeKernel& k, const DeviceSpec& device) {
   const double clock = device.sm.clock.value();
   const double bytes = 2 * s.head_dim * element;
@@ -243,8 +248,8 @@ double lone_kernel(const AttentionShape& s, double element, const DecodeKernel& 
   return joined(work, l2, k.norm);
 }
 
-/// The stream of the cache. A kernel launched over and over with nothing between finds a part of a cache that
-/// is read once still in L2; grouped heads instead take longer over what fills L2.
+/// Seconds to stream the cache. A kernel that is launched over and over finds part of a cache that it reads once still
+/// in L2; the kernel of grouped heads instead takes longer at first, the more the cache fills L2.
 double cache_stream(double bytes, bool lone, LaunchedBy launches, const DecodeKernel& k,
                     const DeviceSpec& device) {
   const double rate = k.hbm * device.hbm_peak().value(), l2 = device.l2.capacity.value();

@@ -32,10 +32,10 @@
 // to 1,500 attention kernels that TensorRT-LLM's benchmark timed on A100, H100, H200, B200 and GB200
 // (AIConfigurator's tables, NVIDIA 2025), one set for all devices of an architecture; a third of the shapes was
 // held out: prompts over 0.1 ms are off by 3 to 6 % in the mean of a device (GB200 11 %), decode over 20 us by 5
-// to 9 % (on Hopper 8.7 % of all, 9.3 % with each third left out in turn; decode on A100 was fitted to all its shapes: 10 % with each third of the heads left out). A device may
-// differ from its architecture by a factor (`attention.prompt_rate`, `attention.decode_rate`). Backward shares:
-// H100 0.45 from 110 steps of NVIDIA's recipes, 8B to 405B; B200 0.34; with ALiBi from MosaicML's tables of MPT
-// steps (LLM Foundry).
+// to 9 % (on Hopper 8.7 % of all, 9.3 % with each third left out in turn; decode on A100 was fitted to all its shapes:
+// 10 % with each third of the heads left out). A device may differ from its architecture by a factor
+// (`attention.prompt_rate`, `attention.decode_rate`). Backward shares: H100 0.45 from 110 steps of NVIDIA's recipes, 8B
+// to 405B; B200 0.34; with ALiBi from MosaicML's tables of MPT steps (LLM Foundry).
 #pragma once
 
 #include <cstdint>
@@ -45,10 +45,10 @@
 
 namespace shardscape::compute {
 
-/// What runs before a kernel: the others of a step, or that kernel itself, launched over and over alone.
+/// What runs before a kernel: the other kernels of a step, or the same kernel, launched over and over alone.
 enum class LaunchedBy : std::uint8_t { step, itself };
 
-/// Forward, backward and one token for each sequence (shape.queries = 1), by the kernel; it must be fused. A
+/// Forward, backward and decode (one token per sequence, shape.queries = 1) by the named kernel, which must be fused. A
 /// device of no known architecture has the rates of FlashAttention-2 (attention.h).
 OperatorCost fused_forward(const AttentionShape& shape, AttentionKernel kernel, Precision precision,
                            const DeviceSpec& device);
@@ -57,7 +57,7 @@ OperatorCost fused_backward(const AttentionShape& shape, AttentionKernel kernel,
 OperatorCost fused_decode(const AttentionShape& shape, AttentionKernel kernel, Precision kv_precision,
                           const DeviceSpec& device, LaunchedBy launches = LaunchedBy::step);
 
-/// What the call of a kernel alone takes beside it: the kernels that add biases, rotate, and write the cache.
+/// Time that the call of a lone kernel takes beyond the kernel: others add biases, rotate, and write the cache.
 Seconds prompt_preparation(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
 
 }  // namespace shardscape::compute

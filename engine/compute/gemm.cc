@@ -1,3 +1,5 @@
+// Finds the fastest tile, split of K and number of co-resident CTAs for a product. Evaluation prices one choice by the
+// clock of the device; LibraryProduct prices library kernels on a device whose energies are known.
 #include "engine/compute/gemm.h"
 
 #include <algorithm>
@@ -13,7 +15,7 @@ namespace shardscape::compute {
 
 namespace {
 
-constexpr double kPartialBytes = 4;  ///< fp32 partial sums of split-K
+constexpr double kPartialBytes = 4;  ///< bytes per fp32 partial sum of split-K
 constexpr std::int32_t kMaxSplit = 16;
 constexpr double kTwoByteOperand = 2;
 
@@ -34,9 +36,9 @@ struct Machine {
   const DeviceSpec& device;
   double operand;
   double sms;
-  double math_per_second = 0, sram_per_second = 0, port_per_second = 0;  ///< of one SM
+  double math_per_second = 0, sram_per_second = 0, port_per_second = 0;  ///< of one SM, per second
   double load_latency = 0;
-  double l2_per_second = 0;  ///< of all SMs
+  double l2_per_second = 0;  ///< of all SMs together
   double fixed = 0;
 };
 
@@ -55,7 +57,7 @@ struct Product {
   [[nodiscard]] double output_traffic() const {
     return output.bytes_per_element * (output.accumulate ? 2 : 1);
   }
-  /// Tiles over C, all products of the batch.
+  /// Number of tiles that cover C in all products of the batch.
   [[nodiscard]] double tiles(const GemmTile& tile) const {
     return batch * std::ceil(m / tile.m) * std::ceil(n / tile.n);
   }
@@ -63,7 +65,7 @@ struct Product {
 
 constexpr double kSmallestFragment = 16;  ///< below it warps share k instead of C (CUTLASS "sliced-K")
 
-/// Operands that a CTA reads from shared memory in one k-step, fragment by fragment.
+/// Bytes of operands that a CTA reads from shared memory in one k-step, fragment by fragment.
 double sram_bytes_per_step(const GemmTile& tile, double operand, const DeviceSpec::Fragment& fragment) {
   double m = std::min<double>(static_cast<double>(fragment.m), tile.m);
   double n = std::min<double>(static_cast<double>(fragment.n), tile.n);
@@ -72,8 +74,8 @@ double sram_bytes_per_step(const GemmTile& tile, double operand, const DeviceSpe
   return tile.k * operand * (tile.m * std::ceil(tile.n / n) + tile.n * std::ceil(tile.m / m));
 }
 
-/// How many elements of A and B, per step of k, tiles load through L2. The CTAs of a cluster lie along one
-/// side of C and load the other side's panel once.
+/// Elements of A and B per step of k that tiles load through L2. The CTAs of a cluster lie along one side of C and load
+/// the other side's panel once.
 double panel_loads(const Product& p, double rows, double columns, std::int64_t ctas) {
   const auto cluster = static_cast<double>(ctas);
   return std::min(p.m * std::ceil(columns / cluster) + p.n * rows,
@@ -120,8 +122,8 @@ class Evaluation {
   }
 
  private:
-  /// The epilogues of all waves: as long as an SM's port takes for its tiles one after the other, or L2 for
-  /// all tiles, whichever is longer.
+  /// Seconds of the epilogues of all waves: the larger of the time of an SM's port for its tiles one after the other
+  /// and the time of L2 for all tiles.
   [[nodiscard]] double epilogue_time(const GemmTile& tile, std::int32_t split, double ctas,
                                      double waves) const {
     const double bytes = std::min<double>(tile.m, p_.m) * std::min<double>(tile.n, p_.n) *
@@ -129,10 +131,10 @@ class Evaluation {
     return std::max(waves * bytes / d_.port_per_second, ctas * bytes / d_.l2_per_second);
   }
 
-  /// The second kernel's stream: partial sums in, C out.
+  /// Seconds of the second kernel of split-K, which reads the partial sums and writes C.
   [[nodiscard]] double reduction_time(double partials) const {
     if (partials == 0) return 0;
-    // What L2 does not hold comes through it from HBM.
+    // Partial sums that exceed L2 come through it from HBM.
     const bool held = partials <= d_.device.l2.capacity.value();
     const double rate =
         held ? d_.l2_per_second : std::min(d_.l2_per_second, d_.device.hbm_sustained().value());
@@ -146,7 +148,7 @@ class Evaluation {
     const double panels = p_.batch * p_.k * d_.operand * panel_loads(p_, rows, columns, d_.device.sm.cluster);
     cost.l2_bytes = Bytes(panels + (partials > 0 ? 2 * partials : 0) + c);
 
-    const double share = ctas / p_.batch / cost.split_k;  // tiles of one product of the batch
+    const double share = ctas / p_.batch / cost.split_k;  // tiles per product of the batch
     const double wave = std::clamp(d_.sms * resident / cost.split_k, 1.0, share);
     const double operands =
         p_.batch * operand_hbm_bytes({p_.m, p_.n, p_.k, d_.operand}, tile, wave,
@@ -159,7 +161,7 @@ class Evaluation {
   const Machine& d_;
 };
 
-/// A product by the kernels of a library on a device whose energy is known: see the header.
+/// Prices a product by a library's kernels, on a device whose energy is known (see the header).
 class LibraryProduct {
  public:
   LibraryProduct(const Product& product, Precision precision, const DeviceSpec& device, bool burst)
@@ -176,7 +178,7 @@ class LibraryProduct {
     steps_ = std::ceil(product.k / depth_);
   }
 
-  /// All tiles, or the requested one either way.
+  /// Tries all tiles, or the requested one in both orientations.
   [[nodiscard]] GemmCost run(const std::optional<GemmTile>& requested) {
     if (requested) {
       consider({requested->m, requested->n, 1});
@@ -188,7 +190,7 @@ class LibraryProduct {
   }
 
  private:
-  static constexpr double kStepBytes = 128;  ///< depth of a step: one line of shared memory
+  static constexpr double kStepBytes = 128;  ///< bytes of depth per step: one line of shared memory
   static constexpr double kMostSplits = 64, kFewestSteps = 2;
 
   struct Choice {
@@ -197,8 +199,8 @@ class LibraryProduct {
     double split = 1, rounds = 0;
   };
 
-  /// Times that depend on the tile alone. Of splits with as many rounds the largest has the fewest steps, so
-  /// that one candidate for each number of rounds is enough; more than two are never worth a reduction.
+  /// Keeps the best times that depend on the tile alone. Among splits with equal rounds the largest has the fewest
+  /// steps, so that one candidate per number of rounds is enough; more than two rounds are never worth a reduction.
   void consider(const LibraryTile& tile) {
     const double ctas = p_.batch * std::ceil(p_.m / tile.m) * std::ceil(p_.n / tile.n);
     const double units = std::max(1.0, std::floor(static_cast<double>(device_.sm.count) / tile.sms));
@@ -265,19 +267,20 @@ class LibraryProduct {
     return std::sqrt(std::sqrt(a * a + b * b + c * c));
   }
 
-  static constexpr std::int32_t kPairStages = 4;  ///< of tiles whose sums lie in tensor memory
+  static constexpr std::int32_t kPairStages = 4;  ///< stages of tiles whose sums lie in tensor memory
 
   const Product& p_;
   const DeviceSpec& device_;
   Precision precision_;
   double operand_;
   bool burst_;
-  double math_per_second_ = 0, port_per_second_ = 0;  ///< of one SM
-  double depth_ = 0, steps_ = 0;                      ///< elements of k in a step; steps of all of k
-  Choice whole_, split_;                              ///< the best of each
+  double math_per_second_ = 0, port_per_second_ = 0;  ///< of one SM, per second
+  /// Elements of k per step; number of steps over all of k.
+  double depth_ = 0, steps_ = 0;
+  Choice whole_, split_;  ///< the best choice without a split of K, and with one
 };
 
-/// Tries all splits of one tile, and how many of its CTAs run on an SM at once; keeps the best.
+/// Tries all splits of K for one tile, and all numbers of its CTAs per SM; keeps the best.
 void consider(const GemmTile& tile, const Product& product, const Machine& machine, GemmCost& best) {
   const Evaluation evaluation(product, machine);
   const double grid = product.tiles(tile);
@@ -290,9 +293,8 @@ void consider(const GemmTile& tile, const Product& product, const Machine& machi
     if (fitted.resident == 0) return;
     const GemmCost most_loads = evaluation.run(fitted, split);
     if (most_loads.time < best.time) best = most_loads;
-    // With as many CTAs on an SM as fit, the kernel takes the least of everything but HBM. With fewer at once
-    // there are fewer panels at once, and L2 may hold them. A kernel has that choice: by asking for more SRAM
-    // than it needs it keeps further CTAs off its SM.
+    // As many CTAs per SM as fit are fastest in all but HBM. Fewer CTAs use fewer panels at once, which L2 may hold.
+    // Kernels have that choice: by asking for more SRAM than they need they keep further CTAs off their SM.
     if (most_loads.bound != Bound::hbm && most_loads.bound != Bound::launch) continue;
     for (std::int32_t resident = 1; resident <= kMostResident; ++resident) {
       const GemmTile deepest =
@@ -304,7 +306,7 @@ void consider(const GemmTile& tile, const Product& product, const Machine& machi
   }
 }
 
-/// A tile whose k-steps hold as many bytes for any operand as its own hold for two-byte ones.
+/// The tile with its depth scaled so that a k-step has as many bytes as it has for two-byte operands.
 GemmTile of_operand(GemmTile tile, Precision precision) {
   const double scale = kTwoByteOperand / bytes_per_element(precision);
   tile.k = std::max(8, static_cast<std::int32_t>(tile.k * scale));

@@ -55,14 +55,14 @@
 #include "engine/spec/device.h"
 
 namespace shardscape {
-/// What limits an operator.
+/// The resource that limits an operator.
 enum class Bound : std::uint8_t { compute, sram, l2, hbm, launch, link };
 SHARDSCAPE_ENUM_NAMES(Bound, "compute", "sram", "l2", "hbm", "launch", "link");
 }  // namespace shardscape
 
 namespace shardscape::compute {
 
-/// `batch` independent products C[m,n] (+)= A[m,k] B[k,n].
+/// `batch` independent products C[m,n] (+)= A[m,k] B[k,n] of equal shape.
 struct GemmShape {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
@@ -81,33 +81,33 @@ struct GemmOutput {
   bool accumulate = false;
 };
 
-/// Bytes per element of the output of a product of that type: fp8 and fp4 products leave bf16.
+/// Bytes per element of a product's output: fp8 and fp4 products give bf16.
 constexpr double output_bytes(Precision precision) {
   return precision == Precision::fp8 || precision == Precision::fp4 ? bytes_per_element(Precision::bf16)
                                                                     : bytes_per_element(precision);
 }
 
 struct GemmRequest {
-  /// This tile instead of the cheapest one; stages 0: as many as help. It may lie either way over C, since
-  /// libraries that compute the transpose name it the other way round; the faster one counts.
+  /// This tile instead of the cheapest one; stages 0: as many as help. Both orientations over C are tried, since
+  /// libraries that compute the transpose name tiles the other way round; the faster one counts.
   std::optional<GemmTile> tile;
-  std::optional<Hertz> locked_clock;  ///< as profiled, see above
-  /// A kernel alone, launched over and over for a moment: at the clock that the short burst leaves, not the
-  /// one that a whole step sustains.
+  std::optional<Hertz> locked_clock;  ///< price it as profiled at this clock, see above
+  /// Price a kernel alone, launched over and over for a short time, at the clock that such a burst leaves rather than
+  /// the one that a whole step sustains.
   bool burst = false;
 };
 
 struct GemmCost {
-  Seconds time;  ///< kernel latency included
+  Seconds time;  ///< with the kernel latency
   GemmTile tile;
   std::int32_t split_k = 1;
-  double waves = 0;  ///< ceil(CTAs / SMs)
+  double waves = 0;  ///< waves: ceil(CTAs / SMs)
   Bound bound = Bound::compute;
   Bytes hbm_bytes, l2_bytes, sram_bytes;
 };
 
-/// The cheapest tile's cost, or that of the requested tile. All extents >= 1; the device must support
-/// `precision`; a requested tile must fit. About a microsecond; allocates nothing.
+/// Cost with the cheapest tile, or with the requested one. All extents >= 1; the device must support `precision`; a
+/// requested tile must fit. Takes about a microsecond and allocates nothing.
 GemmCost gemm(const GemmShape& shape, Precision precision, const DeviceSpec& device, GemmOutput output = {},
               const GemmRequest& request = {});
 

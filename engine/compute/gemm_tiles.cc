@@ -19,8 +19,8 @@ constexpr std::array<GemmTile, 10> kTiles = {{{256, 128, 32, 0},
 
 constexpr std::array<GemmTile, 3> kSkinnyTiles = {{{16, 64, 128, 0}, {16, 32, 256, 0}, {16, 16, 512, 0}}};
 
-/// The largest first, as above: tiles of all devices, then those of warpgroups, then pairs; devices without
-/// pairs leave the end out, those without warpgroups more of it.
+/// Largest first: tiles of all devices, then those that need warpgroups, then those that need pairs of SMs; devices use
+/// the front part that they support.
 constexpr std::size_t kPlainTiles = 23, kWarpgroupTiles = 29;
 constexpr std::array<LibraryTile, 34> kLibraryTiles = {
     {{256, 128, 1}, {256, 64, 1},  {256, 32, 1},  {256, 16, 1},  {128, 256, 1}, {128, 128, 1}, {128, 64, 1},

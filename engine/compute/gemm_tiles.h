@@ -17,7 +17,7 @@
 
 namespace shardscape::compute {
 
-inline constexpr std::int32_t kMostResident = 4;  ///< CTAs of one kernel on an SM
+inline constexpr std::int32_t kMostResident = 4;  ///< most CTAs of one kernel on an SM
 
 struct GemmTile {
   std::int32_t m = 0, n = 0, k = 0;
@@ -27,10 +27,10 @@ struct GemmTile {
 /// A tile that fits on an SM, and how many CTAs of it do.
 struct FittedTile {
   GemmTile tile;
-  std::int32_t resident = 0;  ///< CTAs of it on one SM at once; 0: it does not fit
+  std::int32_t resident = 0;  ///< CTAs of it on one SM at once; 0: the tile does not fit
 };
 
-/// CTAs of `tile` that fit on one SM at once; `tile.stages` must be given.
+/// Number of CTAs of `tile` that fit on one SM at once; `tile.stages` must be given.
 std::int32_t resident_ctas(const GemmTile& tile, double operand_bytes, const DeviceSpec& device);
 
 /// `tile` with the number of stages, 2 to 6, that keeps most loads in flight on an SM to which at most
@@ -40,7 +40,8 @@ FittedTile fit_stages(GemmTile tile, double rounds, double operand_bytes, const 
 /// `tile` with the largest number of stages, 2 to 6, at which `resident` CTAs of it fit; 2 where none does.
 GemmTile deepest_stages(GemmTile tile, std::int32_t resident, double operand_bytes, const DeviceSpec& device);
 
-/// Largest first: of tiles that take equally long the larger wins. k is for operands of two bytes.
+/// The tiles that are tried, largest first, so that the larger of two equally fast tiles wins. k is for two-byte
+/// operands.
 std::span<const GemmTile> candidate_tiles();
 
 /// Further tiles for a C of at most kSkinnyRows rows (for as few columns, their transposes). They are one
@@ -48,17 +49,17 @@ std::span<const GemmTile> candidate_tiles();
 std::span<const GemmTile> skinny_tiles();
 inline constexpr std::int64_t kSkinnyRows = 16;
 
-/// A tile of a library's kernels, worked off by one SM or by a pair that shares it.
+/// A tile of a library's kernels, which `sms` SMs compute: one, or a pair that shares it.
 struct LibraryTile {
   std::int32_t m = 0, n = 0;
   std::int32_t sms = 1;
 };
 
-/// Tiles of the kernels that NVIDIA's libraries choose from: sides of 16 to 256, from 8 on where a warpgroup
-/// feeds all matrix units (wgmma and tcgen05 take 8 columns), and those of pairs of SMs where there are such.
+/// Tiles that NVIDIA's libraries choose from, with sides of 16 to 256; from 8 on where a warpgroup feeds all matrix
+/// units (wgmma and tcgen05 take 8 columns); and those of pairs of SMs where the device has pairs.
 std::span<const LibraryTile> library_tiles(const DeviceSpec& device);
 
-/// Fits every device that validates, at any precision.
+/// The tile that fits every valid device, at any precision.
 inline constexpr GemmTile kSmallestTile = {32, 32, 32, 2};
 
 }  // namespace shardscape::compute

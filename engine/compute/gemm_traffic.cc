@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kBandRows = 8;
 
-/// The share of what is used again after `between` other bytes that a cache of `room` bytes still holds.
+/// Share of reused data that a cache of `room` bytes still holds after `between` other bytes.
 double kept_share(double room, double between) { return between <= room ? 1 : std::max(0.0, room / between); }
 
 }  // namespace

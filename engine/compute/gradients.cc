@@ -6,8 +6,8 @@ namespace shardscape::compute {
 
 namespace {
 
-/// Vector operations per parameter of algorithm 2: both moments 7, their corrections 2, root, quotient and
-/// epsilon 9 (root and quotient count as 4 each, the rate of the special-function units), decay and update 4.
+/// Vector operations per parameter of algorithm 2: both moments 7, their corrections 2, root, quotient and epsilon 9
+/// (root and quotient count 4 each, at the rate of the special-function units), decay and update 4.
 constexpr double kAdamFlops = 22;
 
 }  // namespace
@@ -17,8 +17,8 @@ WeightGradientCost weight_gradient(const GemmShape& shape, Precision precision, 
   const GemmCost fused = gemm(shape, precision, device, {buffer_bytes, true});
   const GemmCost plain = gemm(shape, precision, device, {output_bytes(precision), false});
   const Seconds product = std::min(plain.time, fused.time);
-  // The buffer lies in HBM. Where the kernel as a whole is not bound by HBM, what accumulation adds is the
-  // time that the buffer takes through L2.
+  // The buffer lies in HBM. If the whole kernel is not bound by HBM, accumulation adds the time that the buffer takes
+  // through L2.
   const Bound way = fused.bound == Bound::hbm ? Bound::hbm : Bound::l2;
   const Work work{shape.flops(), plain.hbm_bytes};
   return {{product, plain.bound, work},

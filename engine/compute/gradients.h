@@ -18,11 +18,11 @@
 namespace shardscape::compute {
 
 struct WeightGradientCost {
-  OperatorCost product;       ///< as if it left an activation
-  OperatorCost accumulation;  ///< what reading and writing the buffer adds; both together are the kernel
+  OperatorCost product;       ///< the product as if its output were an activation
+  OperatorCost accumulation;  ///< what reading and writing the buffer adds to it
 };
 
-/// `shape`: the gradient's own product, [k, tokens] x [tokens, n]. `buffer_bytes` per element of the sum.
+/// `shape`: the gradient's own product, [k, tokens] x [tokens, n]. `buffer_bytes`: bytes per element of the sum.
 WeightGradientCost weight_gradient(const GemmShape& shape, Precision precision, double buffer_bytes,
                                    const DeviceSpec& device);
 
@@ -30,7 +30,7 @@ WeightGradientCost weight_gradient(const GemmShape& shape, Precision precision, 
 struct OptimizerState {
   double gradient_bytes = 4;
   double master_bytes = 4;
-  double moment_bytes = 8;  ///< both
+  double moment_bytes = 8;  ///< both moments
   double weight_bytes = 2;
 
   [[nodiscard]] double traffic() const {
@@ -38,7 +38,7 @@ struct OptimizerState {
   }
 };
 
-/// One step on so many parameters; takes no time where there are none.
+/// One optimizer step on so many parameters; 0 parameters take no time.
 OperatorCost optimizer_step(double parameters, const OptimizerState& state, const DeviceSpec& device);
 
 }  // namespace shardscape::compute

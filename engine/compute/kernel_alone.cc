@@ -18,8 +18,8 @@ OperatorCost prompt_attention_alone(const AttentionShape& shape, AttentionKernel
 OperatorCost decode_attention_alone(const AttentionShape& shape, AttentionKernel kernel,
                                     Precision kv_precision, const DeviceSpec& device) {
   const bool grouped = shape.heads > shape.kv_heads && shape.heads <= 32 * shape.kv_heads;
-  // TensorRT-LLM's rows of grouped heads on Ampere would need more than the peak of HBM for a cache of two
-  // bytes: they are of one.
+  // By its times on Ampere, TensorRT-LLM's rows with grouped heads are of a one-byte cache: one of two bytes would need
+  // more than the peak of HBM.
   const bool eight_bits = kernel == AttentionKernel::trtllm && device.architecture == Architecture::ampere &&
                           grouped && kv_precision == Precision::bf16;
   OperatorCost cost =

@@ -1,5 +1,5 @@
-// Kernels as benchmarks time them: one kernel by itself, launched over and over for a moment, its inputs out of
-// L2. What tables of kernels are held against, and `shardscape gemm --burst` and `attention` print.
+// Kernels as benchmarks time them: one kernel launched over and over for a short time, its inputs not in L2. Tables of
+// kernels are compared with these times, and `shardscape gemm --burst` and `attention` print them.
 #pragma once
 
 #include "engine/compute/attention.h"
@@ -8,16 +8,16 @@
 
 namespace shardscape::compute {
 
-/// C[m,n] = A[m,k] B[k,n] once. All extents >= 1; the device must support `precision`.
+/// Cost of C[m,n] = A[m,k] B[k,n] alone. All extents >= 1; the device must support `precision`.
 GemmCost gemm_alone(const GemmShape& shape, Precision precision, const DeviceSpec& device);
 
-/// Attention of whole prompts: shape.queries = shape.keys tokens of each of shape.batch sequences, causal
-/// (shape.visible 0.5), with what the kernel does beside it in the same call. `kernel` must be fused.
+/// Attention of whole causal prompts: shape.queries = shape.keys tokens in each of shape.batch sequences (shape.visible
+/// 0.5), with the other work of the same call. `kernel` must be fused.
 OperatorCost prompt_attention_alone(const AttentionShape& shape, AttentionKernel kernel, Precision precision,
                                     const DeviceSpec& device);
 
-/// One more token for each of shape.batch sequences that have shape.keys tokens each, this one included
-/// (tables that give the step of the last one: step + 1). `kv_precision` is that of the cache.
+/// One more token in each of shape.batch sequences of shape.keys tokens, this one included (tables that give the step
+/// of the last token: step + 1). `kv_precision` is the type of the cache.
 OperatorCost decode_attention_alone(const AttentionShape& shape, AttentionKernel kernel,
                                     Precision kv_precision, const DeviceSpec& device);
 

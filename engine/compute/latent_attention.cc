@@ -10,33 +10,33 @@ namespace {
 
 /// Constants of one architecture; see the header for the fit.
 struct LatentPrompt {
-  double call;          ///< seconds that no work explains
+  double call;          ///< seconds beyond what the work explains
   double products;      ///< share of the bf16 peak of the matrix units
-  double bytes;         ///< times that rate, with a cache of one byte
+  double bytes;         ///< factor on that rate with a cache of one byte per value
   double exponentials;  ///< scores per SM and clock
-  double start;         ///< seconds of a block
-  double overlap;       ///< the norm q
-  double stream;        ///< times that Q, K, V and O cross HBM at its peak
-  double converted;     ///< likewise, with a cache of one byte
-  double cache;         ///< bytes of cache traffic for each cached value
-  double most_rows;     ///< queries of a block
+  double start;         ///< seconds to start a block
+  double overlap;       ///< exponent q with which exponentials and products overlap
+  double stream;        ///< how often Q, K, V and O cross HBM, at its peak rate
+  double converted;     ///< the same with a cache of one byte per value
+  double cache;         ///< bytes of cache traffic per cached value
+  double most_rows;     ///< queries per block at most
 };
 struct LatentDecode {
-  double call;             ///< seconds that no work explains
-  double start, head;      ///< of a CTA: seconds, seconds per head
-  double step, head_step;  ///< of 64 keys: seconds, seconds per head
-  double bytes;            ///< times `step` with a cache of one byte
-  double merge;            ///< seconds where keys are cut
+  double call;             ///< seconds beyond what the work explains
+  double start, head;      ///< start of a CTA: seconds; seconds per head
+  double step, head_step;  ///< step of 64 keys: seconds; seconds per head
+  double bytes;            ///< factor on `step` with a cache of one byte per value
+  double merge;            ///< seconds to merge the parts where keys are cut
   double hbm;              ///< share of the HBM peak
-  double output;           ///< times that queries and outputs cross HBM
-  double most_heads;       ///< of a CTA
-  double narrow;           ///< times as long with 17 to 32 heads
-  double crowded;          ///< times `step` where more than half of the SMs are busy
-  double sms;              ///< of a CTA
-  bool cuts;               ///< keys among several CTAs
+  double output;           ///< how often queries and outputs cross HBM
+  double most_heads;       ///< most heads per CTA
+  double narrow;           ///< factor on the time with 17 to 32 heads
+  double crowded;          ///< factor on `step` where more than half of the SMs are busy
+  double sms;              ///< SMs per CTA
+  bool cuts;               ///< keys may be cut among several CTAs
 };
 
-/// By architecture, from Ampere on.
+/// One row per architecture, from Ampere on.
 constexpr LatentPrompt kLatentPrompt[] = {
     {11.5e-6, 0.587, 1, 6.89, 2.37e-6, 2.99, 0.801, 0.795, 4.73, 128},
     {13.75e-6, 0.754, 1.15, 6.76, 2.67e-6, 3.21, 0.594, 1.86, 4.09, 128},
@@ -49,10 +49,11 @@ constexpr LatentDecode kLatentDecode[] = {
 };
 
 constexpr double kLatentStepKeys = 64;
-constexpr double kFewRows = 64;                     ///< queries of a block where there are no more
-constexpr double kFittedWidth = 576;                ///< cached values of the rows
-constexpr double kActivation = 2;                   ///< bytes of a value of Q, K, V and O
-constexpr double kNarrowFrom = 16, kNarrowTo = 32;  ///< heads, above and up to
+constexpr double kFewRows = 64;       ///< queries per block where there are at most so many
+constexpr double kFittedWidth = 576;  ///< cached values per token of the rows in the fit
+constexpr double kActivation = 2;     ///< bytes per value of Q, K, V and O
+/// Range of head counts with the slow kernel: above, up to.
+constexpr double kNarrowFrom = 16, kNarrowTo = 32;
 
 std::size_t latent_row(const DeviceSpec& device) {
   const auto known = std::max(device.architecture, Architecture::ampere);
@@ -61,7 +62,8 @@ std::size_t latent_row(const DeviceSpec& device) {
 
 bool one_byte(Precision cache) { return bytes_per_element(cache) <= 1; }
 
-/// Rounds of CTAs over places; the last one may leave more than half of them free.
+/// Seconds of the rounds of CTAs over places. A round takes `crowded` where more than half of the places are busy, else
+/// `alone`; only the last can be the latter.
 double latent_rounds(double ctas, double places, double alone, double crowded) {
   const double full = std::floor(ctas / places), rest = ctas - full * places;
   const double last = rest == 0 ? 0 : rest > places / 2 ? crowded : alone;
@@ -98,7 +100,7 @@ OperatorCost latent_prompt(const LatentShape& s, Precision cache, const DeviceSp
                                                   : k.most_rows;
   const double blocks = s.batch * s.heads * std::ceil(s.queries / rows);
   const double keys = kLatentStepKeys * std::ceil(s.keys / kLatentStepKeys);
-  // Rows of a block see up to its last row: half a block more than the mask leaves.
+  // Rows of a block see keys up to the block's last row: half a block more than the mask leaves.
   const double seen = std::min(keys, s.visible * keys + (1 - s.visible) * rows);
   const double score_flops = 2 * (s.nope_dim + s.rope_dim + s.value_dim);
   const Precision type = device.supports(Precision::bf16) ? Precision::bf16 : Precision::fp16;

@@ -29,24 +29,24 @@
 
 namespace shardscape::compute {
 
-/// One call on one rank. Widths as DeepSeek-V3 has them; steps of other widths are scaled by them.
+/// One call on one rank. The default widths are DeepSeek-V3's; the time of a step scales with the width.
 struct LatentShape {
   double batch = 0;      ///< sequences
-  double heads = 0;      ///< on this rank
-  double queries = 0;    ///< tokens of each sequence that ask; decode: 1
-  double keys = 0;       ///< tokens of each sequence that are met
+  double heads = 0;      ///< heads on this rank
+  double queries = 0;    ///< query tokens per sequence; decode: 1
+  double keys = 0;       ///< key tokens per sequence
   double visible = 0.5;  ///< share of the pairs that the mask leaves: 0.5 causal, 1 full
   double kv_rank = 512, rope_dim = 64, nope_dim = 128, value_dim = 128;
 
-  /// Values that the cache holds of a token.
+  /// Values that the cache holds per token.
   [[nodiscard]] double cached() const { return kv_rank + rope_dim; }
 };
 
-/// Whole prompts, expanded, one kernel in bf16; `cache` is the type of the cache. A device of no known
-/// architecture has Ampere's constants.
+/// Whole prompts with expanded keys and values, as one kernel in bf16; `cache` is the type of the cache. A device of no
+/// known architecture has Ampere's constants.
 OperatorCost latent_prompt(const LatentShape& shape, Precision cache, const DeviceSpec& device);
 
-/// One more token for each sequence, absorbed; shape.keys with the new one.
+/// One more token per sequence, with absorbed projections; shape.keys counts the new token.
 OperatorCost latent_decode(const LatentShape& shape, Precision cache, const DeviceSpec& device);
 
 }  // namespace shardscape::compute

@@ -20,7 +20,7 @@ struct OperatorCost {
   Work work = {};
 };
 
-/// `traffic`: bytes read and written, together. `kernels`: how many launches share that work.
+/// `traffic`: bytes read and written together. `kernels`: number of launches that share the work.
 OperatorCost pointwise(Bytes traffic, Flops vector_flops, double kernels, const DeviceSpec& device);
 
 }  // namespace shardscape::compute

@@ -1,4 +1,4 @@
-// What the card's power limit allows.
+// The times that the card's power limit allows.
 //
 // A kernel draws energy for its matrix FLOPs and its HBM bytes, beside what the card draws idle:
 //
@@ -18,7 +18,7 @@
 
 namespace shardscape::compute {
 
-/// The least time of that work, in seconds; the device must know its energy.
+/// Least time of the work under the power limit, in seconds; the device must know its energies.
 inline double power_time(const DeviceSpec& device, Precision precision, double flops, double hbm_bytes,
                          bool burst) {
   constexpr double kPico = 1e-12;

@@ -13,21 +13,21 @@ class Evaluator {
  public:
   virtual ~Evaluator() = default;
 
-  /// Deals the layers to stages by the stack's rule; false where it cannot be met.
+  /// Splits the layers over the stages by the stack's rule; false where the rule cannot be met.
   virtual bool partition(Point& point) = 0;
-  /// Peak memory of every stage; the fullest decides.
+  /// Finds the peak memory of every stage; the fullest decides.
   virtual void memory(Point& point) = 0;
   /// Finds the stages that hold a sick device of the machine's faults, and what their layers cost there.
   virtual void find_sick(Point& point) { point.sick.clear(); }
-  /// Operators, collectives, pipeline or server; `cut` where dead links cut ranks off. Writes the prediction and
-  /// nothing else of the point, so that it may be timed again under other faults.
+  /// Prices operators and collectives and times the pipeline or the server; calls cut_off() where dead links separate
+  /// ranks. Writes only the prediction of the point, so that the point may be timed again under other faults.
   virtual void time(Point& point) = 0;
 
-  /// Whether the links that a plan uses are known from its prices.
+  /// Whether the links that a plan uses are recorded while it is priced.
   [[nodiscard]] virtual bool links_are_recorded() const = 0;
-  /// Whether a sick device anywhere changes the prediction.
+  /// Whether a sick device changes the prediction, wherever it is.
   [[nodiscard]] virtual bool minds_sick_devices() const { return false; }
-  /// Forgets what neighbouring plans share.
+  /// Forgets the results that neighbouring plans share.
   virtual void forget() = 0;
 };
 

@@ -48,8 +48,8 @@ network::CollectiveModel Machine::pool_collectives(const std::vector<std::int32_
   network::CollectiveModel model(fabric(), setting_.system.stack.communication,
                                  setting_.system.device.hbm_peak(), &setting_.system.device.node,
                                  exchange_of(setting_));
-  // What servers send is dealt evenly: copies of busy experts are there to see to it, and which ranks hold them is the
-  // plan's (compute/expert_replicas.h).
+  // Servers are assumed to send evenly: they keep copies of busy experts to that end, and the plan says which ranks
+  // hold them (compute/expert_replicas.h).
   std::vector<double> shares;
   if (setting_.workload.phase == Phase::training) shares = model::expert_shares(setting_);
   if (!shares.empty()) model.set_expert_loads(std::move(shares));

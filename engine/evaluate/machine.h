@@ -31,12 +31,12 @@ class Machine {
 
   /// Collectives over all ranks, each on the rank of the fabric where `placement` puts it.
   [[nodiscard]] network::CollectiveModel& collectives() { return collectives_; }
-  /// A model of its own over some ranks of the fabric, those of a pool; set to the faults.
+  /// A separate model of collectives over the ranks of a pool, with the current faults.
   [[nodiscard]] network::CollectiveModel pool_collectives(const std::vector<std::int32_t>& placement) const;
-  /// The fabric for execution, set to the faults.
+  /// The network that executions use, with the current faults.
   [[nodiscard]] network::PricedNetwork& network();
   void watch(StepWatch watch) { watch_ = std::move(watch); }
-  /// What an execution on these ranks needs.
+  /// Everything that an execution needs, where `placement` lists the ranks of the fabric to run on.
   [[nodiscard]] step::FlattenedRun run_on(std::span<const std::int32_t> placement) {
     using execution::Fold;
     if (setting_.workload.phase == Phase::training) {
@@ -47,7 +47,7 @@ class Machine {
   }
 
  private:
-  /// A step is as long as its execution and what the host adds to it (step/flattened.h).
+  /// Adds to an executed time what the host adds to a step (step/flattened.h), so that the watch sees whole steps.
   [[nodiscard]] execution::ExecutionWatch execution_watch() const {
     if (!watch_) return {};
     return

@@ -17,19 +17,20 @@ struct Point {
   Prediction out;
   Details* details = nullptr;  ///< filled where given
 
-  // partition()
-  std::shared_ptr<const model::Partition> split;  ///< layers over stages; of pools, of the one that decodes
-  // memory()
-  schedule::PipelineShape pipeline;  ///< training
-  step::ServingShape serving;        ///< replicas that prefill and decode
-  step::PoolInputs prefill, decode;  ///< pools
-  // find_sick()
+  // Written by partition().
+  /// Layers over stages; with pools, those of the pool that decodes.
+  std::shared_ptr<const model::Partition> split;
+  // Written by memory().
+  schedule::PipelineShape pipeline;  ///< in training
+  step::ServingShape serving;        ///< in servers whose replicas both prefill and decode
+  step::PoolInputs prefill, decode;  ///< in servers with a pool for each
+  // Written by find_sick().
   std::vector<step::SickStage> sick;
-  // time()
+  // Written by time().
   bool unreachable = false;  ///< dead links cut off ranks that have to talk
-  bool deadlocked = false;   ///< ranks wait for each other
+  bool deadlocked = false;   ///< ranks wait for each other in a circle
 
-  /// As new, for another plan. What memory() replaces as a whole stays until then.
+  /// Makes the point new for another plan; what memory() replaces as a whole is left as it is until then.
   void restart(const ParallelPlan& next, Details* wanted) {
     plan = next;
     out = Prediction();
@@ -38,26 +39,26 @@ struct Point {
     sick.clear();
     unreachable = deadlocked = false;
   }
-  /// The fullest stage decides about the memory of a plan.
+  /// Keeps the memory of the fullest stage, which decides about a plan. Stage 0 must come first.
   void keep_peak(const MemoryUse& use, std::int32_t stage) {
     if (stage > 0 && use.total() <= out.memory_peak) return;
     out.memory = use;
     out.memory_peak = use.total();
     out.peak_stage = stage;
   }
-  /// Dead links cut ranks off; `collectives` may know which.
+  /// Notes that dead links cut ranks off; `collectives` may know which.
   void cut_off(network::CollectiveModel& collectives) {
     unreachable = true;
     if (details != nullptr && collectives.unreachable()) details->cut = collectives.describe_unreachable();
   }
-  /// Ranks wait for each other, as `why` says: the machine would hang.
+  /// Notes that ranks wait for each other, as `why` says: the real machine would hang.
   void stand_still(const std::string& why) {
     deadlocked = true;
     if (details != nullptr) details->cut = "deadlock: " + why;
   }
 };
 
-/// Blocks of each stage.
+/// Number of blocks on each stage.
 inline std::vector<std::int32_t> block_counts(const std::vector<model::StageLayers>& layers) {
   std::vector<std::int32_t> counts;
   for (const model::StageLayers& stage : layers) counts.push_back(stage.count());

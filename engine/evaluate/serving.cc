@@ -1,4 +1,5 @@
-// Serving: by replicas that prefill and decode, or by two pools of replicas for one of them each.
+// Evaluates serving, by replicas that prefill and decode, or by two pools of replicas, one for each. Memory decides how
+// many requests a server holds; the time follows from its iterations (engine/step).
 #include <map>
 #include <optional>
 
@@ -11,8 +12,8 @@ namespace shardscape::evaluate {
 
 namespace {
 
-/// The memory of one kind of server: `sequences` is the most that an iteration works on, `tokens` those of a
-/// request's cache.
+/// The memory of one kind of server: `sequences` is the most sequences of an iteration, `tokens` the number of tokens
+/// in the cache of one request.
 class ServerMemory {
  public:
   ServerMemory(const Setting& setting, const ParallelPlan& plan,
@@ -31,10 +32,10 @@ class ServerMemory {
     }
   }
 
-  /// Per stage: the bytes that are left without a cache, and those of one request's cache.
+  /// Per stage: the bytes that are free without any cache, and the cache of one request in bytes.
   [[nodiscard]] const std::vector<Bytes>& free() const { return free_; }
   [[nodiscard]] const std::vector<Bytes>& request() const { return request_; }
-  /// The memory of a stage with the caches of so many requests.
+  /// The memory of a stage with the caches of `requests` requests.
   [[nodiscard]] MemoryUse of_stage(std::int32_t stage, std::int64_t requests) const {
     return memory::inference_stage(inputs_, stage, static_cast<double>(requests), tokens_);
   }
@@ -45,7 +46,7 @@ class ServerMemory {
   std::vector<Bytes> free_, request_;
 };
 
-/// The layers of the servers that decode. False where the rule cannot be met.
+/// Splits the layers of the servers that decode over their stages; false where the rule cannot be met.
 bool partition_decoding(const Setting& setting, Point& point) {
   const auto split = std::make_shared<model::Partition>();
   const bool met = model::partition_layers(setting.model, setting.system.stack,
@@ -121,7 +122,7 @@ class Pools final : public Evaluator {
 
  private:
   [[nodiscard]] std::vector<std::int32_t> placed(std::int64_t begin, std::int64_t end) const;
-  /// Sizes the pool's servers, and keep(use, stage) of every stage.
+  /// Sizes the pool's servers by their memory, then calls keep(use, stage) for every stage.
   template <class Keep>
   void measure(step::PoolInputs& pool, std::int64_t sequences, step::ServerWork work, double tokens,
                const Keep& keep);
@@ -134,7 +135,7 @@ class Pools final : public Evaluator {
       models_;  ///< by first rank and number of ranks
 };
 
-/// Where ranks of the plan lie on the fabric.
+/// The ranks of the fabric on which the plan's ranks from `begin` to `end` lie.
 std::vector<std::int32_t> Pools::placed(std::int64_t begin, std::int64_t end) const {
   const std::vector<std::int32_t>& placement = machine_.options().placement;
   std::vector<std::int32_t> list;
@@ -155,7 +156,7 @@ void Pools::measure(step::PoolInputs& pool, std::int64_t sequences, step::Server
   }
 }
 
-/// Memory of both pools: of the one that decodes as if it were alone, then of the one that prefills.
+/// Finds the memory of both pools, each as if it were alone: first the one that decodes, then the one that prefills.
 void Pools::memory(Point& point) {
   step::PoolInputs& prefill = point.prefill;
   step::PoolInputs& decode = point.decode;

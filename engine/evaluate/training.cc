@@ -1,4 +1,5 @@
-// Training: layers to stages, memory of every stage, the time of a step.
+// Evaluates training: layers over stages, memory of every stage, the time of a step. Layers' costs, partitions and
+// parameters are remembered, since neighbouring plans share them.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -49,8 +50,8 @@ memory::ActivationBytes activations(const step::LayerCosts& costs, Recompute rec
   return bytes;
 }
 
-/// What layers cost on one device, and what they hold, by the key of the layers. References to entries stay valid when
-/// more are added.
+/// Costs of layers on one device, and the bytes they hold, by key. References to entries stay valid when more are
+/// added.
 class LayerMemo {
  public:
   struct Known {
@@ -72,7 +73,7 @@ class LayerMemo {
   std::unordered_map<model::LayerKey, Known, LayerKeyHash> known_;
 };
 
-/// How the layers of a plan lie on its stages; null where the rule cannot be met (see model::partition_layers).
+/// The split of a plan's layers over its stages; null where the rule cannot be met (see model::partition_layers).
 std::shared_ptr<const model::Partition> partition_of(const Setting& setting, const ParallelPlan& plan) {
   const auto split = std::make_shared<model::Partition>();
   if (!model::partition_layers(setting.model, setting.system.stack,
@@ -82,7 +83,7 @@ std::shared_ptr<const model::Partition> partition_of(const Setting& setting, con
   return split;
 }
 
-/// Few ways, which many plans share.
+/// Remembers partitions by their few inputs, as many plans share them.
 class PartitionMemo {
  public:
   std::shared_ptr<const model::Partition> of(const Setting& setting, const ParallelPlan& plan) {
@@ -95,14 +96,14 @@ class PartitionMemo {
   std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::shared_ptr<const model::Partition>> known_;
 };
 
-/// The parameters that the stages of a plan hold; neighbouring plans share them.
+/// Remembers the parameters of a plan's stages, which neighbouring plans share.
 class ParameterMemo {
  public:
   struct Known {
     model::StageParameters parameters;
     std::vector<model::ParameterGroups> held;  ///< by stage
   };
-  /// `layers`: of the stages, as PartitionMemo has them. Valid until the next call.
+  /// `layers`: of each stage, as PartitionMemo gives them. The result is valid until the next call.
   const Known& of(const Setting& setting, const ParallelPlan& plan, bool both_ways,
                   const std::vector<model::StageLayers>& layers) {
     const Key key{model::layer_key(plan, 1), plan.pipeline, plan.virtual_stages, both_ways};
@@ -112,7 +113,7 @@ class ParameterMemo {
     known_.held.clear();
     for (std::size_t stage = 0; stage < layers.size(); ++stage) {
       const bool end = stage == 0 || stage + 1 == layers.size();
-      const bool both = both_ways && end;  // either end is the other one's mirror
+      const bool both = both_ways && end;  // under dualpipe the first and the last stage each hold both ends
       known_.held.push_back(
           known_.parameters.of_stage(layers[stage], stage == 0 || both, stage + 1 == layers.size() || both));
     }
@@ -131,10 +132,10 @@ class ParameterMemo {
   Known known_;
 };
 
-/// What follows from the parameters of a plan's stages; neighbouring plans share it.
+/// Remembers the memory that follows from the parameters of a plan's stages; neighbouring plans share it.
 class StateMemo {
  public:
-  /// Forgets what another plan had, unless it differs in microbatch and recomputation alone.
+  /// Forgets the results of another plan, unless that plan differs only in microbatch and recomputation.
   void use(ParallelPlan plan) {
     plan.microbatch = 1;
     plan.recompute = Recompute::none;
@@ -154,7 +155,7 @@ class StateMemo {
   std::vector<std::optional<MemoryUse>> known_;  ///< by stage
 };
 
-/// A sick device, and what layers cost on it.
+/// A sick device and the costs of layers on it.
 struct SickDevice {
   Setting setting;
   LayerMemo layers;
@@ -225,7 +226,7 @@ class Training final : public Evaluator {
   StateMemo states_;
   PartitionMemo partitions_;
   std::map<std::pair<double, double>, std::unique_ptr<SickDevice>>
-      sick_;  ///< shares of clock and memory rate
+      sick_;  ///< by the shares of clock and memory rate that are left
   step::TrainingScratch scratch_;
 };
 

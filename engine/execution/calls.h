@@ -1,4 +1,4 @@
-// Calls under way: for each, how many counts its gates still wait for.
+// Keeps the calls that are under way: for each gate of a call, how many counts it still waits for.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@ namespace shardscape::execution {
 
 class CallBoard {
  public:
-  /// A member that makes another call than those who were there before it.
+  /// Reports a member that makes another call than the members that entered before it.
   struct Mismatch {
     std::int32_t communicator = 0, lane = 0, rank = 0, call = 0, expected = 0, number = 0;
   };
 
   void reset(const Programs& programs);
 
-  /// The call that is the communicator's `number`-th; begins it with its first member. kNone where it is not
-  /// the same as that of members before.
+  /// Enters the communicator's `number`-th call and returns its instance, which the first member creates. kNone where
+  /// `call` is not the one that earlier members make.
   std::int32_t enter(std::int32_t communicator, std::int32_t call, std::int32_t lane, std::int32_t rank,
                      std::int32_t number);
-  /// True where the gate opens now.
+  /// Counts one down at a gate; true where the gate opens now.
   bool count_down(std::int32_t instance, std::int32_t gate) {
     return --instances_[static_cast<std::size_t>(instance)].waiting[static_cast<std::size_t>(gate)] == 0;
   }
 
-  /// What the receipt of a message to a gate that opens several times sets off.
+  /// The effect of a received message on a gate that opens several times.
   enum class Turn : std::uint8_t { held, opens, last };
   Turn take_turn(std::int32_t instance, std::int32_t gate) {
     Instance& i = instances_[static_cast<std::size_t>(instance)];
@@ -37,8 +37,8 @@ class CallBoard {
     ++turns.held;
     return Turn::held;
   }
-  /// A gate that opens several times has opened. Receipts that came before its first opening take their turns one
-  /// after the other: true where it opens again now.
+  /// Notes that a gate that opens several times has opened. Receipts from before its first opening take effect one by
+  /// one: true where the gate opens again now.
   bool resume_turns(std::int32_t instance, std::int32_t gate) {
     Turns& turns = instances_[static_cast<std::size_t>(instance)].turns[static_cast<std::size_t>(gate)];
     turns.open = true;
@@ -46,12 +46,12 @@ class CallBoard {
     --turns.held;
     return true;
   }
-  /// One message was received, or one member is done; the call ends with the last of them.
+  /// Notes one received message or one member that is done; the last of them ends the call.
   void settle(std::int32_t instance) {
     if (--instances_[static_cast<std::size_t>(instance)].pending == 0) end(instance);
   }
 
-  /// All messages of the call were received, before any member is done.
+  /// Notes that all messages of the call were received, before any member is done.
   void settle_messages(std::int32_t instance) {
     Instance& i = instances_[static_cast<std::size_t>(instance)];
     i.pending -= i.traffic->sent();
@@ -74,23 +74,23 @@ class CallBoard {
   [[nodiscard]] const std::vector<Mismatch>& mismatches() const { return mismatches_; }
 
  private:
-  /// Of a gate that opens several times.
+  /// State of a gate that opens several times.
   struct Turns {
     std::int32_t receipts = 0;
     std::int32_t held = 0;  ///< receipts before the first opening
-    bool open = false;      ///< has opened once
+    bool open = false;      ///< the gate has opened once
   };
   struct Instance {
     const CallTraffic* traffic = nullptr;
     std::int32_t communicator = 0, call = 0, lane = 0, number = 0;
     std::int64_t pending = 0;           ///< messages not received and members not done
-    std::vector<std::int32_t> waiting;  ///< by gate
-    std::vector<Turns> turns;           ///< by gate, where one opens several times
+    std::vector<std::int32_t> waiting;  ///< counts that each gate waits for
+    std::vector<Turns> turns;           ///< by gate, if any gate opens several times
   };
-  /// Calls of one communicator from the oldest under way.
+  /// The calls of one communicator, from the oldest that is under way.
   struct Window {
-    std::int32_t first = 0;        ///< number
-    Fifo<std::int32_t> instances;  ///< kNone: ended, or not begun
+    std::int32_t first = 0;        ///< number of the oldest call
+    Fifo<std::int32_t> instances;  ///< by number; kNone: ended, or not begun
   };
   void end(std::int32_t instance);
 

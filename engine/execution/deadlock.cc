@@ -8,7 +8,7 @@ namespace shardscape::execution {
 
 namespace {
 
-constexpr std::size_t kListed = 8;  ///< ranks named in one line
+constexpr std::size_t kListed = 8;  ///< most ranks named in one line
 
 class Explainer {
  public:
@@ -70,7 +70,7 @@ class Explainer {
   void add_join(std::int32_t rank, std::int32_t joined) {
     const LaneState& turns =
         state_.lanes[programs_.at(programs_.turns[static_cast<std::size_t>(joined)], rank)];
-    const std::int32_t lane = turns.lane;  // the one of those that take turns whose call is under way
+    const std::int32_t lane = turns.lane;  // the lane among those that take turns whose call is under way
     const std::size_t at = programs_.at(lane, rank);
     const LaneState& mine = state_.lanes[at];
     const Communicator& group =

@@ -1,4 +1,4 @@
-// Why programs do not end.
+// Explains why programs do not end.
 #pragma once
 
 #include <span>
@@ -16,8 +16,8 @@ struct StandStill {
   std::span<const ChannelState> channels;
 };
 
-/// One line for each rank that is stuck on its own account (on a message that nobody sends, on a call that
-/// others do not make); where all wait for each other, one line for each.
+/// One line for each rank that can never go on by itself (its message is never sent, or others never make its call);
+/// where all ranks wait for each other, one line for each of them.
 std::vector<std::string> explain_deadlock(const Programs& programs, const StandStill& state,
                                           const CallBoard& calls);
 

@@ -1,3 +1,6 @@
+// Runs programs event by event: each rank ahead to its next wait, messages as flows in Fluid, calls by their gates.
+// Folded programs are tried first, where that pays; rings that share no link are computed in closed form
+// (lone_rings.h).
 #include "engine/execution/executor.h"
 
 #include <algorithm>
@@ -18,20 +21,20 @@ namespace shardscape::execution {
 
 namespace {
 
-/// What wakes up: a message to be released, or a member that enters or leaves a call.
+/// An event in the future: a delayed message of a channel is sent, or a member enters or leaves a call.
 struct Timer {
-  std::int32_t connection = kNone;  ///< kNone: no message
-  std::int32_t rank = 0, lane = 0;  ///< of the member
+  std::int32_t connection = kNone;  ///< the message's connection; kNone: no message
+  std::int32_t rank = 0, lane = 0;  ///< the member that enters or leaves
   std::int32_t leaves = kNone;      ///< the instance that the member leaves; kNone: it enters
-  double bytes = 0, issued = 0;     ///< of the message
+  double bytes = 0, issued = 0;     ///< size of the message, and when it was issued
   std::int32_t next = kNone;
 };
 
 struct Parcel {
   double bytes = 0;
-  double issued = 0;           ///< seconds: when the sender wanted it sent
-  std::int32_t instance = -1;  ///< call it belongs to; -1: a message through a channel
-  std::int32_t gate = -1;      ///< of the call, counted down by the receipt
+  double issued = 0;           ///< seconds: time at which the sender issued it
+  std::int32_t instance = -1;  ///< the call that it belongs to; -1: a message through a channel
+  std::int32_t gate = -1;      ///< the gate of the call that its receipt counts down
 };
 
 }  // namespace
@@ -39,13 +42,13 @@ struct Parcel {
 struct Executor::Impl {
   const ExecutionResult& run(const Programs& programs, std::span<const double> capacity,
                              ExecutionObserver* observer, bool lone_rings);
-  /// Executes the folded programs and fills the result of the whole; false where the order of simultaneous events
-  /// could show, or not all programs end.
+  /// Executes the folded programs and fills in the result of the whole. False where the order of simultaneous events
+  /// could change the result, or where not all programs end.
   bool run_folded(const Programs& programs, const Folding& folding);
   [[nodiscard]] const ExecutionResult& result() const { return result_; }
   void give_up_after(std::int64_t events) { most_events_ = events; }
   void watch(ExecutionWatch watch) { watch_ = std::move(watch); }
-  /// Before anything is executed; false: it is given up.
+  /// Asks the watch before anything is executed; false where it gives the execution up.
   bool begin() {
     least_end_ = 0;
     result_.gave_up = watch_ && !watch_(0);
@@ -87,7 +90,7 @@ struct Executor::Impl {
   [[nodiscard]] LaneState& lane_of(std::int32_t lane, std::int32_t rank) {
     return lanes_[programs_->at(lane, rank)];
   }
-  /// The lane's order of calls.
+  /// The state of the lane in whose order the lane's calls run.
   [[nodiscard]] LaneState& turns_of(std::int32_t lane, std::int32_t rank) {
     return lane_of(programs_->turns[static_cast<std::size_t>(lane)], rank);
   }
@@ -111,23 +114,24 @@ struct Executor::Impl {
   std::vector<Opened> opened_;
   bool opening_ = false;
   std::int64_t entries_ = 0;
-  /// Of a folded execution, by connection: the last parcel that was sent, for order_shows_.
+  /// In a folded execution, by connection: the parcel sent last, from which order_shows_ is found.
   struct LastParcel {
     double time = -1;
     std::int64_t opening = -1;
-    bool alike = true;  ///< all of that instant are
+    bool alike = true;  ///< whether all parcels of that instant are alike
     Parcel parcel;
   };
-  std::vector<LastParcel> last_parcels_;  ///< empty: not folded
-  std::int64_t openings_ = 0;             ///< of gates
+  std::vector<LastParcel> last_parcels_;  ///< empty where the execution is not folded
+  std::int64_t openings_ = 0;             ///< number of gates opened so far
   std::int64_t most_events_ = std::numeric_limits<std::int64_t>::max();
-  bool order_shows_ = false;  ///< parcels that differ were sent in an order that the whole may not have
-  // What a watch is told costs some nanoseconds a rank, an event some tens.
+  bool order_shows_ = false;  ///< unlike parcels were sent in an order that unfolded programs might not have
+  // To ask the watch costs some nanoseconds per rank, an event some tens: so the watch is asked every few thousand
+  // events.
   static constexpr std::int64_t kAskEvery = 4096, kAskEveryOfRank = 4;
   ExecutionWatch watch_;
   std::int64_t ask_after_ = 0;
   double least_end_ = 0;
-  WorkLeft work_left_;  ///< where a watch is asked
+  WorkLeft work_left_;  ///< used only with a watch
   ExecutionResult result_;
 };
 
@@ -186,8 +190,8 @@ const ExecutionResult& Executor::Impl::run(const Programs& programs, std::span<c
   return result_;
 }
 
-/// Told from the programs. Most events may be those of lone rings, which are worked out together: what is refused before
-/// it begins has many times as many.
+/// Gives up programs with too many events, before they begin. Most events may belong to lone rings, which are computed
+/// at once, so that only programs with many times the limit are refused here.
 bool Executor::Impl::too_long(const Programs& programs) {
   constexpr std::int64_t kMostOfRings = 16;
   result_.gave_up = most_events_ < std::numeric_limits<std::int64_t>::max() &&
@@ -195,13 +199,14 @@ bool Executor::Impl::too_long(const Programs& programs) {
   return result_.gave_up;
 }
 
-/// So far.
+/// Gives up where too many events have been executed, or where the watch says so.
 bool Executor::Impl::too_long() {
   const std::int64_t events = events_so_far();
   result_.gave_up = events > most_events_;
   if (!watch_ || events < ask_after_ || result_.gave_up) return result_.gave_up;
   ask_after_ = events + std::max(kAskEvery, kAskEveryOfRank * std::int64_t{programs_->ranks});
-  least_end_ = std::max(least_end_, work_left_.least_end(ranks_));  // what was folded may begin again
+  // An execution may start again after folding, but its bound never falls.
+  least_end_ = std::max(least_end_, work_left_.least_end(ranks_));
   result_.gave_up = !watch_(least_end_);
   return result_.gave_up;
 }
@@ -237,8 +242,8 @@ bool Executor::Impl::run_folded(const Programs& programs, const Folding& folding
   return true;
 }
 
-/// Parcels that get on one connection in the same instant leave in the order in which they were sent. Those of one
-/// gate come in its order, and those of a channel in that of the program.
+/// Sends a parcel. Parcels that enter one connection in the same instant leave in the order in which they were sent;
+/// the order is safe among parcels of one gate or of a channel. Notes where unlike parcels of different gates meet.
 void Executor::Impl::send(std::int32_t connection, const Parcel& parcel) {
   if (!last_parcels_.empty()) {
     LastParcel& last = last_parcels_[static_cast<std::size_t>(connection)];
@@ -254,7 +259,7 @@ void Executor::Impl::send(std::int32_t connection, const Parcel& parcel) {
   fluid_.send(connection, parcel, *this);
 }
 
-/// From where the rank stands until it has to wait for something that has not happened yet.
+/// Runs a rank from where it stands until it has to wait for an event that has not happened yet.
 void Executor::Impl::run_ahead(std::int32_t rank) {
   RankState& state = state_of(rank);
   const std::vector<std::int32_t>& sequence =
@@ -277,7 +282,7 @@ void Executor::Impl::run_ahead(std::int32_t rank) {
   }
 }
 
-/// False where the instruction has to wait.
+/// Executes an instruction; false where it has to wait.
 bool Executor::Impl::step(std::int32_t rank, RankState& state, const Instruction& instruction) {
   using Kind = Instruction::Kind;
   switch (instruction.kind) {
@@ -319,7 +324,7 @@ bool Executor::Impl::step(std::int32_t rank, RankState& state, const Instruction
   return true;
 }
 
-/// Books the time until `until` where that is later than the rank's clock.
+/// Moves the rank's clock on to `until`, if that is later, and books the time on an account.
 void Executor::Impl::pass(std::int32_t rank, RankState& state, double until, Account account) {
   if (!(until > state.clock)) return;
   result_.accounts[static_cast<std::size_t>(rank)][account] += until - state.clock;
@@ -363,7 +368,7 @@ void Executor::Impl::start(std::int32_t rank, const Instruction& instruction, do
   if (!lane.busy) begin_call(rank, lane, time);
 }
 
-/// The next call in the order of a lane, not before it was started.
+/// Begins the next pending call of a lane, at the earliest when it was started.
 void Executor::Impl::begin_call(std::int32_t rank, LaneState& lane, double time) {
   const std::int32_t lane_number = lane.pending.front().lane;
   lane.busy = true;
@@ -377,7 +382,7 @@ void Executor::Impl::begin_call(std::int32_t rank, LaneState& lane, double time)
                                 .calls[static_cast<std::size_t>(lane.call)];
   const std::vector<double>& stretch = programs_->copy_stretch;
   const double copies = call.copy_seconds * (stretch.empty() ? 1 : stretch[static_cast<std::size_t>(rank)]);
-  // What the node adds is beyond healthy copies; slower ones take their time out of it first.
+  // `node_seconds` were measured on top of healthy copies; slower copies use up this time first.
   const double own = std::max(copies, call.copy_seconds + call.node_seconds);
   add_timer(from + programs_->call_seconds + own, {kNone, rank, lane_number, kNone, 0, 0, kNone});
 }
@@ -387,7 +392,7 @@ void Executor::Impl::enter_call(std::int32_t rank, std::int32_t lane_number) {
   const std::size_t at = programs_->at(lane_number, rank);
   const std::int32_t instance = calls_.enter(programs_->communicator_of[at], turns_of(lane_number, rank).call,
                                              lane_number, rank, lane_of(lane_number, rank).entered++);
-  if (instance == kNone) return;  // it does not fit what the others call; explained at the end
+  if (instance == kNone) return;  // the call does not match that of the other members; reported at the end
   const auto member = static_cast<std::size_t>(programs_->member_of[at]);
   const std::int32_t communicator = programs_->communicator_of[at];
   if (rings_.hold(communicator)) return enter_ring(instance, communicator, member, lane_number);
@@ -396,7 +401,7 @@ void Executor::Impl::enter_call(std::int32_t rank, std::int32_t lane_number) {
   open_gates();
 }
 
-/// With the last member it is known when each leaves.
+/// Enters a lone ring; once the last member has entered, the times at which all leave are known.
 void Executor::Impl::enter_ring(std::int32_t instance, std::int32_t communicator, std::size_t member,
                                 std::int32_t lane_number) {
   if (!rings_.enter(communicator, calls_.call(instance), member, fluid_.now())) return;
@@ -437,7 +442,7 @@ void Executor::Impl::receive(std::int32_t instance, std::int32_t gate) {
   }
 }
 
-/// Opens what has been counted down, and what that opens in turn.
+/// Opens the gates that have been counted down to zero, and those that open as a consequence.
 void Executor::Impl::open_gates() {
   if (opening_) return;
   opening_ = true;
@@ -519,8 +524,8 @@ void Executor::watch(ExecutionWatch watch) { impl_->watch(std::move(watch)); }
 
 const ExecutionResult& Executor::run(const Programs& programs, std::span<const double> link_bytes_per_second,
                                      ExecutionObserver* observer, Fold fold_ranks) {
-  // The search for symmetry goes some tens of times over the programs, a few nanoseconds a number; an event takes some
-  // tens of nanoseconds.
+  // Folding reads the programs some tens of times, at a few nanoseconds per number; an event takes some tens of
+  // nanoseconds. Folding pays where there are this many events per number.
   constexpr std::int64_t kEventsPerNumber = 16;
   if (!impl_->begin()) return impl_->result();
   const bool folds =

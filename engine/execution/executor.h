@@ -20,43 +20,43 @@
 
 namespace shardscape::execution {
 
-/// Seconds by account.
+/// Seconds by account of time.
 using Ledger = EnumArray<Account, double>;
 
 struct ExecutionResult {
-  std::vector<double> end;          ///< of each rank's program, seconds
-  std::vector<Ledger> accounts;     ///< of each rank; they add up to its end
-  std::int64_t operators = 0;       ///< compute instructions executed
-  std::int64_t messages = 0;        ///< received
+  std::vector<double> end;          ///< end of each rank's program, seconds
+  std::vector<Ledger> accounts;     ///< of each rank; the accounts add up to its end
+  std::int64_t operators = 0;       ///< number of compute instructions executed
+  std::int64_t messages = 0;        ///< number of messages received
   std::int64_t events = 0;          ///< operators, calls entered, messages drained, messages received
-  std::int32_t executed_ranks = 0;  ///< ranks that were executed for all of them, see folding.h
-  bool gave_up = false;             ///< too many events, or the watch said so: nothing else says anything
+  std::int32_t executed_ranks = 0;  ///< number of ranks that were executed and stand for all, see folding.h
+  bool gave_up = false;             ///< too many events, or the watch gave up: no other field is valid
   /// Ranks that can never go on, and why: "rank 3 waits for a message from rank 1 that is never sent (...)".
   /// Empty where all programs ended.
   std::vector<std::string> deadlock;
 };
 
-/// What a rank's device did. Seconds.
+/// An interval in which a rank's device was busy or waited, in seconds.
 struct Activity {
   std::int32_t rank = 0;
   const Instruction* instruction = nullptr;
-  Account account = Account::compute;  ///< that the time was booked on
-  std::size_t position = 0;            ///< of the block in the rank's sequence
+  Account account = Account::compute;  ///< what the time was booked on
+  std::size_t position = 0;            ///< place of the block in the rank's sequence
   double start = 0, end = 0;
 };
-/// One call of one rank, from its begin on its lane to its end there.
+/// One call of one rank, from its beginning to its end on its lane, in seconds.
 struct CallSpan {
   std::int32_t rank = 0, lane = 0, call = 0;
   double start = 0, end = 0;
 };
-/// A message through a channel, from the sender's wish to its receipt.
+/// A message through a channel, from its issue by the sender to its receipt, in seconds.
 struct MessageSpan {
   std::int32_t connection = 0, sender = 0, receiver = 0;
   double bytes = 0, issued = 0, received = 0;
 };
 
-/// Hears what is executed, each track (device, host, lane, channel of a rank) in order of time; what takes no
-/// time is left out.
+/// Is told what is executed. Each track (device, host, lane, channel of a rank) comes in order of time; intervals of no
+/// length are left out.
 class ExecutionObserver {
  public:
   virtual ~ExecutionObserver() = default;
@@ -66,19 +66,18 @@ class ExecutionObserver {
   virtual void received(const MessageSpan& /*message*/) {}
 };
 
-/// Whether symmetric ranks are executed once. It changes no result, but for what rounding does to every_message.
+/// Whether symmetric ranks are executed once. Results do not depend on it, except for rounding in every_message.
 enum class Fold : std::uint8_t {
-  every_message,  ///< never, and no times are worked out together, either (lone_rings.h): the reference
+  every_message,  ///< never; lone rings are not computed at once either (lone_rings.h): the reference
   never,
-  when_it_pays,  ///< where the search for symmetry takes a small part of what the execution would
+  when_it_pays,  ///< where the search for symmetry costs little compared with the execution
   always,
 };
 
-/// Asked with a time, in seconds, before which the programs do not all end; it never falls. False: they are given up.
+/// Called with a time in seconds before which not all programs end, and which never falls; returns false to give up.
 using ExecutionWatch = std::function<bool(double at_least)>;
 
-/// Reusable: scratch memory is kept between runs, and there is no allocation per event in steady state. One
-/// object per thread.
+/// Reusable: keeps its memory between runs, so that events allocate nothing in steady state. Use one object per thread.
 class Executor {
  public:
   Executor();
@@ -86,12 +85,13 @@ class Executor {
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;
 
-  /// From now on executions that take more events than that are given up, most of them before they begin.
+  /// Executions with more than `events` events are given up from now on, most of them before they begin.
   void give_up_after(std::int64_t events);
-  /// From now on asked before an execution begins and every some thousand of its events; empty: nobody is.
+  /// Asks `watch` from now on, before each execution and every few thousand of its events; empty: asks nobody.
   void watch(ExecutionWatch watch);
 
-  /// `link_bytes_per_second`: by link id of programs.path_links, > 0. With an observer every rank is executed.
+  /// Executes programs. `link_bytes_per_second`: by link id of programs.path_links, > 0. With an observer every rank is
+  /// executed.
   const ExecutionResult& run(const Programs& programs, std::span<const double> link_bytes_per_second,
                              ExecutionObserver* observer = nullptr, Fold fold = Fold::when_it_pays);
 

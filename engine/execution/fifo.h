@@ -1,4 +1,4 @@
-// A queue in one ring of memory that it keeps: no allocation in steady state.
+// A queue in a ring buffer that is kept when it is emptied: no allocation in steady state.
 #pragma once
 
 #include <cstddef>

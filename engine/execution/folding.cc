@@ -1,3 +1,5 @@
+// Proves that classes of like objects (symmetry.h) behave alike, property by property, and writes the folded programs
+// with one object per class.
 #include "engine/execution/folding.h"
 
 #include <algorithm>
@@ -11,10 +13,10 @@ namespace {
 
 constexpr std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-/// What meets an object, as words; lists of all objects in one piece of memory.
+/// For each object the sorted list of words of what meets it; all lists lie in one array.
 class Lists {
  public:
-  /// `visit` calls its argument with (object, word) for every entry, in the same order each time it is called.
+  /// `visit` is called twice: it must pass the same (object, word) pairs, in the same order, to its argument each time.
   template <class Visit>
   Lists(std::size_t objects, Visit visit) : begin_(objects + 1, 0) {
     visit([&](std::size_t object, std::uint64_t /*word*/) { ++begin_[object + 1]; });
@@ -44,7 +46,7 @@ bool once_each(std::span<const std::uint64_t> sorted) {
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
 }
 
-/// Who meets an object, and where in its order.
+/// The kind of thing that meets an object; word() adds its class and its place there.
 enum class User : std::uint8_t { message, next, entry, exit, outgoing, incoming };
 std::uint64_t word(User user, std::int32_t of_class, std::int32_t position) {
   return (std::uint64_t{static_cast<std::uint8_t>(user)} << 60) | (std::uint64_t{at(of_class)} << 30) |
@@ -56,7 +58,7 @@ class Folder {
   Folder(const Programs& programs, std::span<const double> capacity, const GateIndex& index, Classes classes)
       : p_(programs), capacity_(capacity), index_(index), classes_(std::move(classes)) {}
 
-  /// Whether the members of each class are alike.
+  /// Whether the members of each class are alike in every property that matters.
   [[nodiscard]] bool proves() const {
     return communicators_alike() && ranks_alike() && gates_alike() && wires_alike() && links_alike();
   }
@@ -79,7 +81,8 @@ class Folder {
     return gate == kNone ? kNone : classes_.gates.of[index_.first(communicator, call) + at(gate)];
   }
 
-  /// Calls of like communicators have gates of the same classes, as many of each; no class is of gates of two calls.
+  /// Whether calls of like communicators have gates of the same classes, as many of each, and no class has gates of two
+  /// calls.
   [[nodiscard]] bool communicators_alike() const {
     std::vector<std::int32_t> owner(classes_.gates.first.size(), kNone), here, there;
     std::int32_t owners = 0;
@@ -145,7 +148,7 @@ class Folder {
     return true;
   }
 
-  /// visit(communicator, call, gate within the call, the same among all)
+  /// Calls visit(communicator, call, gate within the call, number of the gate among all).
   template <class Visit>
   void each_gate(Visit visit) const {
     for (std::size_t c = 0; c < p_.communicators.size(); ++c) {
@@ -164,7 +167,7 @@ class Folder {
     bool alike = true;
     each_gate([&](std::size_t c, std::size_t call, std::size_t g, std::size_t number) {
       Place& model = first[at(classes_.gates.of[number])];
-      // The first of its class lies in the first communicator of that one's class: what is folded is that one.
+      // The first gate of a class must lie in a communicator that stands for its class, as only those are folded.
       if (classes_.gates.stands(number)) {
         alike = alike && classes_.communicators.stands(c);
         model = {c, call, g};
@@ -195,7 +198,7 @@ class Folder {
     return true;
   }
 
-  /// By the same classes, once by each.
+  /// Whether gates of one class are counted down by the same classes, once by each.
   [[nodiscard]] bool counted_down_alike() const {
     const Lists counts(index_.size(), [&](auto add) {
       each_gate([&](std::size_t c, std::size_t call, std::size_t g, std::size_t number) {
@@ -264,7 +267,7 @@ class Folder {
     return true;
   }
 
-  /// Classes of the connections over each link.
+  /// For each link the classes of the connections that use it.
   [[nodiscard]] Lists wires_of_links() const {
     return Lists(capacity_.size(), [&](auto add) {
       for (std::size_t w = 0; w < p_.wires.connections.size(); ++w) {
@@ -314,7 +317,7 @@ class Folder {
     to.member_of.assign(to.communicator_of.size(), kNone);
   }
 
-  /// Source and destination, ranks of the fabric, stay those of the connection that stands for its class.
+  /// Source and destination (ranks of the fabric) stay those of the connection that stands for its class.
   void fold_wires() {
     const Lists wires = wires_of_links();
     network::Traffic& to = f_.programs.wires;
@@ -340,7 +343,7 @@ class Folder {
     const Communicator& from = p_.communicators[c];
     const std::int32_t number = classes_.communicators.of[c];
     Communicator to;
-    std::vector<std::size_t> members;  // those that stand for the class
+    std::vector<std::size_t> members;  // one member of each class of ranks
     for (std::size_t m = 0; m < from.ranks.size(); ++m) {
       const std::int32_t rank = rank_class(from.ranks[m]);
       if (std::find(to.ranks.begin(), to.ranks.end(), rank) != to.ranks.end()) continue;
@@ -403,7 +406,7 @@ class Folder {
   const GateIndex& index_;
   Classes classes_;
   Folding f_;
-  std::vector<std::int32_t> folded_gate_;  ///< by class: its number in the call
+  std::vector<std::int32_t> folded_gate_;  ///< by class: the gate's number in the folded call
 };
 
 }  // namespace

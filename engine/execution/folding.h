@@ -29,12 +29,13 @@
 namespace shardscape::execution {
 
 struct Folding {
-  Programs programs;                     ///< its ranks are classes of ranks; without what is for readers only
-  std::vector<double> bytes_per_second;  ///< by class of links
-  std::vector<std::int32_t> rank_classes;  ///< by rank: its rank in `programs`
+  /// Its ranks are the classes; it has no names and other fields for readers only.
+  Programs programs;
+  std::vector<double> bytes_per_second;    ///< by class of links
+  std::vector<std::int32_t> rank_classes;  ///< by rank: the rank in `programs` that stands for it
 };
 
-/// Nothing where more than half of the ranks differ, or where the proof fails.
+/// Folds the programs; nothing where more than half of the ranks differ, or where the proof fails.
 std::optional<Folding> fold(const Programs& programs, std::span<const double> link_bytes_per_second);
 
 }  // namespace shardscape::execution

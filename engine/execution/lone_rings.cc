@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t place(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-/// The gate that opens again and again for a member: behind its entry, and behind gates in between that send nothing.
+/// The gate of a member that opens repeatedly: the first such gate behind its entry, with only gates between that send
+/// nothing.
 std::int32_t turning_gate(const CallTraffic& call, std::int32_t entry) {
   std::int32_t gate = entry;
   for (std::size_t hops = 0; gate != kNone && hops <= call.gates.size(); ++hops) {
@@ -24,7 +25,7 @@ std::int32_t turning_gate(const CallTraffic& call, std::int32_t entry) {
 
 }  // namespace
 
-/// By connection, bytes per second where it has all its links to itself; 0 elsewhere.
+/// Bytes per second of each connection that has all its links to itself; 0 for others.
 std::vector<double> LoneRings::lone_rates(std::span<const double> link_bytes_per_second) const {
   const network::Traffic& wires = programs_->wires;
   std::vector<std::int32_t> users(link_bytes_per_second.size(), 0);
@@ -43,7 +44,7 @@ std::vector<double> LoneRings::lone_rates(std::span<const double> link_bytes_per
   return rates;
 }
 
-/// False where the call is not one ring of all members over connections of their own.
+/// Reads the ring of a call; false where the call is not one ring of all members over connections of their own.
 bool LoneRings::find_ring(const Communicator& group, const CallTraffic& call, const network::Traffic& wires,
                           std::span<const double> lone_rate, Ring& ring) {
   const std::size_t n = group.ranks.size();
@@ -84,7 +85,7 @@ bool LoneRings::find_ring(const Communicator& group, const CallTraffic& call, co
 void LoneRings::reset(const Programs& programs, std::span<const double> link_bytes_per_second) {
   programs_ = &programs;
   const std::vector<double> lone_rate = lone_rates(link_bytes_per_second);
-  // Calls of one lane come one after the other; those of two would mix on a connection.
+  // The calls of one lane run one after the other, but calls of two lanes would mix on a connection.
   std::vector<std::int32_t> lane_of(programs.communicators.size(), kNone);
   std::vector<char> one_lane(programs.communicators.size(), 1);
   for (std::int32_t lane = 0; lane < programs.lanes; ++lane) {
@@ -118,7 +119,7 @@ bool LoneRings::enter(std::int32_t communicator, std::int32_t call, std::size_t 
   group.inside = 0;
   const Ring& ring = group.calls[place(call)];
   const std::size_t n = ring.hops.size();
-  // By place in the ring: when its gate opened last, and when its last message drained.
+  // By place in the ring: time of the latest opening of its gate, and of the end of its latest message.
   open_.resize(2 * n);
   double* const opened = open_.data();
   double* const drained = opened + n;
@@ -127,7 +128,7 @@ bool LoneRings::enter(std::int32_t communicator, std::int32_t call, std::size_t 
     drained[i] = drained_[place(ring.hops[i].connection)];
   }
   for (std::int32_t step = 0; step < ring.steps; ++step) {
-    double received = 0;  // by the next place, which has sent what it had before
+    double received = 0;  // arrival at the next place, which has already used its own opening of this step
     for (std::size_t i = 0; i < n; ++i) {
       drained[i] = std::max(opened[i], drained[i]) + ring.hops[i].seconds;
       if (i > 0) opened[i] = std::max(opened[i], received);

@@ -24,39 +24,39 @@ namespace shardscape::execution {
 
 class LoneRings {
  public:
-  /// `programs` outlives the use. O(size of the programs).
+  /// Finds the lone rings of `programs`, which must outlive this use. O(size of the programs).
   void reset(const Programs& programs, std::span<const double> link_bytes_per_second);
 
-  /// Finds none.
+  /// Makes hold() false for all communicators.
   void reset() { groups_.clear(); }
 
-  /// Whether all calls of the communicator are such rings. Its messages are not to be sent then.
+  /// Whether all calls of the communicator are lone rings, whose messages must then not be sent one by one.
   [[nodiscard]] bool hold(std::int32_t communicator) const {
     return !groups_.empty() && !groups_[static_cast<std::size_t>(communicator)].calls.empty();
   }
-  /// A member enters, not before those that entered already. True with the last one: then leaves() says when each
-  /// member leaves, and all are out of the call.
+  /// Notes that a member enters, not earlier than those before it. True for the last member: leaves() then gives the
+  /// times at which members leave, and the call is over.
   bool enter(std::int32_t communicator, std::int32_t call, std::size_t member, double time);
-  /// By member, seconds; of the last call that all members entered.
+  /// Times at which members leave the call that was completed last, in seconds, by member.
   [[nodiscard]] std::span<const double> leaves() const { return leaves_; }
-  /// Sent, and received, since reset().
+  /// Number of messages sent and received in lone rings since reset().
   [[nodiscard]] std::int64_t messages() const { return messages_; }
 
  private:
   struct Hop {
-    double seconds = 0;  ///< of a message on the narrowest link
+    double seconds = 0;  ///< seconds of a message on the narrowest link
     double latency = 0;
     std::int32_t member = 0;
     std::int32_t connection = 0;
   };
-  /// Of a call: from each member to the next in the order of the ring.
+  /// The ring of a call: the hop from each member to the next, in ring order.
   struct Ring {
     std::vector<Hop> hops;
     std::int32_t steps = 0;
   };
   struct Group {
-    std::vector<Ring> calls;    ///< empty: not such rings
-    std::vector<double> enter;  ///< by member
+    std::vector<Ring> calls;    ///< empty: the communicator's calls are not lone rings
+    std::vector<double> enter;  ///< time at which each member entered
     std::size_t inside = 0;
   };
   [[nodiscard]] std::vector<double> lone_rates(std::span<const double> link_bytes_per_second) const;
@@ -65,7 +65,7 @@ class LoneRings {
 
   const Programs* programs_ = nullptr;
   std::vector<Group> groups_;    ///< by communicator
-  std::vector<double> drained_;  ///< by connection: its last message
+  std::vector<double> drained_;  ///< by connection: end of its latest message
   std::vector<double> open_, leaves_;
   std::int64_t messages_ = 0;
 };

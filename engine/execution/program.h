@@ -1,4 +1,4 @@
-// What a machine is to execute: one program per rank, and the traffic of the calls they make.
+// The programs that a machine executes: one per rank, and the traffic of the calls that they make.
 //
 // A rank is a host beside a device. The device works through its program in order; what the program starts on
 // a lane (collective calls) or sends through a channel (messages to one other rank) goes on beside it until
@@ -31,7 +31,7 @@
 
 namespace shardscape::execution {
 
-/// What a time is booked on.
+/// The class that a time is booked on.
 using Account = TimeClass;
 
 struct Instruction {
@@ -40,11 +40,11 @@ struct Instruction {
   Account account = Account::compute;
   std::uint16_t lane = 0;    ///< start, join: lane; send, sent, receive: channel; compute: bound
   std::int32_t what = 0;     ///< compute: index in Programs::names; start: call of the communicator
-  std::int32_t repeats = 1;  ///< start
+  std::int32_t repeats = 1;  ///< start: number of calls
   double value = 0;          ///< compute, launch: seconds; send: bytes
 };
 
-/// What an operator does in so many seconds; where it is cut in time, each part does its share.
+/// The work of an operator and the seconds that it takes; a part of that time does that share of the work.
 struct OperatorWork {
   Work work = {};
   double seconds = 0;  ///< 0: not known
@@ -53,7 +53,7 @@ struct OperatorWork {
 };
 
 struct Block {
-  std::int32_t begin = 0, end = 0;  ///< in Programs::instructions
+  std::int32_t begin = 0, end = 0;  ///< range in Programs::instructions
 };
 
 /// One call of one communicator as messages and gates. A member that enters counts down its entry, which
@@ -65,16 +65,17 @@ struct CallTraffic {
     std::int32_t first_message = 0;
     std::int32_t messages = 0;
     std::int32_t next_gate = -1;
-    std::int32_t leaves = -1;  ///< member whose exit this is
-    std::int32_t times = 1;    ///< openings
+    std::int32_t leaves = -1;  ///< the member whose exit this gate is
+    std::int32_t times = 1;    ///< number of times that it opens
   };
   std::vector<Gate> gates;
-  std::vector<network::Message> messages;  ///< on Programs::wires, bytes of one call
+  std::vector<network::Message> messages;  ///< over connections of Programs::wires; bytes per call
   std::vector<std::int32_t> entry, exit;   ///< gates of each member
-  double copy_seconds = 0;                 ///< of each member's own copies: it enters so much later
-  double node_seconds = 0;  ///< likewise, of what a call inside a node takes beside messages and copies
+  /// Seconds by which a member enters later because of its own copies.
+  double copy_seconds = 0;
+  double node_seconds = 0;  ///< more such seconds: what a call inside a node takes beside messages and copies
 
-  /// Messages that are sent, each as often as its gate opens.
+  /// Number of messages sent: each counts as often as its gate opens.
   [[nodiscard]] std::int64_t sent() const {
     std::int64_t count = 0;
     for (const Gate& gate : gates) count += std::int64_t{gate.messages} * gate.times;
@@ -82,21 +83,21 @@ struct CallTraffic {
   }
 };
 
-/// What a call of a lane is, for readers: bytes as in CollectiveModel::time.
+/// The kind of a call, for readers; `bytes` as in CollectiveModel::time.
 struct CallKind {
   network::CollectiveOp op = network::CollectiveOp::all_reduce;
   double bytes = 0;
-  double wire = 0;      ///< what of them goes over the network: of exchanges less
-  network::Skew parts;  ///< in which it is sent
+  double wire = 0;      ///< bytes that go over the network: fewer than `bytes` in exchanges
+  network::Skew parts;  ///< the parts in which an exchange with unequal loads is sent
 };
 
-/// Ranks that make calls together: the k-th call that each makes is the same one.
+/// Ranks that make calls together: the k-th call of each member is the same call.
 struct Communicator {
   std::vector<std::int32_t> ranks;
   std::vector<CallTraffic> calls;
 };
 
-/// No entry of a table.
+/// Marks an entry of a table that points to nothing.
 inline constexpr std::int32_t kNone = -1;
 
 struct Programs {
@@ -107,28 +108,31 @@ struct Programs {
   std::int32_t channels = 0;
   std::vector<Instruction> instructions;
   std::vector<Block> blocks;
-  std::vector<std::vector<std::int32_t>> sequences;  ///< of blocks
-  std::vector<std::int32_t> sequence_of;             ///< by rank
-  std::vector<std::string> names;                    ///< of operators; the same one may differ in its work
-  std::vector<OperatorWork> works;                   ///< likewise
-  std::vector<std::string> bounds;                   ///< of operators: what limits them
+  std::vector<std::vector<std::int32_t>> sequences;  ///< lists of blocks, each shared by ranks
+  std::vector<std::int32_t> sequence_of;             ///< the sequence of each rank
+  /// Names of operators; the same name may occur with several works.
+  std::vector<std::string> names;
+  std::vector<OperatorWork> works;  ///< work of the operator of each name
+  std::vector<std::string> bounds;  ///< what limits an operator, by Instruction::lane
 
-  // For readers only. The '#' in the name of a block stands for the number of blocks of that name before it.
+  // For readers only. The '#' in a block's name stands for the number of earlier blocks of that name.
   std::vector<std::string> block_names, sequence_names, lane_names, channel_names;
   std::vector<std::vector<CallKind>> call_kinds;  ///< by lane and call
 
   std::vector<Communicator> communicators;
   std::vector<std::vector<std::string>> call_names;  ///< by lane and call
-  std::vector<std::int32_t> communicator_of;         ///< [lane * ranks + rank]; kNone
-  std::vector<std::int32_t> member_of;               ///< likewise: index in the communicator's ranks
-  /// By lane: the lane in whose order of calls its own stand, at most itself. Calls of lanes that take turns run one
-  /// after the other, as they were started.
+  std::vector<std::int32_t> communicator_of;         ///< [lane * ranks + rank]; kNone: makes no calls there
+  /// [lane * ranks + rank]: index in the communicator's ranks.
+  std::vector<std::int32_t> member_of;
+  /// By lane: the lane whose order its calls follow, at most the lane itself. Calls of lanes that take turns run one
+  /// after the other in the order in which they were started.
   std::vector<std::int32_t> turns;
-  std::vector<std::int32_t> outgoing;  ///< [channel * ranks + rank]: connection; kNone
-  std::vector<std::int32_t> incoming;  ///< likewise: what the other rank sends through it
-  network::Traffic wires;              ///< every connection of calls and channels; no messages, no gates
-  double call_seconds = 0;             ///< before the first byte of every call and message
-  /// By rank: by how much a slow memory stretches its own copies in collectives; empty: by nothing.
+  std::vector<std::int32_t> outgoing;  ///< [channel * ranks + rank]: the connection it sends on; kNone
+  std::vector<std::int32_t> incoming;  ///< [channel * ranks + rank]: the connection it receives on; kNone
+  /// The connections of all calls and channels; it has no messages or gates.
+  network::Traffic wires;
+  double call_seconds = 0;  ///< seconds before the first byte of every call and message
+  /// By rank: the factor by which a slow memory stretches the rank's own copies in collectives; empty: 1 for all.
   std::vector<double> copy_stretch;
 
   [[nodiscard]] std::size_t at(std::int32_t lane, std::int32_t rank) const {

@@ -1,3 +1,5 @@
+// Builds lanes, channels and calls: the collective model chooses an algorithm per call, and its messages become gates
+// and connections of the programs.
 #include "engine/execution/program_builder.h"
 
 #include <fmt/format.h>
@@ -56,7 +58,7 @@ std::string_view name_of_op(CollectiveOp op) {
   return "ring_pass";
 }
 
-/// Every member to its successor.
+/// Sends `bytes` from every member to its successor in the ring.
 void add_pass(GroupTraffic& group, double bytes) {
   for (std::size_t i = 0; i < group.size(); ++i) {
     const std::size_t j = (i + 1) % group.size();
@@ -65,7 +67,7 @@ void add_pass(GroupTraffic& group, double bytes) {
   }
 }
 
-/// How many connections before each go from the same source to the same destination: rings over channels have their own.
+/// For each connection the number of earlier ones with the same ends: rings over several channels each have their own.
 std::vector<std::int32_t> numbers_among_like(std::span<const network::Connection> connections) {
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> like;
   std::vector<std::int32_t> numbers;

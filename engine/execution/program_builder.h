@@ -30,29 +30,30 @@ class ProgramBuilder {
   ProgramBuilder(network::PricedNetwork& network, const StackProfile::Communication& communication,
                  network::CollectiveModel& collectives, std::span<const std::int32_t> placement);
 
-  /// A lane over all sibling groups of `group`; groups of one rank make no calls.
+  /// Adds a lane for `group` and all its sibling groups; groups of one rank make no calls.
   std::int32_t add_lane(const network::RankGroup& group, std::string_view name = "lane");
-  /// From now on calls of `lane` run in one order with those of the earlier lane `first` (Programs::turns).
+  /// From now on calls of `lane` run in one order with the calls of the earlier lane `first` (Programs::turns).
   void take_turns(std::int32_t lane, std::int32_t first);
-  /// A channel from each rank to peer(rank); to itself: none.
+  /// Adds a channel from each rank to peer(rank); none where that is the rank itself.
   std::int32_t add_channel(const std::function<std::int32_t(std::int32_t)>& peer,
                            std::string_view name = "channel");
-  /// Every message of the channel is received that much later.
+  /// Delays the receipt of every message of the channel by `delay`.
   void delay_channel(std::int32_t channel, Seconds delay);
 
-  /// The number of a call, for start(): `bytes` as in CollectiveModel::time. -1 where there is nothing to do.
+  /// The number of a call, for an instruction `start`; `bytes` as in CollectiveModel::time. -1 where nothing is to be
+  /// done.
   std::int32_t call(std::int32_t lane, network::CollectiveOp op, Bytes bytes);
-  /// What the hierarchical model takes for it.
+  /// Time of the call in the hierarchical model.
   [[nodiscard]] Seconds estimate(std::int32_t lane, network::CollectiveOp op, Bytes bytes, double calls = 1,
                                  const network::Slice& slice = {});
   [[nodiscard]] const network::CollectiveModel& collectives() const { return collectives_; }
 
-  /// Instructions go to the block under construction; end_block() returns its number.
+  /// Adds an instruction to the block under construction; end_block() ends it and returns its number.
   void add(const Instruction& instruction) { programs_.instructions.push_back(instruction); }
   std::int32_t end_block(std::string_view name = "");
-  /// The index of an operator for Instruction::what.
+  /// The index of an operator in Programs::names, for Instruction::what.
   std::int32_t name(std::string_view text, const OperatorWork& work = {});
-  /// The index of what limits an operator, for Instruction::lane.
+  /// The index of what limits an operator, in Programs::bounds, for Instruction::lane.
   std::uint16_t bound(std::string_view text) {
     return static_cast<std::uint16_t>(index_in(programs_.bounds, text));
   }
@@ -61,16 +62,16 @@ class ProgramBuilder {
     programs_.sequence_of[static_cast<std::size_t>(rank)] = sequence;
   }
 
-  /// The rank's memory runs at this share of its healthy rate, > 0.
+  /// Sets the share of its healthy rate, > 0, at which the rank's memory runs.
   void set_memory_share(std::int32_t rank, double share) {
     programs_.copy_stretch.resize(static_cast<std::size_t>(programs_.ranks), 1);
     programs_.copy_stretch[static_cast<std::size_t>(rank)] = 1 / share;
   }
 
-  /// Dead links cut off ranks that have to talk: what was built is worthless.
+  /// Whether dead links cut off ranks that have to talk; the programs are then invalid.
   [[nodiscard]] bool unreachable() const { return unreachable_; }
   [[nodiscard]] std::span<const double> bytes_per_second() const { return network_.bytes_per_second(); }
-  /// The builder is empty afterwards.
+  /// Hands over the programs; the builder is empty afterwards.
   Programs finish() { return std::move(programs_); }
 
  private:
@@ -105,7 +106,7 @@ class ProgramBuilder {
   std::vector<KnownCall> calls_;
   std::int32_t block_begin_ = 0;
   bool unreachable_ = false;
-  /// Connections of the communicator (or channel) that `owner` numbers, by their ends.
+  /// A connection of the communicator or channel `owner`; these are looked up by their ends.
   struct KnownWire {
     std::int32_t owner = 0, number = 0, connection = 0;
   };

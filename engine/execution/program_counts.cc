@@ -8,7 +8,7 @@ namespace shardscape::execution {
 
 namespace {
 
-/// What one rank does that runs a sequence.
+/// The counts of a rank that runs a sequence.
 struct SequenceCounts {
   std::int64_t operators = 0;
   std::map<std::int32_t, std::int64_t> sends;                           ///< by channel
@@ -32,7 +32,7 @@ SequenceCounts count(const Programs& programs, const std::vector<std::int32_t>& 
   return counts;
 }
 
-/// Messages of one call, and how many of them go over links.
+/// Numbers of all messages of one call, and of those that go over links.
 std::pair<std::int64_t, std::int64_t> messages_of(const Programs& programs, const CallTraffic& call) {
   std::int64_t all = 0, drained = 0;
   for (const CallTraffic::Gate& gate : call.gates) {
@@ -68,7 +68,8 @@ ProgramCounts count(const Programs& programs) {
       const std::size_t at = programs.at(call.first, rank);
       if (programs.communicator_of[at] == kNone) continue;
       counts.entries += times;
-      if (programs.member_of[at] != 0) continue;  // all members make the same calls
+      // Count a call's messages once, as all members make the same calls.
+      if (programs.member_of[at] != 0) continue;
       const Communicator& group =
           programs.communicators[static_cast<std::size_t>(programs.communicator_of[at])];
       const auto [all, drained] = messages_of(programs, group.calls[static_cast<std::size_t>(call.second)]);

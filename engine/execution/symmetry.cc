@@ -1,3 +1,5 @@
+// Finds classes of like objects by colour refinement: every object has a hash, and each round mixes in the hashes of
+// what it meets, until no round tells more objects apart.
 #include "engine/execution/symmetry.h"
 
 #include <algorithm>
@@ -13,7 +15,7 @@ namespace {
 using Hash = std::uint64_t;
 using Hashes = std::vector<Hash>;
 
-/// How one object meets another; words of the hashes.
+/// How one object meets another; mixed into the hashes.
 enum class Meeting : std::uint8_t { message, next, entry, exit, outgoing, incoming };
 
 Hash mix(Hash a, Hash b) { return hash_word(hash_word(kGoldenHash, a), b); }
@@ -48,7 +50,7 @@ class Colours {
     for (std::size_t l = 0; l < links_.size(); ++l) links_[l] = bits(capacity[l]);
   }
 
-  /// False where more than half of the ranks differ.
+  /// Refines until nothing new is told apart; false where more than half of the ranks differ.
   bool refine() {
     std::size_t ranks = 0, all = 0;
     for (;;) {
@@ -75,7 +77,7 @@ class Colours {
   }
 
  private:
-  /// visit(communicator, call, number of the gate, gate, traffic)
+  /// Calls visit(communicator, call, number of the gate, gate, traffic) for every gate.
   template <class Visit>
   void each_gate(Visit visit) const {
     for (std::size_t c = 0; c < p_.communicators.size(); ++c) {
@@ -88,7 +90,7 @@ class Colours {
     }
   }
 
-  /// visit(position of the message in its gate, message)
+  /// Calls visit(position of the message in its gate, message) for every message of a gate.
   template <class Visit>
   static void each_message(const CallTraffic& traffic, const CallTraffic::Gate& gate, Visit visit) {
     for (std::int32_t m = 0; m < gate.messages; ++m)
@@ -120,7 +122,7 @@ class Colours {
     });
     for (std::size_t w = 0; w < wires_.size(); ++w) {
       const network::Connection& wire = p_.wires.connections[w];
-      if (is_instant(wire)) continue;  // is shared by who has nothing else in common
+      if (is_instant(wire)) continue;  // its users need have nothing else in common
       Hash hash = mix(wires_[w], sums_[w]);
       for (std::int32_t i = wire.path_begin; i < wire.path_end; ++i)
         hash = hash_word(hash,

@@ -16,20 +16,20 @@
 
 namespace shardscape::execution {
 
-/// Numbers the gates of all calls through.
+/// Numbers the gates of all calls consecutively.
 class GateIndex {
  public:
   explicit GateIndex(const Programs& programs);
-  /// Of the first gate of a call.
+  /// The number of the first gate of a call.
   [[nodiscard]] std::size_t first(std::size_t communicator, std::size_t call) const {
     return bases_[calls_[communicator] + call];
   }
-  /// Of all calls.
+  /// The number of gates of all calls.
   [[nodiscard]] std::size_t size() const { return bases_.back(); }
 
  private:
-  std::vector<std::size_t> calls_;  ///< by communicator: calls before its own
-  std::vector<std::size_t> bases_;  ///< by call: gates before its own; then those of all
+  std::vector<std::size_t> calls_;  ///< by communicator: number of calls before its own
+  std::vector<std::size_t> bases_;  ///< by call: number of gates before its own; at the end, of all gates
 };
 
 /// Classes of each kind, numbered in the order of their first members.
@@ -47,13 +47,13 @@ struct Classes {
   Kind ranks, communicators, gates, wires, links;
 };
 
-/// A parcel through it is received within the call that sends it, and meets nothing.
+/// Whether a parcel through the connection is received at once, inside the call that sends it, and meets no other.
 inline bool is_instant(const network::Connection& wire) {
   return wire.path_begin == wire.path_end && wire.latency <= 0;
 }
 
-/// Objects that look alike; nothing where more than half of the ranks differ. O(rounds * size of the programs), the
-/// rounds being at most as many as the steps from one difference to the rank that it reaches last.
+/// Finds classes of like objects; nothing where more than half of the ranks differ. O(rounds * size of the programs);
+/// there are at most as many rounds as steps from a difference to the last rank that it reaches.
 std::optional<Classes> find_classes(const Programs& programs, const GateIndex& gates,
                                     std::span<const double> link_bytes_per_second);
 

@@ -1,5 +1,5 @@
-// When programs end at the earliest, told while they are executed: no rank ends before it has done the work that its
-// program still holds, however soon what it waits for comes.
+// A lower bound on the end of programs while they are executed: no rank ends before it has done the compute work that
+// its program still holds, however early the things it waits for come.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace shardscape::execution {
 
 class WorkLeft {
  public:
-  /// `programs` outlives what follows. O(instructions + blocks in all sequences).
+  /// Sets the programs, which must outlive this use. O(instructions + blocks in all sequences).
   void reset(const Programs& programs) {
     programs_ = &programs;
     before_.assign(1, 0);
@@ -32,7 +32,7 @@ class WorkLeft {
     }
   }
 
-  /// Of ranks that stand there: the last of them ends no sooner. Seconds, O(ranks).
+  /// A time before which not all ranks in these states can have ended. Seconds, O(ranks).
   [[nodiscard]] double least_end(std::span<const RankState> ranks) const {
     double least = 0;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -49,8 +49,8 @@ class WorkLeft {
   }
 
   const Programs* programs_ = nullptr;
-  std::vector<double> before_;              ///< compute seconds of the instructions before each
-  std::vector<std::vector<double>> after_;  ///< by sequence: of the blocks from each on
+  std::vector<double> before_;              ///< compute seconds of all instructions before each one
+  std::vector<std::vector<double>> after_;  ///< by sequence: compute seconds of the blocks from each one on
 };
 
 }  // namespace shardscape::execution

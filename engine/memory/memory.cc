@@ -1,3 +1,5 @@
+// Adds up the memory of a stage: its parameters' state under ZeRO, the activations of the microbatches in flight at the
+// moments of peaks(), logits, buffers and the reserve; for servers weights, caches and working tensors.
 #include "engine/memory/memory.h"
 
 #include <algorithm>
@@ -18,7 +20,8 @@ struct StagePosition {
 
 StagePosition position(const MemoryInputs& in, std::int32_t stage) {
   const bool first = stage == 0, last = stage + 1 == in.plan.pipeline;
-  const bool both = in.pipeline.both_ways() && (first || last);  // either end is the other one's mirror
+  // Under dualpipe the first and the last stage each hold both ends.
+  const bool both = in.pipeline.both_ways() && (first || last);
   return {first || both, last || both};
 }
 
@@ -28,33 +31,32 @@ model::ParameterGroups parameters_of(const MemoryInputs& in, std::int32_t stage)
   return in.parameters.of_stage(in.layers[static_cast<std::size_t>(stage)], at.first, at.last);
 }
 
-/// Microbatches that have passed the head before the last stage's first backward: one where the backward of
-/// each follows at once, all where every forward comes first (gpipe, interleaved with as many microbatches as
-/// stages).
+/// Number of microbatches that have passed the head before the last stage's first backward: one where the backward of
+/// each follows at once, all where every forward comes first (gpipe, interleaved with as many microbatches as stages).
 double heads_in_flight(const schedule::PipelineShape& shape) {
   const bool forwards_first =
       schedule::warm_up(shape, shape.stages - 1) == shape.microbatches * shape.virtual_stages;
   if (forwards_first) return shape.microbatches;
-  return shape.overlaps ? 2 : 1;  // a pair runs the next one beside the backward
+  return shape.overlaps ? 2 : 1;  // a pair runs the head of the next microbatch beside the backward
 }
 
-/// What microbatches before the last loss have kept for weight gradients of the head.
+/// Bytes that microbatches before the last loss have kept for weight gradients of the head.
 Bytes deferred_heads_bytes(const MemoryInputs& in) {
   const double deferred = deferred_heads(in.plan, in.setting.system.stack, in.pipeline.microbatches);
   const double before = in.pipeline.microbatches - heads_in_flight(in.pipeline);
   return std::min(deferred, before) * in.activations.head_put_off;
 }
 
-/// Microbatches through some layers.
+/// Numbers of microbatches that a set of layers holds.
 struct Flights {
   const model::StageLayers& layers;
   double in_flight, put_off;
   bool first, last;        ///< whether embedding and head are among the layers
-  double all_but_one = 1;  ///< of the running microbatch's blocks, the share that is counted
+  double all_but_one = 1;  ///< share of the running microbatch's blocks that counts
 };
 
-/// What they hold, and how much more it is when the running one has only its last block left (the first of the stage)
-/// and its other blocks wait for their weight gradients.
+/// The bytes that these microbatches hold, and how many more they are when the running one has only its last block left
+/// (the first of the stage) and its other blocks wait for their weight gradients.
 struct HeldBytes {
   Bytes now, more;
 };
@@ -71,16 +73,16 @@ HeldBytes held_bytes(const ActivationBytes& of, const Flights& through) {
   return held;
 }
 
-/// Of a stage whose chunks are alike, or nearly: each holds its share of the microbatches.
+/// Peak bytes of a stage whose chunks are alike, or nearly: each holds an equal share of the microbatches.
 Bytes alike_chunks_bytes(const MemoryInputs& in, std::int32_t stage) {
   const StagePosition at = position(in, stage);
   const model::StageLayers& layers = in.layers[static_cast<std::size_t>(stage)];
   const double share = 1.0 / in.pipeline.virtual_stages;
   Bytes sum;
-  std::int32_t in_flight = -1, put_off = -1;  // of the moment before
+  std::int32_t in_flight = -1, put_off = -1;  // the numbers of the previous moment
   for (const schedule::HeldMicrobatches& held : schedule::peaks(in.pipeline, stage)) {
     if (held.in_flight == in_flight && held.put_off == put_off)
-      continue;  // most schedules have one such moment
+      continue;  // most schedules have a single moment
     in_flight = held.in_flight;
     put_off = held.put_off;
     const HeldBytes bytes = held_bytes(
@@ -91,8 +93,8 @@ Bytes alike_chunks_bytes(const MemoryInputs& in, std::int32_t stage) {
   return sum;
 }
 
-/// Of a stage that holds its own part of the model and that of its mirror: many microbatches of the one that is nearer
-/// to where they come in, few of the other.
+/// Peak bytes of a dualpipe stage, which holds its own part of the model and its mirror's: many microbatches of the
+/// part whose microbatches come in nearer to it, few of the other.
 Bytes both_parts_bytes(const MemoryInputs& in, std::int32_t stage) {
   Bytes sum;
   for (const auto& moment : schedule::dualpipe_held(in.pipeline, stage)) {
@@ -128,7 +130,7 @@ Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
   return in.setting.system.stack.memory.fragmentation * sum;
 }
 
-/// `buckets`: and the workspace.
+/// Bytes of all buffers; `buckets` are those of the gradient buckets and the workspace.
 Bytes training_buffers(const MemoryInputs& in, Bytes buckets) {
   Bytes sum = buckets;
   if (in.plan.pipeline > 1) sum += 2 * in.activations.boundary;
@@ -160,7 +162,7 @@ MemoryUse training_state(const MemoryInputs& in, std::int32_t stage) {
   use.buffers = stack.memory.workspace;
   for (const auto& [copies, held] : parameters) {
     const double shards = ranks_of(in.plan, copies), owners = in.pipeline.copies() * shards;
-    // Under ZeRO-3 the copies are made of gathered blocks and go with them.
+    // Under ZeRO-3 the copies are made from gathered blocks and freed with them.
     use.weights += whole_weights ? held.weights + held.copies : held.weights / shards;
     use.gradients += Bytes(stack.state.gradient_bytes * held.count /
                            (scatters_each_microbatch(in.plan, stack) ? shards : 1.0));

@@ -37,22 +37,22 @@
 
 namespace shardscape::memory {
 
-/// Of one block for one microbatch on one rank.
+/// Bytes of one block for one microbatch on one rank.
 struct BlockBytes {
   Bytes saved;    ///< kept under the plan's recompute policy
-  Bytes working;  ///< live beside it while it runs backward
-  Bytes put_off;  ///< kept from its input gradient to its weight gradient (zero_bubble)
+  Bytes working;  ///< beside `saved`, live while the block runs backward
+  Bytes put_off;  ///< kept from input gradient to weight gradient where that is put off (zero_bubble)
 };
 
-/// Of the parts of the model for one microbatch on one rank.
+/// Bytes of the parts of the model for one microbatch on one rank.
 struct ActivationBytes {
   std::array<BlockBytes, model::kMostBlockKinds> block;  ///< by kind
   Bytes embedding;
-  Bytes further;  ///< of one module that predicts a further token
+  Bytes further;  ///< one module that predicts a further token
   Bytes head;
   Bytes head_put_off;  ///< kept from its input gradient to a weight gradient that is deferred
   Bytes logits;
-  Bytes logits_saved;  ///< of a microbatch that waits between its loss and its backward
+  Bytes logits_saved;  ///< kept from a microbatch's loss to its backward
   Bytes boundary;
 };
 
@@ -60,29 +60,29 @@ struct ActivationBytes {
 struct MemoryInputs {
   const Setting& setting;
   const ParallelPlan& plan;
-  const std::vector<model::StageLayers>& layers;  ///< per stage
+  const std::vector<model::StageLayers>& layers;  ///< layers of each stage
   model::StageParameters parameters;
   ActivationBytes activations;
   schedule::PipelineShape pipeline;
-  std::span<const model::StageLayers> chunks = {};  ///< of dualpipe: [stage * 2 + chunk]
-  /// Parameters of every stage, where they are known already.
+  std::span<const model::StageLayers> chunks = {};  ///< dualpipe: layers of each chunk, [stage * 2 + chunk]
+  /// Parameters of every stage, where they are known already; otherwise they are computed from `layers`.
   std::span<const model::ParameterGroups> held = {};
 };
 
-/// Whether a stage needs no more than the one before it in training, as inner stages of the same layers do: they hold
-/// as many microbatches or fewer. Not known of schedules that put weight gradients off, whose number rises.
+/// Whether a stage in training needs at most the memory of the one before it, as inner stages of equal layers do: they
+/// hold as many microbatches or fewer. False for schedules that put weight gradients off, whose number rises.
 bool is_no_fuller(const MemoryInputs& inputs, std::int32_t stage);
 
-/// Of a stage in training, what follows from its parameters: weights, gradients, optimizer state, and of the buffers
-/// workspace and buckets. Plans that differ in microbatch and recomputation alone have the same.
+/// The part of a training stage's memory that follows from its parameters: weights, gradients, optimizer state,
+/// workspace and buckets. Plans that differ only in microbatch and recomputation share it.
 MemoryUse training_state(const MemoryInputs& inputs, std::int32_t stage);
-/// All of it; `state` is training_state() of the stage.
+/// The whole memory of a training stage; `state` is its training_state().
 MemoryUse training_stage(const MemoryInputs& inputs, std::int32_t stage, const MemoryUse& state);
 inline MemoryUse training_stage(const MemoryInputs& inputs, std::int32_t stage) {
   return training_stage(inputs, stage, training_state(inputs, stage));
 }
 
-/// `sequences` per replica in flight, each of `tokens` cached tokens when the last one is written.
+/// Memory of a server's stage with `sequences` per replica in flight, each of `tokens` cached tokens at its end.
 MemoryUse inference_stage(const MemoryInputs& inputs, std::int32_t stage, double sequences, double tokens);
 
 }  // namespace shardscape::memory

@@ -1,3 +1,5 @@
+// Builds the operators, bytes and parameters of a block of each kind: attention and MLP append their operators, and
+// what surrounds them (norms, residuals, casts) is added here.
 #include "engine/model/block_kinds.h"
 
 #include <algorithm>
@@ -21,17 +23,17 @@ const ExpertMlp kExpertMlp{};
 
 const BlockKind& kind_of(const ModelSpec& model, std::size_t kind) { return block_kinds(model)[kind]; }
 
-/// Layers with and without the window in one model.
+/// Whether the model has layers with the window and layers without.
 bool mixes_windows(const ModelSpec& model) {
   return model.window_pattern.find('G') != std::string::npos &&
          model.window_pattern.find('G') < static_cast<std::size_t>(std::max<std::int64_t>(model.layers, 0));
 }
 
-/// Layers with and without experts in one model.
+/// Whether the model has layers with experts and layers without.
 bool mixes_experts(const ModelSpec& model) { return model.moe && model.expert_layers() < model.layers; }
 
-/// Kinds with and without a window, with and without experts, each beside those that differ from it in one way:
-/// whatever a model has of them is a run of this ring.
+/// The four kinds (with or without a window, with or without experts) as a ring in which neighbours differ in one
+/// property, so that the kinds of any model are a contiguous run of it.
 enum Place : std::size_t { local_dense, global_dense, global_experts, local_experts, kPlaces };
 
 Place place_of(bool local, bool experts) {
@@ -52,10 +54,10 @@ Run run_of(const ModelSpec& model) {
   return {place_of(local, with_experts), 1};
 }
 
-/// The output of a norm ahead of the tensor region.
+/// Bytes of a norm's output ahead of the tensor-parallel region.
 Bytes own_input(const OperatorBuilder& b) { return Bytes(b.element() * b.own_tokens() * b.hidden()); }
 
-/// All from `first` on is computed again by selective recompute, which keeps that input of theirs.
+/// Marks all operators from `first` on as recomputed selectively, of which only `input` of the first is kept.
 void repeat_from(std::vector<Operator>& ops, std::size_t first, Bytes input) {
   for (std::size_t i = first; i < ops.size(); ++i) {
     ops[i].again = true;
@@ -65,8 +67,8 @@ void repeat_from(std::vector<Operator>& ops, std::size_t first, Bytes input) {
   ops[first].saved_selective = input;
 }
 
-/// x + attention(norm(x)), and then y + mlp(norm(y)) of that; or with the norms on what attention and MLP
-/// give, or both.
+/// y = x + attention(norm(x)), then y + mlp(norm(y)); the norms may instead stand on the outputs of attention and MLP,
+/// or on both sides.
 void append_sequential_block(std::vector<Operator>& ops, const BlockKind& kind, const OperatorBuilder& b) {
   const NormPlace place = b.model().norm_place;
   const bool before = place != NormPlace::after, after = place != NormPlace::before;
@@ -86,9 +88,9 @@ void append_sequential_block(std::vector<Operator>& ops, const BlockKind& kind, 
   ops.push_back(b.residual("mlp_residual", b.dropout()));
 }
 
-/// x + attention(norm(x)) + mlp(norm(x)): the sum of both is reduced over the tensor group once, as GPT-NeoX
-/// does. Of a shared norm there is one output, which is gathered and kept once and whose gradient is reduced
-/// once; two norms have two, but one input that both need in backward.
+/// x + attention(norm(x)) + mlp(norm(x)), where the sum of both is reduced over the tensor group once, as GPT-NeoX
+/// does. A shared norm has one output, which is gathered and kept once and whose gradient is reduced once; two norms
+/// have two outputs, but one input that both keep for backward.
 void append_parallel_block(std::vector<Operator>& ops, const BlockKind& kind, const OperatorBuilder& b) {
   const bool shared = b.model().shared_norm;
   ops.push_back(b.input_norm("input_norm"));
@@ -99,15 +101,16 @@ void append_parallel_block(std::vector<Operator>& ops, const BlockKind& kind, co
     ops.push_back(b.enter_tensor_region("mlp_gather"));
   }
   kind.mlp.append_operators(ops, b, shared ? Bytes(0) : b.gathered_input(b.policy().products));
-  const bool kept = b.repeats_norms() || (shared && !b.policy().casts());  // elsewhere, or made again
+  // The input is kept by another operator, or made again.
+  const bool kept = b.repeats_norms() || (shared && !b.policy().casts());
   if (b.repeats(kind.mlp.part())) repeat_from(ops, first, kept ? Bytes(0) : own_input(b));
   ops.push_back(b.branch_sum("branch_sum"));
   ops.push_back(b.leave_tensor_region("block_reduce"));
   ops.push_back(b.residual("block_residual", false));
 }
 
-/// The cast of a product's input before it, and of its output's gradient; what is done to its weights every
-/// microbatch stands with the latter.
+/// The cast of a product's input before it and, in backward, of its output's gradient. The traffic per microbatch of
+/// the product's weights is counted in backward.
 Operator cast_for(const Operator& product, const OperatorBuilder& b) {
   const StackProfile::Quantisation& stack = b.stack().quantisation;
   const double traffic = stack.passes * (bytes_per_element(b.policy().activations) +
@@ -124,7 +127,7 @@ Operator cast_for(const Operator& product, const OperatorBuilder& b) {
   return op;
 }
 
-/// The casts of a training step, where they are kernels of their own.
+/// Inserts the casts of a training step before the products, where the stack has kernels of their own for them.
 void add_casts(std::vector<Operator>& ops, const OperatorBuilder& b) {
   const StackProfile::Quantisation& stack = b.stack().quantisation;
   const bool own_kernels = stack.passes > 0 || stack.weight_bytes > 0;
@@ -136,9 +139,9 @@ void add_casts(std::vector<Operator>& ops, const OperatorBuilder& b) {
   }
 }
 
-/// Servers of mixtures of experts in fp8 scale activations token by token, block by block (DeepSeek-V3,
-/// arXiv:2412.19437, section 3.3; Qwen3's and GLM-4.5's fp8 checkpoints): a kernel before each product, which
-/// shared experts share with the others.
+/// Inserts the casts of servers of mixtures of experts in fp8, which scale activations token by token and block by
+/// block (DeepSeek-V3, arXiv:2412.19437, section 3.3; Qwen3's and GLM-4.5's fp8 checkpoints): one kernel before each
+/// product; shared experts use the cast of the routed ones.
 void add_server_casts(std::vector<Operator>& ops, const OperatorBuilder& b) {
   if (!b.serves() || !b.model().moe || b.policy().products != Precision::fp8) return;
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -171,7 +174,7 @@ double local_tokens(const LayerKey& key, std::int64_t tokens) {
   return static_cast<double>(tokens) * key.microbatch / key.context;
 }
 
-/// Of one microbatch on one rank, elements of that type.
+/// Bytes of a block's input of one microbatch on one rank, with elements of type `precision`.
 Bytes block_input(const Setting& setting, const LayerKey& key, std::int64_t tokens, Precision precision) {
   const double share = key.sequence_parallel ? 1.0 / key.tensor : 1.0;
   return Bytes(bytes_per_element(precision) * local_tokens(key, tokens) * share *
@@ -222,7 +225,7 @@ std::vector<Operator> block_operators(const Setting& setting, std::size_t kind, 
 
 std::vector<Operator> decode_block_operators(const Setting& setting, std::size_t kind, const LayerKey& key,
                                              double cached) {
-  // Each rank of a context group holds a part of the cache; decode splits the keys, not the query.
+  // The ranks of a context group share the cache: a decode step splits the keys over them, not the query.
   LayerKey step = key;
   step.context = 1;
   step.sequence_parallel = false;
@@ -306,7 +309,7 @@ ParameterGroups block_parameters(const ModelSpec& model, const PrecisionPolicy& 
       weights_of(parts.attention.parameters(model, key.tensor) + parts.mlp.parameters(model, key.tensor),
                  policy) +
           weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy));
-  // Not folded, they have their copies where all else has.
+  // Experts that are not folded have their copies on the data shard group, as everything else.
   const bool folded = key.expert * key.expert_tensor > 1;
   groups[folded ? ParallelGroup::expert_data : ParallelGroup::data_shard] +=
       weights_of(parts.mlp.expert_parameters(model, key.experts()), policy.of_experts());

@@ -33,18 +33,20 @@ struct BlockKind {
   const MlpBlock& mlp;
 };
 
-/// Those of a model, at most kMostBlockKinds; elsewhere a kind is a place in this list.
+/// The kinds of a model's blocks, at most kMostBlockKinds; elsewhere a kind is an index into this list.
 std::span<const BlockKind> block_kinds(const ModelSpec& model);
-/// How many blocks of each it has, in order.
+/// How many blocks of each kind the model has.
 StageLayers all_layers(const ModelSpec& model);
-/// The kind of layer `layer`, from 0 on; those of `count` layers from `first` on.
+/// The kind of layer `layer`, counted from 0, and the blocks of `count` layers from `first` on.
 std::size_t kind_of_layer(const ModelSpec& model, std::int64_t layer);
 StageLayers layers_between(const ModelSpec& model, std::int32_t first, std::int32_t count);
 
-/// `tokens`: sequence length (training) or prompt length (prefill) of each of key.microbatch sequences.
+/// The operators of one block, for `tokens` (training: sequence length, prefill: prompt length) in each of
+/// key.microbatch sequences.
 std::vector<Operator> block_operators(const Setting& setting, std::size_t kind, const LayerKey& key,
                                       std::int64_t tokens, Mode mode);
-/// One decode step: key.microbatch sequences, one new token each, `cached` earlier tokens.
+/// The operators of one block in a decode step: key.microbatch sequences with one new token and `cached` earlier tokens
+/// each.
 std::vector<Operator> decode_block_operators(const Setting& setting, std::size_t kind, const LayerKey& key,
                                              double cached);
 
@@ -55,13 +57,13 @@ Bytes boundary_bytes(const Setting& setting, const LayerKey& key, std::int64_t t
 Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, const Setting& setting,
                   const LayerKey& key, std::int64_t tokens);
 
-/// What one block's forward holds in an iteration of a server: `tokens` of all its sequences, whose queries
-/// meet `pairs` keys in all, each those of its own sequence.
+/// Bytes that the forward of one block holds in a server's iteration over `tokens` tokens per sequence; the queries of
+/// all sequences meet `pairs` keys in total, each those of its own sequence.
 Bytes serving_block_bytes(const Setting& setting, std::size_t kind, const LayerKey& key, std::int64_t tokens,
                           double pairs);
 
-/// What a layer keeps between its input gradient and a weight gradient that is put off: the input of every
-/// matrix product that is cut and the gradient of its output; of a block 32 s b h for GPT (Qi et al. 2023, table 1).
+/// Bytes that a layer keeps from its input gradient to a weight gradient that is put off: input and output gradient of
+/// every matrix product that is cut; for a GPT block 32 s b h (Qi et al. 2023, table 1).
 Bytes put_off_bytes(const std::vector<Operator>& operators);
 
 /// Bytes that live for a moment while one block runs backward, beside what is saved: four tensors of the
@@ -70,29 +72,29 @@ Bytes put_off_bytes(const std::vector<Operator>& operators);
 Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const LayerKey& key,
                              std::int64_t tokens);
 
-/// Earlier tokens and its own that a token meets at most in a block of that kind; 0: all.
+/// The most tokens that a token meets in a block of that kind, itself included; 0: all before it.
 double attention_window(const ModelSpec& model, std::size_t kind);
-/// Tokens of a sequence of so many that a block keeps in its cache: those of its window.
+/// How many of a sequence's `tokens` a block keeps in its cache: those of its window.
 double cached_tokens(const ModelSpec& model, std::size_t kind, double tokens);
-/// What a token leaves in the key-value cache of a block.
+/// The key-value cache of one token in one block.
 KvUnits kv_units(const ModelSpec& model, std::size_t kind);
-/// Bytes of one of the units, and of all that each rank of a tensor group holds.
+/// Bytes of one unit of the cache, and of all units that each rank of a tensor group holds, per token.
 Bytes kv_unit_bytes(const Setting& setting, std::size_t kind);
 Bytes kv_bytes(const Setting& setting, std::size_t kind, std::int32_t tensor);
 
-/// Of one block on one rank.
+/// Parameters of one block on one rank, by the group that holds copies of them.
 ParameterGroups block_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::size_t kind,
                                  const LayerKey& key);
-/// Weights of a block that a token meets in products, of the whole model.
+/// Weights of one block of the whole model that a token is multiplied with.
 double product_parameters(const ModelSpec& model, std::size_t kind);
 
-/// The first rule that a tensor degree breaks. `splits_experts`: whether the tensor group splits routed experts,
-/// too, as it does without a plan's word for it.
+/// The first rule that a tensor degree breaks. `splits_experts`: whether the tensor group splits routed experts too, as
+/// it does unless the plan says otherwise.
 Reason tensor_rule(const ModelSpec& model, std::int32_t tensor, bool splits_experts = true);
 
-/// Matrix FLOPs of forward and backward of one sequence over the whole model, attention counted in full
-/// (Narayanan et al. 2021, appendix; the convention behind published MFU figures). Of experts those that a token goes
-/// through count, and the modules that predict further tokens.
+/// Matrix FLOPs of forward and backward of one sequence over the whole model, attention counted in full (Narayanan et
+/// al. 2021, appendix; the convention behind published MFU figures). Counts the experts that a token goes through, and
+/// the modules that predict further tokens.
 Flops model_flops_per_sequence(const ModelSpec& model, std::int64_t tokens);
 
 }  // namespace shardscape::model

@@ -25,7 +25,8 @@ std::vector<Operator> decode_embedding_operators(const Setting& setting, const L
 }
 
 double embedding_parameters(const ModelSpec& model, std::int32_t tensor) {
-  const double whole = model.position_parameters() + model.embedding_norm_parameters();  // on every rank
+  // Position table and norm, whole on every rank.
+  const double whole = model.position_parameters() + model.embedding_norm_parameters();
   return (model.embedding_parameters() - whole) / tensor + whole;
 }
 

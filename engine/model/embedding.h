@@ -11,13 +11,13 @@
 
 namespace shardscape::model {
 
-/// `tokens` of each of key.microbatch sequences.
+/// The operators for `tokens` tokens in each of key.microbatch sequences.
 std::vector<Operator> embedding_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens,
                                           Mode mode);
-/// One new token of each.
+/// The operators for one new token in each of key.microbatch sequences.
 std::vector<Operator> decode_embedding_operators(const Setting& setting, const LayerKey& key);
 
-/// On one rank.
+/// Parameters of the embedding on one rank.
 double embedding_parameters(const ModelSpec& model, std::int32_t tensor);
 
 }  // namespace shardscape::model

@@ -1,4 +1,4 @@
-// What each expert gets of a setting's tokens, and each rank that holds some.
+// The share of a setting's tokens that each expert gets, and each rank that holds experts.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace shardscape::model {
 
-/// The share of all copies of tokens that each expert of a layer gets, in order; empty where all get the same.
+/// Share of all copies of tokens that goes to each expert of a layer, in order; empty where all get the same.
 inline std::vector<double> expert_shares(const Setting& setting) {
   if (!loads_differ(setting.model, setting.workload)) return {};
   const MixtureOfExperts& moe = *setting.model.moe;
@@ -21,11 +21,11 @@ inline std::vector<double> expert_shares(const Setting& setting) {
   return compute::member_shares(chosen, chosen.size());
 }
 
-/// In place of a member of an expert group (LayerKey::expert_rank): one that gets what it would of a balanced load.
+/// Value of LayerKey::expert_rank that stands for a rank with the mean load, as if loads were balanced.
 inline constexpr std::int32_t kBalancedMember = -2;
 
-/// The experts that a member holds, or copies of them, by the share of tokens that come to each; kBusiest: the member
-/// that gets most.
+/// The shares of tokens that go to each expert, or copy of one, on a member of the expert group; kBusiest: on the
+/// member that gets most.
 inline std::vector<double> experts_of(std::span<const double> popularity, const ExpertSplit& split,
                                       std::int32_t member) {
   if (split.redundant > 0) {
@@ -43,8 +43,8 @@ inline std::vector<double> experts_of(std::span<const double> popularity, const 
   return {part.begin(), part.end()};
 }
 
-/// Of experts that are all alike, what the busiest rank has over the mean. As many of each on every rank need no
-/// copies: those stand idle. Else some ranks have more whole experts than others, and copies are what fills the rest.
+/// Load of the busiest rank over the mean where all experts are equally popular, >= 1. Where ranks divide the experts,
+/// copies are not needed and stand idle; otherwise some ranks have more whole experts, and copies fill the others.
 inline double uneven_slots(const MixtureOfExperts& moe, const ExpertSplit& split) {
   if (split.redundant == 0 || moe.experts % split.ranks == 0) return 1;
   const std::vector<double> all = compute::popularity({}, moe.experts, moe.top_k);

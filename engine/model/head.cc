@@ -22,7 +22,7 @@ double local_logits(const Setting& setting, const LayerKey& key, std::int64_t to
          local_vocabulary(setting.model, key.tensor);
 }
 
-/// Passes of each token through the head in training: for the next token and for further ones.
+/// Passes of each token through the head in training: one for the next token, one for each further token.
 std::int32_t losses_of(const Setting& setting) {
   return 1 + further_modules(setting.model, setting.workload.phase);
 }
@@ -31,8 +31,8 @@ Operator cross_entropy(const OperatorBuilder& b, double columns) {
   Operator loss;
   loss.name = "cross_entropy";
   const double elements = b.tokens() * columns;
-  // Unfused: logits are cast to fp32, reduced twice (maximum, sum of exponentials) and written as
-  // probabilities; backward turns them into gradients.
+  // Unfused: logits are cast to fp32, reduced twice (maximum, sum of exponentials) and written as probabilities, which
+  // backward turns into gradients.
   const bool fused = b.stack().fused_loss;
   const double forward = fused ? b.element() : b.element() + 4 * kFp32Bytes;
   const double backward = fused ? 2 * b.element() : kFp32Bytes + 2 * b.element();
@@ -46,7 +46,7 @@ Operator soft_cap(const OperatorBuilder& b, double columns) {
   Operator cap;
   cap.name = "logit_soft_cap";
   const double elements = b.tokens() * columns;
-  const double kernels = b.stack().fused_pointwise ? 1 : 3;  // division, tanh, product
+  const double kernels = b.stack().fused_pointwise ? 1 : 3;  // kernels of division, tanh and product
   cap.forward = {Bytes(2 * kernels * b.element() * elements), Flops(kLossFlops * elements), kernels};
   cap.backward = {Bytes((2 * kernels + 1) * b.element() * elements), Flops(kLossFlops * elements), kernels};
   return cap;
@@ -74,8 +74,8 @@ std::vector<Operator> head_operators(const Setting& setting, const LayerKey& key
   return ops;
 }
 
-/// The embedding of the tokens one step ahead beside the hidden state, each with a norm, both through one product, and
-/// a layer like the last one.
+/// The embedding of the tokens one step ahead and the hidden state each pass a norm, then together one product, then a
+/// layer of the last layer's kind.
 std::vector<Operator> further_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
   constexpr Mode kMode = Mode::training;
   const auto count = static_cast<double>(tokens);
@@ -88,11 +88,11 @@ std::vector<Operator> further_operators(const Setting& setting, const LayerKey& 
   const std::size_t last = kind_of_layer(setting.model, setting.model.layers - 1);
   const std::vector<Operator> layer = block_operators(setting, last, key, tokens, kMode);
   ops.insert(ops.end(), layer.begin(), layer.end());
-  for (Operator& op : ops) op.cut = false;  // its backward is whole under every schedule
+  for (Operator& op : ops) op.cut = false;  // its backward is not split under any schedule
   return ops;
 }
 
-/// One token per sequence; those of a prompt lie on the last context rank.
+/// The head runs on one token per sequence, on the last context rank, which has the last token of a prompt.
 std::vector<Operator> decode_head_operators(const Setting& setting, const LayerKey& key) {
   std::vector<Operator> ops;
   append_output(ops, {setting, {key.tensor, 1, key.microbatch, false}, 1, 1, Mode::decode});
@@ -102,10 +102,11 @@ std::vector<Operator> decode_head_operators(const Setting& setting, const LayerK
 Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
   const double further = losses_of(setting) - 1;
   const double element = bytes_per_element(setting.policy().activations);
-  // Logits and their gradient; capped ones beside them; unfused losses keep an fp32 copy as well.
+  // Per logit: the logit and its gradient, the capped logit where there is a cap, an fp32 copy where the loss is
+  // unfused.
   const double per_logit =
       (setting.model.logit_soft_cap ? 3 : 2) * element + (setting.system.stack.fused_loss ? 0 : kFp32Bytes);
-  // While one of the losses is at it, the others have been computed and wait for their backward.
+  // While one loss is computed, the logits of the other losses are kept for their backward.
   return Bytes(per_logit * local_logits(setting, key, tokens)) +
          further / (further + 1) * saved_logits_bytes(setting, key, tokens);
 }

@@ -15,21 +15,22 @@
 
 namespace shardscape::model {
 
-/// `tokens` of each of key.microbatch sequences; prefill computes the head for the last one of each only.
+/// The operators for `tokens` tokens in each of key.microbatch sequences; in prefill the head runs on the last token of
+/// each only.
 std::vector<Operator> head_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens,
                                      Mode mode);
-/// One module that predicts a further token, in training, without its pass through the head.
+/// The operators of one module that predicts a further token in training, without its pass through the head.
 std::vector<Operator> further_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens);
 std::vector<Operator> decode_head_operators(const Setting& setting, const LayerKey& key);
 
-/// Live bytes of logits and their gradient while the loss of one microbatch is computed on one rank, and of what the
+/// Bytes of logits and gradients that are live while one loss of a microbatch is computed on one rank, with what the
 /// losses of further tokens keep meanwhile.
 Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens);
-/// What of them is kept where the backward does not follow at once: the fp32 probabilities, or the logits
-/// themselves where the loss is fused.
+/// Bytes that stay until backward where it does not follow at once: the fp32 probabilities, or the logits where the
+/// loss is fused.
 Bytes saved_logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens);
 
-/// Of the LM head on one rank, tied or not.
+/// Parameters of the LM head on one rank; a tied head counts as well.
 double head_parameters(const ModelSpec& model, std::int32_t tensor);
 
 }  // namespace shardscape::model

@@ -6,21 +6,21 @@
 
 namespace shardscape::model {
 
-/// What a token leaves in the cache of one block: units that no rank splits (KV heads), and their elements
-/// (a key and a value). Where a tensor group has more ranks than there are units, ranks hold copies.
+/// The cache of one token in one block: a number of units that no rank splits (KV heads), each of `elements` elements
+/// (a key and a value). A tensor group with more ranks than units holds copies of them.
 struct KvUnits {
   std::int64_t units = 1;
-  std::int64_t elements = 0;  ///< of one unit
+  std::int64_t elements = 0;  ///< elements per unit
 
-  /// On each rank of a tensor group: units / tensor, at least 1.
+  /// Units on each rank of a tensor group: units / tensor, at least 1.
   [[nodiscard]] std::int64_t local(std::int32_t tensor) const {
     return std::max<std::int64_t>(1, units / tensor);
   }
-  /// The first of those of a rank.
+  /// The index of the first unit on a rank.
   [[nodiscard]] std::int64_t first(std::int32_t tensor, std::int32_t rank) const {
     return rank * units / tensor;
   }
-  /// Ranks that hold the same.
+  /// How many ranks of a tensor group hold the same units.
   [[nodiscard]] std::int32_t copies(std::int32_t tensor) const {
     return static_cast<std::int32_t>(std::max<std::int64_t>(1, tensor / units));
   }

@@ -1,4 +1,4 @@
-// What of a plan shapes the operators of one rank.
+// The part of a plan that determines the operators of one rank.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace shardscape::model {
 
-/// How the experts of a layer lie on ranks: dealt over `ranks` of them, with so many copies beside one of each, each
-/// split over `tensor`.
+/// How the experts of a layer lie on ranks: dealt over `ranks` ranks with `redundant` copies beside one of each expert,
+/// and each expert split over `tensor` ranks.
 struct ExpertSplit {
   std::int32_t ranks = 1;
   std::int32_t tensor = 1;
@@ -16,24 +16,24 @@ struct ExpertSplit {
   friend bool operator==(const ExpertSplit&, const ExpertSplit&) = default;
 };
 
-/// Without a plan's word for it, a tensor group splits experts as it splits all else.
+/// The split where a plan does not say otherwise: the tensor group splits experts as it splits all else.
 constexpr ExpertSplit experts_by_tensor(std::int32_t tensor) { return {1, tensor, 0}; }
 
-/// Plans that agree in it share their operators and what those cost.
+/// Plans with equal keys have the same operators, at the same costs.
 struct LayerKey {
   std::int32_t tensor = 1;
   std::int32_t context = 1;
-  std::int32_t microbatch = 1;  ///< sequences
+  std::int32_t microbatch = 1;  ///< sequences per microbatch
   bool sequence_parallel = false;
-  std::int32_t expert = 1, expert_tensor = 1;  ///< as the plan says
-  /// Tokens are sent to the ranks of their experts. Else the tensor group holds the experts that its tokens
-  /// need: it splits each, or, where it works on the same tokens everywhere, deals them, and its sum of partial
-  /// outputs brings all together.
+  std::int32_t expert = 1, expert_tensor = 1;  ///< degrees of experts, as in the plan
+  /// Whether tokens are sent to the ranks of their experts. Otherwise the tensor group holds the experts that its
+  /// tokens need: it splits each, or deals them where all its ranks have the same tokens, and the sum of its partial
+  /// outputs joins the results.
   bool dispatches = false;
-  /// Of the members of an expert group, the one whose rank this is; kBusiest: the one that gets most tokens.
+  /// The member of the expert group that this rank is; kBusiest: the member that gets most tokens.
   static constexpr std::int32_t kBusiest = -1;
   std::int32_t expert_rank = kBusiest;
-  std::int32_t redundant_experts = 0;  ///< as the plan says
+  std::int32_t redundant_experts = 0;  ///< copies of experts, as in the plan
 
   [[nodiscard]] ExpertSplit experts() const {
     return expert * expert_tensor == 1 ? experts_by_tensor(tensor)
@@ -42,7 +42,7 @@ struct LayerKey {
   friend bool operator==(const LayerKey&, const LayerKey&) = default;
 };
 
-/// Whether the expert groups are the tensor group, which works on the same tokens everywhere.
+/// Whether each expert group is a tensor group whose ranks all work on the same tokens.
 inline bool shares_tokens(const ParallelPlan& plan) {
   if (plan.sequence_parallel || plan.expert * plan.expert_tensor != plan.tensor) return false;
   for (const PlanAxis axis : plan.order) {
@@ -52,7 +52,7 @@ inline bool shares_tokens(const ParallelPlan& plan) {
   return true;
 }
 
-/// `sequences` of a microbatch.
+/// The key of a plan in training, for microbatches of `sequences` sequences.
 inline LayerKey layer_key(const ParallelPlan& plan, std::int32_t sequences) {
   return {plan.tensor,
           plan.context,
@@ -65,7 +65,7 @@ inline LayerKey layer_key(const ParallelPlan& plan, std::int32_t sequences) {
           plan.redundant_experts};
 }
 
-/// The same of a server, whose tensor group works on the same tokens everywhere.
+/// The key of a plan in a server, where all ranks of a tensor group work on the same tokens.
 inline LayerKey serving_layer_key(ParallelPlan plan, std::int32_t sequences) {
   plan.sequence_parallel = false;
   return layer_key(plan, sequences);

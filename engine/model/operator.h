@@ -17,7 +17,7 @@ namespace shardscape::model {
 
 enum class OperatorKind : std::uint8_t { gemm, attention, pointwise, collective };
 
-/// A collective over one of the plan's groups; `repeats` of them, one after the other. repeats = 0: none.
+/// `repeats` calls of a collective over one of the plan's groups, one after the other. repeats = 0: none.
 struct CollectiveCall {
   network::CollectiveOp op = network::CollectiveOp::all_reduce;
   ParallelGroup group = ParallelGroup::tensor;
@@ -25,7 +25,7 @@ struct CollectiveCall {
   double repeats = 0;
 };
 
-/// Streaming work of a pointwise operator.
+/// Memory traffic and vector work of a pointwise operator.
 struct Stream {
   Bytes traffic;
   Flops vector_flops;
@@ -38,29 +38,30 @@ struct Operator {
   OperatorKind kind = OperatorKind::pointwise;
   compute::GemmShape
       gemm;  ///< forward product [m,k] x [k,n]; backward is dgrad [m,n] x [n,k] and wgrad [k,m] x [m,n]
-  Precision operands = Precision::bf16;  ///< of a product
-  std::optional<Precision> stored;  ///< its weights, where they are stored narrower than they are multiplied
-  double rate_share = 1;            ///< of what its kernel reaches, where such weights are converted first
-  Bytes input;                      ///< of a product: what its weight gradient needs of its input
+  Precision operands = Precision::bf16;  ///< format that a product multiplies
+  /// Format of a product's weights where it is narrower than the one multiplied.
+  std::optional<Precision> stored;
+  double rate_share = 1;  ///< share of a kernel's usual rate where such weights are converted first
+  Bytes input;            ///< of a product: bytes of its input that its weight gradient needs
   compute::AttentionShape attention;
-  Stream forward, backward;  ///< pointwise
+  Stream forward, backward;  ///< cost of a pointwise operator
   CollectiveCall forward_comm, backward_comm;
   Bytes saved;            ///< kept from forward to backward where nothing is recomputed
-  Bytes saved_selective;  ///< the same under selective recompute of the stack's parts
-  bool grouped = false;   ///< a server's batch of products of experts, one kernel (compute/expert_products.h)
-  bool routes = false;    ///< a router: the layer has experts
-  compute::ExpertLoads loads;  ///< of what experts do, where they differ: gemm has the mean
-  Seconds wait;                ///< pointwise: of the device for the host, in forward
+  Bytes saved_selective;  ///< bytes kept under selective recompute of the stack's parts
+  bool grouped = false;   ///< a server's products of experts, run as one kernel (compute/expert_products.h)
+  bool routes = false;    ///< the operator is a router, so that the layer has experts
+  compute::ExpertLoads loads;  ///< loads of the experts where they differ; gemm then has the mean
+  Seconds wait;                ///< pointwise: time the device waits for the host, in forward
   bool plain = false;          ///< its kernels are launched one by one (StackProfile::Experts::plain_launch)
   bool naive_core = false;     ///< attention of a fused stack that runs the naive kernels (fused_sinks_from)
   bool attention_core = false;
-  bool cast =
-      false;  ///< to the types of the product behind it (before it, in backward), next to which it stands
-  bool beside_exchange = false;  ///< runs while the exchange of experts before it, in forward, is under way
-  bool again = false;            ///< repeated by selective recompute, with its call
-  bool input_again = false;      ///< of a product: what it would keep of its input is made again there
-  bool cut = true;               ///< of a product: its weight gradient may run apart from that of its input
-  /// Another product's output has the same gradient, one tensor for both.
+  bool cast = false;             ///< a cast to the types of the product behind it (in backward, before it)
+  bool beside_exchange = false;  ///< in forward it runs while the exchange of experts before it is under way
+  bool again = false;            ///< selective recompute repeats it, with its collective call
+  /// For a product: selective recompute makes its input again, so the input is not kept.
+  bool input_again = false;
+  bool cut = true;  ///< of a product: its weight gradient may run apart from that of its input
+  /// Another product's output has the same gradient, and one tensor serves both.
   bool shares_output_gradient = false;
 };
 

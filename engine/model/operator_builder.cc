@@ -1,3 +1,5 @@
+// Operators that several parts of a model share, with their FLOPs, traffic, messages and kept bytes on one rank:
+// products, attention cores, norms, residuals and the collectives around the tensor-parallel region.
 #include "engine/model/operator_builder.h"
 
 #include <algorithm>
@@ -10,17 +12,16 @@ namespace {
 
 using network::CollectiveOp;
 
-/// Vector FLOPs per element: enough to tell compute from bandwidth; every one of these is bound by HBM on
-/// known devices.
+/// Vector FLOPs per element, rough, as each of these kernels is bound by HBM on known devices.
 constexpr double kNormFlops = 8;
 constexpr double kResidualFlops = 3;
 constexpr double kRotaryFlops = 6;
-/// Per score: slope times distance, added (Press et al. 2022); division, tanh (twice an exponential's 4), and
-/// product.
+/// Vector FLOPs per score. ALiBi: slope times distance, added (Press et al. 2022). Soft cap: division, tanh (twice an
+/// exponential's 4), and product.
 constexpr double kAlibiFlops = 2;
 constexpr double kSoftCapFlops = 10;
 
-/// Of a product over so many tokens.
+/// Rows of a product over `tokens` tokens, at least 1.
 std::int64_t rows(double tokens) { return static_cast<std::int64_t>(std::max(1.0, tokens)); }
 
 Operator collective(std::string_view name) {
@@ -95,9 +96,9 @@ Operator OperatorBuilder::remade(Operator product, bool again) {
 
 void OperatorBuilder::append_output_projection(std::vector<Operator>& ops, double width) const {
   Operator projection = gemm("output_projection", width, hidden(), product_input(width));
-  // The backward of flash needs its output, which selective recompute of the core brings again: the projection's input,
-  // or, where that casts, another tensor beside the copy, or one tensor for both in a format of its own. Naive
-  // attention needs none.
+  // The backward of flash needs the core's output, which selective recompute makes again. It is kept as the input of
+  // the projection; where the projection casts, as a tensor beside the copy, or as one tensor for both in a format of
+  // its own. Naive attention does not need it.
   if (fused_attention_) {
     const bool casts = policy_.products != policy_.attention;
     const double kept = kept_bytes(stack_.kept.attention_output);
@@ -114,7 +115,7 @@ void OperatorBuilder::append_output_projection(std::vector<Operator>& ops, doubl
     const Bytes copy = casts ? product_input(width) : Bytes(0);
     projection.saved_selective = repeats(RecomputePart::attention_core) ? copy : projection.saved;
   }
-  // Where both branches of a parallel block are just added, the gradient of the sum is that of each.
+  // Where the branches of a parallel block are just added, the gradient of the sum is the gradient of each.
   projection.shares_output_gradient = model_.parallel_residual && !dropout();
   ops.push_back(projection);
 }
@@ -194,12 +195,12 @@ Operator OperatorBuilder::norm_of(std::string_view name, double elements, bool k
   op.backward = {Bytes(3 * element_ * elements), Flops(2 * kNormFlops * elements), 1};
   op.saved = op.saved_selective = keeps_input ? Bytes(element_ * elements) : Bytes(0);
   if (!stack_.fused_pointwise) {
-    // Cast, norm in fp32, cast; backward casts the gradient, reads the fp32 copy and the gradient, casts.
+    // Forward: cast, norm in fp32, cast. Backward: cast the gradient, read the fp32 copy and the gradient, cast.
     op.forward.traffic = Bytes(2 * (element_ + 2 * kFp32Bytes) * elements);
     op.backward.traffic = Bytes((2 * element_ + 5 * kFp32Bytes) * elements);
     op.forward.kernels = op.backward.kernels = 3;
     op.saved += Bytes(kFp32Bytes * elements);
-    if (!again) op.saved_selective = op.saved;  // else that copy is made again
+    if (!again) op.saved_selective = op.saved;  // otherwise the fp32 copy is made again
   }
   return op;
 }
@@ -213,7 +214,8 @@ Operator OperatorBuilder::residual(std::string_view name, bool dropout) const {
   op.backward = {Bytes((dropout ? 2 * element_ + mask : 2 * element_) * elements),
                  Flops(kResidualFlops * elements), 1};
   op.saved = op.saved_selective = Bytes(mask * elements);
-  if (stack_.fused_residual && !dropout) {  // what the norm's kernel moves beside its own input and output
+  // The traffic that the norm's kernel adds beside its own input and output.
+  if (stack_.fused_residual && !dropout) {
     op.forward.traffic = Bytes((2 * element_ + mask) * elements);
     op.forward.kernels = 0;
   }

@@ -22,40 +22,40 @@ namespace shardscape::model {
 inline constexpr double kMaskBytes = 1;  ///< dropout masks, one byte per element
 inline constexpr double kFp32Bytes = 4;
 
-/// Holds references: the setting outlives it.
+/// Builds the operators of one rank. Holds references: the setting must outlive it.
 class OperatorBuilder {
  public:
-  /// `tokens` of each of key.microbatch sequences, whose queries meet `keys` keys.
+  /// `tokens` tokens of each of key.microbatch sequences, whose queries meet `keys` keys each.
   OperatorBuilder(const Setting& setting, const LayerKey& key, double tokens, double keys, Mode mode);
 
   [[nodiscard]] const ModelSpec& model() const { return model_; }
   [[nodiscard]] const StackProfile& stack() const { return stack_; }
-  /// Whether attention keeps no scores: training with sinks may have to.
+  /// Whether attention runs fused kernels, which write no scores; in training with sinks the stack may have none.
   [[nodiscard]] bool fused_attention() const { return fused_attention_; }
   [[nodiscard]] const WorkloadSpec& workload() const { return workload_; }
   [[nodiscard]] const LayerKey& key() const { return key_; }
   [[nodiscard]] Mode mode() const { return mode_; }
   [[nodiscard]] bool serves() const { return mode_ != Mode::training; }
-  /// On this rank inside the tensor-parallel region.
+  /// Tokens on this rank inside the tensor-parallel region.
   [[nodiscard]] double tokens() const { return tokens_; }
   [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }
-  /// Bytes of an element between operators.
+  /// Bytes of an activation's element.
   [[nodiscard]] double element() const { return element_; }
   [[nodiscard]] double hidden() const { return static_cast<double>(model_.hidden); }
   [[nodiscard]] double per_rank(std::int64_t width) const { return static_cast<double>(width) / key_.tensor; }
-  /// Whether selective recompute computes a part again: in training.
+  /// Whether selective recompute, which only training has, computes a part again.
   [[nodiscard]] bool repeats(RecomputePart part) const {
     return mode_ == Mode::training && stack_.repeats(part);
   }
-  /// The same of norms whose output goes into products.
+  /// Whether it computes the norms again whose output goes into products.
   [[nodiscard]] bool repeats_norms() const {
     return repeats(RecomputePart::norms) && model_.norm_place != NormPlace::after;
   }
-  /// And of the activation of an MLP. What a plain ReLU would keep is its output alone.
+  /// Whether it computes the activation of an MLP again. Not a plain ReLU, which keeps its output alone.
   [[nodiscard]] bool repeats_activations() const {
     return repeats(RecomputePart::activations) && model_.mlp != MlpKind::relu;
   }
-  /// Of a value that is kept in a format of its own.
+  /// Bytes per value that the stack may keep in `format`: only training with casts does; otherwise the type it has.
   [[nodiscard]] double kept_bytes(KeptFormat format) const {
     const bool narrow = mode_ == Mode::training && policy_.casts();
     return narrow ? kept_value_bytes(format, element_) : element_;
@@ -70,68 +70,67 @@ class OperatorBuilder {
 
   /// A tensor of tokens x width elements on this rank.
   [[nodiscard]] Bytes tensor(double width) const { return Bytes(element_ * tokens_ * width); }
-  /// The same as a message, and as what goes into attention or comes out.
+  /// A tensor of tokens x width elements as a message, and as input or output of attention.
   [[nodiscard]] Bytes message(double width) const;
   [[nodiscard]] Bytes attention_tensor(double width) const;
-  /// What a product keeps of an input of that width: where it casts, the copy.
+  /// Bytes that a product keeps of an input of that width; where it casts, the copy is kept.
   [[nodiscard]] Bytes product_input(double width) const;
-  /// What a column-parallel product keeps of its input: the rank's own tokens, or all of them.
+  /// Bytes that a column-parallel product keeps of its input: of the rank's own tokens, or of all, as the stack has it.
   [[nodiscard]] Bytes gathered_input(Precision operands) const { return gathered_input(operands, hidden()); }
   [[nodiscard]] Bytes gathered_input(Precision operands, double width) const;
-  /// Tokens outside the tensor-parallel region: with sequence parallelism the rank's own.
+  /// Tokens outside the tensor-parallel region, per rank: fewer with sequence parallelism.
   [[nodiscard]] double own_tokens() const { return norm_tokens_; }
 
-  /// [tokens, k] x [k, n] of the policy's products; `input`: what is kept of it.
+  /// A product [tokens, k] x [k, n] in the policy's format; `input`: bytes kept of its input.
   [[nodiscard]] Operator gemm(std::string_view name, double k, double n, Bytes input) const;
-  /// The same on own_tokens().
+  /// The same product over own_tokens().
   [[nodiscard]] Operator own_gemm(std::string_view name, double k, double n, Bytes input) const;
-  /// Any product.
+  /// A product of any shape and format.
   [[nodiscard]] Operator product(std::string_view name, const compute::GemmShape& shape, Precision operands,
                                  Bytes input) const;
-  /// The same product where selective recompute makes its input again.
+  /// Marks a product whose input selective recompute makes again, so that it keeps none.
   [[nodiscard]] static Operator remade(Operator product, bool again);
-  /// The output projection of attention, of that width in, which keeps the core's output; attention cores that
-  /// are fused need it in backward, too. Ahead of it the cast to the format that both find it in, where there is one.
+  /// Appends the output projection of attention, with `width` input columns, which keeps the core's output; fused cores
+  /// need that output in backward, too. If both keep it in a format of its own, a cast to it comes first.
   void append_output_projection(std::vector<Operator>& ops, double width) const;
 
-  /// The attention core over all queries and keys of this rank's `heads`; keeps `inputs` and core_bytes(), of which
-  /// selective recompute leaves `inputs` where it repeats the core.
-  /// `window`: see AttentionBlock. In decode the keys of a context group's ranks lie in order: the last ranks
-  /// have those of the window.
+  /// The attention core over all queries and keys of this rank's `heads`. It keeps `inputs` and core_bytes(); under
+  /// selective recompute of the core `inputs` alone. `window`: see AttentionBlock. In decode the keys lie in order over
+  /// a context group, so that its last ranks hold those of the window.
   [[nodiscard]] Operator attention_core(double heads, double kv_heads, double head_dim, Bytes inputs,
                                         double window) const;
-  /// What the core keeps beside its inputs: for flash the log-sum-exp of each row of scores; naive keeps
-  /// softmax output, dropout mask and dropout output of each score (5 a s^2 b).
+  /// Bytes that the core keeps beside its inputs: for flash the log-sum-exp of each row of scores; naive keeps softmax
+  /// output, dropout mask and dropout output of each score (5 a s^2 b).
   [[nodiscard]] Bytes core_bytes(double rows, double scores) const;
   /// Keys and values, `kv` bytes on each rank, go round the context group, one piece per step (Liu et al.
   /// 2023, Ring Attention), with a causally balanced assignment (each rank holds one early and one late
   /// piece); backward passes them again together with their gradients.
   [[nodiscard]] Operator context_ring(Bytes kv) const;
-  /// Rotary positions of so many columns.
+  /// Rotary positions applied to `columns` columns.
   [[nodiscard]] Operator rotary(double columns) const;
 
-  /// The norms of queries and keys, so many columns in all: a kernel each. Over the whole width a tensor group
-  /// would add up a sum of squares for each token; that message of 4 bytes is left out.
+  /// The norms of queries and keys, with `columns` columns in all, as one kernel each. Over the whole width a tensor
+  /// group would add up a sum of squares for each token; that message of 4 bytes is left out.
   [[nodiscard]] Operator qk_norm(double columns) const;
 
-  /// The norm of a latent vector of that width, on own_tokens().
+  /// The norm of a latent vector of `width` elements, over own_tokens().
   [[nodiscard]] Operator latent_norm(std::string_view name, double width) const;
 
-  /// `keeps_input`: not where another operator keeps the same tensor.
+  /// A norm of the hidden width; `keeps_input` is false where another operator keeps the same tensor.
   [[nodiscard]] Operator norm(std::string_view name, bool keeps_input = true) const;
-  /// The same of a block, ahead of products.
+  /// A norm ahead of a block's products, which selective recompute may repeat.
   [[nodiscard]] Operator input_norm(std::string_view name, bool keeps_input = true) const;
   /// Bias, dropout and residual addition in one kernel.
   [[nodiscard]] Operator residual(std::string_view name, bool dropout) const;
-  /// The outputs of attention and MLP of a parallel block, each with its dropout, added together: on every
-  /// rank of a tensor group the partial sums, before one reduction of both. Backward: both dropouts, or the
-  /// two gradients of the input they share.
+  /// Sum of the outputs of attention and MLP in a parallel block, each with its dropout: each rank of a tensor group
+  /// adds its partial sums before one reduction of both. Backward passes both dropouts, or adds the two gradients of
+  /// the shared input.
   [[nodiscard]] Operator branch_sum(std::string_view name) const;
 
-  /// Before a column-parallel product: all-gather of the tokens (sequence parallel), or nothing now and an
-  /// all-reduce of the input's gradient. Sequence parallelism gathers the input once more in backward for the
-  /// weights' gradient, unless the stack keeps it. What backward gathers serves what is computed again, too; where the
-  /// stack would keep it and norms are computed again it is gathered with them.
+  /// The collective before a column-parallel product: an all-gather of the tokens (sequence parallel), or nothing in
+  /// forward and an all-reduce of the input's gradient in backward. Sequence parallelism gathers the input again in
+  /// backward, for the weight gradient, unless the stack keeps it; that gather also serves recomputation. If the stack
+  /// keeps it but norms are recomputed, it is gathered with them.
   [[nodiscard]] Operator enter_tensor_region(std::string_view name) const {
     return enter_tensor_region(name, hidden());
   }
@@ -153,7 +152,7 @@ class OperatorBuilder {
   bool fused_attention_;
   double element_;
   double keys_;
-  double queries_;  ///< per sequence
+  double queries_;  ///< queries per sequence
   double tokens_, norm_tokens_;
 };
 

@@ -66,8 +66,8 @@ ParameterGroups StageParameters::of_stage(const StageLayers& layers, bool first,
 
 namespace {
 
-/// One module that predicts a further token: a layer like the last one, two norms and the projection of embedding
-/// and hidden state, which every rank of a tensor group has, and a norm ahead of the head.
+/// Parameters of one module that predicts a further token: a layer of the last layer's kind, two norms and the
+/// projection of embedding and hidden state, whole on every rank of a tensor group, and a norm ahead of the head.
 ParameterGroups further_token(const ModelSpec& model, const PrecisionPolicy& policy, const LayerKey& key) {
   const auto hidden = static_cast<double>(model.hidden);
   const double norms = 3 * model.norm_vectors();

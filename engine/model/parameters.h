@@ -16,7 +16,7 @@
 
 namespace shardscape::model {
 
-/// Of one part of the model.
+/// Numbers of parameters and tensors in one part of the model.
 struct PartParameters {
   double matrices = 0;  ///< weights of products
   double vectors = 0;   ///< biases and norms
@@ -27,12 +27,12 @@ struct PartParameters {
   }
 };
 
-/// The same with what they take.
+/// Numbers of parameters and tensors, with their bytes.
 struct Parameters {
   double count = 0;
   double tensors = 0;
-  Bytes weights;  ///< as stored and gathered
-  Bytes copies;   ///< cast from them for products
+  Bytes weights;  ///< bytes as stored and gathered
+  Bytes copies;   ///< bytes of copies cast from them for products
 
   Parameters& operator+=(const Parameters& o);
   friend Parameters operator+(Parameters a, const Parameters& b) { return a += b; }
@@ -46,13 +46,13 @@ struct ParameterGroup {
   Parameters held;
 };
 
-/// One for each of kCopyGroups, in their order.
+/// The parameters held for each of kCopyGroups, in their order.
 class ParameterGroups {
  public:
   ParameterGroups() {
     for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].copies = kCopyGroups[i];
   }
-  /// All of one group.
+  /// All parameters in one group.
   ParameterGroups(ParallelGroup copies, const Parameters& held) : ParameterGroups() {
     (*this)[copies] = held;
   }
@@ -78,36 +78,36 @@ class ParameterGroups {
   std::array<ParameterGroup, kCopyGroups.size()> groups_;
 };
 
-/// Of a block.
+/// The parameters of a part of a block, with their bytes under a policy.
 Parameters weights_of(const PartParameters& part, const PrecisionPolicy& policy);
 
 /// Matrices, the biases of their columns and the vocabulary are split over the tensor group; norms, the
 /// biases of row-parallel products and learned positions are not.
 struct StageParameters {
-  std::array<ParameterGroups, kMostBlockKinds> block;  ///< one block, by kind
-  // Copied over the data shard group, as all that is no expert.
+  std::array<ParameterGroups, kMostBlockKinds> block;  ///< parameters of one block, by kind
+  // All that is no expert is copied over the data shard group.
   Parameters embedding;  ///< token and position tables
   Parameters final_norm;
   Parameters head;  ///< LM head
   bool tied = false;
   ParameterGroups further;   ///< one module that predicts a further token, in training
-  Parameters further_table;  ///< the copy of the embedding that they read where it lies elsewhere
+  Parameters further_table;  ///< the copy of the embedding that such modules read on other stages
 
-  /// Of so many blocks.
+  /// Parameters of these blocks.
   [[nodiscard]] ParameterGroups of_blocks(const StageLayers& layers) const;
-  /// Parameters with copies on such a group in the last so many of a stage's blocks, 0 to all of them.
+  /// Number of parameters with copies on a group, in the last `blocks` of a stage's blocks, 0 to all of them.
   [[nodiscard]] double count_of_last(const StageLayers& layers, std::int32_t blocks,
                                      ParallelGroup copies) const;
-  /// Of a stage with these layers, with the embedding, with the head.
+  /// Parameters of a stage with these layers; the first stage has the embedding, the last the head.
   [[nodiscard]] ParameterGroups of_stage(const StageLayers& layers, bool first, bool last) const;
-  /// `layers`: of every stage.
+  /// Parameters of stage `stage`, where `layers` are those of every stage.
   [[nodiscard]] ParameterGroups of_stage(std::span<const StageLayers> layers, std::size_t stage) const;
-  /// The head of the last stage and the final norm. A tied head needs weights only where the embedding is elsewhere: it
-  /// holds a copy of the table there.
+  /// Final norm and head of the last stage. A tied head counts only where the stage has no embedding: it then holds a
+  /// copy of the table.
   [[nodiscard]] Parameters of_head(bool with_embedding) const {
     return final_norm + (with_embedding && tied ? Parameters{} : head);
   }
-  /// So many modules of further tokens, which share a table: that of the stage, where it has one.
+  /// Parameters of `modules` modules of further tokens, which share the stage's table or, without one, a copy of it.
   [[nodiscard]] ParameterGroups of_further(std::int32_t modules, bool with_table) const {
     const Parameters table = modules == 0 || with_table ? Parameters{} : further_table;
     return modules * further + ParameterGroups(ParallelGroup::data_shard, table);

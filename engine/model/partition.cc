@@ -1,3 +1,5 @@
+// Splits the layers over stages and chunks by the stack's layout or rule, and says why a split is impossible. The
+// chunks are filled in the order in which a microbatch meets them.
 #include "engine/model/partition.h"
 
 #include <algorithm>
@@ -9,7 +11,7 @@ namespace shardscape::model {
 
 namespace {
 
-/// The embedding before and the loss behind the layers.
+/// The units that `with_ends` counts beside the layers: the embedding before them and the loss behind them.
 constexpr std::int64_t kEnds = 2;
 
 /// The chunks of a partition in the order in which a microbatch meets them; chunk c lies on stage c % stages.
@@ -40,15 +42,14 @@ void partition_balanced(const ModelSpec& model, Chunks& chunks) {
   double cost = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     const std::size_t kind = kind_of_layer(model, layer);
-    // A block that starts beyond the chunk's share goes to the next chunk; the one that crosses the border
-    // stays.
+    // A block goes to the next chunk if it starts beyond this chunk's share; the one that crosses the border stays.
     while (chunk + 1 < chunks.size() && cost >= share * static_cast<double>(chunk + 1)) ++chunk;
     chunks[chunk].add(kind, 1);
     cost += product_parameters(model, kind);
   }
 }
 
-/// Fills chunks of so many layers each, as far as there are any.
+/// Fills one chunk after the other with the next layers of the model, as far as there are any.
 class ChunkFiller {
  public:
   explicit ChunkFiller(const ModelSpec& model) : model_(model) {}
@@ -64,15 +65,15 @@ class ChunkFiller {
   std::int64_t next_ = 0;
 };
 
-/// Chunks of as many layers each, the embedding before and the loss behind them counted.
+/// Gives every chunk as many units, where the embedding before the layers and the loss behind them count as one each.
 void partition_with_ends(const ModelSpec& model, Chunks& chunks) {
   const std::int64_t each = (model.layers + kEnds) / static_cast<std::int64_t>(chunks.size());
   ChunkFiller filler(model);
   for (std::size_t c = 0; c < chunks.size(); ++c) filler.add(chunks[c], c == 0 ? each - 1 : each);
 }
 
-/// Units: layers, then modules of further tokens, then the loss. The modules that come to lie before the last chunk
-/// stay there.
+/// Deals out units: the layers, then modules of further tokens, then the loss. Modules may come to lie before the last
+/// chunk.
 void partition_uneven(const ModelSpec& model, std::int64_t modules, Chunks& chunks) {
   const auto count = static_cast<std::int64_t>(chunks.size());
   const std::int64_t units = model.layers + modules + 1, most = (units + count - 1) / count;
@@ -98,7 +99,7 @@ void partition_laid_out(const ModelSpec& model, const PipelineLayout& layout, Ch
   }
 }
 
-/// Models with experts are laid out where they do not divide.
+/// The stack's rule, but uneven for models with experts: recipes write their layers out where they do not divide.
 PartitionRule rule_for(const ModelSpec& model, const StackProfile& stack) {
   const bool laid_out = stack.partition == PartitionRule::with_ends && model.moe;
   return laid_out ? PartitionRule::uneven : stack.partition;
@@ -126,8 +127,8 @@ Reason partition_rule(const ModelSpec& model, const StackProfile& stack, const P
   const std::int64_t chunks = static_cast<std::int64_t>(of.stages) * of.virtual_stages;
   const std::int64_t modules = further_modules(model, of.phase);
   if (has_layout(stack, of.phase)) return layout_rule(model, stack, chunks, modules);
-  // Balanced stages may hold no block at all; of chunks only the first and the last, with the embedding and
-  // the head.
+  // Balanced stages may hold no block at all; with virtual stages only the first and the last chunk may, as they have
+  // embedding and head.
   const PartitionRule rule = rule_for(model, stack);
   std::int64_t most = model.layers;
   if (rule == PartitionRule::balanced) most = of.virtual_stages > 1 ? model.layers + kEnds : chunks;
@@ -175,7 +176,7 @@ void fold_both_ways(Partition& partition) {
     const StageLayers& mirror = alone[alone.size() - 1 - s];
     partition.chunks.push_back(alone[s]);
     partition.chunks.push_back(mirror);
-    // In one order for both, so that what is summed up over their layers is the same to the bit.
+    // A stage and its mirror add up their layers in the same order, so that sums over them agree to the bit.
     const std::size_t down = std::min(s, alone.size() - 1 - s);
     partition.stages[s] = alone[down];
     partition.stages[s] += alone[alone.size() - 1 - down];

@@ -19,7 +19,7 @@ struct Partition {
   std::vector<StageLayers> chunks;  ///< [stage * virtual_stages + chunk]; they add up to the stages
 };
 
-/// What a partition depends on.
+/// The part of a plan that a partition depends on.
 struct PartitionCase {
   std::int32_t stages = 1;
   std::int32_t virtual_stages = 1;
@@ -37,8 +37,8 @@ struct PartitionCase {
 ///           stages that divide the layers every chunk holds the same; others are filled by that rule, in
 ///           the order in which a microbatch meets them.
 /// with_ends as uniform where the layers divide by stages * virtual_stages. Else layers + 2 must, and the first
-///           chunk and the last hold one block less than the others. Models with experts: as uneven, since recipes write
-///           their layers out.
+///           chunk and the last hold one block less than the others. Models with experts: as uneven, since recipes
+///           write their layers out.
 /// uneven    as with_ends where that can be met. Else layers, modules of further tokens and the loss count as a unit
 ///           each; every chunk takes ceil(units / chunks) of them and the last what is left, as the layouts of
 ///           Megatron Bridge have it (DeepSeek-V3, 61 layers and a module: 8 x 7 + 5 on 8 stages, 4 x 15 + 1 on 16,
@@ -49,13 +49,14 @@ struct PartitionCase {
 bool partition_layers(const ModelSpec& model, const StackProfile& stack, const PartitionCase& of,
                       Partition& partition);
 
-/// Stages that hold, as their second chunk, what their mirror holds, too: those of dualpipe, of one chunk each before.
+/// Gives each stage of dualpipe, which had one chunk, what its mirror holds as a second chunk.
 void fold_both_ways(Partition& partition);
 
-/// The first rule that it breaks; none where partition_layers() succeeds. O(1), but for a layout's text.
+/// The first rule that the partition breaks; none where partition_layers() succeeds. Takes O(1), but for parsing a
+/// layout.
 Reason partition_rule(const ModelSpec& model, const StackProfile& stack, const PartitionCase& of);
 
-/// Modules that predict further tokens: of a model in training.
+/// Number of modules that predict further tokens; 0 outside training.
 std::int32_t further_modules(const ModelSpec& model, Phase phase);
 
 }  // namespace shardscape::model

@@ -9,7 +9,7 @@
 
 namespace shardscape::model {
 
-/// Kinds of block in one model (block_kinds.h numbers them).
+/// The most kinds of block in one model (block_kinds.h numbers them).
 inline constexpr std::size_t kMostBlockKinds = 4;
 
 struct BlockRun {
@@ -18,8 +18,8 @@ struct BlockRun {
   friend bool operator==(const BlockRun&, const BlockRun&) = default;
 };
 
-/// Runs of equal blocks in the order of the forward pass. Blocks of one kind are one run, though others lie
-/// between them: they add up all the same.
+/// Counts of blocks, one run per kind in the order in which kinds first occur. Blocks of one kind that lie apart are in
+/// one run, as only sums over blocks are taken.
 class StageLayers {
  public:
   StageLayers() = default;
@@ -32,7 +32,7 @@ class StageLayers {
     if (run == size_) runs_[size_++] = {kind, 0};
     runs_[run].count += count;
   }
-  /// Modules that predict further tokens (model/head.h). They are no blocks and behind all of them.
+  /// Adds modules that predict further tokens (model/head.h), which are not blocks and lie behind all of them.
   void add_further(std::int32_t modules) { further_ += modules; }
   [[nodiscard]] std::int32_t further() const { return further_; }
   StageLayers& operator+=(const StageLayers& o) {
@@ -48,7 +48,7 @@ class StageLayers {
     return sum;
   }
   friend bool operator==(const StageLayers&, const StageLayers&) = default;
-  /// visit(kind) of every block in order.
+  /// Calls visit(kind) once for every block, run by run.
   template <class Visit>
   void each(Visit visit) const {
     for (const BlockRun& run : *this)

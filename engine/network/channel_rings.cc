@@ -17,7 +17,7 @@ struct Member {
 
 struct Domain {
   std::int32_t number = 0;
-  std::vector<Member> members;  ///< by seat
+  std::vector<Member> members;  ///< in ascending order of seats
 
   [[nodiscard]] bool has(std::int32_t seat) const {
     return std::ranges::binary_search(members, seat, {}, &Member::seat);
@@ -29,7 +29,7 @@ bool leaves_domains(const Fabric& fabric, const Fabric::Axis& axis) {
   return fabric.spec().dimensions[dimension].scope == LinkScope::scale_out;
 }
 
-/// By number.
+/// The domains that have members of the group, in ascending order of their numbers.
 std::vector<Domain> domains_with(const Fabric& fabric, std::span<const std::int32_t> group) {
   const std::vector<std::int64_t> numbers = places_of(fabric, group, LinkScope::scale_out);
   const std::vector<std::int64_t> seats = places_of(fabric, group, LinkScope::scale_up);
@@ -45,7 +45,7 @@ std::vector<Domain> domains_with(const Fabric& fabric, std::span<const std::int3
   return domains;
 }
 
-/// Where one axis alone leaves domains, their numbers are its coordinates.
+/// Puts domains in leaf_order(). Only if one axis alone leaves domains, since their numbers are then its coordinates.
 void by_leaves(const Fabric& fabric, std::vector<Domain>& domains) {
   const auto leaves = [&](const Fabric::Axis& axis) { return leaves_domains(fabric, axis); };
   if (std::ranges::count_if(fabric.axes(), leaves) != 1) return;
@@ -58,7 +58,7 @@ void by_leaves(const Fabric& fabric, std::vector<Domain>& domains) {
   domains = std::move(ordered);
 }
 
-/// No two domains with less than the most members next to each other, where there are enough others.
+/// Reorders domains so that no two that have fewer than the most members are neighbours, if there are enough others.
 void part_small_ones(std::vector<Domain>& domains) {
   std::size_t most = 0;
   for (const Domain& domain : domains) most = std::max(most, domain.members.size());
@@ -73,7 +73,7 @@ void part_small_ones(std::vector<Domain>& domains) {
   domains = std::move(parted);
 }
 
-/// The seats by which rings go from one domain to the next: those of both first.
+/// The seats by which rings go from one domain to the next; those that have members in both domains come first.
 std::vector<std::int32_t> gateways(const Domain& from, const Domain& to, std::size_t channels) {
   std::vector<std::int32_t> seats;
   for (const Member& member : to.members) seats.push_back(member.seat);

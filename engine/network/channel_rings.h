@@ -26,29 +26,30 @@
 
 namespace shardscape::network {
 
-/// Rings of a group. NCCL: MAXCHANNELS in src/include/device.h.
+/// Most rings of a group, as in NCCL (MAXCHANNELS in src/include/device.h).
 constexpr std::int32_t kMostChannels = 64;
 
-/// Of all sibling groups together, some 0.2 s of analysis: there are no more channels than that allows.
+/// Most hops that the rings of all sibling groups have together, some 0.2 s of analysis: it limits the channels.
 constexpr double kMostHops = 1 << 18;
 
-/// The fewest members that the group has in a domain, at most kMostChannels; 0 where it lies within one domain.
+/// The number of members in the domain that has the fewest, at most kMostChannels; 0 where the group lies within one
+/// domain.
 std::int32_t most_channels(const Fabric& fabric, std::span<const std::int32_t> group);
 
-/// Rings that each of the groups is offered; 0 where there are none.
+/// How many rings each of the groups is offered; 0 where there are none.
 std::int32_t channels_of(const Fabric& fabric, const SiblingGroups& groups);
 
-/// Of the group, so many orders of its members; 1 <= channels <= most_channels(). The group leaves a domain.
+/// One order of the group's members for each channel. 1 <= channels <= most_channels(); the group must leave a domain.
 std::vector<std::vector<std::int32_t>> channel_rings(const Fabric& fabric,
                                                      std::span<const std::int32_t> group,
                                                      std::int32_t channels);
 
-/// Coordinates of a dimension's axis under one leaf of a fat tree; 0 where there are no leaves.
+/// Number of coordinates of a dimension's axis that lie under one leaf of a fat tree; 0 where there are no leaves.
 std::int32_t under_leaf(const Fabric& fabric, std::int32_t dimension);
 
-/// Coordinates along an axis of a dimension, ascending, in the order in which a ring should go round them: on a fat tree
-/// leaf by leaf, in each from the place on that the first one has under its own leaf, if any is there, and then those
-/// before it. Elsewhere as they are.
+/// Puts ascending coordinates along an axis of a dimension in the order in which a ring should go round them. On a fat
+/// tree: leaf by leaf, each leaf beginning at the place that the first coordinate has under its own leaf (or behind
+/// it), and wrapping to the places before it. On other dimensions they stay as they are.
 void leaf_order(const Fabric& fabric, std::int32_t dimension, std::vector<std::int32_t>& coordinates);
 
 }  // namespace shardscape::network

@@ -1,4 +1,4 @@
-// Collectives on a fabric with sick links: what a fault touches, and what that costs.
+// Prices collectives on a fabric with sick links: finds which groups a fault touches, and what that costs them.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -49,7 +49,7 @@ void CollectiveModel::forget_sick_prices() {
   sick_prices_ = 0;
 }
 
-/// The network with the current faults.
+/// The network with the current faults; made when first needed.
 PricedNetwork& CollectiveModel::sick_network() {
   if (!actual_) {
     actual_ = std::make_unique<PricedNetwork>(fabric_, communication_);
@@ -74,7 +74,7 @@ bool CollectiveModel::touched(const LinkSet& links) const {
 
 bool CollectiveModel::detours() const { return std::ranges::any_of(faults_.links, &LinkFault::removed); }
 
-/// What the groups of each slice use, detours included.
+/// The links that the groups of each slice use, including those of detours.
 SliceLinks CollectiveModel::slice_links(const OpCosts& costs, const Candidate& candidate,
                                         RankGroup::Level axis) {
   std::vector<LinkSet> links;
@@ -118,7 +118,7 @@ bool CollectiveModel::touched(const OpCosts& costs, Candidate& candidate, const 
   return slice.everything() || touched(links_of_slices(costs, candidate, slice.axis).met_by(slice.index));
 }
 
-/// Of the slices along an axis, with the detours of the current faults.
+/// The links of the slices along an axis, with the detours of the current faults; remembered.
 const SliceLinks& CollectiveModel::links_of_slices(const OpCosts& costs, Candidate& candidate,
                                                    RankGroup::Level axis) {
   const std::pair key(axis, detours() ? fault_epoch_ : 0);
@@ -158,8 +158,8 @@ CostCurve& CollectiveModel::sick_curve(const OpCosts& costs, Candidate& candidat
 
 namespace {
 
-/// Links times groups up to which an operation is split into parts: splitting looks at every link for every
-/// group.
+/// Largest product of links and groups up to which an operation is split into parts: splitting looks at every link for
+/// every group.
 constexpr double kMostLinksToSplit = 1 << 26;
 
 double healthy_at(CostCurve& curve, std::unordered_map<std::uint64_t, double>& simulated, double bytes,
@@ -215,7 +215,7 @@ void CollectiveModel::Candidate::split(CollectiveModel& model, const OpCosts& co
     part_of_link.push_back(group < 0 ? -1 : part_of_group[static_cast<std::size_t>(group)]);
 }
 
-/// The parts that the current faults touch, and their curves.
+/// The parts that the current faults touch, each with its curve under these faults.
 CollectiveModel::Candidate::SickParts& CollectiveModel::Candidate::touched_parts(CollectiveModel& model,
                                                                                  const OpCosts& costs) {
   const auto [entry, fresh] = sick_parts.try_emplace(model.fault_epoch_);
@@ -232,7 +232,7 @@ CollectiveModel::Candidate::SickParts& CollectiveModel::Candidate::touched_parts
   return curves;
 }
 
-/// The time with soft faults; nothing where the parts do not tell it.
+/// The time with soft faults, from the parts; empty where the parts do not determine it.
 std::optional<double> CollectiveModel::Candidate::part_by_part(CollectiveModel& model, const OpCosts& costs,
                                                                double bytes) {
   if (std::ranges::any_of(model.faults_.links, &LinkFault::removed)) return std::nullopt;
@@ -255,7 +255,7 @@ std::optional<double> CollectiveModel::Candidate::part_by_part(CollectiveModel& 
 std::string CollectiveModel::describe_unreachable() {
   SHARDSCAPE_CHECK(cut_group_.has_value(), cut_group_.has_value());
   FaultyFabric& routes = sick_network().routes();
-  // Ranks that reach the first member, and are reached from it, reach each other by way of it.
+  // If ranks reach the first member and are reached from it, they also reach each other; so look at these pairs only.
   const SiblingGroups groups = sibling_groups(*cut_group_, fabric_, placement_);
   std::vector<std::int32_t> path;
   for (std::size_t g = 0; g < groups.count(); ++g) {

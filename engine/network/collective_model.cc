@@ -1,3 +1,5 @@
+// Prepares the costs of operations: which algorithms are candidates for a group, their steps and copies, and their
+// curves; keeps them by group, and prices calls, late combines and boundaries between stages.
 #include "engine/network/collective_model.h"
 
 #include <fmt/format.h>
@@ -34,9 +36,9 @@ bool is_grid(DimensionKind kind) {
 /// What the boxes of all groups have in common.
 struct Boxes {
   bool all = true;                    ///< every group is a box
-  bool grid = true;                   ///< with two or more axes, on wires that a ring can follow
-  std::vector<std::int32_t> extents;  ///< of the box with the most steps
-  std::int32_t far_steps = 0;         ///< of them, along axes of the scale-out network
+  bool grid = true;                   ///< all boxes have two or more axes, on wires that a ring can follow
+  std::vector<std::int32_t> extents;  ///< extents of the box with the most steps
+  std::int32_t far_steps = 0;         ///< how many of the steps lie along axes of the scale-out network
 };
 
 /// Whether members of some group differ in a coordinate of the scale-out network.
@@ -58,7 +60,7 @@ bool crosses_scale_out(const Fabric& fabric, const SiblingGroups& groups) {
   return false;
 }
 
-/// The most domains that a group spans.
+/// The largest number of domains that any group spans.
 double most_domains(const Fabric& fabric, const SiblingGroups& groups) {
   std::size_t most = 1;
   for (std::size_t g = 0; g < groups.shapes(); ++g) {
@@ -70,7 +72,7 @@ double most_domains(const Fabric& fabric, const SiblingGroups& groups) {
   return static_cast<double>(most);
 }
 
-/// The bandwidth of a rank's link where every group lies behind one switch of a node; else 0.
+/// The bandwidth of a rank's link if every group lies behind one switch of a node; else 0.
 BytesPerSecond link_behind_switch(const Fabric& fabric, const SiblingGroups& groups) {
   BytesPerSecond least(std::numeric_limits<double>::infinity());
   for (std::size_t g = 0; g < groups.shapes(); ++g) {
@@ -122,7 +124,7 @@ bool reduces_in_network(const PricedNetwork& network, const SiblingGroups& group
   return true;
 }
 
-/// Links that the messages of one round of the rings cross, all together.
+/// Number of links that the messages of one round of all rings cross, each counted as often as it is crossed.
 std::size_t links_crossed(const Fabric& fabric, const SiblingGroups& rings) {
   std::vector<std::int32_t> path;
   for (std::size_t g = 0; g < rings.count(); ++g) {
@@ -149,7 +151,7 @@ std::vector<PointToPoint> sends_of(CollectiveOp op, const SiblingGroups& groups)
   return sends;
 }
 
-/// The groups themselves or, of a boundary between stages, the pairs that it lies between.
+/// The groups themselves or, for a boundary between stages, the pairs of members at that boundary.
 SiblingGroups between(SiblingGroups groups, std::int32_t boundary) {
   if (boundary < 0) return groups;
   const auto here = static_cast<std::size_t>(boundary);
@@ -196,7 +198,7 @@ std::string to_string(const CollectiveChoice& choice) {
 double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
                 std::span<const std::int32_t> extents) {
   const double passes = operation == Operation::all_reduce ? 2 : 1;
-  const auto levels_above = [](std::int32_t ranks) {  // ceil(log2)
+  const auto levels_above = [](std::int32_t ranks) {  // ceil(log2(ranks))
     return static_cast<double>(std::bit_width(static_cast<std::uint32_t>(ranks - 1)));
   };
   switch (algorithm) {
@@ -349,12 +351,13 @@ std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp
           links_crossed(fabric_, along_wires(groups, fabric_)) < links_crossed(fabric_, groups);
     }
     if (algorithm != Algorithm::ring || operation == Operation::broadcast) continue;
-    // Boxes of several axes have as many rings, one for each seat, with far fewer messages.
+    // Where the groups are boxes of several axes, dimension_wise has as many rings (one for each seat) but far fewer
+    // messages.
     const bool by_dimension = std::ranges::find(communication_.algorithms, Algorithm::dimension_wise) !=
                               communication_.algorithms.end();
     if (boxes.all && boxes.extents.size() > 1 && by_dimension) continue;
     if (const std::int32_t channels = channels_of(fabric_, groups)) {
-      // Hops of unlike links don't keep step: the rank steps are theirs.
+      // Hops over unlike links don't keep step, so rank steps are part of each hop's latency and none are counted here.
       add(algorithm, RingOrder::channels, 0);
       result.back().choice.channels = channels;
     }
@@ -374,7 +377,7 @@ BytesPerSecond CollectiveModel::node_link(CollectiveOp op, const SiblingGroups& 
   return communication_.scale_up_fraction * link_behind_switch(fabric_, groups);
 }
 
-/// Each rank's link carries what the protocols send over it, and nothing waits for anything.
+/// The candidate inside a node: each rank's link carries what the protocols send over it, and nothing waits.
 CollectiveModel::Candidate CollectiveModel::in_node(CollectiveOp op, const SiblingGroups& groups) {
   const auto n = static_cast<std::int32_t>(groups.size);
   Candidate candidate;
@@ -424,7 +427,7 @@ CostCurve CollectiveModel::make_curve(CurveMaker& maker, CollectiveOp op, const 
 
 std::optional<CurveKey> CollectiveModel::shared_key(const OpCosts& costs, const Candidate& candidate,
                                                     const RankGroup::Level& slice) const {
-  // What experts get is the workload's, and placed ranks are searched over: nobody has the same again.
+  // No other model asks for the same where loads of experts (of the workload) or placements (being searched) matter.
   const bool of_loads = (is_skewed(costs.op) || is_exchange(costs.op)) && !expert_loads_.empty();
   if (store_ == nullptr || !knows_tiles() || of_loads) return std::nullopt;
   CurveKey key{costs.op, candidate.choice, costs.group, costs.boundary, slice};
@@ -494,8 +497,8 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
       std::ranges::all_of(costs.candidates, [](const Candidate& c) { return c.healthy.is_affine(); });
 }
 
-/// All groups of the operation, or those of the slice where one is given. Of a boundary between stages: of
-/// each group the two members that it lies between.
+/// The groups of the operation, or those in the slice where one is given. For a boundary between stages: of each group
+/// the two members at that boundary.
 SiblingGroups CollectiveModel::siblings(const OpCosts& costs, const Slice& slice) const {
   return between(sibling_groups(costs.group, fabric_, placement_, slice), costs.boundary);
 }
@@ -509,7 +512,8 @@ SiblingGroups CollectiveModel::representatives(const OpCosts& costs, const Slice
   return knows_tiles() ? tile(costs, slice) : siblings(costs, slice);
 }
 
-/// On healthy links, found when asked for: curves know those of the groups that were looked at.
+/// The links on healthy wires, found when first asked for, since curves know only those of the groups that were looked
+/// at.
 const LinkSet& CollectiveModel::links_of(const OpCosts& costs, Candidate& candidate) {
   if (candidate.all_links) return *candidate.all_links;
   const SiblingGroups groups = siblings(costs);

@@ -115,46 +115,47 @@ enum class CollectiveOp : std::uint8_t {
   low_latency_combine
 };
 constexpr std::size_t kCollectiveOps = 14;
-/// By the low-latency kernels.
+/// Whether kernels of low latency carry out the operation.
 constexpr bool is_low_latency(CollectiveOp op) {
   return op == CollectiveOp::low_latency_dispatch || op == CollectiveOp::low_latency_combine;
 }
 constexpr bool is_exchange(CollectiveOp op) {
   return op == CollectiveOp::expert_dispatch || op == CollectiveOp::expert_combine || is_low_latency(op);
 }
-/// In unequal parts.
+/// Whether members send or receive unequal parts.
 constexpr bool is_skewed(CollectiveOp op) {
   return op == CollectiveOp::dispatch || op == CollectiveOp::combine || op == CollectiveOp::last_combine;
 }
 
-/// Of the model and the stack whose tokens expert_dispatch and expert_combine move.
+/// The tokens that expert_dispatch and expert_combine move: what they depend on of the model and the stack.
 struct TokenExchange {
-  double hidden = 0;  ///< values of a token
+  double hidden = 0;  ///< number of values of a token
   double top_k = 1;
-  double experts = 1;                       ///< of all ranks
-  std::int64_t groups = 1, top_groups = 1;  ///< of experts, and of those of a token
-  double sms = 20;                          ///< that the kernels run on
-  double dispatch_value = 2;                ///< bytes of a value on its way out; on its way back 2
-  bool closed_form = true;                  ///< calls take what DeepEP's kernels do; false: their links alone
+  double experts = 1;                       ///< experts on all ranks together
+  std::int64_t groups = 1, top_groups = 1;  ///< groups of experts, and how many of them a token goes to
+  double sms = 20;                          ///< number of SMs that the kernels run on
+  double dispatch_value = 2;                ///< bytes of a value on its way out; on its way back it has 2
+  /// Calls take as long as DeepEP's kernels; false: as long as their links alone.
+  bool closed_form = true;
 };
 
 constexpr std::int32_t kMostDirectRanks = 64;
 constexpr double kMostMessagesToChoose = 1 << 16;
-/// Curves and prices under faults that a model keeps: some hundred bytes each.
+/// Most curves and prices under faults that a model keeps; some hundred bytes each.
 constexpr std::size_t kMostSickPrices = 1 << 17;
 
 /// How an operation is carried out.
 struct CollectiveChoice {
   Algorithm algorithm = Algorithm::ring;
   RingOrder ring_order = RingOrder::listed;
-  bool in_node = false;       ///< the time is that of protocols.h, the messages those of the algorithm
-  std::int32_t channels = 1;  ///< Pattern::channels
+  bool in_node = false;       ///< the time follows protocols.h; only the messages are those of the algorithm
+  std::int32_t channels = 1;  ///< see Pattern::channels
   friend bool operator==(const CollectiveChoice&, const CollectiveChoice&) = default;
 };
-/// "ring", "ring along a Hamiltonian cycle", "ring over 8 channels", "dimension_wise", ...
+/// The choice in words: "ring", "ring along a Hamiltonian cycle", "ring over 8 channels", "dimension_wise", ...
 std::string to_string(const CollectiveChoice& choice);
 
-/// What a pattern calls the operation; passes are sends from point to point.
+/// The operation as patterns name it; passes are sends from point to point.
 Operation operation_of(CollectiveOp op);
 
 /// Rounds of messages that wait for each other, in a group of n ranks:
@@ -187,7 +188,8 @@ double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n);
 class CurveStore;
 struct CurveKey;
 
-/// Pure but for its memos; one object per thread.
+/// Computes times of collectives. Results depend on nothing but the settings below; memos only save time. One per
+/// thread.
 class CollectiveModel {
  public:
   /// Both references must outlive the model. `memory_rate`: peak rate of the ranks' memory; it is used
@@ -207,23 +209,23 @@ class CollectiveModel {
   [[nodiscard]] bool has_faults() const { return !healthy(); }
   [[nodiscard]] const FaultSet& faults() const { return faults_; }
 
-  /// From now on the slowest rank of every group has this share of its memory's rate left, 0 < share <= 1.
-  /// Algorithms stay those of healthy ranks.
+  /// From now on the slowest rank of every group has only this share of its memory's rate, 0 < share <= 1. Algorithms
+  /// are still chosen as for healthy ranks.
   void set_memory_share(double share);
   [[nodiscard]] double memory_share() const { return memory_share_; }
 
   /// While it is on, the links that carry the operations asked for are collected, as their chosen algorithm
-  /// uses them on a healthy fabric; of an operation in a slice those whose soft faults the slice minds. Turning it on
-  /// forgets what was collected. Not for the plain path.
+  /// uses them on a healthy fabric; of an operation in a slice, those whose soft faults would slow the slice.
+  /// Turning it on forgets what was collected. Not for the plain path.
   void record_links(bool on);
   [[nodiscard]] bool records_links() const { return recording_; }
   [[nodiscard]] const LinkSet& recorded_links() const { return recorded_; }
-  /// Those collected since the last call, or since recording was turned on.
+  /// The links collected since the last call, or since recording was turned on.
   [[nodiscard]] LinkSet take_recorded_part();
 
-  /// Whether one of the links is sick.
+  /// Whether any of the links is sick.
   [[nodiscard]] bool touched(const LinkSet& links) const;
-  /// Whether links are gone, so that messages go other ways.
+  /// Whether links are gone, so that messages take other routes.
   [[nodiscard]] bool detours() const;
   /// The same number, above 0, for the same faults of links and for no others in the life of this model. 0: there are
   /// none.
@@ -236,11 +238,11 @@ class CollectiveModel {
   /// The share of all tokens that each expert gets, in their order; they add up to 1. Members of a group that
   /// dispatches hold equal numbers of them, in order. Empty: equal shares. To be said before times are asked for.
   void set_expert_loads(std::vector<double> shares);
-  /// The parts in which such an operation sends its bytes among the members of a group, who divide the experts.
+  /// The parts in which such an operation splits its bytes among the members of a group, who divide the experts.
   [[nodiscard]] Skew skew_of(CollectiveOp op, const RankGroup& group) const;
 
-  /// Looks for curves and paces there before it makes them, and keeps there what it makes. Of this fabric and the stack's
-  /// shares of its links; null: each is made here.
+  /// Sets a store of curves and paces, to look them up before making them, and to keep new ones. It must belong to this
+  /// fabric and the stack's shares of its links; null: none.
   void share_curves(std::shared_ptr<CurveStore> store);
 
   /// Without the memo every call analyses the fabric anew: same results, slowly.
@@ -248,7 +250,7 @@ class CollectiveModel {
   /// The plain path: every call simulates all groups at its bytes, with no memo and no fast path.
   void use_reference(bool on) { reference_ = on; }
 
-  /// How far above the simulated time bounds may stand for it, relative, >= 1e-9. Forgets all costs.
+  /// How far bounds may lie above the simulated time that they stand for, relative, >= 1e-9. Forgets all costs.
   void set_tolerance(double tolerance);
   [[nodiscard]] double tolerance() const { return tolerance_; }
 
@@ -264,22 +266,22 @@ class CollectiveModel {
   Seconds time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1,
                const Slice& slice = {});
 
-  /// By how much faults of links make one such operation longer; 0 where they don't.
+  /// Seconds by which faults of links make one such operation longer; 0 where they don't.
   Seconds added_by_faults(CollectiveOp op, Bytes bytes, const RankGroup& group, const Slice& slice = {});
 
-  /// time() of one call as it would be on healthy links.
+  /// The time() of one call on healthy links.
   Seconds time_without_faults(CollectiveOp op, Bytes bytes, const RankGroup& group);
 
-  /// What of that calls take at the ranks, to begin and to copy.
+  /// The part of time_without_faults() that passes at the ranks, to begin and to copy.
   Seconds time_at_ranks(CollectiveOp op, Bytes bytes, const RankGroup& group);
-  /// What of time() on healthy links messages are on their links for: all but what calls take at the ranks, to begin and
-  /// to copy, and the latency of paths. Only meanwhile do they slow others.
+  /// The part of time() on healthy links while messages are on their links: all but what passes at the ranks, to begin
+  /// and to copy, and the latency of paths. Only during this part do they slow others.
   Seconds time_on_links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1);
 
-  /// Time of a combine behind work of the members in proportion to their loads, `work` of the busiest: how much
-  /// later than it the combine ends. The others have begun to send before: it takes at least what the busiest
-  /// members take without them, and what all of them take from when the first can have begun; the longer of the
-  /// two stands. What sick links add to the combine adds to it.
+  /// Time of a combine that follows work of the members in proportion to their loads, `work` for the busiest: how much
+  /// later than that work it ends. The others have begun to send before. So it takes at least what the busiest members
+  /// take without them, and what all of them take from the earliest possible beginning; the longer of the two stands.
+  /// Time that sick links add to the combine is added.
   Seconds late_combine(Bytes bytes, const RankGroup& group, Seconds work, const Slice& slice = {});
 
   /// Time of one message over each boundary of the groups' chains: entry b is for every b-th member and the
@@ -288,34 +290,36 @@ class CollectiveModel {
   /// the stages of a pipeline send at different times.
   void boundary_times(Bytes bytes, const RankGroup& group, bool closed, std::vector<double>& seconds);
 
-  /// The same without faults and as if no groups but those of the first slice along this axis were on the
-  /// network; never more than time() on a healthy fabric. Where only a simulation would tell, an upper bound.
+  /// The same without faults, and as if only the groups of the first slice along this axis used the network; never more
+  /// than time() on a healthy fabric. Where only a simulation would tell, an upper bound.
   Seconds time_within_slice(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
                             RankGroup::Level axis);
 
-  /// As of time().
+  /// The arguments of time().
   struct Asked {
     CollectiveOp op;
     Bytes bytes;
     const RankGroup& group;
     double calls = 1;
   };
-  /// Links that carry the operation on a healthy fabric, all siblings at once; not for groups of one rank.
+  /// The links that carry the operation on a healthy fabric, all siblings at once; not for groups of one rank.
   const LinkSet& links(const Asked& asked);
-  /// Some of them: those of what had to be looked at, which stand for the others (tiles.h). Known without a search.
+  /// Some of these links: those of the groups that were looked at, which stand for the others (tiles.h). Needs no
+  /// search.
   const LinkSet& tile_links(const Asked& asked);
-  /// Whether links() of both have one in common.
+  /// Whether the two operations use any link in common.
   bool meet(const Asked& one, const Asked& other);
-  /// Of which groups: all, or those that stand for the others (tiles.h) where ranks lie in their own places; of these also
-  /// each load once for each dimension, whose number stands in place of the link's: in any order, several of a dimension.
+  /// Which groups to look at: all, or only those that stand for the others (tiles.h; not where ranks are placed).
+  /// `dimensions`: like `tile`, but each distinct load only once per dimension, with the number of the dimension in
+  /// place of the link's; in any order, several per dimension.
   enum class Looked : std::uint8_t { all, tile, dimensions };
   static constexpr std::size_t kLookedAt = 3;
-  /// What an operation takes of their links while it sends, healthy and all siblings at once. Valid until the next call.
+  /// What an operation takes of its links while it sends, healthy and all siblings at once. Valid until the next call.
   const LinkLoads& loads(const Asked& asked, Looked looked = Looked::all);
-  /// What each keeps of its pace while both send, healthy and all siblings of each at once.
+  /// The share of its own pace that each operation keeps while both send, healthy and all siblings of each at once.
   KeptPaces paces_together(const Asked& one, const Asked& other);
-  /// How long the busiest link is busy where each of these operations sends for so long, healthy and all siblings of each
-  /// at once, none below 0 seconds. 0 where no link is for longer than `beyond`.
+  /// How long the busiest link is busy if each of these operations sends for `sending` seconds (>= 0), healthy and all
+  /// siblings of each at once. 0 where no link is busy for longer than `beyond`.
   Seconds busiest_link(std::span<const Asked> operations, std::span<const Seconds> sending, Seconds beyond);
 
   /// The algorithm that time() takes for these arguments; nothing for passes and groups of one rank.
@@ -330,7 +334,8 @@ class CollectiveModel {
   /// rank sends so much later; `bytes` as on the network. 0 where no closed form prices it.
   Seconds beyond_links(CollectiveOp op, Bytes bytes, const RankGroup& group);
 
-  /// What an operation puts on the network, as `bytes` of its messages: of exchanges less than all copies.
+  /// The bytes of an operation's messages on the network; for exchanges of experts less than `bytes`, which counts all
+  /// copies.
   Bytes wire_bytes(CollectiveOp op, Bytes bytes, const RankGroup& group);
 
   /// Whether, since the last set_faults(), a time was asked for that dead links make infinite.
@@ -346,7 +351,7 @@ class CollectiveModel {
   struct GroupHash {
     std::size_t operator()(const RankGroup& group) const;
   };
-  /// A set of link faults; sets are the same where all their numbers are, to the bit.
+  /// A set of link faults as numbers; two sets are the same if all of their numbers are, bit for bit.
   using FaultKey = std::vector<std::uint64_t>;
   struct FaultKeyHash {
     std::size_t operator()(const FaultKey& key) const;
@@ -357,16 +362,16 @@ class CollectiveModel {
   GroupCosts& group_costs(const RankGroup& group);
   OpCosts& boundary_costs(GroupCosts& costs, const RankGroup& group, std::int32_t boundary);
   [[nodiscard]] SiblingGroups siblings(const OpCosts& costs, const Slice& slice = {}) const;
-  /// Those that stand for the others; all where ranks are placed.
+  /// The groups that stand for all others; where ranks are placed, all groups.
   [[nodiscard]] SiblingGroups tile(const OpCosts& costs, const Slice& slice = {}) const;
-  /// Those that have to be looked at on healthy links.
+  /// The groups that have to be looked at on healthy links.
   [[nodiscard]] SiblingGroups representatives(const OpCosts& costs, const Slice& slice = {}) const;
   void forget_groups();
   [[nodiscard]] bool knows_tiles() const { return memoise_ && !reference_ && placement_.empty(); }
   const LinkSet& links_of(const OpCosts& costs, Candidate& candidate);
   const LinkLoads& loads_of(const OpCosts& costs, Candidate& candidate, Looked looked);
   [[nodiscard]] LinkLoads by_dimension(const LinkLoads& loads) const;
-  /// By what an operation is known in a store; nothing where it is not.
+  /// The key of an operation in a store; empty where it can't be shared.
   [[nodiscard]] std::optional<CurveKey> shared_key(const OpCosts& costs, const Candidate& candidate,
                                                    const RankGroup::Level& slice) const;
   [[nodiscard]] std::optional<CurveKey> shared_key(const Asked& asked);
@@ -383,7 +388,7 @@ class CollectiveModel {
   [[nodiscard]] std::optional<Seconds> closed_form(const OpCosts& costs, double bytes) const;
   [[nodiscard]] std::optional<Seconds> exchange_time(const OpCosts& costs, double bytes) const;
   void add_curves(OpCosts& costs, const SiblingGroups& groups);
-  /// Of as many members with equal shares in one domain.
+  /// Where tokens go, among `members` with equal shares in one domain.
   [[nodiscard]] TokenTargets token_targets(double members) const;
   [[nodiscard]] Skew skew_of(CollectiveOp op, const SiblingGroups& groups) const;
   [[nodiscard]] Skew skew_of(CollectiveOp op, std::size_t members) const;
@@ -394,14 +399,14 @@ class CollectiveModel {
                                    double bytes) const;
   CostCurve make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
                        const SiblingGroups& groups, bool with_links = true) const;
-  /// The same on the healthy network, from the store where it is there. `groups`: all, or those of the first slice
-  /// along an axis.
+  /// The curve on the healthy network, taken from the store if it is there. `groups`: all groups, or those of the first
+  /// slice along an axis.
   CostCurve healthy_curve(const OpCosts& costs, const Candidate& candidate, const SiblingGroups& groups,
                           const RankGroup::Level& slice = {});
   CostCurve& sick_curve(const OpCosts& costs, Candidate& candidate);
   [[nodiscard]] bool healthy() const { return faults_.links.empty(); }
   PricedNetwork& sick_network();
-  CurveMaker& sick_maker();  ///< of that network
+  CurveMaker& sick_maker();  ///< for sick_network()
   void forget_sick_prices();
   [[nodiscard]] bool touched(const OpCosts& costs, Candidate& candidate, const Slice& slice);
   const SliceLinks& links_of_slices(const OpCosts& costs, Candidate& candidate, RankGroup::Level axis);
@@ -425,17 +430,17 @@ class CollectiveModel {
   const Fabric& fabric_;
   const StackProfile::Communication& communication_;
   BytesPerSecond memory_rate_;
-  const NodeCollectives* node_;  ///< perhaps null
+  const NodeCollectives* node_;  ///< may be null
   TokenExchange exchange_;
   double memory_share_ = 1;
   std::unique_ptr<PricedNetwork> healthy_, actual_;  ///< actual_: made with the first fault
   std::unique_ptr<CurveMaker> healthy_maker_, actual_maker_;
   FaultSet faults_;
-  std::uint64_t fault_epoch_ = 0;   ///< names the current set of faults; 0: none
-  std::uint64_t actual_epoch_ = 0;  ///< of the faults that actual_ has
+  std::uint64_t fault_epoch_ = 0;   ///< number of the current set of faults; 0: none
+  std::uint64_t actual_epoch_ = 0;  ///< epoch of the faults that actual_ has
   std::uint64_t last_epoch_ = 0;
   std::unordered_map<FaultKey, std::uint64_t, FaultKeyHash> epochs_;
-  FaultKey fault_key_;  ///< scratch
+  FaultKey fault_key_;  ///< scratch memory
   std::size_t sick_prices_ = 0;
   bool recording_ = false;
   LinkSet recorded_, recorded_part_;
@@ -444,28 +449,28 @@ class CollectiveModel {
   double tolerance_ = kCollectiveTolerance;
   bool memoise_ = true, reference_ = false;
   std::unordered_map<RankGroup, std::unique_ptr<GroupCosts>, GroupHash> memo_;
-  /// What of the memo was asked for last: a plan asks for a handful of groups over and over.
+  /// The groups asked for last: a plan asks for a handful of groups over and over.
   struct RecentGroup {
     RankGroup group;
     GroupCosts* costs = nullptr;
   };
   std::array<RecentGroup, 8> recent_groups_;
   std::unique_ptr<GroupCosts> unmemoised_;
-  /// Whether what uses these links, of tile_links() of two operations, meets.
+  /// For met_ and paces_, whose keys are the tile_links() of two operations.
   struct LinksHash {
     std::size_t operator()(const std::pair<const LinkSet*, const LinkSet*>& sets) const;
   };
   std::unordered_map<std::pair<const LinkSet*, const LinkSet*>, bool, LinksHash> met_;
   std::unordered_map<std::pair<const LinkSet*, const LinkSet*>, KeptPaces, LinksHash> paces_;
-  /// Of some operations, by their loads on links of the tile, so that none is asked for again: what they take at most of
-  /// links of each dimension; and, once asked for, of a link of the tile and of any link.
+  /// Which links some operations use most, kept by their loads on links of the tile: the most per dimension and, once
+  /// asked for, per link of the tile and per link of the fabric.
   struct Uses {
     LinkUses by_dimension;
     std::optional<LinkUses> of_tile, of_all;
   };
   std::map<std::vector<const LinkLoads*>, Uses> uses_;
-  std::vector<const LinkLoads*> asked_loads_;  ///< scratch
-  std::shared_ptr<CurveStore> store_;          ///< perhaps null
+  std::vector<const LinkLoads*> asked_loads_;  ///< scratch memory
+  std::shared_ptr<CurveStore> store_;          ///< may be null
   std::optional<RankGroup> cut_group_;
 };
 

@@ -1,4 +1,4 @@
-// What calls take: the choice of an algorithm, and the sum of what ranks and links need.
+// Prices calls: chooses an algorithm, and adds up what ranks and links need.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -17,15 +17,15 @@ namespace shardscape::network {
 
 namespace {
 
-/// A later algorithm must be cheaper by more than rounding: fast paths and simulation choose alike.
+/// A later candidate must be cheaper by more than rounding, so that fast paths and simulation choose alike.
 constexpr double kCheaper = 1 - 1e-9;
 
 bool is_send(CollectiveOp op) { return operation_of(op) == Operation::point_to_point; }
 
-/// Sums in another order are as long.
+/// Sums in different orders count as equal down to this factor.
 constexpr double kRounding = 1 - 1e-12;
 
-/// Whether two sets have links of the same dimension. Copies of a group use links of the dimensions that it uses.
+/// Whether two sets have links of a common dimension. Copies of a group use links of the same dimensions as the group.
 bool share_dimensions(const Fabric& fabric, const LinkSet& one, const LinkSet& other) {
   std::vector<char> used(fabric.spec().dimensions.size(), 0);
   const auto dimension = [&](std::int32_t link) {
@@ -47,7 +47,7 @@ double CollectiveModel::at_ranks(const Candidate& candidate, double bytes, doubl
       .value();
 }
 
-/// The time for so much of a rank's own reading and writing.
+/// The time in which a rank reads and writes so many bytes of its own.
 Seconds CollectiveModel::copying(Bytes bytes, double memory_share) const {
   if (communication_.local_copy == 0) return Seconds(0);
   return communication_.local_copy * bytes / (memory_share * memory_rate_);
@@ -62,7 +62,7 @@ std::optional<double> CollectiveModel::simulated(PricedNetwork& network, const O
                                                  const Candidate& candidate, double bytes) const {
   const std::optional<double> seconds =
       network.simulate(pattern_of(costs.op, candidate, siblings(costs), bytes));
-  // Without dead links all ranks are reached: nothing means more messages than a simulation takes.
+  // Without dead links all ranks are reachable, and then no result means that there are too many messages to simulate.
   SHARDSCAPE_CHECK(seconds.has_value() || network.routes().cut(), costs.group.size(), bytes);
   return seconds;
 }
@@ -79,7 +79,8 @@ std::size_t CollectiveModel::choose(OpCosts& costs, double bytes) {
   for (std::size_t c = 0; c < costs.candidates.size(); ++c) {
     Candidate& candidate = costs.candidates[c];
     const double before = at_ranks(candidate, bytes, 1);
-    // The candidate before it is the same ring in the order of the group.
+    // The candidate before this one is the same ring in the order of the group; this order wins ties, as it crosses
+    // fewer links.
     const bool wins_ties = candidate.shorter && best + 1 == c;
     const double limit = wins_ties ? least / kCheaper : least;
     const bool hopeless = c > 0 && !reference_ && before + candidate.healthy.at_least(bytes) >= limit;
@@ -113,7 +114,7 @@ double CollectiveModel::network_time(OpCosts& costs, std::size_t chosen, double 
   return sick ? sick_time(costs, candidate, bytes) : candidate.healthy.at(bytes, *healthy_, tolerance_);
 }
 
-/// The chosen candidate and its time, kept by bytes and, where faults touch it, by faults.
+/// The chosen candidate and its network time, remembered by bytes and, where faults touch it, by faults.
 std::pair<std::size_t, double> CollectiveModel::remembered(OpCosts& costs, double bytes, const Slice& slice) {
   const auto [entry, fresh] = costs.by_bytes.try_emplace(std::bit_cast<std::uint64_t>(bytes));
   Priced& priced = entry->second;
@@ -162,7 +163,7 @@ Seconds CollectiveModel::time_at_ranks(CollectiveOp op, Bytes bytes, const RankG
 Seconds CollectiveModel::time_without_faults(CollectiveOp op, Bytes bytes, const RankGroup& group) {
   if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
-  // What is not remembered does not outlive the next question.
+  // Read the result at once: without the memo, the next question overwrites it.
   const Seconds network(healthy_choice(costs, costs.wire_share * bytes.value()).second);
   return time_at_ranks(op, bytes, group) + network;
 }
@@ -189,8 +190,9 @@ Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice)
   return Seconds(at_ranks(candidate, bytes, memory_share_) + seconds);
 }
 
-/// What the closed form of a call inside a node takes longer than its ranks and healthy links, whose network time is
-/// `healthy`: 0 where it does not. Copies of a slow memory are part of the ranks' time, as on a machine of such.
+/// Seconds by which the closed form of a call inside a node exceeds the time at the ranks plus that on healthy links
+/// (`healthy`); 0 where it does not. Copies in a slow memory count as time at the ranks, as on a machine with such
+/// memories only.
 double CollectiveModel::beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                      double healthy) const {
   const std::optional<Seconds> closed = closed_form(costs, costs.busiest * bytes);
@@ -199,7 +201,7 @@ double CollectiveModel::beyond_links(const OpCosts& costs, const Candidate& cand
   return std::max(0.0, whole - at_ranks(candidate, bytes, memory_share_) - healthy);
 }
 
-/// `bytes`: on the network.
+/// `bytes` as the network counts them.
 std::optional<Seconds> CollectiveModel::closed_form(const OpCosts& costs, double bytes) const {
   if (is_exchange(costs.op)) return exchange_time(costs, bytes);
   const std::int32_t n = costs.group.size();
@@ -239,7 +241,7 @@ Bytes CollectiveModel::wire_bytes(CollectiveOp op, Bytes bytes, const RankGroup&
   return costs_of(op, group).wire_share * bytes;
 }
 
-/// `bytes` as on the network.
+/// `bytes` as the network counts them.
 Seconds CollectiveModel::beyond_links(CollectiveOp op, Bytes bytes, const RankGroup& group) {
   if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
@@ -251,10 +253,11 @@ Seconds CollectiveModel::beyond_links(CollectiveOp op, Bytes bytes, const RankGr
 
 namespace {
 
-/// By how much a call behind another one like it is shorter where a link is sick. Only ranks beyond that link are late:
+/// Seconds by which a call behind an equal one is shorter, where a link is sick. Only ranks beyond that link are late:
 /// those before it have entered the next call, and its messages are under way, while the late ones are still at theirs
-/// (at_ranks() and what a node adds to its links, a and b). With h seconds on healthy links and s on these a call follows
-/// the other after max(s, (h + s) / 2 + a + b): the link is never idle, or ranks are ahead in every other call.
+/// (at_ranks(), and what a node adds to its links: a and b). With h seconds on healthy links and s on these, a call
+/// follows the other after max(s, (h + s) / 2 + a + b): either the link is never idle, or ranks are ahead in every
+/// other call.
 Seconds spared_behind(double healthy, double sick, Seconds call) {
   return Seconds(std::max(0.0, std::min(call.value() - sick, (sick - healthy) / 2)));
 }
@@ -352,7 +355,7 @@ std::size_t CollectiveModel::LinksHash::operator()(
 
 bool CollectiveModel::meet(const Asked& one, const Asked& other) {
   if (!knows_tiles()) {
-    const LinkSet of_one = links(one);  // what is not remembered does not outlive the next question
+    const LinkSet of_one = links(one);  // a copy: without the memo, the next question overwrites it
     return of_one.intersects(links(other));
   }
   const LinkSet &first = tile_links(one), &second = tile_links(other);
@@ -369,12 +372,12 @@ const LinkLoads& CollectiveModel::loads(const Asked& asked, Looked looked) {
   return loads_of(costs, *healthy_choice(costs, sent).first, looked);
 }
 
-/// Each load of a link once for each dimension, in place of the link.
+/// Lists each distinct load once per dimension, with the number of the dimension in place of the link.
 LinkLoads CollectiveModel::by_dimension(const LinkLoads& loads) const {
   LinkLoads different;
   for (LinkLoad load : loads) {
     load.link = fabric_.links()[static_cast<std::size_t>(load.link)].dimension;
-    const auto last = different.rbegin();  // mostly like the one before
+    const auto last = different.rbegin();  // most are equal to the one before
     if (last != different.rend() && *last == load) continue;
     if (std::ranges::find(different, load) == different.end()) different.push_back(load);
   }
@@ -382,17 +385,17 @@ LinkLoads CollectiveModel::by_dimension(const LinkLoads& loads) const {
 }
 
 KeptPaces CollectiveModel::paces_of_all(const Asked& one, const Asked& other) {
-  const LinkLoads first = loads(one);  // what is not remembered does not outlive the next question
+  const LinkLoads first = loads(one);  // a copy: without the memo, the next question overwrites it
   return kept_paces(first, loads(other));
 }
 
 KeptPaces CollectiveModel::paces_from_tile(const Asked& one, const Asked& other) {
   SHARDSCAPE_CHECK(knows_tiles(),
-                   one.group.size());  // so that loads are remembered, and outlive the next question
+                   one.group.size());  // so that loads are remembered, and the references stay valid
   if (!meet(one, other)) return {};
   const LinkLoads &first = loads(one, Looked::tile), &second = loads(other, Looked::tile);
   const KeptPaces paces = kept_paces(first, second);
-  // Elsewhere they meet on links of the same dimensions: as slow as that at most. Where the tile is, no other is slower.
+  // Elsewhere they meet on links of the same dimensions, at worst at these paces; if the tile is as slow, it decides.
   const bool decides = paces == least_paces(loads(one, Looked::dimensions), loads(other, Looked::dimensions));
   return decides ? paces : paces_of_all(one, other);
 }
@@ -419,7 +422,7 @@ KeptPaces CollectiveModel::paces_together(const Asked& one, const Asked& other) 
   return known->second;
 }
 
-/// As if what each takes most of a link of a dimension were one link.
+/// Uses per dimension, as if in each dimension the largest uses of all operations fell on one link.
 LinkUses CollectiveModel::uses_by_dimension(std::span<const Asked> operations) {
   std::vector<LinkLoads> most;
   std::vector<const LinkLoads*> each;
@@ -429,7 +432,7 @@ LinkUses CollectiveModel::uses_by_dimension(std::span<const Asked> operations) {
 }
 
 LinkUses CollectiveModel::uses_of_all(std::span<const Asked> operations) {
-  std::vector<LinkLoads> all;  // what is not remembered does not outlive the next question
+  std::vector<LinkLoads> all;  // copies: without the memo, the next question overwrites them
   std::vector<const LinkLoads*> each;
   for (const Asked& asked : operations) all.push_back(loads(asked));
   for (const LinkLoads& of : all) each.push_back(&of);
@@ -446,7 +449,8 @@ Seconds CollectiveModel::busiest_link(std::span<const Asked> operations, std::sp
   if (known == uses_.end())
     known = uses_.try_emplace(asked_loads_, Uses{uses_by_dimension(operations), {}, {}}).first;
   Uses& uses = known->second;
-  // No link is busier than its dimension would be as one link; where a link of the tile is as busy, that is the busiest.
+  // No link is busier than its dimension would be as one link; if a link of the tile is as busy, it is the busiest of
+  // all.
   const Seconds most = uses.by_dimension.busiest(sending);
   if (most <= beyond) return Seconds(0);
   if (!uses.of_tile) uses.of_tile.emplace(asked_loads_);

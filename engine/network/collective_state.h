@@ -1,4 +1,4 @@
-// What a CollectiveModel remembers; for its own files.
+// What a CollectiveModel remembers. Only for its own files.
 #pragma once
 
 #include <array>
@@ -13,71 +13,77 @@
 namespace shardscape::network {
 
 struct CollectiveModel::Candidate {
-  /// Sibling groups that share links with each other and with no other group: what happens to one part leaves
-  /// the time of the others as it is.
+  /// Sibling groups that share links with each other but with no other group, so that faults on one part leave the
+  /// times of the others unchanged.
   struct Part {
     SiblingGroups groups;
     CostCurve healthy;
-    std::unordered_map<std::uint64_t, double> simulated;  ///< times of `healthy` by bytes, where simulated
+    /// Key: bytes; times of `healthy` that were simulated.
+    std::unordered_map<std::uint64_t, double> simulated;
   };
-  using SickParts = std::vector<std::pair<std::size_t, CostCurve>>;  ///< index of the part, its curve
+  /// Index of a part, and its curve under faults.
+  using SickParts = std::vector<std::pair<std::size_t, CostCurve>>;
 
   CollectiveChoice choice;
   Skew skew;
-  double copied = 0;  ///< bytes per byte of the operation
+  double copied = 0;  ///< bytes that a rank copies per byte of the operation
   double steps = 1;
-  double far_steps = 0;  ///< those of the steps that cross the scale-out network
+  double far_steps = 0;  ///< how many of the steps cross the scale-out network
   bool shorter = false;  ///< the same ring as the candidate before it, in an order that crosses fewer links
   CostCurve healthy;
-  /// That carry it on healthy links, all siblings at once, where asked for.
+  /// The links that carry it on healthy wires, all siblings at once; filled when first asked for.
   std::optional<LinkSet> all_links;
-  std::array<std::optional<LinkLoads>, kLookedAt> loads;  ///< likewise, by Looked
-  std::unordered_map<std::uint64_t, CostCurve> sick;      ///< where faults touch it, by their epoch
+  std::array<std::optional<LinkLoads>, kLookedAt> loads;  ///< index: Looked; filled when first asked for
+  std::unordered_map<std::uint64_t, CostCurve> sick;      ///< key: epoch of faults that touch it
 
-  // Made with the first soft fault.
+  // The next members are made with the first soft fault.
   bool is_split = false;
-  std::vector<Part> parts;                                  ///< several, or none
-  std::vector<std::int32_t> part_of_link;                   ///< -1: no traffic
-  std::unordered_map<std::uint64_t, double> simulated;      ///< of `healthy`, likewise
-  std::unordered_map<std::uint64_t, SickParts> sick_parts;  ///< by epoch
+  std::vector<Part> parts;                 ///< several parts, or none at all
+  std::vector<std::int32_t> part_of_link;  ///< index: link; -1: it carries nothing
+  /// Key: bytes; times of `healthy` that were simulated.
+  std::unordered_map<std::uint64_t, double> simulated;
+  std::unordered_map<std::uint64_t, SickParts> sick_parts;  ///< key: epoch of faults
 
   void split(CollectiveModel& model, const OpCosts& costs);
   SickParts& touched_parts(CollectiveModel& model, const OpCosts& costs);
   std::optional<double> part_by_part(CollectiveModel& model, const OpCosts& costs, double bytes);
 
-  /// By axis of the slices and, where dead links make detours, epoch of the faults (else 0).
+  /// Key: axis of the slices, and the epoch of the faults where dead links make detours (else 0).
   std::map<std::pair<RankGroup::Level, std::uint64_t>, SliceLinks> slices;
-  std::map<RankGroup::Level, CostCurve> within;  ///< of the first slice alone, by its axis
+  std::map<RankGroup::Level, CostCurve> within;  ///< key: axis; the curve where only the first slice sends
 };
 
 struct CollectiveModel::Priced {
   std::size_t chosen = 0;
-  double healthy = 0;                              ///< seconds of the network
-  std::unordered_map<std::uint64_t, double> sick;  ///< likewise where faults touch it, by their epoch
+  double healthy = 0;  ///< network time on healthy links, seconds
+  /// Network time under faults that touch it; key: their epoch.
+  std::unordered_map<std::uint64_t, double> sick;
 };
 
 struct CollectiveModel::OpCosts {
   CollectiveOp op = CollectiveOp::all_reduce;
   RankGroup group;
-  std::int32_t boundary = -1;         ///< >= 0: only between this member of each group and the next
+  /// >= 0: only between the member of each group with this number and the next one.
+  std::int32_t boundary = -1;
   std::vector<Candidate> candidates;  ///< empty: not analysed yet
-  bool affine = false;                ///< all healthy curves are
-  /// What a rank's link carries, where the protocols of a node price the operation; else 0. Then there is one
-  /// candidate, `direct`.
+  bool affine = false;                ///< whether the healthy curves of all candidates are affine
+  /// Bandwidth of a rank's link if the protocols of a node price the operation; else 0. There is one candidate then,
+  /// `direct`.
   BytesPerSecond node_link;
-  bool closed = false;    ///< a closed form may hold: of a node's protocols or of an exchange
-  double domains = 1;     ///< of exchanges: NVLink domains that a group spans
-  double wire_share = 1;  ///< of the operation's bytes that go over the network
-  double busiest = 1;     ///< part of the busiest member over that of a mean one
+  /// A closed form may apply: that of a node's protocols, or of an exchange of experts.
+  bool closed = false;
+  double domains = 1;     ///< for exchanges of experts: NVLink domains that a group spans
+  double wire_share = 1;  ///< share of the operation's bytes that go over the network
+  double busiest = 1;     ///< bytes of the busiest member over those of a mean one
   std::unordered_map<std::uint64_t, Priced> by_bytes;
 };
 
 struct CollectiveModel::GroupCosts {
   std::array<OpCosts, kCollectiveOps> ops;
-  std::vector<OpCosts> boundaries;  ///< of the group's chain, and the one that closes it
+  std::vector<OpCosts> boundaries;  ///< index: boundary in the group's chain; the last one closes the chain
   std::vector<std::size_t>
-      same_boundary;      ///< the first that costs the same on a healthy fabric; made with it
-  std::size_t alike = 0;  ///< so many of them from the first on cost the same
+      same_boundary;      ///< index: boundary; the first boundary that costs the same on a healthy fabric
+  std::size_t alike = 0;  ///< number of boundaries, from the first on, that cost the same
   template <class Visit>
   void for_each(Visit visit) {
     for (OpCosts& op : ops) visit(op);

@@ -1,3 +1,5 @@
+// Lays out collectives as messages and gates: rings in full or as turns of one gate per member, exchanges in rounds,
+// dimension-wise stages, broadcasts along chains, and pipelines.
 #include "engine/network/collectives.h"
 
 #include <algorithm>
@@ -13,8 +15,8 @@ namespace shardscape::network {
 
 namespace {
 
-/// Gates of the members, each member's in the order in which they open. Where members have to be let in, each
-/// gate waits for the one before it: messages that could go earlier would overtake the member's entry.
+/// Makes the gates of the members, for each in the order in which they open. If members have to be let in, each gate
+/// waits for the one before it; otherwise messages could overtake the member's entry.
 class MemberGates {
  public:
   explicit MemberGates(GroupTraffic& group) : group_(group), last_(group.entry) {}
@@ -33,7 +35,7 @@ class MemberGates {
   std::vector<std::int32_t> last_;
 };
 
-/// The steps of a ring as turns of one gate per member.
+/// Adds the steps of a ring as turns of one gate per member.
 void add_repeated_steps(GroupTraffic& group, const std::vector<std::size_t>& order, double step_bytes,
                         std::size_t steps) {
   TrafficBuilder& builder = group.builder;
@@ -51,7 +53,7 @@ void add_repeated_steps(GroupTraffic& group, const std::vector<std::size_t>& ord
   }
 }
 
-/// `order`: members around the ring.
+/// Adds the steps of a ring. `order`: the members around it.
 void add_ring_steps(GroupTraffic& group, const std::vector<std::size_t>& order, double step_bytes,
                     std::size_t steps) {
   TrafficBuilder& builder = group.builder;
@@ -78,7 +80,7 @@ std::vector<std::size_t> members_in_order(std::size_t n) {
   return order;
 }
 
-/// The exchanges of halving-doubling: distance and bytes of each.
+/// One exchange of halving-doubling: the distance to the partner, and the bytes sent.
 struct Exchange {
   std::size_t distance = 1;
   double bytes = 0;
@@ -98,7 +100,7 @@ std::vector<Exchange> exchanges(Operation operation, HalvingOrder order, std::si
   return all;
 }
 
-/// Lines of a box along one level, as members of the group.
+/// The lines of a box along one level, as indices of members in the group.
 std::vector<std::vector<std::size_t>> lines_of(const GroupTraffic& group, const GroupBox& box,
                                                std::size_t level) {
   std::unordered_map<std::int32_t, std::size_t> member_of;
@@ -126,7 +128,7 @@ std::vector<std::vector<std::size_t>> lines_of(const GroupTraffic& group, const 
 
 struct Stage {
   std::size_t level = 0;
-  double bytes = 0;  ///< what the ring of a line scatters or gathers
+  double bytes = 0;  ///< bytes that the ring of a line scatters or gathers
 };
 
 std::vector<Stage> stages_of(const GroupBox& box, Operation operation, double bytes) {
@@ -214,9 +216,9 @@ void add_halving_doubling(GroupTraffic& group, Operation operation, HalvingOrder
   const std::size_t n = group.size();
   SHARDSCAPE_CHECK(std::has_single_bit(n), n);
   const std::vector<Exchange> steps = exchanges(operation, order, n, bytes);
-  // A gate counts down the member's next one, so that each exchange waits for all receipts before it. Where a
-  // member is both let in and awaited, its receipts alone have gates of their own: it may be owed nothing
-  // more before it is let in.
+  // Each gate of a member counts down its next one, so that each exchange waits for all receipts before it. A member
+  // that is both let in and awaited also has gates for its receipts alone: the last of them may come before it is let
+  // in.
   std::vector<std::int32_t> gates(n), next(n), received(n, kNone), receipt(n);
   for (std::size_t i = 0; i < n; ++i) {
     gates[i] = builder.add_gate(group.start);
@@ -251,7 +253,7 @@ void add_dimension_wise(GroupTraffic& group, Operation operation, double bytes) 
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const bool last = s + 1 == stages.size();
     std::vector<std::int32_t> exit = group.exit;
-    // A member goes on with the next stage only when it has been let in.
+    // A member begins the next stage only after it has been let in.
     for (std::size_t i = 0; !last && i < group.size(); ++i) {
       exit[i] = group.builder.add_gate();
       group.builder.opens(entry[i], exit[i]);

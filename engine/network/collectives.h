@@ -36,24 +36,24 @@
 
 namespace shardscape::network {
 
-/// One group under construction. `entry` and `exit`: a gate per member, or kNone.
+/// One group under construction. `entry` and `exit`: one gate per member, or kNone.
 struct GroupTraffic {
   TrafficBuilder& builder;
   std::vector<std::int32_t> ranks;
   std::vector<std::int32_t> entry;
   std::vector<std::int32_t> exit;
-  double start = 0;  ///< seconds
+  double start = 0;  ///< seconds; nothing is sent earlier
 
   [[nodiscard]] std::size_t size() const { return ranks.size(); }
 };
 
-/// `passes`: 1 (reduce-scatter or all-gather) or 2 (all-reduce).
+/// Adds a ring. `passes`: 1 (reduce-scatter or all-gather) or 2 (all-reduce).
 void add_ring(GroupTraffic& group, double bytes, int passes);
-/// Each ring has connections of its own.
+/// Adds several rings, each with connections of its own.
 void add_channel_rings(GroupTraffic& group, double bytes, int passes, std::int32_t channels);
 void add_bidirectional_ring(GroupTraffic& group, double bytes, int passes);
 void add_direct(GroupTraffic& group, double bytes, int passes);
-/// One pass of `direct` in unequal parts.
+/// Adds one pass of `direct` in unequal parts.
 void add_exchange(GroupTraffic& group, double bytes, const Skew& skew);
 void add_halving_doubling(GroupTraffic& group, Operation operation, HalvingOrder order, double bytes);
 void add_dimension_wise(GroupTraffic& group, Operation operation, double bytes);
@@ -61,28 +61,28 @@ void add_pairwise(GroupTraffic& group, PairwisePartners partners, double bytes);
 void add_in_network(GroupTraffic& group, Operation operation, double bytes, std::int32_t chunks);
 void add_double_binary_tree(GroupTraffic& group, Operation operation, double bytes, std::int32_t chunks);
 
-/// From the first member to all others.
+/// The next functions add broadcasts from the first member to all others.
 void add_chain_broadcast(GroupTraffic& group, double bytes, std::int32_t chunks);
 void add_direct_broadcast(GroupTraffic& group, double bytes);
 void add_binary_tree_broadcast(GroupTraffic& group, double bytes, std::int32_t chunks);
 
-/// Microbatches along a chain of ranks (a rank may come again, not twice in a row).
+/// Adds microbatches along a chain of ranks (a rank may come again, but not twice in a row).
 void add_pipeline(GroupTraffic& chain, const Pattern& pattern);
 
-/// The traffic of one group of `pattern` by its operation and algorithm; nothing for point_to_point. The
-/// members stand in the order in which the algorithm takes them.
+/// Adds the traffic of one group of `pattern` by its operation and algorithm; nothing for point_to_point. The members
+/// must be in the order in which the algorithm takes them.
 void add_collective(GroupTraffic& group, const Pattern& pattern);
 
 /// A tree of switches with the ranks of a group as leaves. Shared adapters count as switches.
 struct SwitchTree {
   struct Node {
-    std::int32_t parent = -1;  ///< node; -1 for the root
+    std::int32_t parent = -1;  ///< index in `nodes`; -1 for the root
     std::int32_t member = -1;  ///< index in the group, -1 for a switch
     std::int32_t up = -1;      ///< link to the parent
     std::int32_t down = -1;    ///< link from the parent
-    std::int32_t below = 0;    ///< members in the subtree
+    std::int32_t below = 0;    ///< number of members in the subtree
   };
-  std::vector<Node> nodes;  ///< the root first, parents before children
+  std::vector<Node> nodes;  ///< the root comes first, and parents come before children
 };
 
 /// The tree over which the switches of one dimension can reduce for the group: rooted where the routes of the

@@ -1,4 +1,4 @@
-// Groups connected by shared links, and which of those components are alike.
+// Finds groups that are connected by shared links, and which of these components are alike.
 #pragma once
 
 #include <bit>
@@ -8,7 +8,7 @@
 
 namespace shardscape::network {
 
-/// Disjoint sets of 0 .. n-1.
+/// Disjoint sets of the numbers 0 .. n-1.
 class UnionFind {
  public:
   explicit UnionFind(std::size_t n) : parent_(n) {
@@ -19,7 +19,7 @@ class UnionFind {
     return i;
   }
   void join(std::size_t a, std::size_t b) { parent_[root(b)] = root(a); }
-  /// In the order of their first members, members ascending.
+  /// The sets, in the order of their first members; members ascend.
   std::vector<std::vector<std::size_t>> sets() {
     std::vector<std::vector<std::size_t>> result;
     std::vector<std::size_t> number(parent_.size(), parent_.size());
@@ -38,8 +38,8 @@ class UnionFind {
   std::vector<std::size_t> parent_;
 };
 
-/// A 128-bit hash of a sequence of numbers. Equal sequences have equal ones; that different sequences do is
-/// so unlikely (one pair in 2^64 or so) that it is left out of account.
+/// A 128-bit hash of a sequence of numbers. Equal sequences have equal hashes; that different sequences do is so
+/// unlikely (one pair in some 2^64) that it is neglected.
 class Signature {
  public:
   void add(std::uint64_t value) {

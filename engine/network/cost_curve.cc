@@ -29,7 +29,7 @@ double simulate(Pattern pattern, double bytes, PricedNetwork& network) {
   return *time;
 }
 
-/// The lines of one round from a simulation of it.
+/// Simulates one round, and returns its lines.
 CostCurve::Stage drained(const Pattern& pattern, PricedNetwork& network) {
   Pattern unit = pattern;
   unit.bytes = 1;
@@ -42,7 +42,7 @@ CostCurve::Stage drained(const Pattern& pattern, PricedNetwork& network) {
   return stage;
 }
 
-/// The parts as one line, where they are one.
+/// The parts as one line, if they are one.
 std::optional<AffineCost> one_line(const CurveParts& parts) {
   if (!parts.contended.empty() || parts.cut_off) return std::nullopt;
   AffineCost sum;
@@ -63,7 +63,8 @@ std::vector<AffineCost> upper_envelope(std::vector<AffineCost> lines) {
   std::vector<AffineCost> hull;
   for (const AffineCost& line : lines) {
     if (!hull.empty() && line.seconds_per_byte <= hull.back().seconds_per_byte) continue;
-    const auto below = [&](const AffineCost& a, const AffineCost& b) {  // b is nowhere above a and `line`
+    // Whether b is nowhere above the larger of a and `line`.
+    const auto below = [&](const AffineCost& a, const AffineCost& b) {
       return (line.latency - a.latency) * (b.seconds_per_byte - a.seconds_per_byte) >=
              (b.latency - a.latency) * (line.seconds_per_byte - a.seconds_per_byte);
     };

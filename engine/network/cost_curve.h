@@ -56,30 +56,31 @@ struct AffineCost {
   friend bool operator==(const AffineCost&, const AffineCost&) = default;
 };
 
-/// The lines that are the largest somewhere on bytes >= 0, by rising slope.
+/// Keeps the lines that are the largest somewhere on bytes >= 0, in order of rising slope.
 std::vector<AffineCost> upper_envelope(std::vector<AffineCost> lines);
 
-/// Messages of the largest contended part that is simulated: about 20 ms.
+/// Most messages of a contended part that is simulated: about 20 ms.
 constexpr double kMostSimulatedMessages = 1 << 15;
 
 /// Chunks that an algorithm with chunks cuts its buffer into: NCCL's slices of 512 KiB (a buffer of 4 MiB in
 /// 8 steps: NCCL_BUFFSIZE, NCCL_STEPS), at most 32, from where on the fill of the pipeline is below 3 %.
 std::int32_t chunks_of(Operation operation, Algorithm algorithm, double bytes);
 
-/// What a curve is made of.
+/// The parts that a curve consists of.
 struct CurveParts {
   struct Stage {
-    double share = 1;  ///< bytes of a message over those of the operation
+    double share = 1;  ///< bytes of a message, relative to those of the operation
     std::vector<AffineCost> lines;
     std::vector<RingTime> rings;
-    /// 0 where there are no lines and no rings.
+    /// The time of the stage in seconds; 0 where there are no lines and no rings.
     [[nodiscard]] double at(double bytes) const;
   };
   struct Contended {
-    Pattern pattern;  ///< bytes and chunks are filled in
+    Pattern pattern;  ///< without bytes and chunks, which are filled in
     double messages = 0;
-    std::vector<Stage> lower, upper;  ///< bounds, sums of stages; upper is empty where there is none
-    /// Set where `pattern` has no groups yet: of all siblings, one pattern of each class of components.
+    /// Bounds; each is a sum of stages; upper is empty where there is no bound.
+    std::vector<Stage> lower, upper;
+    /// Set where `pattern` has no groups yet: makes, from all siblings, one pattern for each class of components.
     std::function<std::vector<Pattern>(PricedNetwork&)> split;
     /// All messages start at once: one simulation tells the time for all bytes (PricedNetwork::drains).
     bool one_round = false;
@@ -87,12 +88,11 @@ struct CurveParts {
 
   std::vector<Stage> stages;
   std::vector<Contended> contended;
-  bool cut_off = false;  ///< dead links leave some pair without a way; the rest means nothing then
-  LinkSet links;         ///< that carry anything; empty where the maker was not asked for them
+  bool cut_off = false;  ///< dead links leave some pair without a route; all else is meaningless then
+  LinkSet links;         ///< links that carry anything; empty where the maker was not asked for them
 };
 
-/// Copies share the parts, which nothing changes any more, and keep what they simulate to themselves: one copy per
-/// thread.
+/// A cost curve. Copies share the parts, which never change, but each keeps its own simulations: one copy per thread.
 class CostCurve {
  public:
   using Stage = CurveParts::Stage;
@@ -104,26 +104,26 @@ class CostCurve {
   [[nodiscard]] const std::vector<CurveParts::Contended>& contended() const { return parts_->contended; }
   [[nodiscard]] bool is_affine() const { return affine_.has_value(); }
   [[nodiscard]] const AffineCost& affine() const { return *affine_; }
-  /// Whether the curve is exact (to rounding) for all bytes without a simulation.
+  /// Whether the curve is exact (up to rounding) for all bytes without a simulation.
   [[nodiscard]] bool needs_no_simulation() const { return parts_->contended.empty(); }
 
-  /// Seconds. `network`: the one that the curve was made for, or one like it, in the same state.
-  /// `tolerance`: relative, of bounds that may stand for a simulation.
+  /// The time in seconds. `network`: the one that the curve was made for, or one like it, in the same state.
+  /// `tolerance`: relative, for bounds that may stand for a simulation.
   [[nodiscard]] double at(double bytes, PricedNetwork& network, double tolerance);
-  /// A time that is not above at(), found without a simulation.
+  /// A lower bound of at(), found without a simulation.
   [[nodiscard]] double at_least(double bytes) const;
 
  private:
-  /// Of a contended part, what simulations need or said.
+  /// For a contended part, what simulations need and what they found.
   struct Simulated {
-    std::vector<Pattern> classes;  ///< of `split`
-    std::optional<Stage> drained;  ///< of one round: the time from then on
+    std::vector<Pattern> classes;  ///< made by `split`
+    std::optional<Stage> drained;  ///< for one round: one simulation gives the times for all bytes
   };
   double time_of(std::size_t part, double bytes, PricedNetwork& network, double tolerance);
 
   std::shared_ptr<const CurveParts> parts_;
-  std::optional<AffineCost> affine_;  ///< the whole curve, where it is one line
-  std::vector<Simulated> simulated_;  ///< by contended part, made with the first simulation
+  std::optional<AffineCost> affine_;  ///< the whole curve, if it is one line
+  std::vector<Simulated> simulated_;  ///< index: contended part; made with the first simulation
 };
 
 }  // namespace shardscape::network

@@ -9,7 +9,7 @@ namespace shardscape::network {
 
 namespace {
 
-/// A move is a number in base 3, one digit per axis: 0, 1, 2 for -1, 0, +1; axis 0 is the lowest digit.
+/// A king mesh. A move is a number in base 3, one digit per axis: 0, 1, 2 for -1, 0, +1; axis 0 is the lowest digit.
 class KingMesh : public LineGraph {
  public:
   KingMesh(const std::vector<std::int64_t>& shape, WireRate rate) : LineGraph(product(shape), 0) {
@@ -28,7 +28,7 @@ class KingMesh : public LineGraph {
     }
   }
 
-  /// One step in every axis that still differs: diagonal steps first, straight ones last.
+  /// Steps along every axis that still differs: diagonal steps come first, straight ones last.
   void append_route(std::int32_t from, std::int32_t to, std::int32_t base,
                     std::vector<std::int32_t>& path) const override {
     for (std::int32_t at = from; at != to;) {
@@ -60,7 +60,7 @@ class KingMesh : public LineGraph {
   }
   std::int32_t& slot(std::int32_t at, std::int32_t move) { return wire_of_[index(at, move)]; }
 
-  /// Where a move leads, or -1 where it leaves the grid.
+  /// The endpoint to which a move leads, or -1 where it leaves the grid.
   [[nodiscard]] std::int32_t neighbour(std::int32_t at, std::int32_t move) const {
     std::int32_t to = at, stride = 1;
     for (const std::int32_t extent : shape_) {
@@ -76,7 +76,7 @@ class KingMesh : public LineGraph {
 
   std::vector<std::int32_t> shape_;
   std::int32_t moves_ = 1;
-  std::vector<std::int32_t> wire_of_;  ///< by (endpoint, move)
+  std::vector<std::int32_t> wire_of_;  ///< index: endpoint, move
 };
 
 class Hypercube : public LineGraph {
@@ -91,7 +91,7 @@ class Hypercube : public LineGraph {
     }
   }
 
-  /// The lowest differing bit first.
+  /// Changes the lowest differing bit first.
   void append_route(std::int32_t from, std::int32_t to, std::int32_t base,
                     std::vector<std::int32_t>& path) const override {
     for (std::int32_t at = from; at != to;) {
@@ -104,12 +104,12 @@ class Hypercube : public LineGraph {
       at ^= bit;
     }
   }
-  /// A wire keeps all bits of its ends but one, which differs between source and destination: digits in which these
-  /// agree are those of every vertex on the way.
+  /// A wire keeps all bits of its ends but one, and source and destination differ in that one: so the digits in which
+  /// these agree are the same at every vertex on the way.
   [[nodiscard]] bool alike_by_digits() const override { return true; }
 
  private:
-  std::vector<std::int32_t> first_pair_;  ///< of the pairs whose lower end an endpoint is
+  std::vector<std::int32_t> first_pair_;  ///< index: endpoint; the first pair whose lower end it is
 };
 
 }  // namespace

@@ -1,3 +1,5 @@
+// Makes cost curves: breaks an algorithm into rounds, rings or stages, uses formulas where the flows of these are
+// uniform, aligned or rigid, and leaves the rest as contended parts with bounds.
 #include "engine/network/curve_maker.h"
 
 #include <algorithm>
@@ -13,14 +15,14 @@ namespace shardscape::network {
 
 namespace {
 
-/// Messages of the largest exchange that is split into components: some 0.2 s.
+/// Most messages of an exchange that is split into components: some 0.2 s.
 constexpr double kMostSplitMessages = 1 << 18;
 
 constexpr std::ptrdiff_t kLinesLookedAt = 16;
 
 int passes_of(Operation operation) { return operation == Operation::all_reduce ? 2 : 1; }
 
-/// The first steps of halving-doubling: partner i xor distance, the share halved each time.
+/// One of the first steps of halving-doubling: the partner is i xor distance, and the share is halved each time.
 struct ShareExchange {
   std::size_t distance = 1;
   double share = 0.5;
@@ -36,7 +38,7 @@ std::vector<ShareExchange> exchanges(Operation operation, std::size_t n) {
   return all;
 }
 
-/// The lines of a box along one level, each in the order of its coordinates.
+/// Appends the lines of a box along one level, each in the order of its coordinates.
 void append_lines(const GroupBox& box, std::size_t level, std::vector<std::int32_t>& ranks) {
   const auto offset = [](const GroupBox::Level& l, std::int32_t position) {
     return (position - l.positions.front()) * l.stride;
@@ -56,7 +58,7 @@ void append_lines(const GroupBox& box, std::size_t level, std::vector<std::int32
   }
 }
 
-/// A level of boxes, gone through once or, where scattering turns into gathering, twice.
+/// A level of boxes that is gone through once or, where scattering turns into gathering, twice.
 struct Turn {
   std::size_t level = 0;
   int passes = 1;
@@ -77,7 +79,7 @@ CurveParts CurveMaker::unreachable() {
   return curve;
 }
 
-/// A stage of the flows of flows_, where loads are asked for.
+/// Adds a stage with the flows in flows_, if loads are asked for.
 void CurveMaker::add_stage(double seconds) {
   if (loads_ != nullptr) loads_->push_back({seconds, std::make_shared<const LinkLoads>(flows_.loads())});
 }
@@ -111,7 +113,7 @@ LinkLoads CurveMaker::loads(const Pattern& pattern, const SiblingGroups& groups)
   const LinkSet all = links(pattern, groups);
   loads_ = nullptr;
   if (!stages.empty()) return mean_loads(stages);
-  // What no round or ring says anything of is taken to be busy.
+  // If no round or ring gives loads, all links count as busy.
   LinkLoads loads;
   all.for_each([&](std::int32_t link) { loads.push_back({link, 1, 1}); });
   return loads;
@@ -134,8 +136,8 @@ CurveParts CurveMaker::parts(const Pattern& pattern, const SiblingGroups& groups
   return all.empty() ? general(pattern, groups) : rounds(pattern, groups, all);
 }
 
-/// The rounds of an algorithm; none for those that are not made of rounds. The bidirectional ring over a
-/// pair of ranks is not either, since its two directions share their connections.
+/// The rounds of an algorithm; empty for one that does not consist of rounds. The bidirectional ring over a pair of
+/// ranks does not, since its two directions share their connections.
 std::vector<CurveMaker::Round> CurveMaker::rounds_of(const Pattern& pattern, std::size_t n) {
   const double share = 1 / static_cast<double>(n);
   const double passes = passes_of(pattern.operation);
@@ -200,8 +202,8 @@ CostCurve CurveMaker::one_round(std::span<const PointToPoint> sends, double copi
   return CostCurve(std::move(curve));
 }
 
-/// The flows of flows_, settled, all at once: a stage where formulas tell their time, else a contended part
-/// without a pattern, bounded by its rigid flows and, if `by_links`, by its links and by each flow alone.
+/// Turns the settled flows of flows_, all at once, into a stage if formulas give their time. Otherwise into a contended
+/// part without a pattern, bounded by its rigid flows and, with `by_links`, by its links and by each flow alone.
 CurveParts CurveMaker::round_of_flows(bool by_links, double copies) {
   CurveParts curve;
   if (collects_) flows_.collect_links(curve.links);
@@ -212,7 +214,7 @@ CurveParts CurveMaker::round_of_flows(bool by_links, double copies) {
   std::vector<AffineCost> upper, lower;
   const std::size_t count = flows_.uniform() ? 1 : flows_.size();
   for (std::size_t f = 0; f < count; ++f) {
-    // Few are different; looking at the latest finds nearly all of the others.
+    // Few lines differ, so comparing with the latest ones finds nearly all duplicates.
     const auto latest = upper.end() - std::min<std::ptrdiff_t>(kLinesLookedAt, std::ssize(upper));
     if (std::find(latest, upper.end(), line(f)) == upper.end()) upper.push_back(line(f));
   }
@@ -244,7 +246,7 @@ CurveParts CurveMaker::round_of_flows(bool by_links, double copies) {
   return curve;
 }
 
-/// A direct all-to-all: every pair of a group at once.
+/// The curve of a direct all-to-all: every pair of a group at once.
 CurveParts CurveMaker::exchange(const Pattern& pattern, const SiblingGroups& groups) {
   const std::size_t n = groups.size;
   flows_.reset();
@@ -264,8 +266,8 @@ CurveParts CurveMaker::exchange(const Pattern& pattern, const SiblingGroups& gro
   return curve;
 }
 
-/// A contended exchange by components of groups that share links, each with the bounds of all. One too large to be
-/// looked at stays whole, and its upper bound stands for it.
+/// Splits a contended exchange into components of groups that share links, each with the bounds of the whole. One that
+/// is too large stays whole, and its upper bound stands for it.
 void CurveMaker::split_exchange(const Pattern& pattern, const SiblingGroups& groups, CurveParts& curve) {
   CurveParts::Contended whole = std::move(curve.contended.front());
   curve.contended.clear();
@@ -308,8 +310,8 @@ CurveParts CurveMaker::rounds(const Pattern& pattern, const SiblingGroups& group
   return curve;
 }
 
-/// Of all groups, along one level of their boxes. Where the groups stand for all, the lines are all that there are along
-/// it, and fewer have to be looked at than of the groups.
+/// The lines of all groups along one level of their boxes. Where the groups stand for others, fewer lines than the
+/// groups have need to be looked at, and they stand for all lines along that level.
 CurveMaker::Rings CurveMaker::lines(std::span<const GroupBox> boxes, std::size_t level,
                                     const SiblingGroups& groups) const {
   const GroupBox::Level& along = boxes.front().levels[level];
@@ -317,7 +319,7 @@ CurveMaker::Rings CurveMaker::lines(std::span<const GroupBox> boxes, std::size_t
   const bool even = std::ranges::adjacent_find(along.positions, [&](std::int32_t a, std::int32_t b) {
                       return b - a != step;
                     }) == along.positions.end();
-  // On a fat tree each line has an order of its own (leaf_order()).
+  // Not on a fat tree, where each line has an order of its own (leaf_order()).
   if (groups.tile_of && even && under_leaf(network_.fabric(), along.dimension) == 0) {
     RankGroup line;
     line.push(static_cast<std::int32_t>(along.positions.size()), step * along.stride);
@@ -351,8 +353,8 @@ CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroup
   }
   if (!equal) return general(pattern, groups);
 
-  // Scattering goes through the levels inwards and gathering outwards; where it turns, the two passes of a
-  // level are one ring.
+  // Scattering goes through the levels inwards, gathering outwards; at the turn, the two passes of a level form one
+  // ring.
   const std::size_t levels = boxes[0].levels.size();
   std::vector<Turn> turns;
   const bool scatters = pattern.operation != Operation::all_gather;
@@ -371,7 +373,7 @@ CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroup
       share /= static_cast<double>(boxes[0].levels[l].positions.size());
     const auto before = std::ranges::find(turns, turn);
     const auto same = static_cast<std::size_t>(before - turns.begin());
-    if (same < stages.size()) {  // out as in
+    if (same < stages.size()) {  // gathering repeats a ring of scattering
       stages.push_back(RingParts(stages[same]));
     } else {
       const Rings along = lines(boxes, turn.level, groups);
@@ -410,7 +412,7 @@ CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroup
   return curve;
 }
 
-/// The lower bound of cost_curve.h with the given stage as k.
+/// The lower bound that cost_curve.h gives for dimension-wise stages, with k = `busiest`.
 AffineCost CurveMaker::stages_from_below(std::span<const RingParts> stages, std::size_t busiest) {
   AffineCost sum;
   for (std::size_t j = 0; j < stages.size(); ++j) {
@@ -425,8 +427,8 @@ void CurveMaker::forget(std::span<const std::int32_t> links) {
   for (const std::int32_t link : links) user_[static_cast<std::size_t>(link)] = -1;
 }
 
-/// Everything in the traffic that a simulation depends on, with links numbered in the order in which they are
-/// met: components that agree in it take the same time.
+/// Adds everything that a simulation of the traffic depends on to the signature, with links numbered in the order in
+/// which they are met: components with the same signature take the same time.
 void CurveMaker::sign(const Traffic& traffic, std::int32_t& links, Signature& signature) {
   const auto pair = [](std::int32_t a, std::int32_t b) {
     return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32) | static_cast<std::uint32_t>(b);

@@ -41,39 +41,41 @@
 
 namespace shardscape::network {
 
-/// Keeps scratch memory between calls: one object per network and thread.
+/// Makes curves. Keeps scratch memory between calls: one object per network and thread.
 class CurveMaker {
  public:
   explicit CurveMaker(PricedNetwork& network);
 
-  /// Whether curves say which links carry anything. They do at first.
+  /// Whether curves list the links that carry anything; on at first.
   void collect_links(bool on) { collects_ = on; }
-  /// Whether rings that come again (gathering and scattering take the same ones) are analysed again. They are at first.
-  /// Changes no curve as long as the network stays as it is.
+  /// Whether rings that come again (gathering and scattering take the same ones) are remembered and not analysed again;
+  /// off at first. Changes no curve as long as the network stays as it is.
   void remember_rings(bool on) { remembers_ = on; }
 
-  /// The curve of an algorithm on groups of equal size that suit it. `pattern` names operation and algorithm;
-  /// its groups, chunks and bytes are filled in from `groups`.
+  /// Makes the curve of an algorithm on groups of equal size that suit it. `pattern` names operation and algorithm; its
+  /// groups, chunks and bytes are filled in from `groups`.
   CostCurve make(const Pattern& pattern, const SiblingGroups& groups);
-  /// Equal messages between pairs of ranks, all at once, each of which stands for so many like it on other links.
+  /// The curve of equal messages between pairs of ranks, all at once; each pair stands for `copies` like it on other
+  /// links.
   CostCurve one_round(std::span<const PointToPoint> sends, double copies = 1);
-  /// The links of the curve without the rest.
+  /// Only the links of the curve.
   LinkSet links(const Pattern& pattern, const SiblingGroups& groups);
   LinkSet links(std::span<const PointToPoint> sends);
-  /// What the operation asks of these links while it sends.
+  /// How much of its links the operation takes while it sends.
   LinkLoads loads(const Pattern& pattern, const SiblingGroups& groups);
   LinkLoads loads(std::span<const PointToPoint> sends);
 
  private:
   using Rings = SiblingGroups;
   struct RingParts {
-    CurveParts::Stage exact, upper;  ///< exact: of the rings that keep step; upper: bounds of all rings
+    CurveParts::Stage exact, upper;  ///< exact: of rings that keep step; upper: bounds of all rings
     int steps = 0;
-    double least_latency = 0, fastest = 0, slowest = 0;  ///< of the flows: latency, alone, shared
+    /// Least latency, least `alone` and largest `shared` of the flows.
+    double least_latency = 0, fastest = 0, slowest = 0;
     std::vector<CurveParts::Contended> contended;
     bool reachable = true, uniform = false, uncontended = false;
-    LinkSet links;                           ///< where they are collected
-    std::shared_ptr<const LinkLoads> loads;  ///< where they are asked for
+    LinkSet links;                           ///< if they are collected
+    std::shared_ptr<const LinkLoads> loads;  ///< if they are asked for
   };
   struct KnownRings {
     std::vector<std::int32_t> ranks;
@@ -83,7 +85,7 @@ class CurveMaker {
     bool with_links = false, rank_steps = false;
     RingParts parts;
   };
-  /// The flows of one round from member to member, its share of the bytes, and how often the round comes.
+  /// The flows of one round from member to member, their share of the bytes, and how often the round comes.
   struct Round {
     std::vector<std::pair<std::size_t, std::size_t>> flows;
     double share = 0;
@@ -120,12 +122,12 @@ class CurveMaker {
 
   PricedNetwork& network_;
   bool collects_ = true, remembers_ = false;
-  std::vector<StageLoads>* loads_ = nullptr;                        ///< where they are asked for
-  std::unordered_multimap<std::uint64_t, KnownRings> known_rings_;  ///< by hash
-  std::size_t known_ranks_ = 0;                                     ///< of them all
+  std::vector<StageLoads>* loads_ = nullptr;                        ///< set while loads are asked for
+  std::unordered_multimap<std::uint64_t, KnownRings> known_rings_;  ///< key: hash
+  std::size_t known_ranks_ = 0;                                     ///< number of ranks in all known rings
   FlowSet flows_;
-  std::vector<std::int32_t> user_;   ///< by link: a ring or group that uses it, or -1
-  std::vector<std::int32_t> label_;  ///< by link: the hop that uses it, -1 none, -2 several
+  std::vector<std::int32_t> user_;   ///< index: link; a ring or group that uses it, or -1
+  std::vector<std::int32_t> label_;  ///< index: link; the hop that uses it, -1: none, -2: several
 };
 
 }  // namespace shardscape::network

@@ -1,4 +1,4 @@
-// Rings of curves: what the flows of rings that run together take.
+// Curves of rings: how long the flows of rings that run at the same time take.
 #include <algorithm>
 #include <bit>
 #include <set>
@@ -11,7 +11,7 @@ namespace shardscape::network {
 
 namespace {
 
-/// Ranks of all rings that are remembered: with the loads of their links some 100 bytes each.
+/// Most ranks in all rings that are remembered; with the loads of their links some 100 bytes each.
 constexpr std::size_t kMostKnownRanks = 1 << 19;
 
 }  // namespace
@@ -83,7 +83,7 @@ std::vector<Hop> CurveMaker::hops(std::size_t ring, std::size_t size, double Rou
   return result;
 }
 
-/// Whether the rings of a component are aligned, or all their flows alike.
+/// Whether the rings of a component keep step: they are aligned, or all their flows are alike.
 bool CurveMaker::keeps_step(std::span<const std::size_t> component, std::size_t size) const {
   const RoutedFlow& one = flows_.flow(component.front() * size);
   bool aligned = true, alike = true;

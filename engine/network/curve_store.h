@@ -17,15 +17,16 @@
 
 namespace shardscape::network {
 
-/// All that a curve, and the loads of links, depend on beside the fabric and the shares of its links, where every link is healthy, every rank at
-/// its own number and every member sends as much as the others.
+/// Everything that a curve, and the loads of links, depend on besides the fabric and the shares of its links, if every
+/// link is healthy, every rank lies at its own number, and all members send equally much.
 struct CurveKey {
   CollectiveOp op = CollectiveOp::all_reduce;
   CollectiveChoice choice;
   RankGroup group;
-  std::int32_t boundary = -1;  ///< >= 0: only between this member of each group and the next
-  RankGroup::Level slice;      ///< groups of the first slice along this axis; of extent 1: all
-  /// Of rings over channels, in whose latencies the stack's steps are; else 0.
+  /// >= 0: only between the member of each group with this number and the next one.
+  std::int32_t boundary = -1;
+  RankGroup::Level slice;  ///< only the groups of the first slice along this axis; extent 1: all groups
+  /// Set for rings over channels, whose latencies contain the stack's steps; else 0.
   Seconds rank_step = {}, rank_step_scale_out = {};
   friend bool operator==(const CurveKey&, const CurveKey&) = default;
 };
@@ -34,20 +35,20 @@ struct CurveKeyHash {
   std::size_t operator()(const CurveKey& key) const;
 };
 
-/// Of one fabric at one set of shares. Holds what it is given for good; that is the same whoever makes it.
+/// Keeps curves of one fabric at one set of shares, for good. An entry is the same whichever model made it.
 class CurveStore {
  public:
   virtual ~CurveStore() = default;
-  /// Nothing where it is not kept.
+  /// Returns the curve; empty where it is not kept.
   [[nodiscard]] virtual std::optional<CostCurve> find(const CurveKey& key) const = 0;
-  /// Does nothing where it is kept already.
+  /// Keeps a curve; does nothing where there is one already.
   virtual void keep(const CurveKey& key, const CostCurve& curve) = 0;
-  /// The same of the paces of two operations that send together.
+  /// The same two functions for the paces of two operations that send at the same time.
   [[nodiscard]] virtual std::optional<KeptPaces> find(const CurveKey& one, const CurveKey& other) const = 0;
   virtual void keep(const CurveKey& one, const CurveKey& other, const KeptPaces& paces) = 0;
 };
 
-/// What simulators have in common; safe to use from the threads that they run on.
+/// Fabrics and stores that simulators share; safe to use from the threads that they run on.
 class SharedNetworks {
  public:
   virtual ~SharedNetworks() = default;
@@ -55,7 +56,7 @@ class SharedNetworks {
     std::shared_ptr<const Fabric> fabric;
     std::shared_ptr<CurveStore> curves;
   };
-  /// The same for the same arguments, unless it was forgotten meanwhile.
+  /// Returns the same objects for the same arguments, unless these have been forgotten meanwhile.
   virtual Network of(const FabricSpec& fabric, const LinkShares& shares) = 0;
 };
 

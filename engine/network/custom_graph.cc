@@ -43,10 +43,10 @@ class CustomGraph : public LineGraph {
   void join_opposite_ways();
   void find_next_wires();
 
-  std::vector<std::int32_t> next_wire_;  ///< by (destination endpoint, vertex)
+  std::vector<std::int32_t> next_wire_;  ///< index: destination endpoint, vertex
 };
 
-/// Two one-way links may be each other's opposite.
+/// Joins one-way links that are each other's opposite.
 void CustomGraph::join_opposite_ways() {
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> wire_of;
   for (std::size_t w = 0; w < wires().size(); ++w) {
@@ -57,8 +57,8 @@ void CustomGraph::join_opposite_ways() {
   }
 }
 
-/// Breadth first from every destination against the wires. Of the wires that come one hop nearer the one to
-/// the lowest-numbered vertex wins.
+/// Searches breadth first from every destination, against the direction of the wires. Of several wires that come one
+/// hop nearer, the one to the lowest-numbered vertex wins.
 void CustomGraph::find_next_wires() {
   const auto count = static_cast<std::size_t>(vertices());
   std::vector<std::vector<std::int32_t>> incoming(count);
@@ -70,7 +70,8 @@ void CustomGraph::find_next_wires() {
   for (std::int32_t to = 0; to < endpoints(); ++to) {
     level = {to};
     while (!level.empty()) {
-      std::ranges::sort(level);  // the first wire found of a vertex leads to its lowest-numbered neighbour
+      // So the first wire found for a vertex leads to its lowest-numbered neighbour.
+      std::ranges::sort(level);
       next_level.clear();
       for (const std::int32_t at : level) {
         for (const std::int32_t wire : incoming[static_cast<std::size_t>(at)]) {

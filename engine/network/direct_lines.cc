@@ -7,7 +7,7 @@ namespace shardscape::network {
 
 namespace {
 
-/// Pairs (i, j), i < j, row by row.
+/// A wire pair for every two endpoints i < j; numbered row by row.
 class FullMesh : public LineGraph {
  public:
   FullMesh(std::int32_t size, WireRate rate) : LineGraph(size, 0), size_(size) {
@@ -23,7 +23,7 @@ class FullMesh : public LineGraph {
     const std::int64_t pair = low * (2 * std::int64_t{size_} - low - 1) / 2 + (high - low - 1);
     path.push_back(base + static_cast<std::int32_t>(2 * pair) + (from < to ? 0 : 1));
   }
-  /// Every pair has wires of its own.
+  /// True because every pair of endpoints has wires of its own.
   [[nodiscard]] bool alike_by_digits() const override { return true; }
 
  private:
@@ -59,7 +59,7 @@ class Crossbar : public LineGraph {
     path.push_back(base + 2 * to + 1);
   }
 
-  /// Every endpoint has wires of its own; those that share an adapter are never told apart by a digit (tiles.h).
+  /// Every endpoint has wires of its own, and no digit tells apart endpoints that share an adapter (tiles.h).
   [[nodiscard]] bool alike_by_digits() const override { return true; }
 
   [[nodiscard]] std::string switch_name(std::int32_t index) const override {

@@ -57,7 +57,7 @@ class Dragonfly : public LineGraph {
     path.push_back(base + 2 * to + 1);
   }
 
-  /// Blocks inside of a router or of a group: gateways tell groups apart.
+  /// Blocks that lie inside a router or a group are alike; larger ones are not, since gateways tell groups apart.
   [[nodiscard]] bool alike_by_blocks(std::int32_t endpoints) const override {
     const std::int32_t group_hosts = routers_ * hosts_;
     return hosts_ % endpoints == 0 || (endpoints % hosts_ == 0 && group_hosts % endpoints == 0);

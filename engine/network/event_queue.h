@@ -30,8 +30,8 @@ class EventQueue {
     }
   }
 
-  /// Takes the earliest bucket off and calls visit(kind, id, stamp) for each of its events in the order of
-  /// their pushes. The visitor may push.
+  /// Removes the earliest bucket, and calls visit(kind, id, stamp) for each of its events in the order in which they
+  /// were pushed. The visitor may push.
   template <class Visit>
   void pop(Visit visit) {
     const HeapEntry top = pop_heap();
@@ -41,7 +41,7 @@ class EventQueue {
       const std::size_t at = static_cast<std::size_t>(chunk);
       const std::size_t events = chunks_[at].size;
       for (std::size_t i = 0; i < events; ++i) {
-        const Event event = chunks_[at].events[i];  // pushes may move the chunks
+        const Event event = chunks_[at].events[i];  // a copy: pushes may move the chunks
         visit(top.kind, event.id, event.stamp);
       }
       const std::int32_t next = chunks_[at].next;
@@ -54,30 +54,30 @@ class EventQueue {
 
  private:
   struct Event {
-    std::int32_t id = 0;      ///< connection, message or gate
-    std::uint32_t stamp = 0;  ///< of drains: stale unless it is the connection's latest
+    std::int32_t id = 0;      ///< number of a connection, message or gate
+    std::uint32_t stamp = 0;  ///< for drains: the event is stale unless it is the latest of its connection
   };
-  /// Some events of a bucket in one line of the cache.
+  /// Events of one bucket that fill one cache line.
   static constexpr std::size_t kChunk = 7;
   struct alignas(64) Chunk {
     std::array<Event, kChunk> events;
     std::uint32_t size = 0;
     std::int32_t next = -1;
   };
-  struct Bucket {  ///< chunks
+  struct Bucket {  ///< numbers of its first and last chunk
     std::int32_t first = -1, last = -1;
   };
   struct HeapEntry {
     double time = 0;
-    std::uint32_t sequence = 0;  ///< ties in the order of creation
+    std::uint32_t sequence = 0;  ///< breaks ties in the order of creation
     std::int32_t bucket = -1;
     Kind kind = Kind::drain;
     [[nodiscard]] bool before(const HeapEntry& o) const {
       return time < o.time || (time == o.time && sequence < o.sequence);
     }
   };
-  /// A bucket of a kind, for simultaneous events to find each other: the latest of all whose times have the
-  /// same hash.
+  /// The bucket by which simultaneous events of a kind find each other: the latest among all whose times have the same
+  /// hash.
   struct Recent {
     double time = 0;
     std::int32_t bucket = -1;

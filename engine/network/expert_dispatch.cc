@@ -9,9 +9,9 @@ namespace shardscape::network {
 
 namespace {
 
-constexpr double kScaledByte = 1 + 4.0 / 128;  ///< fp8, a scale of four bytes for each 128 values
+constexpr double kScaledByte = 1 + 4.0 / 128;  ///< fp8, with a scale of four bytes for every 128 values
 constexpr double kBfloat = 2;
-constexpr double kForwarding = 2;     ///< half of the SMs forward between nodes
+constexpr double kForwarding = 2;     ///< half of the SMs are busy forwarding between nodes
 constexpr double kSpread = 1.0 / 30;  ///< fitted: what many nodes cost the network, see the header
 
 Bytes row_bytes(DispatchWay way, const ExpertExchange& c) {

@@ -41,24 +41,25 @@ namespace shardscape::network {
 
 enum class DispatchWay : std::uint8_t { dispatch, combine };
 
-/// One call: every rank has as many tokens.
+/// One call; every rank has equally many tokens.
 struct ExpertExchange {
-  double tokens = 0;  ///< of a rank
-  double hidden = 0;  ///< values of a token
+  double tokens = 0;  ///< tokens of one rank
+  double hidden = 0;  ///< number of values of a token
   double top_k = 0;
-  double experts = 0;      ///< of all ranks
-  double ranks = 8;        ///< of the group, all nodes together
-  double nodes = 1;        ///< or NVLink domains
-  double sms = 20;         ///< that normal kernels run on
-  double nodes_met = 0;    ///< by a token; 0: by independent choices among `nodes`
-  double value_bytes = 0;  ///< of a value on its way; 0: dispatch_bytes()
+  double experts = 0;  ///< experts on all ranks together
+  double ranks = 8;    ///< ranks of the group, on all nodes together
+  double nodes = 1;    ///< nodes, or NVLink domains, of the group
+  double sms = 20;     ///< number of SMs that normal kernels run on
+  /// Nodes that a token goes to, on average; 0: as independent choices among `nodes` give.
+  double nodes_met = 0;
+  double value_bytes = 0;  ///< bytes of a value on its way; 0: dispatch_bytes()
 };
 
-/// Bytes of one value on its way, in the benchmark.
+/// Bytes of one value on its way, as in the benchmark.
 double dispatch_bytes(DispatchWay way);
 
-/// Time of one call, alone. Nothing for devices without constants, and between nodes where those of the network
-/// are missing. O(1), pure.
+/// Time of one call that runs alone. Empty for devices without constants and, between nodes, where the constants of the
+/// network are missing. O(1), pure.
 std::optional<Seconds> expert_exchange_time(const ExpertDispatch& device, DispatchKernels kernels,
                                             DispatchWay way, const ExpertExchange& call);
 

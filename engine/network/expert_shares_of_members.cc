@@ -14,7 +14,7 @@ namespace shardscape::network {
 
 namespace {
 
-/// Of the busiest member's load: those with more end their work with it.
+/// Members with more than this share of the busiest member's load end their work at the same time as that one.
 constexpr double kNearlyBusiest = 0.9;
 
 }  // namespace
@@ -30,7 +30,7 @@ std::vector<double> CollectiveModel::member_shares(std::size_t members) const {
   return shares;
 }
 
-/// How many copies of a token an exchange sends to each member, in the mean. Of groups that span domains the first one
+/// How many copies of a token an exchange sends to each member on average. If groups span domains, the first group
 /// stands for all.
 std::vector<double> CollectiveModel::copy_chances(const SiblingGroups& groups) const {
   const std::vector<double> shares = member_shares(groups.size);
@@ -58,7 +58,7 @@ Skew CollectiveModel::skew_of(CollectiveOp op, const SiblingGroups& groups) cons
   return skew;
 }
 
-/// Of what is no exchange, or of one without loads.
+/// The parts of an operation that is no exchange, or of one without loads.
 Skew CollectiveModel::skew_of(CollectiveOp op, std::size_t members) const {
   Skew skew;
   skew.of_sender = op == CollectiveOp::combine || op == CollectiveOp::last_combine;

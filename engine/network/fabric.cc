@@ -1,3 +1,5 @@
+// Builds the fabric from its specification: axes, the wiring of one line of each kind, and links and switches line by
+// line; finds routes axis by axis, and names links and vertices.
 #include "engine/network/fabric.h"
 
 #include <fmt/format.h>
@@ -10,9 +12,8 @@ namespace shardscape::network {
 
 namespace {
 
-/// Where a rank sits on an axis: in which line, at which of its endpoints. GPU i of `stride` uses adapter
-/// i / sharing, adapter j is in rail j % rails; a line's endpoints are numbered by coordinate, then adapter,
-/// then GPU.
+/// Where a rank sits on an axis: its line, and its lane there. GPU i of `stride` uses adapter i / sharing, and adapter
+/// j is in rail j % rails; a line's endpoints are numbered by coordinate, then by adapter, then by GPU.
 struct Place {
   std::int32_t line = 0;
   std::int32_t lane = 0;

@@ -27,17 +27,17 @@
 namespace shardscape::network {
 
 struct Link {
-  std::int32_t source = 0;       ///< vertex
-  std::int32_t destination = 0;  ///< vertex
+  std::int32_t source = 0;       ///< number of a vertex
+  std::int32_t destination = 0;  ///< number of a vertex
   std::int32_t dimension = 0;    ///< index in FabricSpec::dimensions
   BytesPerSecond bandwidth;
   Seconds latency;
 };
 
-/// Immutable; copies share their wiring. Safe to use from several threads.
+/// The fabric. Immutable; copies share the wiring. Safe to use from several threads.
 class Fabric {
  public:
-  /// `spec` must validate(). O(links).
+  /// Builds the links. `spec` must validate(). O(links).
   explicit Fabric(const FabricSpec& spec);
 
   [[nodiscard]] std::int32_t ranks() const { return ranks_; }
@@ -49,35 +49,36 @@ class Fabric {
   /// destination.
   void append_route(std::int32_t source, std::int32_t destination, std::vector<std::int32_t>& path) const;
 
-  /// The link from one vertex to another, -1 where there is none. There is never more than one. O(links).
+  /// The link from one vertex to another (there is never more than one), or -1. O(links).
   [[nodiscard]] std::int32_t find_link(std::int32_t source, std::int32_t destination) const;
-  /// The link of the other direction, -1 for a one-way link. O(dimensions).
+  /// The link in the opposite direction, or -1 for a one-way link. O(dimensions).
   [[nodiscard]] std::int32_t reverse_of(std::int32_t link) const;
 
   /// A link as text: "torus2d: 1 -> 5", "rail: 3 -> switch 2".
   [[nodiscard]] std::string link_name(std::int32_t link) const;
-  /// A vertex as text: "3", "switch 2" (line 2 of its dimension), "2.leaf 1" (leaf 1 of line 2).
+  /// A vertex in words: "3", "switch 2" (line 2 of its dimension), "2.leaf 1" (leaf 1 of line 2).
   [[nodiscard]] std::string vertex_name(std::int32_t vertex) const;
 
   /// One coordinate of the mixed-radix rank number: an axis of a mesh or torus, or a whole dimension.
   struct Axis {
     std::int32_t dimension = 0;
-    /// ring (also of a torus), mesh (one open line), or the kind of the dimension.
+    /// Kind of its lines: ring (also for a torus), mesh (one open line), or the kind of the dimension.
     DimensionKind kind = DimensionKind::ring;
     std::int32_t size = 0;
-    std::int32_t stride = 0;      ///< rank distance between neighbours
-    std::int32_t first_link = 0;  ///< id of the axis's first link
+    std::int32_t stride = 0;      ///< difference in rank between neighbours
+    std::int32_t first_link = 0;  ///< number of the axis's first link
     std::int32_t first_switch = 0;
     std::int32_t links_per_line = 0;
-    std::int32_t lines = 0;    ///< that are wired alike, side by side
-    std::int32_t sharing = 1;  ///< neighbouring ranks (of the stride) that share an adapter
-    std::int32_t rails = 0;    ///< lines for each `stride` ranks
-    std::int32_t lanes = 1;    ///< stride / rails: ranks with the same coordinate in one line
+    std::int32_t lines = 0;    ///< number of lines, which lie side by side and are wired alike
+    std::int32_t sharing = 1;  ///< number of neighbouring ranks (within the stride) that share an adapter
+    std::int32_t rails = 0;    ///< number of lines for each `stride` ranks
+    std::int32_t lanes = 1;    ///< stride / rails: number of ranks with the same coordinate in one line
   };
-  /// Innermost first.
+  /// The axes, innermost first.
   [[nodiscard]] const std::vector<Axis>& axes() const { return axes_; }
 
-  /// What LineGraph says of the lines of an axis: of aligned blocks of so many coordinates, of any digit.
+  /// Whether LineGraph says that a line's parts are alike: aligned blocks of so many coordinates; endpoints by any
+  /// digit.
   [[nodiscard]] bool alike_by_blocks(std::size_t axis, std::int32_t coordinates) const {
     return wiring_[axis]->alike_by_blocks(coordinates * axes_[axis].lanes);
   }
@@ -91,14 +92,14 @@ class Fabric {
   std::int32_t ranks_ = 0;
   std::int32_t vertices_ = 0;
   std::vector<Axis> axes_;
-  std::vector<std::shared_ptr<const LineGraph>> wiring_;  ///< of one line of each axis
-  /// Where a rank sits on an axis. Routes of all pairs are asked for: they would divide for nothing else.
+  std::vector<std::shared_ptr<const LineGraph>> wiring_;  ///< index: axis; the wiring of one line
+  /// Where a rank sits on an axis. Kept because routes of all pairs are asked for, and would mostly compute divisions.
   struct Seat {
     std::int32_t coordinate = 0;
-    std::int32_t endpoint = 0;    ///< of its line
-    std::int32_t first_link = 0;  ///< of its line
+    std::int32_t endpoint = 0;    ///< number in its line
+    std::int32_t first_link = 0;  ///< first link of its line
   };
-  std::vector<Seat> seats_;  ///< [axis * ranks + rank]
+  std::vector<Seat> seats_;  ///< index: axis * ranks + rank
   std::vector<Link> links_;
 };
 

@@ -1,3 +1,5 @@
+// Builds fat trees: plans the levels of switches for the endpoints there are, wires them, and finds routes up (by
+// destination or by hash) and down.
 #include "engine/network/fat_tree.h"
 
 #include <fmt/format.h>
@@ -14,14 +16,14 @@ std::int32_t ceil_div(std::int64_t a, std::int64_t b) { return static_cast<std::
 
 class FatTree : public LineGraph {
  public:
-  /// One level of switches. Counts beyond what the tree's endpoints need are capped at them.
+  /// One level of switches. Counts are capped at what the endpoints of the tree need.
   struct Level {
-    std::int64_t span = 1;           ///< endpoints under a block
-    std::int32_t blocks = 1;         ///< those with endpoints
-    std::int32_t copies = 1;         ///< switches of a block
-    std::int32_t ports_up = 0;       ///< of each switch; 0 at the top
-    std::int32_t first_switch = 0;   ///< index
-    std::int32_t first_wire_up = 0;  ///< id of the first wire to the next level
+    std::int64_t span = 1;           ///< number of endpoints below a block
+    std::int32_t blocks = 1;         ///< number of blocks that have endpoints
+    std::int32_t copies = 1;         ///< number of switches of a block
+    std::int32_t ports_up = 0;       ///< ports up of each switch; 0 at the top
+    std::int32_t first_switch = 0;   ///< number of the level's first switch
+    std::int32_t first_wire_up = 0;  ///< number of the first wire to the next level
   };
 
   FatTree(std::vector<Level> levels, std::int32_t switches, UpRouting routing, std::int32_t endpoints,
@@ -48,9 +50,10 @@ class FatTree : public LineGraph {
     path.push_back(base + 2 * to + 1);
   }
 
-  /// Routes stay under the switches of one level, or go up through blocks of it that lie whole in one part. Ports up
-  /// by destination turn by T / copies where T adapters are between two parts: all switches of a level in one
-  /// direction, so that the ways of a part lead over switches of their own in the other one. Hashes do not move.
+  /// True if routes stay below the switches of one level, or go up through blocks of the level that each lie in one
+  /// part. Ports up by destination turn by T / copies if T adapters lie between two parts: then all switches of a level
+  /// turn in one direction, so that each part has switches of its own in the other direction. Hashed ports do not turn
+  /// with the parts.
   [[nodiscard]] bool alike_by_blocks(std::int32_t endpoints) const override {
     if (endpoints % sharing_ != 0) return false;
     const std::int64_t adapters = endpoints / sharing_;
@@ -90,7 +93,7 @@ class FatTree : public LineGraph {
       return;
     }
     const std::int32_t first_adapter = endpoints() + switches() - adapters_;
-    // The adapter's port limits its endpoints' traffic; their own wires to it add nothing.
+    // The adapter's port limits the traffic of its endpoints; their own wires to it add no latency.
     for (std::int32_t i = 0; i < endpoints(); ++i) {
       add_pair(i, first_adapter + i / sharing_, {rate.bandwidth, Seconds(0)});
     }
@@ -112,7 +115,7 @@ class FatTree : public LineGraph {
     }
   }
 
-  /// The wire up from a switch of `level` by `port`; the wire down is the next one.
+  /// The wire up from a switch of `level` at `port`; its number plus 1 is the wire down.
   [[nodiscard]] std::int32_t wire_up(std::size_t level, std::int32_t block, std::int32_t copy,
                                      std::int32_t port) const {
     const Level& l = levels_[level];

@@ -1,3 +1,4 @@
+// Applies faults to a fabric, and finds detours around dead links by breadth-first search, which it keeps by pair.
 #include "engine/network/faulty_fabric.h"
 
 #include <fmt/format.h>
@@ -129,7 +130,7 @@ const FaultyFabric::Detour& FaultyFabric::detour(std::int32_t source, std::int32
   return result;
 }
 
-/// Breadth first against the links from the destination, as far as the source.
+/// Measures distances to the destination by a breadth-first search against the links, as far as the source.
 void FaultyFabric::measure_distances(std::int32_t source, std::int32_t destination) {
   distance_.assign(at(fabric_.vertices()), -1);
   distance_[at(destination)] = 0;
@@ -145,8 +146,8 @@ void FaultyFabric::measure_distances(std::int32_t source, std::int32_t destinati
   }
 }
 
-/// The living link to the lowest-numbered vertex that is one hop nearer. Vertices nearer than the source are
-/// all measured when it is.
+/// The living link to the lowest-numbered vertex that is one hop nearer. All vertices nearer than the source have been
+/// measured by the time the source is.
 std::int32_t FaultyFabric::next_link(std::int32_t here) const {
   for (const std::int32_t link : links_at(out_, here)) {
     const std::int32_t to = fabric_.links()[at(link)].destination;

@@ -19,24 +19,24 @@ namespace shardscape::network {
 
 enum class FaultDirections : std::uint8_t { one, both };
 
-/// Adds a fault of `fault.link`, and of its opposite direction where asked for and there is one.
+/// Adds a fault of `fault.link` and, if asked for, of the opposite link where there is one.
 void add_fault(FaultSet& faults, const Fabric& fabric, const LinkFault& fault, FaultDirections directions);
 
-/// Why two ranks cannot talk.
+/// Why two ranks can't reach each other.
 struct Unreachable {
   std::int32_t source = 0;
   std::int32_t destination = 0;
-  /// The dead links that lead out of what the source still reaches: any of them alive would help.
+  /// The dead links that lead out of what the source still reaches; one of them alive would help.
   std::vector<std::int32_t> cut;
 };
 
-/// Keeps detours as it finds them: one object per thread.
+/// The fabric with faults. It keeps detours once found: one object per thread.
 class FaultyFabric {
  public:
-  /// No faults at first. `fabric` outlives this object.
+  /// Starts without faults. `fabric` must outlive this object.
   explicit FaultyFabric(const Fabric& fabric);
 
-  /// The faults from now on. Link ids must exist and derates be in (0, 1].
+  /// Sets the faults. Link numbers must exist, and derates must be in (0, 1].
   void set_faults(const FaultSet& faults);
 
   [[nodiscard]] const Fabric& fabric() const { return fabric_; }
@@ -44,7 +44,7 @@ class FaultyFabric {
   [[nodiscard]] bool faulty() const { return faulty_; }
   [[nodiscard]] bool cut() const { return !dead_links_.empty(); }
 
-  /// Rates with the faults, by link id. A dead link keeps its healthy rate; no route uses it.
+  /// Rates under the faults, by link. A dead link keeps its healthy rate, but no route uses it.
   [[nodiscard]] std::span<const double> bytes_per_second() const { return bytes_per_second_; }
   [[nodiscard]] std::span<const double> latency_seconds() const { return latency_; }
   [[nodiscard]] bool dead(std::int32_t link) const {
@@ -52,28 +52,28 @@ class FaultyFabric {
   }
   [[nodiscard]] std::span<const std::int32_t> dead_links() const { return dead_links_; }
 
-  /// Appends the route in order of travel; false, and `path` as it was, where the dead links leave none.
+  /// Appends the route in order of travel. Returns false, with `path` unchanged, where dead links leave no route.
   [[nodiscard]] bool append_route(std::int32_t source, std::int32_t destination,
                                   std::vector<std::int32_t>& path);
 
-  /// The reason for a false of append_route. O(links).
+  /// Why append_route() returned false. O(links).
   [[nodiscard]] Unreachable explain(std::int32_t source, std::int32_t destination) const;
-  /// As text: "no way from 0 to 5: all links that lead on are dead (torus: 0 -> 1, torus: 0 -> 4)".
+  /// The reason in words: "no way from 0 to 5: all links that lead on are dead (torus: 0 -> 1, torus: 0 -> 4)".
   [[nodiscard]] std::string describe(const Unreachable& unreachable) const;
 
  private:
   struct Detour {
     std::int32_t begin = 0;
-    std::int32_t end = 0;  ///< begin > end: unreachable
+    std::int32_t end = 0;  ///< begin > end: there is no route
   };
   void index_links();
   [[nodiscard]] const Detour& detour(std::int32_t source, std::int32_t destination);
   void measure_distances(std::int32_t source, std::int32_t destination);
   [[nodiscard]] std::int32_t next_link(std::int32_t at) const;
 
-  /// Links by one of their ends, in ascending order of the other end.
+  /// The links of each vertex at one of their ends, in ascending order of the other end.
   struct Adjacency {
-    std::vector<std::int32_t> first;  ///< by vertex, and the end
+    std::vector<std::int32_t> first;  ///< index: vertex; one more entry for the end
     std::vector<std::int32_t> links;
   };
   [[nodiscard]] std::span<const std::int32_t> links_at(const Adjacency& adjacency, std::int32_t vertex) const;
@@ -83,13 +83,13 @@ class FaultyFabric {
   bool faulty_ = false;
   std::vector<double> bytes_per_second_;
   std::vector<double> latency_;
-  std::vector<char> dead_;  ///< empty where none is
+  std::vector<char> dead_;  ///< index: link; empty where no link is dead
   std::vector<std::int32_t> dead_links_;
 
   Adjacency out_, in_;  ///< built with the first dead link
   std::unordered_map<std::uint64_t, Detour> detours_;
   std::vector<std::int32_t> detour_links_;
-  std::vector<std::int32_t> distance_;  ///< scratch: hops to the destination, -1 unknown
+  std::vector<std::int32_t> distance_;  ///< scratch memory: hops to the destination, -1: unknown
   std::vector<std::int32_t> queue_;
 };
 

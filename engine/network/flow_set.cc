@@ -104,7 +104,7 @@ void FlowSet::collect_links(LinkSet& set) const {
 }
 
 LinkLoads FlowSet::loads() const {
-  constexpr std::size_t kBits = 64;  // a set of bits puts links in order faster than sorting does
+  constexpr std::size_t kBits = 64;  // going through a bit set puts links in order faster than sorting does
   std::vector<std::uint64_t> used(place_.size() / kBits + 1);
   for (const std::int32_t link : links_)
     used[static_cast<std::size_t>(link) / kBits] |= std::uint64_t{1}

@@ -24,38 +24,40 @@
 
 namespace shardscape::network {
 
-/// Equal up to rounding.
+/// Whether two numbers are equal up to rounding.
 inline bool same_number(double a, double b) {
   const double difference = a > b ? a - b : b - a;
   return difference <= 1e-12 * (a > b ? a : b);
 }
 
 struct RoutedFlow {
-  double latency = 0;  ///< seconds, the sum over the path
-  double alone = 0;    ///< seconds per byte without the others
-  double shared = 0;   ///< seconds per byte with all of them; >= alone
-  double weight = 1;   ///< bytes that it sends, in some unit
+  double latency = 0;  ///< seconds, summed over the path
+  double alone = 0;    ///< seconds per byte if no other flow is active
+  double shared = 0;   ///< seconds per byte if all flows are active; >= alone
+  double weight = 1;   ///< bytes that it sends, relative to other flows
 };
 
-/// The link that has most to carry for its bandwidth.
+/// The link that has the most to carry, relative to its bandwidth.
 struct BusiestLink {
-  double seconds_per_unit = 0;  ///< of the weights of its flows
-  double least_latency = 0;     ///< of its flows; of the largest such where several links are as busy
+  double seconds_per_unit = 0;  ///< seconds per unit of its flows' weights
+  /// The least latency of its flows; the largest such value if several links are equally busy.
+  double least_latency = 0;
 };
 
-/// The scratch is kept between uses: reset() costs what the flows did, not the fabric.
+/// A set of flows. Its memory is kept between uses: reset() costs as much as there were flows, not as the fabric is
+/// large.
 class FlowSet {
  public:
-  /// `network` outlives this object; its faults may change between resets.
+  /// `network` must outlive this object; its faults may change between resets.
   explicit FlowSet(PricedNetwork& network);
 
   void reset();
-  /// Whether flows that are added take the stack's rank step beside their links' latency.
+  /// Whether flows added from now on have the stack's rank step in addition to their links' latency.
   void take_rank_steps(bool take) { rank_steps_ = take; }
   [[nodiscard]] bool takes_rank_steps() const { return rank_steps_; }
-  /// False where dead links leave no way; the set is worthless then.
+  /// Adds a flow. Returns false where dead links leave no route; the set is useless then.
   bool add(std::int32_t source, std::int32_t destination, double weight = 1);
-  /// Call once after the last add().
+  /// Computes rates; call it once, after the last add().
   void settle();
 
   [[nodiscard]] std::size_t size() const { return flows_.size(); }
@@ -63,17 +65,17 @@ class FlowSet {
   [[nodiscard]] std::span<const std::int32_t> path(std::size_t i) const {
     return std::span(links_).subspan(begin_[i], begin_[i + 1] - begin_[i]);
   }
-  /// All flows have the latency, the share and the weight of the first.
+  /// Whether all flows have the same latency, share and weight.
   [[nodiscard]] bool uniform() const { return uniform_; }
-  /// No flow shares the link that limits it.
+  /// Whether no flow shares the link that limits it.
   [[nodiscard]] bool uncontended() const { return uncontended_; }
-  /// Largest shared.
+  /// The largest `shared` of all flows.
   [[nodiscard]] double slowest() const { return slowest_; }
   [[nodiscard]] bool rigid(std::size_t i) const;
-  /// Not where they are uniform. O(links of all paths).
+  /// Finds the busiest link; only for flows that are not uniform. O(links of all paths).
   [[nodiscard]] BusiestLink busiest() const;
   void collect_links(LinkSet& set) const;
-  /// Of settled flows that go at the pace of the slowest.
+  /// Loads of links if all flows go at the pace of the slowest; the flows must be settled.
   [[nodiscard]] LinkLoads loads() const;
 
  private:
@@ -83,20 +85,20 @@ class FlowSet {
   std::vector<std::int32_t> links_;
   /// A link that flows use.
   struct Use {
-    double load = 0;   ///< flows on it
-    double share = 0;  ///< seconds per byte with all of them; 0: not known yet
+    double load = 0;   ///< number of flows on it
+    double share = 0;  ///< seconds per byte if all of them are active; 0: not known yet
   };
-  /// Of the flows on each link, where they are not uniform.
+  /// About the flows on one link; filled where flows are not uniform.
   struct OnLink {
-    double slowest = 0;  ///< largest `shared`
-    double weight = 0;   ///< of all
+    double slowest = 0;  ///< largest `shared` of its flows
+    double weight = 0;   ///< sum of its flows' weights
     double least_weight = 0, least_latency = 0;
   };
   [[nodiscard]] std::size_t place(std::int32_t link) const {
     return static_cast<std::size_t>(place_[static_cast<std::size_t>(link)]);
   }
 
-  std::vector<std::int32_t> place_;  ///< by link: its index in uses_ and on_link_; -1: no flow uses it
+  std::vector<std::int32_t> place_;  ///< index: link; its place in uses_ and on_link_; -1: no flow uses it
   std::vector<Use> uses_;
   std::vector<OnLink> on_link_;
   bool uniform_ = true, uncontended_ = true;

@@ -1,3 +1,5 @@
+// Runs traffic over Fluid: counts down gates as messages are received, opens them in the order of their numbers, and
+// sends what waits behind them, also turn by turn and round by round.
 #include "engine/network/flow_simulator.h"
 
 #include <algorithm>
@@ -30,11 +32,11 @@ struct FlowSimulator::Impl {
   }
 
  private:
-  /// Of a gate that opens several times.
+  /// The state of a gate that opens several times.
   struct Turns {
     std::int32_t receipts = 0;
-    std::int32_t held = 0;  ///< receipts before the first opening
-    bool open = false;      ///< has opened once
+    std::int32_t held = 0;  ///< receipts that came before the first opening
+    bool open = false;      ///< whether it has opened once
   };
 
   void reset(const Traffic& traffic, std::span<const double> capacity);
@@ -48,15 +50,15 @@ struct FlowSimulator::Impl {
   bool count_down_chosen();
 
   const Traffic* traffic_ = nullptr;
-  Traffic wires_;  ///< the connections as they are now, where rounds reroute them
+  Traffic wires_;  ///< the connections with their present routes, if rounds reroute them
   PairwiseTurns pairwise_;
-  std::vector<std::int32_t> path_;  ///< scratch
+  std::vector<std::int32_t> path_;  ///< scratch memory
   RateObserver* observer_ = nullptr;
   GateObserver* gate_observer_ = nullptr;
   Fluid<Parcel> fluid_;
-  std::vector<std::int32_t> waiting_;  ///< per gate
-  std::vector<Turns> turns_;           ///< per gate, where one opens several times
-  std::vector<std::int32_t> opened_;   ///< gates of this instant
+  std::vector<std::int32_t> waiting_;  ///< index: gate
+  std::vector<Turns> turns_;           ///< index: gate; only if some gate opens several times
+  std::vector<std::int32_t> opened_;   ///< gates to be opened in this instant
   double completion_time_ = 0;
 };
 
@@ -100,7 +102,7 @@ bool FlowSimulator::Impl::settle() {
   return true;
 }
 
-/// Counts down the gate that the observer chooses; false where it chooses none.
+/// Counts down the gate that the observer chooses; returns false if it chooses none.
 bool FlowSimulator::Impl::count_down_chosen() {
   if (gate_observer_ == nullptr) return false;
   const std::int32_t gate = gate_observer_->choose_gate();
@@ -128,9 +130,9 @@ void FlowSimulator::Impl::receive_round(std::int32_t gate) {
       [&](std::int32_t done) { count_down(traffic_->gates[static_cast<std::size_t>(done)].next_gate); });
 }
 
-/// The way to the partner of the round.
+/// Lays the route to the partner of the round that begins.
 void FlowSimulator::Impl::begin_round(std::int32_t gate) {
-  if (pairwise_.begin(gate) == 0) return;  // which the connection was laid out for
+  if (pairwise_.begin(gate) == 0) return;  // the connection was made for that round
   const std::int32_t m = traffic_->gates[static_cast<std::size_t>(gate)].first_message;
   const std::int32_t connection = traffic_->messages[static_cast<std::size_t>(m)].connection;
   path_.clear();
@@ -151,7 +153,7 @@ void FlowSimulator::Impl::take_turn(std::int32_t gate) {
   }
 }
 
-/// Receipts that came before the first opening take their turns one after the other.
+/// Takes one of the receipts that came before the first opening as the next turn.
 void FlowSimulator::Impl::resume_turns(std::int32_t gate) {
   Turns& turns = turns_[static_cast<std::size_t>(gate)];
   turns.open = true;
@@ -171,11 +173,11 @@ void FlowSimulator::Impl::count_down(std::int32_t gate) {
   }
 }
 
-/// In the order of their numbers, so that the order of simultaneous events never shows.
+/// Sorts gates by number, so that the order of simultaneous events makes no difference.
 void FlowSimulator::Impl::sort_opened() {
   const auto fall = std::ranges::is_sorted_until(opened_);
   if (fall == opened_.end()) return;
-  // The steps of a ring open theirs in order but for where the ring closes.
+  // The gates of a ring mostly are in order, but for the place where the ring closes.
   if (opened_.back() < opened_.front() && std::is_sorted(fall, opened_.end())) {
     std::rotate(opened_.begin(), fall, opened_.end());
   } else {

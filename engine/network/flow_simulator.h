@@ -16,16 +16,16 @@
 
 namespace shardscape::network {
 
-/// Receives the rate of a connection whenever it changes; seconds and bytes per second.
+/// Is told the rate of a connection (bytes per second) whenever it changes, with the time in seconds.
 class RateObserver {
  public:
   virtual ~RateObserver() = default;
   virtual void rate_changed(double time, std::int32_t connection, double bytes_per_second) = 0;
-  /// From now on the connection, whose rate is 0, goes over these links (rounds of a pairwise all-to-all).
+  /// From now on the connection, whose rate is 0, uses these links (for rounds of a pairwise all-to-all).
   virtual void rerouted(std::int32_t /*connection*/, std::span<const std::int32_t> /*path*/) {}
 };
 
-/// Reusable: scratch memory is kept between runs. One object per thread.
+/// Reusable: memory is kept between runs. One object per thread.
 class FlowSimulator {
  public:
   FlowSimulator();
@@ -33,8 +33,8 @@ class FlowSimulator {
   FlowSimulator(FlowSimulator&&) noexcept;
   FlowSimulator& operator=(FlowSimulator&&) noexcept;
 
-  /// `link_bytes_per_second`: capacity of each link id in traffic.path_links, > 0. No allocation per event in
-  /// steady state.
+  /// Simulates the traffic. `link_bytes_per_second`: capacity of each link in traffic.path_links, > 0. Once in a steady
+  /// state, events allocate no memory.
   FlowResult run(const Traffic& traffic, std::span<const double> link_bytes_per_second,
                  RateObserver* observer = nullptr, GateObserver* gates = nullptr);
 

@@ -16,22 +16,25 @@
 
 namespace shardscape::network {
 
-/// What a Fluid tells its user, who may send() and wake_at() in all of these but rate_changed().
+/// The functions by which a Fluid informs its user, who may call send() and wake_at() in all of them but
+/// rate_changed().
 template <class Handler, class Parcel>
 concept FluidHandler = requires(Handler handler, std::int32_t id, const Parcel& parcel, double rate) {
-  handler.wake(id);             ///< as wake_at() asked for
-  handler.deliver(id, parcel);  ///< received through connection `id`
+  handler.wake(id);             ///< at a time that wake_at() asked for
+  handler.deliver(id, parcel);  ///< a parcel was received through connection `id`
   {
     handler.settle()
-    } -> std::convertible_to<bool>;  ///< events of the instant are done: true to go on with it
-  handler.rate_changed(id, rate);    ///< bytes per second of connection `id`; 0: it has nothing left to send
+    /// All events of the instant are done; returns whether the user wants to continue within it.
+    } -> std::convertible_to<bool>;
+  /// Connection `id` now sends at this rate, in bytes per second; 0: it has nothing left to send.
+  handler.rate_changed(id, rate);
 };
 
-/// `Parcel` has bytes.
+/// Carries parcels; `Parcel` must have a member `bytes`.
 template <class Parcel>
 class Fluid {
  public:
-  /// Nothing is on its way, the time is 0. `wires` and `capacity` must outlive the use.
+  /// Starts at time 0 with nothing on its way. `wires` and `capacity` must outlive the use.
   void reset(const Traffic& wires, std::span<const double> capacity) {
     wires_ = &wires;
     solver_.reset(wires, capacity);
@@ -44,30 +47,30 @@ class Fluid {
     drained_ = received_ = 0;
   }
 
-  /// Events closer than this, relative to the time, happen together.
+  /// Events closer than this, relative to the time, count as simultaneous.
   static constexpr double kTie = 1e-12;
 
   [[nodiscard]] bool idle() const { return queue_.empty(); }
-  /// Of the next event; infinity where there is none.
+  /// Time of the next event; infinity where there is none.
   [[nodiscard]] double next_time() const {
     return queue_.empty() ? std::numeric_limits<double>::infinity() : queue_.next_time();
   }
   [[nodiscard]] double now() const { return now_; }
-  /// See MaxMinSolver.
+  /// See MaxMinSolver::order_shows().
   [[nodiscard]] bool order_shows() const { return solver_.order_shows(); }
   [[nodiscard]] std::int64_t drained() const { return drained_; }
   [[nodiscard]] std::int64_t received() const { return received_; }
 
-  /// Handler::wake(id) will be called at `time` >= now().
+  /// Asks for a call of Handler::wake(id) at `time` >= now().
   void wake_at(double time, std::int32_t id) { queue_.push(Kind::gate, time, id); }
 
-  /// Gives a connection that carries nothing another path. Its latency is that which `wires` say when it sends.
+  /// Changes the path of a connection that carries nothing. Its latency is the one in `wires` at the time it sends.
   void reroute(std::int32_t connection, std::span<const std::int32_t> path) {
     solver_.reroute(connection, path);
   }
 
-  /// Puts a parcel on a connection now, behind those already there. One that is at home already (an empty
-  /// path without latency) goes to the handler within this call.
+  /// Sends a parcel on a connection, behind those already there. If it arrives at once (an empty path without latency),
+  /// the handler gets it within this call.
   template <class Handler>
   void send(std::int32_t connection, const Parcel& parcel, Handler& handler) {
     const Connection& c = wires_->connections[static_cast<std::size_t>(connection)];
@@ -92,13 +95,14 @@ class Fluid {
     }
   }
 
-  /// One instant: everything that happens now, then the rates. True where they had to be found anew.
+  /// Does one instant: everything that happens at this time, then the new rates. Returns whether rates had to be solved
+  /// anew.
   template <FluidHandler<Parcel> Handler>
   bool advance(Handler& handler) {
     return advance_at(queue_.next_time(), handler);
   }
 
-  /// The same at a moment from now() up to next_time() that the handler has something of its own for, in settle().
+  /// The same at a time from now() to next_time() at which the handler has something to do by itself, in settle().
   template <FluidHandler<Parcel> Handler>
   bool advance_at(double time, Handler& handler) {
     now_ = time;
@@ -129,18 +133,19 @@ class Fluid {
  private:
   using Kind = EventQueue::Kind;
   static constexpr std::int32_t kNone = -1;
-  static constexpr std::int32_t kOwn = -2;   ///< the flow's own node
-  static constexpr std::int32_t kFree = -3;  ///< `next` of a flow's own node: it holds no parcel
+  static constexpr std::int32_t kOwn = -2;   ///< number of the flow's own node
+  static constexpr std::int32_t kFree = -3;  ///< value of `next` in a flow's own node that holds no parcel
 
   struct Node {
     Parcel parcel;
     std::int32_t next = kNone;
   };
-  /// In one line of the cache, with the node of the only parcel that most connections carry at a time.
+  /// Fits one cache line, together with the node of the single parcel that most connections carry at a time.
   struct alignas(64) Flow {
-    double remaining = 0;  ///< bytes of the head at `updated`
+    double remaining = 0;  ///< bytes of the head that were left at `updated`
     double updated = 0;
-    /// One list, oldest first: drained but not received, then the head, which is draining, then the waiting.
+    /// One list, oldest first: parcels that are drained but not received, then the head, which drains, then those that
+    /// wait.
     std::int32_t oldest = kNone, head = kNone, tail = kNone;
     std::uint32_t stamp = 0;  ///< of its valid drain event
     Node own = {{}, kFree};
@@ -194,7 +199,7 @@ class Fluid {
     ++drained_;
     Flow& f = flow(id);
     f.head = node(f, f.head).next;
-    if (f.head != kNone) {  // the connection keeps its rate
+    if (f.head != kNone) {  // the connection goes on at the same rate
       f.remaining = node(f, f.head).parcel.bytes;
       f.updated = now_;
       schedule_drain(id);
@@ -243,7 +248,7 @@ class Fluid {
   std::vector<Node> nodes_;
   std::int32_t free_node_ = kNone;
   double now_ = 0;
-  bool changed_ = false;  ///< a flow started or ended in this instant
+  bool changed_ = false;  ///< whether a flow started or ended in this instant
   std::int64_t drained_ = 0, received_ = 0;
 };
 

@@ -1,3 +1,5 @@
+// Folds messages that fare alike: walks all messages to sort them into classes by the kinds of their links, splits
+// kinds by what links carry until nothing changes, and lays out one message per class.
 #include "engine/network/folded_sends.h"
 
 #include <algorithm>
@@ -15,7 +17,8 @@ namespace shardscape::network {
 
 namespace {
 
-/// hash_word() leaves structure in sums; this does not (the finaliser of SplitMix64, Steele, Lea and Flood 2014).
+/// Mixes the bits of a word, so that sums have no structure, as they have with hash_word() (the finaliser of
+/// SplitMix64, Steele, Lea and Flood 2014).
 std::uint64_t scrambled(std::uint64_t word) {
   word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ULL;
   word = (word ^ (word >> 27)) * 0x94D049BB133111EBULL;
@@ -26,7 +29,7 @@ std::uint64_t hash_number(std::uint64_t hash, double number) {
   return hash_word(hash, std::bit_cast<std::uint64_t>(number));
 }
 
-/// Calls visit(source, destination, bytes, start) for each message, in an order of its own; visit returns false to end.
+/// Calls visit(source, destination, bytes, start) for each message, in no particular order, until it returns false.
 template <class Visit>
 bool for_each_send(const Pattern& pattern, const Visit& visit) {
   for (const PointToPoint& send : pattern.sends) {
@@ -44,7 +47,7 @@ bool for_each_send(const Pattern& pattern, const Visit& visit) {
   return true;
 }
 
-/// A random number of 128 bits for each class of messages and, for a link, the sum of those of what it carries.
+/// For a class of messages, a random number of 128 bits; for a link, the sum of the numbers of what it carries.
 struct Weight {
   std::uint64_t low = 0, high = 0;
   Weight& operator+=(const Weight& o) {
@@ -85,23 +88,23 @@ class Folder {
 
  private:
   static constexpr std::size_t kNoClass = std::numeric_limits<std::size_t>::max();
-  /// Where all is alike there are two or three, and on fabrics with sick links a few more. Chains of messages that set
-  /// each other apart one after the other, from their ends on, take as many as they are long.
+  /// Most rounds of refinement. There are two or three where everything is alike, and a few more with sick links. A
+  /// chain of messages in which each sets the next apart, from the ends on, would take as many rounds as it is long.
   static constexpr int kMostRounds = 16;
 
   struct SendClass {
     std::int64_t messages = 0;
-    std::int32_t source = 0, destination = 0;  ///< of the first
+    std::int32_t source = 0, destination = 0;  ///< of the first message
     double bytes = 0, start = 0;
-    std::size_t path_begin = 0, path_end = 0;  ///< of the first, in path_links_ and path_kinds_
+    std::size_t path_begin = 0, path_end = 0;  ///< of the first message, in path_links_ and path_kinds_
     Weight weight;
-    std::size_t next = kNoClass;  ///< another one with this hash
+    std::size_t next = kNoClass;  ///< the next class with the same hash
   };
   struct LinkClass {
     std::int32_t first = -1;
     std::int64_t links = 0;
   };
-  /// What links of a class have in common, as long as classes are not final: what they were, and what they carry.
+  /// What links of a class have in common while classes are not final: their kind so far, and what they carry.
   struct Carrier {
     std::int32_t kind = 0;
     Weight carried;
@@ -115,7 +118,8 @@ class Folder {
 
   [[nodiscard]] bool used(std::size_t link) const { return carried_[link] != Weight(); }
 
-  /// The classes of messages under the present kinds of links, and what each link carries.
+  /// Finds the classes of messages under the present kinds of links, and what each link carries. False: it can't be
+  /// done.
   bool walk() {
     std::ranges::fill(carried_, Weight());
     classes_.clear();
@@ -149,7 +153,7 @@ class Folder {
     return static_cast<std::int64_t>(path_links_.size()) <= most_entries_;
   }
 
-  /// The class of the message that path_ is the route of; a new one where there is none.
+  /// Returns the class of the message whose route is in path_; makes a new one where there is none.
   std::size_t listed(std::int32_t source, std::int32_t destination, double bytes, double start) {
     std::uint64_t hash = hash_number(hash_number(path_.size(), bytes), start);
     for (const std::int32_t link : path_)
@@ -165,7 +169,7 @@ class Folder {
     return first = c;
   }
 
-  /// Whether that message is of this class.
+  /// Whether a message with the route in path_ belongs to this class.
   [[nodiscard]] bool belongs(const SendClass& c, double bytes, double start) const {
     return c.bytes == bytes && c.start == start &&
            std::equal(path_.begin(), path_.end(),
@@ -176,8 +180,8 @@ class Folder {
                       });
   }
 
-  /// Sets links of a kind apart that carry different messages; false where there are none, so that what walk() found
-  /// are the classes.
+  /// Gives different kinds to links that carry different messages. Returns false if there were none to split: then the
+  /// classes that walk() found are final.
   bool refine() {
     std::vector<char> met(kinds_, 0);
     std::size_t before = 0;
@@ -228,12 +232,12 @@ class Folder {
     link_of_ = stands_for;
   }
 
-  /// False where the paths would name too many links.
+  /// Adds the message of a class. Returns false where paths would name too many links.
   bool lay_out(const SendClass& sends, Traffic& traffic) {
     Connection connection{sends.source, sends.destination,
                           static_cast<std::int32_t>(traffic.path_links.size()), 0, 0};
     std::vector<std::pair<std::int32_t, std::int64_t>>
-        links;  // of a class, and how many of them one message takes
+        links;  // a link for its class, and how many links of the class one message takes
     for (std::size_t i = sends.path_begin; i < sends.path_end; ++i) {
       const auto link = static_cast<std::size_t>(path_links_[i]);
       connection.latency += fabric_.latency_seconds()[link];
@@ -264,16 +268,16 @@ class Folder {
   FaultyFabric& fabric_;
   std::int64_t most_entries_ = 0;
   std::uint64_t hash_mask_ = 0;
-  std::vector<std::int32_t> kind_;  ///< by link; meant only where it is used once that is known
+  std::vector<std::int32_t> kind_;  ///< index: link; for unused links it means nothing once that is known
   std::size_t kinds_ = 0;
-  std::vector<Weight> carried_;  ///< by link; 0: nothing
+  std::vector<Weight> carried_;  ///< index: link; 0: it carries nothing
   std::vector<SendClass> classes_;
-  std::unordered_map<std::uint64_t, std::size_t> first_class_;  ///< by hash
-  std::array<std::size_t, 32> recent_{};                        ///< the class met last, by hops
-  std::vector<std::int32_t> path_links_, path_kinds_;           ///< of classes
-  std::vector<std::int32_t> path_;                              ///< of a message
-  std::vector<LinkClass> link_classes_;                         ///< by kind
-  std::vector<std::int32_t> link_of_;                           ///< FoldedSends::stands_for
+  std::unordered_map<std::uint64_t, std::size_t> first_class_;  ///< key: hash
+  std::array<std::size_t, 32> recent_{};                        ///< index: hops; the class met last
+  std::vector<std::int32_t> path_links_, path_kinds_;           ///< of the first message of each class
+  std::vector<std::int32_t> path_;                              ///< of the message at hand
+  std::vector<LinkClass> link_classes_;                         ///< index: kind of link
+  std::vector<std::int32_t> link_of_;                           ///< see FoldedSends::stands_for
   FoldedSends failed_;                                          ///< why walk() ended early
 };
 

@@ -26,25 +26,25 @@
 
 namespace shardscape::network {
 
-/// Whether all messages leave at times that are known beforehand: all-to-alls and one-pass collectives by `direct`,
-/// and sends, none after another.
+/// Whether all messages leave at times that are known beforehand, none after another: all-to-alls and one-pass
+/// collectives by `direct`, and sends.
 bool sends_at_once(const std::vector<Pattern>& patterns);
 
 struct FoldedSends {
   enum class Outcome : std::uint8_t {
     folded,
-    too_many_classes,  ///< too little is alike
-    unreachable,       ///< dead links leave no way
+    too_many_classes,  ///< too few messages are alike
+    unreachable,       ///< dead links leave some message without a route
   };
-  Outcome outcome = Outcome::too_many_classes;  ///< what is below is empty unless it is `folded`
-  std::size_t pattern = 0;                      ///< unreachable: of which pattern the message is
-  Unreachable cut;                              ///< unreachable: its ends
+  Outcome outcome = Outcome::too_many_classes;  ///< the members below are empty unless it is `folded`
+  std::size_t pattern = 0;                      ///< if unreachable: the pattern of that message
+  Unreachable cut;                              ///< if unreachable: the ends of that message
   /// A connection and a message for each class, in the order of their first messages; the path names the lowest link
   /// of each class of links as often as it carries messages of the class.
   Traffic traffic;
-  /// By link id, the link that stands for it in `traffic`.
+  /// Index: link; the link that stands for it in `traffic`.
   std::vector<std::int32_t> stands_for;
-  std::int64_t messages = 0;  ///< that the classes stand for
+  std::int64_t messages = 0;  ///< number of messages that the classes stand for
 };
 
 /// `patterns` must pass check_patterns() and sends_at_once(). O(messages x hops) for each refinement, of which there

@@ -16,7 +16,7 @@
 
 namespace shardscape::network {
 
-/// What a wire can carry.
+/// What a wire can carry, and its latency.
 struct WireRate {
   BytesPerSecond bandwidth;
   Seconds latency;
@@ -26,7 +26,7 @@ struct Wire {
   std::int32_t source = 0;
   std::int32_t destination = 0;
   WireRate rate;
-  std::int32_t reverse = -1;  ///< the wire of the other direction, -1 where there is none
+  std::int32_t reverse = -1;  ///< number of the opposite wire, or -1 where there is none
 };
 
 class LineGraph {
@@ -40,7 +40,7 @@ class LineGraph {
   [[nodiscard]] std::int32_t switches() const { return switches_; }
   [[nodiscard]] const std::vector<Wire>& wires() const { return wires_; }
 
-  /// Appends `base` + id of every wire from one endpoint to another, in order of travel; from != to.
+  /// Appends `base` + number of every wire from one endpoint to another, in order of travel; from != to.
   virtual void append_route(std::int32_t from, std::int32_t to, std::int32_t base,
                             std::vector<std::int32_t>& path) const = 0;
   // Which parts of a line are alike: routes between endpoints of one part use no wire that routes inside of another
@@ -48,16 +48,16 @@ class LineGraph {
   // same rates. (tiles.h)
   /// Aligned blocks of so many endpoints.
   [[nodiscard]] virtual bool alike_by_blocks(std::int32_t /*endpoints*/) const { return alike_by_digits(); }
-  /// Endpoints that agree in any digit of their numbers.
+  /// The same for endpoints that agree in some digit of their numbers, for any digit.
   [[nodiscard]] virtual bool alike_by_digits() const { return false; }
 
-  /// What the switch is in its line ("leaf 3"); empty where it is the only one.
+  /// The name of a switch within its line ("leaf 3"); empty where it is the only one.
   [[nodiscard]] virtual std::string switch_name(std::int32_t index) const {
     return fmt::format("switch {}", index);
   }
 
  protected:
-  /// Both directions; their ids follow each other.
+  /// Adds wires in both directions; their numbers follow each other.
   void add_pair(std::int32_t a, std::int32_t b, WireRate rate) {
     const auto id = static_cast<std::int32_t>(wires_.size());
     wires_.push_back({a, b, rate, id + 1});
@@ -76,11 +76,11 @@ class LineGraph {
   std::vector<Wire> wires_;
 };
 
-// One file per kind.
+// Functions that make lines; each kind has a file of its own.
 std::unique_ptr<LineGraph> make_ring(std::int32_t size, WireRate rate);
 std::unique_ptr<LineGraph> make_open_line(std::int32_t size, WireRate rate);
 std::unique_ptr<LineGraph> make_full_mesh(std::int32_t size, WireRate rate);
-/// `sharing` > 1: so many neighbouring endpoints hang on one adapter each, and the adapters on the switch.
+/// `sharing` > 1: so many neighbouring endpoints share an adapter, and adapters are wired to the switch.
 std::unique_ptr<LineGraph> make_crossbar(std::int32_t endpoints, std::int32_t sharing, WireRate rate);
 std::unique_ptr<LineGraph> make_king_mesh(const std::vector<std::int64_t>& shape, WireRate rate);
 std::unique_ptr<LineGraph> make_hypercube(std::int32_t size, WireRate rate);

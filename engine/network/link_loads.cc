@@ -1,3 +1,5 @@
+// Works out how operations that send at once share links, finds the busiest link of several operations by classes of
+// links, and averages the loads of stages.
 #include "engine/network/link_loads.h"
 
 #include <algorithm>
@@ -12,13 +14,13 @@ namespace shardscape::network {
 
 namespace {
 
-/// What an operation gets of a link that another one uses, too.
+/// The share of a link's bandwidth that an operation gets if another one uses the link, too.
 double share_of(const LinkLoad& mine, const LinkLoad& theirs) {
   const double fair = mine.flows / (mine.flows + theirs.flows);
   return std::min(mine.use, std::max(fair, 1 - theirs.use));
 }
 
-/// Sums of shares differ by rounding.
+/// A pace above this counts as unhindered: sums of shares are rounded.
 constexpr double kUnhindered = 1 - 1e-9;
 
 double pace_of(const LinkLoad& mine, const LinkLoad& theirs) {
@@ -68,13 +70,13 @@ LinkLoads heaviest_by_link(LinkLoads loads) {
 
 namespace {
 
-/// Links by what operations take of them: those of which all that were looked at take the same are one class.
+/// Sorts links into classes: links from which every operation looked at takes the same are one class.
 class LinkClasses {
  public:
-  using Uses = std::vector<double>;  ///< by operation
+  using Uses = std::vector<double>;  ///< index: operation
   explicit LinkClasses(std::size_t operations) : classes_(1, Uses(operations)) {}
 
-  /// Tells the links of a class apart by what the operation takes of them.
+  /// Splits classes by how much of their links this operation takes.
   void split_by(std::size_t operation, const LinkLoads& loads) {
     std::map<std::pair<std::size_t, double>, std::size_t> parts;
     for (const LinkLoad& load : loads) {
@@ -92,7 +94,7 @@ class LinkClasses {
   [[nodiscard]] std::vector<Uses> take() { return std::move(classes_); }
 
  private:
-  std::vector<std::size_t> class_of_;  ///< by link; 0 at first
+  std::vector<std::size_t> class_of_;  ///< index: link; 0 at first
   std::vector<Uses> classes_;
 };
 
@@ -105,7 +107,7 @@ LinkUses::LinkUses(std::span<const LinkLoads* const> operations) : operations_(o
   const auto sum = [](const LinkClasses::Uses& uses) {
     return std::accumulate(uses.begin(), uses.end(), 0.0);
   };
-  std::ranges::sort(links, std::greater<>(), sum);  // none is outdone by a later one
+  std::ranges::sort(links, std::greater<>(), sum);  // so that no link is outdone by a later one
   std::vector<LinkClasses::Uses> kept;
   for (LinkClasses::Uses& link : links) {
     const bool outdone = std::ranges::any_of(kept, [&](const LinkClasses::Uses& other) {
@@ -129,7 +131,7 @@ Seconds LinkUses::busiest(std::span<const Seconds> sending) const {
 
 LinkLoads mean_loads(std::span<const StageLoads> stages) {
   double all = 0;
-  std::vector<StageLoads> different;  // what goes in as it came out has the same loads
+  std::vector<StageLoads> different;  // gathering often has the same loads as scattering
   for (const StageLoads& stage : stages) {
     all += stage.seconds;
     const auto known = std::ranges::find(different, stage.loads, &StageLoads::loads);
@@ -144,7 +146,7 @@ LinkLoads mean_loads(std::span<const StageLoads> stages) {
     const double share = stage.seconds / all;
     const bool behind =
         means.empty() || stage.loads->empty() || means.back().link < stage.loads->front().link;
-    if (behind) {  // as of dimensions, whose links follow each other
+    if (behind) {  // as for stages in separate dimensions, whose links follow each other
       means.reserve(means.size() + stage.loads->size());
       for (const LinkLoad& load : *stage.loads) means.push_back({load.link, load.flows, share * load.use});
       continue;

@@ -25,36 +25,37 @@ namespace shardscape::network {
 struct LinkLoad {
   std::int32_t link = 0;
   double flows = 1;
-  double use = 1;  ///< of the bandwidth, 0..1
+  double use = 1;  ///< share of the bandwidth, 0..1
   friend bool operator==(const LinkLoad&, const LinkLoad&) = default;
 };
-/// Ascending by link, each once.
+/// Loads in ascending order of links, at most one for each.
 using LinkLoads = std::vector<LinkLoad>;
 
 /// The share of its own pace that each of two operations keeps while both send.
 struct KeptPaces {
   double one = 1, other = 1;
-  bool meet = false;  ///< on some link
+  bool meet = false;  ///< whether they use a common link
   friend bool operator==(const KeptPaces&, const KeptPaces&) = default;
 };
 KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other);
-/// Of loads in any order, several of a link: as if each of one met each of the other there.
+/// For loads in any order, several per link: the least paces if every load of one meets every load of the other there.
 KeptPaces least_paces(const LinkLoads& one, const LinkLoads& other);
-/// Of loads in any order the heaviest of each link.
+/// Keeps only the heaviest load of each link; the loads may be in any order.
 LinkLoads heaviest_by_link(LinkLoads loads);
 
-/// What some operations, in order, take of links.
+/// How much of each link some operations take, in the given order of operations.
 class LinkUses {
  public:
   LinkUses() = default;
   explicit LinkUses(std::span<const LinkLoads* const> operations);
-  /// How long the busiest link is busy where each of them sends for so long, none below 0.
+  /// How long the busiest link is busy if operation i sends for sending[i] >= 0 seconds.
   [[nodiscard]] Seconds busiest(std::span<const Seconds> sending) const;
 
  private:
   std::size_t operations_ = 0;
   std::vector<double>
-      uses_;  ///< of a link after the other; of links only those that no other one outdoes in every use
+      /// Link after link, one value per operation; without links that another link outdoes in every use.
+      uses_;
 };
 
 }  // namespace shardscape::network

@@ -9,8 +9,8 @@
 
 namespace shardscape::network {
 
-/// Bits in chunks, of which those without any link take no room: what a group uses lies in a few places of each
-/// dimension's links. O(1) for one link, O(links of the fabric / 512 + chunks) for two sets.
+/// A set of links as bits in chunks; chunks without any link take no memory, since what a group uses lies in a few
+/// places of each dimension's links. O(1) for one link, O(links of the fabric / 512 + chunks) for two sets.
 class LinkSet {
  public:
   void insert(std::int32_t link) { chunk(number(link))[word(link)] |= bit(link); }
@@ -52,12 +52,12 @@ class LinkSet {
     return false;
   }
   [[nodiscard]] bool empty() const { return chunks_.empty(); }
-  /// Gives back the room that was kept for more links.
+  /// Frees memory that was kept for more links.
   void shrink_to_fit() {
     place_.shrink_to_fit();
     chunks_.shrink_to_fit();
   }
-  /// Calls visit(link) for each, ascending.
+  /// Calls visit(link) for each link, in ascending order.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (std::size_t i = 0; i < place_.size(); ++i) {
@@ -71,7 +71,7 @@ class LinkSet {
   }
 
  private:
-  static constexpr std::size_t kWords = 8;  ///< of a chunk: one line of the cache
+  static constexpr std::size_t kWords = 8;  ///< a chunk fills one cache line
   using Chunk = std::array<std::uint64_t, kWords>;
 
   static std::size_t number(std::int32_t link) { return static_cast<std::size_t>(link) / (64 * kWords); }
@@ -93,7 +93,7 @@ class LinkSet {
     return chunks_[static_cast<std::size_t>(place)];
   }
 
-  std::vector<std::int32_t> place_;  ///< by number of the chunk: where it lies; -1: it has no link
+  std::vector<std::int32_t> place_;  ///< index: number of a chunk; its place in memory; -1: it has no link
   std::vector<Chunk> chunks_;
 };
 

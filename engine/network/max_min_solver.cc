@@ -1,3 +1,5 @@
+// Solves max-min fair rates after flows have started or stopped: collects the flows that lose their certificate, fills
+// their rates on the links they use, and recruits further flows until all have certificates.
 #include "engine/network/max_min_solver.h"
 
 #include <algorithm>
@@ -6,9 +8,10 @@
 namespace shardscape::network {
 
 namespace {
-constexpr double kSaturated = 1e-11;  ///< capacity left over, relative, below which a link counts as full
-constexpr double kSameLevel = 1e-12;  ///< shares this close, relative, fill up together
-constexpr double kNotFull = -1;       ///< LinkState::level of a link that bottlenecks no affected flow
+constexpr double kSaturated = 1e-11;  ///< share of the capacity left over, below which a link counts as full
+constexpr double kSameLevel = 1e-12;  ///< links whose levels differ by less, relative, fill up together
+/// LinkState::level of a link that is no bottleneck of an affected flow.
+constexpr double kNotFull = -1;
 }  // namespace
 
 void MaxMinSolver::reset(const Traffic& traffic, std::span<const double> capacity) {
@@ -47,7 +50,8 @@ void MaxMinSolver::reroute(std::int32_t id, std::span<const std::int32_t> path) 
   FlowState& f = flow(id);
   std::int32_t& room = path_room_[static_cast<std::size_t>(id)];
   const auto length = static_cast<std::int32_t>(path.size());
-  if (length > room) {  // twice as much: the place of the old path is lost, and paths may grow link by link
+  // Twice as much, because the place of the old path is lost, and paths may grow link by link.
+  if (length > room) {
     room = std::max(length, 2 * room);
     f.path_begin = static_cast<std::int32_t>(slots_.size());
     slots_.resize(slots_.size() + static_cast<std::size_t>(room));
@@ -57,7 +61,7 @@ void MaxMinSolver::reroute(std::int32_t id, std::span<const std::int32_t> path) 
     slots_[static_cast<std::size_t>(f.path_begin) + i] = {path[i], 0};
 }
 
-/// Moves the entries of a link to where there is room for more: rerouted flows come to links that no path named.
+/// Moves a link's entries to a place with more room, since rerouted flows come to links that no original path named.
 void MaxMinSolver::make_room(LinkState& l) {
   const auto begin = static_cast<std::int32_t>(entries_.size());
   l.room = std::max(4, 2 * l.room);
@@ -117,10 +121,10 @@ void MaxMinSolver::collect() {
   lone_.clear();
   affected_.clear();
   old_rate_.clear();
-  // A flow that has all its links to itself takes what its narrowest link gives.
+  // First: a flow that has all of its links to itself gets what its narrowest link can carry.
   for (const std::int32_t id : started_) {
     FlowState& f = flow(id);
-    // Since the last solve the flow was stopped again, or started twice.
+    // Skip flows that have been stopped again, or started twice, since the last solve.
     if (!f.active || f.affected == epoch_) continue;
     double narrowest = std::numeric_limits<double>::infinity();
     std::int32_t bottleneck = -1;
@@ -136,7 +140,7 @@ void MaxMinSolver::collect() {
     if (alone) {
       f.rate = narrowest;
       f.bottleneck = bottleneck;
-      f.affected = epoch_;  // has its rate; not to be collected below
+      f.affected = epoch_;  // it has its rate, and must not be collected below
       lone_.push_back(id);
     } else {
       affect(id, f);
@@ -166,7 +170,7 @@ void MaxMinSolver::settle() {
   } while (recruit());
 }
 
-/// Brings the links of newly affected flows into the filling.
+/// Adds the links of newly affected flows to the filling.
 void MaxMinSolver::gather_links() {
   for (; gathered_ < affected_.size(); ++gathered_) {
     for (const Slot& slot : path(flow(affected_[gathered_]))) {
@@ -181,7 +185,7 @@ void MaxMinSolver::gather_links() {
   }
 }
 
-/// What the held flows leave of a link.
+/// Subtracts what flows outside of the filling take of a link.
 void MaxMinSolver::take_held(LinkState& l) {
   double first = -1;
   for (const Entry& entry : entries(l)) {
@@ -194,7 +198,7 @@ void MaxMinSolver::take_held(LinkState& l) {
   l.left = std::max(l.left, 0.0);
 }
 
-/// Progressive filling of the affected flows in what the held ones leave.
+/// Fills the rates of the affected flows progressively, within what the held flows leave.
 void MaxMinSolver::fill() {
   live_.clear();
   for (const std::int32_t id : links_) {
@@ -225,7 +229,7 @@ void MaxMinSolver::fill() {
   }
 }
 
-/// The link is full at this level: its open flows stay at it.
+/// Fixes the open flows of a link that is full at this level.
 void MaxMinSolver::freeze(std::int32_t id, LinkState& full, double level) {
   full.level = level;
   for (const Entry& entry : entries(full)) {
@@ -243,7 +247,7 @@ void MaxMinSolver::freeze(std::int32_t id, LinkState& full, double level) {
   }
 }
 
-/// Adds the held flows that the filling leaves without a certificate; false where there are none.
+/// Adds the held flows that the filling leaves without a certificate. Returns false if there are none.
 bool MaxMinSolver::recruit() {
   const std::size_t before = affected_.size();
   for (const std::int32_t id : links_) {
@@ -253,8 +257,8 @@ bool MaxMinSolver::recruit() {
     for (const Entry& entry : entries(l)) {
       FlowState& f = flow(entry.flow);
       if (f.affected == epoch_) continue;
-      // Faster than a flow that is bottlenecked here, or bottlenecked here itself on a link that is not full
-      // or has a faster flow.
+      // Either it is faster than a flow that is bottlenecked here, or its own bottleneck is here, but this link is not
+      // full or has a faster flow.
       const bool unfair = l.level != kNotFull && f.rate > l.level * (1 + kFair);
       const bool released = f.bottleneck == id && (!full || l.top > f.rate * (1 + kFair));
       if (unfair || released) affect(entry.flow, f);

@@ -20,7 +20,7 @@ class MaxMinSolver {
   /// Forgets everything; no flow is active. The spans must outlive the use.
   void reset(const Traffic& traffic, std::span<const double> capacity);
 
-  /// Gives a flow that is not active another path.
+  /// Changes the path of a flow that is not active.
   void reroute(std::int32_t id, std::span<const std::int32_t> path);
   void start(std::int32_t id);
   void stop(std::int32_t id);
@@ -48,46 +48,48 @@ class MaxMinSolver {
     finish();
   }
 
-  /// Since reset() rates of different flows have been added up on a link: in another order the sum is another in its
+  /// Whether, since reset(), unequal rates have been added up on a link: in another order the sum would differ in its
   /// last bits.
   [[nodiscard]] bool order_shows() const { return order_shows_; }
 
-  /// The largest violation of the certificate over all active flows, relative; 0 where the allocation is
-  /// max-min fair. For tests.
+  /// The largest relative violation of the certificates over all active flows; 0 where the rates are max-min fair. For
+  /// tests.
   [[nodiscard]] double violation() const;
-  /// Links of paths that there is room for, those of paths that flows no longer have included. For tests.
+  /// Number of path links that memory is held for, including paths that flows no longer have. For tests.
   [[nodiscard]] std::size_t path_room() const { return slots_.size(); }
 
  private:
   static constexpr double kSame = 1e-13;
-  static constexpr double kFair = 1e-11;  ///< rates this close, relative, count as equal
+  static constexpr double kFair = 1e-11;  ///< rates that differ by less, relative, count as equal
 
-  /// What an event of a flow touches, together.
+  /// The members of a flow that its events touch, kept together.
   struct FlowState {
     double rate = 0;
     std::int32_t bottleneck = -1;
-    std::int32_t path_begin = 0, path_end = 0;  ///< slots
-    std::uint32_t affected = 0, frozen = 0;     ///< marks
+    std::int32_t path_begin = 0, path_end = 0;  ///< in slots_
+    /// Marks of the solve and of the filling that last affected, or froze, the flow.
+    std::uint32_t affected = 0, frozen = 0;
     bool active = false;
   };
   struct alignas(64) LinkState {
     double capacity = 0;
-    double left = 0;            ///< capacity not yet given away in the current filling
-    double top = 0;             ///< fastest affected flow
-    double level = 0;           ///< rate at which affected flows are bottlenecked here; negative: none are
-    std::int32_t begin = 0;     ///< of its entries
-    std::int32_t size = 0;      ///< flows on it
-    std::int32_t room = 0;      ///< for entries
-    std::int32_t open = 0;      ///< affected flows without a rate
-    std::int32_t affected = 0;  ///< affected flows
-    std::uint32_t mark = 0;     ///< in links_ of the current filling
+    double left = 0;  ///< capacity that the current filling has not given away yet
+    double top = 0;   ///< rate of the fastest affected flow on it
+    /// Rate at which affected flows are bottlenecked here; negative: it is no bottleneck.
+    double level = 0;
+    std::int32_t begin = 0;     ///< first of its entries
+    std::int32_t size = 0;      ///< number of flows on it
+    std::int32_t room = 0;      ///< number of entries there is room for
+    std::int32_t open = 0;      ///< number of affected flows without a rate
+    std::int32_t affected = 0;  ///< number of affected flows on it
+    std::uint32_t mark = 0;     ///< filling in which it was last added to links_
     std::uint32_t touched = 0;
   };
-  /// A link of a path, and where among the link's entries the flow stands.
+  /// A link of a flow's path, and the place of the flow among the link's entries.
   struct Slot {
     std::int32_t link = 0, entry = 0;
   };
-  /// A flow on a link, and by which slot of its path.
+  /// A flow on a link, and the slot of its path that names the link.
   struct Entry {
     std::int32_t flow = 0, slot = 0;
   };
@@ -116,13 +118,15 @@ class MaxMinSolver {
   void freeze(std::int32_t id, LinkState& link, double level);
 
   std::vector<FlowState> flows_;
-  std::vector<LinkState> state_;  ///< by link
-  std::vector<Slot> slots_;       ///< as Traffic::path_links, with longer paths of rerouted flows behind
-  std::vector<Entry> entries_;    ///< those of a link lie together
-  std::vector<std::int32_t> path_room_;  ///< by flow, slots from path_begin on; empty where none was rerouted
-  // The change since the last solve.
+  std::vector<LinkState> state_;  ///< index: link
+  /// Like Traffic::path_links, with longer paths of rerouted flows at the end.
+  std::vector<Slot> slots_;
+  std::vector<Entry> entries_;  ///< the entries of a link lie together
+  /// Index: flow; slots it has from path_begin on; empty where no flow was rerouted.
+  std::vector<std::int32_t> path_room_;
+  // What has changed since the last solve.
   std::vector<std::int32_t> touched_, started_;
-  // The current solve.
+  // Working memory of the current solve.
   std::vector<std::int32_t> lone_, affected_, links_, live_;
   std::vector<double> old_rate_;
   std::size_t gathered_ = 0;

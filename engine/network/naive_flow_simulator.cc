@@ -1,3 +1,5 @@
+// Simulates traffic by solving all rates from scratch at every event. Deliberately plain: the production simulator is
+// tested against it.
 #include "engine/network/naive_flow_simulator.h"
 
 #include <algorithm>
@@ -14,8 +16,8 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// Progressive filling (Bertsekas and Gallager 1992, section 6.5.2): raise all rates together; where a link
-/// is full, its flows stay.
+/// Solves rates by progressive filling (Bertsekas and Gallager 1992, section 6.5.2): raises all rates together; where a
+/// link is full, its flows keep their rate.
 std::vector<double> max_min_rates(const Traffic& traffic, const std::vector<bool>& active,
                                   std::span<const double> capacity) {
   std::vector<double> rate(traffic.connections.size(), 0);
@@ -89,7 +91,7 @@ class NaiveSimulation {
   }
 
  private:
-  static constexpr double kTie = 1e-12;  ///< events closer than this, relative, happen together
+  static constexpr double kTie = 1e-12;  ///< events closer than this, relative to the time, are simultaneous
 
   [[nodiscard]] bool due(double time) const { return time <= now_ * (1 + kTie); }
 
@@ -109,7 +111,7 @@ class NaiveSimulation {
     return next;
   }
 
-  /// Does everything that is due now, once; true where something happened.
+  /// Does everything that is due now, once. Returns whether anything happened.
   bool settle() {
     bool happened = false;
     for (std::size_t c = 0; c < queues_.size(); ++c) {
@@ -206,22 +208,24 @@ class NaiveSimulation {
     open_time_[static_cast<std::size_t>(g)] = std::max(now_, gate.not_before) + gate.delay;
   }
 
-  Traffic traffic_;  ///< its own: rounds of a pairwise all-to-all change the routes
+  Traffic traffic_;  ///< a copy, because rounds of a pairwise all-to-all change the routes
   PairwiseTurns pairwise_;
   std::span<const double> capacity_;
   GateObserver* observer_ = nullptr;
   std::vector<std::deque<std::int32_t>> queues_;
   std::vector<double> remaining_;
   std::vector<std::int32_t> waiting_;
-  /// A message that has drained, until its receipt.
+  /// A message that has drained, but is not received yet.
   struct Flight {
     std::int32_t message = 0;
     double time = 0;
   };
   std::vector<Flight> flights_;
-  std::vector<std::int32_t> receipts_, held_;  ///< of gates that open several times: turns, those to come
-  std::vector<bool> opened_;                   ///< likewise: once
-  std::vector<double> open_time_;              ///< of gates whose count is zero
+  /// For gates that open several times: turns received, and turns that came too early.
+  std::vector<std::int32_t> receipts_, held_;
+  /// For gates that open several times: whether they have opened once.
+  std::vector<bool> opened_;
+  std::vector<double> open_time_;  ///< time at which a gate whose count is zero opens
   double now_ = 0;
   FlowResult result_;
 };

@@ -1,5 +1,5 @@
-// The oracle: the same traffic, every rate solved from scratch at every event. Short and obvious; for tests
-// and --reference.
+// The reference simulator: simulates the same traffic, and solves every rate from scratch at every event. Short and
+// plain; for tests and --reference.
 #pragma once
 
 #include <span>

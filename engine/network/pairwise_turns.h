@@ -11,24 +11,24 @@ namespace shardscape::network {
 
 class PairwiseTurns {
  public:
-  /// Nobody has begun. `traffic` outlives the use.
+  /// Starts before anybody has begun a round. `traffic` must outlive the use.
   void reset(const Traffic& traffic);
 
-  /// The gate opens: the round, from 0, that its member begins.
+  /// Call when the gate opens: returns the round, from 0, that its member begins.
   std::int32_t begin(std::int32_t gate);
-  /// The receiver of what that gate sends now: its index in PairwiseRounds::ranks.
+  /// The receiver of what that gate sends now, as an index in PairwiseRounds::ranks.
   [[nodiscard]] std::size_t partner(std::int32_t gate) const;
-  /// Appends the route of what that gate sends now, and returns its latency in seconds.
+  /// Appends the route of what that gate sends now, and returns the route's latency in seconds.
   double append_route(std::int32_t gate, std::vector<std::int32_t>& path) const;
 
-  /// What the gate sent is received. Calls open(g) for each gate that is to open again for it (the sender's, the
-  /// partner's), and finished(g) where gate g's member has now been sent everything.
+  /// Call when what the gate sent is received. Calls open(g) for each gate that opens again because of it (the
+  /// sender's, the partner's), and finished(g) if the member of gate g has now been sent everything.
   template <class Open, class Finished>
   void receive(std::int32_t gate, const Open& open, const Finished& finished) {
     Member& sender = member(gate);
     const std::int32_t to = rounds_of(gate).first_gate + static_cast<std::int32_t>(partner(gate));
     Member& hearer = member(to);
-    const bool early = sender.round != hearer.round;  // the partner is still in an earlier round
+    const bool early = sender.round != hearer.round;  // the partner has not reached this round yet
     if (early) {
       hearer.early.push_back(sender.round);
     } else {
@@ -42,10 +42,11 @@ class PairwiseTurns {
 
  private:
   struct Member {
-    std::int32_t round = -1;                ///< that it has begun
-    std::int32_t receipts = 0;              ///< of all rounds
-    bool delivered = false, heard = false;  ///< in this round
-    std::vector<std::int32_t> early;        ///< later rounds of which it has what it is sent
+    std::int32_t round = -1;    ///< the round that it has begun last
+    std::int32_t receipts = 0;  ///< number of receipts in all rounds
+    /// Whether, in this round, its message was received, and it was sent its own.
+    bool delivered = false, heard = false;
+    std::vector<std::int32_t> early;  ///< later rounds whose message to it has come already
   };
   [[nodiscard]] Member& member(std::int32_t gate) { return members_[static_cast<std::size_t>(gate)]; }
   [[nodiscard]] const PairwiseRounds& rounds_of(std::int32_t gate) const;
@@ -58,7 +59,7 @@ class PairwiseTurns {
   }
 
   const Traffic* traffic_ = nullptr;
-  std::vector<Member> members_;  ///< by gate; empty where the traffic has no rounds
+  std::vector<Member> members_;  ///< index: gate; empty where the traffic has no rounds
 };
 
 }  // namespace shardscape::network

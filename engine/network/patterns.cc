@@ -1,3 +1,4 @@
+// Knows which algorithms carry out which operations, counts their messages, and checks patterns against the fabric.
 #include "engine/network/patterns.h"
 
 #include <fmt/format.h>
@@ -18,7 +19,7 @@ namespace {
 
 std::string at(const std::string& place, std::size_t index) { return fmt::format("{}[{}]", place, index); }
 
-/// Rings of a ring algorithm; 0 for the others.
+/// Number of rings of a ring algorithm; 0 for other algorithms.
 double rings_of(const Pattern& pattern) {
   if (pattern.operation == Operation::broadcast) return 0;
   return pattern.algorithm == Algorithm::ring && pattern.ring_order == RingOrder::channels ? pattern.channels
@@ -27,7 +28,7 @@ double rings_of(const Pattern& pattern) {
                                                                                            : 0;
 }
 
-/// Messages of dimension_wise.
+/// Number of messages of dimension_wise on a box.
 double messages_by_dimension(const Pattern& pattern, const GroupBox& box) {
   double steps = 0;
   for (const GroupBox::Level& level : box.levels) steps += static_cast<double>(level.positions.size()) - 1;
@@ -192,7 +193,7 @@ class Checker {
 
   const std::vector<Pattern>& patterns_;
   const FaultyFabric& fabric_;
-  std::vector<char> seen_;  ///< by rank, scratch
+  std::vector<char> seen_;  ///< scratch memory; index: rank
   double messages_ = 0;
   Problems problems_;
 };
@@ -267,7 +268,7 @@ double messages_in_memory(const Pattern& pattern, std::span<const std::int32_t> 
   const bool turns = collective && layout != TrafficLayout::in_full;
   if (turns && rings_of(pattern) > 0) return rings_of(pattern) * n;
   if (turns && pattern.algorithm == Algorithm::dimension_wise) {
-    // A ring for each line of a level and pass: a repeated message, and a gate, for each rank.
+    // Each line of a level makes a ring per pass, with one repeated message and one gate for each rank.
     GroupBox box;
     const double levels =
         split_into_box(fabric, group, box) ? static_cast<double>(box.levels.size()) : std::ceil(std::log2(n));

@@ -40,15 +40,15 @@ enum class Operation : std::uint8_t {
 
 using shardscape::Algorithm;
 
-/// Partners of halving-doubling at distance 1, 2, 4, ... (near_first) or n/2, n/4, ... (far_first).
+/// In which order halving-doubling takes its partners: distance 1, 2, 4, ... (near_first) or n/2, n/4, ... (far_first).
 enum class HalvingOrder : std::uint8_t { near_first, far_first };
 
-/// Neighbours of a logical ring: as listed in the group, along a Hamiltonian cycle (see ring_order.h), or those of
-/// several rings, each with its part of the buffer (see channel_rings.h).
+/// Order of the members around a ring: as listed in the group, along a Hamiltonian cycle (see ring_order.h), or several
+/// rings, each for a part of the buffer (see channel_rings.h).
 enum class RingOrder : std::uint8_t { listed, hamiltonian, channels };
 
-/// Partners of the pairwise all-to-all in round k = 1 .. n-1: rank i sends to i + k and hears from i - k
-/// (shift), or exchanges with i xor k (exclusive_or, for powers of two).
+/// Partners of a pairwise all-to-all in round k = 1 .. n-1: rank i sends to i + k and receives from i - k (shift), or
+/// exchanges with i xor k (exclusive_or, for powers of two).
 enum class PairwisePartners : std::uint8_t { shift, exclusive_or };
 
 /// How patterns lie in the traffic.
@@ -58,19 +58,19 @@ enum class PairwisePartners : std::uint8_t { shift, exclusive_or };
 ///             that fare alike are one (folded_sends.h). For readers who ask when all is done.
 enum class TrafficLayout : std::uint8_t { in_full, repeated, compact };
 
-/// One entry of a point_to_point pattern.
+/// One message of a point_to_point pattern.
 struct PointToPoint {
   std::int32_t source = 0;
   std::int32_t destination = 0;
   double bytes = 0;
-  double start = 0;  ///< seconds; replaces Pattern::start
+  double start = 0;  ///< seconds; applies instead of Pattern::start
 };
 
 /// Unequal parts of an all-to-all: `shares` of the bytes by member, adding up to 1. Each member sends member i
 /// shares[i] of its bytes or, where they are those of the sender, each other member shares of its own. What a member
 /// has for itself is not sent.
 struct Skew {
-  std::vector<double> shares;  ///< empty: equal ones
+  std::vector<double> shares;  ///< index: member; empty: equal parts
   bool of_sender = false;
 
   [[nodiscard]] double part(std::size_t from, std::size_t to, std::size_t members) const {
@@ -81,32 +81,34 @@ struct Skew {
 struct Pattern {
   Operation operation = Operation::all_reduce;
   Algorithm algorithm = Algorithm::ring;
-  std::vector<std::vector<std::int32_t>> groups;  ///< distinct ranks in ring order; for pipeline: the chains
+  /// Each has distinct ranks in ring order; for pipeline: the chains.
+  std::vector<std::vector<std::int32_t>> groups;
   double bytes = 0;
-  double start = 0;  ///< seconds: nothing of the pattern is sent earlier
-  /// Earlier patterns. A rank enters this pattern when it has received everything they owe it.
+  double start = 0;  ///< seconds; nothing of the pattern is sent earlier
+  /// Numbers of earlier patterns. A rank enters this pattern once it has received everything that these owe it.
   std::vector<std::int32_t> after;
 
   HalvingOrder halving_order = HalvingOrder::near_first;
-  RingOrder ring_order = RingOrder::listed;  ///< for ring and bidirectional_ring; channels: for ring
-  /// Rings of a group of which each has its part of the buffer. Listed ones are one of so many each.
+  RingOrder ring_order = RingOrder::listed;  ///< for ring and bidirectional_ring; `channels` only for ring
+  /// Number of rings, each of which has its part of the buffer. With a listed order: the group is one of so many rings.
   std::int32_t channels = 1;
   bool rank_steps =
-      false;  ///< priced messages take the stack's rank step, too (PricedNetwork::step_latency())
+      false;  ///< prices the stack's rank step for each message, too (PricedNetwork::step_latency())
   PairwisePartners partners = PairwisePartners::shift;
-  Skew skew;  ///< all_to_all by `direct`
+  Skew skew;  ///< for all_to_all by `direct`
   /// The buffer is cut into this many equal parts that follow each other: ring and tree broadcast,
   /// double_binary_tree, in_network.
   std::int32_t chunks = 1;
 
-  std::int32_t microbatches = 1;  ///< pipeline
-  double interval = 0;            ///< pipeline: seconds between the injections of microbatches
-  double compute = 0;             ///< pipeline: seconds at each rank before it forwards
+  std::int32_t microbatches = 1;  ///< for pipeline
+  /// For pipeline: seconds from one microbatch to the next at the head of the chain.
+  double interval = 0;
+  double compute = 0;  ///< for pipeline: seconds that each rank computes before it forwards
 
-  std::vector<PointToPoint> sends;  ///< point_to_point
+  std::vector<PointToPoint> sends;  ///< for point_to_point
 };
 
-/// What a simulation can take; more is a problem of the input. Messages cost time, a minute or so at the
+/// Limits of what a simulation accepts; more is a problem of the input. Messages cost time, a minute or so at the
 /// limit; those that stand in memory one by one (all but steps that are taken turn by turn and messages that are
 /// folded, see TrafficLayout) cost about 60 bytes each, with the gates around them, and 200 where they are all on their
 /// way at once.
@@ -114,16 +116,16 @@ constexpr double kMaxMessages = 1 << 30;
 constexpr double kMaxMessagesInMemory = 1 << 25;
 constexpr std::int64_t kMaxRouteEntries = std::int64_t{1} << 28;
 
-/// Whether `algorithm` can carry out `operation` at all. Pipelines and point-to-point have none.
+/// Whether `algorithm` can carry out `operation` at all. Pipelines and point-to-point have no algorithm.
 bool supports(Operation operation, Algorithm algorithm);
-/// Algorithms that cut the buffer into Pattern::chunks.
+/// Whether the algorithm cuts the buffer into Pattern::chunks.
 bool takes_chunks(Operation operation, Algorithm algorithm);
 
-/// Messages of one group of that size; of dimension_wise along a single axis, of in_network with a single
-/// switch.
+/// Number of messages of one group of that size; for dimension_wise as if along a single axis, for in_network as if
+/// over a single switch.
 double message_count(const Pattern& pattern, std::int64_t group_size);
-/// Of the messages of a pattern, how many stand in memory one by one where none are folded; or the number of relays
-/// and gates beside them where there are more of those.
+/// How many messages of a pattern are stored one by one if none are folded or, if there are more of these, the number
+/// of relays and gates beside them.
 double messages_in_memory(const Pattern& pattern, TrafficLayout layout, const Fabric& fabric);
 
 /// Every way in which the patterns cannot run on the fabric: ranks out of range or twice in a group, numbers

@@ -1,3 +1,5 @@
+// Lays plans out on fabrics: spans of axes, the flows that plans demand, the cost of a placement, and regular
+// placements.
 #include "engine/network/placement.h"
 
 #include <algorithm>
@@ -52,15 +54,16 @@ void add_pipeline(const RankGroup& group, const GroupBytes& bytes, std::int32_t 
   TrafficClass chains{bytes[ParallelGroup::pipeline].value(), {}};
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     const std::int32_t next = ring_successor(group, rank);
-    if (next < rank && !(bytes.pipeline_wraps && group.size() > 2)) continue;  // two stages are neighbours
+    // With two stages, both directions are the same pair.
+    if (next < rank && !(bytes.pipeline_wraps && group.size() > 2)) continue;
     chains.flows.push_back({rank, next});
     chains.flows.push_back({next, rank});
   }
   demand.push_back(std::move(chains));
 }
 
-/// The ranks in an order in which neighbours differ by one in one coordinate: the reflected mixed-radix Gray
-/// code over the fabric's axes.
+/// The ranks in an order in which neighbours differ by one in one coordinate: the reflected mixed-radix Gray code over
+/// the fabric's axes.
 Placement folded_walk(const Fabric& fabric) {
   Placement walk;
   for (std::int32_t i = 0; i < fabric.ranks(); ++i) {
@@ -75,7 +78,7 @@ Placement folded_walk(const Fabric& fabric) {
   return walk;
 }
 
-/// Rank of each logical rank of the plan when its axes lie in another order.
+/// The fabric rank of each logical rank of the plan if its axes lay in another order.
 Placement reordered(const ParallelPlan& plan, const RankOrder& order) {
   ParallelPlan other = plan;
   other.order = order;

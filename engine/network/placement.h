@@ -26,30 +26,31 @@
 
 namespace shardscape::network {
 
-using Placement = std::vector<std::int32_t>;  ///< fabric rank of each logical rank
+using Placement = std::vector<std::int32_t>;  ///< index: logical rank; its rank of the fabric
 
-/// Each of 0 .. ranks-1 exactly once, or empty.
+/// Whether it has each of 0 .. ranks-1 exactly once, or is empty.
 [[nodiscard]] bool is_placement(std::span<const std::int32_t> placement, std::int32_t ranks);
 
-/// Each of 0 .. ranks-1 at most once: of as many logical ranks as it is long.
+/// Whether it has each of 0 .. ranks-1 at most once; it places as many logical ranks as it is long.
 [[nodiscard]] bool is_partial_placement(std::span<const std::int32_t> placement, std::int32_t ranks);
 
-/// The next rank on the ring over the group that `rank` is in; from the last back to the first. It is lower
-/// than `rank` exactly where it goes back.
+/// The next rank on the ring over the group that `rank` is in; after the last comes the first, so that only there the
+/// successor is the lower one.
 [[nodiscard]] std::int32_t ring_successor(const RankGroup& group, std::int32_t rank);
 
 /// How the groups of one or more plan axes lie on the fabric: the rings over all sibling groups, at once.
 struct AxisSpan {
   std::vector<PlanAxis> axes;
   std::int32_t degree = 1;
-  std::int32_t stride = 0;               ///< between neighbours of the innermost axis; 0 for degree 1
-  std::vector<std::int32_t> dimensions;  ///< of the fabric, that the rings cross, ascending
-  std::int32_t hops = 0;                 ///< most links between ring neighbours
+  /// Between neighbours of the innermost axis, in ranks; 0 for degree 1.
+  std::int32_t stride = 0;
+  std::vector<std::int32_t> dimensions;  ///< dimensions of the fabric that the rings cross, ascending
+  std::int32_t hops = 0;                 ///< largest number of links between ring neighbours
   double mean_hops = 0;
-  std::int32_t contention = 0;  ///< flows on the most loaded link in a step of the rings; 0 for degree 1
+  std::int32_t contention = 0;  ///< most flows on one link in a step of the rings; 0 for degree 1
 };
 
-/// tp, cp, dp, pp, and dp with cp. plan.gpus() must be the fabric's ranks. O(ranks * hops).
+/// The spans of tp, cp, dp, pp, and of dp with cp. plan.gpus() must be the fabric's ranks. O(ranks * hops).
 std::vector<AxisSpan> axis_spans(const Fabric& fabric, const ParallelPlan& plan,
                                  std::span<const std::int32_t> placement = {});
 
@@ -57,24 +58,24 @@ struct RankFlow {
   std::int32_t source = 0, destination = 0;  ///< logical ranks
 };
 
-/// Flows of equal bytes that run at the same time.
+/// Flows of equal bytes that are active at the same time.
 struct TrafficClass {
   double bytes = 0;  ///< of each flow
   std::vector<RankFlow> flows;
 };
 using PlacementDemand = std::vector<TrafficClass>;
 
-/// The classes of the axes that send anything.
+/// The traffic classes of the axes that send anything.
 PlacementDemand plan_demand(const ParallelPlan& plan, const GroupBytes& bytes);
 
-/// Compared by congestion, then by byte-hops.
+/// The cost of a placement. Costs are compared by congestion first, then by byte-hops.
 struct PlacementCost {
   double congestion_s = 0;
   double byte_hops = 0;
   friend auto operator<=>(const PlacementCost&, const PlacementCost&) = default;
 };
 
-/// Counted from scratch. O(flows * hops + links * classes).
+/// The cost of a placement, counted from scratch. O(flows * hops + links * classes).
 PlacementCost placement_cost(const Fabric& fabric, const PlacementDemand& demand,
                              std::span<const std::int32_t> placement = {});
 

@@ -1,3 +1,5 @@
+// Improves placements by swaps of two ranks: keeps the flows on each link up to date under swaps, descends from each
+// start, and shakes the best placement until the budget is spent.
 #include "engine/network/placement_search.h"
 
 #include <algorithm>
@@ -21,7 +23,7 @@ Placement plain_order(std::int32_t ranks) {
   return placement;
 }
 
-/// Routes between all pairs, looked up where they fit in memory and walked where not.
+/// Routes between all pairs of ranks; kept in a table where that fits in memory, and computed when asked for elsewhere.
 class Routes {
  public:
   explicit Routes(const Fabric& fabric) : fabric_(fabric), ranks_(static_cast<std::size_t>(fabric.ranks())) {
@@ -35,7 +37,7 @@ class Routes {
     }
   }
 
-  /// Valid until the next call.
+  /// The links of the route; valid until the next call.
   std::span<const std::int32_t> between(std::int32_t source, std::int32_t destination) {
     if (begin_.empty()) {
       links_.clear();
@@ -54,11 +56,11 @@ class Routes {
   std::vector<std::int32_t> links_;
 };
 
-/// Of the links of one bandwidth, how many carry how many flows of one traffic class.
+/// How many links carry how many flows of one traffic class, among the links of one bandwidth.
 struct LoadHistogram {
-  std::vector<std::int32_t> links_with;  ///< by number of flows
-  std::int32_t top = 0;                  ///< flows on the most loaded link
-  std::int64_t fourth_powers = 0;        ///< sum over links of flows^4
+  std::vector<std::int32_t> links_with;  ///< index: number of flows
+  std::int32_t top = 0;                  ///< number of flows on the most loaded link
+  std::int64_t fourth_powers = 0;        ///< sum of flows^4 over the links
 
   void move(std::int32_t from, std::int32_t to) {
     --links_with[static_cast<std::size_t>(from)];
@@ -73,8 +75,8 @@ struct LoadHistogram {
 struct ClassLoads {
   double bytes = 0;
   std::int64_t hops = 0;
-  std::vector<std::int32_t> flows;        ///< per link
-  std::vector<LoadHistogram> histograms;  ///< per distinct bandwidth
+  std::vector<std::int32_t> flows;        ///< index: link
+  std::vector<LoadHistogram> histograms;  ///< index: bandwidth
 };
 
 }  // namespace
@@ -147,8 +149,8 @@ struct PlacementLoads::Impl {
   const Fabric& fabric;
   const PlacementDemand& demand;
   Routes routes;
-  std::vector<double> inverse_bandwidth;   ///< distinct values
-  std::vector<std::int32_t> bandwidth_of;  ///< per link, index of the above
+  std::vector<double> inverse_bandwidth;   ///< of the distinct bandwidths
+  std::vector<std::int32_t> bandwidth_of;  ///< index: link; place of its bandwidth in inverse_bandwidth
   std::vector<std::vector<Incident>> incident;
   std::vector<ClassLoads> classes;
   Placement placement;
@@ -208,7 +210,7 @@ std::int32_t PlacementLoads::flows(std::size_t traffic_class, std::int32_t link)
 
 namespace {
 
-/// The descent and its bookkeeping.
+/// Descends from starts, and keeps the best placements met.
 class Search {
  public:
   Search(const Fabric& fabric, const PlacementDemand& demand, const PlacementSearch& search)
@@ -222,14 +224,14 @@ class Search {
     return loads_.cost();
   }
 
-  /// Improves a start until no swap does or `budget` swaps have been tried in all.
+  /// Improves a start until no swap helps, or until `budget` swaps have been tried over all starts.
   void descend_from(const Placement& start, std::int64_t budget) {
     loads_.set(start);
     keep();
     descend(budget);
   }
 
-  /// Shakes the best and improves it again, until the budget is spent.
+  /// Shakes the best placement and improves it again, until the budget is spent.
   void shake(std::int64_t budget) {
     if (ranks_ < 3) return;
     const auto ranks = static_cast<std::uint64_t>(ranks_);
@@ -278,7 +280,8 @@ class Search {
     }
   }
 
-  /// Candidates of the same cost are, as a rule, the same up to a symmetry of the fabric: the first stays.
+  /// Keeps the present placement if it is good enough. Candidates of equal cost mostly differ by a symmetry of the
+  /// fabric only, so the first one stays.
   void keep() {
     const PlacementCost cost = loads_.cost();
     std::vector<PlacementCandidate>& kept = result_.candidates;

@@ -1,4 +1,4 @@
-// A better placement: local search over swaps of two ranks.
+// Searches a better placement: local search over swaps of two ranks.
 //
 // Every start is improved by first-improvement descent, first on a smooth stand-in for the congestion (the
 // 4-norm over links in place of the maximum, so that a swap counts even where other links stay as loaded),
@@ -19,11 +19,11 @@
 
 namespace shardscape::network {
 
-/// Flows on every link under a placement that changes by swaps. Fabric and demand outlive this object.
+/// Counts flows on every link under a placement that changes by swaps. Fabric and demand must outlive this object.
 /// Memory: O(links * classes), and all routes for fabrics of up to 1,024 ranks.
 class PlacementLoads {
  public:
-  /// `placement` may be empty for the plain order.
+  /// `placement` may be empty, which is the plain order.
   PlacementLoads(const Fabric& fabric, const PlacementDemand& demand, const Placement& placement);
   ~PlacementLoads();
 
@@ -33,9 +33,9 @@ class PlacementLoads {
 
   [[nodiscard]] const Placement& placement() const;
   [[nodiscard]] PlacementCost cost() const;
-  /// The stand-in: sum over classes of bytes * (sum over links of (flows / bandwidth)^4)^(1/4).
+  /// A smooth stand-in for congestion: sum over classes of bytes * (sum over links of (flows / bandwidth)^4)^(1/4).
   [[nodiscard]] double smooth() const;
-  /// Flows of one class on one link.
+  /// Number of flows of one class on one link.
   [[nodiscard]] std::int32_t flows(std::size_t traffic_class, std::int32_t link) const;
 
  private:
@@ -44,9 +44,9 @@ class PlacementLoads {
 };
 
 struct PlacementSearch {
-  std::int64_t max_swaps = 400'000;  ///< tried, over all starts and shakes
+  std::int64_t max_swaps = 400'000;  ///< swaps to try at most, over all starts and shakes
   std::uint64_t seed = 1;
-  std::size_t candidates = 16;  ///< kept, >= 1
+  std::size_t candidates = 16;  ///< number of placements to keep, >= 1
 };
 
 struct PlacementCandidate {
@@ -56,16 +56,15 @@ struct PlacementCandidate {
 
 struct PlacementResult {
   PlacementCost plain;
-  /// The best that were met, of distinct costs, the best first; never empty. The first is no worse than
-  /// plain.
+  /// The best placements met, of distinct costs, the best first; never empty. The first is never worse than `plain`.
   std::vector<PlacementCandidate> candidates;
-  std::int64_t swaps = 0;  ///< tried
+  std::int64_t swaps = 0;  ///< number of swaps tried
 
   [[nodiscard]] const PlacementCandidate& best() const { return candidates.front(); }
 };
 
-/// `starts`: further placements to begin with. Cheaper ones go first and may use up half of the budget
-/// together, the shakes get the rest.
+/// Searches better placements. `starts`: further placements to begin with. Cheaper ones go first and may use up to half
+/// of the budget together; the rest is for shakes.
 PlacementResult improve_placement(const Fabric& fabric, const PlacementDemand& demand,
                                   std::span<const Placement> starts, const PlacementSearch& search = {});
 

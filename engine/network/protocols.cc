@@ -9,17 +9,17 @@ namespace shardscape::network {
 
 namespace {
 
-constexpr double kFlaggedHalf = 0.5;            ///< data of an LL line
-constexpr double kFlaggedLine = 120.0 / 128;    ///< of an LL128 line
-constexpr double kStepsPerDoubling = 7.0 / 3;   ///< a ring of 8 ranks has 7 steps a pass
-constexpr Bytes kOneShotOfFour(512.0 * 1024);   ///< custom_all_reduce.cuh
-constexpr Bytes kOneShotOfEight(256.0 * 1024);  ///< likewise
-constexpr std::int32_t kMostCustomRanks = 8;    ///< likewise
+constexpr double kFlaggedHalf = 0.5;            ///< share of data in an LL line
+constexpr double kFlaggedLine = 120.0 / 128;    ///< share of data in an LL128 line
+constexpr double kStepsPerDoubling = 7.0 / 3;   ///< a ring of 8 ranks takes 7 steps per pass, and log2 8 is 3
+constexpr Bytes kOneShotOfFour(512.0 * 1024);   ///< limit in custom_all_reduce.cuh
+constexpr Bytes kOneShotOfEight(256.0 * 1024);  ///< limit in custom_all_reduce.cuh
+constexpr std::int32_t kMostCustomRanks = 8;    ///< limit in custom_all_reduce.cuh
 
-/// What a call of the group moves, seen from one rank.
+/// What a call moves, as seen from one rank.
 struct Load {
-  double steps = 0;  ///< that wait for each other
-  Bytes sent, own;   ///< over its link; its part of the tensor
+  double steps = 0;  ///< number of steps that wait for each other
+  Bytes sent, own;   ///< sent: over its link; own: its part of the tensor
 };
 
 Load load_of(Operation operation, std::int32_t n, Bytes bytes) {
@@ -46,7 +46,7 @@ bool one_shot_fits(const CustomAllReduce::Kernels& kernels, std::int32_t n, Byte
   return bytes < (n <= 4 ? kOneShotOfFour : kOneShotOfEight);
 }
 
-/// Nothing where the kernels leave the tensor to the library.
+/// The time of custom kernels; empty where these leave the tensor to the library.
 std::optional<Seconds> custom_time(const CustomAllReduce::Kernels& kernels, std::int32_t n, Bytes bytes,
                                    BytesPerSecond link) {
   if (!kernels.known() || n > kMostCustomRanks) return std::nullopt;

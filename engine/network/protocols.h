@@ -44,30 +44,30 @@ namespace shardscape::network {
 
 enum class Protocol : std::uint8_t { ll, ll128, simple };
 
-/// How NCCL sends these bytes among n >= 2 ranks; not for all-to-all.
+/// The protocol by which NCCL sends these bytes among n >= 2 ranks; not for all-to-all.
 Protocol protocol_of(const NcclProtocols& nccl, std::int32_t n, Bytes bytes);
 
-/// Time of one call of NCCL among n >= 2 ranks, bytes as in CollectiveModel::time (whole tensor), > 0; `link`
-/// > 0. Nothing for operations other than all_reduce, reduce_scatter, all_gather, all_to_all, and for devices
-/// without constants. O(1), pure.
+/// Time of one call of NCCL among n >= 2 ranks; bytes as in CollectiveModel::time (the whole tensor), > 0; `link` > 0.
+/// Empty for operations other than all_reduce, reduce_scatter, all_gather and all_to_all, and for devices without
+/// constants. O(1), pure.
 std::optional<Seconds> nccl_time(const NcclProtocols& nccl, Operation operation, std::int32_t n, Bytes bytes,
                                  BytesPerSecond link);
-/// The same by one protocol, whatever the limits; not for all-to-all.
+/// The same by the given protocol, whatever the limits; not for all-to-all.
 Seconds protocol_time(const NcclProtocols& nccl, Protocol protocol, Operation operation, std::int32_t n,
                       Bytes bytes, BytesPerSecond link);
 
-/// Time of one all-reduce by an inference engine's kernels, on the device alone: what launches it costs nothing.
-/// Above their limits, for devices without their constants and for AllReduceKernels::library NCCL's.
+/// Time of one all-reduce by an inference engine's kernels, on the device alone: launching it costs nothing here.
+/// Beyond their limits, for devices without their constants, and for AllReduceKernels::library it is NCCL's time.
 std::optional<Seconds> all_reduce_time(const NodeCollectives& node, AllReduceKernels kernels, std::int32_t n,
                                        Bytes bytes, BytesPerSecond link);
 
-/// The links of a device by its data sheet, all ports together, one direction; 0 where it is not stated.
+/// Bandwidth of a device's links by its data sheet, all ports together, in one direction; 0 where none is stated.
 BytesPerSecond link_bandwidth(const DeviceSpec& device);
 
-/// What tables of kernels measure: a call alone in one node of such devices, over link_bandwidth(). Nothing
-/// where the device has no constants or no links. `eager`: launched by the host on tensors of the framework, so
-/// that the call copies its tensor into the buffers that all ranks map, or out of place, at what HBM sustains
-/// (2 M bytes); at least the kernels' eager_floor.
+/// The time of a call alone in one node of such devices, over link_bandwidth(), which is what tables of kernels
+/// measure. Empty where the device has no constants or no links. `eager`: launched by the host on tensors of the
+/// framework, so that the call also copies its tensor into the buffers that all ranks map, or out of place, at what HBM
+/// sustains (2 M bytes); it takes at least the kernels' eager_floor.
 std::optional<Seconds> collective_in_node(const DeviceSpec& device, Operation operation, std::int32_t n,
                                           Bytes bytes);
 std::optional<Seconds> all_reduce_in_node(const DeviceSpec& device, AllReduceKernels kernels, bool eager,

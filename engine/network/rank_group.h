@@ -29,7 +29,7 @@ struct RankGroup {
   Level mirror;  ///< extent 1: none
 
   [[nodiscard]] bool alone() const { return depth == 0 && mirror.extent == 1; }
-  /// The member of the other half that stands for `rank`; the rank itself without a mirror.
+  /// The member of the mirrored half that corresponds to `rank`; without a mirror, the rank itself.
   [[nodiscard]] std::int32_t mirrored(std::int32_t rank) const {
     if (mirror.extent == 1) return rank;
     const std::int32_t coordinate = rank / mirror.stride % mirror.extent;
@@ -40,7 +40,7 @@ struct RankGroup {
     for (std::int32_t i = 0; i < depth; ++i) product *= levels[static_cast<std::size_t>(i)].extent;
     return product;
   }
-  /// Adds a level outside the others; merges it where it continues the last one.
+  /// Adds a level outside of the others; merges it with the last level if it continues that one.
   void push(std::int32_t extent, std::int32_t stride) {
     if (extent == 1) return;
     if (depth > 0) {
@@ -55,10 +55,10 @@ struct RankGroup {
   friend auto operator<=>(const RankGroup&, const RankGroup&) = default;
 };
 
-/// Of one plan, by kind.
+/// The groups of one plan, by kind.
 using RankGroups = EnumArray<ParallelGroup, RankGroup>;
 
-/// Strides of a plan's axes under its rank order.
+/// The strides of a plan's axes under its rank order.
 class PlanLayout {
  public:
   explicit PlanLayout(const ParallelPlan& plan) : plan_(plan) {
@@ -79,8 +79,8 @@ class PlanLayout {
     }
     return result;
   }
-  /// The group of a kind, by its rule. Ranks that hold copies of the same parameters are twice as many where every
-  /// part of the model lies on two stages.
+  /// The group of a kind. Where every part of the model lies on two stages, twice as many ranks hold copies of the same
+  /// parameters.
   [[nodiscard]] RankGroup group(ParallelGroup kind) const {
     RankGroup result;
     if (is_of_experts(kind) && plan_.folds_experts()) {
@@ -101,7 +101,8 @@ class PlanLayout {
   }
 
  private:
-  /// The ranks of a stage are rows of `inside` that lie side by side, as far apart as the pipeline has them.
+  /// The group that a fold describes. Ranks of a stage form rows of `inside` ranks each, as far apart as the pipeline
+  /// axis puts them.
   [[nodiscard]] RankGroup folded(const FoldedGroup& fold) const {
     const std::int64_t inside = ranks_inside_pipeline(plan_), end = fold.stride * fold.extent;
     const std::int64_t row = inside * plan_.pipeline;

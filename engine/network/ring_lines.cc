@@ -13,7 +13,7 @@ class Ring : public LineGraph {
     for (std::int32_t i = 0; i < pairs; ++i) add_pair(i, (i + 1) % size, rate);
   }
 
-  /// The shorter way round; exactly half way goes in the + direction.
+  /// Goes the shorter way round; if both are equally long, in the + direction.
   void append_route(std::int32_t from, std::int32_t to, std::int32_t base,
                     std::vector<std::int32_t>& path) const override {
     if (size_ == 2) {
@@ -31,7 +31,7 @@ class Ring : public LineGraph {
     }
   }
 
-  /// Inside of half a ring the shorter way stays there.
+  /// Within half a ring, the shorter way stays inside it.
   [[nodiscard]] bool alike_by_blocks(std::int32_t endpoints) const override { return 2 * endpoints <= size_; }
 
  private:

@@ -1,3 +1,4 @@
+// Finds boxes of coordinates in groups, and walks through them: a comb or a zigzag that closes to a cycle, else a path.
 #include "engine/network/ring_order.h"
 
 #include <algorithm>
@@ -40,9 +41,9 @@ std::vector<FabricAxis> axes_of(const FabricSpec& spec) {
   return axes;
 }
 
-using Path = std::vector<std::int32_t>;  // rank offsets from the origin of the box
+using Path = std::vector<std::int32_t>;  // ranks relative to the origin of the box
 
-/// All positions of the levels but `left_out`, as a path with steps of one coordinate.
+/// Visits all positions of the levels except `left_out`, on a path whose steps change one coordinate.
 Path snake(const GroupBox& box, std::size_t left_out) {
   Path path = {0};
   for (std::size_t l = 0; l < box.levels.size(); ++l) {
@@ -61,9 +62,9 @@ Path snake(const GroupBox& box, std::size_t left_out) {
   return path;
 }
 
-/// A closed walk over rows x columns, neighbours in the same row or column and one apart: over all columns
-/// but the first row by row, turning at the ends, then home along the first column. Closes where the number
-/// of rows is even, or where the last row is adjacent to the first.
+/// Visits a table of rows x columns in a cycle whose neighbours are next to each other in a row or column: all columns
+/// but the first, row by row and turning at the ends, then back along the first column. It closes if the number of rows
+/// is even, or if the last column is adjacent to the first.
 template <class Visit>
 void comb(std::size_t rows, std::size_t columns, const Visit& visit) {
   for (std::size_t row = 0; row < rows; ++row) {
@@ -99,8 +100,8 @@ Path walk(const GroupBox& box) {
     return cycle;
   }
   if (const std::size_t wrap = wrapping_level(box); wrap != none) {
-    // Rows are the positions of the other axes, columns those of the wrapping one. With an odd number of rows
-    // the zigzag ends in the last column, which is adjacent to the first.
+    // Rows are the positions of the other axes, columns those of the wrapping axis. With an odd number of rows the
+    // zigzag ends in the last column, which is adjacent to the first.
     const Path others = snake(box, wrap);
     comb(others.size(), box.levels[wrap].positions.size(),
          [&](std::size_t row, std::size_t column) { cycle.push_back(others[row] + offset(wrap, column)); });
@@ -109,7 +110,7 @@ Path walk(const GroupBox& box) {
   return snake(box, none);
 }
 
-/// The coordinates of the members along an axis, ascending. `met`: room for a bit each.
+/// The coordinates of the members along an axis, ascending. `met` is scratch memory, with one bit per coordinate.
 void positions_along(const FabricAxis& axis, std::span<const std::int32_t> group,
                      std::vector<std::uint64_t>& met, std::vector<std::int32_t>& positions) {
   constexpr std::uint32_t kBits = 64;
@@ -174,7 +175,7 @@ bool BoxesAlike::split(std::span<const std::int32_t> group, GroupBox& box) const
   for (std::size_t l = 0; l < box_.levels.size(); ++l) {
     const GroupBox::Level& known = box_.levels[l];
     const std::int32_t least = box.origin / known.stride % sizes_[l];
-    // Across the end of an axis members have other coordinates.
+    // If the box crosses the end of an axis, its coordinates are not those of the first box moved along.
     if (least + known.positions.back() >= sizes_[l]) return split_into_box(fabric_, group, box);
     GroupBox::Level& level = box.levels[l];
     level.dimension = known.dimension;

@@ -1,4 +1,4 @@
-// Logical rings along the wires: the members of a group in an order in which neighbours are one hop apart.
+// Makes logical rings along the wires: puts the members of a group in an order in which neighbours are one hop apart.
 //
 // A group whose members form a box of coordinates is a grid. A grid of two or more axes has a Hamiltonian
 // cycle where some extent is even: a comb (up and down through all but the first position of the other axes,
@@ -14,41 +14,41 @@
 
 namespace shardscape::network {
 
-/// The members of `group` as a box: level 0 fastest.
+/// The members of a group as a box of coordinates; level 0 is the fastest.
 struct GroupBox {
   struct Level {
-    std::int32_t dimension = 0;           ///< in FabricSpec::dimensions
-    std::int32_t stride = 0;              ///< rank distance of neighbouring coordinates
-    bool wraps = false;                   ///< the last coordinate is adjacent to the first
+    std::int32_t dimension = 0;           ///< index in FabricSpec::dimensions
+    std::int32_t stride = 0;              ///< difference in rank between neighbouring coordinates
+    bool wraps = false;                   ///< whether the last coordinate is adjacent to the first
     std::vector<std::int32_t> positions;  ///< coordinates of the members, in leaf_order(); at least two
   };
-  std::int32_t origin = 0;  ///< the lowest member
+  std::int32_t origin = 0;  ///< the lowest rank of the box
   std::vector<Level> levels;
 
   [[nodiscard]] std::int32_t size() const;
 };
 
-/// Axes are those of the specification's shapes; a hypercube has one axis per bit. False where the members do
-/// not form a box.
+/// Splits a group into a box. Axes are those of the specification's shapes; a hypercube has one axis per bit. False
+/// where the members do not form a box.
 bool split_into_box(const Fabric& fabric, std::span<const std::int32_t> group, GroupBox& box);
 
-/// The boxes of groups most of which lie as a first one does, which takes far less than to split each.
+/// Splits groups of which most lie like a given first one, at a fraction of the cost of splitting each.
 class BoxesAlike {
  public:
-  /// `box`: of the first group. Fabric and group outlive this.
+  /// `box`: that of the first group. Fabric and group must outlive this object.
   BoxesAlike(const Fabric& fabric, std::span<const std::int32_t> group, const GroupBox& box);
-  /// split_into_box() of any group of at least one rank.
+  /// The same as split_into_box(), for any group of at least one rank.
   bool split(std::span<const std::int32_t> group, GroupBox& box) const;
 
  private:
   const Fabric& fabric_;
   std::span<const std::int32_t> group_;
-  GroupBox box_;                     ///< coordinates from 0, ascending
-  std::vector<std::int32_t> sizes_;  ///< by level: of the whole axis
+  GroupBox box_;                     ///< with coordinates that start at 0, ascending
+  std::vector<std::int32_t> sizes_;  ///< index: level; size of the whole axis
 };
 
-/// The members in the order of a Hamiltonian cycle, the first member first; along a Hamiltonian path where
-/// there is no cycle (all extents odd, nothing wraps); as listed where they form no box.
+/// The members in the order of a Hamiltonian cycle, from the first member on; of a Hamiltonian path where there is no
+/// cycle (all extents odd, and nothing wraps); as listed where they form no box.
 std::vector<std::int32_t> ring_order(const Fabric& fabric, std::span<const std::int32_t> group);
 
 }  // namespace shardscape::network

@@ -37,8 +37,8 @@ double RingTime::at(double message_bytes) const {
   return longest;
 }
 
-/// The largest sum over a window of hops that contains a hop no faster than the rate. By prefix sums, with a
-/// queue of the places at which the window may begin, the one of the least sum first.
+/// The largest sum over a window of hops that contains a hop no faster than the rate. Uses prefix sums, and a queue of
+/// places at which the window may begin, the one with the least prefix sum first.
 double RingTime::best_window(double message_bytes, double seconds_per_byte) const {
   const Hops& hops = *hops_;
   const std::size_t n = hops.kind.size(), steps = static_cast<std::size_t>(steps_);

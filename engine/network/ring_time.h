@@ -30,33 +30,33 @@ struct Hop {
   friend bool operator==(const Hop&, const Hop&) = default;
 };
 
-/// Copies share the hops, which nothing changes.
+/// The time of a ring. Copies share the hops, which never change.
 class RingTime {
  public:
-  /// Hops in ring order; steps >= 1.
+  /// `hops` in the order of the ring; steps >= 1.
   RingTime(std::span<const Hop> hops, int steps);
 
-  /// Seconds until the last receipt when all members begin at once. O((hops + steps) * distinct rates), O(1)
-  /// where is_affine().
+  /// Seconds until the last receipt if all members begin at once. O((hops + steps) * distinct rates), or O(1) if
+  /// is_affine().
   [[nodiscard]] double at(double message_bytes) const;
 
   [[nodiscard]] bool is_affine() const { return rates_.size() == 1; }
-  /// Whether the ring is of these hops, in this order.
+  /// Whether the ring consists of these hops, in this order.
   [[nodiscard]] bool is_of(std::span<const Hop> hops) const;
   [[nodiscard]] int steps() const { return steps_; }
 
  private:
   [[nodiscard]] double best_window(double message_bytes, double seconds_per_byte) const;
 
-  /// Rings of a large fabric have many hops of a few kinds.
+  /// Hops by kind, since rings of a large fabric have many hops of a few kinds.
   struct Hops {
-    std::vector<Hop> kinds;           ///< in the order in which they are met
-    std::vector<std::uint32_t> kind;  ///< by hop
+    std::vector<Hop> kinds;           ///< in the order in which they are first met
+    std::vector<std::uint32_t> kind;  ///< index: hop; its place in `kinds`
   };
   std::shared_ptr<const Hops> hops_;
   int steps_;
   std::vector<double> rates_;  ///< distinct seconds per byte
-  double latency_ = 0;         ///< of the slowest window, where affine
+  double latency_ = 0;         ///< if affine: latency of the slowest window, seconds
 };
 
 }  // namespace shardscape::network

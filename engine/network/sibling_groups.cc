@@ -10,8 +10,7 @@ namespace shardscape::network {
 
 namespace {
 
-/// True where `rank` has coordinate 0 in every level and lies in the first half of the mirror, that is where it starts a
-/// group.
+/// Whether a group starts at `rank`: it has coordinate 0 in every level, and lies in the first half of the mirror.
 bool starts_group(const RankGroup& group, std::int32_t rank) {
   if (group.mirrored(rank) < rank) return false;
   for (std::int32_t i = 0; i < group.depth; ++i) {

@@ -1,4 +1,4 @@
-// Which part of the machine a sick link slows.
+// Finds which part of the machine a sick link slows.
 //
 // A slice is what has one coordinate along an axis of the plan: a pipeline stage. Groups that lie inside of
 // slices (with a mirror: in two of them) wait for a sick link only where they, or groups that contend with them for links, send over it:
@@ -13,7 +13,7 @@
 
 namespace shardscape::network {
 
-/// Logical ranks r with r / stride % extent == index; all ranks where the extent is 1.
+/// The logical ranks r with r / stride % extent == index; all ranks where the extent is 1.
 struct Slice {
   RankGroup::Level axis;
   std::int32_t index = 0;
@@ -27,20 +27,20 @@ inline Slice stage_slice(std::int32_t stage, const PlanLayout& layout, const Par
   return {{plan.pipeline, layout.stride(PlanAxis::pipeline)}, stage};
 }
 
-/// The links of one operation's groups, slice by slice.
+/// The links that the groups of one operation use, slice by slice.
 class SliceLinks {
  public:
-  /// links[i]: of all groups in slice i; the sets belong to one fabric.
+  /// links[i]: those of all groups in slice i; all sets must belong to one fabric.
   explicit SliceLinks(std::vector<LinkSet> links);
 
-  /// Links of all slices that share some with slice `index`, directly or over others.
+  /// Links of all slices that share links with slice `index`, directly or through other slices.
   [[nodiscard]] const LinkSet& met_by(std::int32_t index) const {
     return components_[component_of_[static_cast<std::size_t>(index)]];
   }
 
  private:
-  std::vector<LinkSet> components_;        ///< links of each
-  std::vector<std::size_t> component_of_;  ///< by slice
+  std::vector<LinkSet> components_;        ///< links of each component
+  std::vector<std::size_t> component_of_;  ///< index: slice
 };
 
 }  // namespace shardscape::network

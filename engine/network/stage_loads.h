@@ -1,4 +1,4 @@
-// Link loads of an operation of several stages, one after the other, such as those along the dimensions of a fabric.
+// Link loads of an operation that consists of stages, one after the other, such as those along a fabric's dimensions.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 namespace shardscape::network {
 
 struct StageLoads {
-  double seconds = 0;  ///< that the stage takes
+  double seconds = 0;  ///< duration of the stage
   std::shared_ptr<const LinkLoads> loads;
 };
-/// The mean over the time of all stages.
+/// The mean loads over the time of all stages.
 LinkLoads mean_loads(std::span<const StageLoads> stages);
 
 }  // namespace shardscape::network

@@ -17,7 +17,7 @@ bool inside(const Level& digit, std::int32_t begin, std::int32_t end) {
 
 bool inside(const Level& digit, const Level& level) { return inside(digit, level.stride, end_of(level)); }
 
-/// The digits of rank numbers, innermost first; none where levels and axes do not nest.
+/// The digits of rank numbers, innermost first; empty where levels and axes do not nest.
 std::vector<Level> digits_of(const RankGroup& group, const Fabric& fabric, const Slice& slice) {
   std::vector<std::int32_t> cuts = {1, fabric.ranks()};
   const auto cut = [&](const Level& level) {
@@ -44,12 +44,12 @@ std::vector<Level> digits_of(const RankGroup& group, const Fabric& fabric, const
   return digits;
 }
 
-/// The rules at the top of tiles.h.
+/// Applies the rules at the top of tiles.h.
 class Copies {
  public:
   Copies(const Fabric& fabric, std::vector<Level> varied) : fabric_(fabric), varied_(std::move(varied)) {}
 
-  /// Whether groups that differ in this digit are copies of each other.
+  /// Whether groups that differ only in this digit are copies of each other.
   [[nodiscard]] bool along(const Level& digit) const {
     for (std::size_t a = 0; a < fabric_.axes().size(); ++a) {
       const Fabric::Axis& axis = fabric_.axes()[a];
@@ -74,7 +74,7 @@ class Copies {
     const Fabric::Axis& axis = fabric_.axes()[a];
     if (fabric_.alike_by_digits(a)) return true;
     const DimensionSpec& dimension = fabric_.spec().dimensions[static_cast<std::size_t>(axis.dimension)];
-    // Which spine reduces for a group, and the tree below it, are found by search.
+    // A search decides which spine reduces for a group, and the tree below it, so copies can't be taken for granted.
     if (axis.kind == DimensionKind::fat_tree && dimension.in_network_reduction) return false;
     const bool blocks = std::ranges::all_of(varied_, [&](const Level& v) {
       return v.stride < axis.stride || end_of(v) <= digit.stride || v.stride >= axis.stride * axis.size;

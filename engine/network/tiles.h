@@ -25,16 +25,16 @@
 
 namespace shardscape::network {
 
-/// What of the first members of groups has to be looked at.
+/// Which groups have to be looked at; the others are copies of these.
 struct Tile {
-  bool known = false;  ///< false: nothing is known of copies, all groups have to be
+  bool known = false;  ///< false: nothing is known of copies, and all groups have to be looked at
   std::vector<RankGroup::Level>
-      digits;         ///< of the ranks, in which the groups to be looked at differ; innermost first
-  double copies = 1;  ///< that each of these groups stands for, itself included
+      digits;         ///< digits of the ranks in which the groups to be looked at differ; innermost first
+  double copies = 1;  ///< number of groups that each of them stands for, itself included
 };
 
-/// Of a healthy fabric, all ranks in their own places. Groups with a mirror are not looked into. `slice`: only its
-/// groups send.
+/// Finds the tile on a healthy fabric with all ranks in their own places. Groups with a mirror are not examined.
+/// `slice`: only its groups send.
 Tile tile_of(const RankGroup& group, const Fabric& fabric, const Slice& slice = {});
 
 }  // namespace shardscape::network

@@ -22,28 +22,30 @@
 namespace shardscape::network {
 
 struct Connection {
-  std::int32_t source = 0;       ///< rank
-  std::int32_t destination = 0;  ///< rank
-  std::int32_t path_begin = 0;   ///< [path_begin, path_end) in Traffic::path_links
+  std::int32_t source = 0;       ///< number of a rank
+  std::int32_t destination = 0;  ///< number of a rank
+  std::int32_t path_begin = 0;   ///< its route is [path_begin, path_end) in Traffic::path_links
   std::int32_t path_end = 0;     ///< an empty path delivers at once
-  double latency = 0;            ///< seconds, the sum over the path
+  double latency = 0;            ///< seconds, summed over the path
 };
 
 struct Message {
   std::int32_t connection = 0;
-  std::int32_t gate = -1;  ///< counted down by the receipt; -1: none
+  std::int32_t gate = -1;  ///< the gate that its receipt counts down; -1: none
   double bytes = 0;
 };
 
 struct Gate {
-  std::int32_t waiting = 0;        ///< receipts (and openings of other gates) still missing
+  std::int32_t waiting = 0;        ///< number of receipts (and openings of other gates) still missing
   std::int32_t first_message = 0;  ///< releases messages [first_message, first_message + messages)
   std::int32_t messages = 0;
-  std::int32_t next_gate = -1;  ///< counted down when this one opens (times > 1: see above); -1: none
-  double not_before = 0;        ///< seconds
-  double delay = 0;             ///< seconds between the last count (or not_before) and the opening
-  std::int32_t times = 1;       ///< openings; where there are several, delay is 0
-  std::int32_t rounds = -1;  ///< in Traffic::rounds, where the openings are rounds of a pairwise all-to-all
+  /// Gate that is counted down when this one opens (times > 1: see above); -1: none.
+  std::int32_t next_gate = -1;
+  double not_before = 0;   ///< seconds; it opens no earlier
+  double delay = 0;        ///< seconds from the last count (or not_before) to the opening
+  std::int32_t times = 1;  ///< number of openings; where there are several, delay is 0
+  /// Index in Traffic::rounds if the openings are rounds of a pairwise all-to-all; else -1.
+  std::int32_t rounds = -1;
 };
 
 class FaultyFabric;
@@ -52,10 +54,11 @@ class FaultyFabric;
 /// message from member i to partner(i, r). It opens again when both that message and the one that it is sent in the
 /// same round are received. Its next_gate is counted down when it has been sent everything.
 struct PairwiseRounds {
-  std::vector<std::int32_t> ranks;  ///< of the members
-  bool exchange = false;            ///< by exclusive or, of a power of two of members; else by shifts
+  std::vector<std::int32_t> ranks;  ///< rank of each member
+  /// Partners by exclusive or (members are a power of two); false: by shifts.
+  bool exchange = false;
   std::int32_t first_gate = 0;
-  FaultyFabric* fabric = nullptr;  ///< has the routes, and outlives the traffic
+  FaultyFabric* fabric = nullptr;  ///< knows the routes; must outlive the traffic
 
   [[nodiscard]] std::size_t partner(std::size_t member, std::int32_t round) const {
     const auto distance = static_cast<std::size_t>(round) + 1;
@@ -68,9 +71,9 @@ struct PairwiseRounds {
 
 struct Traffic {
   std::vector<Connection> connections;
-  std::vector<std::int32_t> path_links;  ///< link ids
-  std::vector<Message> messages;         ///< those of one gate lie together
-  std::vector<Gate> gates;               ///< gates with waiting = 0 open on their own
+  std::vector<std::int32_t> path_links;  ///< numbers of links
+  std::vector<Message> messages;         ///< those of one gate are consecutive
+  std::vector<Gate> gates;               ///< gates with waiting = 0 open by themselves
   std::vector<PairwiseRounds> rounds;    ///< their connections have the routes of the first round
 
   [[nodiscard]] std::span<const std::int32_t> path(const Connection& connection) const {
@@ -78,7 +81,7 @@ struct Traffic {
         .subspan(static_cast<std::size_t>(connection.path_begin),
                  static_cast<std::size_t>(connection.path_end - connection.path_begin));
   }
-  /// Messages that are sent, each as often as its gate opens.
+  /// Number of messages sent, each counted as often as its gate opens.
   [[nodiscard]] std::int64_t sent() const {
     std::int64_t count = 0;
     for (const Gate& gate : gates) count += std::int64_t{gate.messages} * gate.times;
@@ -86,22 +89,22 @@ struct Traffic {
   }
 };
 
-/// Hears when each gate opens; seconds. Gates may wait for it, too: what a device does next is decided when
-/// it is free.
+/// Is told when each gate opens (seconds). Gates may also wait for the observer, as what a device does next is decided
+/// when it is free.
 class GateObserver {
  public:
   virtual ~GateObserver() = default;
   virtual void gate_opened(double time, std::int32_t gate) = 0;
-  /// Asked, until there is none, when everything else of an instant has happened: a gate to be counted down
-  /// now; -1: none.
+  /// Called when all else of an instant has happened, until it returns -1: a gate to be counted down now.
   virtual std::int32_t choose_gate() { return -1; }
 };
 
-/// Outcome of a simulation.
+/// The outcome of a simulation.
 struct FlowResult {
-  double completion_time = 0;  ///< seconds: the last receipt
-  std::int64_t events = 0;     ///< instants at which rates were solved anew
-  std::int64_t received = 0;   ///< messages; fewer than sent where gates wait for each other
+  double completion_time = 0;  ///< seconds: time of the last receipt
+  std::int64_t events = 0;     ///< number of instants at which rates were solved anew
+  /// Number of messages received; fewer than sent where gates wait for each other in a circle.
+  std::int64_t received = 0;
 };
 
 }  // namespace shardscape::network

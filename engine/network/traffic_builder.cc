@@ -1,3 +1,5 @@
+// Lays patterns out as traffic: records gates, connections and messages, folds messages that fare alike where there are
+// many, sorts messages by gate, and finds gates that never open.
 #include "engine/network/traffic_builder.h"
 
 #include <fmt/format.h>
@@ -41,7 +43,7 @@ void TrafficBuilder::add_pairwise_rounds(const std::vector<std::int32_t>& ranks,
   rounds_.push_back(std::move(rounds));
 }
 
-/// In the rounds after the first.
+/// Finds pairs without a route in the rounds after the first; those of the first have connections.
 void TrafficBuilder::find_unreachable(const PairwiseRounds& rounds) {
   const std::size_t n = rounds.ranks.size();
   std::vector<std::int32_t> path;
@@ -71,7 +73,7 @@ std::int32_t TrafficBuilder::connection(std::int32_t source, std::int32_t destin
   const auto [known, fresh] = connections_.try_emplace(key, static_cast<std::int32_t>(list_.size()));
   if (!fresh) return known->second;
   const std::size_t begin = path_links_.size();
-  // Beyond the limit the caller gives up, so that nothing more needs to be stored.
+  // Beyond the limit the caller gives up, so routes need not be stored any more.
   if (begin <= static_cast<std::size_t>(kMaxRouteEntries) &&
       !fabric_.append_route(source, destination, path_links_)) {
     unreachable_.push_back({source, destination, {}});
@@ -99,7 +101,8 @@ void TrafficBuilder::opens(std::int32_t first, std::int32_t then) {
   if (first == kNone || then == kNone) return;
   SHARDSCAPE_CHECK(gates_[static_cast<std::size_t>(first)].times == 1, first);
   if (gates_[static_cast<std::size_t>(then)].times > 1) {
-    // A relay would be a receipt, which is a turn: a gate between that has but one successor.
+    // A repeating gate would take the receipt of a relay for a turn. So a gate in between, with one successor, counts
+    // it down.
     const std::int32_t lock = add_gate();
     ++gates_[static_cast<std::size_t>(then)].waiting;
     gates_[static_cast<std::size_t>(lock)].next_gate = then;
@@ -125,7 +128,7 @@ std::int64_t TrafficBuilder::link_openings() {
   return static_cast<std::int64_t>(openings_.size());
 }
 
-/// A counting sort by gate that keeps the order within each.
+/// Sorts messages by their gates (a counting sort), and keeps the order within each gate.
 void TrafficBuilder::sort_messages() {
   std::int32_t next = 0;
   for (Gate& gate : gates_) {
@@ -160,8 +163,8 @@ std::pair<Traffic, std::int64_t> TrafficBuilder::finish() {
 
 namespace {
 
-/// Builds pattern after pattern. `owed_[p][r]` is the gate that opens when rank r has received everything
-/// pattern p owes it; only patterns that others come after have one.
+/// Builds one pattern after the other. `owed_[p][r]` is the gate that opens when rank r has received everything that
+/// pattern p owes it; only patterns that others come after have such gates.
 class PatternBuilder {
  public:
   PatternBuilder(const std::vector<Pattern>& patterns, FaultyFabric& fabric, TrafficLayout layout)
@@ -209,7 +212,7 @@ class PatternBuilder {
  private:
   static std::string place(std::size_t p) { return fmt::format("patterns[{}]", p); }
 
-  /// Fewer messages are as fast to lay out.
+  /// From so many messages on, folding is tried; fewer are laid out as fast without it.
   static constexpr double kFoldFrom = 1 << 16;
 
   [[nodiscard]] double all_messages() const {
@@ -219,7 +222,7 @@ class PatternBuilder {
     return messages;
   }
 
-  /// False where there is little to fold, or with a problem.
+  /// Folds the messages. Returns false, perhaps with a problem, where there is little to fold.
   bool fold(PatternTraffic& result, Problems& problems) {
     FoldedSends folded = fold_sends(patterns_, fabric_);
     if (folded.outcome == FoldedSends::Outcome::unreachable) {
@@ -277,7 +280,7 @@ class PatternBuilder {
     }
     for (std::size_t i = 0; i < group.ranks.size(); ++i) {
       group.entry.push_back(entry(p, group.ranks[i]));
-      // The head of a chain and the root of a broadcast are owed nothing.
+      // Heads of chains and roots of broadcasts are owed nothing.
       const bool owed =
           i > 0 || (pattern.operation != Operation::pipeline && pattern.operation != Operation::broadcast);
       group.exit.push_back(owed ? exit(p, group.ranks[i]) : kNone);
@@ -285,7 +288,7 @@ class PatternBuilder {
     add_collective(group, pattern);
   }
 
-  /// The gate that lets a rank into the pattern under construction, or kNone where nothing is owed to it.
+  /// The gate that lets a rank into the pattern under construction; kNone where no earlier pattern owes it anything.
   std::int32_t entry(std::size_t p, std::int32_t rank) {
     if (entries_.empty()) return kNone;
     std::int32_t& gate = entries_[static_cast<std::size_t>(rank)];
@@ -318,7 +321,7 @@ class PatternBuilder {
   TrafficBuilder builder_;
   std::vector<bool> awaited_;
   std::vector<std::vector<std::int32_t>> owed_;
-  std::vector<std::int32_t> entries_;  ///< by rank, of the pattern under construction
+  std::vector<std::int32_t> entries_;  ///< index: rank; for the pattern under construction
 };
 
 }  // namespace
@@ -330,7 +333,7 @@ tl::expected<PatternTraffic, Problems> build_traffic(const std::vector<Pattern>&
 
 namespace {
 
-/// Opens what can be opened, in any order and without a clock.
+/// Opens whatever gates can be opened, in any order and without a clock.
 class Unlocker {
  public:
   explicit Unlocker(const Traffic& traffic) : traffic_(traffic) {
@@ -370,7 +373,7 @@ class Unlocker {
       receive(traffic_.messages[static_cast<std::size_t>(gate(id).first_message + m)].gate);
     if (gate(id).times == 1) {
       count_down(gate(id).next_gate);
-    } else if (first && gate(id).rounds == kNone) {  // the turns that came too early
+    } else if (first && gate(id).rounds == kNone) {  // turns whose receipts came too early
       const std::int32_t turns = std::min(receipts_[g], gate(id).times - 1);
       for (std::int32_t turn = 0; turn < turns; ++turn) ready_.push_back(id);
     }
@@ -397,7 +400,8 @@ class Unlocker {
 
   const Traffic& traffic_;
   PairwiseTurns pairwise_;
-  std::vector<std::int32_t> waiting_, left_, receipts_;  ///< by gate: counts, openings, turns
+  /// Index: gate; counts left, openings left, turns received.
+  std::vector<std::int32_t> waiting_, left_, receipts_;
   std::vector<std::int32_t> ready_;
 };
 

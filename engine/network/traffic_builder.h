@@ -18,10 +18,10 @@
 
 namespace shardscape::network {
 
-/// No gate, connection or message.
+/// Stands for no gate, no connection or no message.
 inline constexpr std::int32_t kNone = -1;
 
-/// Low level: gates, connections, messages. Memory O(messages + route entries).
+/// Collects gates, connections and messages. Memory O(messages + route entries).
 class TrafficBuilder {
  public:
   static constexpr std::int32_t kNone = network::kNone;
@@ -33,36 +33,36 @@ class TrafficBuilder {
   TrafficBuilder& operator=(const TrafficBuilder&) = delete;
 
   [[nodiscard]] const FaultyFabric& fabric() const { return fabric_; }
-  /// Pairs of ranks that asked for a connection and cannot have one; what was built is worthless then.
+  /// Pairs of ranks that were to have a connection, but have no route; then what was built is useless.
   [[nodiscard]] const std::vector<Unreachable>& unreachable() const { return unreachable_; }
   [[nodiscard]] std::size_t route_entries() const { return path_links_.size(); }
   [[nodiscard]] std::int32_t gates() const { return static_cast<std::int32_t>(gates_.size()); }
   [[nodiscard]] TrafficLayout layout() const { return layout_; }
 
-  /// A gate that opens on its own at `not_before` unless something is made to count it down.
+  /// Adds a gate that opens by itself at `not_before`, unless something is made to count it down.
   std::int32_t add_gate(double not_before = 0, double delay = 0);
-  /// A gate that opens `times` >= 2 times: at first when what `opens` names here has opened, then with each
-  /// receipt of a message sent to it; the last receipt counts `last` down (kNone: nothing).
+  /// Adds a gate that opens `times` >= 2 times: first when everything that `opens` lists for it has opened, then with
+  /// each receipt of a message sent to it. The last receipt counts `last` down (kNone: nothing).
   std::int32_t add_repeating_gate(double not_before, std::int32_t times, std::int32_t last);
 
-  /// The gates, connections and messages of a pairwise all-to-all of three members or more (see PairwiseRounds).
+  /// Adds the gates, connections and messages of a pairwise all-to-all of three or more members (see PairwiseRounds).
   /// `entry`, `exit`: a gate per member, or kNone.
   void add_pairwise_rounds(const std::vector<std::int32_t>& ranks, bool exchange, double start, double bytes,
                            const std::vector<std::int32_t>& entry, const std::vector<std::int32_t>& exit);
 
-  /// Connections are shared within a group and never between groups.
+  /// Starts a group. Connections are shared within a group and never between groups.
   void begin_group() { connections_.clear(); }
-  /// The connection of this group between two ranks, over the fabric's route.
+  /// Returns this group's connection between two ranks, over the fabric's route.
   std::int32_t connection(std::int32_t source, std::int32_t destination);
-  /// A new connection over one link.
+  /// Adds a connection over one link.
   std::int32_t connection_over(std::int32_t link);
 
   /// Sends `bytes` when `gate` opens; the receipt counts `receipt` down (kNone: nothing waits for it).
   void send(std::int32_t gate, std::int32_t connection, double bytes, std::int32_t receipt);
-  /// The opening of `first`, which opens once, counts `then` down. kNone on either side: nothing happens.
+  /// Lets the opening of `first`, which opens only once, count `then` down. kNone on either side: does nothing.
   void opens(std::int32_t first, std::int32_t then);
 
-  /// The result, and how many of its messages are relays. The builder is empty afterwards.
+  /// Returns the traffic, and how many of its messages are relays. The builder is empty afterwards.
   std::pair<Traffic, std::int64_t> finish();
 
  private:
@@ -80,33 +80,34 @@ class TrafficBuilder {
   std::vector<Gate> gates_;
   std::vector<PairwiseRounds> rounds_;
   std::vector<Message> messages_;
-  std::vector<std::int32_t> released_by_;  ///< gate of each message
+  std::vector<std::int32_t> released_by_;  ///< index: message; its gate
   std::vector<std::pair<std::int32_t, std::int32_t>> openings_;
 };
 
-/// The traffic of several patterns, and where each of them lies in it.
+/// The traffic of several patterns, and where each pattern lies in it.
 struct PatternTraffic {
   Traffic traffic;
-  std::int64_t relays = 0;              ///< messages that only pass an opening on
-  std::vector<std::int32_t> gate_ends;  ///< gates of pattern p: from gate_ends[p-1] (0) up to gate_ends[p]
-  /// Where messages that fare alike are folded into one (see folded_sends.h): by link id, the link that stands for it
-  /// in the paths, and the messages beyond those that are in `traffic`. Empty, and 0, elsewhere.
+  std::int64_t relays = 0;  ///< number of messages that only pass an opening on
+  /// Gates of pattern p: from gate_ends[p-1] (0 for the first) up to gate_ends[p].
+  std::vector<std::int32_t> gate_ends;
+  /// Set where messages that fare alike are folded into one (see folded_sends.h): for each link the one that stands for
+  /// it in the paths, and the number of messages beyond those in `traffic`. Elsewhere empty, and 0.
   std::vector<std::int32_t> stands_for;
   std::int64_t folded_away = 0;
 
-  /// Messages that the patterns ask for.
+  /// Number of messages that the patterns ask for.
   [[nodiscard]] std::int64_t messages() const { return traffic.sent() - relays + folded_away; }
 };
 
-/// `patterns` must pass check_patterns(). Problems: pairs of ranks that dead links cut off from each other,
-/// more than kMaxRouteEntries, or more than kMaxMessagesInMemory. Changes nothing but the detours that `fabric` keeps,
-/// which must outlive the traffic with the same faults where the layout is compact.
+/// Builds the traffic. `patterns` must pass check_patterns(). Problems: pairs of ranks that dead links cut off from
+/// each other, more than kMaxRouteEntries, or more than kMaxMessagesInMemory. Changes only the detours that `fabric`
+/// keeps; it must outlive the traffic, with the same faults, where the layout is compact.
 tl::expected<PatternTraffic, Problems> build_traffic(const std::vector<Pattern>& patterns,
                                                      FaultyFabric& fabric,
                                                      TrafficLayout layout = TrafficLayout::repeated);
 
-/// Gates that never open (or not as often as they should) because they wait for each other, or for what is
-/// sent by gates that do. O(messages sent).
+/// Gates that never open (or less often than they should) because they wait for each other, or for what such gates
+/// send. O(messages sent).
 std::vector<std::int32_t> closed_gates(const Traffic& traffic);
 
 }  // namespace shardscape::network

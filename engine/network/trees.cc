@@ -13,22 +13,22 @@ namespace {
 
 constexpr std::size_t kSwitch = static_cast<std::size_t>(-1);
 
-/// A tree with its connections. Nothing goes over an edge with no bytes.
+/// A tree with its connections. Edges without bytes carry nothing.
 struct CarrierTree {
   struct Node {
     std::int32_t parent = -1;
     std::size_t member = kSwitch;
-    std::int32_t up = kNone;  ///< connection
+    std::int32_t up = kNone;  ///< number of the connection to the parent
     std::int32_t down = kNone;
-    double up_bytes = 0;  ///< per chunk
+    double up_bytes = 0;  ///< bytes of one chunk
     double down_bytes = 0;
   };
   std::vector<Node> nodes;
   std::size_t root = 0;
 };
 
-/// Chunk by chunk: a node sends up what it has once its children's parts are there, the root turns round, a
-/// node passes down what it receives.
+/// Adds traffic along a tree, chunk by chunk: a node sends up what it has once its children's parts are there, the root
+/// turns the direction, and a node passes down what it receives.
 class TreeTraffic {
  public:
   TreeTraffic(GroupTraffic& group, const CarrierTree& tree, std::int32_t chunks)
@@ -49,7 +49,7 @@ class TreeTraffic {
   }
 
  private:
-  using Gates = std::vector<std::int32_t>;  // one per chunk, or a single one for all
+  using Gates = std::vector<std::int32_t>;  // one gate per chunk, or a single one for all chunks
 
   [[nodiscard]] bool hears_from_below(std::size_t v) const {
     return std::ranges::any_of(children_[v], [&](std::size_t c) { return tree_.nodes[c].up_bytes > 0; });
@@ -58,7 +58,7 @@ class TreeTraffic {
     return std::ranges::any_of(children_[v], [&](std::size_t c) { return tree_.nodes[c].down_bytes > 0; });
   }
 
-  /// The first gate waits for the member's entry, each further one for the one before.
+  /// Makes gates in a row: the first waits for the member's entry, each further one for the gate before.
   Gates make_gates(std::size_t count, std::int32_t entry) {
     Gates gates;
     for (std::size_t c = 0; c < count; ++c) {
@@ -80,7 +80,7 @@ class TreeTraffic {
     } else if (passes_down(v)) {
       down_[v] = make_gates(chunks_, up_[v].empty() ? entry : kNone);
     }
-    // Chunks arrive in order: who has the last one has all. Leaves see to it in send().
+    // Chunks arrive in order, so a member that has the last one has all. For leaves, send() sees to it.
     if (root && hears) builder_.opens(up_[v].back(), exit);
     if (!root && !down_[v].empty()) builder_.opens(down_[v].back(), exit);
   }
@@ -89,7 +89,7 @@ class TreeTraffic {
     return gates.empty() ? kNone : gates[std::min(chunk, gates.size() - 1)];
   }
 
-  /// What goes over the edge between v and its parent.
+  /// Sends a chunk over the edge between node v and its parent.
   void send(std::size_t v, std::size_t chunk) {
     const CarrierTree::Node& node = tree_.nodes[v];
     if (node.parent < 0) return;
@@ -160,7 +160,7 @@ std::array<std::vector<std::int32_t>, 2> double_tree(std::size_t n) {
   return {first, second};
 }
 
-/// Member 0 above a tree over the others.
+/// Parents of a tree with member 0 at the top, above a tree over the other members.
 std::vector<std::int32_t> below_first(const std::vector<std::int32_t>& parents) {
   std::vector<std::int32_t> all = {-1};
   for (const std::int32_t parent : parents) all.push_back(parent + 1);
@@ -221,7 +221,7 @@ void add_in_network(GroupTraffic& group, Operation operation, double bytes, std:
     if (operation == Operation::broadcast && node.member != 0) carrier.down_bytes = part;
     tree.nodes.push_back(carrier);
   }
-  if (operation == Operation::broadcast) {  // up from the root of the broadcast only
+  if (operation == Operation::broadcast) {  // up goes only what the root of the broadcast sends
     for (std::size_t v = tree.nodes.size(); v-- > 1;) {
       const bool source = tree.nodes[v].member == 0;
       if (!source && tree.nodes[v].up_bytes <= 0) continue;
@@ -241,8 +241,8 @@ void add_in_network(GroupTraffic& group, Operation operation, double bytes, std:
 
 namespace {
 
-/// The dimension of the links between the members, and the vertex where the routes of the first member turn
-/// down: that of its longest route. -1 where routes leave the dimension.
+/// The dimension of the links between the members, and the vertex at which the longest route of the first member turns
+/// down; -1 where routes leave the dimension.
 std::int32_t top_switch(const Fabric& fabric, std::span<const std::int32_t> ranks, std::int32_t& dimension) {
   std::vector<std::int32_t> path, longest;
   for (std::size_t i = 1; i < ranks.size(); ++i) {
@@ -261,8 +261,8 @@ std::int32_t top_switch(const Fabric& fabric, std::span<const std::int32_t> rank
   return vertex >= fabric.ranks() ? vertex : -1;
 }
 
-/// The link by which a breadth-first search from the top reached each vertex, over live links of the
-/// dimension whose other direction lives, too; not through ranks.
+/// For each vertex, the link by which a breadth-first search from the top reached it. The search uses links of the
+/// dimension that live in both directions, and does not pass through ranks.
 std::unordered_map<std::int32_t, std::int32_t> links_down(const FaultyFabric& faulty, std::int32_t top,
                                                           std::int32_t dimension) {
   const Fabric& fabric = faulty.fabric();
@@ -287,8 +287,8 @@ std::unordered_map<std::int32_t, std::int32_t> links_down(const FaultyFabric& fa
   return reached;
 }
 
-/// The tree of a group whose members all hang on one switch by a link each, where nothing is dead. False
-/// where they do not.
+/// Makes the tree of a group whose members all hang on one switch by one link each, where nothing is dead. Returns
+/// false where they do not.
 bool find_star(const Fabric& fabric, std::span<const std::int32_t> ranks, SwitchTree& tree) {
   std::vector<std::int32_t> path;
   tree.nodes.assign(1, {-1, -1, -1, -1, static_cast<std::int32_t>(ranks.size())});
@@ -322,7 +322,7 @@ bool find_switch_tree(const FaultyFabric& faulty, std::span<const std::int32_t> 
   std::unordered_map<std::int32_t, std::int32_t> node_of = {{top, 0}};
   tree.nodes.push_back({});
   for (std::size_t member = 0; member < ranks.size(); ++member) {
-    std::vector<std::int32_t> branch;  // from the member up to what is in the tree already
+    std::vector<std::int32_t> branch;  // links from the member up to what is already in the tree
     for (std::int32_t vertex = ranks[member]; !node_of.contains(vertex);) {
       const auto link = reached.find(vertex);
       if (link == reached.end()) return false;

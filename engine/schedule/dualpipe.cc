@@ -8,11 +8,11 @@ namespace shardscape::schedule {
 
 namespace {
 
-/// Where a stage stands between the ends.
+/// The position of a stage between the two ends of the pipeline.
 struct DualPlace {
-  std::int32_t half = 1;  ///< stages of each half
-  std::int32_t away = 0;  ///< stages between it and its nearer end
-  std::int32_t near = 0;  ///< the chunk of microbatches that came in at that end
+  std::int32_t half = 1;  ///< stages of each half of the pipeline
+  std::int32_t away = 0;  ///< stages between this one and its nearer end
+  std::int32_t near = 0;  ///< the chunk whose microbatches come in at the nearer end
 
   [[nodiscard]] std::int32_t inner() const { return half - away - 1; }
   [[nodiscard]] bool middle() const { return inner() == 0; }
@@ -79,7 +79,7 @@ class DualPipeOrder {
     SHARDSCAPE_CHECK(made_up_ < waiting_.size(), made_up_);
     order_.push_back(waiting_[made_up_++]);
   }
-  /// A forward of one side and a backward of the other.
+  /// A forward of `ahead` and a backward of the other side; they run as a pair if `together`.
   void pair(Side ahead, bool together) {
     forward(ahead, together);
     backward(ahead == Side::near ? Side::far : Side::near, false);
@@ -89,7 +89,7 @@ class DualPipeOrder {
   std::int32_t rounds_;
   std::vector<PipelineOperation>& order_;
   std::array<std::int32_t, 2> forwards_{}, backwards_{};
-  std::vector<PipelineOperation> waiting_;  ///< weight gradients that are put off
+  std::vector<PipelineOperation> waiting_;  ///< weight gradients that have been put off so far
   std::size_t made_up_ = 0;
 };
 
@@ -102,11 +102,12 @@ void dualpipe_order(const PipelineShape& shape, std::int32_t stage, std::vector<
   DualPipeOrder(shape, stage, order).list();
 }
 
-// In every pair of step 4 p - d near and d + 1 far microbatches are in flight. Step 6 begins with h near and d + 1 far
-// ones and runs their backwards in turn, far ones first: before its first cut backward, the (d + 2)-nd, h microbatches
-// are left with the running one, and each of the following ones trades one of them for one that is put off. The second
-// moment is that after the first trade, where d > 0; the third that before the last backward of step 6, a near one: all
-// far ones are gone, and d are put off.
+// What the three moments hold, with the names of the header. In every pair of step 4, p - d near and d + 1 far
+// microbatches are in flight: the first moment. Step 6 begins with h near and d + 1 far ones and runs their backwards
+// in turn, far ones first. Before its first cut backward, the (d + 2)-nd, h microbatches are left, the running one
+// included; each later backward turns one of them into one that is put off. The second moment is after the first of
+// these, where d > 0. The third is before the last backward of step 6, a near one: no far ones are left, and d are put
+// off.
 std::array<std::array<HeldMicrobatches, 2>, 3> dualpipe_held(const PipelineShape& shape, std::int32_t stage) {
   const DualPlace at = place_of(shape, stage);
   const std::int32_t d = at.away, far_done = (d + 2) / 2, near_done = (d + 1) / 2;
@@ -115,7 +116,7 @@ std::array<std::array<HeldMicrobatches, 2>, 3> dualpipe_held(const PipelineShape
   };
   const auto full = moment({shape.stages - d, 0}, {d + 1, 0});
   if (d == 0) return {full, full, full};
-  const bool far_first = (d + 1) % 2 == 0;  // whose backward is the first to be cut
+  const bool far_first = (d + 1) % 2 == 0;  // whether the first cut backward is a far one
   const std::int32_t near = at.half - near_done, far = d + 1 - far_done;
   const auto traded = far_first ? moment({near, 0}, {far - 1, 1}) : moment({near - 1, 1}, {far, 0});
   const std::int32_t far_waits = far_first ? (d + 1) / 2 : d / 2;

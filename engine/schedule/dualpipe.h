@@ -23,20 +23,20 @@
 
 namespace shardscape::schedule {
 
-/// The operations of one stage in their order.
+/// Lists the operations of one stage in their order.
 void dualpipe_order(const PipelineShape& shape, std::int32_t stage, std::vector<PipelineOperation>& order);
 
-/// What each of a stage's two chunks holds at the moments of peaks(), [moment][chunk]. Chunks of unlike size: the
-/// largest of the three is the peak where nothing is put off, else it may be short of a part of one microbatch.
+/// What each of a stage's two chunks holds at the moments of peaks(), [moment][chunk]. Where chunks differ in size, the
+/// largest of the three moments is the peak if nothing is put off; otherwise it may miss part of one microbatch.
 std::array<std::array<HeldMicrobatches, 2>, 3> dualpipe_held(const PipelineShape& shape, std::int32_t stage);
 
-/// As peaks().
+/// peaks() of a dualpipe stage: the sums over its chunks.
 std::array<HeldMicrobatches, 3> dualpipe_peaks(const PipelineShape& shape, std::int32_t stage);
 
-/// As pairs().
+/// pairs() of a dualpipe stage.
 std::int32_t dualpipe_pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);
 
-/// Whether it can run so many microbatches on so many stages.
+/// Whether dualpipe can run so many microbatches on so many stages.
 constexpr bool dualpipe_runs(std::int32_t stages, std::int64_t microbatches) {
   return stages % 2 == 0 && microbatches % 2 == 0 && microbatches >= 2 * static_cast<std::int64_t>(stages);
 }

@@ -30,7 +30,7 @@ std::size_t OrderedRun::slot(std::int32_t part, const PipelineOperation& op) con
          static_cast<std::size_t>(microbatch);
 }
 
-/// When the input of an operation is at hand; kPending where it has not been computed yet.
+/// Time at which the input of an operation has arrived; kPending where it has not been computed yet.
 double OrderedRun::ready(std::int32_t stage, const PipelineOperation& op) const {
   if (op.weight) return 0;
   const std::size_t here = slot(shape_.part(stage, op.chunk), op);
@@ -42,14 +42,14 @@ const StageTime& OrderedRun::time_of(std::int32_t stage, const PipelineOperation
   return times_[static_cast<std::size_t>(by_chunk_ ? stage * shape_.virtual_stages + op.chunk : stage)];
 }
 
-/// The last forward and the first backward of a microbatch stay on their stage, as weight gradients do; everything
-/// else is sent on.
+/// The last part's forwards and the first part's backwards stay on their stage, as weight gradients do; everything else
+/// is sent on.
 double OrderedRun::send(std::int32_t stage, const PipelineOperation& op, double end) {
   if (op.weight) return end;
   const std::int32_t part = shape_.part(stage, op.chunk);
   if (!op.backward && part + 1 == shape_.parts()) return backward_arrival_[slot(part, op)] = end;
   if (op.backward && part == 0) return end;
-  // To the next stage, or from the last to the first, or the other way.
+  // The boundary: to the next stage (from the last to the first), or to the stage before.
   const bool down = op.backward == (shape_.both_ways() && op.chunk == 1);
   const std::int32_t boundary = down ? stage : stage > 0 ? stage - 1 : shape_.stages - 1;
   const double arrival = end + transfer_->over(static_cast<std::size_t>(boundary));
@@ -93,7 +93,7 @@ const std::vector<double>& OrderedRun::run(const PipelineShape& shape, std::span
   times_ = times;
   transfer_ = &transfer;
   spans_ = spans;
-  std::size_t waiting = orders_.size();  // stages that have operations left
+  std::size_t waiting = orders_.size();  // number of stages that have operations left
   while (waiting > 0) {
     bool moved = false;
     for (std::size_t s = 0; s < orders_.size(); ++s) {

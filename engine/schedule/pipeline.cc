@@ -12,8 +12,8 @@ namespace {
 
 std::int32_t total_operations(const PipelineShape& shape) { return shape.per_chunk() * shape.virtual_stages; }
 
-/// The k-th forward (or backward) of a stage: groups of `stages` microbatches visit chunk after chunk,
-/// backwards from the last chunk to the first.
+/// The k-th forward (or backward) of a stage: groups of `stages` microbatches go through the chunks in turn, backwards
+/// from the last chunk to the first.
 PipelineOperation operation(const PipelineShape& shape, std::int32_t k, bool backward) {
   if (shape.virtual_stages == 1) return {backward, 0, k};
   const std::int32_t group_size = shape.stages * shape.virtual_stages;
@@ -76,7 +76,8 @@ std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage) {
 std::int32_t pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {
   if (shape.both_ways()) return dualpipe_pairs(shape, stage, chunk);
   if (!shape.overlaps) return 0;
-  // Forwards of the warm-up are alone: whole groups of the chunks, and of the last group the first ones.
+  // The forwards of the warm-up have no partner: all chunks of its whole groups, and of its last group the first
+  // chunks.
   const std::int32_t group = shape.stages * shape.virtual_stages, first = warm_up(shape, stage);
   const std::int32_t alone =
       first / group * shape.stages + std::clamp(first % group - chunk * shape.stages, 0, shape.stages);
@@ -85,16 +86,16 @@ std::int32_t pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t 
 
 std::int32_t mate(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {
   if (shape.both_ways()) return 1 - chunk;
-  // Backward k, of chunk v - 1 - k / S, runs with forward k + w. In a run of S backwards of one chunk the forwards go
-  // over to the next one after S - w % S.
+  // Backward k, of chunk v - 1 - k / S, is paired with forward k + w. While S backwards of one chunk run, the forwards
+  // change to the next chunk after S - w % S of them.
   const std::int32_t first = warm_up(shape, stage), v = shape.virtual_stages;
   const std::int32_t ahead = first / shape.stages + (2 * (first % shape.stages) > shape.stages ? 1 : 0);
   return v - 1 - ((chunk - ahead) % v + v) % v;
 }
 
-// When the k-th backward begins, min(w, m - k) microbatches are in flight and min(k, s) are put off. The
-// first number falls from k = m - w on, the second rises up to k = s. Any sum of positive multiples of the
-// two is largest where one of them bends: at k = m - w or at k = s.
+// When the k-th backward begins, min(w, m - k) microbatches are in flight and min(k, s) are put off. The first number
+// falls from k = m - w on, the second rises up to k = s, so that a sum of positive multiples of both is largest where
+// one of them bends: at k = m - w or at k = s.
 std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t stage) {
   const std::int32_t total = total_operations(shape);
   if (shape.both_ways()) return dualpipe_peaks(shape, stage);

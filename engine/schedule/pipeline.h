@@ -41,37 +41,37 @@
 
 namespace shardscape::schedule {
 
-/// One microbatch on one chunk of one stage.
+/// Times of one microbatch on one chunk of one stage.
 struct StageTime {
   double forward = 0;   ///< seconds
   double backward = 0;  ///< seconds, weight gradients included
-  /// The part of `backward` that zero_bubble and dualpipe put off; the other schedules don't look at it.
+  /// The part of `backward` that zero_bubble and dualpipe put off; other schedules ignore it.
   double weight = 0;
-  /// What a pair takes less than its forward, of this chunk, and its backward one after the other. Which chunk that
-  /// backward is of, mate() says.
+  /// Seconds by which a pair of this chunk's forward and a backward is shorter than the two one after the other; mate()
+  /// says of which chunk that backward is.
   double hidden = 0;
 };
 
 struct PipelineShape {
   ScheduleKind kind = ScheduleKind::one_f_one_b;
   std::int32_t stages = 1;
-  std::int32_t virtual_stages = 1;  ///< chunks per stage; of dualpipe 2, one for each direction
+  std::int32_t virtual_stages = 1;  ///< chunks per stage; under dualpipe 2, one for each direction
   std::int32_t microbatches = 1;
-  bool overlaps = false;  ///< interleaved, or one stage alone: forwards and backwards run in pairs
+  bool overlaps = false;  ///< pairs forwards with backwards; only interleaved schedules and single stages
 
   [[nodiscard]] bool both_ways() const { return kind == ScheduleKind::dualpipe; }
-  /// Stages that hold each part of the model.
+  /// Number of stages that hold each part of the model.
   [[nodiscard]] double copies() const { return both_ways() ? 2 : 1; }
-  /// Microbatches through each chunk.
+  /// Number of microbatches that pass through each chunk.
   [[nodiscard]] std::int32_t per_chunk() const { return both_ways() ? microbatches / 2 : microbatches; }
-  /// Parts of the model, in the order in which a microbatch meets them.
+  /// Number of parts of the model; a microbatch meets them in ascending order.
   [[nodiscard]] std::int32_t parts() const { return both_ways() ? stages : stages * virtual_stages; }
-  /// The part that a chunk is.
+  /// The part of the model that a chunk of a stage holds.
   [[nodiscard]] std::int32_t part(std::int32_t stage, std::int32_t chunk) const {
     if (both_ways()) return chunk == 0 ? stage : stages - 1 - stage;
     return chunk * stages + stage;
   }
-  /// Where a part lies for the microbatches of a chunk.
+  /// The stage on which the microbatches of a chunk find a part.
   [[nodiscard]] std::int32_t stage_of(std::int32_t part, std::int32_t chunk) const {
     if (both_ways()) return chunk == 0 ? part : stages - 1 - part;
     return part % stages;
@@ -84,21 +84,21 @@ struct PipelineShape {
       if (part(stage, chunk) == searched) return true;
     return false;
   }
-  /// The last chunk leads back to the first stage.
+  /// Whether microbatches go from the last stage back to the first, for its next chunk.
   [[nodiscard]] bool wraps() const { return virtual_stages > 1 && !both_ways(); }
   friend bool operator==(const PipelineShape&, const PipelineShape&) = default;
 };
 
-/// What the messages between neighbouring stages take. Boundary b lies between stage b and the next one, that
-/// of the last stage between it and the first, where the next chunk of an interleaved schedule begins.
+/// Times of the messages between neighbouring stages. Boundary b lies between stages b and b + 1; the boundary of the
+/// last stage leads to the first, where the next chunk of an interleaved schedule begins.
 struct Transfer {
   Transfer() = default;
   Transfer(double everywhere, bool blocks) : seconds{everywhere}, blocking(blocks) {}
   Transfer(std::vector<double> by_boundary, bool blocks)
       : seconds(std::move(by_boundary)), blocking(blocks) {}
 
-  std::vector<double> seconds = {0};  ///< one message, by boundary; a single entry: over any of them
-  bool blocking = false;              ///< the sender waits until it is gone
+  std::vector<double> seconds = {0};  ///< seconds per message, by boundary; a single entry holds for all
+  bool blocking = false;              ///< the sender is busy until its message has arrived
 
   [[nodiscard]] double over(std::size_t boundary) const {
     return seconds.size() == 1 ? seconds.front() : seconds[boundary];
@@ -111,44 +111,44 @@ struct Transfer {
 struct PipelineOperation {
   bool backward = false;
   std::int32_t chunk = 0;       ///< 0 .. virtual_stages - 1
-  std::int32_t microbatch = 0;  ///< of those of the chunk
+  std::int32_t microbatch = 0;  ///< number among the microbatches of the chunk
   bool weight = false;
   bool cut = false;
   bool paired = false;
 };
 
-/// What the operation takes on a stage of these times, on its own.
+/// Seconds that the operation takes alone, on a stage with these times.
 inline double duration(const PipelineOperation& operation, const StageTime& time) {
   if (!operation.backward) return time.forward;
   if (operation.weight) return time.weight;
   return operation.cut ? time.backward - time.weight : time.backward;
 }
 
-/// The operations of one stage in their order.
-/// Interleaved requires microbatches % stages == 0, zero_bubble virtual_stages = 1; dualpipe as above.
+/// Lists the operations of one stage in their order. Interleaved requires microbatches % stages == 0, zero_bubble
+/// virtual_stages = 1; for dualpipe see above.
 void stage_order(const PipelineShape& shape, std::int32_t stage, std::vector<PipelineOperation>& order);
 
-/// Forwards of a stage before its first backward.
+/// Number of forwards of a stage before its first backward.
 std::int32_t warm_up(const PipelineShape& shape, std::int32_t stage);
 
-/// The largest number of chunk-microbatches between their forward and their backward (zero_bubble: their
-/// input gradient) that stage `stage` holds at once: dualpipe stages + 1 everywhere.
+/// The largest number of microbatches, counted per chunk, between their forward and their backward (zero_bubble: their
+/// input gradient) that a stage holds at once; with dualpipe it is stages + 1 on all stages.
 std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage);
 
-/// What a stage holds when an input gradient (or whole backward) begins.
+/// Numbers of microbatches that a stage holds when an input gradient (or whole backward) begins.
 struct HeldMicrobatches {
-  std::int32_t in_flight = 0;  ///< everything that their backward needs
-  std::int32_t put_off = 0;    ///< what their weight gradient needs
+  std::int32_t in_flight = 0;  ///< those that keep everything that their backward needs
+  std::int32_t put_off = 0;    ///< those that keep what their weight gradient needs
 };
 
-/// The moments among which the peak of memory lies, whatever a microbatch of either kind takes. While an
-/// input gradient runs, its microbatch goes over from the first kind to the second block by block. O(1).
+/// The moments one of which is the peak of memory, however much either kind of microbatch takes. While an input
+/// gradient runs, its microbatch turns from the first kind into the second, block by block. O(1).
 std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t stage);
 
-/// Pairs of a stage whose forward is of a chunk.
+/// Number of pairs on a stage whose forward is of the given chunk.
 std::int32_t pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);
 
-/// The chunk whose backwards most of them run with.
+/// The chunk whose backwards are paired with most forwards of the given chunk.
 std::int32_t mate(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);
 
 /// One executed operation; seconds from the start of the step.
@@ -156,8 +156,8 @@ struct PipelineSpan {
   std::int32_t stage = 0;
   PipelineOperation operation;
   double start = 0;
-  double end = 0;   ///< of the work
-  double sent = 0;  ///< when its message has reached the neighbour; = end where nothing is sent
+  double end = 0;   ///< end of the work
+  double sent = 0;  ///< arrival of its message at the neighbour; = end where nothing is sent
 };
 
 /// Runs a schedule operation by operation, in the order lists of the stages: the plain truth that
@@ -177,7 +177,8 @@ std::vector<double> chunk_ends(const PipelineShape& shape, std::span<const Pipel
 struct PipelineEnds {
   std::span<const double> stages;  ///< as run_in_order()
   std::span<const double> chunks;  ///< as chunk_ends()
-  std::span<const double> free;    ///< of the stages, as run_in_order() where messages take no time
+  /// Ends of the stages in the same pipeline with messages that take no time.
+  std::span<const double> free;
 };
 
 }  // namespace shardscape::schedule

@@ -7,7 +7,7 @@
 namespace shardscape::schedule {
 
 namespace {
-constexpr std::size_t kSlots = 4096;  // a power of two; some megabytes with pipelines of 64 stages
+constexpr std::size_t kSlots = 4096;  // a power of two; takes some megabytes with pipelines of 64 stages
 }  // namespace
 
 void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTime> times,
@@ -15,7 +15,7 @@ void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTim
   key_.assign({static_cast<double>(shape.kind), static_cast<double>(shape.stages),
                static_cast<double>(shape.virtual_stages), static_cast<double>(shape.microbatches),
                transfer.blocking ? 1.0 : 0.0, shape.overlaps ? 1.0 : 0.0});
-  // Runs of equal stages count once, with their length; what is sent on belongs to its sender. Chunks are listed apart
+  // A run of equal stages counts once, with its length; a message counts with its sender. Chunks are listed one by one
   // where they have times of their own.
   const std::size_t each = times.size() / static_cast<std::size_t>(shape.stages);
   for (std::size_t s = 0; s < times.size();) {
@@ -51,7 +51,7 @@ PipelineEnds PipelineMemo::Slot::ends() const {
 
 PipelineEnds PipelineMemo::run(const PipelineShape& shape, std::span<const StageTime> times,
                                const Transfer& transfer) {
-  // A closed form is as quick as a look into the table.
+  // A closed form takes no longer than a look-up.
   const bool lone = shape.stages == 1 && shape.virtual_stages == 1;
   if ((shape.kind == ScheduleKind::gpipe || lone) && !shape.overlaps)
     return timer_.run(shape, times, transfer);

@@ -9,20 +9,20 @@
 
 namespace shardscape::schedule {
 
-/// Exact: a result is reused only where every input is equal. Bounded: of questions with the same place in the
-/// table the last one is remembered. No allocation once the places are filled.
+/// Exact: a result is reused only where every input is equal. Bounded: each place of the table remembers the last
+/// question that fell on it. Allocates nothing once the places are filled.
 class PipelineMemo {
  public:
-  /// As PipelineTimer::run(); valid until the next call.
+  /// PipelineTimer::run(), remembered; the result is valid until the next call.
   PipelineEnds run(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
 
  private:
   void make_key(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
 
-  /// One list, so that an answer is found in one place of memory.
+  /// Key and answer are one list, so that an answer lies in one place of memory.
   struct Slot {
     std::vector<double> numbers;  ///< key, ends of the stages, of their chunks, ends without messages
-    std::size_t key = 0, stages = 0, chunks = 0;  ///< lengths; no key: not used yet
+    std::size_t key = 0, stages = 0, chunks = 0;  ///< lengths of these parts; key 0: not used yet
     void keep(std::span<const double> question, const PipelineEnds& answer);
     [[nodiscard]] bool answers(std::span<const double> question) const;
     [[nodiscard]] PipelineEnds ends() const;

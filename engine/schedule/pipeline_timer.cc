@@ -34,7 +34,7 @@ PipelineEnds PipelineTimer::run(const PipelineShape& shape, std::span<const Stag
 
 PipelineEnds PipelineTimer::run_pairs(const PipelineShape& shape, std::span<const StageTime> times,
                                       const Transfer& transfer) {
-  const bool chunked = shape.wraps();  // whose chunks end at times of their own
+  const bool chunked = shape.wraps();  // chunks end at times of their own
   spans_.clear();
   stage_end_ = walk_.run(shape, times, transfer, chunked ? &spans_ : nullptr);
   chunk_end_ = chunked ? chunk_ends(shape, spans_, transfer) : std::vector<double>();
@@ -49,7 +49,8 @@ void PipelineTimer::run_gpipe(const PipelineShape& shape, std::span<const StageT
   ends.resize(stages);
   const double repeats = shape.microbatches - 1;
   const auto busy = [&](std::size_t boundary) { return transfer.blocking ? transfer.over(boundary) : 0; };
-  double arrival = 0, slowest = 0;  // of the first microbatch at this stage; of the stages so far
+  // Arrival of the first microbatch at this stage; longest time per microbatch of the stages so far.
+  double arrival = 0, slowest = 0;
   for (std::size_t s = 0; s < stages; ++s) {
     const bool sends = s + 1 < stages;
     const double work = times[s].forward + (sends ? busy(s) : 0);

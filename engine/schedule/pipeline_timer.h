@@ -19,8 +19,8 @@ namespace shardscape::schedule {
 
 class PipelineTimer {
  public:
-  /// As run_in_order() and chunk_ends(), within 1e-9 relative. The result is valid until the next call. No
-  /// allocation in steady state.
+  /// The results of run_in_order() and chunk_ends(), within 1e-9 relative, valid until the next call. Allocates nothing
+  /// in steady state.
   PipelineEnds run(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
 
  private:

@@ -1,3 +1,5 @@
+// Walks the steps of a wave (see the header) as loops over stages, on two pipelines at once: the real one and the one
+// whose messages take no time. Once the state repeats with a constant shift, the remaining periods are skipped.
 #include "engine/schedule/pipeline_wave.h"
 
 #include <algorithm>
@@ -6,15 +8,15 @@ namespace shardscape::schedule {
 
 namespace {
 
-/// Two states count as shifted by a constant where all differences agree this closely, relative to the
-/// state's own size. Rounding alone is some 1e-16 per operation.
+/// Two states count as shifted by a constant where all differences agree within this, relative to the state's own size.
+/// Rounding alone is some 1e-16 per operation.
 constexpr double kShiftTolerance = 1e-13;
 
 std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 using Lanes = PipelineWave::Lanes;
 
-/// A stage works when it is free and its input is there, then sends.
+/// A stage works when it is free and its input has arrived, then sends its message.
 template <bool kBlocking>
 void work(const Lanes& lanes, std::int32_t s, std::int32_t from, std::int32_t to) {
   const TwoTimes done = later(lanes.end[s], lanes.input[from]) + lanes.work[s];
@@ -23,7 +25,7 @@ void work(const Lanes& lanes, std::int32_t s, std::int32_t from, std::int32_t to
   lanes.end[s] = kBlocking ? arrival : done;
 }
 
-// A stage reads its input before its neighbour overwrites it: forward from the last stage to the first.
+// Runs from the last stage to the first, so that a stage reads its input before its neighbour overwrites it.
 template <bool kBlocking>
 void work_forward(const Lanes& given, std::int32_t first, std::int32_t last) {
   const Lanes lanes = given;
@@ -36,8 +38,7 @@ void work_backward(const Lanes& given, std::int32_t first, std::int32_t last) {
   for (std::int32_t s = first; s <= last; ++s) work<kBlocking>(lanes, s, s + 1, s);
 }
 
-/// Every stage works backward, then forward. The message that a stage waits for is read before the stage before it
-/// overwrites it.
+/// Every stage runs its backward, then its forward. A stage's input is read before the stage before it overwrites it.
 template <bool kBlocking>
 void work_both(const Lanes& back, const Lanes& ahead, std::int32_t stages) {
   const Lanes backward = back, forward = ahead;
@@ -92,7 +93,8 @@ PipelineEnds PipelineWave::run(const PipelineShape& shape, std::span<const Stage
   return {stage_ends_, chunk_ends_, free_ends_};
 }
 
-/// As prepare() does for a whole stage, which begins with its first chunk, and backwards with its last.
+/// prepare() for chunks with times of their own: a stage begins with the forward of its first chunk, and with the
+/// backward of its last.
 void PipelineWave::prepare_chunks(std::span<const StageTime> times) {
   chunks_.assign(times.begin(), times.end());
   const auto each = index(shape_.virtual_stages);
@@ -168,27 +170,27 @@ void PipelineWave::warm_up_alternating() {
 void PipelineWave::run_alternating() {
   warm_up_alternating();
   const bool cut = shape_.kind == ScheduleKind::zero_bubble;
-  // All stages take part, and under zero_bubble with their weight gradients, too.
+  // The first step in which all stages take part, under zero_bubble with their weight gradients, too.
   const std::int32_t steady = stages_ + 2 + (cut ? 2 * stages_ : 0);
   // A message that goes down the pipeline and comes back as a gradient makes a cycle of S microbatches, or of one or
-  // two less where the stages at the ends are quick.
+  // two fewer where the stages at the ends are quick.
   const std::int32_t round = stages_ * ((3 + stages_) / stages_);
   for (std::int32_t n = 1; n <= 2 * total_ - 2 + stages_; ++n) {
     const std::int32_t joined = n <= stages_ ? stages_ - n : (n - stages_) % 2;
-    const std::int32_t out = n - (2 * total_ - 1 - stages_);  // stages before it have no forward left
+    const std::int32_t out = n - (2 * total_ - 1 - stages_);  // stages before this one have no forward left
     std::int32_t ahead = n <= stages_ ? joined + 1 : 1 - joined;
     if (ahead < out) ahead = out + (out - ahead) % 2;
     const std::int32_t busy =
-        std::min(stages_ - 1, 2 * total_ - 2 + stages_ - n);  // last stage with a backward left
+        std::min(stages_ - 1, 2 * total_ - 2 + stages_ - n);  // the last stage that has a backward left
     alternate(joined, busy, ahead);
-    // Backward k = (n - S + s) / 2 is followed by a weight gradient where k >= s.
+    // Backward k = (n - S + s) / 2 of stage s is followed by a weight gradient where k >= s.
     for (std::int32_t s = joined; cut && s <= std::min(busy, n - stages_); s += 2)
       end_[index(s)] += weight_[index(s)];
     if (skipped_ > 0 || n < steady || out > -2 || (n - steady) % 2 != 0) continue;
     if (!settled((n - steady) / 2, round)) continue;
     skip(-out / 2, 1);
   }
-  for (std::int32_t s = 0; cut && s < stages_; ++s)  // what was put off and not yet made up for
+  for (std::int32_t s = 0; cut && s < stages_; ++s)  // the weight gradients that are still put off at the end
     end_[index(s)] += static_cast<double>(std::min(s, shape_.microbatches)) * weight_[index(s)];
 }
 
@@ -197,7 +199,7 @@ PipelineWave::Turn PipelineWave::forward_turn(std::int32_t d) const {
   return {d % stages_, d / stages_ % shape_.virtual_stages};
 }
 
-/// `first`, `last`: the stages that work in this step.
+/// `first`, `last`: the range of stages that work in this step.
 void PipelineWave::begin_forward_chunk(std::int32_t first, std::int32_t last) {
   if (chunks_.empty()) return;
   const auto [s, chunk] = forward_turn_;
@@ -209,7 +211,7 @@ void PipelineWave::begin_forward_chunk(std::int32_t first, std::int32_t last) {
   forward_turn_ = {0, chunk + 1 == shape_.virtual_stages ? 0 : chunk + 1};
 }
 
-// Backward k - (S - 1 - s) of stage s, likewise, and chunks from the last one on.
+// Backward k - (S - 1 - s) of stage s begins a chunk by the same rule; chunks count down from the last.
 void PipelineWave::begin_backward_chunk(std::int32_t first, std::int32_t last) {
   if (chunks_.empty()) return;
   const auto [s, chunk] = backward_turn_;
@@ -221,7 +223,7 @@ void PipelineWave::begin_backward_chunk(std::int32_t first, std::int32_t last) {
   backward_turn_ = {stages_ - 1, chunk == 0 ? shape_.virtual_stages - 1 : chunk - 1};
 }
 
-/// `longest`: forwards of the first stage; each further stage has two less.
+/// `longest`: number of forwards in the first stage's warm-up; each further stage has two fewer.
 void PipelineWave::warm_up_interleaved(std::int32_t longest) {
   const std::int32_t beginning = stages_, ending = group_ - stages_;
   forward_turn_ = {};
@@ -238,19 +240,21 @@ void PipelineWave::warm_up_interleaved(std::int32_t longest) {
     forward(first, last);
     if (last == stages_ - 1) {
       forward_input_[0] = forward_input_.back();
-    } else if (last == longest - 1 - d) {  // its last one, while the one before it still waits
+      // The stage's last warm-up message, while the one before it still waits.
+    } else if (last == longest - 1 - d) {
       second_[next] = forward_input_[next];
       forward_input_[next] = waiting;
     }
   }
 }
 
-/// What backwards of step `step`, which is `phase` steps behind the beginning of a group, wait for at the end of a
-/// chunk, and what they send there. `first`, `last`: stages.
+/// Sets what backwards of step `step`, `phase` steps after the beginning of a group, wait for at the end of a chunk,
+/// and what they send there. `first`, `last`: the range of stages that work.
 void PipelineWave::begin_backward(std::int32_t phase, std::int32_t first, std::int32_t last) {
   if (last == stages_ - 1 && phase < stages_) backward_input_.back() = {};
   if (first > 0) return;
-  const std::int32_t of_first = phase - (stages_ - 1);  // in a group, the one before it where it is negative
+  // The first stage's place in its group; negative: it is still in the group before.
+  const std::int32_t of_first = phase - (stages_ - 1);
   backward_message_[0] = of_first >= 0 && of_first < group_ - stages_ ? backward_round_ : TwoTimes();
 }
 
@@ -268,7 +272,7 @@ void PipelineWave::backward_of_chunks(std::int32_t step, std::int32_t phase) {
   backward(first, last);
   if (first == 0) backward_input_.back() = backward_input_.front();
   if (step < total_ - group_) return;
-  // The stage that ends a chunk's last microbatch.
+  // The stage whose backward in this step ends a chunk's last microbatch.
   const std::int32_t s = (2 * stages_ - 2 - step % stages_) % stages_;
   const std::int32_t k = step - (stages_ - 1 - s);
   if (k < total_ - group_ || s < first || s > last) return;
@@ -277,7 +281,7 @@ void PipelineWave::backward_of_chunks(std::int32_t step, std::int32_t phase) {
 }
 
 void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t phase, std::int32_t longest) {
-  const std::int32_t joined = stages_ - 1 - step;  // in this step, where it is a stage
+  const std::int32_t joined = stages_ - 1 - step;  // the stage that joins in this step, if it is one
   const std::int32_t first = std::max({0, joined, longest + step - stages_ + 2 - total_});
   begin_forward_chunk(first, stages_ - 1);
   if (first >= stages_) return;
@@ -287,7 +291,7 @@ void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t phase, std:
   if (joined > 0 && first == joined) forward_input_[index(joined)] = second_[index(joined)];
 }
 
-/// Both, of a step in which all stages take part and none ends a chunk's last microbatch.
+/// Backward and forward of a step in which all stages take part and none ends a chunk's last microbatch.
 void PipelineWave::both_of_chunks(std::int32_t phase, std::int32_t longest) {
   begin_backward(phase, 0, stages_ - 1);
   begin_forward(phase, longest, 0);
@@ -300,7 +304,7 @@ void PipelineWave::both_of_chunks(std::int32_t phase, std::int32_t longest) {
 }
 
 void PipelineWave::run_interleaved() {
-  // Where each stage has one round of microbatches, all forwards come first.
+  // With as many microbatches as stages all forwards come first.
   const std::int32_t longest =
       shape_.microbatches == stages_ ? total_ + 2 * stages_ : 2 * (stages_ - 1) + group_ - stages_ + 1;
   warm_up_interleaved(longest);
@@ -308,14 +312,15 @@ void PipelineWave::run_interleaved() {
   backward_turn_ = {stages_ - 1, shape_.virtual_stages - 1};
   std::int32_t phase = 0;  // step % group_
   for (std::int32_t step = 0; step <= total_ + stages_ - 2; ++step) {
-    const std::int32_t whole = total_ - longest + stages_ - 2 - step;  // further steps of all stages
+    // Further steps in which all stages work.
+    const std::int32_t whole = total_ - longest + stages_ - 2 - step;
     if (step >= stages_ - 1 && whole >= 0 && step < total_ - group_) {
       both_of_chunks(phase, longest);
     } else {
       backward_of_chunks(step, phase);
       forward_of_chunks(step, phase, longest);
     }
-    const bool begins = phase == stages_;  // a period
+    const bool begins = phase == stages_;  // a period begins
     phase = phase + 1 == group_ ? 0 : phase + 1;
     if (!begins || skipped_ > 0 || whole < group_) continue;
     if (!settled((step - stages_) / group_, 1)) continue;
@@ -323,7 +328,7 @@ void PipelineWave::run_interleaved() {
   }
 }
 
-/// Leaves out of the coming `periods` as many as make whole cycles.
+/// Skips as many of the coming `periods` as make whole cycles.
 void PipelineWave::skip(std::int32_t periods, std::int32_t operations) {
   const std::int32_t whole = periods - periods % cycle_;
   total_ -= whole * operations;
@@ -342,7 +347,7 @@ bool PipelineWave::settled(std::int32_t period, std::int32_t round) {
   if (phase > 2 && phase < round - 2) return false;
   snapshot();
   if (round == 1) return moved(1, 1) || moved(2, 2);
-  const std::size_t since = snapshot_count_ - 1;  // the snapshot of the last phase 0
+  const std::size_t since = snapshot_count_ - 1;  // periods since the snapshot of the last phase 0
   const bool repeats = since > 0 && moved(since, phase == 0 ? round : phase);
   if (phase == 0) snapshot_count_ = 1;
   return repeats;
@@ -351,7 +356,7 @@ bool PipelineWave::settled(std::int32_t period, std::int32_t round) {
 void PipelineWave::snapshot() {
   std::rotate(snapshots_.begin(), snapshots_.end() - 1, snapshots_.end());
   std::vector<TwoTimes>& state = snapshots_.front();
-  // Without chunks nothing is sent between the ends of the pipeline.
+  // Without chunks nothing is sent between the last stage and the first.
   const std::ptrdiff_t ends = shape_.virtual_stages > 1 ? 0 : 1;
   state.assign(end_.begin(), end_.end());
   state.insert(state.end(), forward_input_.begin() + ends, forward_input_.end() - 1);
@@ -359,8 +364,7 @@ void PipelineWave::snapshot() {
   ++snapshot_count_;
 }
 
-/// The constants by which the latest snapshot differs from the one `back` periods earlier; nothing where there
-/// are none.
+/// The shift from the snapshot `back` places ago to the latest one, if all numbers have moved by one constant.
 std::optional<TwoTimes> PipelineWave::shift_since(std::size_t back) const {
   if (snapshot_count_ <= back) return std::nullopt;
   const std::vector<TwoTimes>& now = snapshots_.front();

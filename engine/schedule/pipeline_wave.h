@@ -40,7 +40,8 @@ namespace shardscape::schedule {
 
 /// Seconds of the pipeline as it is, and of the one whose messages take no time.
 struct TwoTimes {
-  using Lanes = double __attribute__((vector_size(16)));  // of g++ and clang on every processor
+  // A vector type that g++ and clang have on every processor.
+  using Lanes = double __attribute__((vector_size(16)));
   Lanes lanes{};
 
   TwoTimes() = default;
@@ -58,16 +59,16 @@ struct TwoTimes {
 
 class PipelineWave {
  public:
-  /// A direction's numbers by stage. They do not overlap.
+  /// Arrays of one direction, indexed by stage, which do not overlap.
   struct Lanes {
     TwoTimes* __restrict end;
-    TwoTimes* __restrict input;  ///< of stage s: forward [s], backward [s + 1]
+    TwoTimes* __restrict input;  ///< the input of stage s is forward [s], backward [s + 1]
     const TwoTimes* __restrict work;
     const TwoTimes* __restrict message;
   };
 
-  /// As run_in_order() and chunk_ends(), within 1e-9 relative; valid until the next call. Not for gpipe. No
-  /// allocation in steady state.
+  /// The results of run_in_order() and chunk_ends(), within 1e-9 relative, valid until the next call. Not for gpipe.
+  /// Allocates nothing in steady state.
   PipelineEnds run(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
 
  private:
@@ -83,15 +84,15 @@ class PipelineWave {
   void backward_of_chunks(std::int32_t step, std::int32_t phase);
   void forward_of_chunks(std::int32_t step, std::int32_t phase, std::int32_t longest);
   void both_of_chunks(std::int32_t phase, std::int32_t longest);
-  /// Whose turn it is to begin another chunk in a step: a stage, and which chunk.
+  /// The stage that begins another chunk in a step, and that chunk.
   struct Turn {
     std::int32_t stage = 0, chunk = 0;
   };
-  /// In the step of forwards d - s.
+  /// The turn in step d of the warm-up, where stage s runs forward d - s.
   [[nodiscard]] Turn forward_turn(std::int32_t d) const;
   void begin_forward_chunk(std::int32_t first, std::int32_t last);
   void begin_backward_chunk(std::int32_t first, std::int32_t last);
-  /// Of operation n of a stage, below two groups: its place in its group.
+  /// The place within its group of a stage's operation n, which must be below two groups.
   [[nodiscard]] std::int32_t in_group(std::int32_t n) const { return n < group_ ? n : n - group_; }
 
   [[nodiscard]] Lanes backward_lanes();
@@ -101,37 +102,40 @@ class PipelineWave {
   void backward(std::int32_t first, std::int32_t last);
   void alternate(std::int32_t backward_first, std::int32_t backward_last, std::int32_t forward_first);
 
-  /// Whether the state has come to move by one constant per cycle of periods; then `cycle_` and `per_period_`
-  /// say how. Looked for after one and two periods, and after `round` (not 2 or 3) of them and one or two less.
+  /// Whether the state now moves by one constant per cycle of periods; sets `cycle_` and `per_period_`. Tries cycles of
+  /// one and two periods, and of `round` (neither 2 nor 3) and one or two fewer.
   bool settled(std::int32_t period, std::int32_t round);
-  /// `operations`: of each direction in a period.
+  /// `operations`: number of operations of each direction per period.
   void skip(std::int32_t periods, std::int32_t operations);
   void snapshot();
   [[nodiscard]] std::optional<TwoTimes> shift_since(std::size_t back) const;
 
   PipelineShape shape_;
   std::int32_t stages_ = 0;
-  std::int32_t total_ = 0;  ///< operations of each direction per stage, less those that are skipped
-  std::int32_t group_ = 0;  ///< of them until the chunks of a stage begin again
+  std::int32_t total_ = 0;  ///< operations of each direction per stage, without the skipped ones
+  std::int32_t group_ = 0;  ///< operations until the chunks of a stage begin again
   bool blocking_ = false;
 
-  std::vector<TwoTimes> end_;                           ///< of each stage's latest work
-  std::vector<TwoTimes> chunk_end_;                     ///< of the last microbatch's backwards
-  std::vector<TwoTimes> forward_work_, backward_work_;  ///< per stage
-  std::vector<TwoTimes> weight_;                        ///< what zero_bubble puts off, per stage
-  std::vector<StageTime> chunks_;                       ///< [stage][chunk]; empty: all of a stage are alike
-  Turn forward_turn_, backward_turn_;                   ///< of the step to come
-  std::vector<TwoTimes> forward_message_;               ///< to the next stage, seconds, by sender
-  std::vector<TwoTimes> backward_message_;              ///< to the stage before
-  std::vector<TwoTimes> forward_input_;      ///< arrivals, by receiver; one more: what the last sends
-  std::vector<TwoTimes> backward_input_;     ///< by receiver + 1; before it what the first sends
+  std::vector<TwoTimes> end_;  ///< end of each stage's latest work
+  /// End of the last microbatch's backward on each chunk.
+  std::vector<TwoTimes> chunk_end_;
+  std::vector<TwoTimes> forward_work_, backward_work_;  ///< work of each stage's current chunk
+  std::vector<TwoTimes> weight_;                        ///< work that zero_bubble puts off, per stage
+  /// [stage][chunk]; empty: the chunks of a stage are alike.
+  std::vector<StageTime> chunks_;
+  Turn forward_turn_, backward_turn_;      ///< the turns of the step to come
+  std::vector<TwoTimes> forward_message_;  ///< seconds of a message to the next stage, by sender
+  /// Seconds of a message to the stage before, by sender.
+  std::vector<TwoTimes> backward_message_;
+  std::vector<TwoTimes> forward_input_;      ///< arrivals, by receiver; one more: what the last stage sends
+  std::vector<TwoTimes> backward_input_;     ///< arrivals, by receiver + 1; [0]: what the first stage sends
   std::vector<TwoTimes> second_;             ///< last message of a warm-up, by receiver
-  TwoTimes forward_round_, backward_round_;  ///< messages between the ends of the pipeline, seconds
+  TwoTimes forward_round_, backward_round_;  ///< seconds of messages between the last and the first stage
 
-  double skipped_ = 0;                              ///< periods
-  TwoTimes per_period_;                             ///< seconds, mean over a cycle
-  std::int32_t cycle_ = 1;                          ///< periods
-  std::array<std::vector<TwoTimes>, 6> snapshots_;  ///< latest first
+  double skipped_ = 0;                              ///< number of periods skipped
+  TwoTimes per_period_;                             ///< seconds per period, mean over a cycle
+  std::int32_t cycle_ = 1;                          ///< periods per cycle
+  std::array<std::vector<TwoTimes>, 6> snapshots_;  ///< states at the beginning of periods, latest first
   std::size_t snapshot_count_ = 0;
 
   std::vector<double> stage_ends_, chunk_ends_, free_ends_;  ///< the results

@@ -1,3 +1,5 @@
+// Reduces the flows of caches step by step: drops links that never limit, colours connections and links until alike
+// ones are found, and lays out one connection and one link for each class.
 #include "engine/serving/alike_caches.h"
 
 #include <algorithm>
@@ -12,16 +14,16 @@ namespace shardscape::serving {
 namespace {
 
 constexpr std::int32_t kNone = -1;
-/// Capacities this close, relative, are the same: the rounding of their products with a stack's share of them.
+/// Capacities that differ less than this, relative, are equal: they are products with a stack's share, and rounded.
 constexpr double kSameCapacity = 1e-14;
 
-/// Numbers of the colours of things, in order of their first appearance.
+/// Numbers for classes of equally coloured things, in the order in which the colours first appear.
 struct Classes {
-  std::vector<std::int32_t> of;     ///< by thing; kNone where it has no colour
-  std::vector<std::int32_t> first;  ///< of each class, a thing that is in it
+  std::vector<std::int32_t> of;     ///< by thing: its class; kNone where it has no colour
+  std::vector<std::int32_t> first;  ///< by class: one thing that is in it
 };
 
-/// Numbers equal colours alike; 0 is no colour.
+/// Gives equal colours one number; colour 0 means no colour.
 Classes number(const std::vector<std::uint64_t>& colours) {
   Classes classes;
   classes.of.assign(colours.size(), kNone);
@@ -59,13 +61,14 @@ class Reducer {
   }
 
  private:
-  /// One link that stands for its class: how often each class of connections counts on it.
+  /// The link that stands for a class: how often each class of connections counts on it.
   struct Link {
     double capacity = 0;
-    std::vector<std::pair<std::int32_t, std::int32_t>> counts;  ///< class of connections, times; ascending
+    /// Class of connections, number of times; ascending.
+    std::vector<std::pair<std::int32_t, std::int32_t>> counts;
   };
 
-  /// The links of a connection that are left.
+  /// The links of a connection that have not been dropped.
   [[nodiscard]] std::span<const std::int32_t> path(std::size_t connection) const {
     return std::span(path_links_)
         .subspan(static_cast<std::size_t>(path_begin_[connection]),
@@ -75,7 +78,7 @@ class Reducer {
     return fabric_.bytes_per_second[static_cast<std::size_t>(link)];
   }
 
-  /// What one request sends on one connection follows itself there: one parcel.
+  /// Adds up what one request sends on each connection: its parts follow each other there, as one parcel would.
   void join_bytes() {
     pair_.assign(wires_.connections.size(), kNone);
     bytes_.assign(wires_.connections.size(), 0);
@@ -90,11 +93,12 @@ class Reducer {
     }
   }
 
-  /// Drops links that never limit anything: whatever crosses them crosses others, too, which all together have no more
-  /// capacity. What others imply may be left out one after the other, each by those that are left then.
+  /// Drops links that never limit anything: all that crosses such a link also crosses others which together have no
+  /// more capacity. Links may be dropped one after the other, each because of those that are left then.
   void drop_slack_links() {
     path_links_ = wires_.path_links;
-    std::vector<std::vector<std::int32_t>> crossed(fabric_.bytes_per_second.size());  // by which connections
+    // By link: the connections that cross it.
+    std::vector<std::vector<std::int32_t>> crossed(fabric_.bytes_per_second.size());
     for (std::size_t c = 0; c < wires_.connections.size(); ++c) {
       const network::Connection& connection = wires_.connections[c];
       path_begin_.push_back(connection.path_begin);
@@ -111,7 +115,7 @@ class Reducer {
     }
   }
 
-  /// Whether the first links of all these connections, or the last, have no more capacity than this one.
+  /// Whether the first (or the last) links of all these connections together have no more capacity than this link.
   bool covered(std::int32_t link, const std::vector<std::int32_t>& connections, bool first) {
     ++count_;
     double sum = 0;
@@ -136,7 +140,7 @@ class Reducer {
     --path_size_[connection];
   }
 
-  /// Refines until no more classes are told apart.
+  /// Refines the colours until a round tells no more classes apart.
   void colour() {
     std::vector<std::uint64_t> connections(wires_.connections.size(), 0);
     std::vector<std::uint64_t> links(fabric_.bytes_per_second.size(), 0);
@@ -144,7 +148,7 @@ class Reducer {
       if (pair_[c] == kNone) continue;
       const auto pair = static_cast<std::uint64_t>(pair_[c]);
       connections[c] = hash_word(hash_word(1, pair), std::bit_cast<std::uint64_t>(bytes_[c]));
-      // Of a connection that two pairs use nothing is known before they do.
+      // A connection that two pairs use gets a colour of its own, as it cannot be known when both use it.
       if (shared_) connections[c] = hash_word(1, c);
       for (const std::int32_t link : path(c)) {
         const auto l = static_cast<std::size_t>(link);
@@ -162,7 +166,7 @@ class Reducer {
   }
 
   void refine(std::vector<std::uint64_t>& connections, std::vector<std::uint64_t>& links) const {
-    std::vector<std::uint64_t> met(links.size(), 0);  // sums do not mind the order
+    std::vector<std::uint64_t> met(links.size(), 0);  // sums, which do not depend on the order
     for (std::size_t c = 0; c < connections.size(); ++c) {
       if (connections[c] == 0) continue;
       std::uint64_t sum = 0;
@@ -180,7 +184,7 @@ class Reducer {
     links_.resize(link_classes_.first.size());
     for (std::size_t l = 0; l < links_.size(); ++l)
       links_[l].capacity = fabric_.bytes_per_second[static_cast<std::size_t>(link_classes_.first[l])];
-    // In order of classes, so that those of each link ascend.
+    // In the order of classes, so that the counts of each link ascend.
     std::vector<std::pair<std::int32_t, std::int32_t>> order;
     for (std::size_t c = 0; c < wires_.connections.size(); ++c)
       if (connection_classes_.of[c] != kNone)
@@ -203,7 +207,7 @@ class Reducer {
     }
   }
 
-  /// Of links with the same flows the narrowest decides.
+  /// Joins links with the same flows; the narrowest counts.
   void join_links() {
     std::vector<std::uint64_t> colours;
     for (const Link& link : links_) {
@@ -250,7 +254,7 @@ class Reducer {
 
   void lay_out_flows() {
     std::vector<std::int32_t> listed(out_.wires.connections.size(),
-                                     kNone);  // the pair that has the connection
+                                     kNone);  // by connection: the pair whose flow was listed last
     out_.begin.push_back(0);
     for (std::size_t pair = 0; pair < fabric_.flows.size(); ++pair) {
       double bytes = 0;
@@ -271,13 +275,13 @@ class Reducer {
   const KvFabric& fabric_;
   const network::Traffic& wires_;
   AlikeCaches out_;
-  bool shared_ = false;  ///< some connection is used by two pairs
-  // By connection: the pair whose caches it carries, and how much of each.
+  bool shared_ = false;  ///< whether two pairs use one connection
+  // By connection: the pair of replicas whose caches it carries, and the bytes of one cache on it.
   std::vector<std::int32_t> pair_;
   std::vector<double> bytes_;
-  // The paths, of which some links are left.
+  // The paths of the connections, without dropped links.
   std::vector<std::int32_t> path_links_, path_begin_, path_size_;
-  std::vector<std::int32_t> counted_;  ///< by link: the last count that it was in
+  std::vector<std::int32_t> counted_;  ///< by link: the latest count that it was part of
   std::int32_t count_ = 0;
   Classes connection_classes_, link_classes_;
   std::vector<Link> links_;

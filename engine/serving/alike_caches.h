@@ -1,4 +1,4 @@
-// Caches on as few flows as will do.
+// Reduces the flows that carry caches to as few as give the same times.
 //
 // Links that can never limit anything are left out first: where whatever crosses a link crosses one of some others,
 // too, and these have no more capacity than it has, its bound on the sum of rates follows from theirs. The rates of
@@ -30,10 +30,10 @@ namespace shardscape::serving {
 struct AlikeCaches {
   network::Traffic wires;
   std::vector<double> bytes_per_second;
-  /// Of each pair of replicas, one after the other; [pair] begins at begin[pair]. No connection comes twice.
+  /// The flows of each pair of replicas: those of a pair start at begin[pair]. No connection comes twice in a pair.
   std::vector<KvFlow> flows;
   std::vector<std::int32_t> begin;
-  std::vector<double> bytes;  ///< of all flows that these stand for, by pair
+  std::vector<double> bytes;  ///< bytes of all flows that these stand for, by pair
 
   [[nodiscard]] std::span<const KvFlow> of(std::size_t pair) const {
     return std::span(flows).subspan(static_cast<std::size_t>(begin[pair]),
@@ -41,7 +41,7 @@ struct AlikeCaches {
   }
 };
 
-/// Complexity: links of all paths, a few times over.
+/// Takes time in proportion to the links of all paths, a few times over.
 AlikeCaches alike_caches(const KvFabric& fabric);
 
 }  // namespace shardscape::serving

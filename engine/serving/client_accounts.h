@@ -1,4 +1,4 @@
-// What the measured requests of each client took, and the means that follow: see the laws of pooled_course.h.
+// Sums up what each client's measured requests took, and computes the means by the laws of pooled_course.h.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ class ClientAccounts {
 
   struct Request {
     double sent = 0, first_token = 0, done = 0;
-    double transfer = 0, exposed = 0;  ///< seconds of its transfer, and those in which nothing else went on
+    /// Seconds of its transfer, and the part of it in which nothing else went on for it.
+    double transfer = 0, exposed = 0;
     const IterationTime& classes;
   };
   void add(std::int32_t client, const Request& request) {
@@ -49,12 +50,12 @@ class ClientAccounts {
     }
     if (output_tokens > 1) m.itl.mean = (m.e2e.mean - m.ttft.mean) / static_cast<double>(output_tokens - 1);
     m.waiting = m.e2e.mean - total(m.classes) - out.exposed_transfer;
-    // Rounding of sums of a few thousand durations counts as nothing.
+    // A difference within the rounding of sums of a few thousand durations counts as zero.
     if (m.waiting < 1e-12 * m.e2e.mean) m.waiting = 0;
   }
 
  private:
-  /// The measured time of one client, and sums over its requests.
+  /// The measured time of one client and sums over its requests, in seconds.
   struct Client {
     double requests = 0, begin = 0, end = 0;
     double ttft = 0, transfer = 0, exposed = 0;

@@ -7,8 +7,8 @@ namespace shardscape::serving {
 
 namespace {
 
-/// A table takes three times and more; a batch has to be met this often first, so that one which is met once costs
-/// little and one which is met often no more than twice what the table alone does.
+/// A table takes three or more timings. It is made once a batch has been met this often, so that a batch met once costs
+/// little, and one met often costs at most twice the table.
 constexpr std::int32_t kTimedOneByOne = 3;
 
 DecodePiece piece_between(double begin, double end, const IterationTime& a, const IterationTime& b) {
@@ -35,7 +35,7 @@ void DecodeRun::add_to(IterationTime& spent, std::int64_t count) const {
   for (const TimeClass c : kServingClasses) spent[c] += n * piece->at_begin[c] + tokens * piece->per_token[c];
 }
 
-/// n iterations last n (first - step / 2) + n^2 step / 2.
+/// The first n iterations take n (first - step / 2) + n^2 step / 2 seconds.
 std::int64_t DecodeRun::ended_before(double moment) const {
   const double time = moment - begin;
   if (time <= 0) return 0;
@@ -43,7 +43,7 @@ std::int64_t DecodeRun::ended_before(double moment) const {
   const double root = linear + std::sqrt(std::max(0.0, linear * linear + 2 * step() * time));
   const auto most = static_cast<double>(iterations);
   auto count = static_cast<std::int64_t>(root > 0 ? std::min(2 * time / root, most) : most);
-  // Rounding, and what a moment exactly at an end means, are settled by the sums themselves.
+  // The sums themselves settle rounding, and whether a moment exactly at an end counts.
   while (count > 0 && seconds(count) >= time) --count;
   while (count < iterations && seconds(count + 1) < time) ++count;
   return count;
@@ -83,7 +83,7 @@ DecodeTimes::Point DecodeTimes::at(std::int64_t sequences, double cached) const 
   return {cached, timer_(iteration)};
 }
 
-/// From all sequences at their first token to all at their last.
+/// The table covers the tokens met from all sequences at their first token to all at their last.
 void DecodeTimes::make_table(std::int64_t sequences, Batch& batch) const {
   const auto n = static_cast<double>(sequences);
   const Point a = at(sequences, n * static_cast<double>(load_.prompt_tokens + 1));
@@ -91,7 +91,7 @@ void DecodeTimes::make_table(std::int64_t sequences, Batch& batch) const {
   add_pieces(sequences, a, b, batch.pieces);
 }
 
-/// Times are convex in the tokens met: where the middle lies on the line between the ends, everything does.
+/// Times are convex in the tokens met: if the middle lies on the line between the ends, all in between does.
 void DecodeTimes::add_pieces(std::int64_t sequences, const Point& a, const Point& b,
                              std::vector<DecodePiece>& pieces) const {
   const double span = b.cached - a.cached;

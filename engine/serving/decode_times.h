@@ -11,18 +11,18 @@
 
 namespace shardscape::serving {
 
-/// a + b x: the time of iterations that meet `begin` + x tokens, up to `end`.
+/// The time a + b x of iterations that meet `begin` + x tokens, for up to `end` tokens.
 struct DecodePiece {
   double begin = 0, end = 0;  ///< tokens, of all sequences together
   IterationTime at_begin{}, per_token{};
-  double seconds = 0, seconds_per_token = 0;  ///< their totals
+  double seconds = 0, seconds_per_token = 0;  ///< total seconds at `begin`, and per further token
 };
 
-/// Iterations of the same sequences, each of which meets one token more from one to the next: all on one piece.
+/// Iterations of the same sequences, each of which meets one token more in each iteration; all lie on one piece.
 struct DecodeRun {
   const DecodePiece* piece = nullptr;
-  double begin = 0;   ///< moment
-  double cached = 0;  ///< tokens met in the first one
+  double begin = 0;   ///< moment at which the first one begins
+  double cached = 0;  ///< tokens that the first one meets
   double sequences = 0;
   std::int64_t iterations = 0;
 
@@ -30,13 +30,13 @@ struct DecodeRun {
     return piece->seconds + piece->seconds_per_token * (cached - piece->begin);
   }
   [[nodiscard]] double step() const { return piece->seconds_per_token * sequences; }
-  /// Of the first `count` iterations.
+  /// Seconds of the first `count` iterations.
   [[nodiscard]] double seconds(std::int64_t count) const {
     const auto n = static_cast<double>(count);
     return n * (first() + 0.5 * step() * (n - 1));
   }
   void add_to(IterationTime& spent, std::int64_t count) const;
-  /// How many iterations have ended before a moment.
+  /// Number of iterations that have ended before `moment`.
   [[nodiscard]] std::int64_t ended_before(double moment) const;
 };
 
@@ -45,14 +45,15 @@ class DecodeTimes {
   /// `timer` must outlive this object.
   DecodeTimes(const Load& load, const Timer& timer) : load_(load), timer_(timer) {}
 
-  /// From `begin` on, `sequences` that meet `cached` tokens in the first of at most `most` iterations. Stops where the
-  /// piece does. The run is good until `own` changes, which serves batches not worth a table.
+  /// The run from `begin` on, with `sequences` that meet `cached` tokens in its first iteration, of at most `most`
+  /// iterations, or fewer where the piece ends. It may refer to `own`, which must not change meanwhile and is used for
+  /// batches that are not worth a table.
   [[nodiscard]] DecodeRun run(double begin, std::int64_t sequences, double cached, std::int64_t most,
                               DecodePiece& own);
 
  private:
   struct Batch {
-    std::int32_t timed = 0;  ///< iterations, one by one
+    std::int32_t timed = 0;  ///< iterations that were timed one by one
     std::vector<DecodePiece> pieces;
   };
   struct Point {
@@ -66,11 +67,11 @@ class DecodeTimes {
 
   const Load load_;
   const Timer& timer_;
-  std::vector<Batch> batches_;  ///< by sequences
+  std::vector<Batch> batches_;  ///< by number of sequences
 };
 
-/// Whether the middle of three times lies on the line between the others, `share` of the way from a to b, up to the
-/// rounding of sums of its classes.
+/// Whether the middle one of three times lies on the line between the others, `share` of the way from a to b, within
+/// the rounding of sums of their classes.
 bool on_line(const IterationTime& a, const IterationTime& b, const IterationTime& middle, double share);
 
 }  // namespace shardscape::serving

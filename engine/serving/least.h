@@ -1,5 +1,5 @@
-// The least of some numbers that change one by one: a tree of winners. A change costs the logarithm of their number, a
-// look nothing. Of equal ones the first wins.
+// Finds the least of some numbers that change one by one, by a tree of winners. A change takes time logarithmic in
+// their number, a look-up none. Of equal numbers the first wins.
 #pragma once
 
 #include <bit>
@@ -12,13 +12,13 @@ namespace shardscape::serving {
 template <class T>
 class Least {
  public:
-  /// `count` > 0 numbers, all the same.
+  /// `count` > 0 numbers, all with the same value.
   Least(std::size_t count, T value) : leaves_(std::bit_ceil(count)), nodes_(2 * leaves_) {
     for (std::size_t i = 0; i < leaves_; ++i) nodes_[leaves_ + i] = {i < count ? value : none(), i};
     for (std::size_t node = leaves_ - 1; node > 0; --node) nodes_[node] = winner_below(node);
   }
 
-  /// Larger than all that compete.
+  /// A value larger than any number that competes.
   static constexpr T none() {
     return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
                                                 : std::numeric_limits<T>::max();
@@ -41,7 +41,7 @@ class Least {
   }
 
  private:
-  /// The winner of all below, at first of itself.
+  /// The winner below a node; at a leaf the number itself.
   struct Node {
     T value{};
     std::size_t index = 0;
@@ -52,9 +52,9 @@ class Least {
     return right.value < left.value ? right : left;
   }
 
-  std::size_t leaves_;  ///< a power of two
+  std::size_t leaves_;  ///< number of leaves, a power of two
   std::vector<Node>
-      nodes_;  ///< the root is 1, the children of n are 2 n and 2 n + 1, the last are the numbers
+      nodes_;  ///< the root is 1, the children of n are 2 n and 2 n + 1, the last nodes are the numbers
 };
 
 }  // namespace shardscape::serving

@@ -1,3 +1,5 @@
+// Times a trajectory: few iterations of each segment are timed, since times lie on straight pieces, and the measured
+// requests, gaps and classes of time are summed up.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -10,11 +12,11 @@ namespace shardscape::serving {
 
 namespace {
 
-/// Rounding of sums of a few thousand durations, relative: a difference below it counts as none.
+/// Relative rounding error of sums of a few thousand durations: smaller differences count as zero.
 constexpr double kRounding = 1e-12;
 
-/// Where timing has to begin: at the first moment that anything measured refers to. A period's requests and gaps refer
-/// to moments of the period before, whose segments are the same: these are not timed again.
+/// The boundary at which timing has to begin: the earliest that anything measured refers to. Moments in the period
+/// before need no timing, since its segments are the same.
 std::int32_t first_timed(const Trajectory& course) {
   std::int32_t first = course.from;
   for (const Trajectory::Request& request : course.requests)
@@ -46,7 +48,7 @@ class Clock {
     for (const auto& [index, since] : begun_before_) gaps_[index].first -= at(since);
   }
 
-  /// Once all is timed: boundaries before the first one timed lie in the period before, which took as long.
+  /// The time of a boundary, once all is timed. Those before `first_` lie in the period before, which took as long.
   [[nodiscard]] double at(std::int32_t boundary) const {
     if (boundary < first_) return at(boundary + period_) - moments_.back();
     return moments_[static_cast<std::size_t>(boundary - first_)];
@@ -54,7 +56,7 @@ class Clock {
   [[nodiscard]] double between(std::int32_t a, std::int32_t b) const { return at(b) - at(a); }
   [[nodiscard]] const std::vector<Progression>& gaps() const { return gaps_; }
 
-  /// Of the measured segments: seconds by class times the requests that progress in them, and of the others.
+  /// Sums over the measured segments: seconds by class times the requests that progress, then the total of these.
   IterationTime request_seconds{};
   double progressing_seconds = 0;
   double decode_iterations = 0, decoded_tokens = 0;
@@ -65,7 +67,7 @@ class Clock {
     return iteration;
   }
 
-  /// The duration of a segment.
+  /// Times a segment and records its gaps; returns its seconds.
   double run(const Trajectory::Segment& segment, std::span<const Trajectory::Gap> gaps) {
     const IterationTime first = timer_(segment.first);
     const double first_seconds = total(first);
@@ -95,8 +97,8 @@ class Clock {
     IterationTime time;
   };
 
-  /// Iterations from a to b. Their time is convex in the tokens met: where the middle lies on the line
-  /// between the ends, everything does.
+  /// Seconds of the iterations from a to b. Times are convex in the tokens met: if the middle lies on the line between
+  /// the ends, all in between does.
   double stretch(const Trajectory::Segment& segment, const Step& a, const Step& b) {
     const std::int64_t steps = b.index - a.index;
     if (steps <= 1) {
@@ -132,11 +134,12 @@ class Clock {
   }
 
   const Timer& timer_;
-  const std::int32_t first_;   ///< boundary; moments_ begin with it
-  const std::int32_t period_;  ///< segments measured
+  const std::int32_t first_;   ///< first boundary that is timed; moments_ begins with it
+  const std::int32_t period_;  ///< number of segments measured
   std::vector<double> moments_;
   std::vector<Progression> gaps_;
-  std::vector<std::pair<std::size_t, std::int32_t>> begun_before_;  ///< of gaps_: since which boundary
+  /// Index in gaps_, and the earlier boundary that the gap began at.
+  std::vector<std::pair<std::size_t, std::int32_t>> begun_before_;
   bool measured_ = false;
 };
 

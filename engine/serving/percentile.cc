@@ -1,3 +1,5 @@
+// Selects a percentile among arithmetic progressions: a sample suggests limits, the values on the wrong side are
+// dropped until few are left, and these are listed and selected from.
 #include "engine/serving/percentile.h"
 
 #include <algorithm>
@@ -14,7 +16,7 @@ Spread spread_of(std::vector<double>& values) {
   if (values.empty()) return s;
   for (const double value : values) s.mean += value;
   s.mean /= static_cast<double>(values.size());
-  auto begin = values.begin();  // of those that are no less than what was found last
+  auto begin = values.begin();  // values from here on are no less than the one found last
   const auto rank = [&](double share) {
     const auto at = values.begin() + static_cast<std::ptrdiff_t>(nearest_rank_index(values.size(), share));
     std::nth_element(begin, at, values.end());
@@ -28,34 +30,34 @@ Spread spread_of(std::vector<double>& values) {
 
 namespace {
 
-/// The values of a progression that may still be the answer: those of [begin, end).
+/// The part [begin, end) of a progression that may still hold the answer.
 struct Open {
   Progression values;
   std::int64_t begin = 0, end = 0;
-  std::int64_t low = 0, high = 0;  ///< where those begin that exceed the limits looked at
+  std::int64_t low = 0, high = 0;  ///< first values that exceed the lower and the upper limit
 
   [[nodiscard]] double at(std::int64_t i) const {
     return values.first + values.step * static_cast<double>(i);
   }
-  /// Where those begin that exceed the limit.
+  /// Index of the first value that exceeds the limit.
   [[nodiscard]] std::int64_t above(double limit) const {
     if (at(begin) > limit) return begin;
     if (at(end - 1) <= limit) return end;
     const auto most = static_cast<std::int64_t>((limit - values.first) / values.step) + 1;
     return std::clamp(most, begin + 1, end - 1);
   }
-  /// How many of them may differ.
+  /// The most different values among them.
   [[nodiscard]] std::int64_t different() const { return values.step > 0 ? end - begin : 1; }
 };
 
-/// The value of some rank, by weight, among those of progressions that do not fall.
+/// Finds the value at a rank, counted by weight, among progressions that do not fall.
 class Selection {
  public:
   Selection(std::vector<Progression>& values, double share) {
     std::int64_t total = 0;
     open_.reserve(values.size());
     for (Progression& p : values) {
-      if (p.step < 0) p = {p.last(), -p.step, p.count, p.weight};  // the same values the other way round
+      if (p.step < 0) p = {p.last(), -p.step, p.count, p.weight};  // the same values in ascending order
       open_.push_back({p, 0, p.count});
       total += p.count * p.weight;
       different_ += open_.back().different();
@@ -66,8 +68,8 @@ class Selection {
   }
 
   double value() {
-    // As many values as progressions cost no more to list than another round. Rounds end by themselves; the bound is
-    // for values so close to each other that rounding keeps a middle from parting them.
+    // As many values as there are progressions cost no more to list than another round. Rounds end by themselves; the
+    // bound is for values so close that rounding keeps a middle from separating them.
     constexpr int kMostRounds = 100;
     for (int round = 0; round < kMostRounds && different_ > static_cast<std::int64_t>(open_.size());
          ++round) {
@@ -81,7 +83,7 @@ class Selection {
     double value = 0;
     std::int64_t weight = 1;
   };
-  /// The answer is looked for above the one and up to the other.
+  /// The answer is looked for above `low` and up to `high`.
   struct Limits {
     double low = 0, high = 0;
   };
@@ -96,10 +98,11 @@ class Selection {
     return {middle, middle};
   }
 
-  /// On both sides of where the rank lies in a sample: every so many of all values as they are listed.
+  /// Limits on both sides of the rank's place in a sample, which takes every so many of all values in listed order.
   [[nodiscard]] Limits guess() const {
     constexpr std::size_t kSample = 64;
-    constexpr double kMargin = 5;  // places; less than twice the deviation of the median's
+    // Places in the sample; less than twice the deviation of the median's place.
+    constexpr double kMargin = 5;
     std::array<double, kSample> sample;
     const double stride = static_cast<double>(weight_) / kSample;
     std::size_t size = 0;
@@ -121,7 +124,7 @@ class Selection {
             above < static_cast<double>(size) ? sample[static_cast<std::size_t>(above)] : kInfinity};
   }
 
-  /// Keeps what lies below, between or above the limits, whichever has the answer.
+  /// Keeps the values below, between or above the limits, whichever hold the answer.
   void part(const Limits& limits) {
     std::int64_t below = 0, between = 0;
     for (Open& p : open_) {
@@ -141,7 +144,7 @@ class Selection {
     }
   }
 
-  /// `side` of each, which weigh `weight` together; what lies below weighs `below`.
+  /// Keeps `side` of each progression; these weigh `weight` together, and the dropped values below weigh `below`.
   template <class Side>
   void keep(std::int64_t weight, std::int64_t below, Side side) {
     weight_ = weight;
@@ -186,7 +189,7 @@ class Selection {
   }
 
   std::vector<Open> open_;
-  std::int64_t rank_ = 1, weight_ = 0;  ///< among the open values
+  std::int64_t rank_ = 1, weight_ = 0;  ///< rank and total weight among the values that are left
   std::int64_t different_ = 0;
 };
 

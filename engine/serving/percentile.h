@@ -10,10 +10,10 @@ struct Spread {
   double mean = 0, p50 = 0, p95 = 0;  ///< percentiles by nearest rank
 };
 
-/// Of plain values, which are put in another order; zeros where there are none.
+/// Mean and percentiles of plain values, which are reordered; zeros where there are none.
 Spread spread_of(std::vector<double>& values);
 
-/// `weight` times each of first, first + step, ..., first + (count - 1) step.
+/// The values first, first + step, ..., first + (count - 1) step, each `weight` times.
 struct Progression {
   double first = 0, step = 0;
   std::int64_t count = 1;

@@ -1,4 +1,5 @@
-// The obvious course of two pools: every iteration and every flow is an event of its own.
+// The plain simulation of two pools: every iteration and every flow is an event of its own. It is slow, and the oracle
+// for pooled_course.cc.
 #include <algorithm>
 #include <deque>
 #include <utility>
@@ -16,32 +17,33 @@ constexpr std::int32_t kNobody = -1;
 
 struct PlainRequest {
   double sent = 0;
-  std::int32_t reader = kNobody, replica = 0;  ///< server, and which of its coupled replicas
-  std::int32_t decoder = kNobody;              ///< server
+  /// Server that reads it, and which of that server's coupled replicas.
+  std::int32_t reader = kNobody, replica = 0;
+  std::int32_t decoder = kNobody;  ///< server that decodes it
   std::int64_t unread = 0, piece = 0;
-  bool read = false;         ///< all of the prompt
+  bool read = false;         ///< all of the prompt has been read
   bool moving = false;       ///< its transfer has begun
-  std::int32_t awaited = 0;  ///< flows not received, and sends not begun
+  std::int32_t awaited = 0;  ///< flows not received yet plus sends not begun
   double read_at = 0, moved_from = 0, first_token = 0;
   double joined = 0;  ///< the decoding server's busy seconds when it joined
   IterationTime classes{};
 };
 
 struct PlainReader {
-  /// One of the coupled ones.
+  /// One of the coupled replicas of a server.
   struct Replica {
-    std::deque<std::int32_t> queue;     ///< prompts with something unread
-    std::vector<std::int32_t> reading;  ///< in the running iteration
-    std::int64_t waiting_tokens = 0;    ///< those of the running iteration included
+    std::deque<std::int32_t> queue;     ///< requests whose prompts are not wholly read
+    std::vector<std::int32_t> reading;  ///< requests in the running iteration
+    std::int64_t waiting_tokens = 0;    ///< tokens that wait, with those of the running iteration
     std::int64_t held = 0;              ///< places taken
   };
   std::vector<Replica> replicas;
   bool busy = false;
   Iteration iteration;   ///< of the replica whose iteration takes longest
-  IterationTime time{};  ///< likewise
+  IterationTime time{};  ///< time of that iteration
 };
 
-/// The whole measured requests of one client.
+/// Sums over the measured requests of one client.
 struct PlainClient {
   double requests = 0, seconds = 0, ttft = 0, exposed = 0, transfer = 0;
   IterationTime classes{};
@@ -50,15 +52,15 @@ struct PlainClient {
 struct PlainDecoder {
   struct Sequence {
     std::int32_t request = kNobody;
-    std::int64_t left = 0;  ///< tokens
+    std::int64_t left = 0;  ///< tokens still to decode
   };
-  std::deque<std::int32_t> waiting;  ///< for a place, in order
-  std::vector<std::int32_t> ready;   ///< to join with the next iteration
+  std::deque<std::int32_t> waiting;  ///< requests that wait for a place, in order
+  std::vector<std::int32_t> ready;   ///< requests that join with the next iteration
   std::vector<Sequence> running;
-  std::int64_t requests = 0;  ///< assigned and not done
+  std::int64_t requests = 0;  ///< requests assigned and not done
   std::int64_t held = 0;      ///< places taken
-  double cached = 0;          ///< tokens of the running sequences
-  IterationTime spent{};      ///< by all iterations so far
+  double cached = 0;          ///< tokens in the caches of the running sequences
+  IterationTime spent{};      ///< seconds of all iterations so far
   bool busy = false;
   std::int64_t fresh = 0;  ///< sequences that joined with the running iteration, the last of `running`
   Iteration iteration;
@@ -66,10 +68,11 @@ struct PlainDecoder {
 };
 
 struct Alarm {
-  enum class Kind : std::uint8_t { decoded, read, first_layer, send };  ///< in this order
+  /// Events of one instant happen in this order.
+  enum class Kind : std::uint8_t { decoded, read, first_layer, send };
   Kind kind = Kind::decoded;
   std::int32_t who = 0;  ///< server or request
-  double share = 0;      ///< send: of the cache
+  double share = 0;      ///< send: share of the cache
 };
 
 class PlainPools {
@@ -109,16 +112,16 @@ class PlainPools {
     due_.push_back(alarms_[static_cast<std::size_t>(id)]);
     free_alarms_.push_back(id);
   }
-  /// A part of a request's cache.
+  /// A part of a request's cache on one connection.
   struct Parcel {
     double bytes = 0;
     std::int32_t request = 0;
-    std::int64_t number = 0;  ///< of the send
+    std::int64_t number = 0;  ///< number of the send
   };
   void deliver(std::int32_t /*connection*/, const Parcel& parcel) {
     delivered_.emplace_back(parcel.number, parcel.request);
   }
-  /// What happens in an instant does so in the order that pooled_course.h states, not in that of its rounding.
+  /// Handles the events of an instant in the order that pooled_course.h states, whatever their times' rounding.
   bool settle() {
     if (delivered_.empty() && due_.empty()) return false;
     std::ranges::sort(delivered_);
@@ -139,7 +142,7 @@ class PlainPools {
   static std::vector<Alarm> in_order(std::vector<Alarm> alarms) {
     std::ranges::stable_sort(alarms, [](const Alarm& a, const Alarm& b) {
       if (a.kind != b.kind) return a.kind < b.kind;
-      return a.kind != Alarm::Kind::send && a.who < b.who;  // sends: as they were begun
+      return a.kind != Alarm::Kind::send && a.who < b.who;  // sends keep the order in which they were begun
     });
     return alarms;
   }
@@ -200,7 +203,7 @@ class PlainPools {
     return std::ranges::all_of(clients_, [](const PlainClient& client) { return client.requests > 0; });
   }
 
-  /// Decoders first: a request whose first token is its last is done there, and its client's next one is
+  /// Starts decoders first: a request whose first token is its last ends there, and its client's next request is then
   /// read.
   void start_servers() {
     for (std::size_t s = 0; s < decoders_.size(); ++s) {
@@ -258,7 +261,7 @@ class PlainPools {
     if (request.piece == request.unread) iteration.first_tokens += 1;
   }
 
-  /// Every layer but the last of the prompts that end in this iteration, where there is room for them.
+  /// Sends every layer but the last of the prompts that end in this iteration, where their decoder has room.
   void send_early(std::int32_t s) {
     for (const PlainReader::Replica& replica : reader_of(s).replicas) {
       for (const std::int32_t r : replica.reading) {
@@ -286,7 +289,7 @@ class PlainPools {
     add(request.classes, time, 1);
     replica.waiting_tokens -= request.piece;
     if (request.unread > 0) return;
-    replica.queue.pop_front();  // prompts end in order
+    replica.queue.pop_front();  // prompts end in the order of the queue
     request.read = true;
     request.read_at = fluid_.now();
     if (request.moving) return begin_send(r, 1.0 / static_cast<double>(in_.fabric.layers));
@@ -322,19 +325,19 @@ class PlainPools {
     begin_send(r, 1 - late);
   }
 
-  /// Begins a send at the present moment, by way of an alarm: flows may change only where alarms go off.
+  /// Begins a send at the present moment through an alarm, since flows may change only when alarms go off.
   void begin_send(std::int32_t r, double share) {
     ++request_of(r).awaited;
     alarm_at(fluid_.now(), {Alarm::Kind::send, r, share});
   }
 
-  /// The first of a server's coupled replicas.
+  /// The number of the first of a server's coupled replicas.
   static std::int64_t first_replica(std::int32_t server, std::int64_t servers, std::int64_t replicas,
                                     std::int64_t coupled) {
     return server / (servers * coupled / replicas) * coupled;
   }
 
-  /// Of those that decode together, requests go to one after the other.
+  /// The flows of a request; among coupled replicas that decode, requests take turns.
   [[nodiscard]] const std::vector<KvFlow>& flows_of(std::int32_t r, const PlainRequest& request) const {
     const KvFabric& fabric = in_.fabric;
     const std::int64_t from =
@@ -391,7 +394,7 @@ class PlainPools {
     if (server.running.empty()) return;
     server.iteration = {};
     server.iteration.decoding = static_cast<double>(server.running.size());
-    server.cached += server.iteration.decoding;  // each meets the token that the step before gave
+    server.cached += server.iteration.decoding;  // each sequence meets the token that its latest step gave
     server.iteration.cached = server.cached;
     server.time = in_.decode.timer(server.iteration);
     server.busy = true;
@@ -466,7 +469,7 @@ class PlainPools {
     m.itl = percentiles(gaps_);
     for (const PlainClient& client : clients_) m.requests_per_s += client.requests / client.seconds;
     for (const PlainClient& client : clients_) {
-      const double rate = client.requests / client.seconds;  // the client's
+      const double rate = client.requests / client.seconds;  // requests per second of this client
       const auto mean = [&](double sum) { return rate / m.requests_per_s * sum / client.requests; };
       m.e2e.mean += mean(client.seconds);
       m.ttft.mean += mean(client.ttft);
@@ -478,7 +481,7 @@ class PlainPools {
       m.itl.mean = (m.e2e.mean - m.ttft.mean) / static_cast<double>(in_.load.output_tokens - 1);
     if (decode_iterations_ > 0) m.decode_batch = decoded_ / decode_iterations_;
     m.waiting = m.e2e.mean - total(m.classes) - out_.exposed_transfer;
-    // Rounding of sums of a few thousand durations counts as nothing.
+    // A difference within the rounding of sums of a few thousand durations counts as zero.
     if (m.waiting < 1e-12 * m.e2e.mean) m.waiting = 0;
     return std::move(out_);
   }
@@ -492,14 +495,14 @@ class PlainPools {
   std::vector<PlainDecoder> decoders_;
   std::vector<Alarm> alarms_;
   std::vector<std::int32_t> free_alarms_;
-  // Of the instant, not yet heard:
+  // Events of this instant that have not been handled yet:
   std::vector<Alarm> due_;
   std::vector<std::pair<std::int64_t, std::int32_t>>
-      delivered_;  ///< parcels: the number of the send, its request
+      delivered_;  ///< by parcel: the number of the send and its request
   std::int64_t sends_begun_ = 0;
   std::vector<PlainDecoder::Sequence> finished_;
   std::int64_t begin_measuring_ = 0, end_measuring_ = 0;
-  double from_ = -1;  ///< < 0: not measuring yet
+  double from_ = -1;  ///< begin of the measured part in seconds; < 0: not measuring yet
   std::vector<Progression> ttft_, e2e_, gaps_;
   double decode_iterations_ = 0, decoded_ = 0;
   DisaggregatedMeasured out_;

@@ -1,5 +1,5 @@
-// The obvious simulation: a list of requests, one iteration after the other, every token's moment written
-// down.
+// The plain simulation of one server: a list of requests, one iteration after the other, and every token's moment kept.
+// It is slow, and the oracle for trajectory() and measure().
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -12,11 +12,11 @@ namespace {
 
 struct Client {
   double sent = 0;
-  std::int64_t order = 0;  ///< of sending, over all requests
-  std::int64_t read = 0;   ///< tokens of the prompt
-  std::int64_t piece = 0;  ///< of the prompt in this iteration
+  std::int64_t order = 0;  ///< order in which requests were sent, over all of them
+  std::int64_t read = 0;   ///< tokens of the prompt read so far
+  std::int64_t piece = 0;  ///< tokens of the prompt that this iteration reads
   bool admitted = false;
-  std::vector<double> tokens;  ///< the moments of those given
+  std::vector<double> tokens;  ///< moments of the tokens given so far
 };
 
 struct Done {
@@ -24,7 +24,7 @@ struct Done {
   std::vector<double> tokens;
 };
 
-/// One iteration and who had a part in it.
+/// One iteration and the requests that took part in it.
 struct Record {
   double start, end;
   IterationTime time;
@@ -64,7 +64,7 @@ class PlainServer {
   }
 
  private:
-  /// In order of sending: what each client's request still needs.
+  /// What each client's request still needs, in the order of sending.
   std::vector<std::int64_t> progress() {
     std::vector<const Client*> order;
     for (const Client& client : clients_) order.push_back(&client);
@@ -128,7 +128,7 @@ class PlainServer {
     finish();
   }
 
-  /// Replaces what is done, the oldest first.
+  /// Replaces requests that are done by new ones, the oldest first.
   void finish() {
     std::vector<Client*> ready;
     for (Client& client : clients_) {
@@ -161,7 +161,7 @@ class PlainServer {
     from_ = now_;
   }
 
-  /// The gaps between tokens of all requests, the later of each pair in the measured part.
+  /// The gaps between consecutive tokens of all requests where the later token lies in the measured part.
   [[nodiscard]] std::vector<double> gaps() const {
     std::vector<double> values;
     const auto collect = [&](const std::vector<double>& tokens) {
@@ -210,7 +210,7 @@ class PlainServer {
   std::vector<Client> clients_;
   bool measuring_ = false;
   std::vector<Done> ended_;      ///< in the measured part
-  std::vector<Record> records_;  ///< likewise
+  std::vector<Record> records_;  ///< in the measured part
   double now_ = 0, from_ = 0;
   std::int64_t done_ = 0;
   std::int64_t sent_ = 0;

@@ -33,56 +33,57 @@ constexpr std::int32_t kUnassigned = -1;
 
 struct Request {
   double sent = 0;
-  std::int32_t lane = kUnassigned, decoder = kUnassigned;  ///< of a server that reads; server
+  /// Lane of a server that reads; server that decodes.
+  std::int32_t lane = kUnassigned, decoder = kUnassigned;
   std::int64_t unread = 0, piece = 0;
-  bool read = false;         ///< all of the prompt
+  bool read = false;         ///< all of the prompt has been read
   bool moving = false;       ///< its transfer has begun
-  std::int32_t awaited = 0;  ///< flows that have not left, and sends not begun
+  std::int32_t awaited = 0;  ///< flows that have not left yet plus sends not begun
   std::int64_t last_send = 0;
-  double arrival = 0;  ///< of the flows that have left
+  double arrival = 0;  ///< arrival of the latest of the flows that have left
   double read_at = 0, moved_from = 0, first_token = 0;
-  std::int64_t done_at = 0;  ///< the decoder's iterations when it has its last token
+  std::int64_t done_at = 0;  ///< number of the decoder's iterations after which it has its last token
   IterationTime classes{};
 };
 
 /// One of the coupled replicas of a server that reads.
 struct Lane {
-  execution::Fifo<std::int32_t> queue;  ///< prompts with something unread
-  std::vector<std::int32_t> reading;    ///< in the running iteration
+  execution::Fifo<std::int32_t> queue;  ///< requests whose prompts are not wholly read
+  std::vector<std::int32_t> reading;    ///< requests in the running iteration
   std::int64_t held = 0;                ///< places taken
 };
 
 struct Reader {
   bool busy = false;
-  // Of the running iteration:
-  Iteration iteration;           ///< of the lane with most to do
-  IterationTime time{};          ///< likewise
-  std::int64_t progressing = 0;  ///< requests of all lanes
+  // The running iteration:
+  Iteration iteration;           ///< of the lane that takes longest
+  IterationTime time{};          ///< time of that iteration
+  std::int64_t progressing = 0;  ///< requests in it, of all lanes
 };
 
 struct Decoder {
-  execution::Fifo<std::int32_t> waiting;  ///< for a place, in order
-  std::vector<std::int32_t> ready;        ///< to join with the next iteration
-  execution::Fifo<std::int32_t> running;  ///< in order of joining, and so of ending
+  execution::Fifo<std::int32_t> waiting;  ///< requests that wait for a place, in order
+  std::vector<std::int32_t> ready;        ///< requests that join with the next iteration
+  execution::Fifo<std::int32_t> running;  ///< in the order of joining, and so of ending
   std::int64_t held = 0;                  ///< places taken
   bool busy = false;
-  // Before the run that goes on:
-  std::int64_t decoded = 0;  ///< iterations
-  double cached = 0;         ///< tokens of the running sequences
-  IterationTime spent{};     ///< by all iterations
-  // The run.
+  // State before the current run:
+  std::int64_t decoded = 0;  ///< number of iterations
+  double cached = 0;         ///< tokens in the caches of the running sequences
+  IterationTime spent{};     ///< seconds of all iterations
+  // The current run of iterations:
   DecodeRun run;
-  DecodePiece own;              ///< where it is a batch's first
-  std::int64_t fresh = 0;       ///< sequences that joined with it, the last of `running`
-  std::int64_t unmeasured = 0;  ///< its first iterations, which ended before measuring began
+  DecodePiece own;              ///< its piece, for batches without a table
+  std::int64_t fresh = 0;       ///< sequences that joined with the run, the last of `running`
+  std::int64_t unmeasured = 0;  ///< its first iterations that ended before measuring began
 };
 
-/// Servers that something has happened to.
+/// The set of servers that something has happened to.
 class Touched {
  public:
   explicit Touched(std::size_t servers) : words_((servers + 63) / 64, 0) {}
   void insert(std::int32_t s) { words_[static_cast<std::size_t>(s) / 64] |= std::uint64_t{1} << (s % 64); }
-  /// Takes them out one by one, in their order. None before one that was taken comes in meanwhile.
+  /// Takes all out one by one, in ascending order. Meanwhile only servers after the one just taken may be inserted.
   template <class Visit>
   void take(Visit visit) {
     for (std::size_t word = 0; word < words_.size(); ++word) {
@@ -120,7 +121,7 @@ class PooledCourse {
                      in.load.clients, in.load.prompt_tokens, in.load.output_tokens);
     SHARDSCAPE_CHECK(in.prefill.rules.slots >= 1 && in.decode.rules.slots >= 1, in.prefill.rules.slots,
                      in.decode.rules.slots);
-    // One event for each request when the last of its flows has arrived, not one for each flow.
+    // Latencies are taken off the wires, so that a request has one event, when its last flow arrives, not one per flow.
     for (network::Connection& connection : caches_.wires.connections)
       latencies_.push_back(std::exchange(connection.latency, 0));
     fluid_.reset(caches_.wires, caches_.bytes_per_second);
@@ -143,16 +144,15 @@ class PooledCourse {
     return finish();
   }
 
-  // Called by Fluid.
-  /// The last of a request's flows arrives.
+  // Called by Fluid when the last of a request's flows arrives.
   void wake(std::int32_t r) { delivered_.emplace_back(request_of(r).last_send, r); }
-  /// A part of a request's cache.
+  /// A part of a request's cache on one connection.
   struct Parcel {
     double bytes = 0;
     std::int32_t request = 0;
-    std::int64_t number = 0;  ///< of the send
+    std::int64_t number = 0;  ///< number of the send
   };
-  /// The last byte leaves; it arrives when the wires of alike_caches() say.
+  /// The last byte of a parcel leaves; it arrives after the latency of its wire.
   void deliver(std::int32_t connection, const Parcel& parcel) {
     Request& request = request_of(parcel.request);
     request.arrival =
@@ -160,7 +160,7 @@ class PooledCourse {
     request.last_send = std::max(request.last_send, parcel.number);
     finish_sending(parcel.request);
   }
-  /// The servers' events of the instant, and the sends that they begin.
+  /// Handles the servers' events of the instant, then begins the sends that these have ordered.
   bool settle() {
     const bool heard = hear_deliveries(), ended = hear_alarms();
     if (heard || ended) return true;
@@ -175,12 +175,12 @@ class PooledCourse {
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   struct Send {
     std::int32_t request = 0;
-    double share = 0;  ///< of its cache
+    double share = 0;  ///< share of the request's cache
   };
 
   [[nodiscard]] Request& request_of(std::int32_t r) { return requests_[static_cast<std::size_t>(r)]; }
   [[nodiscard]] Reader& reader_of(std::int32_t s) { return readers_[static_cast<std::size_t>(s)]; }
-  /// Lanes are numbered so that the first ones of all servers come first.
+  /// Lane l belongs to server l % servers: the first lanes of all servers come first.
   [[nodiscard]] std::int32_t server_of(std::int32_t lane) const {
     return lane % static_cast<std::int32_t>(readers_.size());
   }
@@ -193,7 +193,7 @@ class PooledCourse {
   [[nodiscard]] bool measuring() const { return from_ >= 0; }
   [[nodiscard]] double end_of_instant() const { return fluid_.now() * (1 + Network::kTie); }
 
-  // Alarms: the ends of runs, then those of iterations that read, then those of their first layers.
+  // Numbers of alarms: ends of decode runs, then ends of reading iterations, then ends of their first layers.
   [[nodiscard]] std::size_t read_alarm(std::int32_t s) const {
     return decoders_.size() + static_cast<std::size_t>(s);
   }
@@ -207,7 +207,7 @@ class PooledCourse {
     return true;
   }
 
-  /// In the order of the alarms, not in that of the rounding of their times.
+  /// Handles the alarms of this instant in the order of their numbers, not of their rounded times.
   bool hear_alarms() {
     due_.clear();
     for (const double limit = end_of_instant(); alarms_.value() <= limit;) {
@@ -226,7 +226,7 @@ class PooledCourse {
     send_early(static_cast<std::int32_t>(alarm - readers_.size()));
   }
 
-  /// Decoders first: a request whose first token is its last is done there, and its client's next one is
+  /// Starts decoders first: a request whose first token is its last ends there, and its client's next request is then
   /// read.
   void start_servers() {
     touched_decoders_.take([&](std::int32_t s) {
@@ -273,7 +273,7 @@ class PooledCourse {
       alarms_.set(layer_alarm(s), fluid_.now() + seconds / static_cast<double>(in_.fabric.layers));
   }
 
-  /// What a lane reads next.
+  /// Chooses what a lane reads in its next iteration.
   Iteration take_prompts(Lane& lane) {
     const bool chunked = in_.prefill.rules.policy == ServingPolicy::chunked;
     std::int64_t left = in_.prefill.rules.token_budget;
@@ -302,7 +302,7 @@ class PooledCourse {
     if (request.piece == request.unread) iteration.first_tokens += 1;
   }
 
-  /// Every layer but the last of the prompts that end in this iteration, where there is room for them.
+  /// Sends every layer but the last of the prompts that end in this iteration, where their decoder has room.
   void send_early(std::int32_t s) {
     each_lane(s, [&](Lane& lane, std::size_t /*index*/) {
       for (const std::int32_t r : lane.reading) {
@@ -326,13 +326,13 @@ class PooledCourse {
     });
   }
 
-  /// The tokens of a request's prompt that have been read in an iteration of that time.
+  /// Ends a request's part in an iteration of the given time; returns the tokens of its prompt that were read.
   std::int64_t end_piece(std::int32_t r, Lane& lane, const IterationTime& time) {
     Request& request = request_of(r);
     add(request.classes, time, 1);
     const std::int64_t tokens = request.piece;
     if (request.unread > 0) return tokens;
-    lane.queue.pop();  // prompts end in order
+    lane.queue.pop();  // prompts end in the order of the queue
     request.read = true;
     request.read_at = fluid_.now();
     if (request.moving) {
@@ -369,19 +369,20 @@ class PooledCourse {
     begin_send(r, 1 - late);
   }
 
-  /// At the present moment, when servers have had their turn: flows may change only in an instant of the network.
+  /// Orders a send, which begins when the servers have had their turn: flows may change only in an instant of the
+  /// network.
   void begin_send(std::int32_t r, double share) {
     ++request_of(r).awaited;
     sends_.push({r, share});
   }
 
-  /// The replica of a server that has the request, of whose coupled ones it is with one of that number.
+  /// The number of the replica that has the request: of the server's coupled replicas the one numbered `which`.
   static std::int64_t replica_of(std::int32_t server, std::int64_t servers, std::int64_t replicas,
                                  std::int64_t coupled, std::int64_t which) {
     return server / (servers * coupled / replicas) * coupled + which;
   }
 
-  /// In the pool that decodes coupled replicas take turns.
+  /// The pair of replicas between which a request's cache goes; in the pool that decodes coupled replicas take turns.
   [[nodiscard]] std::size_t pair_of(std::int32_t r, const Request& request) const {
     const KvFabric& fabric = in_.fabric;
     const std::int64_t from =
@@ -443,7 +444,7 @@ class PooledCourse {
     if (server.running.empty()) return;
     const auto count = static_cast<std::int64_t>(server.running.size());
     const std::int64_t left = request_of(server.running.front()).done_at - server.decoded;
-    // Each meets the token that the step before gave.
+    // Each sequence meets the token that its latest step gave.
     server.run =
         decode_times_.run(fluid_.now(), count, server.cached + static_cast<double>(count), left, server.own);
     server.unmeasured = 0;
@@ -456,7 +457,7 @@ class PooledCourse {
     alarms_.set(static_cast<std::size_t>(s), run.begin + run.seconds(run.iterations));
   }
 
-  /// A sequence waits to join: not before the iteration that runs has ended.
+  /// Shortens the run because a sequence waits to join, which it can after the running iteration.
   void cut_run(std::int32_t s) {
     DecodeRun& run = decoder_of(s).run;
     if (run.iterations == 1) return;
@@ -483,7 +484,7 @@ class PooledCourse {
     }
   }
 
-  /// The gaps between tokens of the run's first `count` iterations, as far as they are measured.
+  /// Records the gaps between tokens of the run's first `count` iterations, as far as they are measured.
   void record(const Decoder& server, std::int64_t count) {
     const DecodeRun& run = server.run;
     const auto sequences = static_cast<std::int64_t>(run.sequences);
@@ -554,27 +555,27 @@ class PooledCourse {
   const DisaggregatedLoad& in_;
   const bool keep_;
   AlikeCaches caches_;
-  std::vector<double> latencies_;  ///< of its connections
+  std::vector<double> latencies_;  ///< latencies of the connections of caches_, in seconds
   PromptTimes prompt_times_;
   DecodeTimes decode_times_;
   Network fluid_;
-  execution::Fifo<Send> sends_;  ///< that begin now
+  execution::Fifo<Send> sends_;  ///< sends that begin in this instant
   std::vector<Request> requests_;
   ClientAccounts accounts_;
   std::vector<Lane> lanes_;
   std::vector<Reader> readers_;
   std::vector<Decoder> decoders_;
-  Touched touched_readers_, touched_decoders_;  ///< that may be able to go on
-  // Of the instant, not yet heard:
+  Touched touched_readers_, touched_decoders_;  ///< servers that may be able to go on
+  // Events of this instant that have not been handled yet:
   std::vector<std::size_t> due_;
   std::vector<std::pair<std::int64_t, std::int32_t>>
-      delivered_;  ///< the number of the last send, the request
+      delivered_;  ///< number of the request's last send, request
   std::int64_t sends_begun_ = 0;
   Least<double> alarms_;
   Least<std::int64_t> queued_;    ///< tokens at each lane that wait or are being read
   Least<std::int64_t> assigned_;  ///< requests of each decoder that are not done
   std::int64_t begin_measuring_ = 0, end_measuring_ = 0;
-  double from_ = -1;  ///< < 0: not measuring yet
+  double from_ = -1;  ///< begin of the measured part in seconds; < 0: not measuring yet
   std::vector<double> ttft_, e2e_;
   std::vector<Progression> gaps_;
   double decode_iterations_ = 0, decoded_ = 0;

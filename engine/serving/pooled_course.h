@@ -46,26 +46,27 @@ inline constexpr std::int64_t kPoolGenerations = 8;
 
 struct Pool {
   std::int64_t servers = 1;
-  Rules rules;  ///< of each; in the pool that prefills, of each of its coupled replicas
-  Timer timer;  ///< of its iterations; in the pool that prefills, of those of one replica
+  Rules rules;  ///< of each server; in the pool that prefills, of each of its coupled replicas
+  Timer timer;  ///< times of its iterations; in the pool that prefills, of those of one replica
 };
 
-/// What one request sends on one connection.
+/// What one request sends on one connection, in bytes.
 struct KvFlow {
   std::int32_t connection = 0;
   double bytes = 0;
 };
 
-/// Caches on the fabric; all references must outlive the use.
+/// The caches on the fabric; all references must outlive the use.
 struct KvFabric {
   const network::Traffic& wires;  ///< connections alone; latencies include the cost of a call
   std::span<const double> bytes_per_second;
-  /// [prefill replica * decode replicas + decode replica]; servers of one replica follow each other.
+  /// Flows of each pair of replicas, [prefill replica * decode replicas + decode replica]. Servers of one replica have
+  /// consecutive numbers.
   const std::vector<std::vector<KvFlow>>& flows;
   std::int64_t prefill_replicas = 1, decode_replicas = 1;
   KvTransfer when = KvTransfer::after_prefill;
   std::int64_t layers = 1;
-  /// Replicas that each server spreads its requests over: those of one server follow each other, too.
+  /// Coupled replicas that each server spreads its requests over; those of one server have consecutive numbers.
   std::int64_t prefill_coupled = 1, decode_coupled = 1;
 };
 
@@ -75,32 +76,32 @@ struct DisaggregatedLoad {
   KvFabric fabric;
 };
 
-/// Iterations in a row of one pool, and how many requests each of them served.
+/// Consecutive iterations of one pool, and the number of requests that each of them served.
 struct ServedIteration {
-  /// The first; each decoding sequence meets one token more from one to the next. Where prompts are read, of the
-  /// coupled replica with most to do.
+  /// The first of them; in each further one every decoding sequence meets one token more. Where prompts are read, it is
+  /// the iteration of the coupled replica with most to do.
   Iteration iteration;
   std::int64_t progressing = 0;
   std::int64_t iterations = 1;
 };
 
 struct DisaggregatedMeasured {
-  /// classes, waiting and the exposed transfers add up to e2e.mean.
+  /// The classes of time, the waiting and the exposed transfers of these add up to e2e.mean.
   Measured requests;
   double exposed_transfer = 0;  ///< seconds of the mean request in which nothing but its transfer goes on
-  double transfer = 0;          ///< seconds from a transfer's start to its end, mean
+  double transfer = 0;          ///< mean seconds from a transfer's start to its end
   double requests_measured = 0;
-  // Over the whole course, for those who count.
+  // Totals over the whole course, for checks.
   std::int64_t transfers_started = 0, transfers_done = 0, requests_done = 0;
   double bytes_sent = 0;
-  /// Of the measured part, where asked for.
+  /// Iterations of the measured part, where asked for.
   std::vector<ServedIteration> prefill_iterations, decode_iterations;
 };
 
-/// Time proportional to events: requests, their pieces, the flows of their caches that differ.
+/// Simulates the pools. Time in proportion to events: requests, their pieces, and the differing flows of their caches.
 DisaggregatedMeasured serve_disaggregated(const DisaggregatedLoad& load, bool keep_iterations = false);
 
-/// The same by brute force: every iteration timed, every flow sent. The oracle of the one above.
+/// The same by brute force, as the oracle of serve_disaggregated(): every iteration is timed, every flow sent.
 DisaggregatedMeasured serve_disaggregated_plainly(const DisaggregatedLoad& load,
                                                   bool keep_iterations = false);
 

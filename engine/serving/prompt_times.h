@@ -1,4 +1,4 @@
-// Times of iterations that read prompts: those of the same prompts are timed once.
+// Times of iterations that read prompts; iterations with the same prompts are timed once.
 #pragma once
 
 #include <array>

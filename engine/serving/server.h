@@ -52,26 +52,27 @@ struct Load {
   std::int64_t clients = 1;
   std::int64_t prompt_tokens = 1;
   std::int64_t output_tokens = 1;
-  double window = 0;  ///< of the model's local layers, tokens; 0: none
+  double window = 0;  ///< window of the model's local layers in tokens; 0: none
 };
 
 struct Rules {
   ServingPolicy policy = ServingPolicy::chunked;
-  std::int64_t token_budget = 1;  ///< tokens of one iteration; >= slots under chunked
-  std::int64_t slots = 1;         ///< requests admitted at once
+  std::int64_t token_budget = 1;  ///< most tokens of one iteration; >= slots under chunked
+  std::int64_t slots = 1;         ///< most requests admitted at once
 };
 
-/// What one iteration works on.
+/// The work of one iteration.
 struct Iteration {
   double decoding = 0;       ///< sequences that get one more token
   double cached = 0;         ///< tokens that these sequences meet, all together, their new ones included
   double prompt_tokens = 0;  ///< tokens of prompts read
-  double prompt_pairs = 0;   ///< those tokens times the tokens of their prompt read so far, these included
-  double masked_pairs = 0;   ///< of these pairs, how many the causal mask leaves
-  double window_pairs = 0;   ///< and how many a window leaves of those; the same where there is none
-  double first_tokens = 0;   ///< prompts that end here
+  /// Pairs: those tokens times the tokens of their prompt read so far, these included.
+  double prompt_pairs = 0;
+  double masked_pairs = 0;  ///< pairs that the causal mask leaves
+  double window_pairs = 0;  ///< pairs of these that a window leaves; the same where there is none
+  double first_tokens = 0;  ///< prompts that end here
 
-  /// Reads `tokens` of a prompt behind `before` others.
+  /// Adds `tokens` tokens of a prompt that follow `before` others.
   void add_piece(double before, double tokens, double window) {
     prompt_tokens += tokens;
     prompt_pairs += tokens * (before + tokens);
@@ -80,10 +81,10 @@ struct Iteration {
   }
 };
 
-/// Where an iteration's seconds go; the classes add up to its duration. bubble: in wait for a pipeline stage
-/// that has others to serve.
+/// An iteration's seconds by class; the classes add up to its duration. bubble is the wait for a pipeline stage that
+/// serves other sequences.
 using IterationTime = EnumArray<TimeClass, double>;
-/// The classes of inference, by the table; the wait last: it is what the others leave.
+/// The classes of inference in the order of the table, with the wait last, as it is what the others leave.
 inline constexpr auto kServingClasses = [] {
   constexpr auto kKnown = [](const TimeClassRow& row) { return applies(row.phases, Phase::inference); };
   std::array<TimeClass, std::ranges::count_if(kTimeClasses, kKnown)> classes{};
@@ -104,43 +105,42 @@ inline void add(IterationTime& to, const IterationTime& time, double factor) {
   for (const TimeClass c : kServingClasses) to[c] += factor * time[c];
 }
 
-/// The time of an iteration. Must be a pure function, and as a function of the cached tokens alone convex and
-/// piecewise linear: then a run of decode iterations is summed up exactly without timing each.
+/// Gives the time of an iteration. Must be a pure function, and convex and piecewise linear in the cached tokens alone,
+/// so that runs of decode iterations can be summed exactly without timing each.
 using Timer = std::function<IterationTime(const Iteration&)>;
 
 struct Measured {
   Spread ttft;  ///< from sending a request to its first token
-  Spread itl;   ///< between consecutive tokens of a request; 0 where there is only one
-  Spread e2e;   ///< a whole request
+  Spread itl;   ///< between consecutive tokens of a request; 0 where it has only one
+  Spread e2e;   ///< from sending a request to its last token
   double requests_per_s = 0;
-  double decode_batch = 0;  ///< sequences decoded together, mean over iterations that decode; 0 where none do
-  /// The mean request's seconds by class and, as `waiting`, those in which nothing is done for it; together
-  /// they are e2e.mean.
+  /// Mean number of sequences decoded together, over iterations that decode; 0 where none do.
+  double decode_batch = 0;
+  /// Seconds of the mean request by class, and `waiting`, in which nothing is done for it; together they are e2e.mean.
   IterationTime classes{};
   double waiting = 0;
   bool periodic = true;  ///< measured over an exact period
 };
 
-/// Longest period that is looked for, and what is measured where there is none: requests of each client.
+/// The longest period that is looked for, and the length measured where there is none, in requests of each client.
 inline constexpr std::int64_t kMostPeriod = 8;
-/// Requests of each client that are served where no state comes back: 64, by when nine in ten such courses have the
-/// TTFT of 256 within 1 %, or as few as 8 where there are so many clients, or pieces of prompts, that they would be
-/// more than 2^17 pieces of work.
+/// Requests of each client that are served where no state comes back: 64, with which nine in ten such courses have the
+/// TTFT of 256 within 1 %; as few as 8 where clients or pieces of prompts are so many that there would be more than
+/// 2^17 pieces of work.
 std::int64_t generations(const Load& load, const Rules& rules);
-/// Of these, how many are measured.
+/// The number of these, the last, that are measured.
 inline std::int64_t measured_generations(std::int64_t all) { return std::min(kMostPeriod, all / 2); }
 
-/// The course of a server's iterations, without times: who has a part in which of them. Iterations in a row
-/// form segments. Moments are given as boundaries: boundary i is the begin of segment i and the end of
-/// segment i - 1.
+/// The course of a server's iterations without times: which request takes part in which iteration. Consecutive
+/// iterations form segments; moments are boundaries: boundary i is the beginning of segment i and the end of segment i
+/// - 1.
 struct Trajectory {
-  /// Iterations in a row that differ only in that every decoding sequence meets one token more from one to
-  /// the next.
+  /// Consecutive iterations that differ only in that every decoding sequence meets one token more in each.
   struct Segment {
     Iteration first;
     std::int64_t iterations = 1;
-    std::int64_t progressing = 0;  ///< requests worked on, those being read included
-    /// Its gaps are `gaps` from the end of the segment before up to here.
+    std::int64_t progressing = 0;  ///< requests worked on, with those being read
+    /// Its gaps in `gaps` begin where those of the segment before end, and end here.
     std::int32_t gaps_end = 0;
   };
   /// A gap between tokens: `count` sequences that get a token at the end of the segment's first iteration got
@@ -150,24 +150,25 @@ struct Trajectory {
     std::int64_t count = 0;
   };
   struct Request {
-    std::int32_t sent = 0, first_token = 0, done = 0;  ///< boundaries
+    std::int32_t sent = 0, first_token = 0, done = 0;  ///< boundaries of these moments
   };
   std::vector<Segment> segments;
   std::vector<Gap> gaps;
-  std::vector<Request> requests;  ///< those done, in order
-  std::int32_t from = 0, to = 0;  ///< boundaries between which to measure
+  std::vector<Request> requests;  ///< requests that are done, in order
+  std::int32_t from = 0, to = 0;  ///< boundaries between which is measured
   bool periodic = false;
 };
 
-/// Time proportional to events (requests, prompt pieces), not to tokens.
+/// Finds the course. Time in proportion to events (requests, prompt pieces), not to tokens.
 Trajectory trajectory(const Load& load, const Rules& rules);
 
 Measured measure(const Trajectory& trajectory, const Load& load, const Timer& timer);
 
-/// Requests that the measured part counts for; see the laws above.
+/// Number of requests that the measured part counts for; see the laws above.
 double requests_measured(const Trajectory& trajectory, const Load& load);
 
-/// The same by brute force: every iteration timed, every token's moment kept. The oracle of the two above.
+/// The same by brute force, as the oracle of trajectory() and measure(): every iteration is timed, every token's moment
+/// kept.
 Measured serve_plainly(const Load& load, const Rules& rules, const Timer& timer);
 
 }  // namespace shardscape::serving

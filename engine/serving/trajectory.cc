@@ -1,3 +1,5 @@
+// Follows a server through segments of iterations without times, until its state comes back or enough requests have
+// been served.
 #include <algorithm>
 #include <deque>
 #include <utility>
@@ -10,7 +12,7 @@ namespace shardscape::serving {
 
 namespace {
 
-/// A request whose prompt waits or is being read.
+/// A request whose prompt waits or is being read; `sent` is a boundary.
 struct Waiting {
   std::int32_t sent = 0;
   std::int64_t unread = 0;
@@ -67,7 +69,7 @@ class Course {
     if (done > done_) after_completions(std::exchange(done_, done));
   }
 
-  /// Takes prompts in order of arrival; gives back how many of them end.
+  /// Takes prompts in order of arrival into a segment; returns how many of them end in it.
   std::size_t read_prompts(bool chunked, Trajectory::Segment& segment) {
     std::int64_t left = rules_.token_budget - (chunked ? decoding_count() : 0);
     const auto places = static_cast<std::size_t>(rules_.slots - decoding_count());
@@ -89,7 +91,7 @@ class Course {
 
   void decode(Trajectory::Segment& segment) {
     const std::int64_t count = decoding_count();
-    cached_ += count;  // each meets the token that the step before gave
+    cached_ += count;  // each sequence meets the token that its latest step gave
     segment.first.decoding = static_cast<double>(count);
     segment.first.cached = static_cast<double>(cached_);
     segment.progressing += count;
@@ -125,21 +127,21 @@ class Course {
       ++finished;
     }
     cached_ -= finished * (load_.prompt_tokens + load_.output_tokens - 1);
-    // Sequences that finish got their last token at this moment, as all that decode did, so they are counted
-    // in the newest group and leave it.
+    // A sequence that finishes got its last token at this moment, as all that decode did: it was counted in the newest
+    // group and leaves it.
     if (finished > 0) since_.back().count -= finished;
     if (!since_.empty() && since_.back().count == 0) since_.pop_back();
   }
 
-  /// Requests have been done; `before` were until now.
+  /// Looks for a period after requests have been done; `before` requests were done until now.
   void after_completions(std::int64_t before) {
     if (last_period_end_ > 0) {
       if (now() == last_period_end_) course_.to = now();
       return;
     }
     if (done_ - reference_.done >= load_.clients && comes_back()) {
-      // Requests that end in this period may have been sent before it; those of the next one were not, since
-      // each client has had one done by now.
+      // The next period is measured: requests that end in this one may have been sent before it began, but those that
+      // end in the next were not, since each client has had one done by now.
       course_.from = now();
       last_period_end_ = now() + (now() - reference_.boundary);
       course_.periodic = true;
@@ -153,7 +155,8 @@ class Course {
     if (done_ >= end_measuring_) course_.to = now();
   }
 
-  /// Whose prompts wait, and what each sequence has to go. Never empty: the first entry is a count.
+  /// The state: number of waiting prompts, cached tokens, tokens unread of each prompt, iterations left of each
+  /// sequence.
   [[nodiscard]] std::vector<std::int64_t> state() const {
     std::vector<std::int64_t> state = {static_cast<std::int64_t>(waiting_.size()), cached_};
     for (const Waiting& request : waiting_) state.push_back(request.unread);
@@ -161,7 +164,7 @@ class Course {
     return state;
   }
 
-  /// Whether the state is that of the reference. Nearly all differ in what is looked at first.
+  /// Whether the state equals the reference. Nearly all states differ already in the two numbers looked at first.
   [[nodiscard]] bool comes_back() const {
     const std::vector<std::int64_t>& then = reference_.state;
     if (then.empty() || then[0] != static_cast<std::int64_t>(waiting_.size()) || then[1] != cached_)
@@ -169,7 +172,7 @@ class Course {
     return then == state();
   }
 
-  /// Drops the segments before all that is measured.
+  /// Drops the segments before the first one that matters to what is measured.
   void forget_the_beginning() {
     std::erase_if(course_.requests, [&](const Trajectory::Request& r) {
       return r.done <= course_.from || r.done > course_.to;
@@ -188,7 +191,7 @@ class Course {
     course_.to -= first;
   }
 
-  /// An earlier state of the server.
+  /// An earlier state of the server, to compare with.
   struct Reference {
     std::vector<std::int64_t> state;
     std::int64_t done = 0;
@@ -200,14 +203,16 @@ class Course {
   Trajectory course_;
   std::deque<Waiting> waiting_;
   std::deque<Decoding> decoding_;
-  std::vector<Trajectory::Gap> since_;  ///< of the decoding sequences, by the moment of their last token
-  std::int64_t cached_ = 0;             ///< tokens in the caches of the decoding sequences
-  std::int64_t decoded_ = 0;            ///< decode iterations so far
+  /// The decoding sequences, grouped by the boundary of their latest token.
+  std::vector<Trajectory::Gap> since_;
+  std::int64_t cached_ = 0;   ///< tokens in the caches of the decoding sequences
+  std::int64_t decoded_ = 0;  ///< decode iterations so far
   std::int64_t done_ = 0;
-  std::int64_t begin_measuring_ = 0, end_measuring_ = 0;  ///< where no state comes back: requests done
+  /// Numbers of requests done, where no state comes back.
+  std::int64_t begin_measuring_ = 0, end_measuring_ = 0;
   Reference reference_;
-  std::int64_t next_reference_;       ///< requests done
-  std::int32_t last_period_end_ = 0;  ///< once a state has come back
+  std::int64_t next_reference_;       ///< number of requests done at which the reference is replaced
+  std::int32_t last_period_end_ = 0;  ///< boundary; set once a state has come back
 };
 
 }  // namespace

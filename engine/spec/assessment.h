@@ -35,7 +35,8 @@ struct Assessment {
   /// Relative, one sigma: of predictions like this, 68 % lie within it. Above 0; NaN where nothing is known.
   double expected_error = std::numeric_limits<double>::quiet_NaN();
   Evidence evidence = Evidence::none;
-  EvidenceGap gap = EvidenceGap::none;  ///< the one that widens the error most
+  /// The one difference from the nearest measurement that adds most to the error.
+  EvidenceGap gap = EvidenceGap::none;
 };
 
 }  // namespace shardscape

@@ -17,7 +17,7 @@
 
 namespace shardscape {
 
-/// Their number, 0 to all `microbatches` of a step.
+/// Number of deferred microbatches, 0 to all `microbatches` of a step.
 constexpr std::int32_t deferred_heads(const ParallelPlan& plan, const StackProfile& stack,
                                       std::int32_t microbatches) {
   const bool hides = plan.schedule == ScheduleKind::one_f_one_b || plan.schedule == ScheduleKind::interleaved;

@@ -9,8 +9,8 @@
 namespace shardscape {
 
 namespace {
-/// What the smallest matrix tile needs, 32 x 32 with two stages of 32 x 32 operands of up to 4 bytes, and
-/// fp32 accumulators in half of the registers.
+/// The least SRAM and registers of an SM: they hold the smallest matrix tile, 32 x 32, with two stages of 32 x 32
+/// operands of up to 4 bytes, and its fp32 accumulators in half of the registers.
 constexpr Bytes kLeastSram(2.0 * (32 + 32) * 32 * 4);
 constexpr Bytes kLeastRegisters(2.0 * 32 * 32 * 4);
 }  // namespace
@@ -19,7 +19,7 @@ FlopsPerSecond DeviceSpec::tensor_sustained(Precision p) const {
   const FlopsPerSecond units = sm.tensor_efficiency * tensor_peak(p);
   if (!steps_by_energy()) return sustained.tensor * units;
   const double share = units.value() * flop_joules(p) / (facts.power_watts - energy.idle_watts);
-  // As the units and the limit meet in a product: the 4-norm of their times.
+  // The pace of the units and that of the power limit combine as in a single product: the 4-norm of their times.
   const double squared = share * share;
   return units / std::sqrt(std::sqrt(1 + squared * squared));
 }
@@ -29,7 +29,7 @@ double DeviceSpec::flop_joules(Precision p) const {
   const double bf16 = kPico * energy.flop_pj;
   if (p == Precision::fp8) return energy.fp8 * bf16;
   if (p == Precision::fp4) return energy.fp4 * bf16;
-  // Units do half the FLOPs per clock of a type twice as wide at the same power; fp32 is the vector lanes'.
+  // A unit does half the FLOPs per clock on a type twice as wide at the same power; fp32 runs on the vector lanes.
   if (p == Precision::tf32) return 2 * bf16;
   return p == Precision::fp32 ? kLanes * bf16 : bf16;
 }

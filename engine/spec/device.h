@@ -46,7 +46,7 @@ struct DeviceSpec {
     double tensor_efficiency = 1;
     /// Clocks from the issue of a load to its data in shared memory with the memory system busy.
     double load_latency_clocks = 800;
-    double l2_bytes_per_clock = 64;  ///< what one SM can exchange with L2
+    double l2_bytes_per_clock = 64;  ///< bytes per clock that one SM can exchange with L2
     Fragment fragment;
     /// CTAs that receive one load together (thread block clusters with multicast); 1: every CTA loads alone.
     std::int64_t cluster = 1;
@@ -54,7 +54,7 @@ struct DeviceSpec {
   };
   struct L2 {
     Bytes capacity;
-    double bytes_per_clock = 0;  ///< reads by all SMs together, at the SM clock
+    double bytes_per_clock = 0;  ///< bytes read by all SMs together per SM clock
     friend bool operator==(const L2&, const L2&) = default;
   };
   struct Hbm {
@@ -72,50 +72,52 @@ struct DeviceSpec {
     double l2 = 1;
     friend bool operator==(const Sustained&, const Sustained&) = default;
   };
-  /// The best that fused attention kernels reach of the tensor peak on this device, forward and backward.
+  /// The highest shares of the tensor peak that fused attention kernels reach on this device, forward and backward.
   struct FusedAttention {
     double forward = 1;
     double backward = 1;
-    /// What kernels known by name do of prompts and of decoding, over what they do on the devices of this
-    /// architecture that they were fitted on (compute/fused_attention.h).
+    /// Speed on prompts and in decoding of the kernels known by name, relative to the devices of this architecture on
+    /// which they were fitted (compute/fused_attention.h).
     double prompt_rate = 1;
     double decode_rate = 1;
     friend bool operator==(const FusedAttention&, const FusedAttention&) = default;
   };
-  /// What work draws of the card's power, from which follows how fast the limit lets it run (compute/power.h).
-  /// Not known where `flop_pj` is 0; then `sustained.tensor` stands for what the limit leaves.
+  /// Power that work draws, from which follows how fast the card's limit lets it run (compute/power.h). Not known where
+  /// `flop_pj` is 0; then `sustained.tensor` stands for what the limit leaves.
   struct Energy {
-    double idle_watts = 0;   ///< of the whole card, whatever runs
+    double idle_watts = 0;   ///< draw of the whole card at rest, which every load adds to
     double flop_pj = 0;      ///< per bf16 FLOP of the matrix units, in pJ, with all that feeds them
-    double fp8 = 0.5;        ///< that of an fp8 FLOP over that of a bf16 one
-    double fp4 = 0.25;       ///< likewise
+    double fp8 = 0.5;        ///< energy of an fp8 FLOP relative to a bf16 one
+    double fp4 = 0.25;       ///< energy of an fp4 FLOP relative to a bf16 one
     double byte_pj = 0;      ///< per byte of HBM traffic, in pJ
-    double burst_watts = 0;  ///< what a kernel alone may draw before the limit acts
-    /// Whether whole steps follow from energies, too, rather than from `sustained.tensor`.
+    double burst_watts = 0;  ///< draw that a kernel run alone may reach before the limit acts
+    /// Whether the speed of whole steps follows from these energies too, rather than from `sustained.tensor`.
     bool steps = true;
     friend bool operator==(const Energy&, const Energy&) = default;
   };
-  /// How the library's kernels of matrix products run on a device whose `energy` is known (compute/gemm.h).
+  /// Constants of the library's matrix-product kernels on a device whose `energy` is known (compute/gemm.h).
   struct Products {
-    Seconds latency = Seconds(3e-6);  ///< start-up and drain
-    Seconds step = Seconds(100e-9);   ///< at least, per 128 bytes of depth: latency that stages don't hide
-    Seconds reduction = Seconds(2.5e-6);  ///< the second kernel of split-K
-    double output = 1;                    ///< times that an output crosses HBM: partial lines, read first
-    double port = 64;                     ///< bytes of operands per clock that reach an SM in a busy machine
+    Seconds latency = Seconds(3e-6);  ///< start-up and drain of one kernel
+    /// Least time per 128 bytes of depth: latency that the stages don't hide.
+    Seconds step = Seconds(100e-9);
+    Seconds reduction = Seconds(2.5e-6);  ///< second kernel of split-K, which adds the parts
+    /// Times an output crosses HBM: partial lines are read before they are written.
+    double output = 1;
+    double port = 64;    ///< bytes of operands per clock that reach an SM in a busy machine
     bool pairs = false;  ///< two SMs share one tile of C and its operands (tcgen05 cta_group::2)
     friend bool operator==(const Products&, const Products&) = default;
   };
-  /// What a data sheet says beside: kept for the reader, used by no model but the power. 0 or empty where it is not stated.
+  /// Further facts of the data sheet, for the reader: no model uses them but the power. 0 or empty where not stated.
   struct Facts {
     double die_area_mm2 = 0;
     double process_nm = 0;
     std::vector<std::pair<std::string, std::string>> package;  ///< free remarks, key and text
     std::int64_t link_ports = 0;
     BytesPerSecond link_bandwidth_per_port;
-    double power_watts = 0;  ///< the limit, which counts where `energy` is known
-    /// What tables of measurements mean that name the device alone: the preset of the machine it is sold in.
+    double power_watts = 0;  ///< power limit of the card; used where `energy` is known
+    /// Preset of the machine that is meant where a table of measurements names this device alone.
     std::string cluster;
-    std::vector<std::string> also;  ///< further names that such tables have for it
+    std::vector<std::string> also;  ///< further names by which tables of measurements call the device
     friend bool operator==(const Facts&, const Facts&) = default;
   };
 
@@ -129,8 +131,8 @@ struct DeviceSpec {
   Energy energy;
   Products products;
   Seconds kernel_latency;  ///< start-up and drain of one kernel on the device, back to back
-  /// What the first run of a kernel takes beside it: instruction and translation caches are empty, as a
-  /// profiler leaves them that clears caches between kernels.
+  /// Extra time of a kernel's first run, whose instruction and translation caches are empty, as under a profiler that
+  /// clears caches between kernels.
   Seconds cold_start;
   NodeCollectives node;  ///< YAML: `nccl`, `custom_all_reduce` and `expert_dispatch`
   Facts facts;
@@ -139,13 +141,13 @@ struct DeviceSpec {
     return FlopsPerSecond(static_cast<double>(sm.count) *
                           sm.tensor_flops_per_clock[static_cast<std::size_t>(p)] * sm.clock.value());
   }
-  /// What the inner loop of a matrix kernel runs at in a long step: the peak at the clock that the power limit
-  /// leaves.
+  /// Rate of the inner loop of a matrix kernel in a long step: the peak at the clock that the power limit leaves.
   [[nodiscard]] FlopsPerSecond tensor_sustained(Precision p) const;
-  /// Whether the power limit of a kernel alone is known, and of a step: else `sustained.tensor` stands for it.
+  /// Whether the energies are known from which the power limit of a single kernel, or of a whole step, is computed;
+  /// otherwise `sustained.tensor` stands for it.
   [[nodiscard]] bool knows_energy() const { return energy.flop_pj > 0; }
   [[nodiscard]] bool steps_by_energy() const { return knows_energy() && energy.steps; }
-  /// What one FLOP of the matrix units takes, in joules.
+  /// Energy of one FLOP of the matrix units, in joules.
   [[nodiscard]] double flop_joules(Precision p) const;
   [[nodiscard]] bool supports(Precision p) const {
     return sm.tensor_flops_per_clock[static_cast<std::size_t>(p)] > 0;
@@ -162,7 +164,7 @@ struct DeviceSpec {
   [[nodiscard]] BytesPerSecond l2_sustained() const {
     return BytesPerSecond(sustained.l2 * l2.bytes_per_clock * sm.clock.value());
   }
-  /// What `sms` of the SMs get of it together.
+  /// Sustained L2 bandwidth that `sms` of the SMs get together.
   [[nodiscard]] BytesPerSecond l2_sustained(double sms) const {
     return std::min(l2_sustained(), BytesPerSecond(sms * sm.l2_bytes_per_clock * sm.clock.value()));
   }

@@ -26,7 +26,7 @@ constexpr std::int64_t kMaxTreeLevels = 8;
 
 std::string kind_of(const DimensionSpec& d) { return std::string(name_of(d.kind)); }
 
-/// Vertices with a way from vertex 0, or to it.
+/// Marks each vertex that has a way from vertex 0, or to it if `backwards`.
 std::vector<char> reachable(const CustomSpec& custom, std::int64_t vertices, bool backwards) {
   std::vector<std::vector<std::int64_t>> next(static_cast<std::size_t>(vertices));
   const auto connect = [&](std::int64_t a, std::int64_t b) {
@@ -49,7 +49,8 @@ std::vector<char> reachable(const CustomSpec& custom, std::int64_t vertices, boo
   return seen;
 }
 
-/// The rules of one dimension; `inner` is the number of ranks of a node, the product of the sizes further in.
+/// The rules of one dimension; `inner` is the number of ranks of a node, the product of the sizes of all inner
+/// dimensions.
 class Rules {
  public:
   Rules(const DimensionSpec& dimension, std::size_t index, bool outermost, std::int64_t inner,
@@ -176,8 +177,7 @@ class Rules {
     if (good && ports_good_ && shape_good_ && !open()) check_tree_size();
   }
 
-  /// What would divide into whole ports: the least switch that does, and the ratio that comes nearest on
-  /// this one.
+  /// Advice for a ratio that gives no whole ports: the smallest switch that it fits, and the nearest ratio on this one.
   static std::string whole_ports_advice(const FatTreeSpec& t) {
     std::ostringstream advice;
     advice << "is " << t.oversubscription << ", which gives no whole ports down and up on a radix of "
@@ -196,7 +196,7 @@ class Rules {
     return advice.str();
   }
 
-  /// Ports down and up of about the ratio.
+  /// The numbers of ports down and up whose ratio comes nearest to the oversubscription.
   static std::pair<std::int64_t, std::int64_t> nearest_ports(const FatTreeSpec& t) {
     const double exact = static_cast<double>(t.radix) / (1 + t.oversubscription);
     const auto error = [&](std::pair<std::int64_t, std::int64_t> ports) {
@@ -316,14 +316,14 @@ class Rules {
   bool ports_good_ = true;
 };
 
-/// Directed links of one line, roughly for trees and dragonflies: enough to refuse what memory cannot hold.
+/// Number of directed links of one line (rough for trees and dragonflies), to refuse fabrics that memory cannot hold.
 double links_per_line(const DimensionSpec& d) {
   const auto n = static_cast<double>(d.size());
   switch (d.kind) {
     case DimensionKind::fully_connected:
       return n * (n - 1);
     case DimensionKind::king_mesh: {
-      double moves = 1;  // (rank, move) pairs, standing still included
+      double moves = 1;  // (rank, move) pairs, counting the move that stays in place
       for (const std::int64_t extent : d.shape) moves *= 3 * static_cast<double>(extent) - 2;
       return moves - n;
     }

@@ -1,3 +1,5 @@
+// Sizes and ports of the dimensions of a fabric, and fabrics made from a template: the open dimension is sized for the
+// number of GPUs, and settings that have no effect at that size are dropped.
 #include "engine/spec/fabric_spec.h"
 
 #include <fmt/format.h>
@@ -28,13 +30,13 @@ void drop_trivial_dimensions(FabricSpec& fabric) {
   std::erase_if(fabric.dimensions, [](const DimensionSpec& d) { return d.size() == 1; });
 }
 
-/// Endpoints of one tree: the adapters of a rail.
+/// Number of endpoints of one tree of a dimension: the adapters of a rail.
 std::int64_t tree_endpoints(const DimensionSpec& dimension, std::int64_t gpus_per_node) {
   const NodePorts ports = NodePorts::of(dimension, gpus_per_node);
   return capped_product(dimension.size(), gpus_per_node / ports.sharing / ports.rails);
 }
 
-/// Takes away what a dimension of the chosen size does not need, so that every setting left has an effect.
+/// Drops what a dimension of the chosen size does not need, so that every setting that is left has an effect.
 void fit_to_size(DimensionSpec& dimension, std::int64_t gpus_per_node) {
   if (dimension.kind == DimensionKind::fat_tree) {
     FatTreeSpec& tree = dimension.fat_tree;
@@ -56,7 +58,7 @@ void fit_to_size(DimensionSpec& dimension, std::int64_t gpus_per_node) {
   }
 }
 
-/// The most GPUs of a switch, in whole trays, that `gpus` are a multiple of; 0 where there are none.
+/// The most GPUs per switch, in whole trays, that divide `gpus`; 0 where no such number exists.
 std::int64_t even_share(const DimensionSpec& dimension, std::int64_t gpus) {
   const std::int64_t tray = dimension.gpus_per_tray.value_or(0);
   if (tray < 1) return 0;
@@ -196,7 +198,7 @@ FabricSpec FabricTemplate::instantiate(std::int64_t gpus, Problems& problems) co
   DimensionSpec& outermost = result.dimensions.back();
   outermost.shape = {1};
   const std::int64_t unit = result.size();
-  if (unit < 1) {  // an inner dimension of no ranks: nothing to divide by
+  if (unit < 1) {  // an inner dimension has no ranks: nothing to divide by
     const Problems broken = fabric.validate();
     for (const Problem& problem : broken.list()) problems.add(problem.field, problem.message);
     return result;

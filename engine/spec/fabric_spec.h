@@ -59,23 +59,26 @@ SHARDSCAPE_ENUM_NAMES(UpRouting, "destination", "ecmp");
 /// and 21 up), the levels between half and half, the top level all ports down. The tree is filled from the
 /// left, and only the leaves (and the levels) that its ranks need are there.
 struct FatTreeSpec {
-  std::int64_t levels = 2;      ///< of switches, 1 .. 8; of an open dimension: at most
+  /// Levels of switches, 1 .. 8; of an open dimension the most that may be used.
+  std::int64_t levels = 2;
   std::int64_t radix = 0;       ///< ports of a switch, >= 2
-  double oversubscription = 1;  ///< >= 1
+  double oversubscription = 1;  ///< ports down per port up, >= 1
   UpRouting up_routing = UpRouting::destination;
-  std::optional<BytesPerSecond> uplink_bandwidth;  ///< of a link between switches; as the ranks' where absent
-  std::optional<Seconds> uplink_latency;           ///< likewise
+  /// Bandwidth of a link between switches; absent: as of the ranks' links.
+  std::optional<BytesPerSecond> uplink_bandwidth;
+  /// Latency of a link between switches; absent: as of the ranks' links.
+  std::optional<Seconds> uplink_latency;
 
-  /// Ports of a leaf towards ranks (all of its ports in a tree of one level), or nothing where the ratio does
-  /// not come out in whole ports.
+  /// Ports of a leaf towards ranks (all of its ports in a tree of one level); nothing where the ratio does not give
+  /// whole ports.
   [[nodiscard]] std::optional<std::int64_t> leaf_ports_down() const;
-  /// Ports down that the ratio gives for so many ports up, or nothing where that is no whole number.
+  /// Ports down that the ratio gives for `up` ports up, or nothing where that is no whole number.
   [[nodiscard]] std::optional<std::int64_t> whole_ports_down(std::int64_t up) const;
   /// Ports of a leaf towards the next level; those towards ranks must be whole.
   [[nodiscard]] std::int64_t leaf_ports_up() const;
-  /// Ranks (or shared adapters) that a tree of so many levels holds; the leaf ports must be whole.
+  /// Ranks (or shared adapters) that a tree of `with_levels` levels holds; the leaf ports must be whole.
   [[nodiscard]] std::int64_t capacity(std::int64_t with_levels) const;
-  /// The least number of levels for so many endpoints; one leaf holds its ports down.
+  /// The least number of levels that holds `endpoints`; a single leaf holds as many as its ports down.
   [[nodiscard]] std::int64_t levels_for(std::int64_t endpoints) const;
   friend bool operator==(const FatTreeSpec&, const FatTreeSpec&) = default;
 };
@@ -84,11 +87,13 @@ struct FatTreeSpec {
 /// groups in ascending order at its routers 0, 1, .. in turn. Routing is minimal: at most one link inside the
 /// source's group, one between groups, one inside the destination's (Kim et al. 2008).
 struct DragonflySpec {
-  std::optional<std::int64_t> groups;  ///< else the size over the hosts of a group
+  std::optional<std::int64_t> groups;  ///< absent: the size divided by the hosts of a group
   std::int64_t routers_per_group = 0;
   std::int64_t hosts_per_router = 0;
-  std::optional<BytesPerSecond> global_bandwidth;  ///< of a link between groups; as the others' where absent
-  std::optional<Seconds> global_latency;           ///< likewise
+  /// Bandwidth of a link between groups; absent: as of the other links.
+  std::optional<BytesPerSecond> global_bandwidth;
+  /// Latency of a link between groups; absent: as of the other links.
+  std::optional<Seconds> global_latency;
   friend bool operator==(const DragonflySpec&, const DragonflySpec&) = default;
 };
 
@@ -98,7 +103,7 @@ struct CustomSpec {
   struct Link {
     std::int64_t a = 0;
     std::int64_t b = 0;
-    bool one_way = false;  ///< only from a to b
+    bool one_way = false;  ///< the link goes from a to b only
     BytesPerSecond bandwidth;
     Seconds latency;
     friend bool operator==(const Link&, const Link&) = default;
@@ -133,11 +138,11 @@ struct DimensionSpec {
   DragonflySpec dragonfly = {};
   CustomSpec custom = {};
 
-  /// Product of the shape; capped where it would overflow.
+  /// Product of the shape, capped where it would overflow.
   [[nodiscard]] std::int64_t size() const;
-  /// mesh, torus, king_mesh.
+  /// Whether the kind has one shape entry per axis: mesh, torus, king_mesh.
   [[nodiscard]] bool shaped() const;
-  /// Links of each rank, or nothing where ranks differ.
+  /// Number of links of each rank, or nothing where ranks differ.
   [[nodiscard]] std::optional<std::int64_t> links_per_rank() const;
   friend bool operator==(const DimensionSpec&, const DimensionSpec&) = default;
 };
@@ -149,7 +154,7 @@ struct NodePorts {
   std::int64_t rails = 1;    ///< switches or trees side by side
   double width = 1;          ///< adapters per GPU where there are several
 
-  /// `gpus`: ranks of a node. The dimension's settings must be valid.
+  /// Ports of a node of `gpus` ranks. The dimension's settings must be valid.
   static NodePorts of(const DimensionSpec& dimension, std::int64_t gpus);
 };
 

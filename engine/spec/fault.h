@@ -1,4 +1,4 @@
-// What is sick: a set of link and device faults on one fabric.
+// Faults of links and devices on one fabric.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct LinkFault {
 /// training; inference takes no notice.
 struct DeviceFault {
   std::int32_t rank = 0;
-  double compute_share = 1;  ///< of the SM clock: matrix and vector units, SRAM and L2
-  double hbm_share = 1;      ///< of the HBM bandwidth
+  double compute_share = 1;  ///< share of the SM clock that is left: matrix and vector units, SRAM and L2
+  double hbm_share = 1;      ///< share of the HBM bandwidth that is left
 };
 
 struct FaultSet {

@@ -25,7 +25,8 @@ SHARDSCAPE_ENUM_NAMES(RecomputePart, "attention_core", "norms", "latent_up", "ac
 enum class KeptFormat : std::uint8_t { computed, fp8, e5m6 };
 SHARDSCAPE_ENUM_NAMES(KeptFormat, "computed", "fp8", "e5m6");
 
-/// Of a value; `computed` takes so many. Left out: scales (one of four bytes for each 128 values, 3 % of fp8).
+/// Bytes kept per value, which takes `computed` bytes where it is computed. Scales are left out (four bytes for each
+/// 128 values, 3 % of fp8).
 constexpr double kept_value_bytes(KeptFormat format, double computed) {
   switch (format) {
     case KeptFormat::fp8:

@@ -9,11 +9,12 @@
 
 namespace shardscape {
 
-/// `attention: {kind: ...}` of a model file; heads of their own, or shared by groups, need no such group.
+/// `attention: {kind: ...}` of a model file. A model without the key has one set of keys and values per head or per
+/// group of heads.
 enum class AttentionKind : std::uint8_t { mla };
 SHARDSCAPE_ENUM_NAMES(AttentionKind, "mla");
 
-/// Of a model; YAML keys carry the same names.
+/// The latent attention of a model; YAML keys carry the same names.
 struct LatentAttention {
   AttentionKind kind = AttentionKind::mla;
   std::int64_t q_rank = 0;     ///< width of the queries' own latent vector; 0: none, one product (V2-Lite)
@@ -23,10 +24,10 @@ struct LatentAttention {
   std::int64_t value_dim = 0;  ///< of a head's value
 
   [[nodiscard]] std::int64_t query_dim() const { return nope_dim + rope_dim; }
-  /// What a token leaves in the cache.
+  /// Values that a token leaves in the cache, per layer.
   [[nodiscard]] std::int64_t cached() const { return kv_rank + rope_dim; }
 
-  /// Rules of its own, for fields `attention.*`.
+  /// Checks the fields against each other; problems are reported at `attention.*`.
   void check(Problems& problems) const;
 };
 

@@ -1,3 +1,4 @@
+// Parameter counts of a model by part, from its shape, and the rules that its fields obey.
 #include "engine/spec/model.h"
 
 #include <fmt/format.h>
@@ -104,7 +105,8 @@ double ModelSpec::further_token_parameters() const {
   const auto h = static_cast<double>(hidden);
   const double block = block_matrix_parameters() + block_vector_parameters() - mlp_parameters() +
                        expert_layer_parameters(moe->experts);
-  // Norms of the hidden state, of the embedding and ahead of the head; the projection of both.
+  // A module has a block, norms of the hidden state, of the embedding and ahead of the head, and the projection of
+  // both.
   return static_cast<double>(moe->mtp_layers) * (block + 2 * h * h + 3 * norm_vectors() * h);
 }
 

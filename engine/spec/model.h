@@ -32,7 +32,7 @@ SHARDSCAPE_ENUM_NAMES(QkNorm, "none", "per_head", "full_width");
 enum class PositionKind : std::uint8_t { learned, rotary, alibi };
 SHARDSCAPE_ENUM_NAMES(PositionKind, "learned", "rotary", "alibi");
 
-/// Shapes are per model, never per rank. YAML keys carry the same names.
+/// The shape of a model; all sizes are of the whole model, never of a rank. YAML keys carry the same names.
 struct ModelSpec {
   std::string name;
   std::int64_t layers = 0;
@@ -47,12 +47,12 @@ struct ModelSpec {
   std::int64_t max_positions = 0;  ///< rows of the learned position table; 0 with rotary positions
   MlpKind mlp = MlpKind::gelu;
   NormKind norm = NormKind::layernorm;
-  bool norm_bias = true;  ///< of layernorm: a bias beside the gain (MPT has none); rmsnorm never has one
+  bool norm_bias = true;  ///< layernorm has a bias beside the gain (not in MPT); rmsnorm never has one
   NormPlace norm_place = NormPlace::before;
   QkNorm qk_norm = QkNorm::none;
   PositionKind position = PositionKind::learned;
   double rotary_fraction = 1;  ///< share of each head's dimensions that rotary positions turn
-  /// A token attends to the last so many tokens, itself included, in some layers; 0: to all before it.
+  /// In layers with a window a token attends to this many last tokens, itself included; 0: to all before it.
   std::int64_t sliding_window = 0;
   /// Which layers have the window: `L` (local) or `G` (global) for each, from the first on and again from the
   /// start where it ends (Gemma 2: LG, Gemma 3: LLLLLG). Empty: all of them.
@@ -71,14 +71,15 @@ struct ModelSpec {
   bool tied_embeddings = false;  ///< the LM head shares the embedding's weights
   bool head_bias = false;        ///< an untied LM head has a bias (GPT-J, Phi-2)
   bool linear_bias = false;      ///< every linear layer of a block has a bias: the three below at once
-  bool qkv_bias = false;         ///< the QKV projection has one (Qwen2)
-  bool output_bias = false;      ///< the output projection of attention
-  bool mlp_bias = false;         ///< both projections of the MLP
+  bool qkv_bias = false;         ///< the QKV projection has a bias (Qwen2)
+  bool output_bias = false;      ///< the output projection of attention has a bias
+  bool mlp_bias = false;         ///< both projections of the MLP have a bias
   double dropout = 0;            ///< probability; > 0 adds dropout operators and their masks to training
-  std::optional<double> attention_dropout;  ///< of the attention probabilities; absent: `dropout`
-  std::optional<double> embedding_dropout;  ///< of the embedding's output; absent: `dropout`
-  std::optional<MixtureOfExperts> moe;      ///< layers with experts in place of one MLP
-  std::optional<LatentAttention> latent;    ///< in all layers; kv_heads and head_dim mean nothing then
+  std::optional<double> attention_dropout;  ///< dropout of the attention probabilities; absent: `dropout`
+  std::optional<double> embedding_dropout;  ///< dropout of the embedding's output; absent: `dropout`
+  std::optional<MixtureOfExperts> moe;      ///< present: layers have experts in place of one MLP
+  /// Present: all layers have latent attention, and kv_heads and head_dim mean nothing.
+  std::optional<LatentAttention> latent;
 
   [[nodiscard]] bool gated() const {
     return mlp == MlpKind::swiglu || mlp == MlpKind::geglu || mlp == MlpKind::reglu;
@@ -86,9 +87,9 @@ struct ModelSpec {
   [[nodiscard]] bool has_qkv_bias() const { return linear_bias || qkv_bias; }
   [[nodiscard]] bool has_output_bias() const { return linear_bias || output_bias; }
   [[nodiscard]] bool has_mlp_bias() const { return linear_bias || mlp_bias; }
-  /// Vectors of one norm: a gain, and a bias where it has one.
+  /// Vectors of hidden size in one norm: a gain, and a bias where it has one.
   [[nodiscard]] double norm_vectors() const { return norm == NormKind::layernorm && norm_bias ? 2 : 1; }
-  /// Norms of one block but for those of queries and keys.
+  /// Number of norms in one block, those of queries and keys not counted.
   [[nodiscard]] double block_norms() const {
     return (shared_norm ? 1 : 2) * (norm_place == NormPlace::both ? 2 : 1);
   }
@@ -100,38 +101,41 @@ struct ModelSpec {
   /// Output columns of the first MLP projection: ffn_hidden, twice that where it is gated (gate and up).
   [[nodiscard]] std::int64_t mlp_in_width() const { return gated() ? 2 * ffn_hidden : ffn_hidden; }
 
-  /// Layers with experts.
+  /// Number of layers with experts.
   [[nodiscard]] std::int64_t expert_layers() const { return moe ? moe->in_layers(layers) : 0; }
 
-  /// Weights of all matrices of one block without experts, and of those of its attention.
+  /// Matrix weights of one block without experts, and of the attention alone.
   [[nodiscard]] double block_matrix_parameters() const;
   [[nodiscard]] double attention_matrix_parameters() const;
   /// Norm gains and biases and linear biases of one block without experts.
   [[nodiscard]] double block_vector_parameters() const;
-  /// Those of them that belong to columns: biases of the QKV and the first MLP projection.
+  /// The part of these parameters that is split with the columns: biases of the QKV and of the first MLP projection.
   [[nodiscard]] double block_column_biases() const;
-  /// Of a layer with so many experts in place of its MLP: those, the shared ones and the router.
+  /// Parameters of the MLP part of a layer with `experts` experts: those, the shared ones and the router.
   [[nodiscard]] double expert_layer_parameters(std::int64_t experts) const;
-  [[nodiscard]] double position_parameters() const;        ///< the learned position table
-  [[nodiscard]] double embedding_norm_parameters() const;  ///< of a norm on the embedding's output
-  [[nodiscard]] double embedding_parameters() const;       ///< token and learned position tables, that norm
-  [[nodiscard]] double head_parameters() const;            ///< 0 when tied
+  [[nodiscard]] double position_parameters() const;  ///< the learned position table
+  /// The norm on the embedding's output, 0 without one.
+  [[nodiscard]] double embedding_norm_parameters() const;
+  /// Token and learned position tables, and the norm on the embedding's output.
+  [[nodiscard]] double embedding_parameters() const;
+  [[nodiscard]] double head_parameters() const;  ///< 0 when tied
   [[nodiscard]] double final_norm_parameters() const;
-  /// The whole model, without what predicts further tokens.
+  /// Parameters of the whole model, without the modules that predict further tokens.
   [[nodiscard]] double parameters() const;
-  /// Those that a token meets: of each layer's experts the top_k, and the head; of the embedding it takes a row.
+  /// Parameters that each token meets: the top_k experts of each layer, and the head; of the embedding it reads one
+  /// row.
   [[nodiscard]] double active_parameters() const;
-  /// Of the modules that predict further tokens (moe.mtp_layers); embedding and head are the model's.
+  /// Parameters of the modules that predict further tokens (moe.mtp_layers); they share embedding and head.
   [[nodiscard]] double further_token_parameters() const;
 
-  /// Why a sequence of so many tokens is more than the model takes; empty where it is not: a table of learned
-  /// positions is as long as it is.
+  /// Why the model cannot take a sequence of `tokens` (more than its table of learned positions has); empty where it
+  /// can.
   [[nodiscard]] std::string too_long(std::int64_t tokens) const;
-  /// Every rule that is broken, by field.
+  /// Lists every broken rule, by field.
   [[nodiscard]] Problems validate() const;
 
  private:
-  [[nodiscard]] double mlp_parameters() const;  ///< of one block without experts, with biases
+  [[nodiscard]] double mlp_parameters() const;  ///< the MLP of one block without experts, with biases
   [[nodiscard]] double blocks_with(std::int64_t experts) const;
   void check_windows(Problems& problems) const;
   void check_experts(Problems& problems) const;

@@ -14,7 +14,7 @@
 
 namespace shardscape {
 
-/// Whose kernels carry out an all-reduce inside a domain.
+/// Whose kernels carry out an all-reduce inside a domain:
 ///   library  NCCL
 ///   vllm     vLLM's custom_all_reduce: one shot or two over buffers that all ranks map; SGLang's until 0.5.13
 ///   sglang   SGLang's from 0.5.14 on: the kernels of TensorRT-LLM, and multimem where the switches reduce
@@ -27,24 +27,26 @@ SHARDSCAPE_ENUM_NAMES(AllReduceKernels, "library", "vllm", "sglang", "trtllm");
 struct NcclProtocols {
   /// LL (8-byte stores with a flag each) and LL128 (128-byte lines with one).
   struct Flagged {
-    Seconds start;             ///< beside that of the call
-    Seconds step;              ///< from one rank to the next
-    BytesPerSecond bandwidth;  ///< what flags and the few threads leave
+    Seconds start;             ///< added to the call's own `start`
+    Seconds step;              ///< latency from one rank to the next
+    BytesPerSecond bandwidth;  ///< what flags and the few threads leave of the link's bandwidth
     /// Largest message: of LL the whole tensor, of LL128 one rank's part of it. Beyond, the next protocol.
     Bytes limit;
     friend bool operator==(const Flagged&, const Flagged&) = default;
   };
   struct Simple {
     Seconds start, step;
-    double link_share = 0;         ///< of the link's bandwidth, 0..1; 0: the device has no constants
-    BytesPerSecond own_bandwidth;  ///< at which a rank copies its own part of the tensor
+    /// Share of the link's bandwidth that is reached, 0..1; 0: the device has no constants.
+    double link_share = 0;
+    BytesPerSecond own_bandwidth;  ///< rate at which a rank copies its own part of the tensor
     friend bool operator==(const Simple&, const Simple&) = default;
   };
-  /// All-to-all is sends and receives; the cheaper of the two holds.
+  /// Constants of all-to-all, which consists of sends and receives; a call takes the cheaper of its two ways, `small`
+  /// and `large`.
   struct AllToAll {
-    Seconds start;                   ///< of every call, in place of the others' `start`
-    Seconds small_peer;              ///< per peer, of messages that need no hand-shake
-    BytesPerSecond small_bandwidth;  ///< likewise
+    Seconds start;                   ///< per call, in place of the `start` of the others
+    Seconds small_peer;              ///< time per peer of messages that need no hand-shake
+    BytesPerSecond small_bandwidth;  ///< bandwidth of such messages
     Seconds large_start, large_peer;
     double large_link_share = 0;
     BytesPerSecond own_bandwidth;
@@ -59,22 +61,24 @@ struct NcclProtocols {
   friend bool operator==(const NcclProtocols&, const NcclProtocols&) = default;
 };
 
-/// All-reduce kernels of inference engines.
+/// Constants of the all-reduce kernels of inference engines.
 struct CustomAllReduce {
   struct Kernels {
-    Seconds start, rank;                ///< of a call; per rank beyond two
-    BytesPerSecond one_shot_bandwidth;  ///< every rank reads the whole tensor of each other one
+    Seconds start, rank;  ///< time of a call, and what each rank beyond two adds
+    /// Bandwidth of one shot, in which every rank reads the whole tensor of every other rank.
+    BytesPerSecond one_shot_bandwidth;
     Seconds second_start;               ///< what the second shot adds
-    BytesPerSecond two_shot_bandwidth;  ///< reduce-scatter and all-gather
-    Bytes pair_limit, two_shot_limit;   ///< the library takes larger tensors: between two ranks, among more
-    /// What a call takes at least where the host launches it, not a graph.
+    BytesPerSecond two_shot_bandwidth;  ///< of two shots: reduce-scatter and all-gather
+    /// Largest tensor between two ranks, and among more; the library takes larger ones.
+    Bytes pair_limit, two_shot_limit;
+    /// The least time of a call that the host launches, rather than a graph.
     Seconds eager_floor;
     [[nodiscard]] bool known() const { return one_shot_bandwidth > BytesPerSecond(0); }
     friend bool operator==(const Kernels&, const Kernels&) = default;
   };
   Kernels vllm, trtllm;
-  /// Through switches that reduce, for tensors that are too large for the kernels, where it is faster than the
-  /// library. No bandwidth: the device's switches can't.
+  /// All-reduce through switches that reduce (multimem), for tensors that are too large for the kernels where it is
+  /// faster than the library. No bandwidth: the device's switches can't.
   Seconds multimem_start;
   BytesPerSecond multimem_bandwidth;
   friend bool operator==(const CustomAllReduce&, const CustomAllReduce&) = default;
@@ -84,25 +88,27 @@ struct CustomAllReduce {
 /// cost stands in network/expert_dispatch.h. No bandwidth: the device has no constants. No node_bandwidth: none
 /// between nodes.
 struct ExpertDispatch {
-  /// For a few tokens: a message for each token and expert, straight to its rank.
+  /// Low-latency kernels, for few tokens: a message for each token and expert, straight to its rank.
   struct LowLatency {
     Seconds dispatch_start, combine_start;
-    Seconds dispatch_expert, combine_expert;  ///< for each expert of all ranks
+    Seconds dispatch_expert, combine_expert;  ///< time for each expert of all ranks together
     BytesPerSecond dispatch_bandwidth, combine_bandwidth;
-    BytesPerSecond queue_bandwidth;       ///< dispatch: at which the queue of one expert at one rank drains
-    Seconds dispatch_node, combine_node;  ///< times the root of the other nodes
-    BytesPerSecond node_bandwidth;        ///< of one rank to other nodes
+    /// Dispatch: rate at which the queue of one expert at one rank drains.
+    BytesPerSecond queue_bandwidth;
+    Seconds dispatch_node, combine_node;  ///< multiplied by the square root of the number of other nodes
+    BytesPerSecond node_bandwidth;        ///< bandwidth of one rank to other nodes
     [[nodiscard]] bool known() const { return dispatch_bandwidth > BytesPerSecond(0); }
     friend bool operator==(const LowLatency&, const LowLatency&) = default;
   };
-  /// For many: a copy for each token and rank, on some of the SMs, and one for each node in between.
+  /// Normal kernels, for many tokens: a copy for each token and rank, on some of the SMs, and one for each other node.
   struct Normal {
     Seconds dispatch_start, combine_start;
-    BytesPerSecond row_bandwidth;  ///< combine: at which one row passes through, beside the start
-    Seconds copy;                  ///< of one SM for each copy of a token
-    BytesPerSecond sm_bandwidth;   ///< of one SM
-    BytesPerSecond bandwidth;      ///< of all
-    double local_copies = 0;       ///< copies that a token costs beside those it is sent as
+    /// Combine: each call takes the time of one row at this rate beside its start.
+    BytesPerSecond row_bandwidth;
+    Seconds copy;                 ///< time of one SM for each copy of a token
+    BytesPerSecond sm_bandwidth;  ///< bandwidth of one SM
+    BytesPerSecond bandwidth;     ///< bandwidth of all SMs together
+    double local_copies = 0;      ///< copies that a token costs its rank beside those that are sent
     Seconds dispatch_node, combine_node;
     BytesPerSecond node_bandwidth;
     [[nodiscard]] bool known() const { return bandwidth > BytesPerSecond(0); }
@@ -118,7 +124,7 @@ struct NodeCollectives {
   CustomAllReduce custom;
   ExpertDispatch experts;
 
-  /// Fields are reported as "nccl.ll.step", "custom_all_reduce.vllm.eager_floor",
+  /// Checks the constants. Problems are reported at "nccl.ll.step", "custom_all_reduce.vllm.eager_floor",
   /// "expert_dispatch.normal.copy".
   void validate(Problems& problems) const;
   friend bool operator==(const NodeCollectives&, const NodeCollectives&) = default;

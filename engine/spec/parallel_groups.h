@@ -41,13 +41,13 @@ SHARDSCAPE_ENUM_NAMES(ParallelGroup, "tensor", "context", "data", "pipeline", "e
                       "expert data");
 inline constexpr std::size_t kParallelGroups = enum_names<ParallelGroup>().size();
 
-/// Whether a group is of experts: models without any have none.
+/// Whether a group exists for experts alone: models without any have no such group.
 constexpr bool is_of_experts(ParallelGroup group) {
   return group == ParallelGroup::expert || group == ParallelGroup::expert_tensor ||
          group == ParallelGroup::expert_data;
 }
 
-/// Whether the ranks of a group that is not of experts differ along an axis.
+/// Whether the ranks of a group, which is none of experts, differ along an axis.
 constexpr bool spans(ParallelGroup group, PlanAxis axis) {
   constexpr std::array<std::array<bool, kPlanAxes>, kParallelGroups> kRules = {{
       // tp     cp     dp     pp
@@ -57,7 +57,7 @@ constexpr bool spans(ParallelGroup group, PlanAxis axis) {
       {false, false, false, true},  // pipeline
       {},
       {},
-      {},  // of experts
+      {},  // the groups of experts, which no axis describes
   }};
   return kRules[static_cast<std::size_t>(group)][static_cast<std::size_t>(axis)];
 }
@@ -69,11 +69,11 @@ inline constexpr std::array kLayerGroups = {ParallelGroup::tensor, ParallelGroup
 /// gradients are reduced and ZeRO shards it.
 inline constexpr std::array kCopyGroups = {ParallelGroup::data_shard, ParallelGroup::expert_data};
 
-/// A stretch of a stage's ranks, counted in the plan's rank order: every `stride`-th of so many.
+/// Which ranks of a stage make up a group, counted in the plan's rank order: `extent` ranks, `stride` apart.
 struct FoldedGroup {
   std::int64_t stride = 1, extent = 1;
 };
-/// Of experts, in a plan that folds them.
+/// The first group of experts of that kind, in a plan that folds experts.
 inline FoldedGroup folded_group(const ParallelPlan& plan, ParallelGroup group) {
   const std::int64_t experts = static_cast<std::int64_t>(plan.expert_tensor) * plan.expert;
   if (group == ParallelGroup::expert_tensor) return {1, plan.expert_tensor};
@@ -81,20 +81,20 @@ inline FoldedGroup folded_group(const ParallelPlan& plan, ParallelGroup group) {
   return {experts, plan.stage_ranks() / experts};
 }
 
-/// Servers whose experts lie over more ranks than a tensor group has: so many replicas, each with requests and a
-/// cache of its own, share experts, and their iterations go together (data-parallel attention). Else 1.
+/// Number of replicas of a server that share experts, because these lie over more ranks than a tensor group has
+/// (data-parallel attention); each has requests and a cache of its own, and their iterations go together. Else 1.
 inline std::int32_t coupled_replicas(const ParallelPlan& plan) {
   const std::int64_t experts = static_cast<std::int64_t>(plan.expert_tensor) * plan.expert;
   return experts > plan.tensor ? static_cast<std::int32_t>(experts / plan.tensor) : 1;
 }
 
-/// What stands for a group of experts where a plan does not fold them; others are what they are.
+/// The group that a plan which does not fold experts uses in place of a group of experts; other groups stay.
 constexpr ParallelGroup unfolded(ParallelGroup group) {
   if (group == ParallelGroup::expert_tensor) return ParallelGroup::tensor;
   return group == ParallelGroup::expert_data ? ParallelGroup::data_shard : group;
 }
 
-/// Ranks of one such group.
+/// Number of ranks of one such group.
 inline std::int32_t ranks_of(const ParallelPlan& plan, ParallelGroup group) {
   if (is_of_experts(group) && plan.folds_experts())
     return static_cast<std::int32_t>(folded_group(plan, group).extent);
@@ -103,7 +103,7 @@ inline std::int32_t ranks_of(const ParallelPlan& plan, ParallelGroup group) {
   return product;
 }
 
-/// Ranks of a stage that lie side by side: those inside of the pipeline axis.
+/// Ranks of a stage that lie side by side: the product of the degrees inside the pipeline axis.
 inline std::int64_t ranks_inside_pipeline(const ParallelPlan& plan) {
   std::int64_t inside = 1;
   for (const PlanAxis axis : plan.order) {

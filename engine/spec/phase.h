@@ -1,4 +1,4 @@
-// What a machine is used for.
+// What a machine is used for: training or inference.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace shardscape {
 enum class Phase : std::uint8_t { training, inference };
 SHARDSCAPE_ENUM_NAMES(Phase, "training", "inference");
 
-/// Where a row of a table means something.
+/// The phases in which a row of a table (an axis, a class of time) means something.
 enum class Phases : std::uint8_t { training, inference, both };
 constexpr bool applies(Phases phases, Phase phase) {
   return phases == Phases::both || static_cast<int>(phases) == static_cast<int>(phase);

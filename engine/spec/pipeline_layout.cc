@@ -9,10 +9,10 @@ namespace shardscape {
 
 namespace {
 
-/// Letters of a layout with its repetitions written out.
+/// The most letters that a layout may have once its repetitions are written out.
 constexpr std::size_t kMostLetters = 200'000;
 
-/// Writes out what a text repeats.
+/// Writes the repetitions of a layout text out.
 class LayoutUnroller {
  public:
   explicit LayoutUnroller(std::string_view text) : text_(text) {}
@@ -82,7 +82,7 @@ class LayoutUnroller {
   std::string error_;
 };
 
-/// Where the ends and what predicts further tokens must not be; empty where all is well.
+/// Says where an end or a further-token module stands in a wrong place; empty where all is well.
 std::string misplaced(std::string_view letters) {
   const auto count = [&](char c) { return std::ranges::count(letters, c); };
   if (count('E') == 0) return "no E: the first stage begins with the embedding, as in \"Et|tL\"";
@@ -119,7 +119,7 @@ std::string PipelineLayout::text() const {
   std::string text = "E";
   for (std::size_t i = 0; i < stages.size();) {
     std::size_t next = i + 1;
-    // The last stage has no separator behind it, the first an E before it.
+    // The first and the last stage join no run: the last has no separator behind it, the first an E before it.
     while (i > 0 && next + 1 < stages.size() && stages[next] == stages[i]) ++next;
     const std::string stage = letters(i) + (next < stages.size() ? "|" : "");
     text += next - i > 1 ? '(' + stage + ")*" + std::to_string(next - i) : stage;

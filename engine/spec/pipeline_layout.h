@@ -29,11 +29,11 @@ struct PipelineLayout {
 
   [[nodiscard]] std::int64_t layers() const;
   [[nodiscard]] std::int64_t further() const;
-  /// As read_layout() takes it, runs of equal stages as repetitions: "Ettt|(tt|)*29m|L".
+  /// The layout in the form that read_layout() takes, runs of equal stages as repetitions: "Ettt|(tt|)*29m|L".
   [[nodiscard]] std::string text() const;
 };
 
-/// The error says what would be right.
+/// Reads a layout; the error says what would be right.
 tl::expected<PipelineLayout, std::string> read_layout(std::string_view text);
 
 }  // namespace shardscape

@@ -41,7 +41,7 @@ std::int32_t rank_order_code(const RankOrder& order) {
 
 RankOrder rank_order_of(std::int32_t code) {
   RankOrder order = kDefaultRankOrder;
-  std::int32_t orders = kRankOrders;  // of the axes from here on
+  std::int32_t orders = kRankOrders;  // number of orders of the axes from this one on
   for (auto axis = order.begin(); axis != order.end(); ++axis) {
     orders /= static_cast<std::int32_t>(order.end() - axis);
     const auto chosen = axis + code / orders;

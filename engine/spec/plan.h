@@ -30,12 +30,12 @@ SHARDSCAPE_ENUM_NAMES(ScheduleKind, "gpipe", "1f1b", "interleaved", "zero_bubble
 using RankOrder = std::array<PlanAxis, kPlanAxes>;
 inline constexpr RankOrder kDefaultRankOrder = enum_values<PlanAxis>();
 
-/// As text, such as "tp-cp-dp-pp".
+/// The order as text, such as "tp-cp-dp-pp".
 std::string to_string(const RankOrder& order);
-/// The order that such a text names; nothing unless each axis is named exactly once.
+/// The order that a text names; nothing unless the text names each axis exactly once.
 std::optional<RankOrder> parse_rank_order(std::string_view text);
 
-/// Of orders in their lexicographic order (that of PlanAxis), kRankOrders of them: "tp-cp-dp-pp" is 0.
+/// Codes number the kRankOrders orders lexicographically (by PlanAxis): "tp-cp-dp-pp" is 0.
 std::int32_t rank_order_code(const RankOrder& order);
 RankOrder rank_order_of(std::int32_t code);
 inline constexpr std::int32_t kRankOrders = [] {
@@ -48,9 +48,10 @@ inline constexpr std::int32_t kRankOrders = [] {
 struct PrefillPool {
   std::int32_t tensor = 1;
   std::int32_t pipeline = 1;
-  std::int32_t data = 0;                       ///< replicas; 0: there is no such pool
-  std::int32_t expert = 1, expert_tensor = 1;  ///< as those of ParallelPlan, in the ranks of this pool
-  std::int32_t redundant_experts = 0;          ///< likewise
+  std::int32_t data = 0;  ///< replicas; 0: there is no such pool
+  /// Degrees of experts, as in ParallelPlan, within the ranks of this pool.
+  std::int32_t expert = 1, expert_tensor = 1;
+  std::int32_t redundant_experts = 0;  ///< as in ParallelPlan, of this pool
   [[nodiscard]] std::int64_t gpus() const { return static_cast<std::int64_t>(tensor) * pipeline * data; }
   friend bool operator==(const PrefillPool&, const PrefillPool&) = default;
 };
@@ -62,9 +63,9 @@ struct ParallelPlan {
   std::int32_t pipeline = 1;
   bool sequence_parallel =
       false;  ///< norms and dropouts sharded over the tensor group (Korthikanti et al. 2022)
-  std::int32_t zero_stage = 0;  ///< 0..3, sharded over data * context
+  std::int32_t zero_stage = 0;  ///< 0..3; shards over data * context ranks
   Recompute recompute = Recompute::none;
-  std::int32_t microbatch = 1;  ///< samples
+  std::int32_t microbatch = 1;  ///< samples per microbatch
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   std::int32_t virtual_stages = 1;  ///< model chunks per stage; > 1 only with interleaved
   RankOrder order = kDefaultRankOrder;
@@ -74,7 +75,7 @@ struct ParallelPlan {
   std::int32_t expert = 1;
   std::int32_t expert_tensor = 1;
   PrefillPool prefill = {};  ///< inference; the degrees above are then those of the pool that decodes
-  /// Copies of experts beside one of each, dealt with them. No axis: what the stack's server has (with_replicas()).
+  /// Copies of experts beyond one of each, dealt with them. Not an axis: with_replicas() takes it from the stack.
   std::int32_t redundant_experts = 0;
 
   [[nodiscard]] const std::int32_t& degree(PlanAxis axis) const {
@@ -96,12 +97,12 @@ struct ParallelPlan {
     for (const PlanAxis axis : enum_values<PlanAxis>()) product *= degree(axis);
     return product + prefill.gpus();
   }
-  /// Of one pipeline stage, without the pool that prefills.
+  /// Number of ranks of one pipeline stage, without the pool that prefills.
   [[nodiscard]] std::int64_t stage_ranks() const {
     return static_cast<std::int64_t>(tensor) * context * data;
   }
-  /// Microbatches enter at both ends: every part of the model lies on a stage and on its mirror, as far from the other
-  /// end. On one stage there is but one.
+  /// Whether microbatches enter at both ends: every part of the model lies on a stage and on its mirror, as far from
+  /// the other end. Never with a single stage.
   [[nodiscard]] bool both_ways() const { return schedule == ScheduleKind::dualpipe && pipeline > 1; }
   [[nodiscard]] bool folds_experts() const { return expert > 1 || expert_tensor > 1; }
   [[nodiscard]] bool disaggregated() const { return prefill.data > 0; }

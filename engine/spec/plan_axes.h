@@ -21,8 +21,8 @@
 
 namespace shardscape {
 
-/// In the order of columns and of `--point`. Among the axes that are no degrees, those before multiply out
-/// outside those behind in the ids of points.
+/// The axes of a plan, in the order of columns and of `--point`. In the ids of points, of any two axes that are no
+/// degrees the one listed first varies more slowly.
 enum class PlanKey : std::uint8_t {
   tensor,
   sequence_parallel,
@@ -45,32 +45,32 @@ enum class PlanKey : std::uint8_t {
 };
 
 enum class AxisKind : std::uint8_t {
-  degree,   ///< of PlanAxis: the degrees multiply to the number of GPUs
-  pool,     ///< likewise, of the pool that prefills
-  integer,  ///< `low` .. `high`
+  degree,   ///< degree along an axis of PlanAxis; these multiply to the number of GPUs
+  pool,     ///< degree of the pool that prefills; these multiply to the number of its GPUs
+  integer,  ///< a number from `low` to `high`
   flag,
-  choice,  ///< of `names`
+  choice,  ///< one of `names`
   order
 };
 
 struct PlanAxisRow {
   PlanKey key;
-  std::string_view name;  ///< in --point, constraints, JSON and headings
+  std::string_view name;  ///< name in --point, constraints, JSON and headings
   const char* column;     ///< key of studies and tables of measurements, and column of results
-  const char* meaning;    ///< of the column
-  const char* cell;       ///< in a table of measurements; null: it has no such column
+  const char* meaning;    ///< description of the column
+  const char* cell;       ///< column of a table of measurements; null: it has none
   Phases phases;
   AxisKind kind;
   std::int32_t (*get)(const ParallelPlan& plan);
   void (*set)(ParallelPlan& plan, std::int32_t code);
-  std::int32_t idle = 1;  ///< the code that does nothing
+  std::int32_t idle = 1;  ///< the code at which the axis has no effect
   std::int32_t low = 1, high = std::numeric_limits<std::int32_t>::max();
-  std::span<const std::string_view> names = {};  ///< of a choice
+  std::span<const std::string_view> names = {};  ///< names of the codes of a choice
   bool ordered = false;                          ///< the codes of the column are steps of one scale
-  bool cell_due = true;                          ///< such a table must have the column
-  /// Where only the idle code is left, whatever the axis is set to; null: nowhere.
+  bool cell_due = true;                          ///< a table of measurements must have the column
+  /// Tells the plans in which only the idle code is possible, whatever the study sets; null: there are none.
   bool (*fixed)(const ParallelPlan& plan) = nullptr;
-  const char* fixed_where = "";  ///< that in words, of a study
+  const char* fixed_where = "";  ///< describes those plans, in words of a study
 };
 
 namespace detail {
@@ -310,37 +310,37 @@ struct EnumNames<PlanKey> {
 };
 
 constexpr const PlanAxisRow& row_of(PlanKey key) { return kPlanRows[static_cast<std::size_t>(key)]; }
-/// The row of a degree.
+/// The table row of a degree.
 constexpr const PlanAxisRow& row_of(PlanAxis axis) {
   std::size_t at = 0;
   while (kPlanRows[at].name != name_of(axis)) ++at;
   return kPlanRows[at];
 }
-/// Whether it is neither a degree nor an order of them.
+/// Whether the axis is neither a degree nor the order of the degrees.
 constexpr bool is_setting(const PlanAxisRow& row) {
   return row.kind == AxisKind::integer || row.kind == AxisKind::flag || row.kind == AxisKind::choice;
 }
-/// Whether it is of experts: lists that would say nothing but its idle value leave it out.
+/// Whether the axis is one of experts; lists leave those out where all plans have the idle value.
 constexpr bool is_of_experts(const PlanAxisRow& row) {
   return row.key == PlanKey::expert || row.key == PlanKey::expert_tensor ||
          row.key == PlanKey::prefill_expert || row.key == PlanKey::prefill_expert_tensor;
 }
-/// Whether it is of the pool that prefills: plans without one have no word for it.
+/// Whether the axis belongs to the pool that prefills; plans without one don't mention it.
 constexpr bool is_of_prefill(const PlanAxisRow& row) {
   return row.kind == AxisKind::pool || row.key == PlanKey::prefill_expert ||
          row.key == PlanKey::prefill_expert_tensor;
 }
-/// The row of a column; null where there is none.
+/// The table row of a column of results; null where no axis has that column.
 const PlanAxisRow* find_plan_column(std::string_view column);
 
-/// "8", "1" of a flag, "selective", "tp-cp-dp-pp".
+/// A code as text: "8", "1" for a flag, "selective", "tp-cp-dp-pp".
 std::string code_text(const PlanAxisRow& row, std::int32_t code);
-/// The code of a name of a choice or an order; nothing where it is none.
+/// The code that a text stands for, on an axis that is a choice or the order; nothing where it is no name of it.
 std::optional<std::int32_t> parse_code(const PlanAxisRow& row, std::string_view text);
 
-/// The names of the degrees, in the order of the table: "tp*cp*pp*dp".
+/// The names of the degrees in the order of the table, joined by `between`: "tp*cp*pp*dp".
 std::string degree_names(std::string_view between);
-/// The names that an order has, the default one first: "tp, cp, dp and pp".
+/// The names of the axes that an order arranges, in the default order: "tp, cp, dp and pp".
 std::string order_names(std::string_view before_last = " and ");
 
 /// Codes of choices and orders, as a space lists them.

@@ -12,14 +12,16 @@
 // - Embedding, final norm and LM head: Megatron-LM's output layer is none of Transformer Engine's; ModelOpt
 //   and llm-compressor, which make the checkpoints that TensorRT-LLM and vLLM serve, leave lm_head out.
 // - Weights of products: in training bf16, with a row-wise and a column-wise copy that are cast once per step
-//   (Transformer Engine's weight workspaces), or the copies alone (keep_narrow_weights()). A server stores one copy alone.
+//   (Transformer Engine's weight workspaces), or the copies alone (keep_narrow_weights()). A server stores one copy
+//   alone.
 // - The key-value cache: vLLM's kv_cache_dtype "auto" and TensorRT-LLM without kv_cache_quant_algo keep it in
 //   the type of the activations.
 //
 // Gradients of weights accumulate, and masters and moments are kept, in what the stack says
 // (StackProfile::State). What casts cost that no kernel before them writes out is the stack's
 // (StackProfile::Quantisation); tensors that it keeps narrower than it computes them stand there, too
-// (StackProfile::Kept). Left out: messages that are cast before they are sent (fp8 parameter gathers); layers that a recipe keeps in bf16 (NVFP4's last ones).
+// (StackProfile::Kept). Left out: messages that are cast before they are sent (fp8 parameter gathers); layers that a
+// recipe keeps in bf16 (NVFP4's last ones).
 #pragma once
 
 #include <array>
@@ -44,22 +46,23 @@ constexpr Precision format_of(PolicyName name) {
 }
 
 struct PrecisionPolicy {
-  Precision weights;      ///< of products, as stored, gathered and written by the optimizer
-  double weight_copies;   ///< further copies of them, of the type of the products
+  Precision weights;      ///< weights of products, as stored, gathered and written by the optimizer
+  double weight_copies;   ///< number of further copies of those weights, in the type of the products
   Precision products;     ///< inputs of products, as multiplied and as kept for weight gradients
   Precision ends;         ///< embedding, final norm and LM head: weights, and what the head multiplies
-  Precision activations;  ///< between operators, and what all but products and attention keep
+  Precision activations;  ///< tensors between operators, and what is kept by all but products and attention
   Precision attention;    ///< queries, keys, values, scores and output of the core
-  Precision kv_cache;     ///< and what decoding multiplies with it
+  Precision kv_cache;     ///< the cache, and what decoding multiplies with it
   Precision wire;         ///< messages between ranks of tensor, context and pipeline groups
-  Precision gradients;    ///< of activations; those of weights: see above
-  double block_scales;    ///< bytes per element of the products' operands, beside those of the format
-  /// Weights of a mixture's experts, shared ones included, as stored, and what their products multiply: as those of
-  /// other products but in servers of 4 bits (serve_experts).
+  Precision gradients;    ///< gradients of activations; those of weights: see above
+  /// Bytes of scales per element of the products' operands, beside those of the format.
+  double block_scales;
+  /// Weights of a mixture's experts, shared ones included, as stored, and the type that their products multiply. As for
+  /// other products, except in servers of 4 bits (serve_experts).
   Precision experts;
   Precision expert_products;
 
-  /// Storage of an element of a product's operand, with its scales.
+  /// Bytes that store one element of a product's operand, scales included.
   [[nodiscard]] constexpr double operand_bytes(Precision operands) const {
     return shardscape::operand_bytes(operands) + (operands == products ? block_scales : 0);
   }
@@ -69,15 +72,15 @@ struct PrecisionPolicy {
   /// Weights of products in training are kept as they are multiplied, and nothing wider: fp8 with one scale per tensor
   /// (Transformer Engine's fp8_model_init, Megatron Core's fp8_param_gather, NeMo's fp8_params). They are gathered so,
   /// too. `transposed`: fp8 units read both operands along the inner dimension alone (Hopper's), so that backward
-  /// has a transposed copy; those of Blackwell read either way. Block scales go along one dimension, so that such recipes
-  /// keep what they cast from.
+  /// has a transposed copy; those of Blackwell read either way. Block scales go along one dimension, so that such
+  /// recipes keep what they cast from.
   constexpr void keep_narrow_weights(bool transposed) {
     if (products != Precision::fp8 || block_scales > 0 || weight_copies == 0) return;
     weights = experts = products;
     weight_copies = transposed ? 1 : 0;
   }
 
-  /// What the device's matrix units are asked for.
+  /// The number formats that the device's matrix units must support.
   [[nodiscard]] std::array<Precision, 5> multiplied() const {
     return {products, expert_products, ends, attention, kv_cache};
   }
@@ -91,7 +94,7 @@ struct PrecisionPolicy {
     expert_products = has_unit ? Precision::fp4 : Precision::bf16;
     weights = products = Precision::bf16;
   }
-  /// The same policy as experts have it.
+  /// The policy with the experts' types in place of those of other products.
   [[nodiscard]] constexpr PrecisionPolicy of_experts() const {
     PrecisionPolicy policy = *this;
     if (experts == Precision::fp4) policy.weights = experts, policy.products = expert_products;
@@ -102,7 +105,8 @@ struct PrecisionPolicy {
 constexpr PrecisionPolicy policy_of(PolicyName name, Phase phase) {
   constexpr Precision kBf16 = Precision::bf16;
   const Precision format = format_of(name);
-  const double scales = name == PolicyName::mxfp8 ? 1.0 / 32 : 0;  // those of fp4: operand_bytes()
+  // The scales of fp4 are counted in operand_bytes().
+  const double scales = name == PolicyName::mxfp8 ? 1.0 / 32 : 0;
   if (format == Precision::fp8 || format == Precision::fp4) {
     const bool training = phase == Phase::training;
     return {training ? kBf16 : format,

@@ -15,11 +15,12 @@ namespace shardscape::ranges {
 // Physical quantities.
 inline constexpr Range kTime{1e-15, 1e9, "s", true};    ///< a latency or a cost, perhaps none
 inline constexpr Range kPositiveTime{1e-15, 1e9, "s"};  ///< something that takes time
-inline constexpr Range kInterval{1e-6, 1e12, "s"};      ///< between failures or checkpoints
+inline constexpr Range kInterval{1e-6, 1e12, "s"};      ///< between two failures or two checkpoints
 inline constexpr Range kClock{1e3, 1e12, "Hz"};
 inline constexpr Range kCapacity{1, 1e18, "B"};
 inline constexpr Range kBytes{1, 1e18, "B", true};  ///< perhaps none
-inline constexpr Range kMessage{1e-6, 1e18, "B"};   ///< on the wire; parts of a byte in models only
+/// A message on the wire; only models have parts of a byte.
+inline constexpr Range kMessage{1e-6, 1e18, "B"};
 inline constexpr Range kBandwidth{1, 1e18, "B/s"};
 inline constexpr Range kPower{1e-3, 1e9, "W"};
 inline constexpr Range kArea{1e-9, 1, "m2"};
@@ -27,19 +28,19 @@ inline constexpr Range kSramCell{1e-18, 1e-9, "m2"};
 inline constexpr Range kLength{1e-9, 10, "m"};
 inline constexpr Range kEnergyPerBit{1e-18, 1, "J/b"};
 
-// Shares of something at hand.
-inline constexpr Range kShare{1e-6, 1};  ///< what is achieved or left: none of it is never right
-inline constexpr Range kFraction{0, 1};  ///< perhaps none
+// Shares and fractions.
+inline constexpr Range kShare{1e-6, 1};  ///< a share that is achieved or left, which is never zero
+inline constexpr Range kFraction{0, 1};  ///< a fraction that may be zero
 
 // Parts of a device.
-inline constexpr Range kUnits{1, 1e6};        ///< SMs, stacks
-inline constexpr Range kPerClock{1e-3, 1e9};  ///< operations or bytes of a unit and clock
+inline constexpr Range kUnits{1, 1e6};        ///< numbers of SMs or of stacks
+inline constexpr Range kPerClock{1e-3, 1e9};  ///< operations or bytes per unit and clock
 inline constexpr Range kPerClockOrNone{1e-3, 1e9, "", true};
 inline constexpr Range kClocks{0, 1e9};
 inline constexpr Range kFragment{1, 4096};
 inline constexpr Range kCluster{1, 1024};
 inline constexpr Range kPicojoulesIfKnown{1e-6, 1e6, "pJ", true};
-inline constexpr Range kOfAnother{1e-3, 10};  ///< over what another type takes
+inline constexpr Range kOfAnother{1e-3, 10};  ///< energy of a type relative to another type's
 
 // Facts of a data sheet that change no prediction; 0 where they are not known.
 inline constexpr Range kPowerIfKnown{1e-3, 1e9, "W", true};
@@ -53,29 +54,30 @@ inline constexpr Range kLayers{1, 1e5};
 inline constexpr Range kHidden{1, 1e7};
 inline constexpr Range kHeads{1, 1e6};
 inline constexpr Range kHeadDim{1, 1e6};
-inline constexpr Range kRankOrNone{1, 1e7, "", true};  ///< of a latent vector
+inline constexpr Range kRankOrNone{1, 1e7, "", true};  ///< width of a latent vector, perhaps none
 inline constexpr Range kExperts{1, 1e6};
 inline constexpr Range kExpertsOrNone{1, 1e6, "", true};
-inline constexpr Range kCapacityFactor{1, 1e3, "", true};  ///< or dropless
+inline constexpr Range kCapacityFactor{1, 1e3, "", true};  ///< 0 means dropless
 inline constexpr Range kLoadExponent{0, 10};
 inline constexpr Range kFurtherTokens{1, 100, "", true};
-inline constexpr Range kRows{1, 1e9};  ///< of an embedding, an MLP or a position table
+inline constexpr Range kRows{1, 1e9};  ///< rows of an embedding or a position table, or the width of an MLP
 inline constexpr double kMostParameters = 1e15;
 inline constexpr Range kTokens{1, 1e9};
-inline constexpr Range kTokensOrAll{1, 1e9, "", true};  ///< of a window
+inline constexpr Range kTokensOrAll{1, 1e9, "", true};  ///< a window; 0: all tokens
 inline constexpr Range kSamples{1, 1e9};
-inline constexpr Range kRequests{1, 1e6};  ///< a server's course is followed request by request
+inline constexpr Range kRequests{1, 1e6};  ///< limited because a server is simulated request by request
 
 // Software.
 inline constexpr Range kBytesPerParameter{0, 1e3};
-inline constexpr Range kScaling{0.01, 1};  ///< to the power of log2(nodes), at most 30
+inline constexpr Range kScaling{0.01, 1};  ///< its power log2(nodes), at most 30, must stay above zero
 inline constexpr Range kBucket{1024, 1e18, "B"};
 inline constexpr Range kBucketOrDefault{1024, 1e18, "B", true};
 inline constexpr Range kOverhead{1, 1e3};
 
-// What is drawn and measured.
+// Ranges of random distributions and of measurements.
 inline constexpr Range kWeight{1e-9, 1e9};
-inline constexpr Range kShape{1e-3, 1e6};  ///< alpha and beta: beyond, quantiles are noise
+/// Alpha and beta of a distribution; larger ones make quantiles noise.
+inline constexpr Range kShape{1e-3, 1e6};
 inline constexpr Range kMean{-1e6, 1e6};
 inline constexpr Range kDeviation{1e-6, 1e6};
 inline constexpr Range kMeasured{1e-15, 1e18};

@@ -11,9 +11,9 @@
 
 namespace shardscape {
 
-/// Bytes of a value that kernels of their own send to its expert; on its way back it is of the messages' type.
+/// Bytes per value that dispatch kernels send to an expert; on the way back a value has the type of other messages.
 inline double dispatched_value_bytes(const PrecisionPolicy& policy, const StackProfile::Experts& stack) {
-  constexpr double kScales = 4.0 / 128;  // one of four bytes for each 128 values, as DeepEP sends them
+  constexpr double kScales = 4.0 / 128;  // four bytes for each 128 values, as DeepEP sends them
   const bool narrow = operand_bytes(policy.products) <= operand_bytes(Precision::fp8);
   return stack.fp8_dispatch && narrow ? bytes_per_element(Precision::fp8) + kScales
                                       : bytes_per_element(policy.wire);
@@ -33,7 +33,7 @@ inline bool loads_differ(const ModelSpec& model, const WorkloadSpec& workload) {
          !workload.expert_load.balanced();
 }
 
-/// The plan with the copies of experts that the stack's server keeps: where experts are dealt over ranks.
+/// The plan with the redundant experts that the stack's server keeps, where experts are dealt over ranks.
 inline ParallelPlan with_replicas(ParallelPlan plan, const ModelSpec& model,
                                   const StackProfile::Serving& stack) {
   const auto replicas = [&](std::int64_t wanted, std::int32_t ranks) {
@@ -51,8 +51,8 @@ struct Setting {
   System system;
   WorkloadSpec workload;
 
-  /// What everything is made of: the workload's policy, with the weights that the stack trains, or the cache and the
-  /// attention of its server.
+  /// The policy of all tensors: the workload's, with the weights that the stack trains, or the cache and the attention
+  /// of its server.
   [[nodiscard]] PrecisionPolicy policy() const {
     PrecisionPolicy policy = workload.policy();
     if (workload.phase == Phase::training) {

@@ -1,3 +1,5 @@
+// The rules of a stack profile's fields, each reported at its YAML key, and the collective algorithms that a profile
+// may name.
 #include "engine/spec/stack.h"
 
 #include <algorithm>
@@ -37,7 +39,7 @@ void check_kept(const StackProfile& stack, Problems& problems) {
                    "has no effect with attention: naive, whose backward does not need its output");
 }
 
-/// YY.MM
+/// Whether a text is a month of the form YY.MM.
 bool is_month(const std::string& text) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   return text.size() == 5 && text[2] == '.' && digit(text[0]) && digit(text[1]) && digit(text[3]) &&
@@ -154,7 +156,8 @@ Problems StackProfile::validate() const {
   check(state.moment_bytes, "state.moment_bytes", ranges::kBytesPerParameter);
   check(memory.reserve, "memory.reserve", ranges::kBytes);
   check(memory.workspace, "memory.workspace", ranges::kBytes);
-  check(memory.fragmentation, "memory.fragmentation", ranges::kOverhead);  // reserved over allocated
+  // Reserved memory divided by allocated memory.
+  check(memory.fragmentation, "memory.fragmentation", ranges::kOverhead);
   return problems;
 }
 

@@ -114,8 +114,8 @@ struct StackProfile {
     double tensor_overlap = 0;   ///< share of TP communication hidden behind compute, 0..1
     double context_overlap = 0;  ///< share of CP communication hidden behind attention, 0..1
     double data_overlap = 0;     ///< share of the last microbatch's backward that can hide DP traffic, 0..1
-    /// Of the time that traffic beside every microbatch (gathers of ZeRO-3, scatters of ZeRO-2) is under way
-    /// beside compute, what is not lost again by compute that shares SMs and memory with it, 0..1.
+    /// Share of the time hidden behind compute by traffic beside every microbatch (gathers of ZeRO-3, scatters of
+    /// ZeRO-2) that is a real gain, 0..1; the rest is lost to compute, which shares SMs and memory with it.
     double data_hidden = 1;
     /// SMs that kernels of the library take from compute while traffic that goes once a step is under way beside it
     /// (gradients, and the gather of updated weights), 0..1000. 0: none.
@@ -128,7 +128,8 @@ struct StackProfile {
     /// (Megatron Core: overlap_moe_expert_parallel_comm).
     double expert_overlap = 0;
     OverlappedExchanges overlapped_exchanges = OverlappedExchanges::everywhere;
-    /// Of the time that they hide, what is not lost again by compute that shares SMs with them, 0..1.
+    /// Share of the time hidden so that is a real gain, 0..1; the rest is lost to compute, which shares SMs with
+    /// exchanges.
     double expert_hidden = 1;
     bool pipeline_async = false;  ///< stage sends overlap with the next operator
     /// Stage boundaries are cut over the tensor group, sent in parts and gathered again (Narayanan et al.
@@ -136,13 +137,13 @@ struct StackProfile {
     bool scatter_boundaries = false;
     Bytes bucket;       ///< gradient bucket: DP calls = bytes / bucket
     Bytes zero_bucket;  ///< same under ZeRO; 0: as bucket
-    /// What the library can do; each call takes the cheapest. A ring serves where nothing else fits a group.
+    /// The algorithms of the library; each call takes the cheapest. A ring serves where none of them fits a group.
     std::vector<Algorithm> algorithms = {Algorithm::ring, Algorithm::dimension_wise};
     /// Calls inside a node take what the device's protocols do (network/protocols.h), where it has constants.
     bool protocols = false;
-    /// Whose kernels all-reduce inside a node; with `protocols`.
+    /// The kernels that all-reduce inside a node; other than the library only with `protocols`.
     AllReduceKernels all_reduce = AllReduceKernels::library;
-    /// Every algorithm that carries out an operation which the engine prices.
+    /// The algorithms whose operations the engine prices.
     static std::vector<Algorithm> all_algorithms();
     friend bool operator==(const Communication&, const Communication&) = default;
   };
@@ -150,27 +151,27 @@ struct StackProfile {
   /// precision.
   struct State {
     double gradient_bytes = 4;       ///< accumulation buffer
-    double gradient_comm_bytes = 4;  ///< as sent by DP
+    double gradient_comm_bytes = 4;  ///< bytes per parameter that DP sends
     double master_bytes = 4;
     double moment_bytes = 8;  ///< both Adam moments
     friend bool operator==(const State&, const State&) = default;
   };
-  /// Casts to 8 and 4 bits in training, as kernels of their own.
+  /// Costs of casts to 8 and 4 bits in training, where they are kernels of their own.
   struct Quantisation {
-    /// Over reading an input or an output gradient of a product and writing its row-wise and its column-wise
-    /// copy once, 0..10. 0: the kernels before them write the copies.
+    /// Time of the casts of an input or output gradient of a product, over the time to read it and write its row-wise
+    /// and its column-wise copy once, 0..10. 0: the kernels before them write the copies.
     double passes = 0;
-    /// Of HBM traffic per weight of a product and microbatch, 0..100: casts, scales, sums of gradients.
+    /// Bytes of HBM traffic per weight of a product and microbatch, 0..100: casts, scales, sums of gradients.
     double weight_bytes = 0;
     friend bool operator==(const Quantisation&, const Quantisation&) = default;
   };
   /// Tensors of training that are kept in another format than they are computed in.
   struct Kept {
-    /// Of fused attention cores: one tensor for their own backward and for the weights of the product behind them,
-    /// where each has one of its own else.
+    /// Output of fused attention cores. If narrow, one tensor serves their own backward and the weight gradient of the
+    /// product behind them; otherwise each keeps one of its own.
     KeptFormat attention_output = KeptFormat::computed;
-    KeptFormat activation_inputs = KeptFormat::computed;  ///< of the nonlinearity of MLPs and experts
-    /// Weights of fp8 products are kept in fp8 alone, else in bf16 beside their copies
+    KeptFormat activation_inputs = KeptFormat::computed;  ///< inputs of the nonlinearity of MLPs and experts
+    /// Whether weights of fp8 products are kept in fp8 alone rather than in bf16 beside their copies
     /// (PrecisionPolicy::keep_narrow_weights).
     bool fp8_weights = false;
     friend bool operator==(const Kept&, const Kept&) = default;
@@ -179,75 +180,79 @@ struct StackProfile {
   /// kernels of their own, too (ServedDispatch).
   struct Experts {
     ExpertDispatcher dispatch = ExpertDispatcher::library;
-    std::int64_t dispatch_sms = 20;  ///< that kernels of dispatch run on, 1..1000; 20 is DeepEP's default
+    std::int64_t dispatch_sms = 20;  ///< SMs that kernels of dispatch run on, 1..1000; 20 is DeepEP's default
     /// Tokens go out in fp8 where products are of 8 bits or fewer (DeepSeek-V3, arXiv:2412.19437, section 3.3.2);
     /// all that comes back, and gradients, stay as they are.
     bool fp8_dispatch = false;
-    /// What the host launches beside a block's other kernels: router, sorting, permutation, dispatch.
+    /// Host time per layer beside a block's other launches: router, sorting, permutation, dispatch.
     Seconds forward_layer, backward_layer;
-    /// Likewise for each expert of all ranks, in both passes: loops over the chunks of a dispatch.
+    /// Host time for each expert of all ranks, in both passes: loops over the chunks of a dispatch.
     Seconds per_expert;
-    /// Of the device in each forward pass of a layer, until the host has read how many tokens each expert gets and
-    /// launches what depends on it (dropless routing).
+    /// Time the device waits in each forward pass of a layer until the host has read how many tokens each expert gets
+    /// and launched what depends on it (dropless routing).
     Seconds load_wait;
     /// Experts with biases run as fused as those without; false: activation, weighting by the router and the second
     /// bias are plain operators, each of which streams its tensors (model/mlp/expert_biases.h).
     bool fused_bias = true;
-    /// Of the host for each kernel of these operators, beside a block's other launches.
+    /// Host time for each kernel of these plain operators, beside a block's other launches.
     Seconds plain_launch;
     /// In training the first product of the shared experts, with its nonlinearity, runs beside the dispatch of a layer,
     /// the second one beside the combine (Megatron Core: moe_shared_expert_overlap). Not where passes run in pairs.
     bool shared_overlap = false;
     friend bool operator==(const Experts&, const Experts&) = default;
   };
-  /// The LM head in training.
+  /// How the LM head is trained.
   struct Head {
     /// Its weight gradients wait until the last stage has run its last backward (spec/deferred_head.h).
     bool deferred_weight_gradient = false;
-    std::int64_t deferral_limit = 0;  ///< of so many microbatches, the first of a step, 0..1e6; 0: of all
+    /// Defer the first so many microbatches of a step, 0..1e6; 0: all of them.
+    std::int64_t deferral_limit = 0;
     friend bool operator==(const Head&, const Head&) = default;
   };
-  /// Continuous batching. The defaults are those of TensorRT-LLM (max_num_tokens,
+  /// Settings of continuous batching. The defaults are those of TensorRT-LLM (max_num_tokens,
   /// kv_cache_free_gpu_mem_fraction) and vLLM (max_num_seqs, block_size).
   struct Serving {
     ServingPolicy scheduler = ServingPolicy::chunked;
-    std::int64_t token_budget = 8192;  ///< tokens of one iteration; chunked: at least max_batch
+    std::int64_t token_budget = 8192;  ///< the most tokens of one iteration; chunked: at least max_batch
     std::int64_t max_batch = 256;      ///< requests running at once, per replica and pipeline group
     std::int64_t kv_block = 16;        ///< tokens of one block of the key-value cache
-    double kv_share = 0.9;  ///< of the memory that weights, activations and reserve leave, for that cache
+    /// Share of the memory left by weights, activations and reserve that the cache gets.
+    double kv_share = 0.9;
     /// Where products are of 8 bits or fewer the key-value cache and attention are fp8, too (checkpoints with
     /// kv_cache_quant_algo: FP8, which TensorRT-LLM serves so); else they stay as the policy has them.
     bool fp8_cache = false;
     /// The same for mixtures of experts on devices with units of 4 bits alone, whose recipes ask for it (vLLM's of
     /// gpt-oss on Blackwell, SGLang's of DeepSeek-R1: kv-cache-dtype fp8).
     bool fp8_cache_blackwell = false;
-    /// Of the rate that products of experts reach, what is left where their weights of 4 bits are converted before they
-    /// are multiplied, above 0, at most 1: kernels without asynchronous products on tiles of few rows.
+    /// Rate of expert products whose 4-bit weights are converted before they are multiplied, relative to other
+    /// products, above 0, at most 1: these kernels have no asynchronous products and small tiles.
     double converted_share = 1;
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
     ServedDispatch dispatch = ServedDispatch::all_gather;
-    /// Copies of experts beside one of each, where a plan deals them over ranks (compute/expert_replicas.h), 0..1e6;
-    /// of the pool that prefills, where there is one.
+    /// Copies of experts beyond one of each, where a plan deals them over ranks (compute/expert_replicas.h), 0..1e6; in
+    /// the pool that decodes and, where there is one, in the pool that prefills.
     std::int64_t redundant_experts = 0, prefill_redundant_experts = 0;
     /// Iterations run as two half batches, one of which computes while the other's tokens are on their way to experts
-    /// and back (step/two_batches.h). Hides communication.expert_overlap of it.
+    /// and back (step/two_batches.h). The share communication.expert_overlap of that time is hidden.
     bool two_batch_overlap = false;
     friend bool operator==(const Serving&, const Serving&) = default;
   };
-  /// What a table of measurements means that names software, and leaves blank what its runs have in common.
+  /// How tables of measurements name the software of this profile, and the settings of its runs that they leave blank.
   struct Tables {
     std::string years;                  ///< of the software: "2022", "2024 on"; for the reader
     std::vector<std::string> software;  ///< names that stand for this profile, each for one profile only
-    /// Likewise, before any other profile, of runs of mixtures of experts.
+    /// Names that stand for this profile, before any other, in runs of mixtures of experts.
     std::vector<std::string> expert_software;
-    /// Of those runs: the first release, YY.MM, and the first architecture that they are meant of. Of profiles for
-    /// the same software the one with the latest release that fits a run stands for it.
+    /// For those runs of mixtures of experts: the first release, YY.MM, and the architecture from which on the profile
+    /// applies. Of several profiles for the same software, the one with the latest release that fits a run stands for
+    /// it.
     std::string expert_software_from;
     Architecture expert_software_on = Architecture::other;
-    std::int64_t usual_zero_stage = 0;            ///< 0..3
-    Recompute usual_recompute = Recompute::none;  ///< the next stronger one where that does not fit
-    bool usual_sequence_parallel = false;         ///< where tp is above 1
-    /// Activations that do not fit go to host memory; else more of them is computed again.
+    std::int64_t usual_zero_stage = 0;  ///< ZeRO stage of runs that state none, 0..3
+    /// Recomputation of runs that state none; a stronger one where it does not fit.
+    Recompute usual_recompute = Recompute::none;
+    bool usual_sequence_parallel = false;  ///< with sequence parallelism where tp is above 1
+    /// Whether activations that do not fit go to host memory; otherwise more of them are computed again.
     bool usual_offload = false;
     bool usual_expert_parallel = false;  ///< experts are dealt over as many ranks as divide them
     bool usual_expert_tensor = false;    ///< etp is tp (Megatron Core's default), else 1
@@ -266,22 +271,23 @@ struct StackProfile {
   /// kernels learned sinks late. `other`: everywhere.
   Architecture fused_sinks_from = Architecture::other;
   PartitionRule partition = PartitionRule::uniform;
-  std::string pipeline_layout;  ///< training: in place of the rule, see spec/pipeline_layout.h; empty: none
+  /// Training: layout in place of the rule, see spec/pipeline_layout.h; empty: none.
+  std::string pipeline_layout;
   Zero2Gradients zero2_gradients = Zero2Gradients::per_microbatch;
   bool fused_loss = false;  ///< cross-entropy keeps no fp32 copy of the logits
   /// Norms and gated activations are one kernel each. Else, as with the plain operators of PyTorch, a norm
   /// casts its input to fp32, keeps that copy for backward and casts its result, and a gated activation
   /// writes and keeps the output of its nonlinearity before it multiplies.
   bool fused_pointwise = true;
-  /// A residual is added by the kernel of the norm behind it (vLLM and SGLang: fused_add_rms_norm; TensorRT-LLM
-  /// likewise), which reads and writes both tensors. Forward alone.
+  /// The norm behind a residual addition does it in its kernel, which reads and writes both tensors (vLLM and SGLang:
+  /// fused_add_rms_norm; TensorRT-LLM likewise). Forward only.
   bool fused_residual = false;
   bool keep_gathered = false;  ///< gathered TP/SP inputs are saved, not gathered again in backward
   std::vector<RecomputePart> selective_recompute = {RecomputePart::attention_core};
   [[nodiscard]] bool repeats(RecomputePart part) const {
     return std::ranges::find(selective_recompute, part) != selective_recompute.end();
   }
-  Seconds zero_slice;  ///< ZeRO-1/2: per tensor and DP rank, once per step
+  Seconds zero_slice;  ///< ZeRO-1/2: time per tensor and DP rank, once per step
   Host host;
   Communication communication;
   Serving serving;

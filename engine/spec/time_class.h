@@ -30,10 +30,10 @@ enum class TimeClass : std::uint8_t {
 
 struct TimeClassRow {
   TimeClass time_class;
-  std::string_view name;  ///< in timelines
-  const char* column;     ///< of results, and key in JSON: seconds
-  const char* label;      ///< in tables
-  const char* meaning;    ///< of the column
+  std::string_view name;  ///< name in timelines
+  const char* column;     ///< column of results and key in JSON, in seconds
+  const char* label;      ///< heading in tables
+  const char* meaning;    ///< description of the column
   Phases phases;
 };
 inline constexpr auto kTimeClasses = std::to_array<TimeClassRow>({
@@ -62,7 +62,7 @@ struct EnumNames<TimeClass> {
   static constexpr auto names = names_of_table(kTimeClasses, &TimeClassRow::time_class);
 };
 
-/// What messages between the ranks of a group are booked on.
+/// The class of time of messages between the ranks of a group.
 constexpr TimeClass class_of(ParallelGroup group) {
   switch (group) {
     case ParallelGroup::tensor:
@@ -79,9 +79,9 @@ constexpr TimeClass class_of(ParallelGroup group) {
     case ParallelGroup::expert_data:
       return TimeClass::data_comm;
   }
-  return {};  // no group: the switch has them all, or does not compile
+  return {};  // not reached: the switch handles every group, or does not compile
 }
-/// Whether the messages of some group are booked on it.
+/// Whether messages of any group are booked on the class.
 constexpr bool is_communication(TimeClass time_class) {
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
     if (class_of(group) == time_class) return true;

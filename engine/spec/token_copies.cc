@@ -20,18 +20,18 @@ double domains_met(double domains, double k, std::int64_t groups, std::int64_t c
   const auto all = static_cast<double>(groups), taken = static_cast<double>(chosen);
   if (groups <= 1 || domains <= 1) return places_met(domains, k);
   if (domains > all) {
-    // A domain has a part of one group.
+    // There are more domains than groups: each domain has a part of one group.
     const double parts = domains / all;
     return domains * (taken / all) * (1 - std::pow(1 - 1 / (taken * parts), k));
   }
   const auto held = static_cast<std::int64_t>(std::lround(all / domains));
-  // Of n things, so many at once.
+  // The number of ways to choose `many` of n things.
   const auto choose = [](std::int64_t n, std::int64_t many) {
     double ways = 1;
     for (std::int64_t i = 0; i < many; ++i) ways *= static_cast<double>(n - i) / static_cast<double>(i + 1);
     return ways;
   };
-  double missed = 0;  // over the chosen groups that lie in one domain: hypergeometric
+  double missed = 0;  // chance that a domain is missed, by how many chosen groups lie in it (hypergeometric)
   for (std::int64_t here = 0; here <= std::min(held, chosen); ++here) {
     if (chosen - here > groups - held) continue;
     const double chance = choose(held, here) * choose(groups - held, chosen - here) / choose(groups, chosen);
@@ -41,7 +41,8 @@ double domains_met(double domains, double k, std::int64_t groups, std::int64_t c
 }
 
 std::vector<double> copies_by_member(const TokenTargets& to) {
-  std::map<std::int64_t, std::pair<double, double>> of_domain;  // share and members
+  // Sum of the shares, and number of members, by domain.
+  std::map<std::int64_t, std::pair<double, double>> of_domain;
   for (std::size_t i = 0; i < to.shares.size(); ++i) {
     auto& [share, members] = of_domain[to.domain_of.empty() ? 0 : to.domain_of[i]];
     share += to.shares[i];

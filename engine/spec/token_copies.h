@@ -5,16 +5,17 @@
 //
 //     T h copies (bytes of a value)
 //
-// it sends (n - 1) / n in the mean of the members, as each keeps what is its own. By who carries the tokens, `copies` is
+// it sends (n - 1) / n in the mean of the members, as each keeps what is its own. By who carries the tokens, `copies`
+// is
 //
 //   the library, low-latency kernels   k: one for each expert
 //   other kernels, servers' all-to-all one for each rank with one of its experts: the sum over the members of
-//                                      1 - (1 - s)^k, where s is a member's share of all choices; n (1 - (1 - 1/n)^k) of
-//                                      equal ones. Where a group spans several NVLink domains, kernels send one for each
-//                                      of those (the last hop stays inside), in equal parts to their members
+//                                      1 - (1 - s)^k, where s is a member's share of all choices; n (1 - (1 - 1/n)^k)
+//                                      of equal ones. Where a group spans several NVLink domains, kernels send one for
+//                                      each of those (the last hop stays inside), in equal parts to their members
 //
-// Choices count as independent of each other but for routers that choose groups of experts first (domains_met()). Calls of
-// kernels state the bytes of a copy for each expert; CollectiveModel::wire_bytes() makes copies / k of them.
+// Choices count as independent of each other but for routers that choose groups of experts first (domains_met()). Calls
+// of kernels state the bytes of a copy for each expert; CollectiveModel::wire_bytes() makes copies / k of them.
 #pragma once
 
 #include <cstdint>
@@ -23,28 +24,30 @@
 
 namespace shardscape {
 
-/// How many of n places k independent choices meet.
+/// The mean number of n equal places that k independent choices meet.
 double places_met(double n, double k);
-/// The chance of each place to be met, where it gets such a share of the choices.
+/// The chance of each place to be met by k independent choices, of which it gets the given share.
 std::vector<double> chances_met(std::span<const double> shares, double k);
-/// As places_met() of equal domains, where the experts lie in `groups` groups, as many in each domain or each over as many
-/// domains, and a token's in `chosen` of them: groups are drawn without repetition, experts in them independently.
+/// places_met() of equal domains when the experts lie in `groups` groups and those of a token in `chosen` of them. A
+/// domain has several whole groups or a group spans several domains; groups are drawn without repetition, experts in
+/// them independently.
 double domains_met(double domains, double k, std::int64_t groups, std::int64_t chosen);
 
-/// Where the experts of a rank's tokens are.
+/// Where the experts of a rank's tokens lie.
 struct TokenTargets {
   double top_k = 1;
-  std::int64_t groups = 1, top_groups = 1;       ///< of experts, and of those of a token
-  double members = 1;                            ///< of the group
-  double domains = 1;                            ///< that they lie in
-  std::span<const double> shares = {};           ///< of the choices, of each member; empty: equal ones
-  std::span<const std::int64_t> domain_of = {};  ///< of each member, beside `shares`
+  /// Groups of experts, and the number of groups that a token's experts lie in.
+  std::int64_t groups = 1, top_groups = 1;
+  double members = 1;                            ///< ranks of the group
+  double domains = 1;                            ///< NVLink domains that the members lie in
+  std::span<const double> shares = {};           ///< each member's share of the choices; empty: all equal
+  std::span<const std::int64_t> domain_of = {};  ///< domain of each member, parallel to `shares`
 };
 
-/// With `shares`: how many copies of a token go to each member, in the mean. Routers that choose groups first meet as many
-/// times fewer domains of unequal shares as of equal ones.
+/// Mean number of copies of a token that go to each member, where `shares` are given. If routers choose groups first,
+/// the copies are scaled as they would be for domains of equal shares.
 std::vector<double> copies_by_member(const TokenTargets& to);
-/// Copies of a token, one for each rank or domain that it meets, that to its own rank or domain among them.
+/// Copies of a token, one for each rank or domain that it meets, its own included.
 double copies_sent(const TokenTargets& to);
 
 }  // namespace shardscape

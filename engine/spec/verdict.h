@@ -31,13 +31,13 @@ enum class Reason : std::uint8_t {
   batch_by_data,             ///< global_batch % (dp * microbatch) != 0
   microbatches_by_stages,    ///< interleaved: microbatches % pp != 0
   requests_by_data,          ///< concurrency % dp != 0
-  constraint,                ///< a constraint of the study
+  constraint,                ///< a constraint of the study rejects it
   memory_capacity,           ///< the fullest device needs more than it has
-  no_route,                  ///< a group cannot reach itself
+  no_route,                  ///< a group has ranks that no route connects
   precision,                 ///< the device has no unit for the compute type
   schedule,                  ///< the schedule is not modelled for this plan
   out_of_range,              ///< a figure is infinite, no number, or beyond what is a result (see in_range)
-  no_experts,                ///< the model has none for ep or etp
+  no_experts,                ///< the model has no experts for ep or etp to split
   experts_by_ranks,          ///< experts % ep != 0
   expert_width_by_ranks,     ///< expert_ffn_hidden % etp != 0
   ranks_by_experts,          ///< tp * cp * dp % (ep * etp) != 0; inference: ep * etp is not the tensor group

@@ -13,11 +13,11 @@ namespace shardscape {
 struct WorkloadSpec {
   Phase phase = Phase::training;
   PolicyName precision = PolicyName::bf16;
-  ExpertLoad expert_load = {};  ///< of models with experts
-  // Training.
+  ExpertLoad expert_load = {};  ///< load of the experts, in models that have any
+  // Fields of training.
   std::int64_t sequence_length = 0;  ///< tokens per sample
   std::int64_t global_batch = 0;     ///< samples per step over all data-parallel replicas
-  // Inference.
+  // Fields of inference.
   std::int64_t prompt_tokens = 0;
   std::int64_t output_tokens = 0;
   std::int64_t concurrency = 0;  ///< requests in flight over all replicas

@@ -7,15 +7,15 @@
 
 namespace shardscape {
 
-/// By the stage that shards it first.
+/// The state that ZeRO shards; the value is the stage that shards it first.
 enum class ZeroState : std::uint8_t { optimizer = 1, gradients = 2, weights = 3 };
 
 constexpr bool zero_shards(const ParallelPlan& plan, ZeroState state) {
   return plan.zero_stage >= static_cast<std::int32_t>(state);
 }
 
-/// Gradients of every microbatch are scattered at once, so that no rank keeps them whole; else once, after
-/// the last one.
+/// Whether the gradients of every microbatch are scattered at once, so that no rank keeps them whole; otherwise once,
+/// after the last one.
 constexpr bool scatters_each_microbatch(const ParallelPlan& plan, const StackProfile& stack) {
   if (zero_shards(plan, ZeroState::weights)) return true;
   return zero_shards(plan, ZeroState::gradients) && stack.zero2_gradients == Zero2Gradients::per_microbatch;

@@ -1,3 +1,5 @@
+// Sums what calls and data-parallel traffic of one stage cost each other where they meet on links, by the formulas of
+// the header, and bounds the step from below by its busiest link.
 #include "engine/step/contention.h"
 
 #include <algorithm>
@@ -17,21 +19,23 @@ using model::CollectiveCall;
 using network::PlanLayout;
 using network::RankGroup;
 
-/// Of traffic and calls that would meet at random this share does: what execution adds over what the sum adds, the median
-/// of 130 random plans of the shipped training stacks (0.4 to 0.7 of most). Backward passes, beside which most of the
-/// traffic lies, have fewer calls in their time than the mean of all passes.
+/// The share of the priced contention that takes place, since calls and traffic do not meet at random: the median, over
+/// 130 random plans of the shipped training stacks, of what execution adds over the full sum (most lie at 0.4 to 0.7).
+/// Backward passes, beside which most of the traffic lies, have fewer calls in their time than the mean of all passes.
 constexpr double kMet = 0.6;
 
-/// What of the priced contention may be off: chosen so that of those plans the ones are marked that differ by more than 5 %;
-/// of 2,200 others 6 do that are not.
+/// The share of the priced contention that may be wrong. Chosen so that those of these plans are marked whose times
+/// differ by more than 5 %; of 2,200 other plans 6 differ that much without a mark.
 constexpr double kLeftOpen = 0.8;
 
-/// Weights are gathered for forward and once more for backward.
+/// Share of the gathers of weights that lies beside forward passes: weights are gathered once for forward and once for
+/// backward.
 constexpr double kGatheredAhead = 0.5;
 
 class ContentionSum {
  public:
-  /// `calls`: of the stage; kept for other plans where `known` is, which has the groups then.
+  /// `calls`: those of the stage. If `known` is given they are kept for other plans, and `known` has the groups of
+  /// ranks.
   ContentionSum(const TrainingStep& in, network::CollectiveModel& collectives, ContendedCalls& calls,
                 const LayerTimes* known)
       : in_(in),
@@ -43,7 +47,7 @@ class ContentionSum {
         shared_(known != nullptr),
         siblings_(calls.siblings) {}
 
-  /// The calls of a stage, of all microbatches: those of blocks meet traffic.
+  /// Lists the calls of a stage in all microbatches. Only the calls of blocks meet data-parallel traffic.
   void list_calls(std::int32_t stage) {
     const double m = in_.pipeline.per_chunk();
     for (const LayerRun& run : in_.stage_layers(stage)) {
@@ -60,7 +64,7 @@ class ContentionSum {
     siblings_ = calls_.siblings;
   }
 
-  /// Gathers or scatters beside the passes of each microbatch, and what goes once in a step.
+  /// The data-parallel traffic of a stage: beside the passes of each microbatch, and once in a step.
   [[nodiscard]] ContendedData data_of(std::int32_t stage) {
     ContendedData data;
     const DataTraffic traffic = data_traffic(in_, in_.parameters_of(stage));
@@ -72,7 +76,7 @@ class ContentionSum {
     return data;
   }
 
-  /// What they add to a step.
+  /// Adds what this traffic and the calls beside it add to a step.
   void add_data(ContendedData& data, const TimedStage& step) {
     const double count = in_.pipeline.per_chunk(),
                  overlap = in_.setting.system.stack.communication.data_overlap;
@@ -90,7 +94,8 @@ class ContentionSum {
     if (shown < 1) add_axes(data.once, 1 - shown, pass, 1, step.passes, 1);
   }
 
-  /// No link is busy for longer than the step. Calls alone never are; traffic and the calls that it meets may be.
+  /// Raises `added` so that the step lasts as long as its busiest link is busy. Calls alone never need that, but
+  /// traffic and the calls that it meets may.
   void bound_by_links(ContendedData& data, const TimedStage& step, Breakdown& added) {
     Seconds now = step.step;
     for (const Seconds time : added) now += time;
@@ -123,12 +128,12 @@ class ContentionSum {
     added[TimeClass::data_comm] += std::max(Seconds(0), busiest - now);
   }
 
-  /// Where the host is waited for, calls may take longer meanwhile.
+  /// The sum as a result. While a pass waits for the host, calls may take longer at no cost: that much is taken off.
   [[nodiscard]] Contention of(const TimedStage& step) const {
     Breakdown added = kMet * added_;
     Seconds sum;
     for (const Seconds time : added) sum += time;
-    // By microbatch; what goes once lies beside one of them.
+    // Waits are per microbatch; traffic of once a step lies beside one of the microbatches.
     const double count = in_.pipeline.per_chunk();
     const Seconds beside_forward = std::min(beside_.forward, beside_.sum),
                   forward = (kMet / count) * beside_forward,
@@ -156,15 +161,16 @@ class ContentionSum {
     traffic.sent.push_back({part, time});
   }
 
-  /// A share of the traffic beside so much of the passes, `often` in a step. `passes`: what the calls are of.
-  /// `gathered_ahead`: what of gathers lies beside forward passes; all else lies beside backward passes.
+  /// Adds what a share of the traffic costs beside `window` seconds of passes, `often` times in a step. `passes`:
+  /// seconds of all passes that the calls belong to. `gathered_ahead`: the share of gathers beside forward passes;
+  /// everything else lies beside backward passes.
   void add_axes(ContendedData::Traffic& traffic, double share, Seconds window, double often, Seconds passes,
                 double gathered_ahead) {
     Seconds room = window, data, late, left;
     Breakdown slowed;
     for (ContendedData::Sent& sent : traffic.sent) {
       const ContendedCalls::Meeting& meeting = meeting_of(sent);
-      // What gets done of the traffic beside passes, of what would in the same time alone.
+      // How much of the traffic gets done beside passes, relative to what the same time would do alone.
       const double done = 1 + meeting.done / passes;
       const Seconds traffic_time = share * on_links(sent);
       const Seconds together = done * room > traffic_time ? (1 / done) * traffic_time : room;
@@ -183,7 +189,7 @@ class ContentionSum {
     added_[TimeClass::data_comm] += often * (now - before - late);
   }
 
-  /// What all operations would take one after the other: no link is busy for longer.
+  /// Time of all operations one after the other, which no link can be busy for longer than.
   [[nodiscard]] Seconds all_in_turn(const ContendedData& data, double count) const {
     Seconds all = count * data.beside.time + data.once.time;
     for (const ContendedCalls::Sent& sent : calls_.ends) all += sent.seconds;
@@ -212,7 +218,7 @@ class ContentionSum {
       if (call.group == ParallelGroup::context) context += call.repeats * one.time;
     }
     if (context <= Seconds(0)) return;
-    // What of a longer exchange the attention core does not hide, of one twice as long.
+    // The share of a longer exchange that the attention core does not hide, measured on an exchange twice as long.
     const StackProfile::Communication& stack = in_.setting.system.stack.communication;
     const auto hidden = [&](Seconds time) {
       return hidden_by_attention(stack, ParallelGroup::context, time, part.attention_core);
@@ -222,8 +228,8 @@ class ContentionSum {
       if (calls_.sent[i].call->group == ParallelGroup::context) calls_.sent[i].shown = shown;
   }
 
-  /// Of one call its time, what of it is due to the groups of other stages, and what it takes on links. The calls of a
-  /// layer and its passes are few different ones; the plain path looks at each.
+  /// A call's time, the part of it that is due to groups of other stages, and its time on links. The passes of a stage
+  /// have few different calls, so that times are kept; the plain path asks for each of them.
   struct OneCall {
     const CollectiveCall* call;
     Seconds time, siblings, on_links;
@@ -248,16 +254,17 @@ class ContentionSum {
 
   ContendedCalls::Meeting& meeting_of(ContendedData::Sent& sent_beside) {
     const network::CollectiveModel::Asked data = asked(sent_beside);
-    if (!shared_) calls_.meetings.clear();  // sets of links that are not kept may lie where others lay
+    // Without kept sets, a new set of links may have the address of an earlier one.
+    if (!shared_) calls_.meetings.clear();
     if (!shared_ || sent_beside.links == nullptr) sent_beside.links = &collectives_.tile_links(data);
     for (ContendedCalls::Meeting& known : calls_.meetings)
       if (known.links == sent_beside.links) return known;
     ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back();
     meeting.links = sent_beside.links;
-    boost::container::small_vector<network::KeptPaces, 24> paces;  // by call
+    boost::container::small_vector<network::KeptPaces, 24> paces;  // index: call
     for (const ContendedCalls::Sent& sent : calls_.sent) {
       const CollectiveCall& call = *sent.call;
-      // One like it was asked for already.
+      // Reuse the paces of an equal call that was asked for before.
       const std::span<const ContendedCalls::Sent> before(calls_.sent.data(), paces.size());
       const auto like = std::ranges::find_if(before, [&](const ContendedCalls::Sent& other) {
         return shared_ && other.seconds > Seconds(0) && alike(*other.call, call);
@@ -292,12 +299,12 @@ class ContentionSum {
   ContendedCalls& calls_;
   bool shared_;
   boost::container::small_vector<OneCall, 8> listed_;
-  Seconds siblings_;  ///< of the calls and of traffic beside them
+  Seconds siblings_;  ///< time due to groups of other stages, of the calls and of traffic beside them
   Breakdown added_;
-  Seconds forward_;  ///< of it, in forward passes
+  Seconds forward_;  ///< the part of added_ in forward passes
   struct {
     Seconds sum, forward;
-  } beside_;  ///< the same of the traffic of every microbatch
+  } beside_;  ///< the two values above of the traffic of every microbatch alone
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What contention adds to a step of the hierarchical mode, and how far it may still carry one away from it.
+// What contention adds to a step of the hierarchical mode, and how far the step may still be off because of it.
 //
 // That mode prices an operation with all of its sibling groups sending at once, and traffic of different axes
 // as if each had the links to itself. Executed, two things are otherwise:
@@ -15,7 +15,7 @@
 //             the latency of paths leave the links to others.
 //
 //             Gradients and updated weights go once in a step: the part of them that passes hide meets their
-//             calls likewise, and of the rest siblings count.
+//             calls in the same way, and of the rest only siblings count.
 //
 // Priced is kMet of the sum over the critical stage, of every microbatch's share also what the bubble of the pipeline grows
 // by. kLeftOpen of that, and what is due to siblings, is the mark, as a share of the step. Left out: messages between
@@ -30,22 +30,22 @@
 
 namespace shardscape::step {
 
-/// The stage that ends last.
+/// Times of the stage that ends last.
 struct TimedStage {
   std::size_t stage = 0;
-  Seconds step;                         ///< the whole step
-  Seconds passes;                       ///< of it those of this stage, without data-parallel traffic
-  Seconds forward_host, backward_host;  ///< of them what waits for the host
-  double bubble = 0;                    ///< what it waits for others, over its passes
-  Seconds data_tail;                    ///< and what is left of data-parallel traffic after them
+  Seconds step;                         ///< of the whole step
+  Seconds passes;                       ///< time of this stage's passes in it, without data-parallel traffic
+  Seconds forward_host, backward_host;  ///< the parts of `passes` that wait for the host
+  double bubble = 0;                    ///< waiting for other stages, relative to `passes`
+  Seconds data_tail;                    ///< data-parallel traffic that is left after the passes
 };
 
-/// Of a healthy machine.
+/// The contention on a healthy machine.
 struct Contention {
-  Breakdown added;          ///< to the step, by what takes longer
-  double marked_share = 0;  ///< of the step: how far it may still be off
+  Breakdown added;          ///< seconds added to the step, by the class of time that takes longer
+  double marked_share = 0;  ///< share of the step by which its time may still be wrong
 };
-/// `known`, `data`: what plans share, or both null.
+/// Computes the contention. `known` and `data` are what plans share; give both or neither.
 Contention contention_of(const TrainingStep& inputs, const TimedStage& step,
                          network::CollectiveModel& collectives, LayerTimes* known = nullptr,
                          StageDataCosts* data = nullptr);

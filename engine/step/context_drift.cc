@@ -10,8 +10,8 @@ namespace {
 using network::CollectiveOp;
 using network::RankGroup;
 
-/// Members of a domain of scale-up links, on average over the domains that the group with most of them goes through;
-/// `most`: in one. 1 where links or ranks are not laid out so.
+/// How many members of a group a domain of scale-up links holds: `mean` over the domains of the group that spans most
+/// of them, `most` in any one. Both are 1 where links or ranks are not laid out in such domains.
 struct InDomains {
   double mean = 1;
   std::int32_t most = 1;
@@ -26,7 +26,8 @@ InDomains in_domains(const FabricSpec& fabric, const RankGroup& group) {
   if (!leaves || group.depth != 1 || group.mirror.extent != 1) return {};
   const auto [extent, stride] = group.levels.front();
   if (domain % stride != 0 || stride == domain) return {};
-  // Groups follow each other in blocks, inside of which they begin next to each other.
+  // Groups lie in consecutive blocks of ranks; within a block they begin at consecutive ranks. Check the first and last
+  // of each block.
   const std::int64_t block = static_cast<std::int64_t>(extent) * stride;
   const std::int64_t blocks = std::min(fabric.size() / block, domain / std::gcd(block, domain));
   std::int64_t most_domains = 1;
@@ -38,9 +39,9 @@ InDomains in_domains(const FabricSpec& fabric, const RankGroup& group) {
           static_cast<std::int32_t>(std::min<std::int64_t>(extent, domain / stride))};
 }
 
-/// How many members that follow each other in the context group hold experts together, from the first on.
+/// Number of consecutive members of the context group, from the first on, that hold experts together.
 std::int32_t together(const RankGroup& experts, const RankGroup::Level& context) {
-  std::int32_t last = 0;  // the member of the first group with the highest place along the axis
+  std::int32_t last = 0;  // highest place along the context axis that a member of the first expert group has
   for (std::int32_t l = 0; l < experts.depth; ++l) {
     const auto [extent, stride] = experts.levels[static_cast<std::size_t>(l)];
     for (std::int32_t i = 1; i < extent; ++i) {

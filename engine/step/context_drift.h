@@ -28,7 +28,7 @@
 
 namespace shardscape::step {
 
-/// Of a call of a context group, all its repeats: by how much less it delays a layer than the passes one after the other.
+/// How much less all repeats of a context group's call delay a layer than the passes one after the other would.
 Seconds spared_by_drift(const TrainingStep& inputs, const model::CollectiveCall& call,
                         const network::RankGroups& groups, network::CollectiveModel& collectives);
 

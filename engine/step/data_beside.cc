@@ -42,7 +42,7 @@ BesideCosts beside_costs(const TrainingStep& in, std::size_t s, const PlanLayout
   return costs;
 }
 
-/// What of the traffic beside them the passes of a stage, or of a chunk with a share of it, expose, added to them.
+/// Adds to the passes of a stage (share 1) or of a chunk what they expose of the traffic beside them, and returns that.
 StageTraffic add_beside(const StackProfile::Communication& stack, const BesideCosts& costs, double share,
                         PassTime& forward, PassTime& backward, Seconds& weight) {
   StageTraffic traffic;
@@ -55,7 +55,7 @@ StageTraffic add_beside(const StackProfile::Communication& stack, const BesideCo
   return traffic;
 }
 
-/// Of a stage of several chunks, each with an equal share of the traffic, as it is executed.
+/// The same for a stage of several chunks, each of which has an equal share of the traffic, as it is executed.
 void add_beside_chunks(const TrainingStep& in, const BesideCosts& costs, std::size_t s,
                        TrainingScratch& scratch) {
   const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
@@ -87,7 +87,7 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const R
   }
   const PartsToPrice& parts = *scratch.parts;
   const auto each = static_cast<std::ptrdiff_t>(in.pipeline.virtual_stages);
-  std::optional<BesideCosts> own;  // of the stage, or of the run of equal ones that it is in
+  std::optional<BesideCosts> own;  // costs of this stage, or of the run of equal stages that it is in
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
     const auto s = static_cast<std::size_t>(stage);
     if (!parts.beside(s)) {

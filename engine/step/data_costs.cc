@@ -8,10 +8,10 @@ namespace shardscape::step {
 
 namespace {
 
-// A power of two: the plans of one choice of degrees in large studies, some hundred kilobytes in all.
+// A power of two, enough for the plans of one choice of degrees in large studies; takes some hundred kilobytes in all.
 constexpr std::size_t kDataSlots = 128;
 
-/// The plan without what data parallelism does not mind.
+/// The plan with every choice that data parallelism does not depend on set to a fixed value.
 ParallelPlan plan_of_data(const TrainingStep& in) {
   ParallelPlan plan = in.plan;
   plan.microbatch = 1;

@@ -13,46 +13,46 @@
 
 namespace shardscape::step {
 
-/// What the end of a stage's step consists of, before anything hides it.
+/// The parts of the end of a stage's step, before anything hides them.
 struct TailCosts {
-  GradientTraffic gradients;  ///< empty: none are left for the end
+  GradientTraffic gradients;  ///< empty: no gradients are left for the end
   WeightGather weights;
   Seconds optimizer;
 };
 
-/// What goes beside the passes of one microbatch, before they hide any of it.
+/// Traffic beside the passes of one microbatch, in seconds, before they hide any of it.
 struct BesideCosts {
-  Seconds forward, backward, weight;  ///< beside each pass
+  Seconds forward, backward, weight;  ///< beside the pass of that name
 };
 
-/// The same as contention_of() sees it.
+/// The traffic of a stage in the form that contention_of() reads.
 struct ContendedData {
   struct Sent {
     DataTraffic::Part part;
     Seconds time;
-    std::optional<Seconds> on_links = {};     ///< of that time, once asked for
-    const network::LinkSet* links = nullptr;  ///< tile_links(), once asked for
+    std::optional<Seconds> on_links = {};     ///< the part of `time` on links; filled when first asked for
+    const network::LinkSet* links = nullptr;  ///< its tile_links(); filled when first asked for
   };
   struct Traffic {
     Seconds time;
-    Seconds siblings;  ///< of it what is due to the groups of other stages
+    Seconds siblings;  ///< the part of `time` that is due to groups of other stages
     std::vector<Sent> sent;
   };
-  Traffic beside;  ///< the passes of every microbatch
-  Traffic once;    ///< in a step
+  Traffic beside;  ///< what every microbatch's passes send
+  Traffic once;    ///< what is sent once in a step
 };
 
-/// Of a stage; each part is filled when it is first asked for.
+/// The costs of one stage; each part is filled when it is first asked for.
 struct DataCosts {
   std::optional<TailCosts> tail;
   std::optional<BesideCosts> beside;
   std::optional<ContendedData> contended;
 };
 
-/// Of the stages of some plans.
+/// The costs of the stages that plans with equal data parallelism have.
 class StageDataCosts {
  public:
-  /// Valid until the next call.
+  /// Returns the costs of a stage, empty when it is new. The reference is valid until the next call.
   DataCosts& of(const TrainingStep& inputs, std::int32_t stage);
   void forget() { known_.clear(); }
 
@@ -65,16 +65,16 @@ class StageDataCosts {
   std::vector<Known> known_;
 };
 
-/// Exact: costs are shared only by plans that agree in everything that they depend on. For one setting on one healthy
-/// machine. Bounded: of plans with the same place in the table the last one is remembered.
+/// Remembers costs for one setting on one healthy machine. They are exact, as only plans share them that agree in
+/// everything they depend on, and bounded: each slot of the table keeps the costs of its last plan only.
 class DataCostsMemo {
  public:
-  /// Valid until the next call.
+  /// Returns the costs for the plan. The reference is valid until the next call.
   StageDataCosts& of(const TrainingStep& inputs);
 
  private:
   struct Slot {
-    ParallelPlan plan;  ///< with what the costs do not mind set idle
+    ParallelPlan plan;  ///< with choices that do not affect the costs set to fixed values
     bool used = false;
     StageDataCosts costs;
   };

@@ -1,3 +1,5 @@
+// Finds when gradients of the last backward are whole layer by layer, and from that when the last bucket arrives (the
+// formulas of the header) and which buckets leave at which moment.
 #include "engine/step/data_exposure.h"
 
 #include <algorithm>
@@ -16,9 +18,9 @@ GradientShares::GradientShares(const TrainingStep& in, std::int32_t stage, Paral
       cut_(in.cuts()) {
   const bool first = in.first(stage), last = in.last(stage), common = copies == ParallelGroup::data_shard;
   heads_ = last ? 1 : 0;
-  // A table that the head shares is whole after the embedding.
+  // Where the head shares the embedding's table, its gradient is whole only after the embedding.
   head_ = last && common ? parameters_.of_head(first).count : 0;
-  if (modules_ > 0)  // their common table is taken to be whole with their weights
+  if (modules_ > 0)  // the table that the modules share counts as whole with their own weights
     further_ = parameters_.of_further(modules_, first || (last && parameters_.tied))[copies].count / modules_;
   end_ = first && common ? parameters_.embedding.count : 0;
   if (last && common && in.deferred() > 0) {
@@ -44,7 +46,7 @@ double GradientShares::after(std::int32_t layers) const {
 
 double whole_buckets(double buckets, double share) {
   constexpr double kRounding = 1e-9;
-  // Neither is negative, and buckets are far fewer than 2^53: this is the floor, without a call of the library.
+  // The cast is a floor without a library call: both factors are >= 0, and buckets are far fewer than 2^53.
   const double whole = static_cast<double>(static_cast<std::int64_t>(share * buckets + kRounding));
   return std::min(buckets, whole);
 }
@@ -75,16 +77,16 @@ LastBackward last_backward(const TrainingStep& in, const TrainingScratch& scratc
 
 namespace {
 
-/// A moment of the last backward: a chunk's pass, and how much of it is done.
+/// A moment of the last backward: the chunk whose pass is running, and how much of that pass is done.
 struct Moment {
   std::int32_t chunk = 0;
-  double share = 0;    ///< of the chunk's own layers
+  double share = 0;    ///< share of the time of the chunk's layers
   double seconds = 0;  ///< since the pass began
 };
 
 /// When the first bucket may leave: 1 - overlap of the last backward, over all chunks of the stage, is done.
 Moment gate_of(double overlap, const LastBackward& backward) {
-  constexpr double kRounding = 1e-9;  // a gate at the end of a pass is at the beginning of the next one
+  constexpr double kRounding = 1e-9;  // a gate at the end of a pass counts as the beginning of the next one
   double rest = 0;
   for (std::size_t c = 0; c < backward.ends.size(); ++c) rest += (1 - overlap) * backward.pass(c);
   std::size_t chunk = backward.ends.size() - 1;
@@ -125,7 +127,7 @@ class ChunkLayers {
     for (const Run& run : runs_)
       for (std::int32_t n = 1; n <= run.count; ++n) visit(end_of(run, n));
   }
-  /// From the last layer to the first, as long as visit(moment) says so; whether it always did.
+  /// Calls visit(moment) from the last layer to the first until it returns false. Returns whether it never did.
   template <class Visit>
   [[nodiscard]] bool each_from_the_last(Visit visit) const {
     for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
@@ -138,7 +140,7 @@ class ChunkLayers {
  private:
   struct Run {
     std::int32_t count = 1;
-    double each = 0, before = 0;  ///< seconds
+    double each = 0, before = 0;  ///< seconds of one layer, and of all layers before the run
   };
 
   [[nodiscard]] Moment end_of(const Run& run, std::int32_t n) const {
@@ -150,11 +152,11 @@ class ChunkLayers {
   std::int32_t chunk_;
   bool cut_;
   double pass_;
-  double sum_ = 0;  ///< seconds of all layers
+  double sum_ = 0;  ///< seconds of all layers together
   boost::container::small_vector<Run, 8> runs_;
 };
 
-/// Layers of a stage whose gradients come from its last passes.
+/// Number of layers of a stage whose gradients come from its last passes.
 std::int32_t layers_of(const TrainingStep& in, std::int32_t stage) {
   std::int32_t layers = 0;
   for (const LayerRun& run : in.stage_layers(stage)) {
@@ -183,12 +185,12 @@ Seconds exposed_gradients(const TrainingStep& in, std::int32_t stage, const Last
     }
     return left;
   };
-  std::int32_t layers = layers_of(in, stage);  // that have ended
+  std::int32_t layers = layers_of(in, stage);  // number of layers that have ended by the moment looked at
   const auto left = [&] { return layers == 0 ? all : left_after(layers); };
   const double end = backward.ends[0] + backward.deferred.value();
   double arrival = gate + all;
   if (backward.deferred > Seconds(0)) arrival = std::max(arrival, end + left());
-  // From the end on, until no moment before can bring a later arrival.
+  // Go backwards from the end until no earlier moment can bring a later arrival.
   const auto matters = [&](const Moment& moment) {
     const double at = time_of(moment, backward);
     if (at <= gate || at + all <= arrival) return false;

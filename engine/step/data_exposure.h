@@ -1,4 +1,4 @@
-// What of the gradients' reduction shows at the end of a step, in closed form.
+// How much of the gradients' reduction is exposed at the end of a step, in closed form.
 //
 // Gradients of a layer are whole when the last microbatch's backward has come past it: the head's first, then
 // block after block, the embedding's at the very end. They travel in buckets of equal bytes, one after the
@@ -36,8 +36,8 @@
 
 namespace shardscape::step {
 
-/// The share of a stage's gradients of one group of parameters that is whole after so many layers of the last
-/// backward. The inputs outlive it.
+/// The share (0..1) of a stage's gradients of one group of parameters that is whole after a number of layers of the
+/// last backward. The inputs must outlive it.
 class GradientShares {
  public:
   GradientShares(const TrainingStep& inputs, std::int32_t stage, ParallelGroup copies);
@@ -45,62 +45,63 @@ class GradientShares {
   [[nodiscard]] double after(std::int32_t layers) const;
 
  private:
-  /// Parameters of the last so many blocks, whose backward comes first.
+  /// Number of parameters in the last `blocks` blocks, whose backward comes first.
   [[nodiscard]] double of_last(std::int32_t blocks) const;
 
   const model::StageParameters& parameters_;
   ParallelGroup copies_;
   model::StageLayers layers_;
-  double head_ = 0;     ///< whole after the first layer
-  double further_ = 0;  ///< of each module of further tokens
-  double end_ = 0;      ///< whole at the very end: the embedding, or the deferred head, which share no stage
+  double head_ = 0;     ///< parameters whole after the first layer
+  double further_ = 0;  ///< parameters of each module of further tokens
+  /// Parameters whole at the very end: of the embedding or of the deferred head; no stage has both.
+  double end_ = 0;
   double sum_ = 0;
   std::int32_t heads_ = 0, modules_ = 0, blocks_ = 0;
   bool cut_ = false;
 };
 
-/// Buckets that are whole when this share of the gradients is.
+/// Number of buckets that are whole when this share (0..1) of the gradients is.
 double whole_buckets(double buckets, double share);
 
-/// What of a chunk's pass makes gradients, seconds; `cut`: the weight gradient alone, as under zero_bubble.
+/// Seconds of a chunk's pass that make gradients. `cut`: only the weight gradient does, as under zero_bubble.
 constexpr double gradient_pass(const schedule::StageTime& chunk, bool cut) {
   return cut ? chunk.weight : chunk.backward;
 }
 
 /// The last microbatch's backward on one stage (under zero_bubble, its weight gradient).
 struct LastBackward {
-  Seconds head, further, block, embedding;      ///< of one layer; 0 where the stage has none
-  std::span<const schedule::StageTime> passes;  ///< by chunk, as the pipeline was timed
+  Seconds head, further, block, embedding;      ///< seconds of one layer each; 0 where the stage has none
+  std::span<const schedule::StageTime> passes;  ///< index: chunk; as the pipeline was timed
   bool cut = false;                             ///< only weight gradients count
-  Seconds deferred;                             ///< weight gradients of the head that follow it
-  std::span<const double> ends;                 ///< by chunk, seconds; chunk 0 ends last
+  Seconds deferred;                             ///< weight gradients of the head that come after it
+  std::span<const double> ends;                 ///< end by chunk, seconds; chunk 0 ends last
 
-  /// The whole of it on one chunk, seconds.
+  /// Seconds of this backward on one chunk.
   [[nodiscard]] double pass(std::size_t chunk) const { return gradient_pass(passes[chunk], cut); }
 };
 
-/// By chunk of a stage, as the pipeline was timed with them.
+/// The times of the chunks of a stage, as the pipeline was timed with them.
 std::span<const schedule::StageTime> chunk_times(const TrainingStep& inputs, const TrainingScratch& scratch,
                                                  std::size_t stage);
 
-/// Once the pipeline has been timed. The ends are those of the scratch.
+/// Collects the last backward of a stage once the pipeline has been timed. The result refers to times in `scratch`.
 LastBackward last_backward(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage);
 
 /// The gradients of one group of parameters.
 struct GroupGradients {
   ParallelGroup copies = ParallelGroup::data_shard;
   double buckets = 1;
-  Seconds time;  ///< of all buckets
+  Seconds time;  ///< seconds of all buckets together
 };
 using GradientTraffic = boost::container::static_vector<GroupGradients, kCopyGroups.size()>;
 
-/// From the end of the last backward, or of the weight gradients of the head that follow it, to the last bucket's
-/// arrival, all groups in one queue.
+/// Seconds from the end of the last backward (or of the head's weight gradients that follow it) to the arrival of the
+/// last bucket, with all groups in one queue.
 Seconds exposed_gradients(const TrainingStep& inputs, std::int32_t stage, const LastBackward& backward,
                           const GradientTraffic& gradients);
 
-/// What of a group's buckets leaves within the last backward; the others leave when it and what is deferred have
-/// ended.
+/// Which buckets of a group leave during the last backward, and when; the others leave when it and what is deferred
+/// have ended.
 std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& inputs, std::int32_t stage,
                                                      const LastBackward& backward, ParallelGroup copies,
                                                      double buckets);

@@ -9,7 +9,7 @@ namespace shardscape::step {
 
 namespace {
 
-/// Of the parameters of one group.
+/// Adds the traffic of one group of parameters.
 void add_traffic(const TrainingStep& in, const model::ParameterGroup& parameters, DataTraffic& traffic) {
   using network::CollectiveOp;
   if (in.pipeline.copies() * ranks_of(in.plan, parameters.copies) == 1) return;

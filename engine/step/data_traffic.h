@@ -1,4 +1,4 @@
-// What data parallelism sends for one stage of one replica, before any of it is hidden.
+// The data-parallel traffic of one stage of one replica, before any of it is hidden.
 #pragma once
 
 #include <boost/container/static_vector.hpp>
@@ -17,23 +17,23 @@ struct DataTraffic {
     Bytes bytes;
     double calls = 1;
   };
-  /// One for each group of parameters that sends any.
+  /// At most one part for each group of parameters: the groups that send anything.
   using Parts = boost::container::static_vector<Part, kCopyGroups.size()>;
-  Parts forward_gather;    ///< of weights, each microbatch's forward
-  Parts backward_gather;   ///< of weights, each microbatch's backward
-  Parts backward_scatter;  ///< of gradients, each microbatch's backward
-  Parts gradients;         ///< once, with the last microbatch's backward
-  Parts weights;           ///< once, after the optimizer
+  Parts forward_gather;    ///< of weights, for each microbatch's forward
+  Parts backward_gather;   ///< of weights, for each microbatch's backward
+  Parts backward_scatter;  ///< of gradients, after each microbatch's backward
+  Parts gradients;         ///< sent once a step, with the last microbatch's backward
+  Parts weights;           ///< gathered once a step, after the optimizer
 
-  /// What goes beside a pass of every microbatch. Gradients leave where those of weights are computed.
+  /// The traffic beside one pass of every microbatch. Gradients leave in the pass that computes weight gradients.
   [[nodiscard]] boost::container::static_vector<Part, 2 * kCopyGroups.size()> beside(Pass pass,
                                                                                      bool cut) const;
 };
 
-/// Whether anything goes beside the passes of every microbatch: else all of it goes once, at the end of a step.
+/// Whether traffic goes beside the passes of every microbatch; otherwise all of it goes once, at the end of a step.
 bool sends_beside_passes(const TrainingStep& inputs);
 
-/// `parameters`: of the stage, on one rank before ZeRO.
+/// Lists the traffic. `parameters`: those of the stage on one rank, before ZeRO shards them.
 DataTraffic data_traffic(const TrainingStep& inputs, const model::ParameterGroups& parameters);
 
 }  // namespace shardscape::step

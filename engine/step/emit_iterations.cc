@@ -1,3 +1,5 @@
+// Makes the programs of a server's iterations: the steps of each kind of block, whole or as two half batches, put in
+// the order in which every stage runs them for each group of requests.
 #include "engine/step/emit_iterations.h"
 
 #include <algorithm>
@@ -95,7 +97,8 @@ Seconds IterationEmitter::host_step() const {
   return stack_.host.decode_step_fixed + static_cast<double>(shape_.rows) * stack_.host.decode_sequence;
 }
 
-/// The attention core stands for all pieces of prompts; that of all decoding sequences follows it.
+/// Prices operators as steps. One attention core stands for all pieces of prompts, and a second one behind it for all
+/// decoding sequences.
 std::vector<LayerEmitter::Step> IterationEmitter::steps_of(std::vector<model::Operator> operators,
                                                            std::vector<model::Operator> busiest,
                                                            double prompt_attention, double decode_attention) {
@@ -133,14 +136,14 @@ void IterationEmitter::emit(const std::vector<LayerEmitter::Step>& steps, Second
   emit(items);
 }
 
-/// The gap between the kernels of a block.
+/// Adds the gap between the kernels of a block, `seconds` long.
 void IterationEmitter::pause(double seconds) {
   const std::int32_t gap = builder_.name("gap between kernels");
   if (seconds > 0) builder_.add(compute(seconds, Account::host, gap));
 }
 
-/// What computes while a call is under way, which is waited for when as much of it is hidden as the stack allows.
-/// Adds to `hidden` what of it is expected to be.
+/// Adds compute that runs while a call is under way. The call is waited for when as much of it is hidden as the stack
+/// allows. Adds to `hidden` the seconds of it that are expected to be hidden.
 void IterationEmitter::emit_beside(const model::CollectiveCall& call,
                                    std::vector<LayerEmitter::Item> computes, double& hidden) {
   const StackProfile::Communication& communication = stack_.communication;
@@ -149,7 +152,7 @@ void IterationEmitter::emit_beside(const model::CollectiveCall& call,
   for (const LayerEmitter::Item& item : computes)
     if (item.instruction.kind == Kind::compute) all += item.expected;
   hidden += hidden_by_half(communication, comm, all);
-  // A call that may hide altogether is waited for where the other half comes to its own.
+  // A call that may be hidden altogether is waited for where the other half reaches its own call.
   double room = communication.expert_overlap * comm;
   const bool cuts = communication.expert_overlap < 1 && room < all;
   bool waits = true;
@@ -201,7 +204,7 @@ void IterationEmitter::emit_half_layer(const Block& block, const Block& previous
   builder_.add({Kind::launch, Account::host, 0, 0, 1, 2 * block.launch.value()});
 }
 
-/// `opening`: nothing has to come back before.
+/// Builds one pass of a stage. `opening`: a first one, which waits for no tokens to come back.
 std::int32_t IterationEmitter::build_pass(std::int32_t stage, bool opening) {
   const bool piped = in_.plan.pipeline > 1;
   if (!first(stage)) builder_.add(on_channel(Kind::receive, down_, 0));
@@ -254,7 +257,7 @@ void IterationEmitter::build(std::int64_t groups, std::int64_t rounds) {
   const std::int32_t stages = in_.plan.pipeline;
   const std::int32_t stride = PlanLayout(in_.plan).stride(PlanAxis::pipeline);
   std::map<std::int32_t, std::vector<std::int32_t>>
-      sequences;  // by member of the expert group, of each stage
+      sequences;  // key: member of the expert group; value index: stage
   for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(in_.plan.gpus()); ++rank) {
     const std::int32_t member = expert_member(in_.setting, in_.plan, rank);
     std::vector<std::int32_t>& of = sequences[member];

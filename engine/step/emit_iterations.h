@@ -28,13 +28,13 @@
 
 namespace shardscape::step {
 
-/// What an executed iteration works on.
+/// The work of one executed iteration.
 struct IterationShape {
-  IterationCosts::Table table = IterationCosts::Table::decode;  ///< prompt or decode
-  std::int64_t tokens = 1;                                      ///< through every block
-  std::int64_t rows = 0;                                        ///< sequences that get a token
+  IterationCosts::Table table = IterationCosts::Table::decode;  ///< which costs it has: prompt or decode
+  std::int64_t tokens = 1;                                      ///< tokens that go through every block
+  std::int64_t rows = 0;                                        ///< sequences that get a token in it
   using BlockSeconds = std::array<double, model::kMostBlockKinds>;
-  /// In each block, by kind; of one half where it runs in halves.
+  /// Seconds of the attention cores of each block, by kind; of one half where the block runs in halves.
   BlockSeconds prompt_attention{}, decode_attention{};
   friend auto operator<=>(const IterationShape&, const IterationShape&) = default;
 };
@@ -45,26 +45,25 @@ class IterationEmitter {
   IterationEmitter(const IterationCosts::Inputs& inputs, TokenCosts& costs,
                    execution::ProgramBuilder& builder, const IterationShape& shape);
 
-  /// Adds the programs of all ranks: so many iterations of each of so many groups. A rank of the first stage
-  /// ends when the last group's next iteration could begin.
+  /// Adds the programs of all ranks, with `rounds` iterations of each of `groups` groups. A rank of the first stage
+  /// ends when the next iteration of the last group could begin.
   void build(std::int64_t groups, std::int64_t rounds);
 
-  /// What the host does between two iterations of a group: scheduling, and sampling and streaming its tokens.
+  /// Time of the host between two iterations of a group: scheduling, and sampling and streaming its tokens.
   [[nodiscard]] Seconds host_step() const;
 
  private:
-  /// From here on programs are for that member of the expert groups; what is hidden is decided by the slowest. Where a
-  /// balanced load takes longer than any of theirs all have that.
+  /// Sets the member of the expert groups that programs are made for from here on. What is hidden is decided by the
+  /// slowest member. Where a balanced load takes longer than any member's, all members have that.
   void set_blocks(std::int32_t expert_rank);
-  /// `busiest`: the same operators of the slowest rank. `prompt_attention`, `decode_attention`:
-  /// seconds of the core.
+  /// `busiest`: the same operators on the slowest rank. `prompt_attention`, `decode_attention`: seconds of the core.
   std::vector<LayerEmitter::Step> steps_of(std::vector<model::Operator> operators,
                                            std::vector<model::Operator> busiest, double prompt_attention = 0,
                                            double decode_attention = 0);
   struct Block {
     std::vector<LayerEmitter::Step> steps;
     Seconds launch;
-    // Of a block that runs in halves, on one of them.
+    // For a block that runs in halves: the steps of one half, cut at its exchanges of experts, and these exchanges.
     std::array<std::vector<LayerEmitter::Step>, kHalfPieces> pieces;
     model::CollectiveCall dispatch, combine;
   };
@@ -91,10 +90,10 @@ class IterationEmitter {
   const IterationShape shape_;
   const StackProfile& stack_;
   LayerEmitter layer_emitter_;
-  std::vector<Block> blocks_;  ///< by kind
+  std::vector<Block> blocks_;  ///< index: kind of block
   std::vector<LayerEmitter::Step> embedding_, head_;
   Bytes boundary_;
-  std::int32_t down_ = 0, back_ = 0;  ///< channels to the next stage, and from the last to the first
+  std::int32_t down_ = 0, back_ = 0;  ///< channels to the next stage, and from the last stage to the first
 };
 
 }  // namespace shardscape::step

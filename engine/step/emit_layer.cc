@@ -30,7 +30,7 @@ GroupLanes add_layer_lanes(const ParallelPlan& plan, execution::ProgramBuilder& 
 
 std::int32_t expert_member(const Setting& setting, const ParallelPlan& plan, std::int32_t rank) {
   if (plan.expert == 1 || !loads_differ(setting.model, setting.workload)) return model::LayerKey::kBusiest;
-  // Counted in the rank order without the pipeline (spec/parallel_groups.h).
+  // The rank's number in an order of ranks without the pipeline (spec/parallel_groups.h).
   const std::int32_t stride = network::PlanLayout(plan).stride(PlanAxis::pipeline);
   const std::int32_t in_stage = rank / (stride * plan.pipeline) * stride + rank % stride;
   return in_stage / plan.expert_tensor % plan.expert;
@@ -64,12 +64,12 @@ void LayerEmitter::append_join(std::vector<Item>& items, ParallelGroup group, do
   items.push_back({join_lane(lanes_[group], class_of(group)), expected, false, 1});
 }
 
-/// Adds `seconds` of the step's compute.
+/// Appends `seconds` of the compute of a step.
 void LayerEmitter::append_compute(std::vector<Item>& items, const Step& step, double seconds) {
   items.push_back({compute(seconds, step.account, step.name, step.bound), seconds, false, step.stretch});
 }
 
-/// The exchange of keys and values beside the first part of attention.
+/// Appends attention, and the exchange of keys and values beside the first part of it.
 void LayerEmitter::append_context(std::vector<Item>& items, const Step& step) {
   const double hider = communication_.context_overlap * step.seconds, comm = seconds_of(step.comm);
   append_calls(items, step.comm);
@@ -82,7 +82,8 @@ double LayerEmitter::seconds_of(const model::CollectiveCall& call) {
   return call.repeats * builder_.estimate(lanes_[call.group], call.op, call.bytes, 1, slice_).value();
 }
 
-/// The call before has begun: the first part of the compute hides it. The last part hides the call behind.
+/// Appends compute between two calls: its first part hides the call before, which has begun, its last part the one
+/// behind.
 void LayerEmitter::append_beside(std::vector<Item>& items, const Step& step, const Step* before,
                                  const Step* behind) {
   double room = step.seconds;
@@ -118,7 +119,7 @@ void LayerEmitter::append_steps(std::vector<Item>& items, const std::vector<Step
   };
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
-    if (hides(i, Step::Hider::before)) continue;  // with the compute before
+    if (hides(i, Step::Hider::before)) continue;  // it was appended with the compute before it
     if (is_call(i)) {
       append_calls(items, step.comm);
       if (hides(i, Step::Hider::behind)) continue;

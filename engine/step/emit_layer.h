@@ -10,43 +10,45 @@
 
 namespace shardscape::step {
 
-/// `bound`: what bounds the operator, as the number that ProgramBuilder::bound() gave the name.
+/// Makes a compute instruction. `bound` is what limits the operator, as ProgramBuilder::bound() numbers it.
 execution::Instruction compute(double seconds, execution::Account account, std::int32_t name,
                                std::uint16_t bound = 0);
 execution::Instruction join_lane(std::int32_t lane, execution::Account account);
 execution::Instruction on_channel(execution::Instruction::Kind kind, std::int32_t channel, double bytes);
 
-/// The lane of each kind of group; -1 where it has none.
+/// The lane of each kind of group; -1 where there is none.
 using GroupLanes = EnumArray<ParallelGroup, std::int32_t>;
-/// Lanes for the groups that layers call, in the order of the table.
+/// Adds lanes for the groups that layers call, in the order of kLayerGroups.
 GroupLanes add_layer_lanes(const ParallelPlan& plan, execution::ProgramBuilder& builder);
 
-/// Which member of its expert group a rank of the plan is; kBusiest where all get as many tokens.
+/// Which member of its expert group a rank of the plan is; kBusiest where all members get equally many tokens.
 std::int32_t expert_member(const Setting& setting, const ParallelPlan& plan, std::int32_t rank);
 
 class LayerEmitter {
  public:
-  /// A compute operator or calls of one lane, in the order of execution.
+  /// One operator that computes, or the calls of one lane; steps are listed in the order of execution.
   struct Step {
-    double seconds = 0;  ///< compute, on a healthy device
+    double seconds = 0;  ///< compute time on a healthy device
     execution::Account account = execution::Account::compute;
     std::int32_t name = 0;
     std::uint16_t bound = 0;
     double stretch = 1;
-    model::CollectiveCall comm;  ///< where repeats > 0: calls instead of compute
-    /// Compute (the attention core) with the exchange of context parallelism in `comm`, which runs beside it
+    /// Where its repeats > 0 and hidden_context is not set: calls instead of compute.
+    model::CollectiveCall comm;
+    /// This is compute (the attention core) with the exchange of context parallelism in `comm`, which runs beside it
     /// for the share of its time that the stack's context_overlap allows.
     bool hidden_context = false;
-    bool beside_exchange = false;  ///< compute while the exchange of experts before it is under way
-    /// Of calls of a tensor group: the compute next to them that hides them (overlap.h), the step before or behind.
+    bool beside_exchange = false;  ///< compute that runs while the exchange of experts before it is under way
+    /// For calls of a tensor group: which neighbour, the step before or the one behind, hides them (overlap.h).
     enum class Hider : std::uint8_t { none, before, behind } hider = Hider::none;
   };
-  /// An instruction with the time that it is expected to take.
+  /// An instruction with the time that it is expected to take, in seconds.
   struct Item {
     execution::Instruction instruction;
     double expected = 0;
     bool layer_end = false;
-    double stretch = 1;  ///< of compute: its time over that in `instruction`, which is a healthy device's
+    /// For compute: its time on this device over that in `instruction`, which is a healthy device's.
+    double stretch = 1;
   };
 
   /// The references must outlive this object.
@@ -54,11 +56,11 @@ class LayerEmitter {
                const GroupLanes& lanes)
       : communication_(communication), builder_(builder), lanes_(lanes) {}
 
-  /// Compute for `here` seconds where a healthy device takes `seconds`.
+  /// Makes a step of compute that takes `here` on this device, where a healthy device takes `seconds`.
   [[nodiscard]] Step compute_step(std::string_view name, double seconds, execution::Account account,
                                   const compute::OperatorCost& here) const;
-  /// Appends the nodes of one part. `cost(node)`: of an operator on the device and on a healthy one; what takes
-  /// no time is left out.
+  /// Appends the nodes of one part of a layer. `cost(node)` is an operator's cost on the device, and its time on a
+  /// healthy one; operators that take no time are left out.
   struct Costs {
     compute::OperatorCost here;
     Seconds healthy;
@@ -91,24 +93,24 @@ class LayerEmitter {
       }
     }
   }
-  /// The steps as instructions, and the host's launch of all of them. `lead`: how far the host is ahead of the
-  /// device, seconds; 0 where it has just met it. It is moved on.
+  /// Appends the steps as instructions, followed by the host's launch of all of them. `lead`: seconds that the host is
+  /// ahead of the device, 0 where it has just met it; updated for what comes next.
   void append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch, double& lead);
-  /// The same without the launch.
+  /// Appends the steps as instructions, without the launch.
   void append_steps(std::vector<Item>& items, const std::vector<Step>& steps);
 
-  /// Starts a call, and adds nothing where it has no bytes.
+  /// Appends the start of a call; nothing where it has no bytes.
   void append_calls(std::vector<Item>& items, const model::CollectiveCall& call);
   void append_join(std::vector<Item>& items, ParallelGroup group, double expected) const;
-  /// Of all repeats.
+  /// Expected seconds of all repeats of a call.
   [[nodiscard]] double seconds_of(const model::CollectiveCall& call);
-  /// Calls are of ranks of this slice from now on, where links tell slices apart.
+  /// Sets the slice of ranks that makes the calls from now on, where links tell slices apart.
   void set_slice(const network::Slice& slice) { slice_ = slice; }
 
  private:
   static void append_compute(std::vector<Item>& items, const Step& step, double seconds);
   void append_context(std::vector<Item>& items, const Step& step);
-  /// Compute with what hides behind it of the calls before and behind it, each of them null where nothing does.
+  /// Appends compute with the calls before and behind it that it hides; a pointer is null where there is no such call.
   void append_beside(std::vector<Item>& items, const Step& step, const Step* before, const Step* behind);
 
   const StackProfile::Communication& communication_;

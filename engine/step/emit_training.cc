@@ -1,3 +1,5 @@
+// Makes the programs of a training step: the blocks of each stage (passes, pairs, the end of the step) with what runs
+// beside them, put in the order of the schedule, and further programs for ranks with sick devices.
 #include "engine/step/emit_training.h"
 
 #include <fmt/format.h>
@@ -39,7 +41,7 @@ TrainingEmitter::TrainingEmitter(const TrainingStep& inputs, execution::ProgramB
   for (const ParallelGroup copies : kCopyGroups)
     if (in_.plan.folds_experts() || !is_of_experts(copies))
       lanes_[copies] = builder_.add_lane(layout.group(copies), name_of(copies));
-  // One stream, whatever the group (data_exposure.h).
+  // All data-parallel traffic shares one stream, whatever its group (data_exposure.h), so these lanes take turns.
   if (in_.plan.folds_experts())
     builder_.take_turns(lanes_[ParallelGroup::expert_data], lanes_[ParallelGroup::data_shard]);
   const std::int32_t stages = in_.plan.pipeline, stride = layout.stride(PlanAxis::pipeline);
@@ -69,7 +71,7 @@ void TrainingEmitter::set_device(const Setting& setting, std::int32_t expert_ran
 std::vector<TrainingEmitter::Step> TrainingEmitter::steps_of(LayerKind kind, Pass pass,
                                                              const Setting& setting,
                                                              std::int32_t expert_rank) const {
-  // The same operators in the same order, of other loads.
+  // The operators of the busiest rank: the same ones in the same order, but with other loads.
   const std::vector<model::Operator> busiest = training_operators(kind, in_.setting, in_.key());
   model::LayerKey key = in_.key();
   key.expert_rank = expert_rank;
@@ -87,7 +89,7 @@ std::vector<TrainingEmitter::Step> TrainingEmitter::steps_of(LayerKind kind, Pas
   return steps;
 }
 
-/// Calls are expected to take what they do on the devices of this stage.
+/// From here on, calls are expected to take what they take on the devices of this stage.
 void TrainingEmitter::set_slice(std::int32_t stage) {
   layer_emitter_.set_slice(
       slice_of(static_cast<std::size_t>(stage), PlanLayout(in_.plan), in_, builder_.collectives()));
@@ -133,13 +135,13 @@ bool TrainingEmitter::sends(const ChunkPass& pass) const {
   return pass.forward() ? part + 1 < in_.pipeline.parts() : part > 0;
 }
 
-/// That messages of a pass come and go by.
+/// The channel by which the messages of a pass travel.
 std::int32_t TrainingEmitter::channel(const ChunkPass& pass) const {
   const bool upward = in_.pipeline.both_ways() && pass.chunk == 1;
   return (pass.forward() == upward ? up_ : down_)[upward ? 1 : 0];
 }
 
-/// The boundary, where there is one; the host does not launch ahead of it.
+/// Receives the input of a pass from the neighbour stage, if it has any; the host launches nothing before it is there.
 void TrainingEmitter::receive_inputs(const ChunkPass& pass) {
   if (!receives(pass)) return;
   receive_boundary(pass);
@@ -169,7 +171,7 @@ void TrainingEmitter::add(Instruction instruction, double stretch) const {
   builder_.add(instruction);
 }
 
-/// Whether other things can begin while the device is at it.
+/// Whether something else can begin in the middle of the item.
 bool TrainingEmitter::cuttable(const Item& item) {
   return item.instruction.kind == Kind::compute || item.instruction.kind == Kind::launch;
 }
@@ -178,9 +180,9 @@ void TrainingEmitter::emit(const std::vector<Item>& items) const {
   for (const Item& item : items) add(item.instruction, item.stretch);
 }
 
-/// Adds what of an item comes before something that begins so many seconds into it, and returns the rest of it.
-/// An operator is cut there, and so is a wait for the host, which is the end of a launch; what begins within a
-/// wait for calls begins before it.
+/// Adds the part of an item before something that begins `begin` seconds into it, and returns the rest. Operators are
+/// cut there, and so are waits for the host, the end of a launch. Waits for calls can't be cut: what begins within one
+/// is to begin before it.
 Instruction TrainingEmitter::cut(const Item& item, double begin) const {
   Instruction rest = item.instruction;
   if (!cuttable(item) || begin <= 0) return rest;
@@ -191,8 +193,9 @@ Instruction TrainingEmitter::cut(const Item& item, double begin) const {
   return rest;
 }
 
-/// The calls begin when 1 - data_overlap of the items' time has passed (or, within a wait for calls, with that),
-/// and end before the pass does. What compute loses to them is waited for behind it.
+/// Adds a pass and the calls beside it. The calls begin when 1 - data_overlap of the items' time has passed (or before
+/// the wait for calls that this falls into), and end before the pass does. What compute loses to them follows behind
+/// it.
 void TrainingEmitter::emit_beside(const std::vector<Item>& items, const std::vector<Instruction>& calls,
                                   Seconds traffic) {
   double total = 0;
@@ -229,7 +232,7 @@ Instruction TrainingEmitter::lost_compute(Seconds lost) {
                  builder_.name("lost to data-parallel traffic", {Work{}, lost.value()}));
 }
 
-/// To traffic of once a step, as it is priced (stage_tails.cc).
+/// What compute loses to the traffic that goes once in a step, by the same prices as in stage_tails.cc.
 Seconds TrainingEmitter::lost_in_step() {
   Seconds beside = gather_beside_;
   if (!in_.pipeline.both_ways()) {
@@ -242,7 +245,7 @@ Seconds TrainingEmitter::lost_in_step() {
   return lost_once(in_.setting.system, beside);
 }
 
-/// The first microbatch's forward, the gather of updated weights beside it.
+/// Adds the first microbatch's forward, and beside it the gather of updated weights.
 void TrainingEmitter::emit_first(const std::vector<Item>& items) {
   const double chunks = in_.pipeline.virtual_stages;
   for (const DataTraffic::Part& part : traffic_.weights) {
@@ -253,14 +256,14 @@ void TrainingEmitter::emit_first(const std::vector<Item>& items) {
   join(traffic_.weights);
 }
 
-/// What the first forward cannot hide of the gather stays behind the optimizer.
+/// Decides how much of the weights' gather the first forward hides; the rest stays behind the optimizer.
 void TrainingEmitter::split_weights(std::int32_t stage) {
   weights_hidden_ = 0;
   gather_beside_ = {};
   if (traffic_.weights.empty() || stack_.communication.gather_overlap <= 0) return;
-  // Under dualpipe a stage and its mirror make the calls together, so they must come to the same share: both sum up in
-  // the order of the model, whichever of their chunks comes first there, and what both hide is hidden, where sick links
-  // are of one of them.
+  // Under dualpipe a stage and its mirror make these calls together, so both must find the same share. So both sum up
+  // in the order of the model, whichever chunk that puts first, and take the lesser of their two forwards, which differ
+  // where only one of them has sick links.
   const std::int32_t chunks = in_.pipeline.virtual_stages;
   const bool upward = in_.pipeline.both_ways() && in_.pipeline.part(stage, 0) > in_.pipeline.part(stage, 1);
   const auto forward_on = [&](std::int32_t devices) {
@@ -312,10 +315,10 @@ void TrainingEmitter::release_buckets(std::int32_t stage) {
   }
 }
 
-/// Buckets leave as the backward completes them, once the gate is open; those of the last layer with the
-/// tail, or before the weight gradients that come first there.
+/// Adds a backward, and lets buckets leave as it completes them, once the gate is open. Buckets of the last layer leave
+/// in the tail or, if the head's weight gradients are deferred, before those.
 void TrainingEmitter::emit_gradients(const ChunkPass& pass, const std::vector<Item>& items) {
-  constexpr double kRounding = 1e-9;  // chunks add up in another order than last_backward_
+  constexpr double kRounding = 1e-9;  // sums over chunks here and in last_backward_ are rounded differently
   const double gate = (1 - stack_.communication.data_overlap) * last_backward_;
   for (const Item& item : items) {
     const double rest = gate - backward_done_;
@@ -389,7 +392,7 @@ std::int32_t TrainingEmitter::build_pair(const ChunkPass& forward, const ChunkPa
                                 : std::string("FB#"));
 }
 
-/// The weight gradient of the head of one microbatch.
+/// Builds the deferred weight gradient of the head for one microbatch.
 std::int32_t TrainingEmitter::build_deferred() {
   builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
   std::vector<Item> items;
@@ -461,7 +464,7 @@ std::vector<std::int32_t> TrainingEmitter::order_blocks(std::int32_t stage, Stag
   return blocks;
 }
 
-/// Returns the sequence of its ranks.
+/// Builds the programs of a stage; returns the number of its sequence.
 std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
   set_slice(stage);
   traffic_ = data_traffic(in_, in_.parameters_of(stage));
@@ -498,7 +501,7 @@ std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
   return builder_.add_sequence(std::move(blocks), fmt::format("stage {}", stage));
 }
 
-/// Ranks of one stage whose devices and experts are alike share a program.
+/// Builds programs for ranks with sick devices. Ranks of one stage with the same device and experts share a program.
 void TrainingEmitter::build_sick_ranks() {
   std::map<std::tuple<std::size_t, const Setting*, std::int32_t>, std::int32_t> built;
   for (const SickStage& sick : in_.sick) {
@@ -517,7 +520,7 @@ void TrainingEmitter::build_sick_ranks() {
 void TrainingEmitter::build() {
   const std::int32_t stride = PlanLayout(in_.plan).stride(PlanAxis::pipeline);
   std::map<std::int32_t, std::vector<std::int32_t>>
-      sequences;  // by member of the expert group, of each stage
+      sequences;  // key: member of the expert group; value index: stage
   for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(in_.plan.gpus()); ++rank) {
     const std::int32_t member = expert_member(in_.setting, in_.plan, rank);
     std::vector<std::int32_t>& of = sequences[member];

@@ -57,30 +57,30 @@ class TrainingEmitter {
   struct ChunkPass {
     std::int32_t stage = 0, chunk = 0;
     Pass pass = Pass::forward;
-    bool last = false;           ///< of the last microbatch
-    bool first_gathers = false;  ///< of the first microbatch, whose forward hides a gather of weights
-    bool defers = false;         ///< of a microbatch that puts the head's weight gradient off
+    bool last = false;           ///< a pass of the last microbatch
+    bool first_gathers = false;  ///< a pass of the first microbatch, whose forward hides a gather of weights
+    bool defers = false;         ///< a pass of a microbatch that defers the head's weight gradient
     [[nodiscard]] bool forward() const { return pass == Pass::forward; }
   };
 
-  /// From here on programs are for devices of this setting, and for that member of the expert groups.
+  /// Sets the device, and the member of the expert groups, that programs are made for from here on.
   void set_device(const Setting& setting, std::int32_t expert_rank = model::LayerKey::kBusiest);
   void set_slice(std::int32_t stage);
   [[nodiscard]] std::vector<Step> steps_of(LayerKind kind, Pass pass, const Setting& setting,
                                            std::int32_t expert_rank) const;
 
-  /// The pass that makes the gradients of weights.
+  /// The pass that computes the gradients of weights.
   [[nodiscard]] Pass gradient_pass() const { return in_.cuts() ? Pass::weight : Pass::backward; }
-  /// `paired`: with another pass, and the host launches both without a stop.
+  /// `paired`: together with another pass, so that the host launches both without a stop.
   std::vector<Item> layers_of(const ChunkPass& pass, bool paired = false);
   std::int32_t build_pass(const ChunkPass& pass);
-  /// A forward and a backward that run together.
+  /// Builds a forward and a backward that run together.
   std::int32_t build_pair(const ChunkPass& forward, const ChunkPass& backward);
   void receive_inputs(const ChunkPass& pass);
   [[nodiscard]] std::int32_t channel(const ChunkPass& pass) const;
   void receive_boundary(const ChunkPass& pass);
   void send_boundary(const ChunkPass& pass);
-  /// Unless sends are asynchronous.
+  /// Waits until the message has been sent, unless sends are asynchronous.
   void await_boundary(const ChunkPass& pass);
   [[nodiscard]] bool receives(const ChunkPass& pass) const;
   [[nodiscard]] bool sends(const ChunkPass& pass) const;
@@ -88,7 +88,7 @@ class TrainingEmitter {
   void emit(const std::vector<Item>& items) const;
   static bool cuttable(const Item& item);
   [[nodiscard]] execution::Instruction cut(const Item& item, double begin) const;
-  /// `traffic`: what the calls are expected to take.
+  /// `traffic`: seconds that the calls are expected to take.
   void emit_beside(const std::vector<Item>& items, const std::vector<execution::Instruction>& calls,
                    Seconds traffic);
   execution::Instruction lost_compute(Seconds lost);
@@ -101,12 +101,12 @@ class TrainingEmitter {
   execution::Instruction start(const DataTraffic::Part& part, double calls, Bytes bytes);
   std::int32_t build_deferred();
   std::int32_t build_tail(std::int32_t stage);
-  /// The blocks of a stage in the order of the schedule. Backwards of its first microbatches may be others.
+  /// Numbers of a stage's blocks, which the schedule puts in order. The first microbatches' backwards may differ.
   struct StageBlocks {
-    std::vector<std::int32_t> first, forward, deferring, backward, cut, weight, last;  ///< by chunk
+    std::vector<std::int32_t> first, forward, deferring, backward, cut, weight, last;  ///< index: chunk
     std::int32_t last_weight = 0;
     std::map<std::array<std::int32_t, 3>, std::int32_t>
-        pairs;  ///< by both chunks and whether the head is deferred
+        pairs;  ///< key: chunk of the forward, chunk of the backward, whether the head is deferred
   };
   std::vector<std::int32_t> order_blocks(std::int32_t stage, StageBlocks& blocks);
   std::int32_t backward_block(const StageBlocks& blocks, const schedule::PipelineOperation& op) const;
@@ -119,22 +119,24 @@ class TrainingEmitter {
   execution::ProgramBuilder& builder_;
   const StackProfile& stack_;
   const DeviceSpec* device_ = nullptr;
-  /// What a layer runs in a pass, on that device.
+  /// The steps that a layer runs in a pass on the device set last; index: kind of layer, pass.
   std::array<std::array<std::vector<Step>, kPasses>, kLayerKinds> steps_;
   GroupLanes lanes_;
   LayerEmitter layer_emitter_;
-  /// Channels to the next and to the previous stage; the second ones are of dualpipe's second chunks.
+  /// Channels to the next and to the previous stage; the second ones are for dualpipe's second chunks.
   std::array<std::int32_t, 2> down_{}, up_{};
-  // Of the stage under construction.
+  // The following members are about the stage under construction.
   DataTraffic traffic_;
-  double last_backward_ = 0;      ///< expected seconds of the last microbatch's backward, all chunks
-  double backward_done_ = 0;      ///< of it, in the chunks built so far
-  std::int32_t layers_done_ = 0;  ///< likewise
-  std::int32_t deferred_ = 0;     ///< microbatches that put the head's weight gradient off
-  double weights_hidden_ = 0;     ///< share of the gather of weights that runs beside the first forward
-  Seconds gather_beside_;         ///< how long that gather runs there
-  bool gate_open_ = false;        ///< 1 - data_overlap of the last backward is done
-  std::array<double, kCopyGroups.size()> buckets_gone_{};  ///< of each of traffic_.gradients
+  double last_backward_ = 0;      ///< expected seconds of the last microbatch's backward on all chunks
+  double backward_done_ = 0;      ///< the part of last_backward_ in the chunks built so far
+  std::int32_t layers_done_ = 0;  ///< number of layers in these chunks
+  std::int32_t deferred_ = 0;     ///< microbatches that defer the head's weight gradient
+  /// Share (0..1) of the gather of weights that runs beside the first forward.
+  double weights_hidden_ = 0;
+  Seconds gather_beside_;   ///< seconds of the gather beside the first forward
+  bool gate_open_ = false;  ///< whether 1 - data_overlap of the last backward is done
+  /// By part of traffic_.gradients: buckets that have left.
+  std::array<double, kCopyGroups.size()> buckets_gone_{};
 };
 
 }  // namespace shardscape::step

@@ -1,3 +1,5 @@
+// Times iterations of a server by executing them at sampled numbers of tokens and rows and at sampled attention times,
+// and interpolates linearly between these samples.
 #include "engine/step/executed_iterations.h"
 
 #include <algorithm>
@@ -12,7 +14,7 @@ namespace {
 
 using serving::IterationTime;
 
-/// Attention times at which iterations are executed: so many per factor of two.
+/// Number of sampled attention times per factor of two.
 constexpr double kPerOctave = 4;
 
 struct Bracket {
@@ -28,7 +30,7 @@ Bracket bracket(double seconds) {
   return {low, high, (seconds - low) / (high - low)};
 }
 
-/// The classes of time that a rank books where it works; its waits are found from when the ranks end.
+/// Whether a rank books this class of time while it works. Waits are found from the times at which ranks end instead.
 bool works(TimeClass c) { return c != TimeClass::pipeline_comm && c != TimeClass::bubble; }
 
 }  // namespace
@@ -70,7 +72,7 @@ std::optional<ExecutedIterations::Outcome> ExecutedIterations::outcome(const Ite
   return Outcome{result.end, result.accounts};
 }
 
-/// The replica that needs the most time from the end of one outcome to the end of the other.
+/// The replica that takes longest from the end of one outcome to the end of the other.
 std::int32_t ExecutedIterations::slowest_replica(const Outcome& before, const Outcome& after) const {
   std::int32_t slowest = 0;
   double longest = -1;
@@ -85,8 +87,8 @@ std::int32_t ExecutedIterations::slowest_replica(const Outcome& before, const Ou
 IterationTime ExecutedIterations::execute(const IterationShape& shape) {
   const std::optional<Outcome> trip = outcome(shape, 1, 1);
   if (!trip) return {};
-  // By class of time: what one iteration of a group adds on all stages between two executions, `passes`
-  // passes apart, on the slowest replica.
+  // What one iteration of a group adds, by class of time and summed over stages, between two executions that differ by
+  // `passes` passes, on the slowest replica; and the time between their ends.
   const auto booked = [&](const Outcome& before, const Outcome& after, double passes) {
     const std::int32_t replica = slowest_replica(before, after);
     IterationTime time{};
@@ -149,7 +151,7 @@ std::vector<ExecutedIterations::Corner> ExecutedIterations::corners(const servin
     return std::array<std::pair<double, double>, 2>{{{b.low, 1 - b.high_share}, {b.high, b.high_share}}};
   };
   const auto tokens = samples_.shares(table, iteration.prompt_tokens + iteration.decoding);
-  if (table == Table::decode) {  // every sequence gets a token
+  if (table == Table::decode) {  // every sequence gets a token, so tokens and rows are equal
     split([](IterationShape& s, std::int64_t n) { s.tokens = s.rows = n; }, tokens);
   } else {
     split([](IterationShape& s, std::int64_t n) { s.tokens = n; }, tokens);
@@ -161,7 +163,8 @@ std::vector<ExecutedIterations::Corner> ExecutedIterations::corners(const servin
     const serving::Iteration part = halves ? half_of(iteration) : iteration;
     double prompt = part.prompt_tokens > 0 ? costs_.prompt_attention(k, part).value() : 0;
     double decode = part.decoding > 0 ? costs_.decode_attention(k, part.decoding, part.cached).value() : 0;
-    if (in_.plan.context == 1 && prompt > 0) {  // nothing runs beside the one or the other
+    // The two run one after the other with nothing beside them, so only their sum counts.
+    if (in_.plan.context == 1 && prompt > 0) {
       prompt += decode;
       decode = 0;
     }

@@ -24,11 +24,11 @@ namespace shardscape::step {
 
 class ExecutedIterations {
  public:
-  /// All references must outlive this object. `plainly`: nothing is remembered.
+  /// All references must outlive this object. `plainly`: executions are not remembered.
   ExecutedIterations(const IterationCosts::Inputs& inputs, TokenCosts& costs,
                      network::CollectiveModel& collectives, FlattenedRun& run, bool plainly);
 
-  /// Zero, and run.unreachable, where dead links cut ranks off that have to talk.
+  /// The time of an iteration. Zero, with run.unreachable set, where dead links cut ranks off that have to talk.
   serving::IterationTime operator()(const serving::Iteration& iteration);
 
  private:
@@ -38,8 +38,8 @@ class ExecutedIterations {
     double share = 1;
   };
   struct Outcome {
-    std::vector<double> end;                  ///< of each rank
-    std::vector<execution::Ledger> accounts;  ///< likewise
+    std::vector<double> end;                  ///< index: rank
+    std::vector<execution::Ledger> accounts;  ///< index: rank; seconds by account
   };
   [[nodiscard]] std::vector<Corner> corners(const serving::Iteration& iteration);
   const serving::IterationTime& executed(const IterationShape& shape);
@@ -53,7 +53,7 @@ class ExecutedIterations {
   network::CollectiveModel& collectives_;
   FlattenedRun& run_;
   const bool plainly_;
-  IterationCosts samples_;  ///< where tokens and rows are sampled
+  IterationCosts samples_;  ///< knows at which numbers of tokens and rows to sample
   network::PlanLayout layout_;
   std::map<IterationShape, serving::IterationTime> known_;
   serving::IterationTime last_{};

@@ -16,7 +16,7 @@ const CollectiveCall* find_call(const PartCost& part, CollectiveOp op, ParallelG
   return found == part.calls.end() ? nullptr : &*found;
 }
 
-/// Whether the first two members of expert groups are in the same tensor or context groups.
+/// Whether the first two members of expert groups also share a tensor or context group, which brings them together.
 bool meet_elsewhere(const network::RankGroups& groups) {
   const std::int32_t other = groups[ParallelGroup::expert].levels.front().stride;
   std::int32_t reached = 0;

@@ -36,22 +36,22 @@
 
 namespace shardscape::step {
 
-/// The times above of one part of a layer; the busiest member's where they differ.
+/// The times above of one part of a layer, in seconds; where members differ, the busiest one's.
 struct ExpertExchanges {
   double members = 2;
   double most = 0.5;  ///< the busiest member's share of all tokens, above 1 / members
   Seconds dispatch, gather, work, scatter;
-  bool together = true;  ///< members enter the dispatch at the same time
-  Seconds beside;        ///< work of every member while the dispatch is under way
+  bool together = true;  ///< all members enter the dispatch at the same time
+  Seconds beside;        ///< work that every member does while the dispatch is under way
 };
 
-/// By how much the busiest member is later for links that others use. O(1).
+/// Seconds by which the busiest member is later because others use the links that it needs. O(1).
 Seconds crowding(const ExpertExchanges& of);
-/// Of a part of a layer; 0 where its experts are alike or no expert tensor group splits them.
+/// The same for a part of a layer; 0 where its experts are alike, or no expert tensor group splits them.
 Seconds crowding(const PartCost& part, const network::RankGroups& groups,
                  network::CollectiveModel& collectives, const network::Slice& slice);
 
-/// What of the time that sick links add to a part's exchanges is over when the others come to it.
+/// Seconds that sick links add to a part's exchanges, but that are over when the other members come to them.
 Seconds hidden_by_lead(const PartCost& part, const network::RankGroups& groups,
                        network::CollectiveModel& collectives, const network::Slice& slice);
 

@@ -1,3 +1,5 @@
+// Lists the operators, calls and messages of each stage of a priced step with their durations, and how much of each is
+// hidden, waited for or lost.
 #include "engine/step/export_training.h"
 
 #include <fmt/format.h>
@@ -25,7 +27,7 @@ using timeline::ChunkSteps;
 using timeline::ProgramStep;
 using timeline::StepKind;
 
-/// What one rank puts in, out of CollectiveModel's bytes.
+/// Bytes that one rank puts in, from the bytes as CollectiveModel counts them.
 double input_bytes(CollectiveOp op, Bytes bytes, std::int32_t ranks) {
   return op == CollectiveOp::all_gather ? bytes.value() / ranks : bytes.value();
 }
@@ -74,7 +76,7 @@ class StepMaker {
     timeline::StageSteps stage;
     for (std::int32_t c = 0; c < v; ++c) {
       ChunkSteps chunk;
-      std::vector<std::pair<LayerKind, std::string>> layers;  // with their names
+      std::vector<std::pair<LayerKind, std::string>> layers;  // each with its name
       std::int32_t blocks = 0;
       for (const LayerRun& run : in_.chunk_layers(s, c)) {
         for (std::int32_t n = 0; n < run.count; ++n) {
@@ -92,7 +94,7 @@ class StepMaker {
         if (in_.cuts() || splits) append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
         if (in_.pipeline.both_ways()) append_pass(chunk.input, layer->first, Pass::input, layer->second);
       }
-      const bool alone = v == 1;  // the stage is one chunk
+      const bool alone = v == 1;  // the stage has no other chunk
       const std::size_t place = index * static_cast<std::size_t>(v) + static_cast<std::size_t>(c);
       const PassTime& forward = alone ? scratch_.forward[index] : scratch_.chunks[place].forward;
       const PassTime& backward = alone ? scratch_.backward[index] : scratch_.chunks[place].backward;
@@ -108,7 +110,8 @@ class StepMaker {
     return stage;
   }
 
-  /// Of the head's weight gradient what a backward computes on average, where some microbatches defer theirs.
+  /// Appends the head's weight gradient at the share of it that a backward computes on average, where some microbatches
+  /// defer theirs.
   void append_kept_share(std::vector<ProgramStep>& steps, const std::string& layer) {
     const double kept = 1 - in_.deferred_share();
     if (kept <= 0) return;
@@ -201,7 +204,7 @@ class StepMaker {
     const auto index = static_cast<std::size_t>(s);
     stage.optimizer_work = optimizer_cost(in_, in_.setting.system.device, s).update.work;
     const DataTraffic calls = data_traffic(in_, in_.parameters_of(s));
-    // A pass through a chunk needs that chunk's share.
+    // A pass through a chunk needs only that chunk's share.
     const double chunks = in_.pipeline.virtual_stages;
     const auto steps = [&](const DataTraffic::Parts& parts, const char* name) {
       std::vector<ProgramStep> made;
@@ -220,7 +223,7 @@ class StepMaker {
     split_weights(scratch_.tails[index].weights_hidden, calls.weights, stage);
   }
 
-  /// One of so many equal parts of the traffic.
+  /// Makes one of `parts` equal parts of the traffic.
   [[nodiscard]] ProgramStep traffic_step(const DataTraffic::Part& call, const char* name,
                                          double parts) const {
     const network::RankGroup group = layout_.group(call.group);
@@ -236,7 +239,7 @@ class StepMaker {
     return made;
   }
 
-  /// The gather of updated weights: the share that the first forward hides, and the rest.
+  /// Splits the gather of updated weights into the share that the first forward hides, and the rest.
   void split_weights(double hidden, const DataTraffic::Parts& parts, timeline::StageSteps& stage) const {
     constexpr const char* kName = "updated weights";
     const double chunks = in_.pipeline.virtual_stages;
@@ -250,7 +253,7 @@ class StepMaker {
     }
   }
 
-  /// What compute loses while traffic is under way beside a pass, behind the pass.
+  /// Appends to each pass what compute loses to the traffic beside it.
   static void lose_to_traffic(const StageTraffic& traffic, ChunkSteps& chunk) {
     const auto append = [&](std::vector<ProgramStep>& steps, const BesidePass& beside) {
       append_wait(steps, beside.lost.value(), "lost to data-parallel traffic");
@@ -266,7 +269,7 @@ class StepMaker {
   const StackProfile& stack_;
   network::PlanLayout layout_;
   std::array<std::vector<Operator>, kLayerKinds> operators_;
-  network::Slice slice_;  ///< the stage at hand
+  network::Slice slice_;  ///< of the stage being made
 };
 
 }  // namespace

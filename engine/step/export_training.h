@@ -7,9 +7,9 @@
 
 namespace shardscape::step {
 
-/// Of the step that time_training() timed last with `scratch`. Durations, and what of them is hidden, waited for or
-/// lost, are those it found; what the stack hides lies under the compute before it, ring exchanges of context
-/// parallelism under the attention.
+/// Makes the program of the step that time_training() timed last with `scratch`. Durations, and what of them is hidden,
+/// waited for or lost, are those it found. What the stack hides lies under the compute before it, and ring exchanges of
+/// context parallelism under the attention.
 timeline::PricedStep make_priced_step(const TrainingStep& inputs, network::CollectiveModel& collectives,
                                       const TrainingScratch& scratch);
 

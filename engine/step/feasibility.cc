@@ -16,7 +16,7 @@ namespace shardscape::step {
 namespace {
 
 Reason sequence_rule(std::int64_t tokens, const ParallelPlan& plan) {
-  // A causally balanced context split gives each rank two pieces.
+  // Causal attention is balanced over a context group by giving each rank two pieces of the sequence.
   if (plan.context > 1 && tokens % (2L * plan.context) != 0) return Reason::sequence_by_context;
   if (plan.sequence_parallel && tokens / plan.context % plan.tensor != 0) return Reason::sequence_by_context;
   return Reason::none;
@@ -29,8 +29,8 @@ Reason pipeline_rule(const Setting& setting, const ParallelPlan& plan) {
 
 Reason batch_rule(const WorkloadSpec& workload, const ParallelPlan& plan) {
   if (workload.phase == Phase::inference) {
-    if (plan.disaggregated()) return Reason::none;  // requests go where there is least to do
-    // Replicas that go together may have unlike numbers of requests.
+    if (plan.disaggregated()) return Reason::none;  // each request goes to the server with the least to do
+    // Replicas that have iterations together may have different numbers of requests.
     const std::int32_t servers = plan.data / std::gcd(plan.data, coupled_replicas(plan));
     return workload.concurrency % servers == 0 ? Reason::none : Reason::requests_by_data;
   }
@@ -74,7 +74,7 @@ Reason expert_rule(const Setting& setting, const ParallelPlan& plan) {
   return folds_evenly(plan) ? Reason::none : Reason::ranks_by_experts;
 }
 
-/// Of the pool that prefills.
+/// Checks the pool that prefills.
 Reason prefill_rule(const Setting& setting, const ParallelPlan& plan) {
   if (!plan.disaggregated()) return Reason::none;
   ParallelPlan pool;
@@ -106,11 +106,11 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   }
   for (const Precision precision : setting.policy().multiplied())
     if (!setting.system.device.supports(precision)) return {Status::unsupported, Reason::precision};
-  // As Megatron-Core asks: ranks that hold the same tokens would all send them.
+  // Same rule as in Megatron-Core: without it, ranks that hold the same tokens would all send them.
   const bool repeated = workload.phase == Phase::training && plan.tensor > 1 && !plan.sequence_parallel;
   if (repeated && model::layer_key(plan, 1).dispatches) return {Status::unsupported, Reason::repeated_tokens};
   const bool chunked = plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved;
-  // Traffic of data parallelism beside its pairs is not modelled.
+  // Data-parallel traffic beside the pairs of dualpipe is not modelled.
   const bool beside =
       zero_shards(plan, ZeroState::weights) || scatters_each_microbatch(plan, setting.system.stack);
   if (chunked || (plan.both_ways() && (plan.pipeline % 2 != 0 || beside)))
@@ -124,14 +124,14 @@ bool too_long(const Setting& setting, const ParallelPlan& plan, bool every_pass)
     const std::int64_t microbatches =
         workload.global_batch / (static_cast<std::int64_t>(plan.data) * plan.microbatch);
     const std::int64_t chunks = static_cast<std::int64_t>(plan.pipeline) * plan.virtual_stages;
-    if (microbatches <= kMostPasses / 2 / chunks) return false;  // forwards and backwards
+    if (microbatches <= kMostPasses / 2 / chunks) return false;  // forwards and backwards count separately
     const schedule::PipelineShape shape = pipeline_shape(setting, plan);
     return every_pass || shape.both_ways() || shape.overlaps;
   }
   const StackProfile::Serving& rules = setting.system.stack.serving;
   const std::int64_t servers =
       plan.disaggregated() ? 1 : plan.data / std::gcd(plan.data, coupled_replicas(plan));
-  // Prompts that are not cut into pieces take an iteration at most.
+  // A prompt that is not cut into pieces takes one iteration at most.
   const std::int64_t pieces =
       rules.scheduler == ServingPolicy::chunked ? (workload.prompt_tokens - 1) / rules.token_budget + 1 : 1;
   return workload.concurrency / servers > kMostIterations / pieces;

@@ -35,7 +35,7 @@ std::int32_t execute_training(const TrainingStep& in, network::CollectiveModel& 
   const auto critical = static_cast<std::size_t>(std::ranges::max_element(result.end) - result.end.begin());
   const Seconds fixed = in.setting.system.stack.host.step_fixed;
   out.step_time = Seconds(result.end[critical]) + fixed;
-  out.contention = Seconds(0);  // part of what was executed
+  out.contention = Seconds(0);  // it is part of what was executed
   for (const TimeClass c : enum_values<TimeClass>()) out.breakdown[c] = Seconds(result.accounts[critical][c]);
   out.breakdown[TimeClass::host] += fixed;
   fill_training_rates(in, out);

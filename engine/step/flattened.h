@@ -11,19 +11,22 @@
 
 namespace shardscape::step {
 
-/// What execution needs beside the inputs of the hierarchical passes; scratch that outlives a point.
+/// What execution needs besides the inputs of the hierarchical passes, and its results. Its scratch outlives a point.
 struct FlattenedRun {
-  network::PricedNetwork& network;  ///< set to the faults
+  network::PricedNetwork& network;  ///< with the faults set
   std::span<const std::int32_t> placement;
   execution::Executor& executor;
   execution::Fold fold = execution::Fold::when_it_pays;
-  bool want_programs = false, want_timeline = false;         ///< fill the fields below
-  std::int64_t events = 0, messages = 0, operators = 0;      ///< out
-  std::int32_t executed_ranks = 0;                           ///< out: of the last execution
-  std::shared_ptr<const execution::Programs> programs = {};  ///< out: what was executed
-  std::string timeline = {};                                 ///< out: see engine/timeline/program_timeline.h
-  bool unreachable = false;   ///< out: dead links cut ranks off that have to talk
-  std::string deadlock = {};  ///< out: why ranks wait for each other, where they do; there is no time then
+  bool want_programs = false, want_timeline = false;     ///< in: whether to fill `programs`, `timeline`
+  std::int64_t events = 0, messages = 0, operators = 0;  ///< out
+  /// Out: number of ranks executed, in the last execution.
+  std::int32_t executed_ranks = 0;
+  std::shared_ptr<const execution::Programs> programs = {};  ///< out: the executed programs
+  /// Out: JSON, see engine/timeline/program_timeline.h.
+  std::string timeline = {};
+  bool unreachable = false;  ///< out: dead links cut ranks off that have to talk
+  /// Out: why ranks wait for each other in a circle, in which case there is no time; empty: they do not.
+  std::string deadlock = {};
 };
 
 /// Returns the critical stage. Where dead links cut a group off, collectives.unreachable() says so afterwards

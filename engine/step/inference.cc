@@ -1,3 +1,5 @@
+// Measures how a replica serves a steady load: builds load and rules from the setting, times iterations by prices or by
+// execution, and keeps what plans share.
 #include "engine/step/inference.h"
 
 #include <algorithm>
@@ -10,7 +12,7 @@ namespace {
 using serving::Iteration;
 using serving::Measured;
 
-/// One decode iteration of all sequences that run at once, half of their output done.
+/// A decode iteration of all sequences that run at once, each with half of its output done.
 Iteration full_decode(const InferenceInputs& in) {
   Iteration iteration;
   iteration.decoding = static_cast<double>(std::min(in.shape.clients, in.shape.slots));
@@ -22,10 +24,10 @@ IterationCosts::Inputs replica_inputs(const InferenceInputs& in) {
   return {in.setting, in.plan, in.layers, load_of(in), rules_of(in), in.shape.groups};
 }
 
-/// Segments of courses that are remembered, some ten megabytes: loads of many concurrencies have a course each.
+/// Most segments of courses that are remembered, some ten megabytes: each concurrency has a course of its own.
 constexpr std::size_t kMostSegments = 1 << 16;
 
-/// Requests of replicas whose iterations go together: of all, and of the one with most.
+/// Requests of replicas that have iterations together: of all of them, and of the one with the most.
 struct CoupledRequests {
   std::int64_t all, busiest;
 };

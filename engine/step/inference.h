@@ -35,67 +35,68 @@ namespace shardscape::step {
 
 /// How the requests of one replica are served.
 struct ServingShape {
-  std::int64_t groups = 1;    ///< per replica
-  std::int64_t clients = 1;   ///< per group
-  std::int64_t slots = 1;     ///< likewise, admitted at once
-  std::int64_t resident = 1;  ///< requests per replica whose cache is kept
+  std::int64_t groups = 1;    ///< groups per replica, 1..pipeline stages
+  std::int64_t clients = 1;   ///< requests per group
+  std::int64_t slots = 1;     ///< requests per group that are admitted at once
+  std::int64_t resident = 1;  ///< requests per replica whose cache is kept in memory
   std::int64_t coupled = 1;   ///< replicas whose iterations go together (coupled_replicas)
 };
 
-/// `free` and `request`: bytes of each stage that are left without a cache, and those of one request's cache.
-/// One request is always admitted; where it does not fit, the memory it needs says so.
+/// Shapes the serving from memory. `free`: bytes left on each stage without any cache; `request`: bytes of one
+/// request's cache on each stage. One request is always admitted; where it does not fit, the memory it needs shows
+/// that.
 ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, const std::vector<Bytes>& free,
                            const std::vector<Bytes>& request);
 
 /// Tokens of a request's cache when its last token is written, in whole blocks.
 double cached_tokens(const Setting& setting);
 
-/// Tokens that a sequence meets with half of its output done, the token it comes from included.
+/// Tokens that a sequence attends to with half of its output done, its own latest token included.
 double half_done_tokens(const WorkloadSpec& workload);
 
-/// Requests whose cache fits into the stack's share of what every stage has left; at least 1, and no more
-/// than there are.
+/// How many requests' caches fit into the stack's share of what every stage has left; from 1 to the concurrency.
 std::int64_t cache_places(const Setting& setting, const std::vector<Bytes>& free,
                           const std::vector<Bytes>& request);
 
-/// So many tokens of cache, in whole blocks.
+/// Rounds a number of cached tokens up to whole blocks.
 double whole_blocks(const Setting& setting, std::int64_t tokens);
 
-/// What plans of one setting share, and of settings that differ in the concurrency alone. Never changes a result.
+/// Keeps what plans of one setting share, also of settings that differ only in the concurrency. Never changes a result.
 class InferenceMemo {
  public:
   TokenCosts& token_costs(const Setting& setting, const ParallelPlan& plan);
-  /// Good until the next call.
+  /// The course of serving this load. The reference is valid until the next call.
   const serving::Trajectory& trajectory(const serving::Load& load, const serving::Rules& rules);
   void clear();
 
  private:
-  std::map<std::array<std::int32_t, 5>, TokenCosts> costs_;  ///< tp, cp, ep, etp, copies of experts
-  /// Clients, slots, token budget.
+  /// Key: tensor, context, expert and expert tensor degree, redundant experts.
+  std::map<std::array<std::int32_t, 5>, TokenCosts> costs_;
+  /// Key: clients, slots, token budget.
   std::map<std::array<std::int64_t, 3>, serving::Trajectory> trajectories_;
-  std::size_t segments_ = 0;  ///< of them all
+  std::size_t segments_ = 0;  ///< in all trajectories together
 };
 
 struct InferenceInputs {
   const Setting& setting;
   const ParallelPlan& plan;
-  const std::vector<model::StageLayers>& layers;  ///< per stage
+  const std::vector<model::StageLayers>& layers;  ///< index: stage
   ServingShape shape;
 };
 
-/// Of one replica.
+/// The load and the rules of one replica.
 serving::Load load_of(const InferenceInputs& inputs);
 serving::Rules rules_of(const InferenceInputs& inputs);
-/// Of a replica's iterations. `collectives` and `memo` must outlive the result.
+/// The costs of a replica's iterations. `collectives` and `memo` must outlive the result.
 IterationCosts iteration_costs(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                                InferenceMemo& memo, IterationCosts::Unit unit);
 
-/// A function from an iteration of a replica to its time: priced, or executed where `flattened` is given (`plainly`: anew
-/// each time, nothing is remembered). All references must outlive the function.
+/// Makes a function from an iteration of a replica to its time: priced, or executed where `flattened` is given.
+/// `plainly`: executed anew each time, nothing is remembered. All references must outlive the function.
 serving::Timer iteration_timer(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                                InferenceMemo& memo, bool plainly, FlattenedRun* flattened);
 
-/// TTFT, ITL, e2e with their percentiles, the decode batch and the breakdown.
+/// Fills TTFT, ITL and e2e with their percentiles, the decode batch and the breakdown.
 void fill_latencies(const serving::Measured& measured, Prediction& prediction);
 
 /// Fills ttft, itl, e2e, step_time (one decode iteration of a full batch of mean length), rates and
@@ -104,26 +105,25 @@ void fill_latencies(const serving::Measured& measured, Prediction& prediction);
 void time_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives, InferenceMemo& memo,
                     bool plainly, Prediction& prediction, FlattenedRun* flattened = nullptr);
 
-/// What a rank sends in the iterations that serve one request, for the mean request. An iteration counts in
-/// full for each of the requests that it serves, as it does in their time.
+/// Bytes that a rank sends in the iterations that serve the mean request. An iteration counts in full for each of the
+/// requests that it serves, as it does in their time.
 GroupBytes inference_bytes(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                            InferenceMemo& memo);
 
-/// Iterations in a row that differ only in that every decoding sequence meets one token more from one to the
-/// next.
+/// Consecutive iterations in which nothing changes but that every decoding sequence meets one token more each time.
 struct WeightedIterations {
   serving::Iteration first;
   std::int64_t iterations = 1;
-  double weight = 0;  ///< how often each of them is met in the course of the mean request
+  double weight = 0;  ///< how often each of them occurs while the mean request is served
 };
-/// The operator table of these iterations.
+/// Appends the operator table of these iterations.
 void explain_iterations(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                         InferenceMemo& memo, const std::vector<WeightedIterations>& iterations,
                         std::vector<OperatorRow>& rows);
 
-/// The operator table of the mean request: every iteration that serves it counts in full, so that the rows
-/// add up to the breakdown. Phases: prefill, the iterations that read prompts (whose sequences decode
-/// beside them), and decode. An operator's row shows the shape that takes most of its time.
+/// Appends the operator table of the mean request. Every iteration that serves it counts in full, so that rows add up
+/// to the breakdown. Phases: prefill, the iterations that read prompts (other sequences may decode beside them), and
+/// decode. An operator's row shows the shape that takes most of its time.
 void explain_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                        InferenceMemo& memo, std::vector<OperatorRow>& rows);
 

@@ -1,3 +1,5 @@
+// Builds the operator table of inference: adds up what the iterations of each phase do, weighted by how often the mean
+// request meets them, and writes one row per operator and phase.
 #include <fmt/format.h>
 
 #include <array>
@@ -17,14 +19,14 @@ using serving::Iteration;
 using serving::Trajectory;
 using Table = IterationCosts::Table;
 
-/// Weighted sums over iterations, of the attention of one block of a kind.
+/// Attention time of one block of a kind, as weighted sums over iterations.
 struct AttentionWork {
   Seconds prompt, decode;
 };
 
-/// What iterations of one phase do, weighted by the requests that they serve.
+/// What the iterations of one phase do, weighted by how often they occur.
 struct PhaseWork {
-  std::map<std::int64_t, double> block, head;  ///< weight by tokens at which the table is priced
+  std::map<std::int64_t, double> block, head;  ///< key: tokens at which costs are priced; value: weight
   double prompt_weight = 0, decode_weight = 0;
   std::array<AttentionWork, model::kMostBlockKinds> attention;
   Iteration prompt_example, decode_example;
@@ -36,7 +38,7 @@ Iteration last_of(const WeightedIterations& segment) {
   return last;
 }
 
-/// What one call of the attention kernel works on, and how many there are in a block.
+/// What one call of the attention kernel works on, and how many calls a block makes.
 struct AttentionCalls {
   Iteration each;
   double calls = 1;
@@ -59,8 +61,7 @@ void add_attention(const model::StageLayers& blocks, const WeightedIterations& s
   }
   if (first.decoding > 0) {
     const Iteration last = last_of(segment);
-    // The time is linear in the tokens met, so the mean over the iterations is that of the first and the
-    // last.
+    // The time is linear in the tokens met, so the mean over the iterations is the mean of the first and the last.
     for (const auto& [kind, count] : blocks) {
       const AttentionCalls at_first = attention_calls(iterations, kind, first),
                            at_last = attention_calls(iterations, kind, last);
@@ -73,7 +74,7 @@ void add_attention(const model::StageLayers& blocks, const WeightedIterations& s
   }
 }
 
-/// Rows of one operator of one phase become one.
+/// Joins rows of the same operator and phase.
 void merge(std::vector<OperatorRow>& from, std::vector<OperatorRow>& rows, std::size_t begin) {
   for (OperatorRow& row : from) {
     std::size_t i = begin;

@@ -8,9 +8,9 @@
 namespace shardscape::step {
 
 namespace {
-// A power of two: some hundred fault draws of the plans of one choice of degrees, some megabytes.
+// A power of two: room for some hundred draws of faults for the plans of one choice of degrees; some megabytes.
 constexpr std::size_t kSickPasses = 8192;
-/// Likewise: the draws of one choice of degrees.
+/// A power of two: room for the draws of faults for one choice of degrees.
 constexpr std::size_t kSickStages = 1024;
 }  // namespace
 

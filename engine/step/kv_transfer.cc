@@ -11,7 +11,7 @@ namespace shardscape::step {
 
 namespace {
 
-/// Numbers of layers or of heads: from `begin` up to but not including `end`.
+/// A range of layers or of heads, by number: from `begin` up to but not including `end`.
 struct Range {
   std::int64_t begin = 0, end = 0;
   [[nodiscard]] std::int64_t common(const Range& o) const {
@@ -19,9 +19,9 @@ struct Range {
   }
 };
 
-using BlockRanges = std::array<Range, model::kMostBlockKinds>;  ///< by kind
+using BlockRanges = std::array<Range, model::kMostBlockKinds>;  ///< index: kind of block
 
-/// Per stage, of the model's blocks of each kind those that it holds.
+/// Which of the model's blocks each stage holds: for each kind, the range of their numbers.
 std::vector<BlockRanges> blocks_of(const std::vector<model::StageLayers>& stages) {
   std::vector<BlockRanges> ranges;
   BlockRanges next{};
@@ -33,7 +33,7 @@ std::vector<BlockRanges> blocks_of(const std::vector<model::StageLayers>& stages
   return ranges;
 }
 
-/// KV units (heads) of each rank of a tensor group.
+/// The KV units (heads) that a rank of a tensor group holds.
 Range units_of(const model::KvUnits& units, std::int32_t tensor, std::int32_t rank) {
   const std::int64_t begin = units.first(tensor, rank);
   return {begin, begin + units.local(tensor)};
@@ -91,7 +91,7 @@ class TrafficMaker {
     return list;
   }
 
-  /// What one rank, the t-th of its tensor group, needs of its blocks of one kind.
+  /// Appends the flows that bring one rank, the t-th of its tensor group, the caches of its blocks of one kind.
   void append(std::vector<serving::KvFlow>& list, std::int32_t replica, std::size_t kind, const Range& blocks,
               std::int32_t t, std::int32_t destination) {
     const model::KvUnits kv = model::kv_units(setting_.model, kind);

@@ -1,4 +1,4 @@
-// The caches that prompts leave behind, from the ranks of one pool to those of another.
+// The transfer of key-value caches that prompts leave behind, from the ranks of one pool to those of another.
 //
 // A rank of the first pool holds the keys and values of its stage's layers and of its share of the heads (one
 // whole head where the tensor degree exceeds the heads). A rank of the second one needs those of its own
@@ -21,22 +21,22 @@
 
 namespace shardscape::step {
 
-/// One pool as it lies on the fabric; all references outlive it.
+/// One pool and its place on the fabric; all references must outlive it.
 struct PoolRanks {
-  const ParallelPlan& plan;                       ///< of this pool alone
-  const std::vector<model::StageLayers>& layers;  ///< per stage
-  std::span<const std::int32_t> placement;        ///< of its ranks
+  const ParallelPlan& plan;                       ///< the plan of this pool alone
+  const std::vector<model::StageLayers>& layers;  ///< index: stage
+  std::span<const std::int32_t> placement;        ///< index: rank of the pool; rank of the fabric
 };
 
 struct KvTraffic {
   network::Traffic wires;
   std::vector<std::vector<serving::KvFlow>> flows;  ///< [prefill replica * decode replicas + decode replica]
-  Bytes request;                                    ///< sent for one request
+  Bytes request;                                    ///< bytes sent for one request
   bool unreachable = false;                         ///< dead links cut ranks off that have to talk
 };
 
-/// The flows of one request from each replica of the one pool to each of the other, on links at the stack's
-/// achieved share of their bandwidth; latencies include the fixed cost of a call.
+/// Computes the flows of one request from each replica of one pool to each replica of the other, over links at the
+/// stack's achieved share of their bandwidth; latencies include the fixed cost of a call.
 KvTraffic kv_traffic(const Setting& setting, const PoolRanks& prefill, const PoolRanks& decode,
                      network::PricedNetwork& network);
 

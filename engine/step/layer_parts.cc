@@ -27,8 +27,9 @@ Segments segments(Pass pass, Recompute recompute, bool cut) {
 
 namespace {
 
-/// No cast stands between a call of a tensor group and the product that hides it: shards are quantised before they are
-/// gathered (Transformer Engine, fp8 with comm_gemm_overlap), gradients after they have been scattered.
+/// Reorders casts so that none stands between a call of a tensor group and the product that hides it: shards are
+/// quantised before they are gathered (Transformer Engine, fp8 with comm_gemm_overlap), gradients after they have been
+/// scattered.
 void part_casts_from_calls(std::vector<Node>& list) {
   const auto is_cast = [&](std::size_t i) { return i < list.size() && !list[i].call && list[i].op->cast; };
   const auto is_product = [&](std::size_t i) {
@@ -56,7 +57,7 @@ std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
     return comm_of(op).repeats > 0 && comm_of(op).group == ParallelGroup::context;
   };
   const auto ring = std::ranges::find_if(operators, is_ring);
-  std::vector<Node> list, held;  // held: what stands before its exchange in backward
+  std::vector<Node> list, held;  // `held`: nodes that stand before their exchange in backward
   list.reserve(operators.size());
   const auto is_exchange = [](const Node& node) {
     return node.call && node.comm().group == ParallelGroup::expert;

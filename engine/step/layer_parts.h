@@ -1,4 +1,4 @@
-// What a microbatch does in one layer, said once: the parts of its operators' work, which of them make up a
+// Defines what a microbatch does in one layer: the parts of its operators' work, which of them make up a
 // pass under which recompute policy, and in which order operators and calls run.
 //
 //   forward   every operator; a call runs where its operator stands
@@ -32,38 +32,38 @@ namespace shardscape::step {
 enum class Part : std::uint8_t { forward, repeated, backward, input, weight };
 inline constexpr std::size_t kParts = 5;
 
-/// Whether a part runs what forward runs.
+/// Whether a part runs operators of forward.
 constexpr bool runs_forward(Part part) { return part == Part::forward || part == Part::repeated; }
 
 /// The passes of a microbatch through a layer.
 enum class Pass : std::uint8_t {
   forward,
   backward,
-  weight,  ///< the part of a backward that is cut which runs later: gradients of weights
-  input    ///< in place of `backward`: that of a microbatch which puts the head's weight gradient off
+  weight,  ///< the part of a cut backward that runs later: gradients of weights
+  input    ///< takes the place of `backward` for a microbatch that defers the head's weight gradient
 };
 inline constexpr std::size_t kPasses = 4;
-/// Those of every microbatch.
+/// The passes that every microbatch makes.
 inline constexpr Pass kTrainingPasses[] = {Pass::forward, Pass::backward, Pass::weight};
 
-/// A part as it runs in a pass.
+/// A part of a layer's work as it runs in a pass.
 struct Segment {
   Part part = Part::forward;
-  bool again = false;  ///< what forward has computed before: its time is that of recomputation
+  bool again = false;  ///< computed before in forward: its time counts as recomputation
 };
 using Segments = boost::container::static_vector<Segment, 2>;
 
-/// What a pass consists of, in order. `cut`: the layer's backward puts weight gradients off; that of Pass::input
-/// does in any case.
+/// What a pass consists of, in order. `cut`: the layer's backward defers weight gradients; that of Pass::input does so
+/// in any case.
 Segments segments(Pass pass, Recompute recompute, bool cut);
 
-/// An operator's own work in a part, or the call that it makes there.
+/// In a part of a layer, an operator's own work, or the call that it makes.
 struct Node {
   const model::Operator* op = nullptr;
-  Part part = Part::forward;  ///< whose share of the operator's work it is
+  Part part = Part::forward;  ///< the part that determines the share of the operator's work
   bool call = false;
-  bool beside_core = false;  ///< a call that runs beside the attention core, the node before
-  /// Work that runs while the exchange of experts before it is under way, as do all such nodes up to this one.
+  bool beside_core = false;  ///< a call that runs beside the attention core, which is the node before
+  /// Work that runs while the exchange of experts before it is under way, like all nodes from there on up to this one.
   bool beside_exchange = false;
 
   [[nodiscard]] const model::CollectiveCall& comm() const {
@@ -74,7 +74,7 @@ struct Node {
 /// The nodes of a part, in the order in which they run. They refer to `operators`.
 std::vector<Node> nodes(const std::vector<model::Operator>& operators, Part part);
 
-/// The same in the order of the operators, for sums and tables.
+/// The nodes of a part in the order of the operators, for sums and tables.
 std::vector<Node> listed_nodes(const std::vector<model::Operator>& operators, Part part);
 
 }  // namespace shardscape::step

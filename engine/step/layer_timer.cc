@@ -1,3 +1,5 @@
+// Times passes through layers (device, exposed calls, waits for the host) and puts them together to the passes of
+// stages and chunks, and to pairs of passes.
 #include "engine/step/layer_timer.h"
 
 #include <algorithm>
@@ -19,10 +21,11 @@ using network::Slice;
 
 using GroupTimes = EnumArray<ParallelGroup, Seconds>;
 
-/// Calls beside work of their part. Where a link is sick, only the ranks beyond it are late: the others have done the next
-/// work and entered the next call while the late ones are still at theirs. Half of what the fault adds lies beside such
-/// work, as far as there is any that hides nothing else, less where there are few others: of two ranks whose link is sick
-/// both ways none is ahead. All calls of a part share that work alike. Exchanges of experts: expert_leads.h.
+/// Times the calls of a part, which may overlap with work of the part under faults. Where a link is sick, only the
+/// ranks beyond it are late: the others have done the next work and entered the next call while the late ones are still
+/// at theirs. Half of what the fault adds lies beside such work, as far as there is any that hides nothing else, and
+/// less where there are few others: of two ranks whose link is sick both ways none is ahead. All calls of a part share
+/// that work equally. For exchanges of experts see expert_leads.h.
 class CallTimes {
  public:
   CallTimes(const PartCost& part, const StackProfile::Communication& stack, const RankGroups& groups,
@@ -44,7 +47,7 @@ class CallTimes {
     return collectives_.time(call.op, call.bytes, groups_[call.group], 1, slice_);
   }
 
-  /// What of the part hides no call yet, for each of them.
+  /// Seconds of the part's work that hide no call yet, per call.
   [[nodiscard]] Seconds work_of_each() const {
     double calls = 0;
     Seconds context;
@@ -93,11 +96,11 @@ GroupTimes price_calls(const PartCost& part, const StackProfile::Communication& 
   return times;
 }
 
-/// How far the host is ahead of the device within a pass.
+/// Tracks how far the host is ahead of the device within a pass.
 class HostLead {
  public:
-  /// Behind so many layers that run and launch alike; `meets`: the host meets the device in each. Returns how long the
-  /// device waited for their launches.
+  /// Moves on by `count` layers that run and launch alike. `meets`: the host meets the device in each of them. Returns
+  /// how long the device waited for their launches.
   Seconds launch(double count, Seconds runs, Seconds launches, bool meets) {
     const Seconds ahead = meets ? runs - launches : lead_ + count * (runs - launches);
     lead_ = std::max(Seconds(0), ahead);
@@ -137,7 +140,8 @@ Seconds segments_launch(const TrainingStep& in, LayerKind kind, const Segments& 
   };
   Seconds sum;
   for (const Segment& segment : segments) {
-    if (segment.part == Part::repeated && layer.repeated_kernels == 0) continue;  // the attention core alone
+    // The attention core, if it is all that is repeated, is launched with its backward.
+    if (segment.part == Part::repeated && layer.repeated_kernels == 0) continue;
     Seconds launch = own(segment.part), progress;
     for (const model::CollectiveCall& call : layer[segment.part].calls) {
       launch += call.repeats * host.per_collective;
@@ -160,7 +164,7 @@ PassTime LayerTimer::of(LayerKind kind, const Segments& segments) const {
   PassTime time;
   Seconds passes;
   for (const Segment& segment : segments) passes += add_device(costs_[kind], segment, time);
-  // Their links are busy for all of them.
+  // The links are busy for all of the passes, so a layer takes no less.
   time[TimeClass::context_comm] += std::max(Seconds(0), passes - time.total());
   time[TimeClass::host] = std::max(Seconds(0), segments_launch(in_, kind, segments) - time.total());
   return time;
@@ -270,7 +274,7 @@ StageTimer::Spared StageTimer::spared(const LayerRuns& runs) {
                      count * waits - lead.launch(count, time.total() - waits, launch_of(runs[i].kind, pass),
                                                  meets_host(in_, runs[i].kind, pass)));
   };
-  if (runs.size() == 1 || !waits_for_host(runs)) return less;  // all of them wait, or none does
+  if (runs.size() == 1 || !waits_for_host(runs)) return less;  // either all of them wait, or none does
   HostLead ahead, back, weights;
   for (std::size_t i = 0; i < runs.size(); ++i)
     add(ahead, i, Pass::forward, timed(runs[i].kind).forward, less.forward[i]);
@@ -336,7 +340,8 @@ const LayerPasses& StageTimer::timed(LayerKind kind) {
     if (in_.cuts(kind) || in_.defers(kind) || in_.splits(kind)) layer->weight = timer_(kind, Pass::weight);
     if (in_.defers(kind) || in_.splits(kind)) layer->input = timer_(kind, Pass::input);
     if (in_.splits(
-            kind)) {  // each part for itself: what is left of the whole would be less the slower the other part is
+            // Each part by itself: a difference of the sums would shrink when the other part becomes slower.
+            kind)) {
       layer->backward = layer->input;
       layer->backward += layer->weight;
     }

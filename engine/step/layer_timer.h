@@ -1,5 +1,5 @@
-// What a microbatch takes through the layers of a stage: device, exposed communication and host, forward and backward
-// apart, and by how much a forward and a backward are shorter as a pair.
+// Times what a microbatch takes through the layers of a stage: device, exposed communication and host, forward and
+// backward apart; and by how much a forward and a backward are shorter as a pair.
 #pragma once
 
 #include <array>
@@ -13,33 +13,34 @@
 
 namespace shardscape::step {
 
-/// As pass_launch(), of a pass that consists of these segments.
+/// The same as pass_launch(), for a pass that consists of these segments.
 Seconds segments_launch(const TrainingStep& inputs, LayerKind kind, const Segments& segments);
 
 /// Whether the host can't launch a pass through such a layer ahead of the one before it: it reads how many tokens the
 /// experts got (model::Operator::wait).
 bool meets_host(const TrainingStep& inputs, LayerKind kind, Pass pass);
 
-/// Times of the pieces that the stages of a slice are put together from. All that it is made from outlives it.
+/// Times the layers that the stages of a slice consist of. Everything that it is made from must outlive it.
 class LayerTimer {
  public:
-  /// Without collectives calls take no time.
+  /// Without `collectives`, calls take no time.
   LayerTimer(const TrainingStep& inputs, const LayerCosts& costs, const network::RankGroups& groups,
              network::CollectiveModel* collectives, const network::Slice& slice);
 
-  /// The device waits where the host launches more slowly than it computes.
+  /// The time of a pass through one layer; the device waits where the host launches more slowly than it computes.
   [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const;
   [[nodiscard]] PassTime of(LayerKind kind, const Segments& segments) const;
-  /// What a pass takes less than its calls one after the other, as ranks of a context group drift apart
+  /// Seconds that the calls of a pass take less than one after the other, because ranks of a context group drift apart
   /// (context_drift.h).
   [[nodiscard]] Seconds spared(LayerKind kind, const Segments& segments) const;
-  /// piece_times() of each segment.
+  /// The piece_times() of each segment.
   [[nodiscard]] std::vector<std::vector<Seconds>> pieces(LayerKind kind, const Segments& segments) const;
 
  private:
-  /// Returns what all passes of the context group one after the other keep their links busy for.
+  /// Adds the time of a segment on the device. Returns for how long the passes of the context group, one after the
+  /// other, keep their links busy.
   Seconds add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const;
-  /// Of the passes of a part; of a pass this is too much where their links are busy for longer.
+  /// Seconds spared by drift in one part; for a whole pass the sum is too much where links are busy for longer.
   [[nodiscard]] Seconds spared_of(const PartCost& part) const;
 
   const TrainingStep& in_;
@@ -49,14 +50,15 @@ class LayerTimer {
   network::Slice slice_;
 };
 
-/// The passes of stages whose layers cost the same; `known`: of these layers. All outlive it.
+/// Puts together the passes of stages whose layers cost the same. `known`: of these layers. All references must outlive
+/// it.
 ///
 /// The host meets the device where a pass begins, launches ahead of layers that take longer to run than to launch, and
 /// makes up in them for others: a pass of layers that run for d_i and take h_i to launch takes the longest of
-/// h_1 + ... + h_k + d_k+1 + ... + d_n over all k, as it is executed (LayerEmitter::append). In a layer that meets_host()
-/// it meets the device again. That is taken to be where the layer begins: between two such points lie the rest of one
-/// layer and the beginning of the next, which is as much to run and to launch as one layer. Two passes that run as a pair
-/// are launched without a stop.
+/// h_1 + ... + h_k + d_k+1 + ... + d_n over all k, as it is executed (LayerEmitter::append). In a layer that
+/// meets_host() it meets the device again. That is taken to be where the layer begins: between two such points lie the
+/// rest of one layer and the beginning of the next, which is as much to run and to launch as one layer. Two passes that
+/// run as a pair are launched without a stop.
 class StageTimer {
  public:
   StageTimer(const TrainingStep& inputs, const LayerTimer& timer, LayerTimes& known)
@@ -64,24 +66,24 @@ class StageTimer {
 
   [[nodiscard]] StagePasses of(const LayerRuns& runs);
 
-  /// By how much a forward through some layers and a backward through others are shorter as a pair. Exchanges hide
-  /// beside the other pass (paired_passes.h), but a pair takes no less than the host needs to launch it, the backward
+  /// Seconds by which a forward through some layers and a backward through others are shorter as a pair. Exchanges hide
+  /// beside the other pass (paired_passes.h), but a pair takes no less than the host needs to launch it, backward
   /// first, whatever of its exchanges hides. A pair takes the longer of both, so that nothing that takes longer makes
   /// it shorter.
   [[nodiscard]] Seconds hidden(const LayerRuns& forward, const LayerRuns& backward);
 
  private:
-  /// Of one layer and microbatch: of the head the mean.
+  /// The backward of one layer for one microbatch; for the head the mean over microbatches.
   [[nodiscard]] PassTime backward_of(LayerKind kind);
-  /// What the host needs to launch a pass, of the head likewise.
+  /// Host time to launch a pass through a layer; for the head the mean over microbatches.
   [[nodiscard]] Seconds launch_of(LayerKind kind, Pass pass) const;
-  /// Waits for the host that layers of their own would have and passes through all of them have not.
+  /// Waits for the host that each layer would have by itself, but that passes through all of the layers do not have.
   struct Spared {
     boost::container::small_vector<Seconds, 4> forward, backward,
-        weight;  ///< by run; `backward` without the weight gradients put off
+        weight;  ///< index: run of layers; `backward` is without the deferred weight gradients
   };
   [[nodiscard]] Spared spared(const LayerRuns& runs);
-  /// Whether a layer would by itself.
+  /// Whether any of the layers would wait for the host by itself.
   [[nodiscard]] bool waits_for_host(const LayerRuns& runs);
   const LayerPasses& timed(LayerKind kind);
 

@@ -7,10 +7,10 @@ namespace shardscape::step {
 
 namespace {
 
-// A power of two: the plans of one choice of degrees in large studies, some megabytes in all.
+// A power of two, enough for the plans of one choice of degrees in large studies; takes some megabytes in all.
 constexpr std::size_t kLayerSlots = 512;
 
-/// The plan without what its layers do not mind.
+/// The plan with every choice that its layers do not depend on set to a fixed value.
 ParallelPlan plan_of_layers(const TrainingStep& in) {
   ParallelPlan plan = in.plan;
   plan.zero_stage = 0;

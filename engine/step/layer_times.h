@@ -22,34 +22,34 @@ namespace shardscape::step {
 
 struct TrainingStep;
 
-/// Of one layer. `weight` and `input` where some backward of it is cut.
+/// The passes through one layer; `weight` and `input` are filled where some backward of it is cut.
 struct LayerPasses {
   PassTime forward, backward, weight, input;
 };
 
-/// Backward of layers, one microbatch (the head's on average), each for itself: within a pass some wait less for the
-/// host. 0 where the stage has none.
+/// Backward of layers for one microbatch (the head's on average), each by itself; within a pass some layers wait less
+/// for the host. 0 where the stage has no such layer.
 struct EndLayers {
   Seconds head, embedding;
-  Seconds further;  ///< of all modules of further tokens
-  Seconds blocks;   ///< likewise
+  Seconds further;  ///< of all modules of further tokens together
+  Seconds blocks;   ///< of all blocks together
 };
 
-/// One microbatch over all chunks of a stage, or over one.
+/// The passes of one microbatch through all chunks of a stage, or through one chunk.
 struct StagePasses {
   PassTime forward, backward;
   Seconds weight,
-      weight_host;  ///< the part of backward that zero_bubble puts off; of it what waits for the host
+      weight_host;  ///< the part of backward that zero_bubble defers, and how long it waits for the host
   EndLayers ends;
-  PassTime deferred;  ///< once per step: weight gradients of the head
-  Seconds hidden;     ///< by a pair of them
+  PassTime deferred;  ///< weight gradients of the head, once per step
+  Seconds hidden;     ///< seconds by which a pair of these passes is shorter
 };
 
-/// What the passes of a stage, or of a chunk, depend on beside the times of its layers.
+/// What the passes of a stage or chunk depend on besides the times of its layers.
 struct StageKind {
   model::StageLayers layers;
-  bool first = false, last = false;  ///< whether embedding and head are among them
-  bool overlaps = false;             ///< forwards and backwards run in pairs
+  bool first = false, last = false;  ///< whether it holds the embedding, and the head
+  bool overlaps = false;             ///< whether forwards and backwards run in pairs
   std::int32_t deferred = 0;         ///< TrainingStep::deferred()
   friend bool operator==(const StageKind&, const StageKind&) = default;
 };
@@ -57,46 +57,49 @@ struct KnownPasses {
   StageKind kind;
   StagePasses passes;
 };
-/// What a forward through one chunk and a backward through another hide of each other.
+/// Seconds that a forward through one chunk and a backward through another hide of each other.
 struct KnownPair {
   StageKind forward, backward;
   Seconds hidden;
 };
 
-/// What contention_of() needs to know of the calls of a stage with these layers.
+/// What contention_of() needs to know about the calls of a stage with these layers.
 struct ContendedCalls {
   struct Sent {
     const model::CollectiveCall* call = nullptr;
-    Seconds seconds;   ///< of all microbatches
-    double shown = 1;  ///< what of a longer call work beside it does not hide
+    Seconds seconds;   ///< of all microbatches together
+    double shown = 1;  ///< share of a call's lengthening that work beside it does not hide, 0..1
   };
-  /// How the calls share links with traffic over these, where that lies beside all of the passes.
+  /// How the calls share links with traffic over these `links`, if that lies beside all of the passes.
   struct Meeting {
-    const network::LinkSet* links = nullptr;  ///< of the collective model
-    Breakdown longer = {};                    ///< calls, by their classes
-    Seconds late = {};                        ///< the sum of that
-    Seconds done = {};  ///< of the traffic, beyond what it would have done alone in the time of the passes
+    const network::LinkSet* links = nullptr;  ///< owned by the collective model
+    Breakdown longer = {};                    ///< seconds that calls take longer, by their class of time
+    Seconds late = {};                        ///< the sum of `longer`
+    Seconds done = {};  ///< seconds of traffic done beyond what it would do alone in the time of the passes
   };
   model::StageLayers layers;
   bool first = false, last = false;  ///< as in StageKind
-  Seconds siblings = {};             ///< what of all calls is due to the groups of other stages
-  boost::container::small_vector<Sent, 24> sent = {};  ///< few models have more: no memory is asked for
-  boost::container::small_vector<Sent, 8> ends = {};  ///< of embedding, head and what predicts further tokens
+  Seconds siblings = {};             ///< seconds of all calls that are due to groups of other stages
+  boost::container::small_vector<Sent, 24> sent = {};  ///< sized so that few models need memory from the heap
+  /// Calls of embedding, head and modules of further tokens.
+  boost::container::small_vector<Sent, 8> ends = {};
   boost::container::small_vector<Meeting, 2> meetings = {};
   [[nodiscard]] bool of(const model::StageLayers& of_layers, bool begins, bool ends_there) const {
     return first == begins && last == ends_there && layers == of_layers;
   }
 };
 
-/// What is known of the layers of some plans; each entry is filled when it is first asked for.
+/// What is known about the layers of some plans; each entry is filled when it is first asked for.
 struct LayerTimes {
-  std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and of no other layers
-  std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< by LayerKind::index()
+  std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and different for different layers
+  std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< index: LayerKind::index()
   std::vector<ContendedCalls> contended;                       ///< of the stages that were asked for
-  std::vector<KnownPasses> stages;                             ///< likewise, and of their chunks
-  std::vector<KnownPair> pairs;                                ///< of their chunks
+  /// Of the stages, and chunks of stages, that were asked for.
+  std::vector<KnownPasses> stages;
+  std::vector<KnownPair> pairs;  ///< pairs of passes through chunks
   std::optional<network::RankGroups> groups;
-  std::array<std::optional<schedule::Transfer>, 2> transfers;  ///< between stages: of a chain, of a ring
+  /// Of messages between stages: in a chain, in a ring.
+  std::array<std::optional<schedule::Transfer>, 2> transfers;
 
   void forget() {
     for (std::optional<LayerPasses>& layer : layers) layer.reset();
@@ -108,19 +111,19 @@ struct LayerTimes {
   }
 };
 
-/// Of what training plans differ in.
+/// Hash of everything that training plans differ in.
 std::uint64_t hash_of(const ParallelPlan& plan);
 
-/// Exact: times are shared only by plans that agree in everything that they depend on. For one setting on one healthy
-/// machine. Bounded: of plans with the same place in the table the last one is remembered.
+/// Remembers times for one setting on one healthy machine. They are exact, as only plans share them that agree in
+/// everything they depend on, and bounded: each slot of the table keeps the times of its last plan only.
 class LayerTimesMemo {
  public:
-  /// Valid until the next call.
+  /// Returns the times for the plan's layers. The reference is valid until the next call.
   LayerTimes& of(const TrainingStep& inputs);
 
  private:
   struct Slot {
-    ParallelPlan plan;  ///< with what layers do not mind set idle
+    ParallelPlan plan;  ///< with choices that layers do not depend on set to fixed values
     bool defers = false, used = false;
     LayerTimes times;
   };

@@ -1,3 +1,5 @@
+// Writes the rows of the operator table: every operator and call of a part with its shape, count, time and bound, and
+// the rows of a training step from the passes of its layers.
 #include "engine/step/operator_table.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The operator table behind `simulate --explain`.
+// Makes the operator table behind `simulate --explain`.
 #pragma once
 
 #include <string>
@@ -10,17 +10,16 @@
 
 namespace shardscape::step {
 
-/// Writes rows of operators and calls, one per node that takes time. Collectives show their full time, hidden
-/// parts included; what drift spares of ring passes (context_drift.h) is a row of its own, of less than no time.
+/// Writes rows of operators and calls, one per node that takes time. Collectives show their full time, hidden parts
+/// included; what drift spares of ring passes (context_drift.h) is a row of its own, with a negative time.
 class RowWriter {
  public:
-  /// Collectives are those of the slice. All references outlive it.
+  /// Collectives are those of the slice. All references must outlive the writer.
   RowWriter(const Setting& setting, const ParallelPlan& plan, network::CollectiveModel& collectives,
             const network::Slice& slice, std::vector<OperatorRow>& rows);
 
-  /// One part of a layer, run `count` times. Backward of a product is its input gradient (_dgrad) and its
-  /// weight gradient (_wgrad); what adding the weight gradients of the list to their buffers takes is a row of
-  /// its own.
+  /// Adds the rows of one part of a layer that runs `count` times. Backward of a product is its input gradient (_dgrad)
+  /// and its weight gradient (_wgrad); adding the list's weight gradients to their buffers is one further row.
   void add(const std::vector<model::Operator>& operators, Part part, const std::string& phase, double count) {
     add(listed_nodes(operators, part), phase, count);
   }
@@ -30,7 +29,7 @@ class RowWriter {
   struct Accumulation {
     double gradients = 0;
     compute::OperatorCost cost;
-    Seconds longest;  ///< of one product
+    Seconds longest;  ///< time of one product
   };
   void add_row(std::string_view name, const std::string& shape, const std::string& phase, double count,
                const compute::OperatorCost& cost);
@@ -44,9 +43,9 @@ class RowWriter {
   std::vector<OperatorRow>& rows_;
 };
 
-/// Appends the rows of a training step on one stage, its optimizer with `optimizer` in all. Both gradients of
-/// a layer stand together, whatever a schedule puts off. `contention`: what calls of layers take longer beside
-/// data-parallel traffic, in rows of its own.
+/// Appends the rows of a training step on one stage, where the optimizer takes `optimizer` in all. Both gradients of a
+/// layer stand together, even if the schedule defers one. `contention`: how much longer calls of layers take beside
+/// data-parallel traffic; shown in rows of its own.
 void explain_training(const TrainingStep& inputs, std::int32_t stage, Seconds optimizer,
                       const Breakdown& contention, network::CollectiveModel& collectives,
                       std::vector<OperatorRow>& rows);

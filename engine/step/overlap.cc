@@ -9,7 +9,7 @@ std::vector<std::int32_t> hiders(const std::vector<Node>& nodes, std::span<const
   const auto count = static_cast<std::int32_t>(nodes.size());
   const auto node = [&](std::int32_t i) -> const Node& { return nodes[static_cast<std::size_t>(i)]; };
   const auto work = [&](std::int32_t i) { return seconds[static_cast<std::size_t>(i)]; };
-  // The next call or work that takes time, and it only where it can hide a call.
+  // Finds the next call or work that takes time; -1 where it can't hide a call.
   const auto neighbour = [&](std::int32_t i, std::int32_t step) {
     for (i += step; i >= 0 && i < count; i += step) {
       const bool core = node(i).op->attention_core;

@@ -1,3 +1,5 @@
+// Merges the items of a forward and a backward into one stream: exchanges of experts take turns, and beside each the
+// other pass computes, where its operators are cut if need be.
 #include "engine/step/paired_passes.h"
 
 #include <algorithm>
@@ -12,16 +14,16 @@ using execution::Instruction;
 using Item = LayerEmitter::Item;
 
 constexpr double kAll = std::numeric_limits<double>::infinity();
-/// Parts of compute add up in another order than its items: what is longer by no more is not cut off.
+/// Relative tolerance: sums of parts and of whole items are rounded differently, and so small a rest is not cut off.
 constexpr double kRounding = 1e-9;
 
-/// One of the two passes.
+/// One of the two passes, and how far it has come.
 struct PassThread {
   std::span<const Item> items;
   std::int64_t exchanges = 0;
   std::size_t at = 0;
-  double done = 0;        ///< of the item at hand, seconds
-  std::int64_t gone = 0;  ///< exchanges
+  double done = 0;        ///< seconds of the current item that are done
+  std::int64_t gone = 0;  ///< number of exchanges that are done
 
   [[nodiscard]] bool ended() const { return at == items.size(); }
   [[nodiscard]] const Item& item() const { return items[at]; }
@@ -53,12 +55,12 @@ class PairOfPasses {
     return item.instruction.kind == kind && item.instruction.lane == lane_;
   }
 
-  /// Whether an exchange of the backward is next where so many of each are gone: at even distances.
+  /// Whether the backward's exchange is next after so many of each pass, if both are spread evenly.
   [[nodiscard]] bool backward_is_next(std::int64_t back, std::int64_t ahead) const {
     if (back == backward_.exchanges || ahead == forward_.exchanges) return ahead == forward_.exchanges;
     return back * forward_.exchanges <= ahead * backward_.exchanges;
   }
-  /// How many exchanges of one pass follow each other now, that of the backward or the other one.
+  /// How many exchanges of one pass, the backward or the forward, follow each other from here on.
   [[nodiscard]] double in_a_row(bool of_backward) const {
     std::int64_t back = backward_.gone, ahead = forward_.gone, count = 0;
     for (; back + ahead < backward_.exchanges + forward_.exchanges; ++count) {
@@ -68,7 +70,7 @@ class PairOfPasses {
     return static_cast<double>(count);
   }
 
-  /// Seconds that a pass computes before its next exchange.
+  /// Seconds that a pass computes until its next exchange.
   [[nodiscard]] double until_exchange(const PassThread& thread) const {
     double sum = -thread.done;
     for (std::size_t i = thread.at; i < thread.items.size(); ++i) {
@@ -79,8 +81,8 @@ class PairOfPasses {
     return std::max(0.0, sum);
   }
 
-  /// The next exchange of a pass, the first of so many before the next one of the other pass, and what that one does
-  /// beside it.
+  /// Adds the next exchange of a pass, and what the other pass computes beside it. `turns`: number of exchanges of this
+  /// pass, this one included, before the next one of the other pass.
   void exchange(PassThread& now, PassThread& other, double turns) {
     go_on(now, kAll);
     out_.push_back(now.item());
@@ -97,7 +99,7 @@ class PairOfPasses {
     if (cuts) go_on(other, whole - room);
   }
 
-  /// What a pass does before its next exchange, for so many seconds of compute.
+  /// Adds what a pass does before its next exchange, up to so many seconds of compute.
   void go_on(PassThread& thread, double seconds) {
     while (!thread.ended() && seconds > 0 && !on_lane(thread.item(), Instruction::Kind::start)) {
       const bool computes = thread.item().instruction.kind == Instruction::Kind::compute;
@@ -110,7 +112,7 @@ class PairOfPasses {
     return 0;
   }
 
-  /// What is left of an operator, or its first so many seconds. Returns those that it takes.
+  /// Adds the rest of an operator, or only its first so many seconds. Returns how many seconds it added.
   double compute(PassThread& thread, double seconds) {
     Item part = thread.item();
     const double rest = part.expected - thread.done;

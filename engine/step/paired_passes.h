@@ -28,14 +28,15 @@
 
 namespace shardscape::step {
 
-/// The items of both in the order of execution; compute that is interrupted is cut in two. `lane`: of the experts'
-/// exchanges. Returns by `hidden` the seconds of exchanges beside which the other pass is expected to compute.
+/// Merges the items of both passes in the order of execution; compute that is interrupted is cut in two. `lane`: that
+/// of the exchanges of experts. `hidden` returns the seconds of exchanges beside which the other pass is expected to
+/// compute.
 std::vector<LayerEmitter::Item> pair_up(std::span<const LayerEmitter::Item> forward,
                                         std::span<const LayerEmitter::Item> backward, std::int32_t lane,
                                         double overlap, double& hidden);
 
-/// What a pass through a layer does and its exchanges of experts on lane 0, which take `exchanges` in all, each as long as
-/// their mean. `pieces`: what it does before, between and behind them, of each of its parts.
+/// Appends items for a pass through a layer, with its exchanges of experts on lane 0; together these take `exchanges`,
+/// and each the same time. `pieces`: for each of its parts, the seconds before, between and behind its exchanges.
 void append_pieces(std::span<const std::vector<Seconds>> pieces, Seconds exchanges,
                    std::vector<LayerEmitter::Item>& items);
 

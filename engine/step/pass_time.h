@@ -1,16 +1,16 @@
-// The time of one direction of one microbatch.
+// The time of one pass (forward or backward) of one microbatch.
 #pragma once
 
 #include "engine/spec/time_class.h"
 
 namespace shardscape::step {
 
-/// One direction of one microbatch through a layer or a stage.
+/// Time by class of one pass of a microbatch through a layer or a stage.
 struct PassTime : Breakdown {
   PassTime() = default;
   PassTime(const Breakdown& times) : Breakdown(times) {}
 
-  /// Over the classes that a pass can have, in the order of the table; the others are zero.
+  /// The sum over the classes that a pass can have, in the order of the table; the others are zero.
   [[nodiscard]] Seconds total() const {
     Seconds sum;
     for (const TimeClass c :

@@ -9,8 +9,8 @@ namespace shardscape::step {
 
 namespace {
 
-/// Whether some group like this one, of ranks as they are numbered, lies in more than one domain of the scale-up
-/// network: groups of one kind tile the ranks in blocks, which domains hold whole or cut.
+/// Whether any group of this kind lies in more than one domain of the scale-up network, with ranks numbered as in the
+/// plan: such groups tile the ranks in blocks, and a domain may hold a block whole or cut it.
 bool leaves_domain(const FabricSpec& fabric, const network::RankGroup& group) {
   if (group.depth == 0) return false;
   std::int64_t domain = 1;

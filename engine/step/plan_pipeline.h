@@ -1,4 +1,4 @@
-// The pipeline that a plan runs: its schedule, and whether its passes run in pairs.
+// Determines the pipeline that a plan runs: its schedule, and whether its passes run in pairs.
 #pragma once
 
 #include "engine/schedule/pipeline.h"
@@ -15,7 +15,7 @@ schedule::PipelineShape pipeline_shape(const Setting& setting, const ParallelPla
 /// exchanges of experts, tokens are dispatched, the schedule is interleaved or has one stage and no traffic of data
 /// parallelism runs beside every microbatch.
 bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan);
-/// Whether the order of ranks decides over that: over which groups of experts leave a domain.
+/// Whether the order of ranks decides if passes run in pairs: it decides which groups of experts leave a domain.
 bool order_decides_pairs(const StackProfile& stack);
 
 }  // namespace shardscape::step

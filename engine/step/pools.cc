@@ -1,3 +1,5 @@
+// Serves two pools: prices or executes iterations of each pool, measures transfers of caches between them, and turns
+// what the simulated requests met into latencies and rates.
 #include "engine/step/pools.h"
 
 #include <algorithm>
@@ -10,8 +12,8 @@ namespace {
 using serving::DisaggregatedMeasured;
 using serving::Iteration;
 
-/// What one server's iterations are priced for. All requests may come to the same server, so its costs are
-/// sampled up to the load of all of them.
+/// The inputs of one server's iterations. All requests may come to the same server, so costs are sampled up to the load
+/// of all of them.
 InferenceInputs inputs_of(const Setting& setting, const PoolInputs& pool) {
   ServingShape shape = pool.shape;
   shape.clients = std::max<std::int64_t>(setting.workload.concurrency, 1);
@@ -22,7 +24,7 @@ serving::Pool pool_of(const Setting& setting, const PoolInputs& pool, const serv
   return {pool.plan.data / pool.shape.coupled * pool.shape.groups, rules_of(inputs_of(setting, pool)), timer};
 }
 
-/// Of sequences that coupled replicas decode, those of the one with most: dealt evenly, ceil(n / replicas).
+/// The iteration of the busiest of several coupled replicas, over which sequences are dealt evenly: ceil(n / replicas).
 Iteration of_busiest(Iteration all, std::int64_t coupled) {
   if (coupled == 1 || all.decoding <= 0) return all;
   const double most = std::ceil(all.decoding / static_cast<double>(coupled));
@@ -31,7 +33,7 @@ Iteration of_busiest(Iteration all, std::int64_t coupled) {
   return all;
 }
 
-/// Coupled replicas that decode share one queue, and the places of all.
+/// The decoding pool. Coupled replicas share one queue, and have the places of all of them together.
 serving::Pool decoding_pool(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
   const std::int64_t coupled = pool.shape.coupled;
   serving::Pool all = pool_of(setting, pool, [&timer, coupled](const Iteration& iteration) {
@@ -41,7 +43,7 @@ serving::Pool decoding_pool(const Setting& setting, const PoolInputs& pool, cons
   return all;
 }
 
-/// One decode iteration of the sequences of a replica where they are spread evenly, half of their output done.
+/// A decode iteration of one replica's sequences if they are spread evenly, each with half of its output done.
 Iteration even_decode(const Setting& setting, const PoolInputs& pool) {
   Iteration iteration;
   iteration.decoding = static_cast<double>(std::min(pool.shape.clients, pool.shape.slots));
@@ -125,7 +127,7 @@ bool time_disaggregated(const DisaggregatedInputs& in, const PoolCollectives& co
                                               flattened != nullptr ? &flattened->prefill : nullptr);
   const serving::Timer write = iteration_timer(decode, collectives.decode, memo, plainly,
                                                flattened != nullptr ? &flattened->decode : nullptr);
-  // One iteration of each pool shows whether dead links cut ranks off, before anything is served.
+  // One iteration of each pool shows whether dead links cut ranks off; check that before anything is served.
   read(one_prompt(setting));
   out.step_time = Seconds(serving::total(write(even_decode(setting, in.decode))));
   const bool cut = flattened != nullptr && (flattened->prefill.unreachable || flattened->decode.unreachable);

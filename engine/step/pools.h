@@ -21,25 +21,25 @@
 
 namespace shardscape::step {
 
-/// The plan of one pool alone.
+/// The plan of one pool, as if it were alone.
 ParallelPlan prefill_plan(const ParallelPlan& plan);
 ParallelPlan decode_plan(const ParallelPlan& plan);
 
-/// Tokens of a request's cache in each pool, in whole blocks.
+/// Tokens of a request's cache in the pool that prefills, and in the one that decodes; in whole blocks.
 double prefill_cached_tokens(const Setting& setting);
 
-/// Requests of one replica where they are spread evenly; at least 1.
+/// Requests of one replica if they are spread evenly; at least 1.
 std::int64_t requests_per_replica(const Setting& setting, const ParallelPlan& pool);
 
-/// The servers of one replica and their places. `free`, `request`: as in serving_shape().
+/// The servers of one replica and their places. `free`, `request`: see serving_shape().
 ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const std::vector<Bytes>& free,
                         const std::vector<Bytes>& request);
 
 struct PoolInputs {
-  ParallelPlan plan;                       ///< of this pool alone
-  std::vector<model::StageLayers> layers;  ///< per stage
+  ParallelPlan plan;                       ///< the plan of this pool alone
+  std::vector<model::StageLayers> layers;  ///< index: stage
   ServingShape shape;
-  std::vector<std::int32_t> placement;  ///< of its ranks on the fabric
+  std::vector<std::int32_t> placement;  ///< index: rank of the pool; rank of the fabric
 };
 
 struct DisaggregatedInputs {
@@ -48,20 +48,20 @@ struct DisaggregatedInputs {
   const PoolInputs& decode;
 };
 
-/// The collectives of each pool, set to its ranks.
+/// The collectives of each pool, set up for its ranks.
 struct PoolCollectives {
   network::CollectiveModel& prefill;
   network::CollectiveModel& decode;
 };
 
-/// What execution needs; of each pool.
+/// What execution needs, for each pool.
 struct FlattenedPools {
   FlattenedRun prefill, decode;
 };
 
-/// Fills what time_inference() does, and the transfers. False where dead links cut the pools off from each
-/// other; whether links are dead inside a pool, its collectives say. `operators`, where given: the table of
-/// explain_inference(), of both pools.
+/// Fills what time_inference() fills, and the times and bytes of transfers. Returns false where dead links cut the
+/// pools off from each other; the collectives of each pool tell whether links inside of it are dead. `operators`, where
+/// given, gets the table of explain_inference() for both pools.
 bool time_disaggregated(const DisaggregatedInputs& inputs, const PoolCollectives& collectives,
                         network::PricedNetwork& network, InferenceMemo& memo, bool plainly,
                         FlattenedPools* flattened, Prediction& prediction,

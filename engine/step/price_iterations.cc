@@ -1,3 +1,5 @@
+// Prices iterations of a server: costs of blocks and of the head at sampled numbers of tokens, attention for what each
+// iteration does, and their sum over the stages by class of time.
 #include "engine/step/price_iterations.h"
 
 #include <algorithm>
@@ -23,7 +25,7 @@ using model::OperatorKind;
 using network::CollectiveOp;
 using serving::IterationTime;
 
-/// The forward sums of an operator list but for its attention core.
+/// Sums over forward of an operator list, without its attention core.
 PartCost price_rest(const std::vector<Operator>& operators, const Setting& setting) {
   PartCost cost;
   cost.between.assign(1, Seconds(0));
@@ -44,7 +46,8 @@ PartCost price_rest(const std::vector<Operator>& operators, const Setting& setti
   const std::vector<Node> in_order = nodes(operators, Part::forward);
   std::vector<Seconds> seconds;
   for (const Node& node : in_order) {
-    const bool known = !node.call && node.op->kind != OperatorKind::attention;  // which hides none
+    // The attention core hides no call, so its time does not matter.
+    const bool known = !node.call && node.op->kind != OperatorKind::attention;
     seconds.push_back(known ? price_forward(*node.op, setting) : Seconds(0));
   }
   add_hiders(in_order, seconds, callers, cost);
@@ -57,7 +60,7 @@ Operator attention_of(const std::vector<Operator>& operators) {
   return *core;
 }
 
-/// One member of an expert group for each load that some have; none where all get as much.
+/// One member of an expert group for each distinct load; empty where all members get equally much.
 std::vector<std::int32_t> distinct_members(const Setting& setting, const LayerKey& key) {
   const model::ExpertSplit split = key.experts();
   if (split.ranks == 1 || !loads_differ(setting.model, setting.workload)) return {};
@@ -75,12 +78,12 @@ std::vector<std::int32_t> distinct_members(const Setting& setting, const LayerKe
   return distinct;
 }
 
-/// Pieces of prompts whose attention is remembered, some megabytes.
+/// Most pieces of prompts whose attention is remembered; some megabytes.
 constexpr std::size_t kMostPieces = 1 << 16;
 
 double mix(double low, double high, double share) { return low + share * (high - low); }
 
-/// Seconds of the blocks of each stage, into `stages`.
+/// Adds up the seconds of each stage's blocks into `stages`.
 void stage_seconds(const std::vector<model::StageLayers>& layers,
                    const std::array<double, model::kMostBlockKinds>& block, std::vector<double>& stages) {
   stages.clear();
@@ -91,7 +94,7 @@ void stage_seconds(const std::vector<model::StageLayers>& layers,
   }
 }
 
-/// Two exchanges over ranks that deal experts.
+/// Whether tokens are dealt to experts and back: exactly two exchanges go over ranks that deal experts.
 bool deals_experts(const std::vector<Operator>& operators) {
   const auto over_experts = [](const Operator& op) {
     return op.forward_comm.repeats > 0 && op.forward_comm.group == ParallelGroup::expert;
@@ -353,7 +356,7 @@ std::array<IterationCosts::Share, 2> IterationCosts::shares(Table table, double 
   return {{{above->tokens, share}, {(above - 1)->tokens, 1 - share}}};
 }
 
-/// Iterations of a load work on few different numbers of tokens.
+/// Costs are kept by tokens: the iterations of a load work on few different numbers of tokens.
 const IterationCosts::Cost& IterationCosts::at(Table table, double tokens) {
   const auto [entry, fresh] = costs_at_[static_cast<std::size_t>(table)].try_emplace(tokens);
   Cost& cost = entry->second;
@@ -446,7 +449,7 @@ double IterationCosts::add_blocks(const Amounts& amounts, double prompt_attentio
                                   double blocks, IterationTime& time) const {
   const StackProfile::Host& host = in_.setting.system.stack.host;
   const double device = amounts.device + (prompt_attention + decode_attention);
-  double block = device;  // with what is exposed
+  double block = device;  // to which what is exposed is added
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
     if (amounts.comm[group] <= 0) continue;
     const double comm = exposed(group, amounts.comm[group], prompt_attention);
@@ -556,7 +559,7 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   return time;
 }
 
-/// Seconds that the busiest stage spends on one iteration of one group.
+/// Seconds that the busiest stage spends on one iteration of one group of requests.
 double IterationCosts::longest_stage(double embedding, double head, const Cost& hops) const {
   double longest = 0;
   const std::size_t last = in_.layers.size() - 1;

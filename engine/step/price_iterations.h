@@ -45,26 +45,27 @@
 
 namespace shardscape::step {
 
-/// Device time of an operator's forward alone: inference has no use for gradients.
+/// Device time of an operator's forward; inference needs no gradients.
 Seconds price_forward(const model::Operator& op, const Setting& setting);
 
-/// Device time and calls of one forward trip's parts at one number of tokens, without the attention core.
+/// Device time and calls of one trip through the model at one number of tokens, without the attention core.
 struct TokenCost {
-  std::vector<PartCost> blocks;  ///< by kind
+  std::vector<PartCost> blocks;  ///< index: kind of block
   PartCost embedding;
   Bytes boundary;
 };
 
-/// The parts of a layout of the layers that depend on no fabric and no plan beside: shared by plans.
+/// Costs by number of tokens that depend on how layers are split, but on no fabric and nothing else of the plan; so
+/// plans share them.
 class TokenCosts {
  public:
   TokenCosts(const Setting& setting, const ParallelPlan& plan);
 
-  /// A prompt iteration of `tokens`; a decode iteration of as many sequences; the head for as many rows.
+  /// Costs of a prompt iteration of `tokens`, of a decode iteration of `sequences`, and of the head for `rows`.
   const TokenCost& prompt(std::int64_t tokens);
   const TokenCost& decode(std::int64_t sequences);
   const PartCost& head(std::int64_t rows);
-  /// Attention of one block of a kind.
+  /// Seconds of attention in one block of a kind.
   [[nodiscard]] Seconds prompt_attention(std::size_t kind, const serving::Iteration& iteration);
   [[nodiscard]] Seconds decode_attention(std::size_t kind, double sequences, double cached);
   [[nodiscard]] Bound prompt_attention_bound(std::size_t kind, const serving::Iteration& iteration) const;
@@ -73,14 +74,15 @@ class TokenCosts {
   /// Whether blocks of a kind send their tokens to ranks that deal experts, and back.
   [[nodiscard]] bool deals(std::size_t kind) const { return cores_[kind].deals; }
 
-  /// Of the members of an expert group the one whose block takes longest; iterations wait for it. Decoding is bound by
-  /// the weights of experts that any token meets, so that it need not be the one with most tokens. A load that leaves
-  /// all members less than a balanced one, whose few tokens fall unevenly by chance, is no better than that:
-  /// model::kBalancedMember. Where all get as much, kBusiest.
+  /// The member of an expert group whose block takes longest; iterations wait for it. Decoding is bound by the weights
+  /// of all experts that any token meets, so it need not be the member with most tokens. If a load takes less on every
+  /// member than a balanced one (whose few tokens fall unevenly by chance), it still counts as balanced:
+  /// model::kBalancedMember. kBusiest where all members get equally much.
   enum class Tokens : std::uint8_t { of_prompts, decoding };
   [[nodiscard]] std::int32_t slowest_member(Tokens which, std::size_t kind, std::int64_t tokens);
 
-  /// The operators of one block, of the embedding and of the head behind those prices. `expert_rank`: whose block.
+  /// The operators that those prices are of: of one block, the embedding and the head. `expert_rank`: whose block it
+  /// is.
   [[nodiscard]] std::vector<model::Operator> prompt_block(
       std::size_t kind, std::int64_t tokens, std::int32_t expert_rank = model::LayerKey::kBusiest) const;
   [[nodiscard]] std::vector<model::Operator> prompt_embedding(std::int64_t tokens) const;
@@ -96,18 +98,19 @@ class TokenCosts {
 
  private:
   struct Chord {
-    double at_shortest = -1;  ///< < 0: not priced yet
+    double at_shortest = -1;  ///< seconds; below 0: not priced yet
     double per_token = 0;
   };
   [[nodiscard]] model::LayerKey key(std::int64_t sequences, std::int32_t context) const;
-  /// Costs of the slowest member's.
+  /// Costs of the block on the slowest member.
   [[nodiscard]] PartCost price_block(Tokens which, std::size_t kind, std::int64_t tokens);
   [[nodiscard]] compute::OperatorCost price_prompt_attention(std::size_t kind,
                                                              const serving::Iteration& iteration) const;
   [[nodiscard]] compute::OperatorCost price_decode_attention(std::size_t kind, double sequences,
                                                              double cached) const;
 
-  /// What attention asks of the prompts that an iteration reads: tokens, pairs, and of these those that are visible.
+  /// What attention depends on in the prompts that an iteration reads: tokens, query-key pairs, and visible ones of
+  /// these.
   using Pieces = std::array<double, 3>;
   struct PiecesHash {
     std::size_t operator()(const Pieces& pieces) const { return hash_words(pieces); }
@@ -118,25 +121,26 @@ class TokenCosts {
   model::LayerKey layout_;
   struct Core {
     model::Operator prompt, decode;
-    std::vector<Chord> chords;  ///< by sequences
+    std::vector<Chord> chords;  ///< index: sequences
     bool deals = false;
-    std::unordered_map<Pieces, Seconds, PiecesHash> prompts;  ///< attention of these pieces of prompts
+    std::unordered_map<Pieces, Seconds, PiecesHash> prompts;  ///< attention time of these pieces of prompts
   };
-  std::vector<Core> cores_;  ///< by kind of block
-  /// Of an expert group one for each load that some have; none where all get as much.
+  std::vector<Core> cores_;  ///< index: kind of block
+  /// One member of an expert group for each distinct load; empty where all members get equally much.
   std::vector<std::int32_t> distinct_members_;
   std::map<std::tuple<Tokens, std::size_t, std::int64_t>, std::int32_t> slowest_;
   std::unordered_map<std::int64_t, TokenCost> prompt_, decode_;
   std::unordered_map<std::int64_t, PartCost> head_;
 };
 
-/// Iterations of one plan on the fabric as it is now. All references outlive it.
+/// Prices the iterations of one plan on the fabric in its present state. All references must outlive it.
 class IterationCosts {
  public:
-  /// seconds, or the bytes that a rank sends in each class of communication (on the stage that sends most).
+  /// Whether it counts seconds, or the bytes that a rank sends in each class of communication (on the stage that sends
+  /// most).
   enum class Unit : std::uint8_t { seconds, bytes };
-  /// The class that counts a group's bytes: ranks that split experts share a class of time with those that deal them, and
-  /// servers have no data traffic.
+  /// The class that counts a group's bytes. Ranks that split experts share a class of time with those that deal them,
+  /// so their bytes go to the class of data traffic, which servers do not have.
   static constexpr TimeClass class_of_bytes(ParallelGroup group) {
     return group == ParallelGroup::expert_tensor ? TimeClass::data_comm : class_of(group);
   }
@@ -144,10 +148,10 @@ class IterationCosts {
   struct Inputs {
     const Setting& setting;
     const ParallelPlan& plan;
-    const std::vector<model::StageLayers>& layers;  ///< per stage
+    const std::vector<model::StageLayers>& layers;  ///< index: stage
     serving::Load load;
     serving::Rules rules;
-    std::int64_t groups = 1;  ///< that take turns on the stages
+    std::int64_t groups = 1;  ///< groups of requests that take turns on the stages
   };
 
   IterationCosts(const Inputs& inputs, TokenCosts& costs, network::CollectiveModel& collectives,
@@ -156,13 +160,13 @@ class IterationCosts {
   serving::IterationTime operator()(const serving::Iteration& iteration);
 
   enum class Table : std::uint8_t { prompt, decode, head };
-  /// Where a table is priced for `tokens`, and how much of each counts: one sample, or its two neighbours.
+  /// A number of tokens where a table is priced, and its weight: `tokens` is one sample, or lies between two of them.
   struct Share {
     std::int64_t tokens = 0;
     double share = 0;
   };
   [[nodiscard]] std::array<Share, 2> shares(Table table, double tokens) const;
-  /// The table that an iteration's block is taken from.
+  /// The table that gives the costs of an iteration's blocks.
   static Table table_of(const serving::Iteration& iteration) {
     return iteration.prompt_tokens > 0 ? Table::prompt : Table::decode;
   }
@@ -172,35 +176,35 @@ class IterationCosts {
   }
 
  private:
-  /// A part of the model at some number of tokens: device seconds; communication and hops in the unit.
+  /// A part of the model at some number of tokens: seconds on the device; communication in the unit.
   struct Amounts {
     double device = 0, calls = 0;
     EnumArray<ParallelGroup, double> comm;
   };
-  using BlockParts = std::array<Amounts, model::kMostBlockKinds>;  ///< by kind
-  /// A block of a kind that is run in halves, on one of them: seconds.
+  using BlockParts = std::array<Amounts, model::kMostBlockKinds>;  ///< index: kind of block
+  /// One half of a block that is run in halves; in seconds.
   struct HalfBlock {
-    Amounts whole;                             ///< of it
-    std::array<double, kHalfPieces> pieces{};  ///< compute, without the attention core
+    Amounts whole;                             ///< of the half as a whole
+    std::array<double, kHalfPieces> pieces{};  ///< seconds of compute, without the attention core
     double dispatch = 0, combine = 0;
   };
-  using HalfParts = std::array<HalfBlock, model::kMostBlockKinds>;  ///< by kind
+  using HalfParts = std::array<HalfBlock, model::kMostBlockKinds>;  ///< index: kind of block
   struct Sample {
     std::int64_t tokens = 0;
     bool priced = false;
     BlockParts block;
-    HalfParts half;            ///< of half of the tokens
-    Amounts end;               ///< the embedding, or the head
-    std::vector<double> hops;  ///< over each boundary between stages
+    HalfParts half;            ///< at half of the tokens
+    Amounts end;               ///< of the embedding (head table: of the head)
+    std::vector<double> hops;  ///< index: boundary between stages
   };
   using Samples = std::vector<Sample>;
-  /// Between two samples.
+  /// Costs at a number of tokens, interpolated between two samples.
   struct Cost {
     BlockParts block;
     Amounts end;
     const Sample *low = nullptr, *high = nullptr;
-    double share = 1;  ///< of the higher one
-    double trip = 0;   ///< all hops
+    double share = 1;  ///< weight of the higher sample
+    double trip = 0;   ///< sum of all hops
     [[nodiscard]] double hop(std::size_t boundary) const;
   };
 
@@ -210,40 +214,40 @@ class IterationCosts {
   const Sample& price_sample(Table table, Sample& sample);
   [[nodiscard]] Amounts amounts(const PartCost& layer);
   void price_hops(Bytes boundary, std::vector<double>& hops);
-  using BlockSeconds = std::array<double, model::kMostBlockKinds>;  ///< by kind
-  /// Attention of one block of each kind.
+  using BlockSeconds = std::array<double, model::kMostBlockKinds>;  ///< index: kind of block
+  /// Seconds of attention in one block of each kind.
   struct Attention {
     BlockSeconds prompt{}, decode{};
   };
   [[nodiscard]] Attention attention_of(const serving::Iteration& iteration);
   [[nodiscard]] double exposed(ParallelGroup group, double comm, double beside) const;
-  /// Books `blocks` alike. Returns the seconds of one with what is exposed of its calls, launch and gap.
+  /// Books `blocks` equal blocks. Returns the seconds of one, including exposed calls, launch and gap.
   double add_blocks(const Amounts& amounts, double prompt_attention, double decode_attention, double blocks,
                     serving::IterationTime& time) const;
-  /// Books all blocks where some of them run in halves. stages_ are then the seconds of each stage's.
+  /// Books all blocks where some of them run in halves. Sets stages_ to the seconds of each stage's blocks.
   void add_halves(const serving::Iteration& iteration, const Cost& body, serving::IterationTime& time);
-  /// Books a block that runs in halves, of which `attention` is that of each. Returns its seconds.
+  /// Books a block that runs in halves, where `attention` is that of one half. Returns its seconds.
   double add_half_layer(const HalfBlock& block, const HalfBlock& previous, PlaceInRun place, double attention,
                         serving::IterationTime& time) const;
   [[nodiscard]] HalfBlock half_block(const PartCost& layer);
   [[nodiscard]] static HalfBlock mixed(const HalfBlock& low, const HalfBlock& high, double share);
   [[nodiscard]] static Amounts mixed(const Amounts& low, const Amounts& high, double share);
-  /// With stages_ for the blocks.
+  /// Seconds of the busiest stage for one iteration, with stages_ for the blocks.
   [[nodiscard]] double longest_stage(double embedding, double head, const Cost& hops) const;
   [[nodiscard]] serving::IterationTime bytes(const Cost& body, const Cost& head) const;
 
   const Inputs in_;
-  model::StageLayers all_;  ///< blocks of the model
+  model::StageLayers all_;  ///< all blocks of the model
   TokenCosts& costs_;
   network::CollectiveModel& collectives_;
   network::PlanLayout layout_;
   Unit unit_;
   std::array<Samples, 3> tables_;
-  std::vector<double> stages_;  ///< of an iteration: seconds of each stage's blocks, where they are asked for
+  std::vector<double> stages_;  ///< seconds of each stage's blocks in one iteration, where they are asked for
   struct TokensHash {
     std::size_t operator()(double tokens) const { return hash_word(0, std::bit_cast<std::uint64_t>(tokens)); }
   };
-  std::array<std::unordered_map<double, Cost, TokensHash>, 3> costs_at_;  ///< of each table, by tokens
+  std::array<std::unordered_map<double, Cost, TokensHash>, 3> costs_at_;  ///< index: table; key: tokens
 };
 
 }  // namespace shardscape::step

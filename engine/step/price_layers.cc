@@ -1,3 +1,5 @@
+// Prices the operators of layers on one device, and sums them up by part: time, calls and what hides them, kernels, and
+// bytes that are saved.
 #include "engine/step/price_layers.h"
 
 #include <algorithm>
@@ -37,7 +39,8 @@ OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
           weight_work};
 }
 
-/// A server's kernels of latent attention, fitted by architecture; training runs those of any heads.
+/// Prices latent attention in a server, by kernels fitted for each architecture; training runs kernels for ordinary
+/// heads.
 compute::OperatorCost price_latent(const compute::AttentionShape& core, const Setting& setting) {
   const LatentAttention& widths = *setting.model.latent;
   compute::LatentShape shape;
@@ -103,10 +106,10 @@ double forward_kernels(const Operator& op) {
   return 0;
 }
 
-/// The sums over the nodes of a part. `time(node)`: of work.
+/// Adds up the nodes of a part. `time(node)`: seconds of a node that is work.
 template <class Time>
 void add_nodes(const std::vector<Operator>& operators, Part part, const Time& time_of, PartCost& sum) {
-  std::vector<const Operator*> callers;  // of each call
+  std::vector<const Operator*> callers;  // index: call
   for (const Node& node : listed_nodes(operators, part)) {
     if (node.call) {
       sum.calls.push_back(node.comm());
@@ -128,7 +131,7 @@ void add_nodes(const std::vector<Operator>& operators, Part part, const Time& ti
   const auto call_of = [&](const Node& node) {
     return static_cast<std::size_t>(std::ranges::find(callers, node.op) - callers.begin());
   };
-  const model::CollectiveCall* exchange = nullptr;  // the node before, where that is a call
+  const model::CollectiveCall* exchange = nullptr;  // the node before, if it is a call
   for (std::size_t i = 0; i < in_order.size(); ++i) {
     const Node& node = in_order[i];
     if (node.op->attention_core && !node.call) sum.piece_of_core = sum.between.size() - 1;
@@ -149,7 +152,7 @@ void add_nodes(const std::vector<Operator>& operators, Part part, const Time& ti
   add_hiders(in_order, seconds, callers, sum);
 }
 
-/// The attention core is one kernel, whose launch is left out.
+/// Share of forward's kernels that are launched again; the attention core is one kernel, which is not counted here.
 double repeated_kernels(const std::vector<Operator>& operators) {
   double repeated = 0, all = 0;
   for (const Operator& op : operators) {

@@ -1,5 +1,4 @@
-// Device time, collectives and saved bytes of a block, the embedding and the head: the part of a prediction
-// that plans share.
+// Device time, collectives and saved bytes of a block, the embedding and the head: what plans with one LayerKey share.
 #pragma once
 
 #include <array>
@@ -18,23 +17,23 @@
 
 namespace shardscape::step {
 
-/// What one operator costs on one device, without its communication.
+/// The costs of one operator on one device, without its communication.
 struct OperatorTimes {
   compute::OperatorCost forward, backward;
-  Seconds weight = Seconds(0);  ///< the part of backward that computes gradients of weights
-  Work weight_work = {};        ///< likewise
+  Seconds weight = Seconds(0);  ///< the part of `backward` that computes gradients of weights
+  Work weight_work = {};        ///< work of `weight`
 };
 
 /// Prices one operator. Backward of a product is dgrad and wgrad, the latter accumulating into the stack's
 /// gradient buffer.
 OperatorTimes price(const model::Operator& op, const Setting& setting);
 
-/// A product of that shape as the operator's kernel runs it: experts' ones together on devices of a known
-/// architecture. Leaves an activation.
+/// Prices a product of that shape as the operator's kernel runs it (experts together on devices of a known
+/// architecture), with its result written as an activation.
 compute::OperatorCost price_product(const model::Operator& op, const compute::GemmShape& shape,
                                     const DeviceSpec& device);
 
-/// The kernels of a product's backward one by one; together they are price().backward.
+/// The kernels of a product's backward; their times add up to price().backward.
 struct ProductGradients {
   compute::GemmShape input_shape, weight_shape;
   compute::OperatorCost input;
@@ -42,47 +41,49 @@ struct ProductGradients {
 };
 ProductGradients price_gradients(const model::Operator& op, const Setting& setting);
 
-/// The share of an operator's times that a part takes.
+/// The share of an operator's times that belongs to a part.
 compute::OperatorCost cost_of(const OperatorTimes& times, Part part);
 
-/// The sums over one part of an operator list.
+/// Sums over the operators of one part of a layer.
 struct PartCost {
   Seconds device;
-  Seconds attention_core;                    ///< the attention core's part of `device`
-  Seconds experts;                           ///< likewise of experts whose loads differ
-  std::vector<model::CollectiveCall> calls;  ///< in the order of the operators
-  /// Of each of them the entry of `works` that hides it (overlap.h); -1: none does.
+  Seconds attention_core;                    ///< the part of `device` that is the attention core
+  Seconds experts;                           ///< the part of `device` that is experts whose loads differ
+  std::vector<model::CollectiveCall> calls;  ///< calls, in the order of their operators
+  /// For each call the index in `works` of the work that hides it (overlap.h); -1: none does.
   std::vector<std::int32_t> hiders;
   std::vector<Seconds> works;
-  /// Of each call, and of the attention core, the entry of `between` that it stands in.
+  /// For each call, and for the attention core, the index in `between` of the piece that it stands in.
   std::vector<std::size_t> piece_of_call;
   std::optional<std::size_t> piece_of_core;
   double call_count = 0;
-  bool meets_host = false;  ///< the host waits for what the device computes in it before it launches on
-  /// Exchanges of experts, and the compute that runs while they are under way.
+  bool meets_host = false;  ///< the host waits for a result of the device before it launches on
+  /// An exchange of experts, and the compute that runs while it is under way.
   struct Overlap {
     model::CollectiveCall exchange;
     Seconds beside;
   };
   std::vector<Overlap> overlaps;
-  /// Compute before, between and behind its exchanges of experts, in the order of execution.
+  /// Seconds of compute before, between and behind the exchanges of experts, in the order of execution.
   std::vector<Seconds> between;
 };
 
-/// What hides the calls of a part, into `hiders` and `works` of its sums. `in_order`: its nodes in the order of
-/// execution, with the seconds of each, 0 of calls; `callers`: the operators of `calls`.
+/// Fills `hiders` and `works` of a part. `in_order`: its nodes in the order of execution, with the seconds of each (0
+/// for calls); `callers`: the operators that make `calls`.
 void add_hiders(const std::vector<Node>& in_order, std::span<const Seconds> seconds,
                 std::span<const model::Operator* const> callers, PartCost& sum);
 
 struct LayerCost {
   std::array<PartCost, kParts> parts;
-  double routers = 0;                            ///< layers of experts in it
-  double plain_forward = 0, plain_backward = 0;  ///< kernels of plain operators (model::Operator::plain)
-  double weight_kernels = 0;     ///< share of the kernels of backward that compute gradients of weights, 0..1
-  double repeated_kernels = 0;   ///< of those of forward, that selective recompute launches again, 0..1
-  std::array<Bytes, 3> saved{};  ///< by Recompute
-  Bytes put_off;                 ///< what weight gradients that wait need, see model::put_off_bytes
-  Bytes working;                 ///< of blocks, see model::backward_working_bytes
+  double routers = 0;  ///< number of expert layers in it
+  /// Number of kernels of plain operators (model::Operator::plain).
+  double plain_forward = 0, plain_backward = 0;
+  double weight_kernels = 0;  ///< share of the kernels of backward that compute gradients of weights, 0..1
+  /// Share of the kernels of forward that selective recompute launches again, 0..1.
+  double repeated_kernels = 0;
+  std::array<Bytes, 3> saved{};  ///< index: Recompute; bytes saved for backward
+  Bytes put_off;                 ///< bytes that deferred weight gradients need, see model::put_off_bytes
+  Bytes working;                 ///< for blocks, see model::backward_working_bytes
 
   [[nodiscard]] const PartCost& operator[](Part part) const { return parts[static_cast<std::size_t>(part)]; }
 };
@@ -97,7 +98,7 @@ struct LayerKind {
   std::size_t block = 0;
 
   [[nodiscard]] constexpr bool is_block() const { return role == Role::block; }
-  /// In tables by kind.
+  /// Index in tables by kind of layer.
   [[nodiscard]] constexpr std::size_t index() const { return static_cast<std::size_t>(role) + block; }
   friend constexpr bool operator==(const LayerKind&, const LayerKind&) = default;
 };
@@ -106,15 +107,15 @@ inline constexpr LayerKind kEmbeddingLayer{LayerKind::Role::embedding}, kHeadLay
 constexpr LayerKind block_layer(std::size_t kind) { return {LayerKind::Role::block, kind}; }
 inline constexpr std::size_t kLayerKinds = block_layer(model::kMostBlockKinds).index();
 
-/// Those of a model.
+/// All kinds of layers that a model has.
 std::vector<LayerKind> layer_kinds(const ModelSpec& model);
 
-/// The operators of a layer in training.
+/// The operators of a layer in training, for the rank that `key` names.
 std::vector<model::Operator> training_operators(LayerKind kind, const Setting& setting,
                                                 const model::LayerKey& key);
 
-/// The calls of a part by the kind of their groups, without what hides of those of tensor groups. `time(call)`: of one;
-/// `late_combine(call, work)`: of a combine behind so much work of the busiest rank, its dispatch included
+/// Seconds of a part's calls by the kind of their groups, less what is hidden for tensor groups. `time(call)`: seconds
+/// of one call; `late_combine(call, work)`: of a combine behind so much work of the busiest rank, its dispatch included
 /// (CollectiveModel::late_combine).
 template <class Time, class LateCombine>
 EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const StackProfile::Communication& stack,
@@ -140,12 +141,13 @@ EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const StackPr
   return sum;
 }
 
-/// What attention, so long in all, hides of a layer's calls over groups of a kind: of context groups.
+/// How much of a layer's calls over groups of a kind attention of `attention` seconds hides; 0 unless they are context
+/// groups.
 Seconds hidden_by_attention(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
                             Seconds attention);
 
-/// What a pass through a part takes before, between and behind its exchanges of experts: compute and what calls of tensor
-/// and context groups expose of themselves there. `time(call)`: of one.
+/// Seconds that a pass through a part takes before, between and behind its exchanges of experts: compute, and what
+/// calls of tensor and context groups expose there. `time(call)`: seconds of one call.
 template <class Time>
 std::vector<Seconds> piece_times(const PartCost& part, const StackProfile::Communication& stack,
                                  const Time& time) {
@@ -180,15 +182,15 @@ std::vector<Seconds> piece_times(const PartCost& part, const StackProfile::Commu
 
 /// Everything about the layers of a training step that depends on a LayerKey only.
 struct LayerCosts {
-  std::array<LayerCost, kLayerKinds> layers;  ///< by kind; see operator[]
+  std::array<LayerCost, kLayerKinds> layers;  ///< index: kind of layer; see operator[]
   Bytes logits;
-  Bytes logits_saved;  ///< from the loss to its backward
+  Bytes logits_saved;  ///< kept from the loss to its backward
   Bytes boundary;
 
   [[nodiscard]] const LayerCost& operator[](LayerKind kind) const { return layers[kind.index()]; }
 };
 
-/// Of training.
+/// Prices the layers of a training step.
 LayerCosts price_layers(const Setting& setting, const model::LayerKey& key);
 
 }  // namespace shardscape::step

@@ -1,3 +1,5 @@
+// Times a training step: passes of stages and chunks (only those that faults touch, where the healthy step is known),
+// data-parallel traffic, the pipeline, the tails, contention, and the breakdown along the stage that ends last.
 #include "engine/step/price_training.h"
 
 #include <algorithm>
@@ -21,12 +23,12 @@ using network::PlanLayout;
 using network::RankGroups;
 using network::Slice;
 
-/// Whether passes through whole stages run in pairs, and not those through chunks.
+/// Whether passes through whole stages, not through single chunks, run in pairs.
 bool pairs_of_stages(const TrainingStep& in) {
   return in.pipeline.overlaps && in.pipeline.virtual_stages == 1;
 }
 
-/// Of a stage that sick links slow, but for its layers.
+/// The key of a stage that sick links slow; its layers are left for the caller to fill in.
 SickPassesMemo::Key sick_key(const TrainingStep& in, std::size_t stage,
                              const network::CollectiveModel& collectives, const TrainingScratch& scratch) {
   SickPassesMemo::Key key;
@@ -37,14 +39,16 @@ SickPassesMemo::Key sick_key(const TrainingStep& in, std::size_t stage,
   return key;
 }
 
-/// Gradients leave when the slowest device has made them: also of passes that the host bounds, which take as long on any.
+/// Keeps the later end of each part: gradients leave when the slowest device has made them. That also holds for passes
+/// that the host bounds, which take equally long on any device.
 void keep_later(EndLayers& kept, const EndLayers& other) {
   for (Seconds EndLayers::*const part :
        {&EndLayers::head, &EndLayers::embedding, &EndLayers::further, &EndLayers::blocks})
     kept.*part = std::max(kept.*part, other.*part);
 }
 
-/// `known`: of the layers on healthy devices, of the first stage where links tell stages apart.
+/// Fills the times of all stages. `known`: times of the layers on healthy devices (where links tell stages apart, those
+/// of the first stage).
 void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                       network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
@@ -81,7 +85,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     known.stages.push_back({kind, timed(first, s)});
     return known.stages.back().passes;
   };
-  const auto slowed = [&](std::size_t s) {  // by sick links
+  const auto slowed = [&](std::size_t s) {  // a stage that sick links slow
     SickPassesMemo::Key key = sick_key(in, s, collectives, scratch);
     key.overlaps = pairs_of_stages(in);
     key.layers = in.layers[s];
@@ -128,25 +132,26 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   collectives.set_memory_share(1);
 }
 
-/// One chunk of a stage, with all that its passes depend on.
+/// One chunk of a stage, with everything that its passes depend on.
 StageKind chunk_kind(const TrainingStep& in, std::int32_t stage, std::int32_t chunk) {
   const std::int32_t part = in.pipeline.part(stage, chunk);
   return {in.chunks[static_cast<std::size_t>(stage * in.pipeline.virtual_stages + chunk)], part == 0,
           part + 1 == in.pipeline.parts(), false, in.deferred()};
 }
 
-/// The same by chunk, where a stage is more than one. The slower of what is there already and of these devices.
+/// Fills the times of chunks, where a stage has several. Keeps the slower of the times already there and those of the
+/// timer's devices.
 class ChunkFiller {
  public:
   ChunkFiller(const TrainingStep& in, TrainingScratch& scratch)
       : in_(in), each_(static_cast<std::size_t>(in.pipeline.virtual_stages)), chunks_(scratch.chunks) {}
 
-  /// `known`: of what `timer` times.
+  /// `known`: times of the layers that `timer` has timed.
   void fill(std::size_t s, StageTimer& timer, LayerTimes& known) {
     const auto stage = static_cast<std::int32_t>(s);
     const bool pairs = in_.pipeline.overlaps || in_.pipeline.both_ways();
     const std::span<ChunkPasses> chunks = chunks_.subspan(s * each_, each_);
-    boost::container::small_vector<Seconds, 4> slowest(each_);  // pairs, by the chunk of their forward
+    boost::container::small_vector<Seconds, 4> slowest(each_);  // of a pair; index: chunk of its forward
     const auto mate = [&](std::size_t c) {
       return static_cast<std::size_t>(schedule::mate(in_.pipeline, stage, static_cast<std::int32_t>(c)));
     };
@@ -174,7 +179,7 @@ class ChunkFiller {
     known.stages.push_back({kind, timer.of(in_.chunk_layers(stage, chunk))});
     return known.stages.back().passes;
   }
-  /// What the forward of a chunk and the backward of its mate take together on the devices of the timer.
+  /// Seconds that the forward of a chunk and the backward of its mate take together on the timer's devices.
   Seconds pair_of(std::int32_t stage, std::size_t chunk, std::size_t mate, StageTimer& timer,
                   LayerTimes& known) {
     const auto number = static_cast<std::int32_t>(chunk), other = static_cast<std::int32_t>(mate);
@@ -200,7 +205,8 @@ class ChunkFiller {
   std::span<ChunkPasses> chunks_;
 };
 
-/// Whether the chunks of a stage, before traffic beside them, take what those of the one before it do, alone and in pairs.
+/// Whether the chunks of a stage, before traffic beside them, take what the chunks of the stage before take, alone and
+/// in pairs.
 bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s,
                                  const network::CollectiveModel& collectives) {
   if (!like_the_one_before(in, s, collectives)) return false;
@@ -213,7 +219,7 @@ bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s,
   return true;
 }
 
-/// Those of a stage that sick links slow, as far as other plans have asked for them; else fill().
+/// Takes the chunks of a stage that sick links slow from what other plans have asked for; calls fill() for the rest.
 template <class Fill>
 void take_slowed(const TrainingStep& in, std::size_t stage, const network::CollectiveModel& collectives,
                  TrainingScratch& scratch, std::span<ChunkPasses> chunks, const Fill& fill) {
@@ -235,8 +241,8 @@ void take_slowed(const TrainingStep& in, std::size_t stage, const network::Colle
   }
 }
 
-/// The host is ahead within the passes of each chunk, not from one to the next: where it is ever waited for, a stage takes
-/// what its chunks do.
+/// Replaces a stage's times by the sums over its chunks if the host is ever waited for. The host is ahead within the
+/// passes of each chunk only, not from one chunk to the next.
 void add_up_chunks(std::span<const ChunkPasses> chunks, std::size_t s, StageTimes& times) {
   const auto waits = [](const ChunkPasses& chunk) {
     return chunk.forward[TimeClass::host] > Seconds(0) || chunk.backward[TimeClass::host] > Seconds(0);
@@ -302,9 +308,8 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     if (parts.passes(s)) add_up_chunks(std::span(scratch.chunks).subspan(s * each, each), s, scratch);
 }
 
-/// The seconds of one message over each boundary between stages, as if no other boundary were sending: a
-/// stage sends when it has worked, so that messages of different boundaries are under way at different
-/// times.
+/// Seconds of one message over each boundary between stages, as if no other boundary were sending: a stage sends when
+/// it has worked, so that messages of different boundaries are under way at different times.
 void price_boundaries(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
                       std::vector<double>& seconds) {
   const Boundary boundary = in.boundary();
@@ -330,7 +335,7 @@ schedule::Transfer priced_transfer(const TrainingStep& in, const RankGroups& gro
   return transfer;
 }
 
-/// What the pipeline is timed with.
+/// Fills the times that the pipeline is run with.
 void fill_schedule_times(const TrainingStep& in, TrainingScratch& scratch) {
   scratch.times.clear();
   const auto add = [&](const PassTime& forward, const PassTime& backward, Seconds weight, Seconds hidden) {
@@ -346,7 +351,7 @@ void fill_schedule_times(const TrainingStep& in, TrainingScratch& scratch) {
     add(scratch.forward[s], scratch.backward[s], scratch.weight[s], scratch.hidden[s]);
 }
 
-/// What pairs of a stage hide in a step.
+/// Seconds that all pairs of a stage hide in one step.
 Seconds hidden_in_step(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
   const std::int32_t chunks = in.pipeline.virtual_stages;
   double sum = 0;
@@ -357,7 +362,8 @@ Seconds hidden_in_step(const TrainingStep& in, const TrainingScratch& scratch, s
   return Seconds(sum);
 }
 
-/// When each stage ends, with the real transfers and with free ones. `shared`: with plans of the same layers, or null.
+/// Finds when each stage ends, with the real transfers and with free ones. `shared`: what plans of the same layers
+/// share, or null.
 void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
                   LayerTimes* shared, TrainingScratch& scratch) {
   const PartsToPrice& parts = *scratch.parts;
@@ -391,7 +397,7 @@ void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::Col
   scratch.end_without_transfers.assign(fast.free.begin(), fast.free.end());
 }
 
-/// Of a step, in all.
+/// Model FLOPs of a whole step over all GPUs.
 Flops useful_flops(const Setting& setting) {
   const WorkloadSpec& workload = setting.workload;
   return static_cast<double>(workload.global_batch) *
@@ -408,12 +414,13 @@ void fill_rates(const TrainingStep& in, Flops useful, Prediction& out) {
       useful / out.step_time / (gpus * in.setting.system.device.tensor_peak(workload.policy().products));
 }
 
-/// Of what faults add to a step, how much may be otherwise: ranks beyond a sick link are late, and how far that hides
-/// behind the work of the others no closed form says. With it plans are marked to whose step the fault adds a tenth
-/// (kDomainBand / 0.3); of 1,100 executed plans with a sick link those below are 3.4 % off at the 95th percentile.
+/// The share of what faults add to a step that is open: ranks beyond a sick link are late, and no closed form says how
+/// far that hides behind the work of the others. With it, plans are marked to whose step the fault adds a tenth
+/// (kDomainBand / 0.3); of 1,100 executed plans with a sick link, those below are 3.4 % off at the 95th percentile.
 constexpr double kSickOpen = 0.3;
 
-/// A longer attention core hides more of an exchange: of a pass that waits for the host no more than to the step `at_least`.
+/// Adds contention to the step. It may be less with a sick device, whose longer attention core hides more of an
+/// exchange, but the step is never shorter than `at_least`; what lacks counts as waiting for the host.
 void add_contention(Breakdown contended, Seconds at_least, Prediction& out) {
   Seconds added;
   for (const Seconds time : contended) added += time;
@@ -427,11 +434,11 @@ void add_contention(Breakdown contended, Seconds at_least, Prediction& out) {
     lacking += std::min(Seconds(0), left);
     out.breakdown[c] = std::max(Seconds(0), left);
   }
-  // What a class cannot give, as faults have left less of it than a healthy machine has, the largest gives.
+  // A class may have less than contention takes from it, if faults have left it less; the largest class gives the rest.
   if (lacking != Seconds(0)) *std::ranges::max_element(out.breakdown) += lacking;
 }
 
-/// On a machine all of whose devices are as that one.
+/// The contention on a machine whose devices are all like this sick one.
 Contention contention_on(const SickStage& device, const TrainingStep& in, const TimedStage& stage,
                          network::CollectiveModel& collectives) {
   const TrainingStep like{device.setting, in.plan,     device.costs, in.layers, in.chunks,
@@ -442,7 +449,7 @@ Contention contention_on(const SickStage& device, const TrainingStep& in, const 
   return contention;
 }
 
-/// What faults leave as it is: the contention of the healthy machine, and its mark.
+/// Times the healthy machine for what faults leave as it is: the contention and its mark.
 void time_healthy(const TrainingStep& in, network::CollectiveModel& collectives, TrainingScratch& scratch,
                   Prediction& out) {
   const FaultSet faults = collectives.faults();
@@ -461,13 +468,14 @@ void fill_training_rates(const TrainingStep& in, Prediction& out) {
 
 std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& out) {
-  // The healthy machine is timed first and faults after it: then the time is there already.
+  // The healthy machine is timed before any faults. If this is not the first time, `out` already has its time.
   const bool first = out.step_time <= Seconds(0);
   if (first && (collectives.has_faults() || !in.sick.empty())) time_healthy(in, collectives, scratch, out);
   const Seconds before = out.step_time;
   const PlanLayout layout(in.plan);
   const KnownStep* const step = begin_step(in, layout, collectives, scratch);
-  // Sick links and devices tell stages apart, and who records links or wants the plain path asks for every time anew.
+  // Layers' times can't be shared where sick links or devices tell stages apart, where links are recorded, and on the
+  // plain path.
   const bool plain =
       in.sick.empty() && !collectives.has_faults() && !collectives.records_links() && !scratch.reference;
   LayerTimes* const shared = plain ? &scratch.layer_times.of(in) : nullptr;
@@ -496,12 +504,12 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   const bool exchanging = in.setting.system.stack.communication.expert_overlap > 0;
   const Seconds exchanges = exchanging ? std::min(hidden, busy[TimeClass::expert_comm]) : Seconds(0);
   busy[TimeClass::expert_comm] -= exchanges;
-  busy[TimeClass::host] -= hidden - exchanges;  // pairs are launched without a stop
+  busy[TimeClass::host] -= hidden - exchanges;  // for pairs, the host launches without a stop
   Breakdown& b = out.breakdown;
   const Seconds waiting =
       std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total());
-  // Of one stage all devices go at the pace of the sick one. Of several, and where links are sick, contention stays that of
-  // the healthy machine, so that no fault takes any away.
+  // With one stage, all devices go at the pace of the sick one. With several stages, or sick links, contention stays
+  // that of the healthy machine, so that no fault makes a step shorter.
   Breakdown& contended = scratch.contention.added = scratch.contention.healthy;
   const bool slower_machine = !in.sick.empty() && !collectives.has_faults() && in.plan.pipeline == 1;
   if ((plain_machine && first) || slower_machine) {

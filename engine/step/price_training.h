@@ -50,47 +50,46 @@
 
 namespace shardscape::step {
 
-/// Data-parallel traffic beside a pass.
+/// Data-parallel traffic beside a pass, in seconds.
 struct BesidePass {
-  Seconds beyond;  ///< what outlasts the pass
-  Seconds lost;    ///< by compute while the traffic is under way
+  Seconds beyond;  ///< traffic that goes on after the pass has ended
+  Seconds lost;    ///< what compute loses while the traffic is under way
   [[nodiscard]] Seconds exposed() const { return beyond + lost; }
 };
-/// `traffic` long, beside a pass of so many seconds.
+/// Traffic that takes `traffic` seconds, beside a pass of `pass` seconds.
 BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic, Seconds pass);
-/// By compute to traffic that lies beside it for so long.
+/// Seconds that compute loses to traffic that runs beside it for `together` seconds.
 Seconds lost_beside(const StackProfile::Communication& stack, Seconds together);
 
-/// The gather of updated weights, added up in the order in which they are sent.
+/// Seconds of the gather of updated weights, added up in the order in which its parts are sent.
 struct WeightGather {
   Seconds whole;
-  Seconds first_bucket;  ///< which the first layer of the next forward waits for
+  Seconds first_bucket;  ///< that the first layer of the next forward waits for
   void add(Seconds time, double calls) {
     if (whole <= Seconds(0)) first_bucket = (1 / calls) * time;
     whole += time;
   }
 };
-/// What of it the first microbatch's forward hides: not its first bucket.
+/// How much of the gather the first microbatch's forward hides; never its first bucket.
 Seconds hidden_gather(const StackProfile::Communication& stack, const WeightGather& gather, Seconds forward);
 
-/// What traffic that goes once a step has beside compute: of the gradients what lies beside the last backward, all
-/// chunks of it, but for the last bucket, and what the first forward hides of the gather of weights. What lies in the
-/// bubble of a pipeline, or behind other microbatches, costs compute nothing.
+/// Seconds of gradient traffic beside compute: all buckets but the last one may lie beside the last backward of the
+/// stage's chunks. Traffic that lies in the bubble of a pipeline, or behind other microbatches, costs compute nothing.
 Seconds gradients_beside(const StackProfile::Communication& stack, Seconds all_but_last,
                          Seconds last_backward);
 
-/// By compute to such traffic, whose kernels take SMs from it.
+/// Seconds that compute loses to traffic of once a step that runs beside it, as its kernels take SMs.
 Seconds lost_once(const System& system, Seconds beside);
 
-/// A stage that holds a sick device: what its layers cost there. Both references outlive the inputs.
+/// A stage that holds a sick device. Both references must outlive the inputs.
 struct SickStage {
   std::size_t stage = 0;
-  std::int32_t rank = 0;  ///< of the plan, on the sick device
+  std::int32_t rank = 0;  ///< number in the plan of the rank on the sick device
   const LayerCosts& costs;
-  const Setting& setting;  ///< with the sick device
+  const Setting& setting;  ///< the setting with the sick device in place of the others
 };
 
-/// Layers of one kind that follow each other.
+/// Consecutive layers of one kind.
 struct LayerRun {
   LayerKind kind;
   std::int32_t count = 1;
@@ -98,24 +97,24 @@ struct LayerRun {
 };
 using LayerRuns = boost::container::small_vector<LayerRun, 4>;
 
-/// What passes a boundary between stages, per microbatch and rank.
+/// What crosses a boundary between stages for each microbatch, per rank.
 struct Boundary {
-  Bytes message;   ///< to the same rank of the next stage
-  Bytes gathered;  ///< over the receiver's tensor group, which got a part on each rank; 0: nothing
+  Bytes message;   ///< sent to the same rank of the next stage
+  Bytes gathered;  ///< in all over the receiver's tensor group, each rank of which received a part; 0: none
 };
 
-/// One training step of a plan: what every stage runs, as layers, passes of layers (layer_parts.h) and what
-/// frames them. Prices, programs, timelines, bytes and tables are all read from it.
+/// One training step of a plan: what every stage runs, as layers, passes of layers (layer_parts.h) and what surrounds
+/// them. Prices, programs, timelines, bytes and tables are all read from it.
 struct TrainingStep {
   const Setting& setting;
   const ParallelPlan& plan;
   const LayerCosts& costs;
-  const std::vector<model::StageLayers>& layers;  ///< per stage
-  const std::vector<model::StageLayers>& chunks;  ///< [stage * virtual_stages + chunk]
+  const std::vector<model::StageLayers>& layers;  ///< index: stage
+  const std::vector<model::StageLayers>& chunks;  ///< index: stage * virtual_stages + chunk
   model::StageParameters parameters;
   schedule::PipelineShape pipeline;
-  std::span<const SickStage> sick = {};  ///< any number per stage
-  /// parameters_of() by stage, where they are known already.
+  std::span<const SickStage> sick = {};  ///< any number of sick devices per stage
+  /// parameters_of() by stage, if known already; else empty.
   std::span<const model::ParameterGroups> held = {};
 
   /// Whether a stage holds the embedding, and whether it holds the head: under dualpipe both ends hold both.
@@ -128,12 +127,12 @@ struct TrainingStep {
   /// The layers of a stage, and of one of its chunks, in the order of forward.
   [[nodiscard]] LayerRuns stage_layers(std::int32_t stage) const;
   [[nodiscard]] LayerRuns chunk_layers(std::int32_t stage, std::int32_t chunk) const;
-  /// Whether backward puts the gradients of weights off, and whether that of a layer does.
+  /// Whether the schedule defers gradients of weights, and whether it does for layers of this kind.
   [[nodiscard]] bool cuts() const { return pipeline.kind == ScheduleKind::zero_bubble; }
   [[nodiscard]] bool cuts(LayerKind kind) const { return cuts() && kind.is_block(); }
-  /// Whether some backwards of a layer do, as Pass::input, and others do not.
+  /// Whether some backwards of a layer defer them, running as Pass::input, and others do not.
   [[nodiscard]] bool splits(LayerKind kind) const { return pipeline.both_ways() && kind.is_block(); }
-  /// Microbatches whose weight gradient of the head waits until the last backward of the last stage has run.
+  /// Number of microbatches whose weight gradient of the head waits for the last backward of the last stage.
   [[nodiscard]] std::int32_t deferred() const {
     return deferred_heads(plan, setting.system.stack, pipeline.microbatches);
   }
@@ -141,9 +140,9 @@ struct TrainingStep {
     return static_cast<double>(deferred()) / pipeline.microbatches;
   }
   [[nodiscard]] bool defers(LayerKind kind) const { return kind == kHeadLayer && deferred() > 0; }
-  /// What a pass through a layer of a kind consists of. Recompute is of blocks.
+  /// What a pass through a layer of a kind consists of. Only blocks recompute.
   [[nodiscard]] Segments segments(LayerKind kind, Pass pass) const;
-  /// Held by one rank of the stage, before ZeRO.
+  /// The parameters that one rank of the stage holds, before ZeRO shards them.
   [[nodiscard]] model::ParameterGroups parameters_of(std::int32_t stage) const;
   [[nodiscard]] Boundary boundary() const;
 };
@@ -155,33 +154,35 @@ struct StageTraffic {
 
 /// What a stage does after its last backward.
 struct StageTail {
-  Seconds data_comm;          ///< exposed gradient traffic and gather of updated weights, and `lost`
-  Seconds lost;               ///< by compute to what of both lies beside it
-  double weights_hidden = 0;  ///< share of that gather that runs beside the first forward, 0..1
+  Seconds data_comm;          ///< exposed gradient traffic and gather of updated weights, plus `lost`
+  Seconds lost;               ///< what compute loses to the parts of this traffic that run beside it
+  double weights_hidden = 0;  ///< share of the gather that runs beside the first forward, 0..1
   Seconds optimizer;
-  PassTime deferred;  ///< weight gradients of the head, before all else
+  PassTime deferred;  ///< weight gradients of the head; they come first
 };
 
-/// One microbatch through one chunk.
+/// Times of one microbatch's passes through one chunk.
 struct ChunkPasses {
   PassTime forward, backward;
-  Seconds weight;       ///< the part of backward that may be put off
-  Seconds hidden;       ///< as below, of its forward beside the backward of its mate (schedule::mate())
+  Seconds weight;  ///< the part of backward that a schedule may defer
+  /// As StageTimes::hidden, for its forward beside the backward of its mate (schedule::mate()).
+  Seconds hidden;
   StageTraffic beside;  ///< an equal share of the stage's traffic beside this chunk's passes
 };
 
-/// What each stage takes.
+/// The times of all stages.
 struct StageTimes {
-  std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
+  std::vector<PassTime> forward, backward;  ///< index: stage; one microbatch over all chunks
   std::vector<Seconds> weight;              ///< the part of backward that zero_bubble puts off
-  std::vector<Seconds> weight_host;         ///< of it what waits for the host
+  std::vector<Seconds> weight_host;         ///< the part of `weight` that waits for the host
   std::vector<StageTraffic> beside;
-  /// By how much a pair of passes through all chunks is shorter than both one after the other: the exchanges of
-  /// experts of each run beside the compute of the other. By stage, where each is one chunk.
+  /// Index: stage, where each is one chunk. Seconds by which a pair of passes through all chunks is shorter than both
+  /// one after the other: the exchanges of experts of each run beside the compute of the other.
   std::vector<Seconds> hidden;
-  std::vector<ChunkPasses> chunks;  ///< [stage * virtual_stages + chunk]; empty where each stage is one chunk
+  /// Index: stage * virtual_stages + chunk; empty where each stage is one chunk.
+  std::vector<ChunkPasses> chunks;
   std::vector<EndLayers> ends;
-  PassTime deferred;  ///< what the last stage does after its last backward: all weight gradients of the head
+  PassTime deferred;  ///< of the last stage: all weight gradients of the head, after its last backward
 };
 
 // known_step.h
@@ -191,31 +192,31 @@ class SickPassesMemo;
 // data_costs.h
 class DataCostsMemo;
 
-/// Scratch that outlives a point; of one setting on one machine.
+/// Scratch memory that is kept from point to point, for one setting on one machine.
 struct TrainingScratch : StageTimes {
   TrainingScratch();
   ~TrainingScratch();
 
-  std::vector<StageTail> tails;            ///< see every_tail
-  std::vector<schedule::StageTime> times;  ///< as schedule::run_in_order() takes them
+  std::vector<StageTail> tails;            ///< complete only with every_tail
+  std::vector<schedule::StageTime> times;  ///< in the order that schedule::run_in_order() takes
   schedule::Transfer transfer;
-  std::vector<double> end, end_without_transfers;  ///< of the last backward, per stage
-  /// Of the last microbatch's backward, [stage][chunk]; empty where each stage is one chunk.
+  std::vector<double> end, end_without_transfers;  ///< index: stage; end of its last backward
+  /// End of the last microbatch's backward, index [stage][chunk]; empty where each stage is one chunk.
   std::vector<double> chunk_end;
   schedule::PipelineMemo pipelines;
   LayerTimesMemo layer_times;
-  std::optional<Flops> useful;  ///< of a step, in all
+  std::optional<Flops> useful;  ///< model FLOPs of a whole step
   struct {
-    Breakdown healthy, added;  ///< of the plan that was timed last without faults; of what was timed last
-  } contention;                ///< contention.h
-  LayerTimes own_times;        ///< of a plan whose layers' times are not shared
+    Breakdown healthy, added;        ///< of the plan last timed without faults; of whatever was timed last
+  } contention;                      ///< see contention.h
+  LayerTimes own_times;              ///< of a plan whose layers' times can't be shared
   std::unique_ptr<KnownStep> known;  ///< of the plan that was timed last while links were recorded
   std::unique_ptr<PartsToPrice> parts;
   std::unique_ptr<SickPassesMemo> sick_passes;
   std::unique_ptr<DataCostsMemo> data_costs;
-  bool reference =
-      false;  ///< walk the schedule operation by operation instead, and share nothing between plans
-  bool every_tail = false;  ///< say the exposed gradients of every stage, not only of those that may end last
+  bool reference = false;  ///< walks the schedule operation by operation, and shares nothing between plans
+  /// Finds the exposed gradients of every stage, not only of those that may end last.
+  bool every_tail = false;
 };
 
 /// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical
@@ -223,26 +224,26 @@ struct TrainingScratch : StageTimes {
 std::int32_t time_training(const TrainingStep& inputs, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& prediction);
 
-/// Host time of a pass through a layer: of each part its launches and those of its calls, or what the
-/// library's thread needs to serve the calls, whichever is longer. Of a backward that is cut the host launches
-/// both parts in proportion to their kernels; every call goes with the input gradient. The attention core that
-/// is computed again is launched with the backward that it is for.
+/// Host time of a pass through a layer. For each part this is its launches and those of its calls or, if longer, what
+/// the library's thread needs to serve the calls. Of a backward that is cut the host launches both parts in proportion
+/// to their kernels; every call goes with the input gradient. An attention core that is computed again is launched with
+/// the backward that needs it.
 Seconds pass_launch(const TrainingStep& inputs, LayerKind kind, Pass pass);
 
-/// A pass through a layer that consists of these segments, on the healthy machine; without `collectives` its calls cost
-/// what the host needs to launch them and nothing else. It reads of `inputs` the setting, the plan and the costs.
+/// Times a pass through a layer that consists of these segments, on the healthy machine; without `collectives`, calls
+/// cost only what the host needs to launch them. Reads only setting, plan and costs of `inputs`.
 PassTime time_segments(const TrainingStep& inputs, LayerKind kind, const Segments& segments,
                        const network::RankGroups& groups, network::CollectiveModel* collectives);
 
 /// One step of the optimizer.
 struct OptimizerCost {
-  double parameters = 0;  ///< that the rank owns
+  double parameters = 0;  ///< number of parameters whose state the rank owns
   compute::OperatorCost update;
-  double slices = 0;  ///< of tensors, that the host cuts under ZeRO-1 and 2
+  double slices = 0;  ///< number of slices of tensors that the host cuts under ZeRO-1 and 2
   Seconds slicing;
   [[nodiscard]] Seconds total() const { return update.time + slicing; }
 };
-/// On a device of a stage.
+/// The optimizer of a stage on a device of this kind.
 OptimizerCost optimizer_cost(const TrainingStep& inputs, const DeviceSpec& device, std::int32_t stage);
 
 /// Fills tokens_per_s_per_gpu and mfu from step_time.

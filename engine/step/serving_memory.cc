@@ -8,12 +8,13 @@ namespace shardscape::step {
 
 namespace {
 
-/// Reads as many tokens of prompts as fit beside so many decoding sequences.
+/// An iteration that decodes `decoding` sequences, and reads as many tokens of the others' prompts as fit beside them.
 serving::Iteration iteration(const Setting& setting, std::int64_t sequences, std::int64_t decoding) {
   const StackProfile::Serving& stack = setting.system.stack.serving;
   const std::int64_t prompt = setting.workload.prompt_tokens, reading = sequences - decoding;
   const bool chunked = stack.scheduler == ServingPolicy::chunked;
-  const std::int64_t whole = std::max<std::int64_t>(1, stack.token_budget / prompt);  // prompts in one budget
+  // Number of prompts in one budget.
+  const std::int64_t whole = std::max<std::int64_t>(1, stack.token_budget / prompt);
   const std::int64_t tokens =
       chunked ? std::min(stack.token_budget - decoding, reading * prompt) : std::min(whole, reading) * prompt;
   const double longest = static_cast<double>(prompt + setting.workload.output_tokens) - 1;
@@ -22,7 +23,7 @@ serving::Iteration iteration(const Setting& setting, std::int64_t sequences, std
   result.cached = result.decoding * longest;
   result.prompt_tokens = static_cast<double>(tokens);
   result.prompt_pairs = result.prompt_tokens * static_cast<double>(prompt);
-  // The pieces may be the end of one prompt, whole prompts and the beginning of another.
+  // The pieces may be the end of one prompt, whole prompts, and the beginning of another.
   result.first_tokens = static_cast<double>(std::min(reading, (tokens + prompt - 1) / prompt));
   return result;
 }
@@ -40,7 +41,7 @@ std::vector<serving::Iteration> largest_iterations(const Setting& setting, std::
   const std::int64_t prompt = setting.workload.prompt_tokens;
   std::vector<std::int64_t> decoding;
   if (work != ServerWork::decoding) decoding.push_back(0);
-  // Reading the prompt gives the first token: a server of requests of one token never decodes.
+  // Reading the prompt yields the first token, so a server of requests of one token never decodes.
   const bool decodes = setting.workload.output_tokens > 1 || work == ServerWork::decoding;
   if (work != ServerWork::prompts && decodes) decoding.push_back(sequences);
   if (work == ServerWork::both && decodes && stack.scheduler == ServingPolicy::chunked && prompt > 1) {

@@ -1,5 +1,5 @@
-// What a server holds at once beside its weights and its cache: the largest iterations that a load can lead
-// to, and their bytes.
+// What a server holds at once besides its weights and its cache: the largest iterations that a load can lead to, and
+// their bytes.
 //
 //   block    what one block's forward holds. Unfused attention writes its scores: per head, the sum over
 //            sequences of tokens at work x tokens that they meet, for no sequence meets another's tokens
@@ -20,20 +20,19 @@
 
 namespace shardscape::step {
 
-/// Sequences of a replica with so many requests that one iteration works on at most; its requests take turns
-/// in as many groups as there are stages.
+/// Most sequences of a replica that one iteration works on, if the replica has so many requests; they take turns in as
+/// many groups as there are stages.
 std::int64_t sequences_at_once(const Setting& setting, const ParallelPlan& plan, std::int64_t requests);
 
-/// What the iterations of a server are for: a pool of its own for one of them, or both.
+/// What a server does: it belongs to a pool that only prefills or only decodes, or does both.
 enum class ServerWork : std::uint8_t { prompts, decoding, both };
 
-/// Iterations of a server that works on so many sequences at once; the one that needs the most memory is
-/// among them.
+/// Candidates for the largest iterations of a server that works on so many sequences at once; the one that needs the
+/// most memory is among them.
 std::vector<serving::Iteration> largest_iterations(const Setting& setting, std::int64_t sequences,
                                                    ServerWork work);
 
-/// The working set of a block, the logits and the boundary: the most that any of the iterations needs of
-/// each.
+/// The working set of a block, the logits and the boundary: for each, the most that any of the iterations needs.
 memory::ActivationBytes serving_activations(const Setting& setting, const ParallelPlan& plan,
                                             const std::vector<serving::Iteration>& iterations);
 

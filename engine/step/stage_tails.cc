@@ -1,3 +1,5 @@
+// Prices what stages do after their last backward, and finds the stage that ends last; the exposed gradients are found
+// only of stages that may be the last one.
 #include "engine/step/stage_tails.h"
 
 #include <algorithm>
@@ -86,8 +88,8 @@ TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& la
   return costs;
 }
 
-/// What compute loses to a stage's traffic of once a step. `hidden`: of the gather of weights. Under dualpipe gradients
-/// leave when all passes have ended.
+/// Seconds that compute loses to traffic which a stage has once a step. `hidden`: the part of the weights' gather that
+/// is hidden. Under dualpipe gradients leave when all passes have ended, so they take nothing.
 Seconds lost_in_step(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s,
                      const TailCosts& costs, Seconds hidden) {
   const StackProfile::Communication& stack = in.setting.system.stack.communication;
@@ -104,10 +106,10 @@ Seconds lost_in_step(const TrainingStep& in, const TrainingScratch& scratch, std
   return lost_once(in.setting.system, beside);
 }
 
-/// Sums in another order differ by this much, relative, at most: some 1e-16 for each of the layers of a stage.
+/// Relative bound of how much sums in different orders differ: some 1e-16 for each layer of a stage.
 constexpr double kSumRounding = 1e-12;
 
-/// When a stage has done its last pass.
+/// When a stage has ended its last pass, and on the last stage also the deferred weight gradients.
 Seconds at_work(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s) {
   const bool last = in.last(static_cast<std::int32_t>(s));
   return Seconds(scratch.end[s]) + (last ? scratch.deferred.total() : Seconds(0));
@@ -119,13 +121,14 @@ Seconds end_of(const TrainingStep& in, const TrainingScratch& scratch, std::size
   return at_work(in, scratch, s) + wait_for_mirror(in, scratch, s) + tail.data_comm + tail.optimizer;
 }
 
-/// What of the gradients a stage of a run of equal ones exposed.
+/// How much of its gradients a stage in a run of equal stages exposed.
 struct Exposed {
   std::size_t stage = 0;
   Seconds time;
 };
 
-/// Whether a stage that costs what that one does exposes no more: no chunk ends later, seen from the end of the stage.
+/// Whether a stage exposes no more than stage `than`, which costs the same: no chunk ends later, relative to the
+/// stage's end.
 bool exposes_no_more(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage,
                      std::size_t than) {
   if (in.pipeline.both_ways() || in.pipeline.virtual_stages == 1) return true;
@@ -152,7 +155,7 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.tails.resize(stages);
   const PartsToPrice& parts = *scratch.parts;
-  TailCosts own;  // of the stage, or of the run of equal ones that it is in
+  TailCosts own;  // costs of this stage, or of the run of equal stages that it is in
   const auto price = [&](std::size_t s) {
     if (data == nullptr) {
       own = tail_costs(in, s, layout, groups, collectives);
@@ -163,7 +166,7 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
     own = *shared;
   };
   LastStage last;
-  std::optional<Exposed> known;  // of the run of equal stages
+  std::optional<Exposed> known;  // within the run of equal stages
   for (std::size_t s = 0; s < stages; ++s) {
     if (!like_the_one_before(in, s, collectives)) {
       if (parts.tail(s)) price(s);

@@ -12,9 +12,9 @@
 
 namespace shardscape::step {
 
-/// The stage that ends last, the first of several, and when; fills the tails of the scratch, whose pipeline has been
-/// timed. Unless every_tail, tails of stages that end earlier may be without their exposed gradients. `data`: what plans
-/// share, or null.
+/// Finds the stage that ends last (the first of several) and when; fills the tails of the scratch, whose pipeline must
+/// have been timed. Without every_tail, tails of stages that end earlier may lack their exposed gradients. `data`: what
+/// plans share, or null.
 struct LastStage {
   std::size_t stage = 0;
   Seconds end;
@@ -23,26 +23,25 @@ LastStage add_tails(const TrainingStep& inputs, const network::PlanLayout& layou
                     const network::RankGroups& groups, network::CollectiveModel& collectives,
                     StageDataCosts* data, TrainingScratch& scratch);
 
-/// Gradients of a part of the model that lies on two stages (dualpipe) are added up when both are done: how long a
-/// stage waits for the other one. 0 under other schedules.
+/// Seconds that a stage waits for its mirror: gradients of a part of the model that lies on two stages (dualpipe) are
+/// added up when both are done. 0 under other schedules.
 Seconds wait_for_mirror(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage);
 
-/// Whether the links of one stage are not those of another: some are sick, or it is asked for which are whose.
+/// Whether links of different stages must be told apart: some are sick, or the links of each stage are recorded.
 inline bool told_apart(const network::CollectiveModel& collectives) {
   return collectives.has_faults() || collectives.records_links();
 }
 
-/// Whether a stage costs what the one before it does, as inner stages of the same layers do on healthy links and
-/// devices.
+/// Whether a stage costs the same as the stage before, as inner stages of equal layers do on healthy links and devices.
 bool like_the_one_before(const TrainingStep& inputs, std::size_t stage,
                          const network::CollectiveModel& collectives);
 
-/// The part of the machine whose collectives a stage waits for: its own groups. While all links are healthy
-/// the groups of all stages cost the same, and no stage is named.
+/// The part of the machine whose collectives a stage waits for: its own groups. While all links are healthy the groups
+/// of all stages cost the same, and the slice names no stage.
 network::Slice slice_of(std::size_t stage, const network::PlanLayout& layout, const TrainingStep& inputs,
                         const network::CollectiveModel& collectives);
 
-/// The share of the memory's bandwidth that the sickest device keeps: of the devices of one stage, or of all.
+/// The share of its memory bandwidth that the sickest device keeps, 0..1, among the devices of one stage or of all.
 double memory_share(const TrainingStep& inputs, std::optional<std::size_t> stage = {});
 
 }  // namespace shardscape::step

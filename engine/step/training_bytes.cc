@@ -10,7 +10,7 @@ namespace {
 
 using network::CollectiveOp;
 
-/// What a mean rank of the group sends; `bytes` as on the network.
+/// Bytes that a rank of the group sends on average; `bytes` as the network counts them.
 Bytes bytes_of(CollectiveOp op, Bytes bytes, double ranks) {
   const Bytes sweep = (ranks - 1) / ranks * bytes;
   switch (op) {
@@ -21,7 +21,7 @@ Bytes bytes_of(CollectiveOp op, Bytes bytes, double ranks) {
     case CollectiveOp::all_to_all:
     case CollectiveOp::expert_dispatch:
     case CollectiveOp::expert_combine:
-    case CollectiveOp::dispatch:  // a mean rank's
+    case CollectiveOp::dispatch:  // the mean over ranks with unequal parts
     case CollectiveOp::combine:
     case CollectiveOp::last_combine:
     case CollectiveOp::low_latency_dispatch:
@@ -35,7 +35,7 @@ Bytes bytes_of(CollectiveOp op, Bytes bytes, double ranks) {
   return bytes;
 }
 
-/// One microbatch through one stage, forward and backward.
+/// Bytes of one microbatch's calls in one stage, forward and backward.
 GroupBytes stage_calls(const TrainingStep& in, std::int32_t stage, network::CollectiveModel& collectives) {
   const network::PlanLayout layout(in.plan);
   GroupBytes sum;
@@ -50,7 +50,7 @@ GroupBytes stage_calls(const TrainingStep& in, std::int32_t stage, network::Coll
   return sum;
 }
 
-/// One step.
+/// Bytes of data-parallel traffic in one step.
 GroupBytes data_bytes(const TrainingStep& in, std::int32_t stage) {
   const DataTraffic traffic = data_traffic(in, in.parameters_of(stage));
   GroupBytes sum;
@@ -87,7 +87,7 @@ GroupBytes training_bytes(const TrainingStep& in, network::CollectiveModel& coll
   const Boundary boundary = in.boundary();
   most[ParallelGroup::pipeline] = messages * boundary.message;
   most.pipeline_wraps = in.pipeline.wraps();
-  // Sent in parts and gathered again on arrival, forward and backward.
+  // The boundary is sent in parts, and gathered again on arrival, in forward and in backward.
   if (boundary.gathered > Bytes(0))
     most[ParallelGroup::tensor] +=
         2 * messages * bytes_of(CollectiveOp::all_gather, boundary.gathered, in.plan.tensor);

@@ -1,4 +1,4 @@
-// What the axes of a plan send, for judging a placement.
+// The bytes that the axes of a plan send, by which a placement is judged.
 #pragma once
 
 #include "engine/network/collective_model.h"
@@ -7,11 +7,11 @@
 
 namespace shardscape::step {
 
-/// One training step. Hidden traffic counts like any other. `collectives`: of the placement at hand.
+/// Bytes per group in one training step. Hidden traffic counts like any other. `collectives`: of the placement at hand.
 GroupBytes training_bytes(const TrainingStep& inputs, network::CollectiveModel& collectives);
 
-/// What a mean rank of the group sends in all repeats of a call, as programs of ranks do: of exchanges of experts the
-/// copies of spec/token_copies.h. Of ring algorithms: to its successor.
+/// Bytes that a rank of the group sends on average in all repeats of a call, as in programs of ranks: for exchanges of
+/// experts the copies of spec/token_copies.h, for ring algorithms what goes to the successor.
 Bytes sent_bytes(network::CollectiveModel& collectives, const model::CollectiveCall& call,
                  const network::RankGroup& group);
 

@@ -1,4 +1,4 @@
-// What a training step is made of: the layers of its stages and chunks, the parts of their passes, what crosses the
+// What a training step consists of: the layers of its stages and chunks, the parts of their passes, and what crosses
 // boundaries.
 #include "engine/step/price_training.h"
 

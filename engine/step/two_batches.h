@@ -35,38 +35,39 @@
 
 namespace shardscape::step {
 
-/// The pieces of a layer between its exchanges.
+/// The pieces of a layer, which its exchanges separate.
 enum class HalfPiece : std::uint8_t { head, experts, tail };
 inline constexpr std::size_t kHalfPieces = 3;
 
 struct TwoBatchStep {
   enum class Exchange : std::uint8_t { none, dispatch, combine };
-  Exchange exchange = Exchange::none;  ///< that is under way
-  bool of_previous = false;            ///< it is the layer before's
-  bool tail_of_previous = false;       ///< what computes begins with the tail of the layer before
-  HalfPiece piece = HalfPiece::head;   ///< of this layer, which follows
+  Exchange exchange = Exchange::none;  ///< the exchange that is under way during the step
+  bool of_previous = false;            ///< the exchange belongs to the layer before
+  bool tail_of_previous = false;       ///< compute begins with the tail of the layer before
+  HalfPiece piece = HalfPiece::head;   ///< the piece of this layer that is computed then
 };
 
-/// A layer's place in its run.
+/// Where a layer stands in a run of such layers.
 struct PlaceInRun {
   bool first = false, last = false;
 };
 
-/// The steps of a layer, in order.
+/// The steps of one layer, in order.
 boost::container::static_vector<TwoBatchStep, 6> two_batch_steps(PlaceInRun place);
 
-/// What of an exchange `comm` long hides beside so much compute; seconds.
+/// How much of an exchange of `comm` seconds hides beside `compute` seconds of the other half.
 double hidden_by_half(const StackProfile::Communication& stack, double comm, double compute);
 
-/// One of the halves.
+/// The larger half of an iteration.
 serving::Iteration half_of(const serving::Iteration& iteration);
-/// Tokens of one of the halves, of an iteration's tokens.
+/// The number of tokens of the larger half.
 constexpr std::int64_t half_of(std::int64_t tokens) { return (tokens + 1) / 2; }
 /// Whether an iteration of so many tokens is split.
 constexpr bool splits(double tokens) { return tokens >= 2; }
 
-/// The layers of a stage in order: whole(kind) of those that work on whole batches, split(kind, previous, place) of the
-/// others; `previous`: the kind of the layer before in the run, or its own. `in_halves(kind)`: which are split.
+/// Visits the layers of a stage in order: calls whole(kind) for those that work on whole batches, and split(kind,
+/// previous, place) for the others, where `previous` is the kind of the layer before in the run, or its own.
+/// `in_halves(kind)` says which are split.
 template <class InHalves, class Whole, class Split>
 void each_layer(const model::StageLayers& layers, const InHalves& in_halves, const Whole& whole,
                 const Split& split) {

@@ -1,5 +1,5 @@
-// Names of the blocks that one rank goes through: '#' in the name of a block stands for the number of blocks
-// of that name before it.
+// Names of the blocks that one rank runs: '#' in a block's name is replaced by the number of earlier blocks of that
+// name.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace shardscape::timeline {
 
 class BlockNames {
  public:
-  /// `programs` outlives the object.
+  /// `programs` must outlive the object.
   explicit BlockNames(const execution::Programs& programs) : programs_(programs) {}
 
-  /// The name of the block (an index in Programs::blocks) that comes next.
+  /// The name of the next block of the rank (an index in Programs::blocks); counts it.
   std::string next(std::int32_t block) {
     std::string name = programs_.block_names[static_cast<std::size_t>(block)];
     const std::size_t mark = name.find('#');

@@ -1,4 +1,4 @@
-// What execution traces call the network's collectives.
+// Names of the network's collectives in execution traces.
 #pragma once
 
 #include "engine/network/collective_model.h"

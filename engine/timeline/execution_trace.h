@@ -15,7 +15,7 @@
 namespace shardscape::timeline {
 
 enum class NodeKind : std::uint8_t {
-  metadata,  ///< takes no time
+  metadata,  ///< takes no time, only orders others
   memory_load,
   memory_store,
   compute,
@@ -24,7 +24,7 @@ enum class NodeKind : std::uint8_t {
   collective
 };
 
-/// In the order of Chakra's numbers.
+/// The order is that of Chakra's numbers.
 enum class CollectiveKind : std::uint8_t {
   all_reduce,
   reduce,
@@ -44,32 +44,32 @@ struct TraceNode {
   std::uint64_t id = 0;  ///< unique within its rank
   std::string name;
   NodeKind kind = NodeKind::metadata;
-  bool host = false;  ///< of compute: runs on the host, beside the device
+  bool host = false;  ///< compute: runs on the host, beside the device
 
-  double seconds = 0;       ///< compute and memory nodes
-  double operations = 0;    ///< of compute: floating-point operations
-  double tensor_bytes = 0;  ///< of compute and memory nodes: bytes moved
+  double seconds = 0;       ///< duration of compute and memory nodes
+  double operations = 0;    ///< compute: number of floating-point operations
+  double tensor_bytes = 0;  ///< compute and memory: bytes moved
 
-  double bytes = 0;          ///< send, receive, collective
-  std::int32_t peer = 0;     ///< rank that a send goes to, or a receive comes from
-  std::int32_t tag = 0;      ///< tells messages between the same two ranks apart; >= 0 in what is exported
-  std::int32_t channel = 0;  ///< of a message: those of one channel follow each other from rank to rank
+  double bytes = 0;          ///< bytes of a send, receive or collective
+  std::int32_t peer = 0;     ///< rank that a send goes to or a receive comes from
+  std::int32_t tag = 0;      ///< tells messages between two ranks apart; >= 0 in exported traces
+  std::int32_t channel = 0;  ///< messages of one channel follow each other from rank to rank
   CollectiveKind collective = CollectiveKind::all_reduce;
-  std::int32_t group = 0;  ///< of a collective: index in ExecutionTrace::groups
+  std::int32_t group = 0;  ///< collective: index in ExecutionTrace::groups
 
-  std::uint32_t dependencies_begin = 0;  ///< in RankTrace::dependencies
+  std::uint32_t dependencies_begin = 0;  ///< range in RankTrace::dependencies
   std::uint32_t dependencies_end = 0;
 };
 
-/// Of a kernel, or of several one after the other.
+/// A compute node for one kernel, or for several kernels that run one after the other.
 TraceNode compute_node(std::string name, double seconds, const Work& work = {});
 
-/// A message to or from `peer` (a send or a receive).
+/// A send to `peer` or a receive from it.
 TraceNode message_node(NodeKind kind, std::string name, std::int32_t peer, std::int32_t tag, double bytes);
 
 struct RankTrace {
   std::vector<TraceNode> nodes;
-  std::vector<std::uint64_t> dependencies;  ///< ids of nodes that have to end first
+  std::vector<std::uint64_t> dependencies;  ///< for all nodes: ids of the nodes that must end before
 
   /// Appends a node that depends on `on`; returns its id, which is its index.
   std::uint64_t add(TraceNode node, std::span<const std::uint64_t> on);
@@ -79,8 +79,8 @@ struct RankTrace {
   }
 };
 
-/// Ranks that communicate. Without a list of ranks: those that differ from a member only in the given
-/// dimensions of the fabric, innermost first; in all of them where no dimension is named.
+/// Ranks that communicate. Without a list of ranks, groups consist of ranks that differ only in the given dimensions of
+/// the fabric, innermost first; without dimensions all ranks are one group.
 struct ProcessGroup {
   std::string name;
   std::vector<std::int32_t> ranks;

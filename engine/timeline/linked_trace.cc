@@ -1,3 +1,5 @@
+// Links a trace in steps (numbers nodes, resolves groups, matches messages and collectives, orders nodes); each step
+// reports its problems, and the first that has any ends the work.
 #include "engine/timeline/linked_trace.h"
 
 #include <fmt/format.h>
@@ -14,7 +16,7 @@ namespace shardscape::timeline {
 
 namespace {
 
-/// Problems of one kind that are listed; the rest are only counted.
+/// The most problems of one kind that are listed; the rest are only counted.
 constexpr std::size_t kReported = 20;
 
 /// Finds the nodes of one rank by their ids.
@@ -35,7 +37,7 @@ class IdTable {
 
  private:
   std::size_t size_;
-  bool plain_ = true;  ///< ids are 0, 1, 2, ...
+  bool plain_ = true;  ///< whether the ids are 0, 1, 2, ...
   std::unordered_map<std::uint64_t, std::size_t> table_;
   std::vector<std::uint64_t> twice_;
 };
@@ -90,7 +92,8 @@ class Linker {
   void link_dependencies() {
     std::vector<std::int64_t>& begin = linked_.waiters_begin;
     begin.assign(static_cast<std::size_t>(linked_.nodes()) + 1, 0);
-    std::vector<std::pair<std::int64_t, std::int64_t>> edges;  // first, then
+    // The node that must end first, the node that waits for it.
+    std::vector<std::pair<std::int64_t, std::int64_t>> edges;
     for (std::int32_t r = 0; r < ranks(); ++r) {
       const RankTrace& rank = trace_.ranks[static_cast<std::size_t>(r)];
       const IdTable ids(rank);
@@ -118,7 +121,7 @@ class Linker {
     }
   }
 
-  // Lists of ranks. A group by dimensions stands for as many lists as it has siblings.
+  // Resolves groups to lists of ranks; a group by dimensions gives one list for each of its siblings.
   void resolve_groups() {
     by_rank_.resize(trace_.groups.size());
     for (std::size_t g = 0; g < trace_.groups.size(); ++g) {
@@ -169,7 +172,7 @@ class Linker {
                          shape_.size()));
       return;
     }
-    std::map<std::int64_t, std::int32_t> lists;  // by what the members have in common
+    std::map<std::int64_t, std::int32_t> lists;  // by the coordinates that the members have in common
     for (std::int32_t r = 0; r < ranks(); ++r) {
       std::int64_t common = 0, stride = 1;
       for (std::size_t d = 0; d < shape_.size(); ++d) {
@@ -254,7 +257,7 @@ class Linker {
   }
 
   void match_collectives() {
-    // Node numbers by list of ranks and rank.
+    // Numbers of the collective nodes of each rank in each list of ranks.
     std::vector<std::map<std::int32_t, std::vector<std::int64_t>>> calls(linked_.groups.size());
     each_node(NodeKind::collective, [&](std::int32_t r, const TraceNode& node, std::int64_t number) {
       const std::int32_t list = by_rank_[static_cast<std::size_t>(node.group)][static_cast<std::size_t>(r)];
@@ -273,7 +276,7 @@ class Linker {
 
   void match_group(std::int32_t g, std::map<std::int32_t, std::vector<std::int64_t>>& calls) {
     const std::vector<std::int32_t>& members = linked_.groups[static_cast<std::size_t>(g)];
-    // The member with the most calls says what the others miss.
+    // The member with the most calls shows which call the others miss.
     std::int32_t most = members.front();
     for (const std::int32_t r : members) {
       if (calls[r].size() > calls[most].size()) most = r;

@@ -14,9 +14,9 @@
 
 namespace shardscape::timeline {
 
-/// What is wrong with a trace, and where.
+/// A problem of a trace and where it is.
 struct TraceProblem {
-  std::int32_t rank = -1;  ///< -1: of the process groups
+  std::int32_t rank = -1;  ///< -1: a problem of the process groups
   std::optional<std::uint64_t> node;
   std::string message;
 };
@@ -30,20 +30,23 @@ struct CollectiveInstance {
   std::vector<std::int64_t> members;  ///< node numbers
 };
 
-/// Nodes of all ranks are numbered rank by rank.
+/// A trace with the links between its nodes. Nodes of all ranks are numbered rank by rank.
 struct LinkedTrace {
   const ExecutionTrace* trace = nullptr;
   std::vector<std::int64_t> first;  ///< node number of each rank's first node, and the end
   /// Nodes that wait for node n: waiters[waiters_begin[n] .. waiters_begin[n+1]).
   std::vector<std::int64_t> waiters_begin;
   std::vector<std::int64_t> waiters;
-  std::vector<std::int32_t> waiting;              ///< dependencies of each node, its own rank's only
-  std::vector<std::int64_t> partner;              ///< the receive of a send and the reverse; -1 elsewhere
-  std::vector<std::int32_t> instance;             ///< of a collective node; -1 elsewhere
+  /// Number of dependencies of each node on nodes of its own rank.
+  std::vector<std::int32_t> waiting;
+  /// The receive that belongs to a send, and the reverse; -1 for other nodes.
+  std::vector<std::int64_t> partner;
+  /// Index in `collectives` of a collective node; -1 for other nodes.
+  std::vector<std::int32_t> instance;
   std::vector<std::vector<std::int32_t>> groups;  ///< lists of ranks that collectives use
   std::vector<CollectiveInstance> collectives;
-  /// Compute nodes of every rank's device and host in the order in which they would run if communication were
-  /// free: ready first, then the lower id.
+  /// Compute nodes of every rank's device and host in the order in which they would run if communication were free: by
+  /// the time at which they become ready, then by id.
   std::vector<std::vector<std::int64_t>> device, host;
 
   [[nodiscard]] std::int64_t nodes() const { return first.back(); }

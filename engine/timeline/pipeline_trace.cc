@@ -16,7 +16,7 @@ class TraceBuilder {
  public:
   explicit TraceBuilder(double begin) : begin_(begin) {}
 
-  /// Microseconds in the trace.
+  /// Microseconds in the trace of a time in the pipeline, in seconds.
   [[nodiscard]] double at(double time) const { return (begin_ + time) * kMicroseconds; }
 
   void name_track(std::int64_t stage) {

@@ -11,11 +11,11 @@
 
 namespace shardscape::timeline {
 
-/// What follows the pipeline on one stage; seconds.
+/// What a stage does after its pipeline ends, in seconds.
 struct StageTailSpan {
   double data_comm = 0;
   double optimizer = 0;
-  double deferred = 0;  ///< weight gradients of the head, before the others
+  double deferred = 0;  ///< weight gradients of the head, which come first
 };
 
 /// `stage_end` and `tails`: one entry per stage. `begin`: when the pipeline begins, seconds; the times of

@@ -1,3 +1,5 @@
+// Walks a rank's program and writes trace nodes with their dependencies; adjacent operators become one node, and the
+// sizes of received messages are read from the sender's program.
 #include "engine/timeline/program_export.h"
 
 #include <fmt/format.h>
@@ -30,7 +32,7 @@ class SendReader {
                 .sequences[static_cast<std::size_t>(programs.sequence_of[static_cast<std::size_t>(rank)])]),
         channel_(channel) {}
 
-  /// Bytes of the next one; 0 where there are no more.
+  /// Bytes of the next message; 0 where there are no more.
   double next() {
     for (;;) {
       while (at_ == end_) {
@@ -84,10 +86,10 @@ class InstructionTracer {
   }
 
  private:
-  /// Calls of this rank on lanes that take turns.
+  /// The calls of this rank on a lane, or on the lanes that take turns with it.
   struct Lane {
-    Ids last;                      ///< ends of the latest call
-    std::uint64_t started_at = 0;  ///< `moves_` when it was started
+    Ids last;                      ///< nodes that end the latest call
+    std::uint64_t started_at = 0;  ///< value of `moves_` when it was started
   };
 
   void run(const Instruction& instruction) {
@@ -133,7 +135,7 @@ class InstructionTracer {
     return prefix_.empty() ? text : prefix_ + " " + text;
   }
 
-  // What the device waits for before it goes on.
+  // Sets the nodes that the device's next work depends on.
   void follow(Ids ids) {
     device_ = std::move(ids);
     ++moves_;
@@ -148,7 +150,7 @@ class InstructionTracer {
     if (more) ++moves_;
   }
 
-  // Operators are held back until something comes between them.
+  // Operators are held back and joined into one node until something comes between them.
   void hold(const Instruction& instruction) {
     if (instruction.value <= 0) return;
     const std::string& name = programs_.names[static_cast<std::size_t>(instruction.what)];
@@ -180,7 +182,7 @@ class InstructionTracer {
     Lane& lane = turns_of(instruction.lane);
     for (std::int32_t i = 0; i < instruction.repeats; ++i) {
       Ids on = lane.last;
-      // Later calls of the same instruction wait for the first, and it waits for the device.
+      // The first call of an instruction waits for the device, and each later call for the one before.
       if (i == 0) {
         on.insert(on.end(), device_.begin(), device_.end());
         std::ranges::sort(on);
@@ -191,7 +193,7 @@ class InstructionTracer {
     lane.started_at = moves_;
   }
 
-  /// The nodes that end the call.
+  /// Adds the nodes of a call; returns those that end it.
   Ids call(const Instruction& instruction, std::int32_t communicator, const Ids& on) {
     const auto lane = static_cast<std::size_t>(instruction.lane);
     const execution::CallKind& kind = programs_.call_kinds[lane][static_cast<std::size_t>(instruction.what)];
@@ -216,7 +218,8 @@ class InstructionTracer {
     return {add(std::move(node), on)};
   }
 
-  /// Chakra's collectives are of equal parts: unequal ones are messages. The call ends with what the rank receives.
+  /// Adds an exchange with unequal parts as messages, since Chakra's collectives have equal parts. Receipts end the
+  /// call.
   Ids exchange(const Instruction& instruction, const execution::CallKind& kind,
                const std::vector<std::int32_t>& ranks, const Ids& on) {
     const std::string name = named(programs_.lane_names[instruction.lane]);
@@ -236,7 +239,7 @@ class InstructionTracer {
   void join(const Lane& lane) {
     flush();
     if (lane.last.empty()) return;
-    // The call waits for all that the device has done.
+    // Where the device has done nothing since the call started, waiting for the call covers all that came before.
     if (lane.started_at == moves_) return follow(lane.last);
     wait_for(lane.last);
   }
@@ -249,7 +252,7 @@ class InstructionTracer {
     flush();
     const std::int32_t to = peer(programs_.outgoing[programs_.at(instruction.lane, rank_)], true);
     const std::string name = named("send " + programs_.channel_names[instruction.lane]);
-    // What was sent before on the same connection arrives before it.
+    // Messages sent earlier on the connection arrive earlier, so that waiting for this one is enough.
     sent_[instruction.lane] = {
         add(message(NodeKind::send, name, to, instruction.lane, instruction.value), device_)};
   }
@@ -265,11 +268,11 @@ class InstructionTracer {
   std::int32_t rank_;
   RankTrace trace_;
   std::string prefix_;
-  Ids device_, host_;        ///< ends of what has run so far
-  std::uint64_t moves_ = 0;  ///< changes of device_
+  Ids device_, host_;        ///< the nodes that the next work on device or host depends on
+  std::uint64_t moves_ = 0;  ///< counts changes of device_
   std::vector<Lane> lanes_;
-  std::vector<Ids> sent_;           ///< by channel
-  std::vector<SendReader> coming_;  ///< likewise
+  std::vector<Ids> sent_;           ///< by channel: the node of the latest send
+  std::vector<SendReader> coming_;  ///< by channel: sizes of the messages to come
   std::string first_, last_;
   double held_ = 0;
   Work work_;

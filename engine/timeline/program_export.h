@@ -23,7 +23,7 @@ namespace shardscape::timeline {
 
 class ProgramExport : public TraceSource {
  public:
-  /// `programs` outlives the object. `before`: seconds of the host before everything else.
+  /// `programs` must outlive the object. `before`: seconds of the host before everything else.
   ProgramExport(const execution::Programs& programs, double before);
 
   [[nodiscard]] std::int32_t ranks() const override { return programs_.ranks; }

@@ -1,3 +1,5 @@
+// Writes what an executor reports as Chrome trace slices. Decides in advance, from the number of slices, which ranks
+// and passes are drawn in detail.
 #include "engine/timeline/program_timeline.h"
 
 #include <fmt/format.h>
@@ -26,7 +28,7 @@ using nlohmann::ordered_json;
 
 enum Track : std::int32_t { kPasses = 0, kHost = 1, kCompute = 2, kWait = 3, kCommunication = 4 };
 
-/// At most so many slices come from one instruction.
+/// The most slices that one instruction can give.
 std::size_t slices_of(const Instruction& instruction) {
   switch (instruction.kind) {
     case Instruction::Kind::sync_host:
@@ -43,7 +45,7 @@ std::size_t slices_of(const Instruction& instruction) {
 
 }  // namespace
 
-/// Events as text, one after the other.
+/// Appends events to the text of the trace.
 class ProgramTimeline::Writer {
  public:
   explicit Writer(double offset) : offset_(offset) {}
@@ -94,7 +96,7 @@ const std::vector<std::int32_t>& ProgramTimeline::sequence(std::int32_t rank) co
   return programs_.sequences[static_cast<std::size_t>(programs_.sequence_of[static_cast<std::size_t>(rank)])];
 }
 
-/// What is drawn of which rank.
+/// Chooses what is drawn of each rank.
 void ProgramTimeline::choose() {
   std::vector<std::size_t> of_block;
   for (const execution::Block& block : programs_.blocks) {
@@ -105,7 +107,7 @@ void ProgramTimeline::choose() {
     of_block.push_back(slices);
   }
   std::size_t all = 0, passes = 0, longest = 0;
-  std::map<std::int32_t, std::int32_t> shown;  // by sequence
+  std::map<std::int32_t, std::int32_t> shown;  // by sequence: the rank that is drawn in detail
   for (std::int32_t rank = 0; rank < programs_.ranks; ++rank) {
     for (const std::int32_t block : sequence(rank)) all += of_block[static_cast<std::size_t>(block)];
     passes += sequence(rank).size();
@@ -158,7 +160,7 @@ void ProgramTimeline::executed(const Activity& activity) {
   Drawn& drawn = ranks_[static_cast<std::size_t>(activity.rank)];
   if (!drawn.passes) return;
   drawn.position = activity.position;
-  // The slice of a pass begins when the pass can begin: the wait before it is not drawn as part of it.
+  // A pass is drawn from when its work begins; the wait before it is not part of it.
   if (activity.account != execution::Account::bubble) {
     Span& pass = drawn.pass[activity.position];
     if (pass.end == 0) pass.start = activity.start;
@@ -275,7 +277,8 @@ void ProgramTimeline::write_communication(Writer& writer) const {
                   {"ranks", programs_.communicators[group].ranks.size()},
                   {"bound", "link"}});
   }
-  // Messages of one connection follow each other: one is drawn from where the last has arrived.
+  // Messages of one connection follow each other, so that each is drawn from the arrival of the one before at the
+  // earliest.
   std::vector<double> arrived(programs_.wires.connections.size(), 0);
   for (const MessageSpan& message : messages_) {
     double& last = arrived[static_cast<std::size_t>(message.connection)];

@@ -27,11 +27,11 @@ class ProgramTimeline : public execution::ExecutionObserver {
  public:
   struct Settings {
     std::string title;
-    std::int32_t critical = 0;  ///< rank that ends last
+    std::int32_t critical = 0;  ///< the rank that ends last
     double before = 0;          ///< seconds of the host before everything else
     std::size_t most_slices = kMostTimelineSlices;
   };
-  /// `programs` outlives the object.
+  /// `programs` must outlive the object.
   ProgramTimeline(const execution::Programs& programs, Settings settings);
 
   void executed(const execution::Activity& activity) override;
@@ -39,7 +39,7 @@ class ProgramTimeline : public execution::ExecutionObserver {
   void called(const execution::CallSpan& call) override;
   void received(const execution::MessageSpan& message) override;
 
-  /// Of what was heard so far. Pure; the same execution gives the same text.
+  /// The trace of what has been heard so far. Pure; the same execution gives the same text.
   [[nodiscard]] std::string json() const;
 
  private:
@@ -52,10 +52,10 @@ class ProgramTimeline : public execution::ExecutionObserver {
   };
   struct Drawn {
     bool passes = false, operators = false;
-    std::size_t position = 0;  ///< of the pass it is in
-    double detail_until = 0;   ///< seconds: end of the first passes
-    double end_begins = -1;    ///< seconds: begin of the last pass; -1: not yet
-    std::vector<Span> pass;    ///< by position
+    std::size_t position = 0;  ///< place in the sequence of the pass that the rank is in
+    double detail_until = 0;   ///< end of the first passes, in seconds
+    double end_begins = -1;    ///< begin of the last pass, in seconds; -1: not yet
+    std::vector<Span> pass;    ///< by place in the sequence
   };
   void choose();
   [[nodiscard]] const std::vector<std::int32_t>& sequence(std::int32_t rank) const;
@@ -71,7 +71,7 @@ class ProgramTimeline : public execution::ExecutionObserver {
 
   const execution::Programs& programs_;
   Settings settings_;
-  std::size_t detailed_passes_ = 0;  ///< of every rank with operators
+  std::size_t detailed_passes_ = 0;  ///< number of first passes drawn for each rank with operators
   bool everything_ = false;
   std::vector<Drawn> ranks_;
   std::vector<execution::Activity> activities_;

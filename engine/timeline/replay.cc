@@ -1,3 +1,5 @@
+// Turns a linked trace into gates and messages of one simulation, lets a Dispatcher choose the nodes that devices and
+// hosts run, and reads the use of time off the openings of gates.
 #include "engine/timeline/replay.h"
 
 #include <fmt/format.h>
@@ -24,9 +26,9 @@ bool talks(const TraceNode& node) {
   return node.kind == NodeKind::send || node.kind == NodeKind::receive || node.kind == NodeKind::collective;
 }
 
-/// The gates of a trace: each node has one that opens when it may start and one that opens when it ends; for
-/// memory nodes, and compute nodes whose order is fixed, they are the same, delayed by the duration. Where
-/// the order is that of node ids, a Dispatcher counts down the end of a compute node when it begins.
+/// The gates of a trace: each node has one gate that opens when it may start and one that opens when it ends. For
+/// memory nodes, and compute nodes with a fixed order, they are one gate, delayed by the duration. If nodes run in the
+/// order of their ids, a Dispatcher counts down the end gate of a compute node when the node begins.
 class ReplayTraffic {
  public:
   ReplayTraffic(const LinkedTrace& linked, ReplayNetwork& network, ReplayOrder order)
@@ -35,7 +37,7 @@ class ReplayTraffic {
         order_(order),
         builder_(network.routes(), network::TrafficLayout::repeated) {}
 
-  /// False where some ranks can't reach each other.
+  /// Builds the traffic; false where some ranks cannot reach each other.
   bool build() {
     add_gates();
     add_waits();
@@ -50,7 +52,7 @@ class ReplayTraffic {
     return true;
   }
 
-  /// Whether a Dispatcher says when the node begins.
+  /// Whether a Dispatcher decides when the node begins.
   [[nodiscard]] bool dispatched(const TraceNode& node) const {
     return order_ == ReplayOrder::node_id && node.kind == NodeKind::compute;
   }
@@ -108,7 +110,7 @@ class ReplayTraffic {
   }
 
   void add_messages() {
-    std::map<std::int32_t, std::vector<std::int64_t>> sends;  // by channel
+    std::map<std::int32_t, std::vector<std::int64_t>> sends;  // send nodes by channel
     for (std::int64_t n = 0; n < linked_.nodes(); ++n) {
       const auto index = static_cast<std::size_t>(n);
       if (linked_.partner[index] < 0) continue;
@@ -180,7 +182,7 @@ class GateClock : public network::GateObserver {
   std::vector<double> opened_;
 };
 
-/// Gives each device and host, when it is free, the node with the lowest id of those that are ready.
+/// Gives each free device and host the ready node with the lowest id.
 class Dispatcher : public GateClock {
  public:
   Dispatcher(const LinkedTrace& linked, const ReplayTraffic& traffic)
@@ -225,7 +227,7 @@ class Dispatcher : public GateClock {
   }
 
  private:
-  /// Of the gates of a compute node: `end` is kNone for the gate that ends it.
+  /// What a gate means to a compute node: `end` is its end gate at the start gate, and kNone at the end gate itself.
   struct Role {
     std::int32_t stream = kNone;
     std::uint64_t id = 0;
@@ -236,17 +238,17 @@ class Dispatcher : public GateClock {
     bool busy = false;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   };
-  std::vector<Stream> streams_;  ///< of each rank its device and its host
+  std::vector<Stream> streams_;  ///< for each rank its device, then its host
   std::vector<Role> roles_;      ///< by gate
   std::vector<std::int32_t> touched_;
 };
 
-/// Adds up what the intervals cover together, and the part of it outside of `busy`, which are disjoint and in
-/// order.
+/// Adds the time that the intervals cover together to `use`, and the part of it outside of `busy`, whose intervals are
+/// disjoint and in order.
 void measure(std::vector<Interval>& intervals, const std::vector<Interval>& busy, RankUse& use) {
   std::ranges::sort(intervals);
   std::size_t b = 0;
-  double covered = 0;  // up to here everything is counted
+  double covered = 0;  // all time up to here has been counted
   const auto count = [&](double begin, double end) {
     use.communication += end - begin;
     double hidden = 0;
@@ -264,7 +266,7 @@ void measure(std::vector<Interval>& intervals, const std::vector<Interval>& busy
   }
 }
 
-/// When nodes ran, out of the openings of their gates.
+/// Finds when nodes ran from the openings of their gates.
 class Timesheet {
  public:
   Timesheet(const LinkedTrace& linked, const ReplayTraffic& traffic, const GateClock& clock, double call)
@@ -298,7 +300,7 @@ class Timesheet {
   }
 
  private:
-  /// When a node that communicates was ready.
+  /// The time at which a node that communicates was ready.
   [[nodiscard]] double begin(std::int64_t n) const { return clock_.at(traffic_.start_gate(n)) - call_; }
   [[nodiscard]] double communication_begin(std::int64_t n, const TraceNode& node) const {
     const auto index = static_cast<std::size_t>(n);

@@ -26,14 +26,14 @@
 
 namespace shardscape::timeline {
 
-/// Seconds of one rank; compute + exposed + idle = the step.
+/// How one rank spent the replay, in seconds; compute + exposed + idle = the step.
 struct RankUse {
   double compute = 0;        ///< the device is busy
   double communication = 0;  ///< something of this rank is on its way: sends, messages coming in, collectives
                              ///< that all members have entered
-  double exposed = 0;        ///< the part of it in which the device is not busy
-  double idle = 0;           ///< neither
-  double end = 0;            ///< of its last node
+  double exposed = 0;        ///< the part of `communication` in which the device is not busy
+  double idle = 0;           ///< neither computing nor communicating
+  double end = 0;            ///< end of the rank's last node
 };
 
 struct Replay {
@@ -42,28 +42,29 @@ struct Replay {
   std::int64_t nodes = 0, messages = 0, events = 0;
 };
 
-/// Which of the compute nodes that could run on a free device (or host) does. Neither can deadlock.
+/// The rule by which a free device (or host) chooses among compute nodes that could run. Neither can deadlock.
 enum class ReplayOrder : std::uint8_t {
-  node_id,     ///< when it becomes free, the lowest id of those that are ready, as in ASTRA-sim 2
-  ready_first  ///< fixed beforehand: what would be ready first if communication were free, then the lower id
+  node_id,  ///< when it becomes free, the lowest id of those that are ready, as in ASTRA-sim 2
+  /// Fixed beforehand: the order in which nodes would be ready if communication were free, then by id.
+  ready_first
 };
 
 struct ReplayOptions {
-  StackProfile::Communication stack = {};  ///< of none: bare links and calls that cost nothing
+  StackProfile::Communication stack = {};  ///< default: bare links and calls without cost
   BytesPerSecond memory_rate = {};         ///< peak rate of the ranks' memory; for stack.local_copy
-  NodeCollectives node = {};               ///< of the ranks' devices; for stack.protocols
+  NodeCollectives node = {};               ///< constants of the ranks' devices; for stack.protocols
   FaultSet faults =
-      {};  ///< of devices: the share of the memory's rate, for stack.local_copy; clocks do nothing
+      {};  ///< of device faults only the share of the memory's rate counts, for stack.local_copy
   ReplayOrder order = ReplayOrder::node_id;
-  bool reference = false;  ///< the naive simulator
+  bool reference = false;  ///< use the naive simulator
 };
 
-/// Compute and memory nodes without a duration but with operations or bytes get the longer of operations over
-/// the device's bf16 peak and bytes over its HBM bandwidth. Returns how many.
+/// Sets the duration of compute and memory nodes that have none but have operations or bytes: the larger of operations
+/// over the device's bf16 peak and bytes over its HBM bandwidth. Returns the number of nodes set.
 std::int64_t estimate_durations(ExecutionTrace& trace, const DeviceSpec& device);
 
-/// Problems: those of link(), more ranks than the fabric has, pairs of ranks that dead links cut off from
-/// each other, more messages than a simulation takes.
+/// Replays a trace. Problems: those of link(), more ranks than the fabric has, pairs of ranks that dead links cut off
+/// from each other, more messages than a simulation takes.
 tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, const network::Fabric& fabric,
                                            const ReplayOptions& options);
 

@@ -1,3 +1,5 @@
+// Chooses an algorithm for each collective of a trace (that of CollectiveModel for groups that tile the machine, else
+// the fastest alone), and adds its messages and the stack's costs to the traffic.
 #include "engine/timeline/replay_network.h"
 
 #include <algorithm>
@@ -21,7 +23,7 @@ using network::Operation;
 using network::Pattern;
 using network::RingOrder;
 
-/// The bytes of network/patterns.h: the whole buffer, whoever holds it.
+/// Bytes of the whole buffer, which network/patterns.h counts, however it lies on the ranks.
 double whole_bytes(const CollectiveInstance& collective, std::size_t ranks) {
   const bool shares = collective.kind == CollectiveKind::all_gather;
   return shares ? collective.bytes * static_cast<double>(ranks) : collective.bytes;
@@ -74,7 +76,7 @@ GroupTraffic reordered(const GroupTraffic& group, const std::vector<std::int32_t
   return result;
 }
 
-/// Every member sends the root (or the root every member) its part.
+/// Every member sends its part to the root, or the root sends every member its part.
 void add_star(GroupTraffic& group, double part, bool to_root) {
   for (std::size_t i = 1; i < group.size(); ++i) {
     const std::size_t from = to_root ? i : 0, to = to_root ? 0 : i;
@@ -87,7 +89,7 @@ void add_star(GroupTraffic& group, double part, bool to_root) {
 
 std::optional<network::RankGroup> as_lattice(std::span<const std::int32_t> ranks, std::int32_t machine) {
   network::RankGroup group;
-  std::size_t block = 1;  // members of the levels so far
+  std::size_t block = 1;  // number of members within the levels so far
   while (block < ranks.size()) {
     if (group.depth == static_cast<std::int32_t>(kPlanAxes)) return std::nullopt;
     const std::int32_t stride = ranks[block] - ranks[0];
@@ -178,7 +180,8 @@ Pattern ReplayNetwork::fastest_alone(Pattern pattern, std::int32_t channels) {
     if (algorithm != Algorithm::ring || channels == 0 || pattern.operation == Operation::broadcast) continue;
     pattern.ring_order = RingOrder::channels;
     pattern.channels = channels;
-    pattern.rank_steps = true;  // of unlike hops, as CollectiveModel prices them
+    // Its hops differ, so the stack's steps are priced inside the pattern, as CollectiveModel does.
+    pattern.rank_steps = true;
     offer();
     pattern.ring_order = RingOrder::listed;
     pattern.channels = 1;
@@ -276,7 +279,7 @@ double ReplayNetwork::messages_in_memory(const CollectiveInstance& collective,
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::reduce_scatter_block:
     case CollectiveKind::all_gather:
-      // Halving-doubling sends one per rank and exchange of each pass, rings have less.
+      // Halving-doubling has one message per rank and exchange in each pass; rings have fewer.
       return direct ? n * (n - 1) * (collective.kind == CollectiveKind::all_reduce ? 2 : 1)
                     : 2 * n * std::ceil(std::log2(n));
     default:

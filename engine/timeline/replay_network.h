@@ -3,8 +3,9 @@
 //
 // A collective takes the algorithm of the stack's library that CollectiveModel takes, where its group is one
 // of those that tile the machine; for other lists of ranks the one that is fastest when the group runs it
-// alone on the healthy fabric, rings over channels among them where it leaves a domain. A reduce runs a broadcast backwards along a chain; gather and scatter are
-// direct; a barrier is a double binary tree of one byte. The first rank of a group is the root.
+// alone on the healthy fabric, rings over channels among them where it leaves a domain. A reduce runs a broadcast
+// backwards along a chain; gather and scatter are direct; a barrier is a double binary tree of one byte. The first rank
+// of a group is the root.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +26,14 @@ namespace shardscape::timeline {
 
 class ReplayNetwork {
  public:
-  /// `fabric` and `stack` outlive the object.
-  /// `memory_rate`: as in CollectiveModel.
+  /// `fabric` and `stack` must outlive the object. `memory_rate`: as in CollectiveModel.
   ReplayNetwork(const network::Fabric& fabric, const StackProfile::Communication& stack,
                 BytesPerSecond memory_rate, const NodeCollectives& node, const FaultSet& faults);
 
   [[nodiscard]] network::FaultyFabric& routes() { return network_.routes(); }
-  /// By link id, after faults, at the stack's achieved share.
+  /// Bandwidth by link id, after faults, at the share that the stack achieves.
   [[nodiscard]] std::span<const double> bytes_per_second() const { return network_.bytes_per_second(); }
-  /// Fixed cost of a collective, send or receive before its first message.
+  /// Fixed cost in seconds of a collective, send or receive before its first message.
   [[nodiscard]] double call_seconds() const { return stack_.call.value(); }
 
   /// Adds the messages of one collective, each member's own copies before its first. `entry` and `exit`: a
@@ -42,38 +42,41 @@ class ReplayNetwork {
   void add(network::TrafficBuilder& builder, const CollectiveInstance& collective,
            const std::vector<std::int32_t>& ranks, const std::vector<std::int32_t>& entry,
            const std::vector<std::int32_t>& exit, const std::vector<std::int32_t>& before);
-  /// About how many messages add() makes; for rings, over channels where those are offered, which make most, exactly.
+  /// Approximate number of messages of add(); exact for rings, also over channels where those are possible, which make
+  /// most.
   [[nodiscard]] double message_count(const CollectiveInstance& collective,
                                      std::span<const std::int32_t> ranks);
-  /// Those of them that stand in memory, at most: the steps of rings do not.
+  /// The most of these messages that lie in memory at once: the steps of a ring share one.
   [[nodiscard]] double messages_in_memory(const CollectiveInstance& collective,
                                           std::span<const std::int32_t> ranks);
-  /// Adds what the stack takes for each message to the latencies of finished traffic.
+  /// Adds the stack's time for each message to the latencies of finished traffic.
   void add_step_latency(network::Traffic& traffic) const;
 
  private:
   struct Choice {
-    network::Pattern pattern;  ///< without its groups
-    Seconds beyond_links;      ///< CollectiveModel::beyond_links
+    network::Pattern pattern;  ///< the pattern, in which the groups are left empty
+    Seconds beyond_links;      ///< time beside the links, see CollectiveModel::beyond_links
   };
   [[nodiscard]] const Choice& choose(const CollectiveInstance& collective,
                                      const std::vector<std::int32_t>& ranks);
-  /// `channels`: of a group that is offered rings over them, else 0.
+  /// The pattern with the algorithm that is fastest when the group runs it alone. `channels`: number of rings over
+  /// channels that may be used, else 0.
   [[nodiscard]] network::Pattern fastest_alone(network::Pattern pattern, std::int32_t channels);
-  /// Rings that a group is offered, as CollectiveModel offers them; 0 where there are none.
+  /// Number of rings over channels that a group may use, as in CollectiveModel; 0 where it has none.
   [[nodiscard]] std::int32_t channels_of(const CollectiveInstance& collective,
                                          std::span<const std::int32_t> ranks);
 
   const StackProfile::Communication& stack_;
   network::PricedNetwork network_, healthy_;
   network::CollectiveModel model_;
-  std::map<std::int32_t, double> memory_share_;  ///< of ranks with a slow memory
+  std::map<std::int32_t, double> memory_share_;  ///< by rank whose memory is slow
   std::map<std::tuple<std::int32_t, CollectiveKind, double>, Choice> choices_;  ///< by group, kind, bytes
-  std::map<std::int32_t, std::int32_t> channels_;                               ///< channels_of(), by group
+  /// Results of channels_of(), by group.
+  std::map<std::int32_t, std::int32_t> channels_;
 };
 
-/// The lattice whose members, from the first of them on, are these ranks in this order; nothing where there
-/// is none of plan-like levels that tiles a machine of so many ranks.
+/// The lattice whose members are these ranks in this order, beginning with the first; nothing where they are no lattice
+/// of a plan's levels that tiles a machine of `machine` ranks.
 std::optional<network::RankGroup> as_lattice(std::span<const std::int32_t> ranks, std::int32_t machine);
 
 }  // namespace shardscape::timeline

@@ -1,3 +1,5 @@
+// Draws a schedule as lines of characters: operations as letters and dashes in proportion to their times, with a time
+// scale above and the stages' idle shares at the end of the rows.
 #include "engine/timeline/schedule_text.h"
 
 #include <algorithm>
@@ -106,7 +108,7 @@ class ChartWriter {
            seconds_text(end_ / static_cast<double>(columns_)) + "\n";
   }
 
-  /// A tick and its time every 20 columns or so.
+  /// The time scale: a tick and its time every 20 columns or so.
   [[nodiscard]] std::string scale() const {
     constexpr std::size_t kTick = 20;
     std::string line;

@@ -16,7 +16,7 @@
 
 namespace shardscape::timeline {
 
-/// What is charted; spans and stage_end as run_in_order() gives them, one tail per stage or none.
+/// The data of a chart; spans and stage_end are as run_in_order() gives them; one tail per stage, or none.
 struct ScheduleChart {
   schedule::PipelineShape shape;
   schedule::Transfer transfer;

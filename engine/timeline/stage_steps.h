@@ -24,27 +24,27 @@ enum class StepKind : std::uint8_t {
   collective,
   ring_pass,  ///< every member sends to its successor
   exchange,   ///< every member sends a part to every other one
-  wait        ///< the device waits for the host
+  wait        ///< the device is idle until the host has launched its work
 };
 
-/// One thing that a rank does, after the one before it.
+/// One thing that a rank does after the step before it.
 struct ProgramStep {
   StepKind kind = StepKind::compute;
   std::string name;
-  double seconds = 0;  ///< as predicted, of all repeats
-  Work work = {};      ///< of compute
-  double hidden = 0;   ///< of communication: the part that runs under the compute step before it
-  std::string bound;   ///< of compute: compute, sram, l2, hbm, ...
+  double seconds = 0;  ///< predicted seconds of all repeats together
+  Work work = {};      ///< work of a compute step
+  double hidden = 0;   ///< communication: the seconds that run under the compute step before it
+  std::string bound;   ///< compute: what limits it, such as compute, sram, l2, hbm
   CollectiveKind collective = CollectiveKind::all_reduce;
   ParallelGroup group = ParallelGroup::tensor;
-  double bytes = 0;          ///< what one rank puts in, of one repeat
-  std::int32_t repeats = 1;  ///< one after the other
-  network::Skew parts;       ///< of an exchange
+  double bytes = 0;          ///< bytes that one rank puts in, per repeat
+  std::int32_t repeats = 1;  ///< number of calls, one after the other
+  network::Skew parts;       ///< exchange: the parts that it is cut into
 
   [[nodiscard]] double exposed() const { return seconds - hidden; }
 };
 
-/// One chunk of a stage, one microbatch.
+/// Steps of one microbatch on one chunk of a stage.
 struct ChunkSteps {
   std::vector<ProgramStep> forward;
   std::vector<ProgramStep> backward;  ///< zero_bubble: the input gradient
@@ -58,32 +58,34 @@ struct ChunkSteps {
   }
 };
 
-/// Buckets that leave together within the last microbatch's backward on a chunk (zero_bubble: within its
+/// Gradient buckets that are sent together during the last microbatch's backward on a chunk (zero_bubble: during its
 /// weight gradient).
 struct BucketRelease {
   std::int32_t chunk = 0;
-  double share = 0;  ///< of the pass that is done, 0..1
+  double share = 0;  ///< share of the pass that is done then, 0..1
   std::int32_t buckets = 0;
 };
 
-/// The gradients of one group of parameters, once: as `releases` say, the rest after the backward.
+/// The gradients of one group of parameters, once a step: some are sent as `releases` say, the rest after the backward.
 struct GradientSteps {
   ProgramStep step;
   std::vector<BucketRelease> releases;
 };
 
-/// Traffic of data parallelism, for each group of parameters in `repeats` calls of `bytes` each.
+/// The steps of a stage. Data-parallel traffic has `repeats` calls of `bytes` each for each group of parameters.
 struct StageSteps {
   std::vector<ChunkSteps> chunks;
   std::vector<ProgramStep> forward_gather;        ///< weights under ZeRO-3, beside each forward
-  std::vector<ProgramStep> backward_gather;       ///< likewise, beside each backward
+  std::vector<ProgramStep> backward_gather;       ///< weights under ZeRO-3, beside each backward
   std::vector<ProgramStep> microbatch_gradients;  ///< beside each backward (zero_bubble: weight gradient)
   std::vector<GradientSteps> gradients;
-  std::vector<ProgramStep> weights;       ///< once, after the optimizer
-  std::vector<ProgramStep> first_gather;  ///< weights of the step before, beside the first forward
-  std::vector<ProgramStep> deferred;  ///< after the last backward: the head's weight gradient of a microbatch
-  std::int32_t deferrals = 0;         ///< of so many microbatches
-  double lost = 0;                    ///< by compute to traffic once a step, in seconds before the optimizer
+  std::vector<ProgramStep> weights;       ///< updated weights, once, after the optimizer
+  std::vector<ProgramStep> first_gather;  ///< weights that the step before updated, beside the first forward
+  /// After the last backward: steps of the head's deferred weight gradient, for one microbatch.
+  std::vector<ProgramStep> deferred;
+  std::int32_t deferrals = 0;  ///< number of microbatches that they are repeated for
+  /// Seconds before the optimizer that compute loses to traffic which goes once a step.
+  double lost = 0;
   Work optimizer_work = {};
 };
 
@@ -92,12 +94,13 @@ struct PricedStep {
   ParallelPlan plan;
   schedule::PipelineShape shape;
   std::vector<StageSteps> stages;
-  double boundary_bytes = 0;         ///< that one rank sends to the next stage per microbatch
-  double boundary_gather_bytes = 0;  ///< if > 0 the receiver's tensor group gathers parts of these bytes
-  double data_overlap = 0;           ///< share of a pass that can hide data-parallel traffic
-  double step_fixed = 0;             ///< seconds of the host before everything else
+  double boundary_bytes = 0;  ///< bytes that one rank sends to the next stage per microbatch
+  /// If > 0, parts are sent and the receiver's tensor group gathers these bytes.
+  double boundary_gather_bytes = 0;
+  double data_overlap = 0;  ///< share of a pass that can hide data-parallel traffic
+  double step_fixed = 0;    ///< seconds of the host before everything else
 
-  // What the schedule was timed with.
+  // The inputs with which the schedule was timed.
   std::vector<schedule::StageTime> times;
   schedule::Transfer transfer;
   std::vector<StageTailSpan> tails;  ///< per stage

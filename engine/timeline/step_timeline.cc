@@ -1,3 +1,5 @@
+// Writes a priced step as a Chrome trace: the pipeline's overview, and per stage the operators of the first
+// microbatches, placed within the spans of the schedule.
 #include "engine/timeline/step_timeline.h"
 
 #include <fmt/format.h>
@@ -45,7 +47,7 @@ class TimelineWriter {
   }
 
  private:
-  /// Microbatches whose operators are drawn.
+  /// Chooses the number of microbatches whose operators are drawn.
   void choose_detail() {
     std::size_t per_microbatch = 0;
     for (const StageSteps& stage : program_.stages) {
@@ -107,7 +109,8 @@ class TimelineWriter {
     const std::vector<ProgramStep>& steps = chunk.of(op);
     double length = 0;
     for (const ProgramStep& step : steps) length += step.exposed();
-    // A pass of several kinds of devices takes what the slowest of them does.
+    // Steps that add up to more than the span, as in pairs, which hide part of each other's exchanges, are scaled to
+    // fit.
     const double scale = length > span.end - span.start ? (span.end - span.start) / length : 1;
     double now = span.start;
     for (const ProgramStep& step : steps) now = add_step(process, step, now, scale, op.microbatch);

@@ -18,7 +18,7 @@ namespace shardscape::timeline {
 
 constexpr std::size_t kMostOperatorSlices = 60'000;
 
-/// Pure; the same program gives the same text.
+/// The trace as text. Pure; the same program gives the same text.
 std::string step_timeline_json(const PricedStep& program,
                                std::size_t most_operator_slices = kMostOperatorSlices);
 

@@ -1,3 +1,5 @@
+// Walks a stage's schedule and writes trace nodes: compute is held back until it is known where overlapped
+// communication cuts it, then communication is added beside it.
 #include "engine/timeline/trace_export.h"
 
 #include <fmt/format.h>
@@ -18,7 +20,7 @@ using network::PlanLayout;
 using network::RankGroup;
 using schedule::PipelineOperation;
 
-/// Of passes round a ring; the messages of boundaries have the tags behind it.
+/// The tag of messages inside a group; messages between stages have higher tags.
 constexpr std::int32_t kGroupTag = 0;
 
 std::vector<std::int32_t> members(const RankGroup& group, std::int32_t origin) {
@@ -78,13 +80,13 @@ class RankBuilder {
   [[nodiscard]] const StageSteps& stage() const { return program_.stages[static_cast<std::size_t>(stage_)]; }
 
   std::uint64_t add(TraceNode node, const Ids& on) { return trace_.add(std::move(node), on); }
-  /// What the next step waits for.
+  /// Sets the nodes that the next step waits for.
   void follow(Ids ids) { front_ = std::move(ids); }
 
   // Compute is held back until it is known where it has to be cut.
 
-  /// Turns the last `hidden` seconds of the held compute (or less, where there is no more) into a node of
-  /// their own; returns what a communication that runs beside them waits for.
+  /// Cuts the last `hidden` seconds off the held compute (or less, where there is less) as a node of their own, and
+  /// returns the nodes that communication beside it waits for.
   Ids cut_held(double hidden) {
     Held under = held_.split(std::max(0.0, held_.seconds - hidden));
     TraceNode tail = compute_node(under.name, under.seconds, under.work);
@@ -105,7 +107,7 @@ class RankBuilder {
     held_.seconds += seconds;
     held_.work += work;
   }
-  /// Everything that ran beside has to end before what follows.
+  /// Makes what follows wait for everything that ran beside.
   void join() {
     front_.insert(front_.end(), beside_.begin(), beside_.end());
     beside_.clear();
@@ -152,7 +154,7 @@ class RankBuilder {
     const Ids start = cut_held(step.hidden);
     const Ids ends = communicate(prefix + step.name, step, start);
     beside_.insert(beside_.end(), ends.begin(), ends.end());
-    // None of it is hidden: what follows waits for the communication alone.
+    // No part of it is hidden: what follows waits for the communication alone.
     if (step.hidden == 0) {
       follow(beside_);
       beside_.clear();
@@ -160,7 +162,7 @@ class RankBuilder {
     start_passing(done, false);
   }
 
-  /// Data-parallel traffic that starts `lead` seconds into the pass.
+  /// Schedules data-parallel traffic to start `lead` seconds into the pass.
   void start_within(const std::vector<ProgramStep>& steps, double lead) {
     for (const ProgramStep& step : steps) passing_.push_back({&step, lead, 0, 0});
   }
@@ -173,7 +175,8 @@ class RankBuilder {
       }
     }
   }
-  /// `done`: predicted seconds of the pass so far. Cuts the held compute where the traffic begins.
+  /// Starts the traffic that is due, cutting the held compute where it begins. `done`: predicted seconds of the pass so
+  /// far.
   void start_passing(double done, bool end) {
     for (Passing& passing : passing_) {
       if (passing.step == nullptr || (passing.lead > done && !end)) continue;
@@ -190,8 +193,7 @@ class RankBuilder {
     }
   }
 
-  /// Sends buckets of gradients one after the other, behind those sent before; only the optimizer waits for
-  /// them.
+  /// Sends buckets of gradients one after the other, behind those sent before; only the optimizer waits for them.
   void send_buckets(std::size_t part, std::int32_t buckets) {
     ProgramStep step = stage().gradients[part].step;
     step.repeats = buckets;
@@ -204,7 +206,7 @@ class RankBuilder {
     return some;
   }
 
-  /// One communication step, all its repeats; returns the nodes that end it.
+  /// Adds a communication step with all its repeats; returns the nodes that end it.
   Ids communicate(const std::string& name, const ProgramStep& step, Ids start) {
     for (std::int32_t i = 0; i < step.repeats; ++i) {
       start = step.kind == StepKind::ring_pass  ? pass_round(name, step, start)
@@ -229,7 +231,7 @@ class RankBuilder {
     return groups_[static_cast<std::size_t>(mine)].ranks;
   }
 
-  /// Chakra's collectives are of equal parts: unequal ones are messages.
+  /// Adds an exchange with unequal parts as messages, since Chakra's collectives have equal parts.
   Ids exchange(const std::string& name, const ProgramStep& step, const Ids& start) {
     const std::vector<std::int32_t>& ranks = members_of(step.group);
     const auto n = ranks.size();
@@ -254,7 +256,8 @@ class RankBuilder {
             add(message_node(NodeKind::receive, name, from, kGroupTag, step.bytes), start)};
   }
 
-  // Boundaries: forward to the next stage, and from the last to the first for the next chunk; backward back.
+  // Messages between stages: activations go to the next stage (from the last to the first for the next chunk),
+  // gradients back.
 
   [[nodiscard]] std::int32_t rank_of_stage(std::int32_t stage) const {
     return rank_ + (stage - stage_) * stride_;
@@ -262,7 +265,7 @@ class RankBuilder {
   [[nodiscard]] std::int32_t tag_of(bool backward, std::int32_t chunk, std::int32_t microbatch) const {
     return kGroupTag + 1 + 2 * (microbatch * program_.shape.virtual_stages + chunk) + (backward ? 1 : 0);
   }
-  /// Neighbours in the chain of chunks: stage and chunk, or nothing at its ends.
+  /// The neighbouring stage and chunk in the order in which a microbatch meets them; nothing at the ends.
   struct Neighbour {
     std::int32_t stage = 0, chunk = 0;
   };
@@ -292,7 +295,7 @@ class RankBuilder {
     front_.insert(front_.end(), ends.begin(), ends.end());
   }
 
-  /// The message; nothing where there is none.
+  /// Adds the message that an operation sends and returns its node; nothing where it sends none.
   Ids send(const PipelineOperation& op) {
     if (op.weight) return {};
     const auto to = neighbour(op.chunk, op.backward ? -1 : 1);
@@ -325,7 +328,7 @@ class RankBuilder {
     double seconds = 0;
     Work work = {};
 
-    /// Keeps so many seconds, with their share of the work; returns the rest.
+    /// Keeps the first `kept` seconds with their share of the work; returns the rest.
     Held split(double kept) {
       Held rest = *this;
       const double share = seconds > 0 ? kept / seconds : 1;
@@ -339,8 +342,8 @@ class RankBuilder {
   struct Passing {
     const ProgramStep* step = nullptr;
     double lead = 0;
-    std::int32_t buckets = 0;  ///< of the gradients; 0: the whole step
-    std::size_t part = 0;      ///< of them
+    std::int32_t buckets = 0;  ///< number of gradient buckets to send; 0: the whole step
+    std::size_t part = 0;      ///< which part of the gradients they belong to
   };
 
   const PricedStep& program_;
@@ -348,13 +351,14 @@ class RankBuilder {
   const std::vector<std::vector<std::int32_t>>& group_of_;
   std::int32_t rank_ = 0, stage_ = 0, stride_ = 1;
   RankTrace trace_;
-  Ids front_;   ///< ends of what has run so far
-  Ids beside_;  ///< ends of what runs beside the latest compute
-  Held held_;   ///< compute that is no node yet; follows front_
+  Ids front_;   ///< nodes that the next step waits for
+  Ids beside_;  ///< nodes that end what runs beside the latest compute
+  Held held_;   ///< compute that is not yet a node; it follows front_
   std::vector<Passing> passing_;
-  Ids pass_ids_;      ///< ends of the data-parallel traffic of this pass, all groups in one order
-  Ids gradient_ids_;  ///< likewise of the buckets of gradients so far
-  std::array<std::int32_t, kCopyGroups.size()> buckets_gone_{};  ///< by part of the gradients
+  Ids pass_ids_;      ///< nodes that end the pass's data-parallel traffic so far; all groups in one order
+  Ids gradient_ids_;  ///< nodes that end the buckets of gradients sent so far
+  /// Buckets sent so far, by part of the gradients.
+  std::array<std::int32_t, kCopyGroups.size()> buckets_gone_{};
 };
 
 }  // namespace
@@ -364,8 +368,9 @@ TraceExport::TraceExport(const PricedStep& program) : program_(program) {
   for (const ParallelGroup kind : enum_values<ParallelGroup>()) {
     std::vector<std::int32_t>& group_of = group_of_.emplace_back(static_cast<std::size_t>(ranks()), -1);
     const RankGroup along = layout.group(kind);
-    const bool idle = kind == ParallelGroup::pipeline ||  // stages send to their neighbours
-                      (is_of_experts(kind) && !program.plan.folds_experts());
+    // Pipeline: stages send to their neighbours, without a group.
+    const bool idle =
+        kind == ParallelGroup::pipeline || (is_of_experts(kind) && !program.plan.folds_experts());
     if (along.alone() || idle) continue;
     std::int32_t number = 0;
     for (std::int32_t r = 0; r < ranks(); ++r) {

@@ -19,20 +19,20 @@ namespace shardscape::timeline {
 
 class TraceExport : public TraceSource {
  public:
-  /// `program` outlives the object.
+  /// `program` must outlive the object.
   explicit TraceExport(const PricedStep& program);
 
   [[nodiscard]] std::int32_t ranks() const override {
     return static_cast<std::int32_t>(program_.plan.gpus());
   }
   [[nodiscard]] const std::vector<ProcessGroup>& groups() const override { return groups_; }
-  /// Ranks of one stage differ only in their peers and groups.
+  /// The trace of one rank. Ranks of one stage differ only in their peers and groups.
   [[nodiscard]] RankTrace rank(std::int32_t rank) const override;
 
  private:
   const PricedStep& program_;
   std::vector<ProcessGroup> groups_;
-  std::vector<std::vector<std::int32_t>> group_of_;  ///< [kind][rank]
+  std::vector<std::vector<std::int32_t>> group_of_;  ///< [kind][rank]: index of the rank's group
 };
 
 }  // namespace shardscape::timeline

@@ -1,3 +1,5 @@
+// Walks a trace as if communication took no time, with nodes in the order in which they become ready; what cannot be
+// reached waits in a circle, which is then described.
 #include "engine/timeline/trace_order.h"
 
 #include <fmt/format.h>
@@ -10,7 +12,7 @@ namespace shardscape::timeline {
 
 namespace {
 
-/// Runs the trace with free communication: nodes in the order in which they become ready.
+/// Runs the trace with free communication, in the order in which nodes become ready.
 class Walk {
  public:
   explicit Walk(LinkedTrace& linked) : linked_(linked), waiting_(linked.waiting) {
@@ -41,7 +43,7 @@ class Walk {
   }
 
  private:
-  /// Nodes that end through this one: 0 where a collective still waits for members.
+  /// Runs a node; returns how many nodes end by it: 0 where a collective still waits for members.
   std::int64_t visit(std::int64_t number) {
     const auto n = static_cast<std::size_t>(number);
     const TraceNode& node = linked_.node(number);
@@ -92,7 +94,7 @@ class Walk {
     if (--waiting_[n] == 0) queue_.emplace(ready_[n], number);
   }
 
-  /// By node, something of its own rank that it waits for and that has not ended; -1 where there is nothing.
+  /// For each node one unfinished node of its own rank that it waits for; -1 where there is none.
   [[nodiscard]] std::vector<std::int64_t> unmet() const {
     std::vector<std::int64_t> result(done_.size(), -1);
     for (std::size_t n = 0; n < done_.size(); ++n) {
@@ -105,16 +107,17 @@ class Walk {
     return result;
   }
 
-  /// Something that the node waits for and that has not ended.
+  /// One unfinished node that the node waits for.
   [[nodiscard]] std::int64_t blocker(std::int64_t number, const std::vector<std::int64_t>& unmet) const {
     const auto n = static_cast<std::size_t>(number);
     const std::int32_t i = linked_.instance[n];
-    if (i >= 0 && waiting_[n] == 0) {  // it has arrived; some other member has not
+    if (i >= 0 && waiting_[n] == 0) {  // this member has arrived, but another has not
       for (const std::int64_t member : linked_.collectives[static_cast<std::size_t>(i)].members) {
         if (waiting_[static_cast<std::size_t>(member)] > 0) return member;
       }
     }
-    return unmet[n] >= 0 ? unmet[n] : linked_.partner[n];  // a receive, whose send has not ended
+    // Otherwise the node is a receive whose send has not ended.
+    return unmet[n] >= 0 ? unmet[n] : linked_.partner[n];
   }
 
   [[nodiscard]] std::string name(std::int64_t number) const {

@@ -1,4 +1,5 @@
-// Where execution traces of a step come from, rank by rank: a machine's worth need not be in memory at once.
+// The source of a step's execution traces, rank by rank, so that a whole machine's traces need not be in memory at
+// once.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,11 @@ class TraceSource {
   virtual ~TraceSource() = default;
 
   [[nodiscard]] virtual std::int32_t ranks() const = 0;
-  /// Named by what they are for, numbered by their lowest ranks: "tensor 0", "context 3", "data 1".
+  /// The process groups, named by their purpose and numbered by their lowest ranks: "tensor 0", "context 3", "data 1".
   [[nodiscard]] virtual const std::vector<ProcessGroup>& groups() const = 0;
   [[nodiscard]] virtual RankTrace rank(std::int32_t rank) const = 0;
 
-  /// All ranks at once.
+  /// The traces of all ranks at once.
   [[nodiscard]] ExecutionTrace all() const {
     ExecutionTrace trace;
     trace.groups = groups();

@@ -1,3 +1,5 @@
+// Counts objectives in bins by axis value, finds in which bin each quantile lies, and collects those bins in a second
+// pass.
 #include "results_schema/report/axis_worth.h"
 
 #include <algorithm>
@@ -61,7 +63,8 @@ void AxisWorth::count(const RatedRows& rows) {
   const std::size_t bins = 2 * edges_.size() + 1;
   for (std::size_t a = 0; a < axes_.size(); ++a) {
     const std::span<const double> values = rows.axes[a];
-    for (std::size_t i = 0, end = 0; i < values.size(); i = end) {  // rows of one value after another
+    // Consecutive rows with one value are handled together.
+    for (std::size_t i = 0, end = 0; i < values.size(); i = end) {
       end = i + 1;
       if (std::isnan(values[i])) continue;
       while (end < values.size() && values[end] == values[i]) ++end;

@@ -17,34 +17,34 @@
 
 namespace shardscape::report {
 
-/// The points that share one value of an axis. The quantiles are by nearest rank over the feasible points
-/// that have an objective, counted from the best one; NaN where there is none.
+/// The points that share one value of an axis. The quantiles of the objective are by nearest rank over the feasible
+/// points that have one, counted from the best one; NaN where there are none.
 struct AxisValue {
   double value = 0;
-  std::uint64_t points = 0;    ///< feasible or not
-  std::uint64_t feasible = 0;  ///< of them
+  std::uint64_t points = 0;    ///< number of points, feasible or not
+  std::uint64_t feasible = 0;  ///< number of feasible points
   double best = 0, quarter = 0, median = 0, three_quarters = 0, worst = 0;
-  std::size_t best_row = 0;  ///< the first of the best; meaningless where `best` is NaN
+  std::size_t best_row = 0;  ///< first of the best rows; meaningless where `best` is NaN
 };
 
-/// Consecutive rows. One element per row in each list.
+/// Consecutive rows; each list has one element per row.
 struct RatedRows {
   std::size_t first = 0;
-  std::span<const std::uint8_t> feasible;  ///< 0 or 1
+  std::span<const std::uint8_t> feasible;  ///< 1 where feasible, else 0
   std::span<const double> objective;
-  std::span<const std::span<const double>> axes;  ///< NaN: no value of the axis
+  std::span<const std::span<const double>> axes;  ///< values on each axis; NaN: the row has none
 };
 
-/// Takes all rows, ascending, twice: count(), end_count(), collect(), and then says what came of it.
+/// Takes all rows in ascending order twice, by count(), end_count() and collect(); then gives the values of each axis.
 class AxisWorth {
  public:
-  /// `sample`: objectives of some of the feasible rows, of which more make the second pass lighter; some hundreds do.
-  /// `better` other than `larger` means smaller.
+  /// `sample`: objectives of some feasible rows; a few hundred suffice, more make the second pass lighter. `better`
+  /// other than `larger` means smaller.
   AxisWorth(std::size_t axes, std::span<const double> sample, results::Better better);
 
   void count(const RatedRows& rows);
   void end_count();
-  /// False where all quantiles are known after the first pass.
+  /// Whether a second pass is needed, as not all quantiles are known after the first.
   [[nodiscard]] bool has_to_collect() const { return collects_; }
   void collect(const RatedRows& rows);
 
@@ -52,37 +52,37 @@ class AxisWorth {
   [[nodiscard]] std::vector<AxisValue> values(std::size_t axis) const;
 
  private:
-  /// A row that is feasible and has an objective.
+  /// A row that is feasible and has an objective; `row` counts from the first row at hand.
   struct Ranked {
-    std::uint32_t row = 0, bin = 0;  ///< the row among those at hand
+    std::uint32_t row = 0, bin = 0;  ///< row within the rows at hand; bin of its cost
     double cost = 0;
   };
-  /// A quantile: a cost that is known, or the one of this rank among those of a bin.
+  /// A quantile: a known cost, or the cost at a rank within a bin.
   struct Quantile {
     bool known = true;
     double cost = 0;
     std::size_t bin = 0, rank = 0;
-    std::vector<double> costs;  ///< of the bin
+    std::vector<double> costs;  ///< collected costs of that bin
   };
-  /// Of one value of an axis. Costs are objectives with the sign turned so that smaller is better.
+  /// The rows of one value of an axis. Costs are objectives with the sign turned so that smaller is better.
   struct Group {
     double value = 0;
     std::uint64_t points = 0, feasible = 0, ranked = 0;
-    double best = 0, worst = 0;  ///< costs
+    double best = 0, worst = 0;  ///< smallest and largest cost
     std::size_t best_row = 0;
-    std::vector<std::uint64_t> counts;  ///< of ranked rows, by bin
+    std::vector<std::uint64_t> counts;  ///< number of ranked rows per bin
     std::array<Quantile, 3> quantiles;
-    std::size_t next = 0;  ///< the place of the value that followed this one the last time
+    std::size_t next = 0;  ///< index of the group whose value followed last time
 
     void add(const Ranked& ranked_row, std::size_t first);
   };
   struct Axis {
-    std::map<double, std::size_t> places;  ///< among the groups
+    std::map<double, std::size_t> places;  ///< index in `groups`, by value
     std::vector<Group> groups;
-    std::size_t last = 0;  ///< the place of the value that was asked for last
+    std::size_t last = 0;  ///< index of the group that was asked for last
 
-    /// The group of a value, with so many bins where it is new. An axis keeps its value from row to row or goes
-    /// through its values in turn: most rows need no search.
+    /// The group of a value, made with `bins` bins where the value is new. An axis keeps its value from row to row or
+    /// goes through its values in turn, so that most rows need no search.
     Group& group(double value, std::size_t bins);
   };
 
@@ -91,17 +91,17 @@ class AxisWorth {
   static Quantile found(const Group& group, double share, std::span<const double> edges);
 
   double sign_;
-  std::vector<double> edges_;  ///< ascending costs. Bin 2 i lies below edge i, bin 2 i + 1 is the edge itself
+  std::vector<double> edges_;  ///< ascending costs; bin 2 i lies below edge i, bin 2 i + 1 is edge i itself
   std::vector<Axis> axes_;
-  std::vector<bool> wanted_;  ///< bins in which a quantile lies
+  std::vector<bool> wanted_;  ///< the bins in which a quantile lies
   bool collects_ = false;
-  std::vector<Ranked> ranked_;  ///< of the rows at hand, ascending
-  /// How many feasible rows, and how many ranked ones, lie before each row at hand, and before their end.
+  std::vector<Ranked> ranked_;  ///< ranked rows among the rows at hand, ascending
+  /// Numbers of feasible and of ranked rows before each row at hand, and before their end.
   std::vector<std::uint32_t> feasible_before_, ranked_before_;
 };
 
-/// The largest relative difference of the best objectives of two values: how much the right choice on this
-/// axis can matter, at least 0. 0 where fewer than two values have a feasible point.
+/// The largest relative difference between the best objectives of two values, >= 0: how much the choice on this axis
+/// can matter. 0 where fewer than two values have a feasible point.
 double spread_of_best(std::span<const AxisValue> values);
 
 }  // namespace shardscape::report

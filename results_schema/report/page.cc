@@ -41,7 +41,7 @@ std::string html_page(std::string_view title, std::string_view data) {
        {"{{library}}", chart_library()},
        {"{{data}}", data},
        {"{{script}}", page_script()}}};
-  // One walk over the template, so that marks inside the inserted texts mean nothing.
+  // The template is walked once, so that marks within the inserted texts have no effect.
   std::string page;
   std::string_view rest = page_template();
   while (!rest.empty()) {

@@ -1,4 +1,4 @@
-// The page itself: one HTML document that needs nothing but a browser.
+// The page: one HTML document that needs nothing but a browser.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace shardscape::report {
 
-/// Puts the data (see report_json()) into the page. `title` is plain text.
+/// Puts the data (see report_json()) into the template of the page. `title` is plain text.
 std::string html_page(std::string_view title, std::string_view data);
 
-/// Plain text as content or attribute value of HTML.
+/// Escapes plain text for use as content or attribute value in HTML.
 std::string escape_html(std::string_view text);
 
 }  // namespace shardscape::report

@@ -1,4 +1,4 @@
-// The files of page/ and the chart library, as the build found them. Written by
+// The files of page/ and the chart library as texts that were embedded when the program was built, by
 // scripts/cmake/EmbedText.cmake.
 #pragma once
 

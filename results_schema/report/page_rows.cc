@@ -1,3 +1,5 @@
+// Scans a file's rows a few times: a first pass draws lots and objectives for bins, a second looks at all columns, a
+// third finds the quantiles that are still open; then the shown rows are read.
 #include "results_schema/report/page_rows.h"
 
 #include <algorithm>
@@ -19,15 +21,15 @@ using results::ColumnInfo;
 using results::ResultReader;
 using results::RowScan;
 
-/// Of all columns at once: they stay in a processor's cache.
+/// Rows that are read of all columns at once, few enough to stay in a processor's cache.
 constexpr std::uint64_t kRowsTogether = 8192;
-/// Objectives that divide those of an axis value into bins (AxisWorth): the second pass keeps some three of so many
-/// rows.
+/// Number of objectives that divide those of an axis value into bins (AxisWorth): the second pass then keeps about
+/// three in so many rows.
 constexpr std::size_t kEdges = 1024;
 
 bool is_feasible(double status) { return static_cast<Status>(status) == Status::ok; }
 
-/// An axis that the study chose: microbatches follow from the others.
+/// Whether a column is an axis that the study chose; microbatches follow from other axes.
 bool is_axis(const ColumnInfo& column) {
   const bool input = column.group == ColumnGroup::plan || column.group == ColumnGroup::workload ||
                      column.group == ColumnGroup::hardware;
@@ -45,7 +47,7 @@ std::optional<std::size_t> place_of(const ResultReader& reader, const std::strin
   return static_cast<std::size_t>(found - reader.columns().begin());
 }
 
-/// Columns by their places, and where they are good; those that the file lacks are left out.
+/// The columns of a front by their places, and their directions; columns that the file lacks are left out.
 struct Front {
   Front(const ResultReader& reader, const std::vector<std::string>& names) {
     for (const std::string& name : names) {
@@ -60,7 +62,7 @@ struct Front {
   std::vector<Better> directions;
 };
 
-/// Feasible rows that are shown whatever is sampled. Takes scans of all columns.
+/// Collects feasible rows that are shown whatever is sampled. Takes scans over all columns.
 class KeptRows {
  public:
   KeptRows(const ResultReader& reader, const PageQuestion& question)
@@ -78,7 +80,7 @@ class KeptRows {
   }
 
   void offer(const RowScan& scan, std::span<const std::size_t> feasible) {
-    if (feasible.empty()) return;  // the scan then reads none of the results
+    if (feasible.empty()) return;  // then no column of the scan is read
     for (auto& [front, rows] : fronts_) {
       for (const std::size_t i : feasible) rows.offer(scan.first_row() + i, point(scan, front, i));
     }
@@ -93,9 +95,9 @@ class KeptRows {
     }
   }
 
-  /// Some of them several times.
+  /// The collected rows; some occur several times.
   std::vector<std::size_t> rows() {
-    std::vector<std::size_t> all = load_rows_.rows();  // the best at a load by either value are on its front
+    std::vector<std::size_t> all = load_rows_.rows();  // includes the best at each load by either value
     const auto add = [&](const std::vector<std::size_t>& some) {
       all.insert(all.end(), some.begin(), some.end());
     };
@@ -115,7 +117,7 @@ class KeptRows {
   std::optional<std::size_t> load_;
   Front load_front_;
   FrontRowsPerGroup load_rows_;
-  std::vector<std::pair<std::size_t, BestRows>> best_;  ///< by column
+  std::vector<std::pair<std::size_t, BestRows>> best_;  ///< by place of the column
   std::vector<double> point_;
 };
 
@@ -149,8 +151,8 @@ class PageReader {
   }
 
  private:
-  /// The first pass: lots decide which rows may be shown beside those that must be, and which objectives are
-  /// the edges of bins.
+  /// The first pass: lots decide which rows may be shown beside those that must be, and some objectives become the
+  /// edges of bins.
   void draw() {
     std::vector<std::uint64_t> ids;
     for (RowScan scan(reader_, {"status", columns_[ranking_].name}, kRowsTogether); scan.next();) {
@@ -167,14 +169,14 @@ class PageReader {
     drawn_ = sample_.drawn();
   }
 
-  /// The second pass, over all columns.
+  /// The second pass, over all columns: collects rows that must be shown, and counts objectives in bins.
   void look_at_all(AxisWorth& worth) {
     std::vector<std::string> names;
     for (const ColumnInfo& column : columns_) names.push_back(column.name);
     const std::size_t status = place_of(reader_, "status").value();
     drawn_values_.resize(columns_.size());
     std::vector<std::size_t> feasible;
-    std::size_t drawn = 0;  // the next of them
+    std::size_t drawn = 0;  // index of the next drawn row
     for (RowScan scan(reader_, std::move(names), kRowsTogether); scan.next();) {
       feasible.clear();
       for (std::size_t i = 0; i < scan.size(); ++i) {
@@ -192,7 +194,7 @@ class PageReader {
     worth.end_count();
   }
 
-  /// The third pass: the quantiles of axis values that two did not find.
+  /// The third pass: finds the quantiles of axis values that the passes before left open.
   void collect(AxisWorth& worth) {
     std::vector<std::string> names = {"status", columns_[ranking_].name};
     std::vector<std::size_t> places;
@@ -205,7 +207,7 @@ class PageReader {
     }
   }
 
-  /// The range of a scan. Valid until the next call.
+  /// The range of a scan as RatedRows, valid until the next call.
   RatedRows rated(const RowScan& scan, std::size_t status, std::size_t objective,
                   std::span<const std::size_t> axes) {
     is_feasible_.clear();
@@ -215,7 +217,7 @@ class PageReader {
     return {scan.first_row(), is_feasible_, scan.values(objective), axis_values_};
   }
 
-  /// The rows that are shown. The values of those that were drawn are there; the others are read alone.
+  /// Chooses the rows to show. Values of drawn rows are known already; the others are read one by one.
   void choose() {
     const std::vector<std::size_t> chosen = sample_.rows(kept_.rows());
     std::vector<std::uint64_t> others;
@@ -236,7 +238,7 @@ class PageReader {
     order(ids);
   }
 
-  /// The page lists them as they come: the best first.
+  /// Sorts the rows by rank, the best first, as the page lists them.
   void order(const std::vector<std::uint64_t>& ids) {
     const std::vector<std::size_t> places = ranked_rows(result_.values[ranking_], columns_[ranking_].better);
     for (const std::size_t place : places) result_.ids.push_back(ids[place]);
@@ -251,13 +253,14 @@ class PageReader {
   const ResultReader& reader_;
   const std::vector<ColumnInfo>& columns_;
   std::size_t ranking_;
-  std::vector<std::size_t> axes_;  ///< columns; none where the rows don't stand for the study
+  /// Places of the columns of axes; none where the rows do not represent the study.
+  std::vector<std::size_t> axes_;
   SampledRows sample_;
   Smallest<std::uint64_t, double> edges_;
   KeptRows kept_;
   std::vector<std::size_t> drawn_;
-  std::vector<std::vector<double>> drawn_values_;  ///< by column
-  // Of the range at hand.
+  std::vector<std::vector<double>> drawn_values_;  ///< values of the drawn rows, by column
+  // Data of the range at hand.
   std::vector<std::uint8_t> is_feasible_;
   std::vector<std::span<const double>> axis_values_;
   PageRows result_;

@@ -1,4 +1,4 @@
-// What the page shows of a file's rows, in a few passes over them; memory does not grow with their number.
+// Finds the rows of a file that the page shows, in a few passes; memory does not grow with the number of rows.
 #pragma once
 
 #include <cstddef>
@@ -12,27 +12,28 @@
 
 namespace shardscape::report {
 
-/// Best rows that are on the page whatever is sampled: by every column that has a better end.
+/// Number of best rows that are always on the page, for each column that has a direction.
 inline constexpr std::size_t kBestKept = 100;
 
 struct PageAxis {
-  std::size_t column = 0;         ///< among those of the file
-  std::vector<AxisValue> values;  ///< two or more
+  std::size_t column = 0;         ///< place among the file's columns
+  std::vector<AxisValue> values;  ///< at least two
 };
 
 struct PageRows {
-  std::uint64_t feasible = 0;               ///< in the file
-  std::vector<std::uint64_t> ids;           ///< points of the feasible rows that are shown, the best first
-  std::vector<std::vector<double>> values;  ///< of those rows, by column of the file
-  std::vector<PageAxis> axes;               ///< those that vary, of a file that stands for its study
+  std::uint64_t feasible = 0;               ///< number of feasible rows in the file
+  std::vector<std::uint64_t> ids;           ///< ids of the feasible rows that are shown, the best first
+  std::vector<std::vector<double>> values;  ///< values of those rows, by column of the file
+  std::vector<PageAxis> axes;               ///< axes that vary; only for a file that represents its study
 };
 
-/// What is asked of the rows.
+/// What the page asks of the rows.
 struct PageQuestion {
   std::string ranking;                        ///< the column that ranks them
-  std::pair<std::string, std::string> shown;  ///< columns of the scatter: their front is kept
-  std::string load;                           ///< a column: so is the front of each of its values
-  std::size_t max_points = 0;                 ///< shown, see SampledRows
+  std::pair<std::string, std::string> shown;  ///< columns of the scatter, whose front is kept
+  /// A column for which the front of each of its values is kept, too.
+  std::string load;
+  std::size_t max_points = 0;  ///< most rows shown, see SampledRows
 };
 
 PageRows read_page_rows(const results::ResultReader& reader, const PageQuestion& question);

@@ -1,3 +1,5 @@
+// Builds the page's JSON document: head, facts, columns of the shown rows, worth of the axes, faults, near misses and
+// commands.
 #include "results_schema/report/report_data.h"
 
 #include <algorithm>
@@ -21,15 +23,14 @@ using results::Better;
 using results::ColumnInfo;
 using results::ResultReader;
 
-/// A number with seven significant digits, as much as f4 holds; whole numbers without a fraction; NaN as
-/// null.
+/// A number with seven significant digits, as many as f4 holds; whole numbers without a fraction, NaN as null.
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
   std::array<char, 32> text;
   const auto written =
       std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific, 6);
   std::from_chars(text.data(), written.ptr, value);
-  constexpr double kExact = 9007199254740992;  // 2^53
+  constexpr double kExact = 9007199254740992;  // 2^53, below which doubles hold all whole numbers
   if (value == std::floor(value) && std::abs(value) < kExact) return static_cast<std::int64_t>(value);
   return value;
 }
@@ -64,14 +65,14 @@ Json column_head(const ColumnInfo& column, const Words& words) {
   const auto* const part = std::ranges::find(kTimeClasses, column.name, &TimeClassRow::column);
   if (part != kTimeClasses.end()) head["place"] = part - kTimeClasses.begin();
   if (const PlanAxisRow* const axis = find_plan_column(column.name)) head["short"] = axis->name;
-  if (column.name == kLoadColumn) head["short"] = column.name;  // --point takes it, too
+  if (column.name == kLoadColumn) head["short"] = column.name;  // --point also takes this short name
   if (column.better != Better::neither) head["better"] = name_of(column.better);
   if (!column.meanings.empty()) head["names"] = column.meanings;
   if (const std::optional<int> digits = results::percent_digits(column)) head["percent_digits"] = *digits;
   return head;
 }
 
-/// The columns of the shown rows; one value for all where they agree.
+/// The columns of the shown rows; a column that is constant in them is a single value.
 Json columns(const ResultReader& reader, const PageRows& rows, const Words& words) {
   Json list = Json::array();
   for (std::size_t c = 0; c < reader.columns().size(); ++c) {
@@ -149,7 +150,7 @@ Json fault_figures(const FaultFigures& figures) {
           {"dimensions", places(figures.dimensions)}};
 }
 
-/// A root attribute; nothing where there is none.
+/// A root attribute; empty where there is none.
 std::string attribute(const ResultReader& reader, const std::string& name) {
   const auto found = reader.attributes().find(name);
   return found == reader.attributes().end() ? "" : found->second;
@@ -176,7 +177,7 @@ Json near_misses(const std::vector<NearMiss>& misses) {
   return list;
 }
 
-/// Which of the study's points these are. Only rows that stand for the whole study say what an axis is worth.
+/// Says which of the study's points the rows are. Only rows that represent the whole study tell what an axis is worth.
 Json selection(const ResultReader& reader, const std::string& text) {
   const results::PointSelection& chosen = reader.layout().selection;
   return {{"kind", name_of(chosen.kind)},
@@ -185,7 +186,7 @@ Json selection(const ResultReader& reader, const std::string& text) {
           {"stands_for_study", reader.stands_for_study()}};
 }
 
-/// Strings are the only place where '<' occurs in JSON.
+/// Escapes '<', which occurs only within strings of JSON.
 std::string without_tags(const std::string& json) {
   std::string safe;
   safe.reserve(json.size());

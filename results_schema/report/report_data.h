@@ -14,56 +14,58 @@
 
 namespace shardscape::report {
 
-/// How the page calls things: the words that the program's own tables use.
+/// The words of the program's own tables, which the page uses, too.
 struct Words {
   std::string (*heading)(const results::ColumnInfo& column) = nullptr;  ///< "tp" for tensor_parallel
   std::string (*meaning)(Reason reason) = nullptr;                      ///< half a sentence
   Status (*status_of)(Reason reason) = nullptr;
 };
 
-/// A cumulative distribution: (share of the samples, slowdown that they do not exceed), ascending.
+/// A cumulative distribution, ascending: pairs of a share of the samples and the slowdown that they do not exceed.
 struct Distribution {
   std::string name;
   std::vector<std::pair<double, double>> points;
 };
 
-/// What the fault samples say of one place, or of one group of places.
+/// Fault samples of one place, or of one group of places.
 struct FaultPlace {
   std::string name;
   std::uint64_t samples = 0, unreachable = 0;
-  double mean = 0, max = 0, above_1pct = 0;  ///< NaN where nothing is left
+  double mean = 0, max = 0, above_1pct = 0;  ///< slowdowns; NaN where no samples are left
 };
 
 struct FaultFigures {
   std::vector<Distribution> distributions;
-  std::vector<FaultPlace> places;  ///< the worst ones, worst first
-  std::uint64_t place_count = 0;   ///< of all
+  std::vector<FaultPlace> places;  ///< the worst places, worst first
+  std::uint64_t place_count = 0;   ///< number of all places
   std::vector<FaultPlace> dimensions;
 };
 
-/// One change that would make a point feasible.
+/// A change that would make a point feasible.
 struct Fix {
-  std::string change;                   ///< "recompute=full", "96 GiB of memory"
-  double memory_bytes = 0, time_s = 0;  ///< with it: of the fullest device; of a step or request
-  std::string where;                    ///< "point 17 of the study", "not in the study's space"
+  std::string change;  ///< "recompute=full", "96 GiB of memory"
+  /// After the change: memory of the fullest device; time of a step or request.
+  double memory_bytes = 0, time_s = 0;
+  std::string where;  ///< "point 17 of the study", "not in the study's space"
 };
 
-/// A point that nearly is feasible, in a study where none is.
+/// A point that is nearly feasible, in a study where no point is.
 struct NearMiss {
   std::uint64_t point_id = 0;
   std::string plan, setting;
   std::string problem;       ///< "12.10 GiB missing on stage 3: needs 92.10 GiB of 80.00 GiB"
-  double missing_bytes = 0;  ///< NaN where it is not memory that is missing
-  std::int32_t stage = -1;   ///< of the pipeline, on which
-  std::vector<Fix> fixes;    ///< those of the plan, the fastest first, then more memory
+  double missing_bytes = 0;  ///< NaN where memory is not what is missing
+  std::int32_t stage = -1;   ///< stage of the pipeline where it is missing
+  std::vector<Fix> fixes;    ///< changes of the plan, the fastest first, then more memory
 };
 
-/// What makes a `shardscape simulate` command of a point.
+/// The parts of a `shardscape simulate` command for a point.
 struct Commands {
-  std::string study = "STUDY.yaml";  ///< a word of the shell
-  std::uint64_t plans = 0;  ///< per setting; 0 where the study can't be read, then no settings are known
-  /// Per axis of settings, the slowest first: the words that choose each of its values,
-  /// "--set 'hardware.device.hbm.bandwidth=2 TB/s'". The setting of a point is its id by `plans`.
+  std::string study = "STUDY.yaml";  ///< one word of the shell
+  /// Number of plans per setting; 0 where the study cannot be read, so that no settings are known.
+  std::uint64_t plans = 0;
+  /// For each axis of settings, the slowest first: the words that choose each of its values, such as "--set
+  /// 'hardware.device.hbm.bandwidth=2 TB/s'". The setting of a point is its id divided by `plans`.
   std::vector<std::vector<std::string>> settings;
 };
 
@@ -71,24 +73,25 @@ struct ReportInput {
   Words words;
   std::vector<std::pair<std::string, std::string>> facts;  ///< what the study is about: (label, text)
   FaultFigures faults;                                     ///< empty without fault samples
-  std::string of_the_study;                                ///< which points these are; empty where all are
-  std::vector<NearMiss> near_misses;                       ///< where no point is feasible
+  /// Which points of the study these are; empty where all are.
+  std::string of_the_study;
+  std::vector<NearMiss> near_misses;  ///< filled where no point is feasible
   Commands commands;
-  std::size_t max_points = 20'000;  ///< feasible points shown, see SampledRows
+  std::size_t max_points = 20'000;  ///< most feasible points shown, see SampledRows
 };
 
-/// The column that says how much is asked of a server.
+/// The column of the load on a server.
 inline constexpr const char* kLoadColumn = "concurrency";
 
 /// The column that ranks the points: the first objective, or step_time_s or e2e_s.
 const results::ColumnInfo& ranking_column(const results::ResultReader& reader);
 
-/// What the scatter shows as the page opens: across the column that ranks, up the second objective, or where
-/// there is none the memory (the time, where memory ranks).
+/// The columns of the scatter when the page opens: across the column that ranks, up the second objective, or without
+/// one the memory (the time, where memory ranks).
 std::pair<std::string, std::string> default_axes(const results::ResultReader& reader);
 
-/// The document. UTF-8; whatever a file holds, it stays valid JSON, and no '<' is in it, so that it can stand
-/// in a script element as it is. Memory does not grow with the number of rows.
+/// The document, in UTF-8. It is valid JSON whatever a file holds and contains no '<', so that it can stand in a script
+/// element. Memory does not grow with the number of rows.
 std::string report_json(const results::ResultReader& reader, const ReportInput& input);
 
 }  // namespace shardscape::report

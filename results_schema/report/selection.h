@@ -1,5 +1,5 @@
-// Which rows of a result file go into the page. Rows are offered one after the other, ascending; what is kept of them
-// does not grow with their number.
+// Chooses the rows of a result file that go into the page. Rows are offered one after the other, ascending; what is
+// kept of them does not grow with their number.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@
 
 namespace shardscape::report {
 
-/// Rows [0, values.size()) by value, the best first, equals by row; rows without a value (NaN) last. `better`
-/// other than `larger` means smaller.
+/// Rows [0, values.size()) sorted by value, the best first, equal ones by row, rows without a value (NaN) last.
+/// `better` other than `larger` means smaller.
 std::vector<std::size_t> ranked_rows(std::span<const double> values, results::Better better);
 
-/// Of all that is offered the `limit` smallest pairs of a key and something else. O(1) each on the average.
+/// Keeps the `limit` smallest of all pairs of a key and a thing that are offered. O(1) each on average.
 template <class Key, class T>
 class Smallest {
  public:
@@ -31,7 +31,7 @@ class Smallest {
     kept_.push_back(pair);
     if (kept_.size() > kSlack && kept_.size() / 2 >= limit_) shrink();
   }
-  /// Ascending.
+  /// The kept pairs, ascending.
   [[nodiscard]] std::vector<std::pair<Key, T>> sorted() {
     if (kept_.size() > limit_) shrink();
     std::ranges::sort(kept_);
@@ -39,7 +39,8 @@ class Smallest {
   }
 
  private:
-  static constexpr std::size_t kSlack = 16;  // small limits, too, are shrunk to now and then only
+  // Room beyond the limit, so that small limits are not shrunk to at every offer.
+  static constexpr std::size_t kSlack = 16;
   void shrink() {
     if (limit_ == 0) return kept_.clear();
     const auto last = kept_.begin() + static_cast<std::ptrdiff_t>(limit_ - 1);
@@ -49,7 +50,7 @@ class Smallest {
     kept_.resize(limit_);
   }
   std::size_t limit_;
-  bool full_ = false;  ///< no pair from `bound_` on can be among them
+  bool full_ = false;  ///< whether pairs from `bound_` on can be left out
   std::pair<Key, T> bound_{};
   std::vector<std::pair<Key, T>> kept_;
 };
@@ -69,23 +70,23 @@ class BestRows {
   Smallest<double, std::size_t> best_;
 };
 
-/// The rows that no other beats in all values at once (of equals the first). Rows without one of the values
-/// take no part.
+/// The rows that no other row beats in all values at once (of equals the first). Rows that lack one of the values take
+/// no part.
 class FrontRows {
  public:
-  /// One direction per value, at least one.
+  /// Takes one direction per value, at least one.
   explicit FrontRows(const std::vector<results::Better>& directions) : builder_(directions, 0) {}
   void offer(std::size_t row, std::span<const double> values) {
     builder_.add(row, Status::ok, Reason::none, values);
   }
-  /// In any order.
+  /// The rows of the front, in any order.
   [[nodiscard]] std::vector<std::size_t> rows() const;
 
  private:
   results::SummaryBuilder builder_;
 };
 
-/// The fronts of the rows of each value of a group by themselves; NaN is no group.
+/// A front for each value of a group by itself; rows whose group is NaN are ignored.
 class FrontRowsPerGroup {
  public:
   explicit FrontRowsPerGroup(std::vector<results::Better> directions) : directions_(std::move(directions)) {}
@@ -97,12 +98,12 @@ class FrontRowsPerGroup {
   std::map<double, FrontRows> fronts_;
 };
 
-/// What decides which points a sample takes: those with the smallest lots. It depends on the point's id alone, so
-/// that a finished file, its segments and a larger shard agree.
+/// The lot of a point: samples take the points with the smallest lots. It depends on the id alone, so that a finished
+/// file, its segments and a larger shard agree.
 std::uint64_t lot_of(std::uint64_t point_id);
 
-/// At most `limit` of the rows that are offered: all where they are no more; otherwise those of `keep` (each of them,
-/// even beyond the limit) and as many others as there is room for, by their lots.
+/// At most `limit` of the offered rows: all where they are no more; otherwise all of `keep`, even beyond the limit, and
+/// others by their lots as far as there is room.
 class SampledRows {
  public:
   explicit SampledRows(std::size_t limit) : limit_(limit), drawn_(limit) {}
@@ -111,9 +112,9 @@ class SampledRows {
     drawn_.offer(lot, row);
   }
   [[nodiscard]] std::uint64_t offered() const { return offered_; }
-  /// Those that are taken where nothing has to be kept, ascending. None but these and `keep` is ever taken.
+  /// The rows that are taken where `keep` is empty, ascending. No row beside these and `keep` is ever taken.
   [[nodiscard]] std::vector<std::size_t> drawn();
-  /// Ascending. `keep` may repeat rows, all of which were offered.
+  /// The rows that are taken, ascending. `keep` may repeat rows, all of which must have been offered.
   [[nodiscard]] std::vector<std::size_t> rows(std::span<const std::size_t> keep);
 
  private:

@@ -1,4 +1,4 @@
-// From a result file to a page on disk.
+// Writes the page of a result file to the disk.
 #pragma once
 
 #include "results_schema/output_file.h"
@@ -6,8 +6,8 @@
 
 namespace shardscape::report {
 
-/// StoreError where the results cannot be read or the page cannot be written; what was there then stays.
-/// Returns the size of the page in bytes.
+/// Returns the size of the page in bytes. StoreError where the results cannot be read or the page cannot be written; an
+/// existing file then stays.
 std::uint64_t write_report(const results::ResultReader& reader, const ReportInput& input,
                            const results::OutputPath& output);
 

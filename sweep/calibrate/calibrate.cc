@@ -1,3 +1,5 @@
+// Runs a calibration: reads and selects rows, settles folds, fits times and then memory (ConstantFit), rounds the
+// result, and evaluates all rows before and after.
 #include "sweep/calibrate/calibrate.h"
 
 #include <fmt/format.h>
@@ -20,7 +22,7 @@ bool contains(const std::vector<const Constant*>& list, const Constant& constant
   return std::ranges::find(list, &constant) != list.end();
 }
 
-/// Everything between reading and reporting.
+/// The calibration between reading the tables and reporting.
 class Calibrator {
  public:
   Calibrator(validate::Presets& presets, const CalibrateOptions& options)
@@ -61,7 +63,7 @@ class Calibrator {
     }
   }
 
-  /// Public tables have rows of many devices and call a stack by the software it stands for.
+  /// The selection of rows: for public tables by device, and by the software that the stack stands for.
   [[nodiscard]] RowSelection selection() {
     RowSelection rows = options_.rows;
     if (rows.stacks == std::vector{options_.stack}) {
@@ -84,7 +86,7 @@ class Calibrator {
     source.options.collective_stack = kFittedStack;
     if (options_.device) source.options.device = *options_.device;
     if (kind) source.table = select_rows(table, *kind, selection());
-    // What validate reports once there is something to report on.
+    // Problems of cells are found by evaluating the table; they are reported here where no row is left to evaluate.
     if (kind && source.table.rows.empty()) {
       problems_.insert(problems_.end(), source.table.problems.begin(), source.table.problems.end());
     } else if (kind && !options_.rows.where.empty()) {
@@ -98,7 +100,7 @@ class Calibrator {
     sources_.push_back(std::move(source));
   }
 
-  /// The candidate that priors stand on.
+  /// Sets the start values, around which the priors lie.
   void set_start_values() {
     start_ = result_.before;
     for (const auto& [constant, value] : options_.start) {
@@ -136,7 +138,7 @@ class Calibrator {
     return list;
   }
 
-  /// Impossible plans are left out and mentioned; anything else wrong stops the calibration.
+  /// Leaves out impossible plans, which are reported as such; any other problem stops the calibration.
   void sort_problems(const validate::Evaluation& evaluation, validate::Table& table) {
     for (const validate::UnpredictedRow& row : evaluation.unpredicted) {
       result_.left_out.push_back({table.file, row.line, "", row.reason, true});
@@ -160,7 +162,7 @@ class Calibrator {
     return !options_.hold_out || !validate::is_held_out(id, *options_.hold_out);
   }
 
-  /// Of the row's model, or of its plan or shape group where it has one.
+  /// The fold of a row: by its model, or by its plan or shape group where it has one, else by its id.
   [[nodiscard]] int fold(const std::string& id) const {
     if (!models_.empty()) {
       if (const auto model = model_.find(id); model != model_.end())
@@ -177,7 +179,7 @@ class Calibrator {
     if (models_.size() > 1) {
       folds_ = static_cast<int>(models_.size());
     } else {
-      models_.clear();  // nothing would be left to fit on
+      models_.clear();  // with a single model, nothing would be left to fit on
     }
   }
 
@@ -225,7 +227,7 @@ class Calibrator {
     fit.apply(fit.refit(others, what), fold_candidates_[fold_left_out]);
   }
 
-  /// What is written is what is reported: values as their text says.
+  /// Rounds constants to the values that their texts have, so that the report and the written file agree.
   void round() {
     for (ConstantResult& found : result_.constants) {
       if (found.after == found.before) continue;
@@ -257,7 +259,7 @@ class Calibrator {
     }
   }
 
-  /// Rows of one fold as that fold's candidate predicts them. Both evaluations are of the same rows.
+  /// Copies the rows of fold `number`, as its candidate predicts them. Both evaluations have the same rows.
   void take_fold(const validate::Evaluation& from, int number, validate::Evaluation& to) const {
     const auto of_fold = [&](std::size_t row) { return fold(from.rows[row].id) == number; };
     for (std::size_t i = 0; i < from.rows.size(); ++i) {
@@ -276,9 +278,9 @@ class Calibrator {
   const CalibrateOptions& options_;
   Problems problems_;
   std::vector<SourceTable> sources_;
-  std::map<std::string, std::string> kin_, model_;  ///< id -> plan or shape group, and model
+  std::map<std::string, std::string> kin_, model_;  ///< by id: the row's plan or shape group, and its model
   int folds_ = 0;
-  std::set<std::string> models_;  ///< of the folds, where they go by model
+  std::set<std::string> models_;  ///< the models that are folds, where folds are by model
   Candidate start_;
   std::vector<Candidate> fold_candidates_;
   Calibration result_;

@@ -40,16 +40,18 @@ struct CalibrateProgress {
 };
 
 struct CalibrateOptions {
-  std::string stack;                  ///< a preset or a path
-  std::optional<std::string> device;  ///< fit its facts, too; also that of GEMM rows that name none
-  bool device_alone = false;          ///< the stack, which collectives need, stays as it is
+  std::string stack;  ///< name of a preset, or a path
+  /// Fit the constants of this device as well; GEMM rows that name no device are also of it.
+  std::optional<std::string> device;
+  bool device_alone = false;  ///< keep the stack, which collectives need, as it is
   RowSelection rows;
-  std::vector<const Constant*> only;                      ///< fit these; empty: all
-  std::vector<const Constant*> keep;                      ///< leave these alone
-  std::vector<std::pair<const Constant*, double>> start;  ///< in place of the profile's own values
+  std::vector<const Constant*> only;                      ///< fit only these; empty: all
+  std::vector<const Constant*> keep;                      ///< do not fit these
+  std::vector<std::pair<const Constant*, double>> start;  ///< start values in place of the profile's own
   std::optional<validate::HoldOut> hold_out;
-  int folds = 5;  ///< below 2: no cross-validation
-  /// By model there are as many folds as models, if there are two; rows of kernels keep their shape groups.
+  int folds = 5;  ///< number of folds; below 2: no cross-validation
+  /// With folds by model there are as many as models, if there are at least two; rows of kernels keep their shape
+  /// groups.
   FoldsBy folds_by = FoldsBy::plan;
   bool reference = false;
   std::function<void(const CalibrateProgress&)> progress;  ///< may be empty
@@ -57,50 +59,51 @@ struct CalibrateOptions {
 
 struct ConstantResult {
   const Constant* constant = nullptr;
-  double before = 0;  ///< the profile's own
-  double prior = 0;   ///< centre of its prior: `before`, or the start value given
+  double before = 0;  ///< value in the profile
+  double prior = 0;   ///< centre of the prior: `before`, or the start value given
   double after = 0;   ///< rounded to three significant digits; the prior where it was not identified
-  std::optional<double> standard_error;  ///< of `after`; nothing where it was not identified
+  std::optional<double> standard_error;  ///< error of `after`; nothing where it was not identified
   bool identified = false;
-  std::string why;  ///< it was not identified
+  std::string why;  ///< why it was not identified
 };
 
-/// Errors of one file; evaluations have the rows of the selection.
+/// Errors of one file; evaluations have the selected rows.
 struct FileReport {
   std::string file;
   std::size_t rows = 0, fitted_rows = 0;
-  validate::Evaluation before, after;                   ///< of the rows that were fitted
-  std::optional<validate::Evaluation> cross_validated;  ///< of the same rows
+  validate::Evaluation before, after;  ///< of the rows that were fitted
+  /// Evaluates the same rows, each predicted by a fit to the other folds.
+  std::optional<validate::Evaluation> cross_validated;
   std::optional<validate::Evaluation> held_out_before, held_out_after;
 };
 
-/// One of the two fits.
+/// Results of one of the two fits.
 struct FitReport {
   ActsOn sort = ActsOn::time;
   std::size_t measurements = 0;
-  double typical_error = 0;                          ///< s of fit.h in the end
-  double objective_before = 0, objective_after = 0;  ///< both with that
+  double typical_error = 0;                          ///< the final s of fit.h
+  double objective_before = 0, objective_after = 0;  ///< objective with that s, before and after
   int rounds = 0, iterations = 0;
-  std::size_t evaluations = 0;  ///< predictions of all rows, cross-validation not counted
+  std::size_t evaluations = 0;  ///< number of predictions of all rows, without cross-validation
   bool converged = true;
 };
 
 struct Calibration {
-  Candidate before, after;                ///< `before`: as on file
-  std::vector<ConstantResult> constants;  ///< all of the table that concern what is fitted
+  Candidate before, after;                ///< `before`: as in the files
+  std::vector<ConstantResult> constants;  ///< all constants of the table that concern what is fitted
   std::vector<FitReport> fits;
   std::vector<FileReport> files;
   std::vector<validate::TableProblem> left_out;  ///< rows of impossible plans
 };
 
-/// The model that a row's is, without how many layers of it are left: "llama3.1-405b" of "llama3.1-405b-l7".
+/// The name of a row's model without its number of layers: "llama3.1-405b" for "llama3.1-405b-l7".
 std::string whole_model(const std::string& name);
 
-/// Which of `folds` classes of ids a row belongs to; unrelated to who is held out.
+/// Which of `folds` classes of ids a row belongs to; independent of who is held out.
 int fold_of(std::string_view id, int folds);
 
-/// Problems: unknown presets, tables and cells that cannot be read, no rows of the selection, start values
-/// outside their range; all at once.
+/// Calibrates. Problems, reported all at once: unknown presets, tables and cells that cannot be read, no selected rows,
+/// start values outside their range.
 tl::expected<Calibration, std::vector<validate::TableProblem>> calibrate(
     const std::vector<validate::Table>& tables, validate::Presets& presets, const CalibrateOptions& options);
 

@@ -1,3 +1,5 @@
+// Fits constants in rounds: fit, judge what is identified, give up the rest, and fit again, with s adapted to the
+// remaining errors.
 #include "sweep/calibrate/constant_fit.h"
 
 #include <fmt/format.h>
@@ -108,8 +110,8 @@ void ConstantFit::give_up(const std::vector<std::size_t>& moving, std::size_t wh
   state.u = 0;
 }
 
-/// Fits what is free, with s as large as the errors that are left. s is found by fitting again under the last
-/// one's; it may end a step of kEnough apart from its fixed point.
+/// Fits the free constants with s as large as the remaining errors. s is found by fitting again with the errors of the
+/// fit before; it may end within a factor of kEnough of its fixed point.
 Fit ConstantFit::settle(const Dataset& data) {
   constexpr double kEnough = 1.25;
   constexpr int kMostSteps = 5;

@@ -1,4 +1,4 @@
-// The fit of the constants of one sort, in rounds. Private to this folder.
+// Fits the constants of one sort (of time, or of memory) in rounds. Private to this folder.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,18 @@ class ConstantFit {
  public:
   using Progress = std::function<void(const std::string& what, const FitProgress&)>;
 
-  /// `all`: what may move. Priors are the values that `base` has.
+  /// `all`: the constants that may move. Priors are at the values of `base`.
   ConstantFit(ActsOn sort, std::vector<const Constant*> all, Candidate base, Progress progress);
 
-  /// Fits in rounds until all that move are identified.
+  /// Fits in rounds until all constants that move are identified.
   void run(const Dataset& data);
-  /// The identified constants fitted to other rows, from where run() ended.
+  /// Fits the identified constants to other rows, starting where run() ended.
   [[nodiscard]] std::vector<double> refit(const Dataset& data, const std::string& what) const;
-  /// Sets the constants that moved: as run() or, given its result, refit() found them.
+  /// Sets the constants that moved, to the values of run() or to those of refit().
   void apply(Candidate& candidate) const { apply(values(), candidate); }
   void apply(const std::vector<double>& values, Candidate& candidate) const;
 
-  /// One per constant of `all`: not rounded.
+  /// A result for each constant of `all`, not rounded.
   [[nodiscard]] std::vector<ConstantResult> results() const;
   [[nodiscard]] const FitReport& report() const { return report_; }
 

@@ -1,3 +1,5 @@
+// The table of constants: for each its path, unit, range with its reason, prior width, and effect; then the texts of
+// values.
 #include "sweep/calibrate/constants.h"
 
 #include <algorithm>
@@ -27,7 +29,7 @@ double number(const T& field) {
   }
 }
 
-/// Access to one field through a lambda that gives a reference to it.
+/// Reads and writes one field through a lambda that returns a reference to it.
 template <class Field>
 struct Access {
   static double get(const Candidate& c) { return number(Field{}(const_cast<Candidate&>(c))); }
@@ -67,8 +69,8 @@ constexpr std::string_view kArchitectureRange =
 constexpr std::string_view kEagerRange = "from one launch by a fast host to a framework's wrappers";
 constexpr std::string_view kPeakRange = "a share of the peak; below 0.3 it is no long kernel";
 
-// Widths: 0.7 is "within a factor of two" (1 sigma), for times that depend on host and framework version;
-// 0.2 is what vendors' and users' figures for achieved bandwidth scatter by.
+// Prior widths: 0.7 means "within a factor of two" (1 sigma) and is for times that depend on host and framework
+// version; 0.2 is the scatter of vendors' and users' figures for achieved bandwidth.
 constexpr std::array kConstants = {
     entry(
         [](Candidate & c) -> auto& { return c.stack.host.forward_layer; }, "host.forward_layer",
@@ -480,7 +482,7 @@ std::span<const Unit> units_of(Dimension dimension) {
   return dimension == Dimension::bandwidth ? std::span<const Unit>(kRateUnits) : kDataUnits;
 }
 
-/// Three significant digits without an exponent, for 1e-4 <= value.
+/// The value with three significant digits and no exponent, for values >= 1e-4.
 std::string three_digits(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.3g", value);
@@ -494,7 +496,7 @@ std::string three_digits(double value) {
 
 bool Constant::acts_in(const Candidate& candidate) const {
   if (path.starts_with("device.products.")) return candidate.device && candidate.device->knows_energy();
-  // A rate of 1 is no mechanism that is off: without tables of its architecture it acts on nothing.
+  // A rate of 1 does not mean that the mechanism is off: without tables for the device's architecture it has no effect.
   if (path.starts_with("device.attention.") && path.ends_with("_rate"))
     return candidate.device && candidate.device->architecture != Architecture::other;
   return true;

@@ -22,50 +22,49 @@
 
 namespace shardscape::calibrate {
 
-/// What is fitted: a profile and, where asked for, the device below it.
+/// What is fitted: a stack profile and, if asked for, the device below it.
 struct Candidate {
   StackProfile stack;
   std::optional<DeviceSpec> device;
 };
 
 enum class Scale : std::uint8_t { logarithmic, linear };
-/// Measurements that the constant shows in. Times do not depend on memory constants, nor memory on the
-/// others.
+/// The measurements that a constant affects. Times do not depend on memory constants, nor memory on the others.
 enum class ActsOn : std::uint8_t { time, memory };
 
 struct Constant {
   std::string_view path;                     ///< of the YAML key; after "device." for one of the device
-  std::optional<yaml::Dimension> dimension;  ///< nothing: a plain number
+  std::optional<yaml::Dimension> dimension;  ///< dimension of the value; nothing: a plain number
   ActsOn acts_on;
   Scale scale;
-  double low, high;  ///< base units; the physical range
+  double low, high;  ///< physical range, in base units
   std::string_view range_reason;
-  double width;             ///< standard deviation of the prior, in ln(value) or in value (see Scale)
-  std::string_view effect;  ///< what it acts on
+  double width;             ///< standard deviation of the prior, of ln(value) or of the value (see Scale)
+  std::string_view effect;  ///< description of what it acts on
   double (*get)(const Candidate&);
   void (*set)(Candidate&, double);
 
   [[nodiscard]] bool of_device() const { return path.starts_with("device."); }
-  /// Whether the candidate's machine has the mechanism at all: kernels of products by energy and latency are
-  /// those of a device whose `energy` is known.
+  /// Whether the candidate's machine has the mechanism at all: constants of products by energy and latency only act on
+  /// devices whose `energy` is known.
   [[nodiscard]] bool acts_in(const Candidate& candidate) const;
-  /// The value at `u` prior widths from `prior`, kept inside the range, and back.
+  /// The value at `u` prior widths from `prior`, kept inside the range, and the inverse.
   [[nodiscard]] double value_at(double u, double prior) const;
   [[nodiscard]] double u_of(double value, double prior) const;
-  /// d value / d u at a value.
+  /// The derivative d value / d u at a value.
   [[nodiscard]] double slope(double value) const;
 };
 
-/// Every fittable constant, the stack's first.
+/// All fittable constants, the stack's first.
 std::span<const Constant> constants();
-/// Null where there is none of that path.
+/// The constant with that path; null where there is none.
 const Constant* find_constant(std::string_view path);
 
 /// The value with its unit and at most three significant digits: "0.64 ms", "12 us", "0.735".
 std::string format_value(const Constant& constant, double value);
-/// The value so that parse_value() gives exactly it: as format_value() where that is enough.
+/// The value as a text that parse_value() reads exactly; equal to format_value() where that suffices.
 std::string exact_value(const Constant& constant, double value);
-/// Reads what format_value() writes, and any other way to write the quantity.
+/// Reads the texts of format_value(), and any other way to write the quantity.
 tl::expected<double, std::string> parse_value(const Constant& constant, std::string_view text);
 
 }  // namespace shardscape::calibrate

@@ -1,3 +1,5 @@
+// Selects rows of tables, groups them so that each group shares a simulator, and computes their residuals under many
+// candidates in parallel.
 #include "sweep/calibrate/dataset.h"
 
 #include <fmt/format.h>
@@ -19,7 +21,7 @@ namespace shardscape::calibrate {
 
 namespace {
 
-/// Rows of tables that are no plans are predicted in blocks of this many.
+/// Rows per block, for tables that are not of plans.
 constexpr std::size_t kBlock = 32;
 
 std::string stacks_there(const validate::Table& table, std::size_t column) {
@@ -32,7 +34,7 @@ std::string stacks_there(const validate::Table& table, std::size_t column) {
   return names.empty() ? "the table has no rows" : "there are " + join_names(names);
 }
 
-/// Column number of `name`, appended with empty cells where it is not there.
+/// The number of the column `name`, which is appended with empty cells where it does not exist.
 std::size_t column_of(validate::Table& table, const std::string& name) {
   const auto found = std::ranges::find(table.columns, name);
   if (found != table.columns.end()) return static_cast<std::size_t>(found - table.columns.begin());
@@ -55,7 +57,7 @@ std::optional<std::size_t> find_column(const validate::Table& table, const char*
   return static_cast<std::size_t>(found - table.columns.begin());
 }
 
-/// Keeps the rows whose cell begins with one of the words; none left is a problem that says what there is.
+/// Keeps the rows whose cell begins with one of the words; if none is left, reports which cells there are.
 void keep_rows(validate::Table& table, std::size_t column, const std::vector<std::string>& words) {
   const std::string before = stacks_there(table, column);
   std::erase_if(table.rows, [&](const validate::TableRow& row) {
@@ -68,7 +70,7 @@ void keep_rows(validate::Table& table, std::size_t column, const std::vector<std
         {table.file, 0, table.columns[column], "no row has " + join_names(words) + "; " + before});
 }
 
-/// Rows of a public table.
+/// Selects rows of a public table.
 void select_public(validate::Table& table, const RowSelection& selection) {
   if (const auto device = find_column(table, "device"); device && !selection.devices.empty())
     keep_rows(table, *device, selection.devices);
@@ -79,7 +81,7 @@ void select_public(validate::Table& table, const RowSelection& selection) {
 }
 
 double log_ratio(double predicted, double measured) {
-  constexpr double kTiny = 1e-30;  // keeps the logarithm of nothing finite
+  constexpr double kTiny = 1e-30;  // keeps the logarithm finite
   return std::log(std::max(predicted, kTiny) / measured);
 }
 
@@ -168,12 +170,12 @@ void Dataset::add_group(Group group, ActsOn sort) {
     if (measured) group.targets.push_back({rows.size(), measure, *measured});
   };
   for (validate::PlanRow& row : group.rows) {
-    // Files are read here, once: what each thread copies in each evaluation has them.
+    // Reads the presets' files here, once, so that each thread's copies have them already.
     validate::check_presets(row.model, row.cluster, {}, presets_, group.options.folder);
     const std::size_t before = group.targets.size();
     if (sort == ActsOn::time) {
       target(Measure::step_time, row.step_time_s);
-      // Where a public table has saturated servers it is the time in the client's queue.
+      // TTFT of public tables is left out: for saturated servers it is time in the client's queue.
       if (row.software.empty()) target(Measure::ttft, row.ttft_s);
       if (row.workload.output_tokens > 1) target(Measure::itl, row.itl_s);
       target(Measure::e2e, row.e2e_s);
@@ -222,7 +224,7 @@ void Dataset::predict(const Group& group, validate::Presets& presets, std::vecto
       const char* metric;
       std::size_t way;
     };
-    // Where the kernel's tile is known, with it.
+    // If a kernel's tile is known, the time with that tile overrides the other.
     constexpr Source kSources[] = {{"time", 0},
                                    {"time_row_tile", 0},
                                    {"dispatch_low_latency", 0},

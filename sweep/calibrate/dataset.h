@@ -1,4 +1,4 @@
-// Measurement rows in the form that a fit needs: predicted again and again under changing constants.
+// Measured rows in the form that a fit needs, to be predicted again and again under changing constants.
 #pragma once
 
 #include <cstdint>
@@ -16,70 +16,71 @@
 
 namespace shardscape::calibrate {
 
-/// What rows are evaluated with: the candidate takes the place of the stack of every row, and of the device
-/// `device` wherever a cluster or a row has it.
+/// The name under which rows find the candidate: it replaces the stack of every row, and the device `device` in every
+/// cluster or row that has it.
 inline constexpr const char* kFittedStack = "(fitted)";
 
-/// Which rows of a table take part.
+/// Selects the rows of a table that take part.
 struct RowSelection {
-  std::vector<std::string> stacks;         ///< those whose `stack` is one of these
-  bool all = false;                        ///< whatever their stack
-  std::vector<std::string> software = {};  ///< public tables: those whose software begins with one of these
-  std::vector<std::string> devices = {};   ///< public tables: of these devices only; empty: of any
-  std::string where = {};  ///< of them, those for which this holds (row_filter.h); empty: no condition
+  std::vector<std::string> stacks;         ///< rows whose `stack` is one of these
+  bool all = false;                        ///< all rows, whatever their stack
+  std::vector<std::string> software = {};  ///< public tables: rows whose software begins with one of these
+  std::vector<std::string> devices = {};   ///< public tables: rows of these devices only; empty: of any
+  std::string where = {};  ///< condition that selected rows must satisfy (row_filter.h); empty: none
 };
 
-/// The rows of the selection, `stack` replaced by kFittedStack; the kind of table must have been recognised.
-/// Tables without a stack column, and cells of collectives that are blank, belong to every stack. Of public
-/// tables (device and software in place of cluster and stack) it takes the rows of `software` and `devices`.
-/// Rows without an id get their number in the table, those of public kernels with the kind before it. A
-/// selection without rows is a problem that names the stacks that there are.
+/// The selected rows, with `stack` replaced by kFittedStack; the kind of the table must have been recognised. Tables
+/// without a stack column, and blank cells of collectives, belong to every stack. In public tables (device and software
+/// in place of cluster and stack) `software` and `devices` select. Rows without an id get their number in the table,
+/// those of public kernels with the kind before it. If no row is selected, that is a problem that names the stacks that
+/// there are.
 validate::Table select_rows(const validate::Table& table, validate::TableKind kind,
                             const RowSelection& selection);
 
-/// Puts a candidate where rows of the selection look for it. `device`: name of the preset it replaces.
+/// Puts a candidate where selected rows look it up. `device`: name of the preset that it replaces.
 void install(validate::Presets& presets, const Candidate& candidate);
 
-/// A table after select_rows().
+/// A table, as select_rows() returns it.
 struct SourceTable {
   validate::TableKind kind = validate::TableKind::plans;
   validate::Table table;
   validate::EvaluateOptions options;
 };
 
-/// Rows of some tables that have a measurement of one sort, grouped so that each group shares its simulator.
+/// Rows that have a measurement of one sort, grouped so that each group shares its simulator.
 class Dataset {
  public:
-  /// Rows whose id `keep` takes. They must be free of problems: validate::evaluate() says so. `presets` are
-  /// copied, with everything they have read so far.
+  /// Takes the rows whose id `keep` accepts. They must have no problems according to validate::evaluate(). `presets`
+  /// are copied with all that they have read so far.
   Dataset(const std::vector<SourceTable>& tables, ActsOn sort, const validate::Presets& presets,
           const std::function<bool(const std::string& id)>& keep);
 
-  /// Residuals of the dataset: ln(predicted / measured) of every time (training step; TTFT, ITL, end to end;
-  /// kernel, with its own tile where the row names it; collective; dispatch and combine) or of the memory that the allocator
-  /// reserves at its peak. A run that did not go out of memory adds max(0, ln(needed / capacity)), one that
-  /// did min(0, ln(needed / capacity)).
+  /// Number of residuals: one ln(predicted / measured) for every time (training step; TTFT, ITL, end to end; kernel,
+  /// with its own tile where the row names it; collective; dispatch and combine), or for the memory that the allocator
+  /// reserves at its peak. A run that fitted adds max(0, ln(needed / capacity)), one that ran out of memory min(0,
+  /// ln(needed / capacity)).
   [[nodiscard]] std::size_t size() const { return size_; }
 
-  /// Residuals under each candidate, in a fixed order; groups and candidates in parallel on oneTBB, the same
-  /// result for any number of threads.
+  /// The residuals under each candidate, in a fixed order. Groups and candidates run in parallel on oneTBB; the result
+  /// does not depend on the number of threads.
   [[nodiscard]] std::vector<std::vector<double>> residuals(const std::vector<Candidate>& candidates) const;
 
  private:
-  /// A residual of a row of plans.
+  /// What a residual of a row of plans compares.
   enum class Measure : std::uint8_t { step_time, ttft, itl, e2e, memory, fits, does_not_fit };
   struct Target {
-    std::size_t row = 0;  ///< of the group
+    std::size_t row = 0;  ///< index within the group
     Measure measure = Measure::step_time;
-    double measured = 0;  ///< of fits and does_not_fit: the capacity
+    double measured = 0;  ///< for fits and does_not_fit: the capacity
   };
   struct Group {
-    std::vector<validate::PlanRow> rows;  ///< of plans
+    std::vector<validate::PlanRow> rows;  ///< for tables of plans
     std::vector<Target> targets;
-    validate::Table table;  ///< of other kinds: rows and targets are empty
+    validate::Table table;  ///< for other tables, where rows and targets are empty
     validate::EvaluateOptions options;
-    std::size_t ways = 1;              ///< residuals of a row of `table`: 2 where it is sent and brought back
-    std::size_t first = 0, count = 0;  ///< where its residuals go
+    /// Residuals per row of `table`: 2 for an exchange, which sends and brings back.
+    std::size_t ways = 1;
+    std::size_t first = 0, count = 0;  ///< range of its residuals
   };
 
   void add_plans(const SourceTable& source, ActsOn sort, const std::function<bool(const std::string&)>& keep);

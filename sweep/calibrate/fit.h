@@ -20,45 +20,45 @@ namespace shardscape::calibrate {
 /// Range of s, relative: at most what good performance models reach on unseen programs, at least what
 /// rounded figures and repeated runs scatter by.
 inline constexpr double kLargestError = 0.05, kSmallestError = 0.002;
-/// Of forward differences, in prior widths.
+/// Step of forward differences, in prior widths.
 inline constexpr double kStep = 1e-3;
 
-/// Residuals at each of several points; each list has the same length at every point.
+/// Computes residuals at several points; the lists of all points have equal lengths.
 using BatchResiduals =
     std::function<std::vector<std::vector<double>>(const std::vector<std::vector<double>>& points)>;
 
 struct FitProgress {
   int iteration = 0;
   double objective = 0;
-  std::size_t evaluations = 0;  ///< points so far
+  std::size_t evaluations = 0;  ///< number of points evaluated so far
 };
 
 struct FitProblem {
-  std::size_t rows = 0;                  ///< how many residuals there are
-  std::vector<double> low, high, start;  ///< one per parameter; low <= start <= high
+  std::size_t rows = 0;                  ///< number of residuals
+  std::vector<double> low, high, start;  ///< one entry per parameter; low <= start <= high
   BatchResiduals residuals;
-  double typical_error = kLargestError;  ///< s: where the loss turns linear; weighs rows against priors
+  double typical_error = kLargestError;  ///< s, where the loss turns linear; it weighs rows against priors
   int max_iterations = 40;
   std::function<void(const FitProgress&)> progress;  ///< may be empty
 };
 
 struct Fit {
   std::vector<double> point;
-  double objective = 0;  ///< the sum above
+  double objective = 0;  ///< value of the sum that is minimised
   int iterations = 0;
   std::size_t evaluations = 0;
   bool converged = true;
-  /// What the data say about the parameters, row-major: J^T W J / s^2 with the weights of the loss at the
+  /// The information of the data about the parameters, row-major: J^T W J / s^2 with the weights of the loss at the
   /// point, without the priors.
   std::vector<double> information;
-  /// What the residuals scatter by: 1.4826 times the median of |r| (the standard deviation of normal errors,
-  /// Rousseeuw and Croux 1993) times sqrt(n / (n - parameters)). Residuals of exactly 0 are verdicts that
-  /// hold and do not count.
+  /// The scatter of the residuals: 1.4826 times the median of |r| (which is the standard deviation of normal errors,
+  /// Rousseeuw and Croux 1993) times sqrt(n / (n - parameters)). Residuals of exactly 0 are verdicts that hold, and do
+  /// not count.
   double error = 0;
 };
 
-/// No parameters: the objective of the only point there is. Opens a module, which holds Ceres; std::runtime_error
-/// where it is not there.
+/// Minimises. Without parameters it evaluates the only point. Opens a module, which contains Ceres; throws
+/// std::runtime_error where that does not exist.
 Fit fit(const FitProblem& problem);
 
 }  // namespace shardscape::calibrate

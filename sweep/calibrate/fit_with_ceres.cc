@@ -1,4 +1,5 @@
-// Least squares on Ceres: a module of its own (sweep/modules/module.h). fit.h says what is minimised.
+// Least squares with Ceres, in a module of its own (sweep/modules/module.h); fit.h says what is minimised. Rows are one
+// cost function each, which reads from a batch that is evaluated once per point.
 #include <ceres/ceres.h>
 
 #include <algorithm>
@@ -13,8 +14,8 @@ namespace shardscape::calibrate {
 
 namespace {
 
-/// Residuals and Jacobian of all rows at the point that Ceres is at. One batch per point: the rows' cost
-/// functions only read from here.
+/// Residuals and Jacobian of all rows at Ceres' current point, evaluated in one batch per point; the rows' cost
+/// functions only read them.
 class Evaluations : public ceres::EvaluationCallback {
  public:
   explicit Evaluations(const FitProblem& problem) : problem_(problem), point_(problem.start) {}
@@ -25,7 +26,7 @@ class Evaluations : public ceres::EvaluationCallback {
     evaluate(jacobian_due);
   }
 
-  /// Where Ceres keeps the parameters.
+  /// The memory in which Ceres keeps the parameters.
   std::vector<double>& point() { return point_; }
   [[nodiscard]] double residual(std::size_t row) const { return residuals_[row] / problem_.typical_error; }
   [[nodiscard]] const double* gradient(std::size_t row) const { return &jacobian_[row * point_.size()]; }
@@ -60,7 +61,7 @@ class Evaluations : public ceres::EvaluationCallback {
   std::size_t count_ = 0;
 };
 
-/// One row: its scaled residual as Evaluations has it.
+/// The cost function of one row: its scaled residual from Evaluations.
 class RowCost : public ceres::CostFunction {
  public:
   RowCost(const Evaluations& evaluations, std::size_t row) : evaluations_(evaluations), row_(row) {}
@@ -81,7 +82,7 @@ class RowCost : public ceres::CostFunction {
   std::size_t row_;
 };
 
-/// u itself: the residuals of standard normal priors.
+/// The cost function of a prior: u itself, as the prior is standard normal.
 class PriorCost : public ceres::CostFunction {
  public:
   explicit PriorCost(int parameters) {
@@ -125,7 +126,7 @@ double scatter(const std::vector<double>& residuals, std::size_t parameters) {
   return 1.4826 * *middle * std::sqrt(n / freedom);
 }
 
-/// What the fitted point says: objective, information and size of errors.
+/// Computes objective, information and size of errors at the fitted point.
 void conclude(const Evaluations& evaluations, double typical_error, Fit& fit) {
   const std::size_t n = fit.point.size();
   fit.information.assign(n * n, 0);

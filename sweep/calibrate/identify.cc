@@ -8,16 +8,16 @@ namespace shardscape::calibrate {
 
 namespace {
 
-/// Keeps F invertible where the data say nothing: a prior a thousand times as wide as the real one.
+/// Added to keep F invertible where the data say nothing: a prior a thousand times as wide as the real one.
 constexpr double kFaint = 1e-6;
-/// In prior widths.
+/// Distance from a bound that counts as at the bound, in prior widths.
 constexpr double kAtBound = 1e-3;
 
 double correlation(const Eigen::MatrixXd& covariance, Eigen::Index a, Eigen::Index b) {
   return covariance(a, b) / std::sqrt(covariance(a, a) * covariance(b, b));
 }
 
-/// The other parameter with the largest |correlation|.
+/// The index of the other parameter with the largest |correlation| to j.
 Eigen::Index strongest(const Eigen::MatrixXd& covariance, Eigen::Index j) {
   Eigen::Index best = j;
   double largest = -1;
@@ -73,7 +73,7 @@ std::vector<Judgement> judge(std::span<const double> information, std::span<cons
 std::vector<double> deviations(std::span<const double> information, std::size_t parameters, double ratio) {
   std::vector<double> result(parameters);
   if (parameters == 0) return result;
-  constexpr double kSmallest = 1e-6;  // errors of nothing would make the data infinitely sure
+  constexpr double kSmallest = 1e-6;  // errors of zero would make the data infinitely certain
   const double scale = 1 / (std::max(ratio, kSmallest) * std::max(ratio, kSmallest));
   const auto n = static_cast<Eigen::Index>(parameters);
   const Eigen::MatrixXd left =

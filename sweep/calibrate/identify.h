@@ -17,7 +17,7 @@
 
 namespace shardscape::calibrate {
 
-/// The data say at least as much about it as the prior does: half of the prior's variance goes.
+/// With this the data say at least as much about a parameter as the prior does: half of the prior's variance goes.
 inline constexpr double kNarrowed = 0.7071067811865476;
 inline constexpr double kTied = 0.99;
 
@@ -25,22 +25,22 @@ enum class Verdict : std::uint8_t { identified, silent, at_bound, tied };
 
 struct Judgement {
   Verdict verdict = Verdict::identified;
-  double deviation = 1;  ///< sqrt(C_jj): what is left of the prior's width
-  /// The parameter whose correlation (data and priors) is the strongest; itself where there is no other.
+  double deviation = 1;  ///< sqrt(C_jj), the share of the prior's width that is left
+  /// The parameter with the strongest correlation (data and priors) to this one; itself where there is no other.
   std::size_t with = 0;
-  double correlation = 0;  ///< with it
+  double correlation = 0;  ///< the correlation with it
 };
 
-/// `information`: row-major, as Fit::information. All lists have one element per parameter.
+/// Judges each parameter. `information`: row-major, as Fit::information. All lists have one element per parameter.
 std::vector<Judgement> judge(std::span<const double> information, std::span<const double> point,
                              std::span<const double> low, std::span<const double> high);
 
-/// sqrt(C_jj) of errors `ratio` times as large as the information supposes, in prior widths.
+/// sqrt(C_jj) in prior widths, if errors are `ratio` times as large as the information assumes.
 std::vector<double> deviations(std::span<const double> information, std::size_t parameters, double ratio);
 
-/// Which of the unidentified parameters should go back to their priors before the others are fitted again:
-/// all silent ones; else the one at a bound that pulls hardest on the least information (the largest
-/// |point|); else the tied one with the largest deviation. Empty where all are identified.
+/// The unidentified parameters that should go back to their priors before the others are fitted again: all silent ones;
+/// if none, the one at a bound that pulls hardest on the least information (the largest |point|); if none, the tied one
+/// with the largest deviation. Empty where all are identified.
 std::vector<std::size_t> to_give_up(std::span<const Judgement> judgements, std::span<const double> point);
 
 }  // namespace shardscape::calibrate

@@ -1,3 +1,5 @@
+// Writes fitted presets: locates each value in the original text, replaces it in its line with a note, and falls back
+// to writing every key anew where the result does not read back as the calibration.
 #include "sweep/calibrate/preset_file.h"
 
 #include <fmt/format.h>
@@ -44,7 +46,7 @@ std::string without_old_header(const std::string& text) {
   return join_lines(lines);
 }
 
-/// The rest of a line after its value: blanks and comment, with the note in front of the comment.
+/// The rest of a line behind its value (blanks and comment), with the note put in front of the comment.
 std::string noted(const std::string& rest, const std::string& note) {
   const std::size_t sign = rest.find('#');
   if (sign == std::string::npos) return rest + "  # " + note;
@@ -59,7 +61,7 @@ std::string noted(const std::string& rest, const std::string& note) {
 }
 
 struct Change {
-  std::size_t line = 0;  ///< from 0
+  std::size_t line = 0;  ///< counted from 0
   std::size_t column = 0, length = 0;
   std::string text, note;
   bool insert = false;
@@ -94,7 +96,7 @@ std::optional<Change> locate(const yaml::Node& root, const Edit& edit) {
   }
   if (group->entries.empty()) return std::nullopt;
   const yaml::Location& first = group->entries.front().key_where;
-  // A map in braces begins at its brace, any other at its first key.
+  // The position of a map in braces is its brace, that of any other map its first key.
   const bool braces = group->where.line != first.line || group->where.column != first.column;
   change.line = from_zero(first.line);
   change.column = from_zero(first.column);
@@ -122,7 +124,7 @@ std::string relative(double part, double whole) {
   return text;
 }
 
-/// Reads back as exactly what it should be.
+/// Whether the text reads back as exactly the calibrated preset.
 bool same(const std::string& text, const Calibration& calibration, bool of_device) {
   yaml::Diagnostics diagnostics;
   const std::optional<yaml::Node> node = yaml::parse(text, "fitted", diagnostics);
@@ -161,7 +163,7 @@ std::optional<std::string> edit_lines(const std::string& text, std::span<const E
     if (!change) return std::nullopt;
     changes.push_back(*std::move(change));
   }
-  // From the end, so that the places of the others stay true.
+  // Changes are applied from the end, so that the places of earlier ones stay valid.
   std::ranges::stable_sort(changes, [](const Change& a, const Change& b) {
     return std::pair(a.line, a.column) > std::pair(b.line, b.column);
   });

@@ -30,7 +30,7 @@ sweep::ExpressionName name_of_column(const validate::Table& table, std::size_t c
   return {table.columns[column], sweep::NameKind::choice, {texts.begin(), texts.end()}};
 }
 
-/// The table with a column of what its rows state of their release, unless it has such a column.
+/// The table with a column of the releases that its rows state, unless it has a column of that name.
 validate::Table with_release(const validate::Table& table) {
   validate::Table result = table;
   const auto column = [&](const char* name) {

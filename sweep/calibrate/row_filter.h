@@ -1,4 +1,4 @@
-// Rows of a measurement table by what their cells say.
+// Selects rows of a measurement table by a condition on their cells.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace shardscape::calibrate {
 
-/// The rows for which `expression` holds (the language of sweep/space/expression.h, its names the columns of
-/// the table). A column whose filled cells are all plain numbers is a number; any other is a choice among the
-/// texts it has. A comparison with a blank cell holds for != only. Problems: what is wrong with the
-/// expression, or that it holds for no row. Tables that name software have a column `release` besides, the number of
-/// what software and source of their rows state (validate/release.h), where they state one.
+/// The rows for which `expression` holds (in the language of sweep/space/expression.h, with the table's columns as
+/// names). A column whose filled cells are all plain numbers is a number; any other is a choice among its texts. A
+/// comparison with a blank cell holds only for !=. Problems: what is wrong with the expression, or that it holds for no
+/// row. Tables that name software also have a column `release`: the number of the release that software and source of a
+/// row state (validate/release.h), if they do.
 tl::expected<validate::Table, std::string> rows_where(const validate::Table& rows,
                                                       std::string_view expression);
 

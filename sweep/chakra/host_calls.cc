@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kCallRecord = "record_param_comms";
 
-/// Goes from the kernels up to the calls that led to them.
+/// Climbs the dependencies from each kernel to the host calls that led to it, and notes which calls it has met.
 class KernelLinks {
  public:
   KernelLinks(const timeline::RankTrace& rank, const std::vector<std::uint64_t>& calls)

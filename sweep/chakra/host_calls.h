@@ -13,7 +13,8 @@
 
 namespace shardscape::chakra {
 
-/// Those of `calls` (ids of host nodes) with no device's communication behind them. O(nodes + dependencies).
+/// Returns those of `calls` (ids of host nodes) below which no communication of the device hangs. O(nodes +
+/// dependencies).
 std::vector<std::uint64_t> calls_without_kernels(const timeline::RankTrace& rank,
                                                  const std::vector<std::uint64_t>& calls);
 

@@ -1,3 +1,5 @@
+// Translates nodes of a trace into Chakra messages and back: writes the attributes that other simulators ask for, and
+// reads numbers of any type within bounds, collecting problems as text.
 #include "sweep/chakra/node_codec.h"
 
 #include <fmt/format.h>
@@ -23,10 +25,10 @@ using timeline::TraceNode;
 
 constexpr double kNanoseconds = 1e9;
 constexpr double kMicroseconds = 1e6;
-/// Whole numbers up to here are exact as doubles.
+/// Whole numbers up to this one (2^53) are exact as doubles.
 constexpr double kMostBytes = 9007199254740992.0;
 constexpr double kMostOperations = 1e30;
-/// Some 30 years; no step takes longer.
+/// Longest duration that is accepted, in seconds: some 30 years, and no step takes longer.
 constexpr double kLongest = 1e9;
 
 AttributeProto& add_attribute(Node& node, const char* name) {
@@ -93,7 +95,7 @@ void encode_collective(const TraceNode& node, const timeline::ProcessGroup& grou
   add_attribute(message, kGroupAttribute).set_string_val(group.name);
 }
 
-/// The attributes of a message by name, with the problems of asking for them.
+/// Looks up the attributes of a message by name, and collects the problems met while doing so.
 class Attributes {
  public:
   explicit Attributes(const Node& message) : message_(message) {}
@@ -105,7 +107,8 @@ class Attributes {
     return nullptr;
   }
 
-  /// A number of any type, within bounds; nothing, and a problem where `required` or where it is none.
+  /// Reads a number of any type within [least, most]. Empty, with a problem noted, where it is required but missing, is
+  /// no number, or lies outside; empty without a problem where it is missing and not required.
   std::optional<double> number(const char* name, double least, double most, bool required) {
     const AttributeProto* const attribute = find(name);
     if (attribute == nullptr) {
@@ -217,7 +220,7 @@ void decode_collective(Attributes& attributes, const GroupLookup& lookup, TraceN
   node.group = lookup(name);
 }
 
-/// `kind` is what the type of the node says.
+/// Decodes the attributes that belong to `kind`, the kind that the type of the node states.
 void decode_kind(const Node& message, NodeKind kind, std::int32_t own_rank, const GroupLookup& group,
                  Attributes& attributes, TraceNode& node) {
   const bool host = attributes.flag("is_cpu_op");

@@ -35,27 +35,27 @@ constexpr const char* kDurationAttribute = "shardscape_duration_ns";
 constexpr const char* kChannelAttribute = "shardscape_channel";
 constexpr const char* kGroupAttribute = "shardscape_group";
 
-/// What files call the group of that index in the trace.
+/// The number by which files name the group of that index in the trace; it counts from 1.
 std::string group_number(std::size_t index);
 
-/// `dimensions` of the fabric, for involved_dim.
+/// Makes the message of a node. `dimensions` is the number of dimensions of the fabric, for the attribute involved_dim.
 ChakraProtoMsg::Node encode(const timeline::TraceNode& node, const timeline::RankTrace& rank,
                             std::int32_t own_rank, const std::vector<timeline::ProcessGroup>& groups,
                             std::size_t dimensions);
 
-/// How a collective names its group: a process group, or (where the name is empty) dimensions.
+/// What a collective calls its group: the name of a process group or, where it is empty, the dimensions it spans.
 struct GroupName {
   std::string name;
   std::vector<bool> dimensions;
   friend auto operator<=>(const GroupName&, const GroupName&) = default;
 };
-/// The index of a group in the trace.
+/// Finds the index of a group in the trace by its name.
 using GroupLookup = std::function<std::int32_t(const GroupName&)>;
 
-/// Whether the node moves data between ranks, by its type.
+/// Whether the type of the node says that it moves data between ranks.
 bool communicates(const ChakraProtoMsg::Node& message);
 
-/// Appends the node. The text is what is wrong with it; then nothing is appended.
+/// Appends the decoded node to the trace. On failure the error says what is wrong with it, and nothing is appended.
 tl::expected<void, std::string> decode(const ChakraProtoMsg::Node& message, std::int32_t own_rank,
                                        const GroupLookup& group, timeline::RankTrace& rank);
 

@@ -1,3 +1,5 @@
+// Gathers the process groups of a trace by name, from the JSON file and from nodes that define groups, and hands out
+// indices for groups that may be defined later.
 #include "sweep/chakra/process_groups.h"
 
 #include <limits>
@@ -23,7 +25,8 @@ const AttributeProto* find_attribute(const ChakraProtoMsg::Node& node, const cha
   return nullptr;
 }
 
-/// Values of any list of integers; nothing where it is none, or has what is no rank.
+/// Reads the values of a list of integers of any type. Empty where it is no such list, or holds a number that is no
+/// rank.
 std::optional<std::vector<std::int32_t>> ranks_of(const AttributeProto& attribute) {
   std::vector<std::int32_t> ranks;
   const auto take = [&](const auto& list) {
@@ -65,7 +68,7 @@ std::optional<std::vector<std::int32_t>> ranks_of(const nlohmann::json& list) {
   return ranks;
 }
 
-/// The innermost text that looks like a list of objects: converters leave the list as text within a list,
+/// Finds the innermost text that looks like a JSON list of objects: converters leave the list as text within a list,
 /// with or without escaped quotes.
 std::optional<std::string> list_of_objects(const std::string& text) {
   const std::size_t begin = text.find("[{"), end = text.rfind("}]");

@@ -18,21 +18,21 @@ namespace shardscape::chakra {
 
 class ProcessGroups {
  public:
-  /// From the groups file.
+  /// Defines a group as the groups file states it.
   void define(const std::string& name, std::vector<std::int32_t> ranks);
-  /// What a node says of groups, if anything; returns what is wrong with it, or nothing.
+  /// Learns the groups that a node defines, if any. Returns what is wrong with the node; empty: nothing is.
   std::string learn(const ChakraProtoMsg::Node& node);
 
-  /// The index of a group in take(), which may be defined later.
+  /// Returns the index that the group will have in take(); it may be defined later.
   std::int32_t find(const GroupName& name);
-  /// Whether a group that find() has returned is defined by now.
+  /// Whether a group whose index find() returned is defined by now.
   [[nodiscard]] bool defined(std::int32_t group) const {
     return entries_[static_cast<std::size_t>(group)].source != Source::none;
   }
   [[nodiscard]] const std::string& name(std::int32_t group) const {
     return entries_[static_cast<std::size_t>(group)].group.name;
   }
-  /// Of those that are defined.
+  /// The names of all groups that are defined.
   [[nodiscard]] std::vector<std::string> names() const;
 
   [[nodiscard]] std::vector<timeline::ProcessGroup> take();

@@ -13,7 +13,7 @@ namespace shardscape::chakra {
 
 namespace {
 
-/// A node holds names, shapes and a list of dependencies, of ten bytes each.
+/// Most bytes of one record (64 MiB): a node holds names, shapes and a list of dependencies of ten bytes each.
 constexpr std::uint64_t kLongestRecord = std::uint64_t{1} << 26;
 
 }  // namespace
@@ -43,7 +43,7 @@ RecordReader::Outcome RecordReader::next(google::protobuf::MessageLite& message)
     const int byte = in_.get();
     if (byte < 0) return broken(fmt::format("cut off within the length at byte {}", begin_));
     --left_;
-    // The tenth byte has room for one bit.
+    // A length has 64 bits, seven per byte, so the tenth byte has room for one bit only.
     if (shift == 63 && byte > 1) return broken(fmt::format("no length of a message at byte {}", begin_));
     length |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
     if ((byte & 0x80) == 0) break;
@@ -60,7 +60,7 @@ RecordReader::Outcome RecordReader::next(google::protobuf::MessageLite& message)
   in_.read(buffer_.data(), static_cast<std::streamsize>(length));
   if (in_.gcount() != static_cast<std::streamsize>(length)) return broken("cannot be read");
   left_ -= length;
-  const google::protobuf::LogSilencer silence;  // the problem goes to the user in one piece
+  const google::protobuf::LogSilencer silence;  // parse errors are reported by this class, in one piece
   if (!message.ParseFromString(buffer_)) {
     return broken(
         fmt::format("the {} bytes at byte {} are no message of an execution trace", length, begin_));

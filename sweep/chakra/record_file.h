@@ -1,4 +1,4 @@
-// Length-prefixed protobuf messages in a file.
+// Reads and writes files of length-prefixed protobuf messages.
 #pragma once
 
 #include <google/protobuf/message_lite.h>
@@ -10,20 +10,19 @@
 
 namespace shardscape::chakra {
 
-/// Reads message after message. Lengths are checked against the rest of the file before anything is
-/// allocated. One object per file.
+/// Reads one file message after message. Lengths are checked against the rest of the file before anything is allocated.
 class RecordReader {
  public:
   enum class Outcome { message, end, broken };
 
-  /// Nothing about a file that can't be opened: the first next() is broken then.
+  /// Does not fail where the file can't be opened: the first next() then returns `broken`.
   explicit RecordReader(const std::filesystem::path& file);
 
-  /// Replaces `message` by the next one.
+  /// Reads the next message into `message`.
   Outcome next(google::protobuf::MessageLite& message);
-  /// What is wrong, after `broken`; nothing more can be read then.
+  /// What is wrong with the file, after next() has returned `broken`; nothing more can be read then.
   [[nodiscard]] const std::string& problem() const { return problem_; }
-  /// Where the message read last begins, for messages about it; bytes.
+  /// Where the message read last begins in the file, in bytes, for texts about it.
   [[nodiscard]] std::uint64_t offset() const { return begin_; }
 
  private:
@@ -35,12 +34,12 @@ class RecordReader {
   std::string buffer_, problem_;
 };
 
-/// Writes message after message; failures show in close().
+/// Writes message after message; whether all of it succeeded is known after close().
 class RecordWriter {
  public:
   explicit RecordWriter(const std::filesystem::path& file);
   void add(const google::protobuf::MessageLite& message);
-  /// False where anything could not be written.
+  /// Returns false where anything could not be written.
   [[nodiscard]] bool close();
 
  private:

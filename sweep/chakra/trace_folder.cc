@@ -1,3 +1,5 @@
+// Reads a folder of Chakra traces, groups first and then rank by rank, collecting problems up to a limit, and writes
+// such folders.
 #include "sweep/chakra/trace_folder.h"
 
 #include <fmt/format.h>
@@ -28,16 +30,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "shardscape";
-// What Chakra's generator and converters write: the schema's version, and in an attribute the one that tools
-// around PyTorch look at, their trace format's and Chakra's.
+// What Chakra's generator and converters write: the version of the schema, and an attribute in which tools around
+// PyTorch look for two versions, of their trace format and of Chakra.
 constexpr const char* kVersion = "0.0.4";
 constexpr const char* kSchemaAttribute = "schema";
 constexpr const char* kSchema = "1.1.1-chakra.0.0.4";
 constexpr std::size_t kReported = 20;
-constexpr std::size_t kMostProblems = 200;  ///< after which nothing more is read
+constexpr std::size_t kMostProblems = 200;  ///< after so many problems nothing more is read
 constexpr std::int32_t kMostRanks = 1 << 20;
 
-/// Of "PREFIX.RANK.et".
+/// The parts of a file name "PREFIX.RANK.et".
 struct TraceName {
   std::string prefix;
   std::int32_t rank = 0;
@@ -76,7 +78,7 @@ class Loader {
   }
 
  private:
-  /// A node that names a group nothing has defined yet.
+  /// The first node that names a group which nothing has defined by then.
   struct GroupUse {
     std::int32_t group = 0;
     const fs::path& file;
@@ -90,7 +92,7 @@ class Loader {
       ++unreported_;
     }
   }
-  /// Whether there are so many problems that the rest is not looked at.
+  /// Whether there are so many problems that the rest of the folder is not read.
   [[nodiscard]] bool enough() const { return problems_.size() + unreported_ >= kMostProblems; }
   [[nodiscard]] std::string text() const {
     std::string lines;
@@ -261,8 +263,8 @@ class Loader {
  private:
   LoadedTrace loaded_;
   ProcessGroups groups_;
-  std::map<std::int32_t, std::size_t> uses_;  ///< of groups that were not defined then
-  std::vector<GroupUse> unknown_groups_;      ///< the first of each
+  std::map<std::int32_t, std::size_t> uses_;  ///< by group that was not defined then: nodes that name it
+  std::vector<GroupUse> unknown_groups_;      ///< for each of those groups, the first node that names it
   std::vector<std::string> problems_;
   std::size_t unreported_ = 0;
 };

@@ -17,22 +17,22 @@ constexpr const char* kGroupsFile = "comm_groups.json";
 struct LoadedTrace {
   timeline::ExecutionTrace trace;
   std::filesystem::path folder;
-  std::vector<std::filesystem::path> files;  ///< by rank
-  std::filesystem::path groups_file;         ///< empty: there is none
+  std::vector<std::filesystem::path> files;  ///< index: rank
+  std::filesystem::path groups_file;         ///< empty: there is no such file
 };
 
 /// Reads the traces of ranks 0, 1, .. and the groups: comm_groups.json, or else the only .json file of the
 /// folder. The error has a line per problem, "FILE: node N 'NAME' (rank R): what".
 tl::expected<LoadedTrace, std::string> load(const std::filesystem::path& folder);
 
-/// Problems of link() and replay() in the same form.
+/// Lists problems of link() and replay() in the form of load()'s error.
 std::string located(const timeline::TraceProblems& problems, const LoadedTrace& loaded);
 
-/// Writes the groups, then rank after rank, into a folder that it makes. Throws std::runtime_error where the
-/// disk refuses.
+/// Creates a folder and writes the groups, then one rank after the other. Throws std::runtime_error where the disk
+/// refuses.
 class TraceWriter {
  public:
-  /// `dimensions` of the fabric, for involved_dim.
+  /// `dimensions` is the number of dimensions of the fabric, for the attribute involved_dim.
   TraceWriter(std::filesystem::path folder, const std::vector<timeline::ProcessGroup>& groups,
               std::size_t dimensions);
   void write_rank(std::int32_t rank, const timeline::RankTrace& trace);

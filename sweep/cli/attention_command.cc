@@ -19,7 +19,7 @@ namespace shardscape {
 /// What one call of an attention kernel does.
 ///   forward, backward  of a training step
 ///   prompt             of whole prompts, the kernel alone with its preparation
-///   decode             of one token per sequence, likewise
+///   decode             of one token per sequence, with the same preparation
 enum class AttentionPhase : std::uint8_t { forward, backward, prompt, decode };
 SHARDSCAPE_ENUM_NAMES(AttentionPhase, "forward", "backward", "prompt", "decode");
 }  // namespace shardscape
@@ -91,7 +91,7 @@ class AttentionParser : private KernelWords {
     return words.latent ? "prompt" : "forward";
   }
 
-  /// The latent kernels are one family with widths of their own.
+  /// Checks widths for latent attention, whose kernels are one family with widths of its own.
   void check_latent(const AttentionArguments& words, AttentionPhase phase) {
     constexpr const char* kNone = "has no meaning with --latent, where all heads share one cache";
     if (!words.kv_heads.empty()) bad("--kv-heads", kNone);
@@ -132,7 +132,7 @@ compute::OperatorCost price_attention_kernel(const AttentionRequest& r) {
   return compute::decode_attention_alone(r.shape, r.kernel, r.precision, r.device);
 }
 
-/// Matrix FLOPs that the mask leaves.
+/// Matrix FLOPs of the scores that the mask leaves.
 double attention_flops(const AttentionRequest& r, const compute::OperatorCost& cost) {
   if (r.latent) return cost.work.flops.value();
   const double per_score = r.phase == AttentionPhase::backward ? 10 : 4;

@@ -56,7 +56,7 @@ struct CalibrateArguments {
   fs::path output, device_output;
 };
 
-/// Collects what is wrong with the command line.
+/// Reads the options, and collects what is wrong with them.
 class OptionReader {
  public:
   const Constant* constant(const std::string& option, const std::string& path) {
@@ -121,7 +121,7 @@ fs::path device_output(const CalibrateArguments& arguments) {
   return path.replace_extension(".device" + arguments.output.extension().string());
 }
 
-/// The profile and, where a device is fitted, the device.
+/// Places of the fitted profile and, if a device is fitted, of the device.
 using Outputs = std::vector<results::OutputPath>;
 
 void check_outputs(const CalibrateArguments& arguments, OptionReader& reader, Outputs& checked) {
@@ -135,7 +135,7 @@ void check_outputs(const CalibrateArguments& arguments, OptionReader& reader, Ou
     reader.bad("--device-output", "has no effect without --device and --stack");
   }
   std::vector<fs::path> inputs = arguments.files;
-  inputs.insert(inputs.end(), {arguments.stack, arguments.device});  // where they are files
+  inputs.insert(inputs.end(), {arguments.stack, arguments.device});  // they count where they are files
   for (const fs::path& output : outputs) {
     try {
       checked.emplace_back(output, arguments.force, inputs);
@@ -199,8 +199,8 @@ std::vector<validate::Table> read_tables(const std::vector<fs::path>& files) {
   return tables;
 }
 
-/// The starts that were given, and where every other constant that moved began: so the fitted profile can
-/// stand in for the one that the fit started from.
+/// The start values that were given, and those at which every other constant that moved began, so that the fitted
+/// profile can replace the one that the fit started from.
 std::vector<std::string> recorded_starts(const CalibrateArguments& arguments,
                                          const calibrate::Calibration& calibration) {
   std::vector<std::string> starts = arguments.start;
@@ -214,7 +214,7 @@ std::vector<std::string> recorded_starts(const CalibrateArguments& arguments,
   return starts;
 }
 
-/// The command with file names only: what reproduces the file where its inputs lie.
+/// The command with file names only, which reproduces the file in a folder that has its inputs.
 std::string reproducing_command(const CalibrateArguments& arguments,
                                 const calibrate::Calibration& calibration) {
   const auto name = [](const fs::path& path) { return path.filename().string(); };

@@ -1,3 +1,5 @@
+// Prints a calibration: constants before and after, errors by file and stage, verdicts and ranking; the same as JSON,
+// and as the header of fitted files.
 #include "sweep/cli/calibrate_report.h"
 
 #include <fmt/format.h>
@@ -20,7 +22,7 @@ using calibrate::FileReport;
 using nlohmann::ordered_json;
 using Align = TextTable::Align;
 
-/// One column of the error tables.
+/// A group of columns in the tables of errors, such as before or after.
 struct Stage {
   std::string name, key;
   const validate::Evaluation* evaluation;
@@ -75,7 +77,7 @@ std::optional<double> statistic(const validate::Evaluation& evaluation, const st
   return std::nullopt;
 }
 
-/// Out-of-memory verdicts and ranking, where the table has them.
+/// Prints out-of-memory verdicts and ranking, if the table has them.
 void print_judgements(std::ostream& out, const FileReport& file) {
   TextTable table;
   table.add_column("", Align::left);

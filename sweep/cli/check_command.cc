@@ -1,4 +1,5 @@
-// shardscape check: what a study holds and what a sweep of it would cost; nothing is written.
+// shardscape check: what a study holds, and what a sweep of it would cost. Evaluates a sample of its blocks to estimate
+// shares, times and sizes; writes nothing.
 #include <fmt/format.h>
 #include <oneapi/tbb/info.h>
 
@@ -32,7 +33,7 @@ constexpr const char* kCheckFooter =
     "count\n"
     "rejections by reason and to estimate the time and the file size of a sweep. Nothing is written.";
 
-/// Sampled are this many runs of so many neighbours: neighbours share memo tables as they do in a sweep.
+/// A sample has this many blocks of so many neighbouring points, which share remembered results as they do in a sweep.
 constexpr std::uint64_t kSampleBlocks = 32;
 constexpr std::uint32_t kSampleRows = 256;
 
@@ -54,7 +55,7 @@ void print_axes(const sweep::Study& study) {
   table.print(std::cout, 2);
 }
 
-/// What the technologies of the study make of its device, each once.
+/// Prints each device that the study's technologies give, once.
 void print_built_devices(const sweep::Study& study) {
   constexpr std::size_t kMostRows = 40;
   const auto is_technology = [](const sweep::HardwareAxis& axis) {
@@ -116,8 +117,8 @@ void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
   counts.print(std::cout, 2);
 }
 
-/// The blocks to evaluate: all of a small space, otherwise one of each of equally large parts, always the
-/// same ones.
+/// The blocks to evaluate: all blocks of a small space, otherwise one from each of equally large parts, always the
+/// same.
 std::vector<std::uint64_t> sample_blocks(std::uint64_t blocks) {
   const std::uint64_t count = std::min(blocks, kSampleBlocks);
   std::vector<std::uint64_t> sample;
@@ -127,8 +128,8 @@ std::vector<std::uint64_t> sample_blocks(std::uint64_t blocks) {
   return sample;
 }
 
-/// The same points in an order that soon visits all parts of the list, runs of neighbours together: what
-/// neighbours share is part of the cost.
+/// The same points in an order that soon reaches all parts of the list. Runs of neighbours stay together, since what
+/// they share is part of the cost.
 std::vector<std::uint64_t> spread(const std::vector<std::uint64_t>& points) {
   constexpr std::size_t kRun = 8, kParts = 16;
   const std::size_t parts = std::clamp<std::size_t>(points.size() / kRun, 1, kParts);
@@ -144,7 +145,7 @@ std::vector<std::uint64_t> spread(const std::vector<std::uint64_t>& points) {
   return order;
 }
 
-/// Bytes that the columns on faults take per feasible point, little of which compresses.
+/// Bytes per feasible point in the columns about faults, which hardly compress.
 double summary_bytes(const sweep::SweepJob& job) {
   double bytes = 0;
   for (const results::ColumnInfo& column : job.columns().columns()) {
@@ -154,8 +155,8 @@ double summary_bytes(const sweep::SweepJob& job) {
   return bytes;
 }
 
-/// The study without its faults, and without objectives, which may be columns of theirs: the verdicts are the same,
-/// and sooner.
+/// The study without faults, and without objectives, which may be columns about faults. Verdicts are the same, and come
+/// sooner.
 sweep::Study without_faults(sweep::Study study) {
   study.faults.reset();
   study.objectives.clear();
@@ -163,7 +164,7 @@ sweep::Study without_faults(sweep::Study study) {
   return study;
 }
 
-/// Packed bytes of the rows that a sweep would store of a block, or of its feasible ones.
+/// Packed bytes of the rows that a sweep would store of a block.
 double stored_bytes(const results::EncodedBlock& block, const results::ColumnTable& table) {
   double bytes = 0;
   for (const auto& chunk : block.chunks) bytes += static_cast<double>(chunk.size());
@@ -175,13 +176,13 @@ double stored_bytes(const results::EncodedBlock& block, const results::ColumnTab
   return bytes;
 }
 
-/// The share of the feasible points that become rows, at most.
+/// An upper bound of the share of the feasible points that become rows.
 double stored_share(const results::StoredRows& rows, double feasible) {
   if (rows.choice != results::RowChoice::top) return 1;
   return std::min(1.0, static_cast<double>(rows.count) / std::max(feasible, 1.0));
 }
 
-/// Of so many feasible points; returns the seconds of CPU that a sweep's searches take.
+/// Prints the cost of searches for placements of `feasible` points; returns their CPU seconds in a sweep.
 double print_searches(const sweep::SweepJob& job, double feasible, const std::vector<std::uint64_t>& points,
                       const sweep::EvaluatorFactory& factory) {
   const double share = sweep::searched_share(job.study());

@@ -18,7 +18,7 @@
 #include "sweep/yaml/quantity_text.h"
 
 namespace shardscape {
-/// Operations that devices have constants for.
+/// The operations for which devices have constants.
 enum class NodeOperation : std::uint8_t {
   all_reduce,
   reduce_scatter,
@@ -57,7 +57,7 @@ struct CollectiveArguments {
   bool eager = false, json = false;
 };
 
-/// The numbers of an exchange between experts.
+/// An option with a number of an exchange between experts.
 struct ExchangeWord {
   const char* option;
   std::string CollectiveArguments::*text;
@@ -79,7 +79,7 @@ struct CollectiveRequest {
   AllReduceKernels kernels = AllReduceKernels::library;
   std::int32_t ranks = 2;
   Bytes bytes;
-  std::optional<network::ExpertExchange> exchange;  ///< dispatch and combine
+  std::optional<network::ExpertExchange> exchange;  ///< for dispatch and combine
   DispatchKernels dispatch = DispatchKernels::low_latency;
   network::DispatchWay way = network::DispatchWay::dispatch;
 };
@@ -166,12 +166,12 @@ class CollectiveParser : private KernelWords {
   }
 };
 
-/// Bytes over each rank's link and direction, over the size: what nccl-tests calls bus bandwidth counts them.
+/// Bytes over each rank's link and direction divided by the size, the factor of nccl-tests' bus bandwidth.
 double link_share_of(network::Operation operation, double n) {
   return (operation == network::Operation::all_reduce ? 2 : 1) * (n - 1) / n;
 }
 
-/// Dispatch of tokens to experts, or back.
+/// Prices a dispatch of tokens to experts, or a combine.
 int run_exchange(const CollectiveRequest& request, const CollectiveArguments& arguments) {
   const network::ExpertExchange& call = *request.exchange;
   const auto time =

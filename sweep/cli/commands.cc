@@ -1,3 +1,5 @@
+// Functions that all subcommands share: presets and studies are found and loaded, problems and failures are reported,
+// points and settings are described, and commands are quoted for the shell.
 #include "sweep/cli/commands.h"
 
 #include <fmt/format.h>
@@ -23,8 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The directory with models/ and hw_presets/ that belongs to this binary; nothing where it has been moved
-/// away from both.
+/// The directory with models/ and hw_presets/ that belongs to this binary; nothing where the binary has been moved away
+/// from it.
 std::optional<fs::path> built_in_presets() {
   std::error_code error;
   const fs::path binary = fs::read_symlink("/proc/self/exe", error);
@@ -37,7 +39,7 @@ std::optional<fs::path> built_in_presets() {
   return std::nullopt;
 }
 
-/// Columns that the study names and does not have: those of the other phase, of faults, of reliability.
+/// Problems of columns that the study names and does not have: those of the other phase, of faults, of reliability.
 ProblemList column_problems(const sweep::Study& study, const fs::path& file) {
   const results::ColumnTable table(study.phase(), {}, study.faults.has_value(),
                                    study.reliability.has_value());
@@ -95,7 +97,7 @@ void ProblemList::add(const yaml::Diagnostics& diagnostics, std::string_view opt
 void print_problems(std::ostream& out, std::span<const std::string> problems, std::size_t further) {
   constexpr std::size_t kShown = 100;
   for (const std::string& problem : problems.first(std::min(kShown, problems.size()))) {
-    const std::size_t end = problem.find_last_not_of('\n');  // a line's own end is none of its text
+    const std::size_t end = problem.find_last_not_of('\n');  // the end of a line is not part of its text
     out << message_line(std::string_view(problem).substr(0, end + 1)) << '\n';
   }
   const std::size_t left = problems.size() - std::min(kShown, problems.size()) + further;
@@ -141,7 +143,7 @@ void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
 
 namespace {
 
-/// Names of the columns of any phase for which `keep` holds.
+/// Names of the columns, of either phase, for which `keep` holds.
 template <class Keep>
 std::vector<std::string> column_names(const Keep& keep) {
   std::vector<std::string> names;
@@ -226,7 +228,7 @@ std::string describe_setting(const sweep::Study& study, std::uint64_t setting) {
   return text;
 }
 
-/// $'...' (POSIX.1-2024) for words with characters that can't be shown.
+/// The word as $'...' (POSIX.1-2024), for words with characters that cannot be shown.
 static std::string ansi_quoted(std::string_view word) {
   std::string quoted = "$'";
   for (const char c : word) {

@@ -1,4 +1,4 @@
-// What the subcommands share: exit codes, how they fail, where presets are, how a study is loaded.
+// Functions shared by the subcommands: exit codes, failures, presets, and loading of studies.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -29,12 +29,12 @@ namespace shardscape::cli {
 
 enum ExitCode : int { kDone = 0, kEnvironment = 1, kBadInput = 2, kInaccurate = 3, kInterrupted = 130 };
 
-/// The input is wrong. Each problem reads "where: what, and what would be right" and may repeat what somebody
-/// wrote as it is: print_problems() makes a line of it.
+/// Thrown where the input is wrong. Each problem reads "where: what, and what would be right" and may contain what
+/// somebody wrote unchanged; print_problems() makes a line of it.
 class BadInput : public std::runtime_error {
  public:
   explicit BadInput(std::string problem) : BadInput(std::vector{std::move(problem)}) {}
-  /// `further`: problems that were only counted.
+  /// `further`: number of problems that were only counted.
   explicit BadInput(std::vector<std::string> problems, std::size_t further = 0)
       : std::runtime_error(problems.empty() ? "" : problems.front()),
         problems_(std::move(problems)),
@@ -48,15 +48,15 @@ class BadInput : public std::runtime_error {
   std::size_t further_;
 };
 
-/// Problems of several sources, for one BadInput.
+/// Collects problems of several sources for one BadInput.
 class ProblemList {
  public:
   void add(std::string problem) { problems_.push_back(std::move(problem)); }
-  /// Adds problems of files. A problem that has no place in a file, because it is about something that the
-  /// command line gave, is said to be one of `option`.
+  /// Adds problems of files. A problem without a place in a file, which is about something from the command line, is
+  /// attributed to `option`.
   void add(const yaml::Diagnostics& diagnostics, std::string_view option = {});
   [[nodiscard]] bool empty() const { return problems_.empty(); }
-  /// Throws BadInput where there is a problem.
+  /// Throws BadInput if there are problems.
   void finish() const {
     if (!empty()) throw BadInput(problems_, further_);
   }
@@ -66,43 +66,44 @@ class ProblemList {
   std::size_t further_ = 0;
 };
 
-/// The disk, a file system or a library failed, and there is something to do about it.
+/// Thrown where the disk, a file system or a library failed and the user can do something about it.
 class Failure : public std::runtime_error {
  public:
   Failure(const std::string& what, std::string advice)
       : std::runtime_error(what), advice_(std::move(advice)) {}
-  /// Lines of the program's own, to be shown as they are.
+  /// The program's advice, as lines that are shown unchanged.
   [[nodiscard]] const std::string& advice() const { return advice_; }
 
  private:
   std::string advice_;
 };
 
-/// A line for each, with what can't be shown escaped and long repetitions cut (message_line()). `further`:
-/// problems that were only counted.
+/// Prints a line for each problem, with characters that cannot be shown escaped and long repetitions cut
+/// (message_line()). `further`: number of problems that were only counted.
 void print_problems(std::ostream& out, std::span<const std::string> problems, std::size_t further = 0);
-/// "1 problem", "3 problems".
+/// The count in words: "1 problem", "3 problems".
 std::string count_problems(std::size_t count);
-/// The lines of a text, without their ends.
+/// The lines of a text, without line ends.
 std::vector<std::string> split_lines(std::string_view text);
 
-/// What every subcommand takes.
+/// Options that every subcommand takes.
 struct CommonOptions {
-  std::vector<std::filesystem::path> presets;  ///< in the order given; they come before the built-in ones
+  /// In the order given; they take precedence over the built-in ones.
+  std::vector<std::filesystem::path> presets;
   bool reference = false;
-  std::vector<std::string> command_line;  ///< argv
+  std::vector<std::string> command_line;  ///< the words of argv
 };
 
-/// Runs once the whole command line is parsed; returns the exit code. Failures are exceptions: BadInput for
-/// exit code 2, anything else derived from std::exception for 1.
+/// Runs a command after the whole command line has been parsed; returns the exit code. Failures are exceptions:
+/// BadInput gives exit code 2, any other std::exception 1.
 using Action = std::function<int()>;
-/// Makes `run` the action of the program where `command` is the one chosen.
+/// Makes `run` the program's action if `command` is the chosen one.
 template <class Run>
 void run_when_chosen(CLI::App& command, Action& action, Run run) {
   command.callback([&action, run] { action = run; });
 }
 
-/// Each adds its subcommand to `app` and, where that is chosen, sets `action`. The options outlive the run.
+/// Each adds its subcommand to `app`; if that is chosen, it sets `action`. The options must outlive the run.
 void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_search_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_check_command(CLI::App& app, const CommonOptions& common, Action& action);
@@ -120,66 +121,67 @@ void add_validate_command(CLI::App& app, const CommonOptions& common, Action& ac
 void add_calibrate_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_presets_command(CLI::App& app, const CommonOptions& common, Action& action);
 
-/// User preset directories first, then the ones that came with the program (of the source tree it was built
-/// from, or beside the installed binary).
+/// The user's preset directories first, then those that came with the program (in the source tree it was built from, or
+/// beside the installed binary).
 yaml::Catalog make_catalog(const CommonOptions& common);
 
-/// The published figures that came with the program (see validate/published.h); nothing where they are gone.
+/// The published figures that came with the program (see validate/published.h); nothing where they are missing.
 std::optional<std::filesystem::path> published_folder();
 
-/// A study as the command line names it.
+/// A study as given on the command line.
 struct StudyArguments {
   std::filesystem::path file;
-  std::vector<std::string> overrides;  ///< KEY=VALUE
+  std::vector<std::string> overrides;  ///< texts KEY=VALUE
 };
-/// Adds STUDY and --set.
+/// Adds the arguments STUDY and --set to a command.
 void add_study_arguments(CLI::App& command, StudyArguments& arguments);
-/// BadInput with every problem of the study. Says on stderr what the study leaves out, unless `quiet`.
+/// Loads a study; BadInput with all of its problems. Unless `quiet`, prints on stderr what the study leaves out.
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet = false);
 
-/// Every file that went into the study.
+/// All files that the study was read from.
 std::vector<std::filesystem::path> input_files(const sweep::Study& study);
 
-/// BadInput where a study has no points at all.
+/// BadInput where the study has no points.
 void require_points(const sweep::SweepJob& job, const std::filesystem::path& study);
 
-/// Adds --force, with which outputs are replaced.
+/// Adds --force, which allows outputs to be replaced.
 CLI::Option* add_force(CLI::App& command, bool& force);
 
-/// Opens OUT.h5, or the OUT.h5.parts of a sweep that is not finished; clears away what a sweep that was
-/// killed in its last moment left beside it.
+/// Opens OUT.h5, or the OUT.h5.parts of an unfinished sweep; removes what a sweep that was killed at its very end left
+/// beside it.
 results::ResultReader open_results(const std::filesystem::path& file);
 
-/// What `top` prints of a result file: the best rows by its first objective, or the front over columns.
+/// What `top` shows of a result file: the best rows by its first objective, or the front over columns.
 struct ShownTop {
   std::optional<std::uint64_t> count = {};
-  bool count_points = false;  ///< and not rows of the table, in which points that tie are one
+  /// `count` is of points, and not of rows of the table, where tying points share a row.
+  bool count_points = false;
   std::string pareto = {}, format = "table";
   std::optional<std::size_t> confirm =
-      {};  ///< rows to be executed; nothing: as `top` does without being asked
-  const std::atomic<bool>* stop = nullptr;  ///< of executions
+      {};  ///< number of rows to execute; nothing: as many as `top` executes unasked
+  const std::atomic<bool>* stop = nullptr;  ///< stops executions when it becomes true
 };
 int show_top(const std::filesystem::path& file, const ShownTop& shown);
-/// Adds --confirm.
+/// Adds --confirm to a command.
 CLI::Option* add_confirm(CLI::App& command, std::optional<std::size_t>& rows);
 
-/// Names of the columns that can be objectives in some phase.
+/// Names of the columns that can be objectives in either phase.
 std::vector<std::string> objective_columns();
 
-/// The workload's keys that the study lists several values of, each with its value here.
+/// The workload's keys for which the study lists several values, each with its value in this workload.
 std::vector<std::pair<std::string, std::string>> listed_settings(const sweep::Study& study,
                                                                  std::size_t workload);
 
-/// What tells a setting from the others of its study: "device.hbm.bandwidth=8 TB/s, global_batch=256"; empty
-/// where there is one only.
+/// What distinguishes a setting from the others of its study: "device.hbm.bandwidth=8 TB/s, global_batch=256"; empty
+/// where there is only one setting.
 std::string describe_setting(const sweep::Study& study, std::uint64_t setting);
 
-/// The words as one line that a POSIX shell reads back as the same words.
+/// A line that a POSIX shell reads as these words.
 std::string shell_line(const std::vector<std::string>& words);
 
-/// "0.1.0".
+/// The version, such as "0.1.0".
 std::string_view version();
-/// Who computes: program, compiler, host, time, command line.
+/// Data of this run for the result file: program, compiler, host, time, command line.
 results::RunInfo run_info(const CommonOptions& common, int threads);
 
 }  // namespace shardscape::cli

@@ -1,3 +1,5 @@
+// Executes the shown rows of a result file one after the other in flattened mode, within limits of events that are
+// estimated before and counted while executing.
 #include "sweep/cli/confirm.h"
 
 #include <algorithm>
@@ -21,7 +23,7 @@ namespace {
 
 constexpr double kNotExecuted = std::numeric_limits<double>::quiet_NaN();
 
-/// What a result file would hold of a prediction in some columns.
+/// The values that a result file would hold of a prediction in some columns.
 class ExecutedValues {
  public:
   ExecutedValues(Phase phase, std::span<const std::string> columns) : table_(phase), columns_(columns) {}
@@ -30,7 +32,8 @@ class ExecutedValues {
             const Prediction& prediction) const {
     const std::span<const results::ColumnInfo> infos = table_.columns();
     const auto info = std::ranges::find(infos, columns_[column], &results::ColumnInfo::name);
-    if (info == infos.end()) return kNotExecuted;  // of faults and hardware: executing says nothing of it
+    // A column about faults or hardware, which an execution does not determine.
+    if (info == infos.end()) return kNotExecuted;
     const results::PointRecord record{0, point.plan, workload, {}, prediction};
     std::vector<std::byte> packed(results::size_of(info->type));
     table_.put(static_cast<std::size_t>(info - infos.begin()), {&record, 1}, packed.data());
@@ -57,13 +60,13 @@ class RowExecutor {
   };
   const Setting& setting_of(const sweep::PointIndex& point) {
     if (setting_index_ == point.setting) return *setting_;
-    simulator_.reset();  // before the setting that it refers to
+    simulator_.reset();  // before its setting is replaced, which it refers to
     setting_ = std::make_unique<Setting>(study_.setting(point.setting));
     setting_index_ = point.setting;
     return *setting_;
   }
   [[nodiscard]] bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
-  /// Of no use where it was stopped meanwhile.
+  /// Executes a plan. The outcome is invalid if it was stopped meanwhile.
   Outcome run(const sweep::PointIndex& point, std::int64_t most_events) {
     const Setting& setting = setting_of(point);
     if (!simulator_ || options_.most_events != most_events) {
@@ -73,7 +76,7 @@ class RowExecutor {
     }
     Details details;
     Outcome outcome{simulator_->run(point.plan, {}, &details), details.events};
-    // Of training details count the events of all ranks.
+    // In training, details count the events of all ranks, also of those that were not executed.
     if (details.executed_ranks > 0)
       outcome.events = outcome.events / static_cast<std::int64_t>(point.plan.gpus()) * details.executed_ranks;
     return outcome;
@@ -98,17 +101,18 @@ std::string why_none(const std::optional<sweep::Study>& study) {
   return "";
 }
 
-/// Events of an execution, from the sizes of the plan alone and before anything is built. Against those executed: 0.4 to
-/// 0.8 of them for plans of llama3.1-70b-64xa100 and mixtral-8x7b-64xh100, 5 times as many for a server of
-/// llama3.1-70b-serving-16xa100, an eighth where one ring of 1,152 ranks reduces all gradients.
+/// A rough number of events of an execution, from the sizes of the plan and before anything is built. Compared with the
+/// true number it is 0.4 to 0.8 times as many for plans of llama3.1-70b-64xa100 and mixtral-8x7b-64xh100, 5 times as
+/// many for a server of llama3.1-70b-serving-16xa100, an eighth where one ring of 1,152 ranks reduces all gradients.
 double rough_events(const Setting& setting, const ParallelPlan& plan) {
   const double gpus = static_cast<double>(plan.gpus()), layers = static_cast<double>(setting.model.layers);
   if (setting.workload.phase == Phase::inference) {
-    constexpr double kOfThousandTokens = 1300;  // of a layer and a rank: llama3.1-70b-serving-16xa100
+    constexpr double kOfThousandTokens = 1300;  // per layer and rank, in llama3.1-70b-serving-16xa100
     const auto tokens = static_cast<double>(setting.workload.prompt_tokens + setting.workload.output_tokens);
     return gpus * layers * tokens / 1000 * kOfThousandTokens * (1 + plan.expert / 8.0);
   }
-  // A layer's operators forwards and backwards, the messages of its rings and exchanges, and buckets of gradients.
+  // Events of a layer's operators forward and backward, of the messages of its rings and exchanges, and of buckets of
+  // gradients.
   constexpr double kOperators = 20, kOfRings = 8, kOfExchanges = 4, kOfGradients = 80;
   const auto batch = static_cast<double>(setting.workload.global_batch);
   const double microbatches = std::max(1.0, batch / (static_cast<double>(plan.data) * plan.microbatch));
@@ -153,7 +157,7 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
     }
     if (outcome.prediction.status != Status::ok) {
       ++done.too_long;
-      left = 0;  // given up late, perhaps: one such row and no more
+      left = 0;  // it may have been given up late: allow one such row and no more
       continue;
     }
     ++done.rows;

@@ -1,5 +1,5 @@
-// Rows of a result file executed as well: every operator and message of their plans (the flattened mode), for the few
-// that are shown. The study that the file holds says what they are.
+// Executes rows of a result file in flattened mode, with every operator and message of their plans, for the few rows
+// that are shown. The study in the file says what the plans are.
 #pragma once
 
 #include <atomic>
@@ -13,31 +13,34 @@
 
 namespace shardscape::cli {
 
-/// Rows that are executed where nobody says how many.
+/// Number of rows that are executed where the user gives none.
 inline constexpr std::size_t kConfirmedRows = 10;
 
 struct ConfirmWish {
-  std::size_t rows = kConfirmedRows;  ///< the first so many; 0: none
-  bool asked = false;                 ///< by --confirm: whatever it takes, within kMostRowEvents for each
-  const std::atomic<bool>* stop = nullptr;  ///< ends it within the row at hand; may be null
-  std::string why_none = {};  ///< why none of the rows can be executed, as a clause; empty where they may be
+  std::size_t rows = kConfirmedRows;  ///< number of first rows to execute; 0: none
+  /// Asked for by --confirm: executed whatever they take, up to kMostRowEvents each.
+  bool asked = false;
+  /// Ends the execution of the current row when it becomes true; may be null.
+  const std::atomic<bool>* stop = nullptr;
+  std::string why_none = {};  ///< why rows cannot be executed, as a clause; empty where they may be
 };
 
-/// Events of one row, and of all together where nobody asked for so many: some 70 to 500 ns each. How many an execution
-/// takes does not depend on the machine, so what is executed doesn't, either.
+/// The most events of one row, and of all rows together where the user asked for none: some 70 to 500 ns each. Events
+/// do not depend on the machine, so that neither does what is executed.
 inline constexpr std::int64_t kMostRowEvents = 2'000'000'000, kMostUnaskedEvents = 20'000'000;
 
 struct Executions {
-  std::vector<std::vector<double>> values;  ///< by column that was asked for and row; NaN: not executed
-  std::size_t rows = 0;                     ///< executed
-  std::size_t too_long = 0;  ///< given up, or not begun: they take too many events for any wish
-  std::size_t left = 0;      ///< not begun, as they would take what nobody asked for
-  std::size_t stopped = 0;   ///< not begun, or not ended, as the user stopped it
+  std::vector<std::vector<double>> values;  ///< by requested column and row; NaN: not executed
+  std::size_t rows = 0;                     ///< number of rows executed
+  /// Number of rows given up or not begun, as they take too many events for any request.
+  std::size_t too_long = 0;
+  std::size_t left = 0;     ///< number of rows not begun, as the user did not ask for so much
+  std::size_t stopped = 0;  ///< number of rows not begun or not ended, as the user stopped the program
   double cpu_seconds = 0;
-  std::string why_none;  ///< why nothing can be executed, as a clause; empty where something may be
+  std::string why_none;  ///< why no row can be executed, as a clause; empty where some may be
 };
 
-/// Executes the first of the rows and reads off the columns. In the order of the rows, one after the other.
+/// Executes the first rows and reads off the columns, one row after the other, in order.
 Executions execute_rows(const results::ResultReader& reader, std::span<const std::uint64_t> rows,
                         std::span<const std::string> columns, const ConfirmWish& wish);
 

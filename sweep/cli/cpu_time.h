@@ -4,7 +4,7 @@
 
 namespace shardscape::cli {
 
-/// CPU time of this process so far, all threads, user and system.
+/// CPU seconds of this process so far, user and system, of all threads.
 inline double cpu_seconds() {
   std::timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

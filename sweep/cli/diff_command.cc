@@ -1,4 +1,4 @@
-// shardscape diff: where two result files of one study differ.
+// shardscape diff: compares two result files of one study.
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// One fault sample of a study, drawn again alone.
+// Draws a single fault sample of a study again and reports it.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace shardscape::cli {
 
-/// BadInput where the study has no faults, or no such sample.
+/// Draws a sample. BadInput where the study has no faults, or no such sample.
 sweep::FaultDraw draw_sample(const sweep::Study& study, const Setting& setting, std::uint64_t sample);
 
-/// A draw and what a plan makes of it.
+/// A draw, and the times of a plan with and without it.
 struct DrawReport {
   const sweep::FaultDraw& draw;
   const Setting& setting;
@@ -23,8 +23,8 @@ struct DrawReport {
   const Prediction& sick;
 };
 
-/// {sample, faults: [{kind, link or device, derate}], healthy_time_s, time_s, slowdown}; times null where
-/// there is none.
+/// The report as {sample, faults: [{kind, link or device, derate}], healthy_time_s, time_s, slowdown}; times are null
+/// where there are none.
 nlohmann::ordered_json to_json(const DrawReport& report);
 
 void print_draw(std::ostream& out, const DrawReport& report);

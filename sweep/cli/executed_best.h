@@ -1,4 +1,4 @@
-// Which plan of a study executes fastest, asked beside a search of prices.
+// Finds the plan of a study that executes fastest, after a search of prices.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,13 @@ struct ExecutedWish {
   bool reference = false;
   int threads = 1;
   ProgressMode progress = ProgressMode::none;
-  ranks::Ranks* together = nullptr;  ///< that search together, as in sweep::SearchOptions
-  std::function<bool(const sweep::SearchProgress&)> go_on = {};  ///< as those of sweep::SearchOptions
+  ranks::Ranks* together = nullptr;  ///< ranks that search together, as in sweep::SearchOptions
+  std::function<bool(const sweep::SearchProgress&)> go_on = {};  ///< as in sweep::SearchOptions
   std::function<bool()> seek_hints = {};
 };
 
-/// One line that says it, as far as the wish lets the search of executed steps come. `priced`: of a whole study in
-/// hierarchical mode; `goal`: no front. Of several ranks each calls it, and rank 0 hears.
+/// The result in one line, as far as the wish lets the search of executed steps get. `priced`: a whole study in
+/// hierarchical mode; `goal`: not a front. With several ranks each must call it, and rank 0 gets the line.
 std::string executed_best(const sweep::SweepJob& priced, const sweep::SearchGoal& goal,
                           const ExecutedWish& wish);
 

@@ -1,4 +1,5 @@
-// shardscape export: a table of a result file as CSV.
+// shardscape export: writes a table of a result file as CSV. Rows are read in ranges, and cells that repeat are made
+// into text once.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -43,17 +44,18 @@ struct ExportArguments {
   bool force = false;
 };
 
-constexpr std::uint64_t kRowsWritten = 4096;  // of all columns at once: they stay in a processor's cache
-constexpr std::size_t kBuffer = 1U << 20U;    // bytes that are written at once
+// Rows of all columns that are handled at once, few enough to stay in a processor's cache.
+constexpr std::uint64_t kRowsWritten = 4096;
+constexpr std::size_t kBuffer = 1U << 20U;  // bytes that are written at once
 
-/// The cells of one column as text. A value that repeats is made into text once: axes keep theirs over many rows.
+/// The cells of one column as text. A repeated value is made into text once, as axes keep theirs over many rows.
 class CellTexts {
  public:
   explicit CellTexts(const ColumnInfo& column) : type_(column.type) {
     for (const std::string& name : column.meanings) names_.push_back(csv_cell(name));
   }
 
-  /// As csv_cell(plain_value()) has it; valid until the next call.
+  /// The text of a value, equal to csv_cell(plain_value()); valid until the next call.
   std::string_view of(double value) {
     if (std::bit_cast<std::uint64_t>(value) == last_) return text_;
     last_ = std::bit_cast<std::uint64_t>(value);
@@ -72,11 +74,11 @@ class CellTexts {
   results::ColumnType type_;
   std::vector<std::string> names_;
   std::uint64_t last_ = std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN());
-  std::string_view text_;  ///< of `last_`
+  std::string_view text_;  ///< the text of `last_`
   std::array<char, kLongestNumber> number_{};
 };
 
-/// `read` fills a vector with a range of rows of a column.
+/// Writes a table. `read` fills a vector with a range of rows of a column.
 template <class Read>
 void write_csv(std::ostream& out, const std::vector<ColumnInfo>& columns, std::uint64_t rows,
                const Read& read) {
@@ -100,7 +102,7 @@ void write_csv(std::ostream& out, const std::vector<ColumnInfo>& columns, std::u
       out.write(text.data(), static_cast<std::streamsize>(text.size()));
       text.clear();
     }
-    if (!out) return;  // whoever reads it has gone, or the disk is full: the caller sees it
+    if (!out) return;  // the reader of the pipe has gone, or the disk is full; the caller notices
   }
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
 }

@@ -1,4 +1,4 @@
-// What a failure that no command knows of says to the user.
+// Messages for failures that no command handles.
 #pragma once
 
 #include <exception>
@@ -6,8 +6,8 @@
 
 namespace shardscape::cli {
 
-/// Memory that there is not (std::bad_alloc) and a length that no memory has (std::length_error, a number that got past
-/// all checks) are told apart; anything else speaks for itself.
+/// The message for the user. A failure to allocate memory (std::bad_alloc) differs from a length that no memory has
+/// (std::length_error, from a number that passed all checks); anything else has its own message.
 std::string failure_text(const std::exception& failure);
 
 }  // namespace shardscape::cli

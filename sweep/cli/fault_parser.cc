@@ -1,3 +1,5 @@
+// Parses faults from texts: the owner is looked up as a link, by vertices, or as a place of its kind, and the fault is
+// added to a set; problems are collected.
 #include "sweep/cli/fault_parser.h"
 
 #include <fmt/format.h>
@@ -75,7 +77,7 @@ class FaultParser {
     return "";
   }
 
-  /// "0.5", "0.5+5us", "dead", "0": all of a LinkFault but the link.
+  /// Parses "0.5", "0.5+5us", "dead" or "0" into a LinkFault, all but its link.
   static std::optional<LinkFault> parse_left(const std::string& text) {
     const LinkFault dead{0, 1, {}, true};
     if (text == "dead") return dead;
@@ -150,7 +152,7 @@ class FaultParser {
     return opposite < 0 ? std::vector{*id} : std::vector{*id, opposite};
   }
 
-  /// Names are unique within a dimension only.
+  /// The vertices of that name: names are unique only within a dimension.
   [[nodiscard]] std::vector<std::int32_t> vertices(const std::string& text) const {
     if (const auto vertex = number<std::int32_t>(text)) return {*vertex};
     std::vector<std::int32_t> found;

@@ -1,4 +1,4 @@
-// Faults as the command line names them.
+// Parses faults as they are written on the command line.
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// Estimates what the faults of a study cost a sweep, by timing draws of points for a few seconds, and prints the
+// section of `check` about them.
 #include "sweep/cli/fault_section.h"
 
 #include <time.h>
@@ -22,14 +24,14 @@ namespace {
 constexpr double kMostSeconds = 2;
 constexpr std::size_t kMostPoints = 256;
 
-/// CPU seconds of this thread: other programs do not count.
+/// CPU seconds of this thread, which other programs do not affect.
 double now() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// A step through `count` draws that reaches each once and soon all parts of them.
+/// A step by which going through `count` draws reaches each once, and all parts of them soon.
 std::size_t stride_through(std::size_t count) {
   constexpr double kGoldenRatio = 0.6180339887498949;
   auto step = static_cast<std::size_t>(kGoldenRatio * static_cast<double>(count));
@@ -37,7 +39,7 @@ std::size_t stride_through(std::size_t count) {
   return step;
 }
 
-/// Times draws of points until the time is up.
+/// Times draws of points until its time is used up.
 class FaultMeter {
  public:
   explicit FaultMeter(const sweep::SweepJob& job) : job_(job), start_(now()) {}
@@ -47,7 +49,7 @@ class FaultMeter {
   void measure(std::uint64_t id, const Prediction& healthy, sweep::Evaluator& evaluator) {
     const sweep::FaultDraws& draws = *job_.fault_draws();
     const std::size_t count = draws.draws().size();
-    // A target looks at them in order.
+    // With a target draws are taken in order, as the stopping rule does.
     const std::size_t step = draws.study().target_ci ? 1 : stride_through(count);
     sweep::StoppingRule rule(draws.study().target_ci);
     const double before = now();
@@ -61,7 +63,8 @@ class FaultMeter {
     seconds_ += now() - before;
     draws_ += taken;
     ++points_;
-    if (!stopped && taken < count) return;  // out of time: says nothing about how many it takes
+    // Out of time: tells nothing about the number of draws until a stop.
+    if (!stopped && taken < count) return;
     ++finished_;
     draws_of_finished_ += taken;
   }
@@ -98,7 +101,7 @@ std::string kinds_of(const sweep::FaultStudy& study, const network::Fabric& fabr
   return join_names(texts);
 }
 
-/// A key of the study as the result file would say it, without the line's end.
+/// A key of the study as the result file would write it, without the line's end.
 std::string text_of(const yaml::Node& faults, const char* key) {
   std::string text = yaml::emit(*faults.find(key));
   while (!text.empty() && text.back() == '\n') text.pop_back();

@@ -17,7 +17,7 @@ std::string print(const char* format, double value) {
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
-/// Digits after the point that leave four significant ones.
+/// The value with as many decimals as leave four significant digits.
 std::string four_digits(double value) {
   const double size = std::abs(value);
   return format_fixed(value, size >= 999.95 ? 0 : size >= 99.995 ? 1 : size >= 9.9995 ? 2 : 3);
@@ -108,7 +108,7 @@ std::string format_value(double value, std::string_view unit) {
   if (unit == "byte s-1") return format_si(value, "B/s");
   if (unit == "s-1") return format_si(value, "/s");
   if (unit == "Hz") return format_si(value, "Hz");
-  if (unit == "m2") return four_digits(value * 1e6) + " mm2";  // a prefix would be squared
+  if (unit == "m2") return four_digits(value * 1e6) + " mm2";  // a prefix of the unit would be squared, too
   if (unit != "1") return format_si(value, unit);
   if (value == std::floor(value) && std::abs(value) < 1e15) return print("%.0f", value);
   return print("%.4g", value);

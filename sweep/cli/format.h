@@ -1,4 +1,4 @@
-// Numbers for human readers. Files and JSON hold plain SI values instead.
+// Formats numbers for people. Files and JSON have plain SI values instead.
 #pragma once
 
 #include <cstdint>
@@ -7,27 +7,27 @@
 
 namespace shardscape::cli {
 
-/// "1,234,567".
+/// A count with separators: "1,234,567".
 std::string format_count(std::uint64_t count);
-/// `digits` digits after the point.
+/// A number with `digits` decimals.
 std::string format_fixed(double value, int digits);
-/// Four significant digits with an SI prefix before the unit: "312.0 TFLOP/s", "12.35 ms".
+/// A number with four significant digits and an SI prefix: "312.0 TFLOP/s", "12.35 ms".
 std::string format_si(double value, std::string_view unit);
-/// "70.55 B parameters".
+/// A number of parameters: "70.55 B parameters".
 std::string format_parameters(double count);
-/// Binary multiples: "71.25 GiB".
+/// An amount of data in binary multiples: "71.25 GiB".
 std::string format_bytes(double bytes);
-/// From nanoseconds to seconds; minutes and hours for long ones: "6.643 s", "12.35 ms".
+/// A time, from nanoseconds to seconds, with minutes and hours for long ones: "6.643 s", "12.35 ms".
 std::string format_seconds(double seconds);
-/// Wall time for people: "156.0 ms", "45 s", "3 min 20 s", "2 h 5 min".
+/// A wall-clock time: "156.0 ms", "45 s", "3 min 20 s", "2 h 5 min".
 std::string format_duration(double seconds);
-/// "41.3 %", with `digits` digits after the point.
+/// A share as "41.3 %", with `digits` decimals.
 std::string format_percent(double share, int digits = 1);
-/// The same with its sign: "+41.3 %", "-0.2 %".
+/// A share with its sign: "+41.3 %", "-0.2 %".
 std::string format_signed_percent(double share, int digits = 1);
-/// A value of a column with that UDUNITS unit ("s", "byte", "byte s-1", "s-1", "1").
+/// A value of a column with the given UDUNITS unit ("s", "byte", "byte s-1", "s-1", "1").
 std::string format_value(double value, std::string_view unit);
-/// `width` characters, `share` (0..1) of them filled.
+/// A bar of `width` characters, of which the share `share` (0..1) is filled.
 std::string bar(double share, std::size_t width);
 
 }  // namespace shardscape::cli

@@ -51,7 +51,7 @@ struct Request {
   compute::GemmRequest options;
 };
 
-/// Reads the words into a request, and gathers what is wrong with them.
+/// Reads the arguments into a request, and collects what is wrong with them.
 class Parser : private KernelWords {
  public:
   using KernelWords::KernelWords;

@@ -14,12 +14,12 @@ namespace shardscape::cli {
 
 namespace {
 
-// A signal handler reaches nothing but globals.
+// Global, as a signal handler can reach nothing else.
 std::atomic<bool> stop_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 struct sigaction previous_interrupt, previous_terminate;
 
-std::string warning, farewell;  // written before the handler is in place, only read by it
+std::string warning, farewell;  // written before the handler is installed, which only reads them
 
 void say(std::string_view text) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());

@@ -1,4 +1,4 @@
-// Two-stage Ctrl-C: the first SIGINT or SIGTERM asks, the second leaves at once.
+// Two-stage Ctrl-C: the first SIGINT or SIGTERM asks the program to stop, the second ends it at once.
 #pragma once
 
 #include <atomic>
@@ -6,14 +6,14 @@
 
 namespace shardscape::cli {
 
-/// What is said on stderr on a signal, without "shardscape: " before it; where both are empty another process speaks.
+/// Messages on stderr for signals, without "shardscape: "; where both are empty, another process prints messages.
 struct InterruptTexts {
-  std::string first;   ///< on the first one: what is being finished, and what is kept
-  std::string second;  ///< on the second one, in leaving: what was kept, and the command that goes on
+  std::string first;   ///< at the first signal: what is being finished, and what is kept
+  std::string second;  ///< at the second one, before leaving: what was kept, and the command to continue
 };
 
-/// While alive, the first signal sets stop() and says so; the second ends the process with code 130 without any clean-up
-/// (sealed segments are intact at every moment). At most one object at a time.
+/// While it exists, the first signal sets stop() and prints a message; the second ends the process with code 130
+/// without any clean-up (sealed segments are intact at every moment). At most one object may exist.
 class InterruptGuard {
  public:
   explicit InterruptGuard(const InterruptTexts& texts);

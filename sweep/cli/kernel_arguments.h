@@ -1,4 +1,4 @@
-// What the commands that price one kernel have in common.
+// Arguments that the commands which price a single kernel share.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,9 +13,9 @@
 
 namespace shardscape::cli {
 
-inline constexpr std::int64_t kMostOfKernel = 1'000'000'000;  ///< of any extent
+inline constexpr std::int64_t kMostOfKernel = 1'000'000'000;  ///< limit of every extent
 
-/// Reads words and gathers what is wrong with them. After each bad one it goes on with the least value there is.
+/// Reads arguments and collects what is wrong with them. In place of a bad one it goes on with the least value.
 class KernelWords {
  public:
   explicit KernelWords(const yaml::Catalog& catalog) : catalog_(catalog) {}
@@ -23,12 +23,12 @@ class KernelWords {
   void bad(const std::string& where, const std::string& what) {
     problems_.add(fmt::format("{}: {}", where, what));
   }
-  /// A whole number from 1 up.
+  /// An integer from 1 to `most`.
   std::int64_t extent(const char* name, const std::string& text, std::int64_t most = kMostOfKernel);
-  /// Empty where it can't be read.
+  /// The device; empty where it cannot be read.
   DeviceSpec device(const std::string& text);
-  /// The type that `text` names, or where there is none bf16, or fp16 on a device without. Whether it stands;
-  /// a device that could not be read supports all.
+  /// Sets `value` to the type that `text` names; without text to bf16, or fp16 on a device without bf16. Returns
+  /// whether the type is supported; a device that could not be read supports all.
   bool precision(const std::string& text, Precision& value);
 
   template <class E>
@@ -40,9 +40,9 @@ class KernelWords {
     return value.value_or(E{});
   }
 
-  /// Whether device() has read one.
+  /// Whether device() has read a device.
   [[nodiscard]] bool has_device() const { return device_.has_value(); }
-  /// Throws BadInput where there is a problem.
+  /// Throws BadInput if there are problems.
   void finish() const { problems_.finish(); }
 
  private:

@@ -1,5 +1,5 @@
-// shardscape: the program. Parses the command line, runs one subcommand, turns failures into messages and
-// exit codes.
+// shardscape: the program. Parses the command line, runs one subcommand, and turns failures into messages and exit
+// codes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,11 +41,11 @@ int fail(const std::vector<std::string>& problems, const std::string& summary, i
   return code;
 }
 
-/// "--set A=1 B=2" means "--set A=1 --set B=2": a list ends where something is no KEY=VALUE, so that STUDY
-/// may follow.
+/// Turns "--set A=1 B=2" into "--set A=1 --set B=2": a list ends at a word that is not KEY=VALUE, so that STUDY may
+/// follow.
 std::vector<std::string> expand_lists(const std::vector<std::string>& words) {
   std::vector<std::string> expanded;
-  std::string list;  // the list option we are in
+  std::string list;  // the list option being expanded
   bool first = false;
   for (const std::string& word : words) {
     const bool assignment =
@@ -60,7 +60,7 @@ std::vector<std::string> expand_lists(const std::vector<std::string>& words) {
 }
 
 int parse_failure(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words) {
-  if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);  // --help, --version
+  if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);  // --help or --version
   const UsageProblem problem = usage_problem(app, error, words);
   return fail(problem.lines, "see '" + problem.help + "'", kBadInput);
 }
@@ -136,7 +136,7 @@ int run(int argc, char** argv) {
   }
   try {
     std::vector<std::string> words = expand_lists({argv + 1, argv + argc});
-    std::ranges::reverse(words);  // as CLI11 wants them
+    std::ranges::reverse(words);  // CLI11 takes them in reverse order
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     return parse_failure(app, error, common.command_line);
@@ -150,6 +150,6 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ,
-              SIG_IGN);  // a limit on the size of files is then an error of write(), as a full disk is
+              SIG_IGN);  // exceeding a limit on file sizes is then an error of write(), like a full disk
   return shardscape::cli::run(argc, argv);
 }

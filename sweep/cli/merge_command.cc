@@ -1,4 +1,4 @@
-// shardscape merge: the shards of a sweep as one result file.
+// shardscape merge: joins the shards of a sweep into one result file.
 #include <algorithm>
 #include <iostream>
 #include <memory>

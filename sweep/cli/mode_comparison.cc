@@ -14,12 +14,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Align = TextTable::Align;
 
-/// What the classes add up to: the step, or a request.
+/// The sum of the classes: the time of the step, or of a request.
 Seconds whole(const ModeComparison& comparison, const Prediction& prediction) {
   return comparison.phase == Phase::training ? prediction.step_time : prediction.e2e;
 }
 
-/// Transfers of caches are those of pools alone.
+/// Whether a class is shown: transfers of caches only where there are pools.
 bool shown(const ModeComparison& comparison, const TimeClassRow& c) {
   return c.time_class != TimeClass::kv_transfer || comparison.hierarchical.kv_bytes > Bytes(0);
 }
@@ -49,7 +49,7 @@ void print_comparison(std::ostream& out, const ModeComparison& comparison) {
   table.add_column("", Align::left);
   for (const char* heading : {"hierarchical", "flattened", "difference"}) table.add_column(heading);
   table.add_column(training ? "of the step" : "of the request");
-  constexpr double kRounding = 1e-9;  // of the whole
+  constexpr double kRounding = 1e-9;  // relative to the whole
   const auto row = [&](const char* name, Seconds a, Seconds b, Seconds of) {
     const double difference = (b - a).value(), share = difference / of.value();
     const bool same = std::abs(share) < kRounding;
@@ -62,7 +62,7 @@ void print_comparison(std::ostream& out, const ModeComparison& comparison) {
     if (std::max(a, b) > kRounding * step) row(c.label, a, b, step);
   }
   row(training ? "step" : "request", step, whole(comparison, f), step);
-  if (!training) {  // shares of themselves
+  if (!training) {  // these have no parts of the whole
     row("first token", h.ttft, f.ttft, h.ttft);
     if (h.itl > Seconds(0)) row("between tokens", h.itl, f.itl, h.itl);
   }

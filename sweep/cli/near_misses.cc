@@ -1,3 +1,5 @@
+// Finds the points that come closest to being feasible in one pass over the rows, and tries single changes of their
+// plans, and more memory, with the simulator.
 #include "sweep/cli/near_misses.h"
 
 #include <fmt/format.h>
@@ -32,16 +34,16 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kMissesShown = 3, kFixesShown = 3;
 constexpr const char* kMoreMemory = "device.hbm.capacity";
 constexpr const char* kRejected = "a constraint rejects it";
-/// Misses that are searched for one that a single move mends.
+/// Number of nearest points among which one that a single change makes feasible is searched.
 constexpr std::size_t kMissesTried = 50;
 
-/// A row, and what decides how near it is.
+/// A row, with what decides how near it is to being feasible.
 struct Candidate {
   std::size_t row = 0;
   std::uint64_t point_id = 0;
   Reason reason = Reason::none;
   double needed = kNaN, capacity = kNaN, stage = kNaN;
-  bool prefill = false;  ///< `needed` is of the pool that prefills
+  bool prefill = false;  ///< whether `needed` is of the pool that prefills
 
   [[nodiscard]] double missing() const { return needed - capacity; }
 };
@@ -66,7 +68,7 @@ class MissFinder {
       if (!shown && (mended || !study_)) break;
       std::vector<Fix> fixes = moves(candidate, 1);
       const bool helps = !fixes.empty();
-      if (!shown && !helps) continue;  // look on for one that a single move mends
+      if (!shown && !helps) continue;  // go on to find one that a single change makes feasible
       mended = mended || helps;
       misses.push_back(describe_miss(candidate));
       misses.back().fixes = std::move(fixes);
@@ -81,7 +83,8 @@ class MissFinder {
   }
 
  private:
-  /// Those of memory by what they lack, of equal ones the first; or one for each other reason.
+  /// Collects the rows that lack memory, by the amount, one for each amount; without such rows one for each other
+  /// reason.
   void read(const std::function<bool(std::size_t)>& keep) {
     enum Column : std::size_t { status, reason, peak, stage, prefill };
     std::vector<std::string> columns = {"status", "reason", "memory_peak_bytes", "peak_stage"};
@@ -164,7 +167,7 @@ class MissFinder {
     return id ? fmt::format("point {}", *id) : "not in the study's space";
   }
 
-  /// Plans that fit within so many moves, those that the constraints admit before the others.
+  /// Plans within `most_moves` changes that fit; those that the constraints admit come first.
   std::vector<Fix> moves(const Candidate& candidate, std::int32_t most_moves) {
     if (!study_) return {};
     const sweep::PointIndex point = space_->point(candidate.point_id);
@@ -191,7 +194,7 @@ class MissFinder {
     return fixes;
   }
 
-  /// The same plan on devices with as many whole GiB as it needs.
+  /// Adds a change to devices with as many whole GiB as the plan needs.
   void add_more_memory(const Candidate& candidate, NearMiss& miss) const {
     if (!study_ || std::isnan(candidate.needed)) return;
     constexpr double kGiB = 1024.0 * 1024 * 1024;

@@ -1,5 +1,5 @@
-// A study of which no point is feasible: which points come closest, what they lack, and which single change
-// would make one of them fit.
+// For a study without feasible points: the points that come closest, what they lack, and which single change would make
+// one of them fit.
 #pragma once
 
 #include <functional>
@@ -13,22 +13,21 @@
 
 namespace shardscape::cli {
 
-/// The study that a result file holds; nothing where this program reads it otherwise than the one that wrote
-/// it (then its point ids mean something else).
+/// The study that a result file holds; nothing where this program reads it differently from the program that wrote it,
+/// as its point ids then mean something else.
 std::optional<sweep::Study> stored_study(const results::ResultReader& reader);
 
-/// The nearest misses among the rows that `keep` lets pass, none of which is feasible: those that lack the
-/// least memory, each amount once, the least first; where memory rejects none, the first point of each
-/// reason. Changes are single moves of engine/neighbours.h and a device with more memory, each tried with the
-/// simulator; where no single move helps any of the nearest, what the fewest moves reach. Without `study`
-/// there are needs only.
+/// The nearest misses among the rows that `keep` accepts, none of which is feasible: those that lack the least memory,
+/// one for each amount, the least first; where memory rejects none, the first point for each reason. Changes are single
+/// moves of engine/neighbours.h and a device with more memory, each tried with the simulator; if no single move helps
+/// any of the nearest, the fewest moves that do. Without `study` only the needs are given.
 std::vector<report::NearMiss> near_misses(const results::ResultReader& reader,
                                           const std::optional<sweep::Study>& study,
                                           const std::function<bool(std::size_t row)>& keep);
-/// Of all rows; nothing where one is feasible.
+/// The nearest misses among all rows; nothing where one is feasible.
 std::vector<report::NearMiss> near_misses(const results::ResultReader& reader);
 
-/// Two tables: the misses, and the changes that make one fit. Nothing where there are no misses.
+/// Prints two tables: the misses, and the changes that make one fit. Nothing where there are no misses.
 void print_near_misses(std::ostream& out, const std::vector<report::NearMiss>& misses);
 
 }  // namespace shardscape::cli

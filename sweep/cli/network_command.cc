@@ -1,4 +1,4 @@
-// shardscape network: communication patterns on a fabric, as a case file says.
+// shardscape network: simulates communication patterns on a fabric, as a case file describes them.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -34,7 +34,7 @@ struct NetworkArguments {
   bool json = false, force = false;
 };
 
-/// What the messages that were never released wait for.
+/// Describes what the messages that were never released wait for.
 std::string deadlock(const network::PatternTraffic& plan) {
   const std::vector<std::int32_t> closed = network::closed_gates(plan.traffic);
   if (closed.empty()) return "some messages were never received";

@@ -1,3 +1,5 @@
+// Prints a simulated network case as JSON or a table, sums up the load of each link, and writes the use of links over
+// time as a Chrome trace.
 #include "sweep/cli/network_report.h"
 
 #include <fmt/format.h>
@@ -50,7 +52,7 @@ void add_load(std::vector<LinkLoad>& loads, std::span<const std::int32_t> path, 
   }
 }
 
-/// Of every round, each pair of members being a connection.
+/// Adds the loads of all rounds, in which each pair of members is a connection.
 void add_rounds(std::vector<LinkLoad>& loads, const network::Traffic& traffic,
                 const network::PairwiseRounds& rounds) {
   const auto members = static_cast<std::int32_t>(rounds.ranks.size());
@@ -181,7 +183,7 @@ void TimelineWriter::rate_changed(double time, std::int32_t connection, double b
     const auto link = static_cast<std::size_t>(id);
     link_rate_[link] += change;
     flows_[link] += started;
-    if (flows_[link] == 0) link_rate_[link] = 0;  // no residue of rounding
+    if (flows_[link] == 0) link_rate_[link] = 0;  // removes what rounding has left
     if (is_changed_[link] == 0) changed_.push_back(id);
     is_changed_[link] = 1;
   }

@@ -1,3 +1,5 @@
+// Reports how the groups of a plan lie on the fabric, searches a better placement if asked to, and prints both as text
+// and JSON.
 #include "sweep/cli/placement_report.h"
 
 #include <string>
@@ -56,7 +58,7 @@ void print_spans(std::ostream& out, const std::vector<AxisSpan>& spans, const Se
   for (const AxisSpan& span : spans) {
     if (span.degree == 1) continue;
     if (span.axes.size() > 1 && (spans[1].degree == 1 || spans[2].degree == 1))
-      continue;  // as cp or dp alone
+      continue;  // the same as the group of cp or dp alone
     std::string dimensions;
     for (const std::int32_t dimension : span.dimensions) {
       if (!dimensions.empty()) dimensions += ", ";
@@ -103,7 +105,7 @@ void print_gain(std::ostream& out, const BetterPlacement& better, const Setting&
   add("congestion", plain.cost.congestion_s, best.cost.congestion_s, format_seconds);
   add("byte-hops", plain.cost.byte_hops, best.cost.byte_hops,
       [](double bytes) { return format_si(bytes, "B"); });
-  // Exposed communication on the critical rank: what a placement can change of a step.
+  // Exposed communication on the critical rank, by class: the part of a step that a placement can change.
   for (const TimeClassRow& row : kTimeClasses) {
     if (!is_communication(row.time_class)) continue;
     const double exposed = prediction.breakdown[row.time_class].value();

@@ -1,4 +1,4 @@
-// How the plan's groups lie on the fabric, and what a better placement gains: for people and as JSON.
+// How a plan's groups lie on the fabric, and what a better placement gains; as text and as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,15 +16,15 @@ namespace shardscape::cli {
 struct BetterPlacement {
   placement::OptimisedPlacement found;
   std::vector<network::AxisSpan> spans;
-  Prediction prediction;  ///< on the better placement
+  Prediction prediction;  ///< with the better placement
 };
 
 struct PlacementReport {
-  std::vector<network::AxisSpan> spans;  ///< in the plain order
+  std::vector<network::AxisSpan> spans;  ///< of the plain order
   std::optional<BetterPlacement> better;
 };
 
-/// `details` and `prediction` are those of the plain order. With `optimise` the plan must have a time.
+/// `details` and `prediction` must be those of the plain order. With `optimise` the plan must have a time.
 PlacementReport study_placement(const Setting& setting, const ParallelPlan& plan, const Details& details,
                                 const FaultSet& faults, bool reference, bool optimise);
 

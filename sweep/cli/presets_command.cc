@@ -1,4 +1,4 @@
-// shardscape presets: what models, devices, clusters, stacks and technologies there are.
+// shardscape presets: lists the models, devices, clusters, stacks and technologies there are, and shows single ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -124,7 +124,7 @@ std::string facts(const technology::Floorplan& plan) {
                      format_fixed(plan.power.value(), 0));
 }
 
-/// What `use` makes of the spec behind a preset, or the problems of its file.
+/// What `use` returns for the spec behind a preset, or the problems of its file.
 template <class Use>
 tl::expected<std::string, std::string> with_preset(const Catalog& catalog, PresetKind kind,
                                                    const std::string& name, const Use& use) {
@@ -170,7 +170,7 @@ int list_presets(const Catalog& catalog) {
   return kDone;
 }
 
-/// Keys that tell what a file describes; the first one it has decides. See yaml/describe.h and
+/// Keys that identify what a file describes; the first one that it has decides. See yaml/describe.h and
 /// yaml/technology.cc.
 constexpr std::array<std::pair<const char*, PresetKind>, 10> kTellingKeys = {
     {{"dimensions", PresetKind::cluster},
@@ -184,7 +184,7 @@ constexpr std::array<std::pair<const char*, PresetKind>, 10> kTellingKeys = {
      {"hidden", PresetKind::model},
      {"energy", PresetKind::network}}};
 
-/// What a preset describes that says what differs from this one: what that describes.
+/// The kind of a preset that only lists differences from a base: the kind of its base.
 std::optional<PresetKind> kind_of_base(const Catalog& catalog, const yaml::Node& base,
                                        const std::filesystem::path& folder) {
   for (const PresetKind kind :
@@ -194,7 +194,7 @@ std::optional<PresetKind> kind_of_base(const Catalog& catalog, const yaml::Node&
   return std::nullopt;
 }
 
-/// What a file describes, by its keys.
+/// The kind of preset in a file, judged by its keys.
 PresetKind kind_of(const Catalog& catalog, const std::string& file) {
   if (file.ends_with(".json")) return PresetKind::model;
   const auto text = yaml::read_text(file);
@@ -226,7 +226,7 @@ int show_file(const Catalog& catalog, const std::string& file) {
   return kDone;
 }
 
-/// A model by a name that is no file's: one of a hub, or one with its number of layers.
+/// Shows a model by a name that no file has: a hub's name, or one with a number of layers.
 int show_other_model(const Catalog& catalog, const std::string& name) {
   const auto text =
       with_preset(catalog, PresetKind::model, name, [](const auto& spec) { return yaml::to_yaml(spec); });

@@ -35,9 +35,9 @@ std::size_t progress_width() {
 }
 
 struct Pace {
-  double rate = 0;       ///< rows per second of this run
-  double remaining = 0;  ///< seconds; meaningful where rate > 0
-  double feasible = 0;   ///< share of the rows of this run
+  double rate = 0;       ///< rows per second in this run
+  double remaining = 0;  ///< seconds; valid where rate > 0
+  double feasible = 0;   ///< share of this run's rows that are feasible
 };
 
 Pace pace_of(const sweep::SweepProgress& progress, double elapsed) {

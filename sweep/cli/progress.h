@@ -1,4 +1,4 @@
-// How far a sweep is, for people and for scripts.
+// Shows the progress of a sweep, to people and to scripts.
 #pragma once
 
 #include <chrono>
@@ -10,21 +10,21 @@
 
 namespace shardscape::cli {
 
-/// line: one line on stderr, rewritten in place. plain: a line on stderr now and then. json: one object per
+/// line: a single line on stderr, rewritten in place. plain: a line on stderr from time to time. json: one object per
 /// line on stdout.
 enum class ProgressMode : std::uint8_t { automatic, plain, json, none, line };
 
-/// Called by the writer of the sweep after each block; prints at most a few times a second.
+/// Called by the sweep's writer after each block; prints at most a few times per second.
 class ProgressReporter {
  public:
-  /// `job` outlives the reporter. `automatic` is a rewritten line on a terminal and plain lines elsewhere.
+  /// `job` must outlive the reporter. `automatic` is a rewritten line on a terminal, and plain lines elsewhere.
   ProgressReporter(const sweep::SweepJob& job, ProgressMode mode);
   ~ProgressReporter();
   ProgressReporter(const ProgressReporter&) = delete;
   ProgressReporter& operator=(const ProgressReporter&) = delete;
 
   void update(const sweep::SweepProgress& progress);
-  /// Leaves the terminal on a fresh line; nothing is printed after it.
+  /// Moves the terminal to a fresh line; nothing is printed afterwards.
   void close();
 
   [[nodiscard]] double elapsed_seconds() const;
@@ -39,7 +39,7 @@ class ProgressReporter {
   const sweep::SweepJob* job_;
   ProgressMode mode_;
   Clock::time_point start_, next_;
-  std::size_t width_ = 0;  ///< of the line on the terminal
+  std::size_t width_ = 0;  ///< characters of the line on the terminal
 };
 
 }  // namespace shardscape::cli

@@ -20,7 +20,7 @@ std::string points_text(const results::BlockLayout& layout) {
                      layout.blocks.end(), layout.rows_per_block, layout.selection.seed);
 }
 
-/// How a rank's facts differ from those of rank 0; empty where they don't.
+/// How a rank's facts differ from those of rank 0; empty where they do not.
 std::string difference(const RankView& view, const RankView& first) {
   const auto differ = [](const SharedFact& a, const SharedFact& b) {
     return a.what != b.what || a.value != b.value;

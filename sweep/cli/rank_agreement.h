@@ -1,5 +1,5 @@
-// Do the ranks of a sweep mean the same sweep? Each reads the study for itself: from another folder, with other
-// presets or by another build of the program it may find another one.
+// Checks that all ranks of a sweep mean the same sweep: each reads the study for itself, and may find another one in
+// another folder, with other presets or with another build of the program.
 #pragma once
 
 #include <exception>
@@ -15,36 +15,36 @@
 
 namespace shardscape::cli {
 
-/// Something that all ranks have to have alike.
+/// A fact that must be equal on all ranks.
 struct SharedFact {
   std::string what;      ///< "the version of the program"
-  std::string value;     ///< compared
-  bool readable = true;  ///< whether a message shows the value
+  std::string value;     ///< the value that is compared
+  bool readable = true;  ///< whether messages show the value
 };
 
-/// What a rank makes of its command line: the facts of its sweep, or why there is none.
+/// What a rank gets from its command line: the facts of its sweep, or why there is no sweep.
 struct RankView {
   std::vector<SharedFact> facts;
   std::vector<std::string> problems;
   int threads = 0;
 };
 
-/// What decides the rows and the files they are sealed in.
+/// The facts that determine the rows, and the files in which they are sealed.
 std::vector<SharedFact> facts_of(const results::Manifest& manifest, const std::string& output,
                                  bool reference);
 
-/// The texts of all presets, for commands that look them up by name as they go.
+/// The texts of all presets, for commands that look presets up as they go.
 std::vector<SharedFact> facts_of(const yaml::Catalog& presets);
 
-/// For its way to rank 0 and back.
+/// The view as text, and back, to send it to rank 0.
 std::string to_text(const RankView& view);
 RankView view_from(const std::string& text);
 
-/// Tells rank 0 what this rank makes of its command line. On rank 0 the views of all ranks, by rank; an exception there
-/// says why they can't work together, be it a `failure` of its own. Elsewhere nothing. Every rank calls it. RankLost.
+/// Sends rank 0 this rank's view. Returns the views of all ranks, by rank, on rank 0, and nothing elsewhere; on rank 0
+/// it throws where the ranks cannot work together, including its own `failure`. Every rank must call it. RankLost.
 std::vector<RankView> agree_on(const RankView& view, const std::exception_ptr& failure, ranks::Ranks& ranks);
 
-/// Makes what a rank works from; what it throws is kept for agree_on(), and among the problems of the view.
+/// Calls `make`, which prepares a rank's work; an exception is kept for agree_on() and added to the view's problems.
 template <class Make>
 std::exception_ptr note_failure(RankView& view, const Make& make) {
   try {
@@ -59,8 +59,8 @@ std::exception_ptr note_failure(RankView& view, const Make& make) {
   return nullptr;
 }
 
-/// Why these ranks can't do one sweep together, a line for each way in which some differ from rank 0, whose
-/// view has no problems; nothing where they can. `name` names a rank.
+/// Why these ranks cannot do one sweep together: a line for each way in which some differ from rank 0, whose view has
+/// no problems; empty where they can. `name` gives the name of a rank.
 std::vector<std::string> disagreements(std::span<const RankView> views,
                                        const std::function<std::string(int)>& name);
 

@@ -1,3 +1,5 @@
+// Runs a command over its ranks to an orderly end, carries rank 0's word to the others, computes a rank's part of a
+// sweep, and gathers the results.
 #include "sweep/cli/rank_part.h"
 
 #include <fmt/format.h>
@@ -47,7 +49,7 @@ RankResult result_from(const std::string& text) {
   return result;
 }
 
-/// The note of this rank; none where it is the only one, which the folder's lock speaks for.
+/// The note of this rank; none where it is the only rank, which the folder's lock stands for.
 std::optional<results::RankNote> note_of(const ranks::Ranks& ranks, const std::filesystem::path& folder) {
   if (ranks.size() == 1) return std::nullopt;
   return results::RankNote(folder, ranks.rank(),
@@ -101,12 +103,12 @@ int default_threads(const ranks::Ranks& ranks) {
   return ranks.size() == 1 ? usable : std::clamp(cores / ranks.on_this_machine(), 1, usable);
 }
 
-// ---- rank 0's word ----
+// ---- rank 0's message to the others ----
 
 Word::~Word() {
   try {
     if (ranks_ != nullptr) ranks_->broadcast("");
-  } catch (const ranks::RankLost&) {  // the rest will be ended by who started them
+  } catch (const ranks::RankLost&) {  // whoever started the other ranks will end them
   }
 }
 
@@ -139,7 +141,7 @@ Heard hear(ranks::Ranks& ranks) {
 double peak_memory_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return 1024.0 * static_cast<double>(usage.ru_maxrss);  // Linux counts KiB
+  return 1024.0 * static_cast<double>(usage.ru_maxrss);  // Linux reports KiB
 }
 
 RankResult run_part(const sweep::SweepJob& job, const OpenStore& open, sweep::SweepOptions options,

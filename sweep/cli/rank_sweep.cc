@@ -21,7 +21,7 @@ namespace {
 
 using results::SegmentStore;
 
-/// "block 3" or "blocks 3 to 7", of each gap.
+/// The gaps as text, each as "block 3" or "blocks 3 to 7".
 std::string gaps_text(const std::vector<results::BlockRange>& gaps) {
   constexpr std::size_t kShown = 5;
   std::string text;
@@ -34,8 +34,9 @@ std::string gaps_text(const std::vector<results::BlockRange>& gaps) {
   return gaps.size() > kShown ? text + ", ..." : text;
 }
 
-/// Reads the folder until all is seen that the ranks have sealed. On one machine that is at once, or never. A network
-/// file system may show the files of other machines late (of NFS, a folder's list is up to a minute old: acdirmax).
+/// Reads the folder again until all rows that the ranks have sealed are visible. On one machine that is at once, or
+/// never. A network file system may show files of other machines late (NFS lists of a folder may be a minute old:
+/// acdirmax).
 void see_all(SegmentStore& store, std::uint64_t rows, bool one_machine) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::seconds kPatience(90);

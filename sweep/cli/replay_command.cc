@@ -1,4 +1,4 @@
-// shardscape replay: Chakra execution traces on a fabric.
+// shardscape replay: replays Chakra execution traces on a fabric.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -48,13 +48,13 @@ constexpr const char* kReplayFooter =
 struct ReplayArguments {
   std::filesystem::path folder;
   std::string cluster, stack;
-  std::int64_t gpus = 0;  ///< 0: as many as there are traces, or the cluster's own
+  std::int64_t gpus = 0;  ///< 0: as many as there are traces, or the number that the cluster has
   std::vector<std::string> faults;
   std::string order = "id";
   bool json = false;
 };
 
-/// The machine, with every problem of its files.
+/// The machine of the replay, read with every problem of its files.
 struct Machine {
   yaml::Cluster cluster;
   std::optional<StackProfile> stack;

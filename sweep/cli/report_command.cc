@@ -1,4 +1,4 @@
-// shardscape report: a result file as one interactive HTML page.
+// shardscape report: writes a result file as one interactive HTML page.
 #include <algorithm>
 #include <iostream>
 #include <memory>

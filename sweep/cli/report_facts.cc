@@ -1,3 +1,5 @@
+// Describes the study of a result file in words, builds the commands that simulate its points, and sums up its fault
+// samples for the page.
 #include "sweep/cli/report_facts.h"
 
 #include <fmt/format.h>
@@ -24,7 +26,7 @@ namespace {
 using results::ResultReader;
 using yaml::Node;
 
-/// A scalar, or the items of a list of scalars with commas; nothing for anything else.
+/// The text of a scalar, or the scalars of a list joined by commas; nothing for anything else.
 std::optional<std::string> short_text(const Node& node) {
   if (node.is_scalar()) return node.text;
   if (!node.is_list() || node.items.empty()) return std::nullopt;
@@ -41,7 +43,7 @@ std::optional<std::string> text_at(const Node& map, std::string_view key) {
   return node == nullptr ? std::nullopt : short_text(*node);
 }
 
-/// The name of a part that is written in full.
+/// The name of a part that is written out in full.
 std::optional<std::string> name_of_part(const Node& study, std::string_view part) {
   const Node* const node = study.find(part);
   return node == nullptr ? std::nullopt : text_at(*node, "name");
@@ -53,7 +55,7 @@ std::optional<std::uint64_t> whole_number(const Node& node) {
   return std::stoull(node.text);
 }
 
-/// The product of the sizes of all dimensions; nothing where one is open or unreadable.
+/// Number of GPUs: the product of the sizes of all dimensions; nothing where one is open or cannot be read.
 std::optional<std::uint64_t> gpus(const Node& cluster) {
   const Node* const dimensions = cluster.find("dimensions");
   if (dimensions == nullptr || !dimensions->is_list()) return std::nullopt;
@@ -85,7 +87,7 @@ std::string cluster_text(const Node& cluster) {
   return text;
 }
 
-/// "training, sequence length 4096, global batch 128, bf16".
+/// The workload as text: "training, sequence length 4096, global batch 128, bf16".
 std::string workload_text(const Node& workload) {
   std::string text;
   for (const yaml::Entry& entry : workload.entries) {
@@ -99,7 +101,7 @@ std::string workload_text(const Node& workload) {
   return text;
 }
 
-/// "4.1 % to 9.6 % (one sigma); measured, near"; nothing in files of older programs.
+/// The evidence as text: "4.1 % to 9.6 % (one sigma); measured, near"; nothing in files of older programs.
 std::optional<std::string> evidence_text(const ResultReader& reader) {
   const auto column_of = [&](const char* name) {
     const auto found = std::ranges::find(reader.columns(), name, &results::ColumnInfo::name);
@@ -146,9 +148,9 @@ std::string faults_text(const Node& faults) {
   return text;
 }
 
-/// All samples of one point, cut ones left out, ascending.
+/// The slowdowns of all samples of a point that are not cut off, ascending.
 std::vector<double> slowdowns_of(const ResultReader& reader, std::uint64_t point) {
-  // Ids ascend: the first row of the point and the first after it, by bisection without reading the column.
+  // Ids ascend: bisection finds the first row of the point, and the first after it, without reading the whole column.
   const auto first_not_below = [&](std::uint64_t id) {
     std::uint64_t low = 0, high = reader.sample_count();
     while (low < high) {
@@ -171,7 +173,7 @@ std::vector<double> slowdowns_of(const ResultReader& reader, std::uint64_t point
   return values;
 }
 
-/// Every percent, and the tail.
+/// The shares at which the distribution is shown: every percent, and the tail.
 std::vector<double> distribution_shares() {
   std::vector<double> shares;
   for (int percent = 1; percent <= 99; ++percent) shares.push_back(0.01 * percent);
@@ -198,7 +200,7 @@ std::vector<report::FaultPlace> places(const std::vector<sweep::PlaceSensitivity
   return result;
 }
 
-/// The words that choose one of a study's workloads; empty where it has only one.
+/// Shell words that choose one of a study's workloads; empty where there is only one.
 std::string workload_options(const sweep::Study& study, std::size_t workload) {
   std::vector<std::string> words;
   for (const auto& [key, value] : listed_settings(study, workload))
@@ -213,7 +215,8 @@ std::vector<std::pair<std::string, std::string>> study_facts(const ResultReader&
   const auto add = [&](const char* label, const std::optional<std::string>& text) {
     if (text && !text->empty()) facts.emplace_back(label, *text);
   };
-  yaml::Diagnostics ignored;  // a file of another version may say it otherwise: then it says less here
+  // A file of another version may be written differently; then fewer facts are shown.
+  yaml::Diagnostics ignored;
   const auto study = yaml::parse(reader.resolved_yaml(), "study", ignored);
   if (!study || !study->is_map()) return facts;
   add("model", name_of_part(*study, "model"));

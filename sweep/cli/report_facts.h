@@ -1,4 +1,4 @@
-// What the report says beyond the table of points: the study in words, and its fault samples.
+// What the report shows beside the table of points: facts about the study, and its fault samples.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace shardscape::cli {
 
-/// Model, cluster, GPUs, stack, workload, ... as (label, text), as far as the resolved study says.
+/// Model, cluster, GPUs, stack, workload, ... as (label, text), as far as the resolved study has them.
 std::vector<std::pair<std::string, std::string>> study_facts(const results::ResultReader& reader);
 
-/// How `simulate` is told of a point of the stored study, as shell words.
+/// Shell words with which `simulate` gets a point of the stored study.
 report::Commands simulate_commands(const results::ResultReader& reader);
 
-/// Empty where the file has no fault samples.
+/// Sums of the fault samples; empty where the file has none.
 report::FaultFigures fault_figures(const results::ResultReader& reader);
 
 }  // namespace shardscape::cli

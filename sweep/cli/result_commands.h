@@ -1,5 +1,4 @@
-// The commands on whole result files. Each adds its subcommand to `app` and, where that is chosen, sets
-// `action`.
+// The commands on whole result files. Each function adds its subcommand to `app` and sets `action` if that is chosen.
 #pragma once
 
 #include "sweep/cli/commands.h"

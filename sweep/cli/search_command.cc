@@ -1,4 +1,5 @@
-// shardscape search: the best points of a study without visiting them all.
+// shardscape search: finds the best points of a study without visiting all of them. Without known bounds it sweeps;
+// with --confirm it also searches among executed steps; several ranks may search together.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -63,13 +64,13 @@ struct SearchArguments {
   fs::path output;
   std::uint64_t count = results::kTopCount;
   std::string pareto, within = "0%", budget, format = "table", progress = "auto";
-  std::string execution;  ///< mode of the study in place of its own
+  std::string execution;  ///< mode that replaces the study's
   bool force = false;
   int threads = 0;  ///< 0: as many as the machine has
   std::optional<std::size_t> confirm;
 };
 
-/// "12.5" of "12.5%": the number before one of the units; nothing for other texts.
+/// The number in front of a unit, such as 12.5 for "12.5%"; nothing for other texts.
 std::optional<double> number_before(std::string_view text, std::string_view unit) {
   if (!text.ends_with(unit)) return std::nullopt;
   text.remove_suffix(unit.size());
@@ -86,7 +87,7 @@ double parse_within(const std::string& text) {
   throw BadInput("--within: '" + text + "' is not a share from 0% to 1000%, such as 2%");
 }
 
-/// What a search may take.
+/// The limits of a search.
 struct Budget {
   double cpu_seconds = HUGE_VAL;
   double points = HUGE_VAL;
@@ -151,14 +152,14 @@ sweep::SearchGoal goal_of(const SearchArguments& arguments, const sweep::SweepJo
   return goal;
 }
 
-/// Of several objectives the one with floors, of which bounds and the best value so far are.
+/// The objective that has floors; the bounds and the best value so far are values of it.
 std::string bounded_objective(const sweep::SearchGoal& goal) {
   const auto bounded = [](const std::string& name) { return sweep::time_objective(name).has_value(); };
   const auto found = std::ranges::find_if(goal.objectives, bounded);
   return found == goal.objectives.end() ? goal.objectives.front() : *found;
 }
 
-/// A folder for a result that nobody asked to keep.
+/// A folder for a file that the user did not ask to keep.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -180,7 +181,7 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-/// Looks at the place of the file before any work is done.
+/// Checks the place of the file before any work is done.
 results::OutputPath checked_place(const fs::path& output, bool force, const sweep::Study& study) {
   const fs::path parts = results::parts_folder(output);
   std::error_code error;
@@ -189,13 +190,14 @@ results::OutputPath checked_place(const fs::path& output, bool force, const swee
   return {output, force, input_files(study)};
 }
 
-/// A search keeps the points that it visits, and shows the best of them: store.rows is for sweeps.
+/// The study with all rows stored: a search keeps all points that it visits and shows the best, and store.rows is only
+/// for sweeps.
 sweep::Study with_all_rows(sweep::Study study) {
   study.stored_rows = {};
   return study;
 }
 
-/// What a process makes of its command line.
+/// What a process gets from its command line.
 struct WantedSearch {
   WantedSearch(const SearchArguments& arguments, const CommonOptions& common, const ranks::Ranks& ranks)
       : mode(parse_search_progress(arguments.progress)),
@@ -209,7 +211,7 @@ struct WantedSearch {
     executes = arguments.confirm.value_or(0) > 0 && study.mode == ExecutionMode::hierarchical;
     if (const std::string why = unbounded.empty() ? why_too_many_regions(job) : ""; !why.empty())
       throw BadInput(fmt::format("{}: space: {}", arguments.study.file.string(), why));
-    // Elsewhere than on one machine the ranks share no folder but that of the user's file.
+    // Across machines the ranks share no folder except that of the user's file.
     shared_sweep = !arguments.output.empty() || ranks.on_this_machine() == ranks.size();
   }
   WantedSearch(const WantedSearch&) = delete;
@@ -222,12 +224,13 @@ struct WantedSearch {
   sweep::SweepJob job;
   sweep::SearchGoal goal;
   int threads;
-  std::string unbounded;  ///< why no bounds are known, so that every point is evaluated; empty where some are
-  bool shared_sweep = false;  ///< by all ranks then, not by rank 0 alone
-  bool executes = false;      ///< asks which plan executes best, too
+  /// Why there are no bounds, so that every point must be evaluated; empty where there are some.
+  std::string unbounded;
+  bool shared_sweep = false;  ///< whether all ranks then sweep, rather than rank 0 alone
+  bool executes = false;      ///< whether the plan that executes best is searched as well
 };
 
-/// Evaluates points with all that a sweep computes of them.
+/// Options with which points are evaluated in full, as a sweep does.
 sweep::SweepOptions sweep_options(const WantedSearch& wanted, const CommonOptions& common,
                                   const std::atomic<bool>* stop) {
   sweep::SweepOptions options;
@@ -237,7 +240,7 @@ sweep::SweepOptions sweep_options(const WantedSearch& wanted, const CommonOption
   return options;
 }
 
-/// Where a file of points goes.
+/// Where the file of points is written.
 struct Target {
   fs::path output;
   bool force = false;
@@ -250,10 +253,11 @@ struct Target {
   }
 };
 
-/// The points that a search has visited; how many of them have no fault samples, as executing these was ended.
+/// Writes the points that a search has visited; returns how many have no fault samples, as their execution was ended
+/// early.
 std::uint64_t write_visited(const WantedSearch& wanted, const sweep::SearchOutcome& found, const Target& to,
                             const CommonOptions& common, const std::atomic<bool>& stop) {
-  // A file has a row at least: the first point stands for all that are none.
+  // A file has at least one row: without visited points it has the first point.
   const sweep::SweepJob job(wanted.job,
                             found.visited.empty() ? std::vector<std::uint64_t>{0} : found.visited);
   const results::RunInfo run = run_info(common, wanted.threads);
@@ -261,7 +265,8 @@ std::uint64_t write_visited(const WantedSearch& wanted, const sweep::SearchOutco
   manifest.search = found.info;
   sweep::SweepOptions options = sweep_options(wanted, common, nullptr);
   if (!found.predictions.empty()) options.known = {found.visited, found.predictions};
-  // Of executed steps every sample is an execution more. (Prices take what the search took, at most.)
+  // In flattened mode every fault sample is another execution, so that sampling may exceed the budget and is ended.
+  // (Evaluating priced points takes no longer than the search itself.)
   if (wanted.study.mode == ExecutionMode::flattened)
     options.go_on_sampling = [&] {
       return !stop.load(std::memory_order_relaxed) &&
@@ -273,7 +278,8 @@ std::uint64_t write_visited(const WantedSearch& wanted, const sweep::SearchOutco
   return written.progress.tally.unsampled;
 }
 
-/// Every point, by the ranks of `word` or by rank 0 alone. False where it was interrupted; nothing is left then.
+/// Sweeps every point, with the ranks of `word` or on rank 0 alone. False where it was interrupted; nothing is left
+/// then.
 bool write_all(const WantedSearch& wanted, const Target& to, const CommonOptions& common,
                const std::atomic<bool>& stop, Word& word, ranks::Ranks& ranks) {
   const std::unique_ptr<ranks::Ranks> alone = ranks::alone();
@@ -294,8 +300,8 @@ bool write_all(const WantedSearch& wanted, const Target& to, const CommonOptions
   return false;
 }
 
-/// Of this process; null where rank 0 is about to end it, because it or another rank can't begin. What is wrong is an
-/// exception on rank 0.
+/// The search of this process, once all ranks agree; null where rank 0 is about to end it, because it or another rank
+/// cannot begin. What is wrong is an exception on rank 0.
 std::unique_ptr<WantedSearch> agree(const SearchArguments& arguments, const CommonOptions& common,
                                     ranks::Ranks& ranks) {
   std::unique_ptr<WantedSearch> wanted;
@@ -316,22 +322,24 @@ std::unique_ptr<WantedSearch> agree(const SearchArguments& arguments, const Comm
 
 struct RanSearch {
   sweep::SearchOutcome outcome;
-  double cpu = 0;                  ///< seconds, of all ranks; known on rank 0
-  std::uint64_t visited_here = 0;  ///< by this rank
+  double cpu = 0;                  ///< CPU seconds of all ranks; known on rank 0
+  std::uint64_t visited_here = 0;  ///< points visited by this rank
 };
 
-/// What a search may visit, for the ranks to share: each takes a little at a time, so that those which visit more get more.
+/// The number of points that the ranks may visit together: each takes a little at a time, so that ranks which visit
+/// more get more.
 class PointBudget {
  public:
   PointBudget(double points, ranks::Ranks& ranks)
       : points_(points), portion_(std::max(1.0, std::floor(points / (32 * ranks.size())))), ranks_(ranks) {}
 
-  /// Whether this rank, which has visited so many, may visit one more. Not from two threads at once.
+  /// Whether this rank, which has visited `visited` points, may visit another. Not to be called from two threads at
+  /// once.
   bool allows(std::uint64_t visited) {
     const auto so_far = static_cast<double>(visited);
     if (ranks_.size() == 1 || points_ == HUGE_VAL) return so_far < points_;
     while (so_far >= granted_) {
-      constexpr int kCounter = 1;  // the search itself takes from the first
+      constexpr int kCounter = 1;  // counter 0 is used by the search itself
       const double others = portion_ * static_cast<double>(ranks_.take(kCounter));
       if (others >= points_) return false;
       granted_ += std::min(portion_, points_ - others);
@@ -341,16 +349,16 @@ class PointBudget {
 
  private:
   double points_, portion_;
-  double granted_ = 0;  ///< to this rank
+  double granted_ = 0;  ///< points granted to this rank
   ranks::Ranks& ranks_;
 };
 
-/// Every rank calls it.
+/// Searches; every rank must call it.
 RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, const std::atomic<bool>& stop,
                      ranks::Ranks& ranks, PointBudget& points) {
   SearchReporter reporter(wanted.job, bounded_objective(wanted.goal), wanted.mode);
   const double start = cpu_seconds();
-  // Clocks of CPU time take theirs: they are asked now and then.
+  // Asking for CPU time takes time itself, so it is done only every few milliseconds.
   constexpr auto kUnasked = std::chrono::milliseconds(2);
   std::chrono::steady_clock::time_point asked{};
   std::uint64_t visited_here = 0;
@@ -358,7 +366,7 @@ RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, co
   options.hints = sweep::simulator_factory({.reference = common.reference});
   options.evaluator = sweep::simulator_factory(
       {.reference = common.reference, .mode = wanted.study.mode, .most_events = kMostRowEvents});
-  // Half of it for prices that say what to execute first, so that something is executed in the rest.
+  // Half of the budget is for prices that find what to execute first, so that the rest suffices to execute something.
   options.seek_hints = [&] {
     return cpu_seconds() - wanted.began < wanted.budget.cpu_seconds / 2 / ranks.size();
   };
@@ -381,7 +389,8 @@ RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, co
   return ran;
 }
 
-/// Which plan executes best of all, with what the search of prices has left of the budget. Every rank calls it; on rank 0 it says so.
+/// Finds the plan that executes best with what the search of prices has left of the budget. Every rank must call it;
+/// returns the result as text on rank 0.
 std::string run_executed(const WantedSearch& wanted, const CommonOptions& common,
                          const std::atomic<bool>& stop, ranks::Ranks& ranks, PointBudget& points,
                          std::uint64_t visited_before) {
@@ -396,19 +405,19 @@ std::string run_executed(const WantedSearch& wanted, const CommonOptions& common
   return executed_best(wanted.job, wanted.goal, wish);
 }
 
-/// A search seals nothing that it could go on from.
+/// Messages for signals: a search seals nothing from which it could be continued.
 InterruptTexts interrupt_texts(const SearchArguments& arguments, const CommonOptions& common,
                                bool unbounded) {
   std::vector<std::string> again = common.command_line;
   if (!arguments.output.empty() && !arguments.force)
-    again.emplace_back("--force");  // over what may lie there then
+    again.emplace_back("--force");  // to replace what may then be there
   return {unbounded
               ? "stopping after the blocks in flight, of which nothing is kept; once more to leave at once"
               : "stopping; what was found so far follows. Once more to leave at once, without it",
           "nothing was kept; begin again with\n  " + shell_line(again)};
 }
 
-/// Rank 0: searches with the others, and shows what was found.
+/// Rank 0's part: searches with the others, and shows what was found.
 int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
   Word word(ranks);
   const std::unique_ptr<WantedSearch> wanted = agree(arguments, common, ranks);
@@ -473,7 +482,7 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
   return interrupted || interrupt.stop().load() ? kInterrupted : code;
 }
 
-/// Any other rank: searches or sweeps its part, and says nothing of its own.
+/// The part of any other rank: searches or sweeps, and prints nothing.
 void follow(const SearchArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
   const std::unique_ptr<WantedSearch> wanted = agree(arguments, common, ranks);
   if (wanted && !wanted->unbounded.empty()) {

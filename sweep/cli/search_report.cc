@@ -1,3 +1,5 @@
+// Prints the progress of a search and its result: what became of the points, how good the answer is proved to be, and
+// the rates of evaluation.
 #include "sweep/cli/search_report.h"
 
 #include <fmt/format.h>
@@ -50,7 +52,7 @@ const char* meaning_of(Fate fate) {
   return "not decided";
 }
 
-/// Executions may take longer than a second each.
+/// A rate with two digits where it is small, as executions may take longer than a second each.
 std::string rate_text(double rate) {
   return rate < 10 ? fmt::format("{:.2g}", rate) : format_count(static_cast<std::uint64_t>(rate));
 }
@@ -123,7 +125,7 @@ std::string SearchReporter::json(const sweep::SearchProgress& progress) const {
 
 namespace {
 
-/// How many samples a race has drawn of those that a sweep draws of the same points.
+/// Prints how many samples a race has drawn of those that a sweep would draw for the same points.
 void print_draws(std::ostream& out, const sweep::SweepJob& job, const sweep::RaceDraws& draws) {
   const std::uint64_t all = draws.points * job.fault_draws()->draws().size();
   out << "fault samples: " << format_count(draws.made) << " drawn of " << format_count(all) << " that "
@@ -159,7 +161,7 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::Se
     out << format_count(outcome.too_large) << " plans take more than "
         << format_count(kMostRowEvents / 1'000'000)
         << " million events: they were not executed to their end, and are not decided\n";
-  // Floors of prices are proved; those of executed steps hold in tests (plan_floor.h).
+  // Floors of prices are proved; those of executed steps are only tested (plan_floor.h).
   const bool executed = job.study().mode == ExecutionMode::flattened;
   if (info.complete && info.within == 0) {
     out << (executed

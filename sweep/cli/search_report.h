@@ -1,4 +1,4 @@
-// What a search says while it runs and when it is done.
+// Output of a search while it runs and when it is done.
 #pragma once
 
 #include <chrono>
@@ -11,14 +11,14 @@
 
 namespace shardscape::cli {
 
-/// A line now and then, as ProgressReporter has them: visited, cut off, the bound of what is left, the best.
+/// Prints a line from time to time, as ProgressReporter does: visited, cut off, the bound of what is left, the best.
 class SearchReporter {
  public:
-  /// `job` outlives the reporter; `objective` is one of its columns.
+  /// `job` must outlive the reporter; `objective` is one of its columns.
   SearchReporter(const sweep::SweepJob& job, std::string objective, ProgressMode mode);
 
   void update(const sweep::SearchProgress& progress);
-  /// Leaves the terminal on a fresh line.
+  /// Moves the terminal to a fresh line.
   void close();
 
  private:
@@ -31,11 +31,11 @@ class SearchReporter {
   ProgressMode mode_;
   Clock::duration interval_;
   Clock::time_point start_, next_;
-  std::size_t width_ = 0;  ///< of the line on the terminal
+  std::size_t width_ = 0;  ///< characters of the line on the terminal
 };
 
-/// What became of the points, and what the answer is worth. `worst`: of the answer, by the objective; nothing where
-/// there is no answer, or where it is a front.
+/// Prints what became of the points, and how good the answer is. `worst`: the objective of the answer's last point;
+/// nothing where there is no answer, or where it is a front.
 void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::SearchOutcome& outcome,
                   const std::string& objective, std::optional<double> worst, double cpu_seconds);
 

@@ -11,7 +11,7 @@ namespace {
 
 using results::SelectionKind;
 
-/// "shard 3 of 16", "shards 1 to 2 of 3", "rows 64 to 127".
+/// The part of the rows as text: "shard 3 of 16", "shards 1 to 2 of 3", "rows 64 to 127".
 std::string part_text(const results::BlockLayout& layout, const results::ShardRange& shards) {
   if (shards.count == 0) {
     const std::uint64_t first = layout.first_row(layout.blocks.first);
@@ -27,7 +27,7 @@ std::string part_text(const results::BlockLayout& layout, const results::ShardRa
 
 namespace {
 
-/// `rows`: which of the points; empty where all.
+/// The choice of points as text. `rows`: which of the points become rows; empty where all do.
 std::string describe_choice(const results::BlockLayout& layout, const results::ShardRange& shards,
                             const std::string& rows) {
   const std::string count = format_count(layout.total_points);

@@ -1,4 +1,4 @@
-// shardscape sensitivity: how plans and links bear faults, from the fault samples of a result file.
+// shardscape sensitivity: shows how plans and links bear faults, from the fault samples of a result file.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -47,21 +47,21 @@ constexpr const char* kSensitivityFooter =
 struct SensitivityArguments {
   std::filesystem::path file;
   bool by_plan = false, by_link = false, by_dimension = false, distribution = false;
-  bool pareto = false;  ///< plans: those alone that no other beats
+  bool pareto = false;  ///< for plans: show only those that no other beats
   std::optional<std::uint64_t> count;
   std::string format = "table";
 };
 
-/// A value of a report: for people, and exactly.
+/// A value of a report, formatted for people and exact.
 struct Cell {
   std::string text;
   nlohmann::ordered_json value;
 };
-/// One ranking in all formats.
+/// A ranking that can be printed in all formats.
 struct Report {
   const char* key;
   std::string title;
-  std::vector<std::pair<const char*, const char*>> columns;  ///< heading, name in CSV and JSON
+  std::vector<std::pair<const char*, const char*>> columns;  ///< pairs of heading and name in CSV and JSON
   std::vector<std::vector<Cell>> rows;
   std::size_t total = 0;
 };
@@ -75,7 +75,7 @@ Cell exact(double value, const std::string& text) {
 Cell share(double value) { return exact(value, format_percent(value, 2)); }
 Cell seconds(double value) { return exact(value, format_seconds(value)); }
 
-/// The plan and setting of some points, as far as plans and settings differ within the file.
+/// Plans and settings of some points as text, as far as these differ within the file.
 class PlanTexts {
  public:
   PlanTexts(const ResultReader& reader, std::vector<std::uint64_t> rows) : rows_(std::move(rows)) {
@@ -98,8 +98,9 @@ class PlanTexts {
   }
 
  private:
-  std::vector<std::uint64_t> rows_;                                  ///< ascending
-  std::vector<std::pair<ColumnInfo, std::vector<double>>> columns_;  ///< with their values in those rows
+  std::vector<std::uint64_t> rows_;  ///< in ascending order
+  /// Columns with their values in those rows.
+  std::vector<std::pair<ColumnInfo, std::vector<double>>> columns_;
 };
 
 Report plan_report(const ResultReader& reader, std::uint64_t count, bool pareto) {
@@ -246,7 +247,7 @@ nlohmann::ordered_json to_json(const Report& report) {
   return rows;
 }
 
-/// What there is to look at, or why there is nothing.
+/// Checks that the file has fault samples; otherwise throws and says why there are none.
 void require_samples(const ResultReader& reader, const std::filesystem::path& file) {
   if (reader.sample_columns().empty()) {
     throw BadInput(file.string() + ": holds no fault samples; sweep a study with a 'faults:' key\n");

@@ -1,4 +1,4 @@
-// shardscape simulate: one point of a study, in full.
+// shardscape simulate: shows one point of a study in full.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,13 +71,13 @@ std::string simulate_footer() {
 struct SimulateArguments {
   StudyArguments study;
   std::string point;
-  std::string mode;  ///< empty: the study's
+  std::string mode;  ///< empty: the mode of the study
   std::vector<std::string> faults;
   std::optional<std::uint64_t> draw;
-  std::filesystem::path timeline;  ///< empty: none
-  std::filesystem::path chakra;    ///< empty: none
+  std::filesystem::path timeline;  ///< empty: no timeline
+  std::filesystem::path chakra;    ///< empty: no traces
   bool schedule_text = false;
-  std::int32_t width = 0;  ///< of the chart; 0: the terminal's
+  std::int32_t width = 0;  ///< width of the chart; 0: as wide as the terminal
   bool explain = false, compare = false, optimise_placement = false, json = false, force = false;
 };
 
@@ -90,7 +90,7 @@ sweep::PointText chosen_point(const SimulateArguments& arguments, const sweep::S
   throw BadInput(std::move(problems));
 }
 
-/// Things a reader should know although they are no errors.
+/// Prints notes about things that a reader should know although they are not errors.
 void print_notes(const sweep::Study& study, const sweep::PointText& point, const Setting& setting) {
   if (study.setting_count() > 1) {
     std::cerr << "note: the study has " << study.setting_count() << " settings; this is the first ("
@@ -104,7 +104,7 @@ void print_notes(const sweep::Study& study, const sweep::PointText& point, const
   }
 }
 
-/// --schedule-text and --chakra.
+/// Writes the outputs of --schedule-text and --chakra.
 class StepOutputs {
  public:
   StepOutputs(const SimulateArguments& arguments, Phase phase) : arguments_(arguments) {
@@ -149,7 +149,7 @@ class StepOutputs {
   std::optional<results::OutputFolder> chakra_;
 };
 
-/// Both modes of one plan.
+/// Runs one plan in both modes and compares them.
 int run_compare(const SimulateArguments& arguments, const Setting& setting, const ParallelPlan& plan,
                 const FaultSet& faults, bool reference) {
   const auto predict = [&](ExecutionMode mode, Details& details) {

@@ -1,3 +1,4 @@
+// Prints one simulated point, as text (verdict, times, memory, stages, breakdown, placement, operators) and as JSON.
 #include "sweep/cli/simulate_report.h"
 
 #include <fmt/format.h>
@@ -24,7 +25,7 @@ using Align = TextTable::Align;
 constexpr std::size_t kBarWidth = 24;
 
 struct MemoryPart {
-  const char* key;  ///< in JSON
+  const char* key;  ///< key in JSON
   const char* name;
   Bytes MemoryUse::*part;
 };
@@ -250,7 +251,7 @@ void print_memory(std::ostream& out, const SimulatedPoint& point) {
   table.print(out, 2);
 }
 
-/// Memory and, where known, layers and times of each stage.
+/// Prints memory and, where known, layers and times of each stage.
 void print_stages(std::ostream& out, const SimulatedPoint& point, const std::string& title,
                   const std::vector<MemoryUse>& memory, const std::vector<std::int32_t>& stage_layers) {
   const Details& details = point.details;
@@ -279,7 +280,7 @@ void print_stages(std::ostream& out, const SimulatedPoint& point, const std::str
   table.print(out, 2);
 }
 
-/// Of each pool, or of all replicas where there is more than one stage.
+/// Prints the stages of each pool, or of all replicas if these have more than one stage.
 void print_stages(std::ostream& out, const SimulatedPoint& point) {
   const Details& details = point.details;
   if (point.plan.disaggregated()) {

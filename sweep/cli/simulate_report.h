@@ -1,4 +1,4 @@
-// What `simulate` says about one point: for people and as JSON.
+// Output of `simulate` about one point: as text and as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -22,21 +22,21 @@ struct SimulatedPoint {
   const Prediction& prediction;
   const Details& details;
   const PlacementReport& placement;
-  const std::vector<Neighbour>& nearest_feasible;  ///< where the plan itself is not
+  const std::vector<Neighbour>& nearest_feasible;  ///< for a plan that is not feasible itself
   const evidence::Finding& finding;
   const std::string& evidence_reason;  ///< half a sentence
 };
 
-/// Values that were not computed for this verdict are null.
+/// The point as JSON. Values that were not computed for this verdict are null.
 nlohmann::ordered_json to_json(const SimulatedPoint& point);
 
-/// The rows of print_operators().
+/// The rows of print_operators() as JSON.
 nlohmann::ordered_json operators_json(const SimulatedPoint& point);
 
-/// Verdict, times, memory against capacity, stages, breakdown, placement.
+/// Prints verdict, times, memory against capacity, stages, breakdown, placement.
 void print_report(std::ostream& out, const SimulatedPoint& point);
 
-/// The operators on the critical rank, one line each.
+/// Prints the operators on the critical rank, one per line.
 void print_operators(std::ostream& out, const SimulatedPoint& point);
 
 }  // namespace shardscape::cli

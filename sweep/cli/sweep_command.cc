@@ -1,4 +1,5 @@
-// shardscape sweep: every point of a study into one result file.
+// shardscape sweep: evaluates every point of a study into one result file. Rank 0 leads: it makes or resumes the parts
+// folder, computes with the other ranks, assembles the file and shows the best rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,7 +69,7 @@ struct SweepArguments {
   std::optional<std::size_t> confirm;
 };
 
-/// Of the best rows, at the end.
+/// Number of best rows that are shown at the end.
 constexpr std::uint64_t kShownRows = 5;
 
 sweep::Shard parse_shard(const std::string& text) {
@@ -89,17 +90,17 @@ ProgressMode parse_progress(const std::string& text) {
   throw BadInput("--progress: '" + text + "' is not one of " + join_names(names) + did_you_mean(text, names));
 }
 
-/// A sweep that may begin: the folder for its rows, locked, and the place of the finished file.
+/// A sweep that may begin: its locked folder for rows, and the place of the finished file.
 struct Beginning {
   SegmentStore store;
   results::OutputPath output;
 };
 
-/// Where `--resume` finds the very same sweep finished already.
+/// The result where `--resume` finds that this very sweep is already finished.
 struct FinishedAlready {};
 
-/// Looks at what lies at the output path, before any work is done and again once the parts folder is locked:
-/// another sweep into the same file may have begun or ended in between.
+/// Checks the output path before any work is done, and again once the parts folder is locked, since another sweep into
+/// the same file may have begun or ended in between.
 class SweepOutput {
  public:
   SweepOutput(const SweepArguments& arguments, const results::Manifest& manifest, const sweep::Study& study)
@@ -111,7 +112,7 @@ class SweepOutput {
   std::variant<Beginning, FinishedAlready> begin() {
     results::remove_leftovers(arguments_.output);
     require_permission();
-    // A file that is there is compared with the sweep to be resumed.
+    // An existing file may be the finished sweep that is to be resumed, which is found by comparing it.
     const results::OutputPath place(arguments_.output, arguments_.force || arguments_.resume, inputs_);
     std::error_code error;
     const bool unlocked = arguments_.resume && !fs::exists(parts_, error);
@@ -124,7 +125,7 @@ class SweepOutput {
     if (may_replace || !fs::exists(place.file())) {
       return Beginning{std::move(store), {arguments_.output, may_replace, inputs_}};
     }
-    // Left by a kill after the file was put in place, or finished by another process just now.
+    // The folder was left by a kill after the file was put in place, or another process has just finished the sweep.
     const bool finished = arguments_.resume && is_this_sweep(place.file());
     if (finished || store.is_new()) std::move(store).abandon();
     if (finished) return FinishedAlready();
@@ -168,7 +169,7 @@ class SweepOutput {
   const fs::path parts_;
 };
 
-/// The command that continues this one.
+/// The command that continues this sweep.
 std::string resume_command(const CommonOptions& common) {
   std::vector<std::string> words = common.command_line;
   std::erase(words, "--force");
@@ -177,7 +178,7 @@ std::string resume_command(const CommonOptions& common) {
   return shell_line(words);
 }
 
-/// After a failure: what can be gone on from, as lines for the user.
+/// After a failure: what can be continued, as lines for the user.
 std::string what_is_left(const fs::path& output, std::uint64_t rows, const CommonOptions& common) {
   try {
     const results::ResultReader parts(results::parts_folder(output));
@@ -196,7 +197,7 @@ void print_none(const sweep::SweepJob& job, const fs::path& output) {
   print_near_misses(std::cout, near_misses(results::ResultReader(output)));
 }
 
-/// ", 1,000 rows: the 1,000 best by step_time_s"; empty where all points are rows.
+/// The stored rows as a clause: ", 1,000 rows: the 1,000 best by step_time_s"; empty where all points are rows.
 std::string stored_clause(const sweep::SweepJob& job, const fs::path& output) {
   if (job.stored_rows().all()) return "";
   const std::uint64_t rows = results::ResultReader(output).row_count();
@@ -204,7 +205,7 @@ std::string stored_clause(const sweep::SweepJob& job, const fs::path& output) {
                      stored_rows_text(job.stored_rows(), job.study().objectives));
 }
 
-/// The best rows are shown, and executed, as `top` does.
+/// Prints the summary of a sweep. The best rows are shown, and executed, as `top` does.
 void print_summary(const sweep::SweepJob& job, const results::Summary& summary,
                    const sweep::SweepOutcome& outcome, const RunCost& cost, const ShownTop& shown,
                    const fs::path& output) {
@@ -283,7 +284,7 @@ int report_interrupted(const CommonOptions& common, const sweep::SweepOutcome& o
   return kInterrupted;
 }
 
-/// One shard's rows may be none at all: more shards than blocks.
+/// Checks that the shard has rows: there may be more shards than blocks.
 void require_rows(const sweep::SweepJob& job, const SweepArguments& arguments) {
   require_points(job, arguments.study.file);
   if (job.layout().rows() == 0) {
@@ -293,7 +294,8 @@ void require_rows(const sweep::SweepJob& job, const SweepArguments& arguments) {
   }
 }
 
-/// What is executed stands in the table that ends a sweep; --progress json ends with a line for programs instead.
+/// Checks that a table is printed in which executed times can be shown; --progress json ends with a line for programs
+/// instead.
 void require_table(ProgressMode mode, const SweepArguments& arguments) {
   if (mode == ProgressMode::json && arguments.confirm.value_or(0) > 0)
     throw BadInput(
@@ -302,8 +304,7 @@ void require_table(ProgressMode mode, const SweepArguments& arguments) {
                     arguments.output.string(), *arguments.confirm));
 }
 
-/// What a process makes of its command line. Everything that can be wrong is looked at before anything is
-/// written.
+/// What a process gets from its command line. Everything that can be wrong is checked before anything is written.
 struct WantedSweep {
   WantedSweep(const SweepArguments& arguments, const CommonOptions& common, const ranks::Ranks& ranks)
       : shard(parse_shard(arguments.shard)),
@@ -327,7 +328,8 @@ struct WantedSweep {
     options.threads = threads;
     options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = study.mode});
     options.stop = &guard.stop();
-    options.seal.least_age = std::chrono::milliseconds(250);  // a segment costs some five of them
+    // Sealing a segment takes some five milliseconds.
+    options.seal.least_age = std::chrono::milliseconds(250);
     return options;
   }
 
@@ -339,8 +341,8 @@ struct WantedSweep {
   results::Manifest manifest;
 };
 
-/// Of this process; null where rank 0 is about to end it, because it or another rank can't begin. What is wrong is
-/// an exception on rank 0, and the threads in the manifest are those of all ranks.
+/// The sweep of this process, once all ranks agree; null where rank 0 is about to end it, because it or another rank
+/// cannot begin. What is wrong is an exception on rank 0, and the manifest has the threads of all ranks.
 std::unique_ptr<WantedSweep> agree(const SweepArguments& arguments, const CommonOptions& common,
                                    ranks::Ranks& ranks) {
   std::unique_ptr<WantedSweep> wanted;
@@ -362,7 +364,7 @@ void say_what_was_found(const SegmentStore& store) {
   for (const std::string& line : store.unfinished()) std::cerr << message_line(line) << '\n';
 }
 
-/// Rank 0: begins and ends the sweep. A process by itself is all there is of it.
+/// Rank 0's part, which begins and ends the sweep; a process that runs alone is rank 0.
 int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
   Word word(ranks);
   const std::unique_ptr<WantedSweep> wanted = agree(arguments, common, ranks);
@@ -410,7 +412,7 @@ int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ra
   return kDone;
 }
 
-/// Any other rank: seals segments in rank 0's folder, and says nothing of its own.
+/// The part of any other rank: seals segments in rank 0's folder, and prints nothing.
 void follow(const SweepArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
   const std::unique_ptr<WantedSweep> wanted = agree(arguments, common, ranks);
   const Heard heard = hear(ranks);

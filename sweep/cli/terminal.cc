@@ -12,9 +12,9 @@ namespace shardscape::cli {
 
 namespace {
 
-constexpr std::size_t kNarrowest = 20;  // nobody reads a table on less
+constexpr std::size_t kNarrowest = 20;  // tables are not readable on less
 
-/// COLUMNS, where it is a number that can be meant.
+/// The width in COLUMNS, where that is a plausible number.
 std::optional<std::size_t> stated_width() {
   const char* const text = std::getenv("COLUMNS");
   if (text == nullptr) return std::nullopt;

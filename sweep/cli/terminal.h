@@ -1,4 +1,4 @@
-// How wide the terminal is that a stream leads to.
+// The width of the terminal that a stream leads to.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace shardscape::cli {
 
-/// Characters on a line of the terminal behind std::cout or std::cerr: COLUMNS where it is set, or what the
-/// terminal says. Nothing where the stream leads elsewhere: a file or a pipe takes lines of any length.
+/// Characters per line of the terminal behind std::cout or std::cerr: COLUMNS if that is set, or else the terminal's
+/// own width. Nothing where the stream leads to a file or a pipe, which take lines of any length.
 std::optional<std::size_t> terminal_width(const std::ostream& out);
 
 }  // namespace shardscape::cli

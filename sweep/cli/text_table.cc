@@ -12,8 +12,9 @@ namespace shardscape::cli {
 
 namespace {
 
-constexpr std::size_t kGap = 2;            // between columns
-constexpr std::size_t kShortestText = 20;  // texts are not squeezed further while another block can take them
+constexpr std::size_t kGap = 2;  // characters between columns
+// Texts are not squeezed below this while another block can take them.
+constexpr std::size_t kShortestText = 20;
 
 std::string_view first_characters(std::string_view text, std::size_t count) {
   std::size_t end = 0;
@@ -74,8 +75,8 @@ void TextTable::print(std::ostream& out, std::size_t indent, std::optional<std::
   }
 }
 
-/// The first column in every block; each block takes the next columns as long as they fit. A text that does
-/// not fit is squeezed into what is left of its block, where that is enough to read it in.
+/// Divides the columns into blocks. Each block has the first column and then the next ones as long as they fit. A text
+/// that does not fit is squeezed into the rest of its block, if that leaves enough room to read it.
 std::vector<TextTable::Block> TextTable::blocks(std::size_t room) const {
   std::vector<Block> list;
   if (columns_.empty()) return list;

@@ -1,4 +1,4 @@
-// Tables of text, aligned for the eye.
+// Tables of text with aligned columns.
 #pragma once
 
 #include <optional>
@@ -13,19 +13,19 @@ class TextTable {
  public:
   enum class Align { left, right };
 
-  /// Two columns without headings, both on the left: names and what they stand for.
+  /// A table of two left-aligned columns without headings: names and their values.
   static TextTable pairs();
 
   void add_column(std::string heading, Align align = Align::right);
-  /// One cell per column; what a terminal would obey is escaped (printable()).
+  /// Adds one cell per column. Control characters, which a terminal would obey, are escaped (printable()).
   void add_row(std::vector<std::string> cells);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
 
-  /// Columns two spaces apart, each as wide as its widest cell, `indent` spaces on the left; no trailing
-  /// blanks. Headings are left out where all are empty. On a terminal too narrow for that the columns come in
-  /// blocks one below the other, the first column in each, and long texts take several lines.
+  /// Prints columns two spaces apart, each as wide as its widest cell, with `indent` spaces on the left and no trailing
+  /// blanks. Headings are left out where all are empty. On a terminal that is too narrow the columns come in blocks
+  /// below each other, with the first column in each, and long texts take several lines.
   void print(std::ostream& out, std::size_t indent = 0) const;
-  /// The same, for lines of `width` characters (nothing: of any length).
+  /// Prints for lines of `width` characters; nothing: of any length.
   void print(std::ostream& out, std::size_t indent, std::optional<std::size_t> width) const;
 
  private:
@@ -34,7 +34,7 @@ class TextTable {
     Align align;
     std::size_t width;
   };
-  /// A column of a block: which, and in how many characters.
+  /// A column of a block: its index, and its width in characters.
   struct Placed {
     std::size_t column;
     std::size_t width;
@@ -49,7 +49,7 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// The text in lines of at most `width` characters, broken after spaces and commas where there are any.
+/// The text in lines of at most `width` characters, broken after spaces and commas where possible.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
 }  // namespace shardscape::cli

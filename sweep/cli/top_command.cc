@@ -1,4 +1,4 @@
-// shardscape top: the best rows of a result file.
+// shardscape top: shows the best rows of a result file, and executes the first of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,7 +59,8 @@ struct TopArguments {
   bool breakdown = false;
   std::optional<std::size_t> confirm;
   bool count_points =
-      false;  ///< `count` is of points and not of rows of the table: no others are known to belong there
+      /// `count` is of points and not of rows of the table, as no further points are known to belong there.
+      false;
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -73,7 +74,7 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-/// What the rows are ranked by: --by, or the study's first objective.
+/// The column by which rows are ranked: that of --by, or the study's first objective.
 const ColumnInfo& ranking_column(const ResultReader& reader, const TopArguments& arguments) {
   if (!arguments.by.empty()) return require_column(reader, arguments.by, "--by");
   if (!reader.objectives().empty()) return require_column(reader, reader.objectives().front(), "objectives");
@@ -86,15 +87,15 @@ RowFormat parse_format(const std::string& text) {
   throw BadInput("--format: '" + text + "' is not one of " + join_names(names) + did_you_mean(text, names));
 }
 
-/// What the rows of the table are, as `count` asks for them: rows that tie are one.
+/// The rows of the table as `count` asks for them, where rows that tie are one.
 struct TopTable {
   TopRows found;
   ChosenRows chosen;
   RowGroups groups;
 };
 
-/// What tells nothing apart are plans that differ in plan axes alone: by anything else, and of rows without results, each
-/// row is its own.
+/// Whether rows may tie: plans that differ in plan axes alone can. In rankings by other columns, and without results,
+/// each row stands for itself.
 bool may_tie(const ResultReader& reader, const TopQuestion& question, const TopRows& found) {
   if (!question.front.empty() || !question.per.empty() || found.any_status) return false;
   const results::ColumnGroup by = reader.find(question.by)->group;
@@ -102,7 +103,7 @@ bool may_tie(const ResultReader& reader, const TopQuestion& question, const TopR
 }
 
 TopTable table_of(const ResultReader& reader, TopQuestion question, bool count_points) {
-  // Of each row of the table that many points at most, in the mean.
+  // On average a row of the table stands for at most so many points.
   constexpr std::uint64_t kMostTied = 32;
   const std::uint64_t rows = question.count;
   for (bool last = false;; question.count *= 2) {
@@ -112,7 +113,7 @@ TopTable table_of(const ResultReader& reader, TopQuestion question, bool count_p
     table.chosen = read_rows(reader, table.found.rows);
     const bool tie = may_tie(reader, question, table.found);
     if (tie) table.groups = tied_rows(reader, table.chosen);
-    // One group more than is shown, so that all of those are complete.
+    // Read one group more than is shown, so that all shown groups are complete.
     if (tie && !last && table.groups.size() <= rows && table.found.rows.size() == question.count) continue;
     if (!tie) {
       for (std::size_t row = 0; row < table.chosen.rows.size(); ++row) table.groups.push_back({row});
@@ -140,7 +141,7 @@ void print_heading(const ResultReader& reader, const TopRows& found, const std::
   std::cout << '\n';
 }
 
-/// What is executed of rows that a question found. A question that names statuses may find rows that have no step.
+/// What is executed of the rows that a question found. A question that names statuses may find rows that have no step.
 ConfirmWish confirm_wish(const TopArguments& arguments, const TopRows& found, std::size_t unasked) {
   ConfirmWish wish{arguments.confirm.value_or(unasked), arguments.confirm.has_value(), arguments.stop, {}};
   if (found.any_status)
@@ -148,7 +149,7 @@ ConfirmWish confirm_wish(const TopArguments& arguments, const TopRows& found, st
   return wish;
 }
 
-/// The times that rows have when they are executed, and their places by them.
+/// Executes rows, and gives their executed times and their order by these.
 class Confirmation {
  public:
   Confirmation(const ResultReader& reader, const TopQuestion& question, const ConfirmWish& wish)
@@ -165,7 +166,8 @@ class Confirmation {
     if (by != nullptr && by->name != time_) columns_.push_back(by->name);
   }
 
-  /// Executes the first of the groups, adds the column to the rows, and puts those groups in the order of what they take.
+  /// Executes the first rows of the groups, adds the column to the rows, and sorts these groups by their executed
+  /// times.
   void run(ChosenRows& chosen, RowGroups& groups) {
     if (columns_.empty() || wish_.rows == 0 || !done_.why_none.empty()) return;
     std::vector<std::uint64_t> firsts;
@@ -183,7 +185,7 @@ class Confirmation {
     if (question_.front.empty() && question_.per.empty()) rank(groups);
   }
 
-  /// A line: what was executed and what became of the order; empty where nothing was asked for.
+  /// A line that says what was executed and how the order changed; empty where nothing was to be executed.
   [[nodiscard]] std::string text() const {
     if (columns_.empty() || wish_.rows == 0) return "";
     if (!done_.why_none.empty()) return wish_.asked ? "not executed: " + done_.why_none : "";
@@ -198,7 +200,7 @@ class Confirmation {
   }
 
  private:
-  /// Executed rows by what was executed, in the places that they had; the others stay where they are.
+  /// Sorts the executed rows among the places that they have; all others stay where they are.
   void rank(RowGroups& groups) {
     const std::vector<double>& values = done_.values.back();
     const double sign = reader_.find(columns_.back())->better == results::Better::larger ? -1 : 1;
@@ -223,12 +225,12 @@ class Confirmation {
   const TopQuestion& question_;
   ConfirmWish wish_;
   std::string time_;                  ///< the column whose executed value is shown
-  std::vector<std::string> columns_;  ///< that, and what ranks
+  std::vector<std::string> columns_;  ///< time_, and the column that ranks
   Executions done_;
   std::string order_;
 };
 
-/// Scripts get a row for each point, and what is executed where they ask for it.
+/// Prints for scripts: a row for each point, executed only where that is asked for.
 void print_for_scripts(const ResultReader& reader, const TopQuestion& question, const TopArguments& arguments,
                        RowFormat format) {
   TopRows found = find_top_rows(reader, question);

@@ -1,3 +1,5 @@
+// Prints chosen rows: a table for people with the columns that vary, groups of rows that tie, and values in human
+// units; CSV, JSON and YAML with exact values.
 #include "sweep/cli/top_output.h"
 
 #include <algorithm>
@@ -34,7 +36,7 @@ using results::ColumnType;
 using results::ResultReader;
 using Align = TextTable::Align;
 
-/// Short headings of the table beside those of plan axes; other columns lose their unit only.
+/// Short headings of columns other than plan axes; columns that are not listed only lose their unit.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kHeadings = {{
     {"point_id", "point"},
     {"prefill_memory_peak_bytes", "prefill memory"},
@@ -71,7 +73,7 @@ std::string heading(const ColumnInfo& column) {
 
 bool has_names(const ColumnInfo& column) { return !column.meanings.empty(); }
 
-/// The name of a code; nothing where the column is a number or the code is unknown.
+/// The name of a code; nothing where the column is a number, or where the code is unknown.
 std::optional<std::string> code_name(const ColumnInfo& column, double value) {
   const auto code = static_cast<std::size_t>(value);
   if (!has_names(column) || !(value >= 0) || code >= column.meanings.size()) return std::nullopt;
@@ -123,7 +125,7 @@ bool is_input(const ColumnInfo& column) {
 /// A column of the printed table.
 struct Shown {
   std::size_t column = 0;
-  bool share = false;  ///< of the row's sum over the breakdown
+  bool share = false;  ///< a share of the row's sum over the breakdown
 };
 
 class TableBuilder {
@@ -166,7 +168,7 @@ class TableBuilder {
   }
 
  private:
-  /// Below the table where all rows have the same; files of older programs say nothing of it.
+  /// Shows the evidence below the table if all rows have the same, else as columns; nothing in files of older programs.
   void show_evidence() {
     std::vector<std::size_t> found;
     bool same = true;
@@ -192,7 +194,7 @@ class TableBuilder {
     return cell(info(column), value(column, row));
   }
 
-  /// The values of a plan axis that tied rows have; of other columns the first one's.
+  /// The values of a plan axis in a group of tied rows; for other columns the first row's value.
   [[nodiscard]] std::string alternatives(std::size_t column, const std::vector<std::size_t>& group) const {
     std::vector<std::string> values = {plain(column, group.front())};
     if (find_plan_column(info(column).name) == nullptr) return values.front();
@@ -241,7 +243,7 @@ class TableBuilder {
     }
   }
 
-  /// Classes that take part in at least one of the rows.
+  /// Shows the classes of time that occur in at least one of the rows.
   void show_breakdown() {
     for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
       const auto& values = chosen_.values[i];
@@ -268,7 +270,7 @@ class TableBuilder {
   std::vector<Shown> shown_;
   RowGroups groups_;
   std::string constants_;
-  std::string evidence_;  ///< of all rows
+  std::string evidence_;  ///< evidence that all rows share
 };
 
 void print_csv(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen) {
@@ -293,7 +295,8 @@ nlohmann::ordered_json json_value(const ColumnInfo& column, double value) {
   if (const auto name = code_name(column, value)) return *name;
   if (!std::isfinite(value)) return nullptr;
   if (is_whole(column.type)) return static_cast<std::int64_t>(value);
-  return nlohmann::ordered_json::parse(exact(column, value));  // f4: without digits it does not have
+  // F4 values: do not print digits that they do not have.
+  return nlohmann::ordered_json::parse(exact(column, value));
 }
 
 void print_json(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen) {
@@ -311,7 +314,7 @@ void print_json(std::ostream& out, const ResultReader& reader, const ChosenRows&
   out << json_text(document, 2) << "\n";
 }
 
-/// JSON scalars are YAML scalars.
+/// JSON scalars are valid YAML scalars.
 void print_yaml(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen) {
   if (chosen.rows.empty()) out << "[]\n";
   for (std::size_t row = 0; row < chosen.rows.size(); ++row) {
@@ -381,8 +384,9 @@ RowGroups tied_rows(const ResultReader& reader, const ChosenRows& chosen) {
              std::ranges::all_of(axes, [&](std::size_t i) { return i == axis || same(i, a, b); });
     };
     RowGroups merged;
-    std::vector<std::size_t> before;                                   // members of each before this axis
-    std::unordered_map<std::uint64_t, std::vector<std::size_t>> like;  // by hash: those of merged
+    // Number of members of each group before this axis.
+    std::vector<std::size_t> before;
+    std::unordered_map<std::uint64_t, std::vector<std::size_t>> like;  // indices in `merged`, by hash
     for (std::vector<std::size_t>& group : groups) {
       std::vector<std::size_t>& candidates = like[hash_of(group.front(), axis)];
       const auto takes = [&](const std::vector<std::size_t>& known, std::size_t members) {

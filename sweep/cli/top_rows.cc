@@ -1,3 +1,5 @@
+// Finds the rows that `top` shows: one pass reads only the columns that the filter and the ranking need, and a selector
+// keeps the best rows, the best per combination, or the front.
 #include "sweep/cli/top_rows.h"
 
 #include <fmt/format.h>
@@ -27,10 +29,10 @@ using results::ColumnInfo;
 using results::ResultReader;
 using results::RowScan;
 
-/// The columns that one pass reads, each once.
+/// The columns that a pass reads, each once.
 class ColumnList {
  public:
-  /// Its place among the columns.
+  /// The index of a column in the list, where it is added if it is new.
   std::size_t add(const std::string& name) {
     const auto found = std::ranges::find(names_, name);
     if (found != names_.end()) return static_cast<std::size_t>(found - names_.begin());
@@ -43,7 +45,7 @@ class ColumnList {
   std::vector<std::string> names_;
 };
 
-/// Which rows a condition keeps.
+/// A condition on rows.
 class RowFilter {
  public:
   RowFilter(const ResultReader& reader, const std::string& text, ColumnList& read) {
@@ -61,7 +63,7 @@ class RowFilter {
     }
   }
 
-  /// Row `i` of the range that was read.
+  /// Whether the condition keeps row `i` of the range that was read.
   bool keeps(const RowScan& scan, std::size_t i) {
     for (std::size_t k = 0; k < sources_.size(); ++k)
       values_[condition_->references()[k]] = scan.values(sources_[k])[i];
@@ -86,26 +88,26 @@ class RowFilter {
     return names;
   }
 
-  std::vector<std::string> columns_;  ///< of each name
-  std::vector<std::size_t> sources_;  ///< of each reference: its place among the columns read
-  std::vector<double> values_;        ///< of each name
+  std::vector<std::string> columns_;  ///< column of each name in the condition
+  std::vector<std::size_t> sources_;  ///< for each reference, the index of its column among those read
+  std::vector<double> values_;        ///< value of each name
   std::optional<sweep::Expression> condition_;
   bool on_status_ = false;
 };
 
-/// What is kept of the rows that are looked at. They come in ascending order.
+/// Decides which of the rows it is offered are kept. Rows come in ascending order.
 class Selector {
  public:
   Selector() = default;
   Selector(const Selector&) = delete;
   Selector& operator=(const Selector&) = delete;
   virtual ~Selector() = default;
-  /// Row `i` of the range.
+  /// Offers row `i` of the range.
   virtual void offer(const RowScan& scan, std::size_t i) = 0;
   [[nodiscard]] virtual std::vector<std::uint64_t> rows() const = 0;
 };
 
-/// A row as a column ranks it: the best first, then by row; without a value last.
+/// A row in the order of a column: the best first, then by row; rows without a value come last.
 struct Ranked {
   bool missing = false;
   double cost = 0;
@@ -127,7 +129,7 @@ class Ranking {
   double sign_;
 };
 
-/// The best `count` rows.
+/// Keeps the best `count` rows.
 class BestRows final : public Selector {
  public:
   BestRows(const Ranking& ranking, std::uint64_t count) : ranking_(ranking), count_(count) {}
@@ -149,7 +151,7 @@ class BestRows final : public Selector {
   std::set<Ranked> best_;
 };
 
-/// The best row of each combination of values, in the order of those values.
+/// Keeps the best row of each combination of values, in the order of these values.
 class BestRowsPer final : public Selector {
  public:
   BestRowsPer(const Ranking& ranking, std::vector<std::size_t> columns)
@@ -157,7 +159,7 @@ class BestRowsPer final : public Selector {
   void offer(const RowScan& scan, std::size_t i) override {
     for (std::size_t k = 0; k < columns_.size(); ++k) {
       const double value = scan.values(columns_[k])[i];
-      key_[k] = std::isnan(value) ? std::numeric_limits<double>::infinity() : value;  // NaN has no order
+      key_[k] = std::isnan(value) ? std::numeric_limits<double>::infinity() : value;  // NaN cannot be ordered
     }
     const Ranked row = ranking_.of(scan, i);
     const auto [it, fresh] = best_.emplace(key_, row);
@@ -176,7 +178,7 @@ class BestRowsPer final : public Selector {
   std::map<std::vector<double>, Ranked> best_;
 };
 
-/// The rows that no other row beats in all of the columns at once, best in the first column first.
+/// Keeps the rows that no other row beats in all columns at once; the best in the first column come first.
 class Front final : public Selector {
  public:
   Front(std::vector<std::size_t> columns, const std::vector<Better>& directions)
@@ -239,7 +241,7 @@ TopRows find_top_rows(const ResultReader& reader, const TopQuestion& question) {
   found.any_status = filter && filter->on_status();
   for (RowScan scan(reader, read.names()); scan.next();) {
     found.infeasible.resize(scan.first_row() +
-                            scan.size());  // of rows that were read, not of those a file claims
+                            scan.size());  // the rows that were read, not the number that the file claims
     for (std::size_t i = 0; i < scan.size(); ++i) {
       if (filter && !filter->keeps(scan, i)) continue;
       if (found.any_status || static_cast<Status>(scan.values(status)[i]) == Status::ok) {

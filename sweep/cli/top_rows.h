@@ -1,4 +1,4 @@
-// Which rows of a result file `top` shows, found in one pass over the columns that decide it.
+// Finds the rows of a result file that `top` shows, in one pass over the columns that decide it.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,31 @@
 
 namespace shardscape::cli {
 
-/// What is asked of the rows. Names are those of columns or the short ones of plan axes.
+/// The choice of rows. Names are those of columns, or the short names of plan axes.
 struct TopQuestion {
-  std::string where;               ///< an expression over the columns; empty for all rows
+  std::string where;               ///< condition on the columns; empty: all rows
   std::string by;                  ///< the column that ranks
-  std::vector<std::string> per;    ///< the best row of each combination of values in these
-  std::vector<std::string> front;  ///< the Pareto front over these, in place of a ranking
-  std::uint64_t count = 0;         ///< rows at most
+  std::vector<std::string> per;    ///< take the best row of each combination of values in these columns
+  std::vector<std::string> front;  ///< take the Pareto front over these columns instead of a ranking
+  std::uint64_t count = 0;         ///< the most rows
 };
 
 struct TopRows {
   std::vector<std::uint64_t> rows;  ///< in the order in which they are shown
-  std::uint64_t looked_at = 0;      ///< rows of `where`, feasible ones unless it says something on the status
-  bool any_status = false;          ///< it does
-  std::vector<bool> infeasible;     ///< by row, those of `where` that were not looked at for their status
+  /// Number of rows that satisfy `where`; only feasible ones unless `where` names the status.
+  std::uint64_t looked_at = 0;
+  bool any_status = false;  ///< `where` names the status
+  /// By row: rows that satisfy `where` but were left out because of their status.
+  std::vector<bool> infeasible;
   bool any_infeasible = false;
 };
 
-/// A column by its name or short name. BadInput, blaming `option`, where there is none.
+/// The column with that name or short name. BadInput, naming `option`, where there is none.
 const results::ColumnInfo& require_column(const results::ResultReader& reader, std::string_view name,
                                           std::string_view option);
 
-/// Equal values rank by row, rows without a value last. Memory is a bit for each row of the file, and the answer.
-/// BadInput where a column is unknown or the expression can't be read.
+/// Finds the rows. Equal values are ordered by row, rows without a value come last. Takes a bit of memory per row of
+/// the file, and the answer. BadInput where a column is unknown or the condition cannot be read.
 TopRows find_top_rows(const results::ResultReader& reader, const TopQuestion& question);
 
 }  // namespace shardscape::cli

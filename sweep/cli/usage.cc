@@ -15,14 +15,14 @@ std::vector<const CLI::App*> commands(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-/// "shardscape swep": the command that was meant.
+/// The message about an unknown command, with the command that was probably meant ("shardscape swep").
 std::string unknown_command(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* command : commands(app)) names.push_back(command->get_name());
   return "unknown command '" + word + "'" + did_you_mean(word, names) + "; commands: " + join_names(names);
 }
 
-/// Options of the command as they are written, with their dashes.
+/// The options of the command as they are written, with dashes.
 std::vector<std::string> option_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
@@ -35,7 +35,7 @@ bool is_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && word.find_first_not_of("-.0123456789") != std::string::npos;
 }
 
-/// What the command line says that the command does not know. Words after an unknown option are its value.
+/// The words of the command line that the command does not know. Words after an unknown option are taken as its value.
 std::vector<std::string> unknown_words(const CLI::App& command) {
   const std::vector<std::string> extras = command.remaining();
   const std::vector<std::string> names = option_names(command);

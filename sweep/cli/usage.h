@@ -1,4 +1,4 @@
-// What is wrong with a command line that could not be parsed.
+// Explains what is wrong with a command line that could not be parsed.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,18 +13,17 @@ struct UsageProblem {
   std::string help;                ///< the command that says more: "shardscape sweep --help"
 };
 
-/// `words`: argv, the program first.
+/// `words`: argv, beginning with the program.
 UsageProblem usage_problem(const CLI::App& app, const CLI::ParseError& error,
                            const std::vector<std::string>& words);
 
-/// For CLI::Option::check(): a whole number from `low` to `high`. CLI11's own check for numbers names the
-/// largest double.
+/// For CLI::Option::check(): an integer from `low` to `high`. CLI11's own check names the largest double as the limit.
 CLI::Validator whole_number(long long low, long long high = std::numeric_limits<long long>::max());
-/// A number from 0 to 1.
+/// For CLI::Option::check(): a number from 0 to 1.
 CLI::Validator share();
-/// One of these words.
+/// For CLI::Option::check(): one of these words.
 CLI::Validator one_of(const std::vector<std::string>& names);
-/// A word of at least one character.
+/// For CLI::Option::check(): a word of at least one character.
 CLI::Validator not_empty();
 
 }  // namespace shardscape::cli

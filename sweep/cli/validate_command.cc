@@ -1,4 +1,4 @@
-// shardscape validate: predictions against measurements.
+// shardscape validate: compares predictions with measurements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ struct ValidateArguments {
   bool json = false, check = false, rows = false, force = false;
 };
 
-/// The tables that are understood, column by column.
+/// The help text, with the columns of every kind of table.
 std::string help_text() {
   std::string text = kValidateExamples;
   text += "\nA table is recognised by its header. Columns in [] may be absent; blank cells are unknown.\n";
@@ -85,7 +85,7 @@ std::string help_text() {
   return text + "\n* cells must be filled.";
 }
 
-/// Bars of the command line. Each takes the place of the file's own for the same statistic.
+/// The bars of the command line. Each replaces a file's own bar for the same statistic.
 std::vector<validate::Bar> parse_bars(const std::vector<std::string>& texts) {
   std::vector<validate::Bar> bars;
   ProblemList problems;
@@ -120,7 +120,7 @@ void override_bars(const std::vector<validate::Bar>& given, std::vector<Validate
   problems.finish();
 }
 
-/// Those of the command line, or the published ones.
+/// The files of the command line, or the published ones.
 std::vector<fs::path> files_of(const ValidateArguments& arguments) {
   if (!arguments.files.empty()) return arguments.files;
   const std::optional<fs::path> folder = published_folder();
@@ -128,7 +128,7 @@ std::vector<fs::path> files_of(const ValidateArguments& arguments) {
   return validate::list_published(*folder);
 }
 
-/// With the other ranks: each predicts some rows, and rank 0 has them all.
+/// Validates together with other ranks: each predicts some rows, and rank 0 gets all.
 class Validation {
  public:
   Validation(const ValidateArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks)
@@ -178,7 +178,7 @@ class Validation {
   validate::Presets presets_;
 };
 
-/// Nothing is written where no row could be predicted.
+/// Writes the predictions, unless no row could be predicted.
 void write_predictions(const results::OutputPath& output, const std::vector<ValidatedFile>& files) {
   std::vector<validate::NamedEvaluation> evaluations;
   std::size_t rows = 0, problems = 0;
@@ -201,7 +201,7 @@ void write_evidence(const results::OutputPath& output, const std::vector<Validat
   results::write_output(output, evidence::evidence_yaml(evidence::summarise(residuals)));
 }
 
-/// Problems first, then missed bars; what they are goes to stderr.
+/// The exit code: problems come first, then missed bars; both are listed on stderr.
 int verdict(const std::vector<ValidatedFile>& files, bool check) {
   std::vector<std::string> problems, missed;
   for (const ValidatedFile& file : files) {
@@ -223,7 +223,7 @@ int verdict(const std::vector<ValidatedFile>& files, bool check) {
   return kInaccurate;
 }
 
-/// Whether all ranks are given the same tables and presets; what is wrong is an exception on rank 0.
+/// Checks that all ranks have the same tables and presets; what is wrong is an exception on rank 0.
 void agree_on_tables(const ValidateArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
   RankView view;
   const std::exception_ptr failure = note_failure(view, [&] {
@@ -241,7 +241,7 @@ void agree_on_tables(const ValidateArguments& arguments, const CommonOptions& co
   agree_on(view, failure, ranks);
 }
 
-/// Rank 0: all that is said and written.
+/// Rank 0's part: all that is printed and written.
 int lead_validation(const ValidateArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
   Word word(ranks);
   agree_on_tables(arguments, common, ranks);
@@ -266,7 +266,7 @@ int lead_validation(const ValidateArguments& arguments, const CommonOptions& com
   std::vector<ValidatedFile> files =
       in_common(ranks, [&] { return Validation(arguments, common, ranks).run(); });
   override_bars(bars, files);
-  if (evidence) write_evidence(*evidence, files);  // which may refuse
+  if (evidence) write_evidence(*evidence, files);  // it may refuse to write
   if (predictions) write_predictions(*predictions, files);
   if (arguments.json) {
     std::cout << json_text(validation_json(files, view), 2) << '\n';

@@ -1,3 +1,4 @@
+// Prints an evaluation: errors by metric and part, verdicts, ranking, worst rows, groups and bars; as text and as JSON.
 #include "sweep/cli/validate_report.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ struct Part {
   Evaluation evaluation;
 };
 
-/// The rows that may be fitted and those kept apart.
+/// The parts of the rows: those that may be fitted, and those that are held out.
 std::vector<Part> parts(const Evaluation& evaluation, const ValidateView& view) {
   if (!view.hold_out) return {};
   const auto held = [&](const EvaluatedRow& row) { return validate::is_held_out(row.id, *view.hold_out); };
@@ -77,7 +78,7 @@ void print_groups(std::ostream& out, const Evaluation& evaluation, const std::ve
   table.print(out, 2);
 }
 
-/// How many rows there is no prediction for, by reason.
+/// Prints how many rows have no prediction, by reason.
 void print_unpredicted(std::ostream& out, const Evaluation& evaluation) {
   if (evaluation.unpredicted.empty()) return;
   std::map<std::string, std::size_t> counts;

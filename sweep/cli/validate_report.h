@@ -1,4 +1,4 @@
-// What `validate` says: tables for people, one JSON document for programs.
+// Output of `validate`: tables for people, a JSON document for programs.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,17 +16,17 @@ namespace shardscape::cli {
 
 struct ValidatedFile {
   std::string path;
-  std::string title, source;  ///< of published figures; else empty
+  std::string title, source;  ///< of published figures; otherwise empty
   validate::Evaluation evaluation;
   std::vector<validate::Bar> bars;
 };
 
 struct ValidateView {
-  bool rows = false;      ///< every row, measured against predicted
-  std::size_t worst = 5;  ///< rows shown per metric otherwise
-  bool check = false;     ///< the bars, too
+  bool rows = false;      ///< print every row, with measured and predicted values
+  std::size_t worst = 5;  ///< otherwise the number of worst rows printed per metric
+  bool check = false;     ///< print the bars, too
   std::optional<validate::HoldOut> hold_out;
-  std::vector<std::string> by;  ///< parts of regimes to group errors by
+  std::vector<std::string> by;  ///< parts of the regime by which errors are grouped
 };
 
 std::vector<validate::BarResult> bar_results(const ValidatedFile& file);

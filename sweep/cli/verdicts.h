@@ -1,4 +1,4 @@
-// Verdicts on points in words and numbers.
+// Verdicts on points, in words and numbers.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 
 namespace shardscape::cli {
 
-/// What a reason means, as half a sentence: "the number of heads does not divide by tp".
+/// The meaning of a reason as half a sentence: "the number of heads does not divide by tp".
 std::string describe(Reason reason);
 
-/// The status that a point with this reason has.
+/// The status of a point with this reason.
 Status status_of(Reason reason);
 
 struct VerdictCounts {
   std::vector<results::CodeCount> statuses, reasons;  ///< codes that occur
   std::uint64_t points = 0;
-  bool examples = false;  ///< CodeCount::example means something
+  bool examples = false;  ///< whether CodeCount::example is valid
 };
 VerdictCounts verdict_counts(const sweep::Tally& tally, std::uint64_t points);
 
-/// One line per status, below it one per reason: count, share, the first point where that is known, what it
-/// means.
+/// Prints one line per status, and below it one per reason: count, share, the first point where that is known, and the
+/// meaning.
 void print_verdicts(std::ostream& out, const VerdictCounts& counts);
 
 }  // namespace shardscape::cli

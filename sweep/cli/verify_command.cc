@@ -1,4 +1,4 @@
-// shardscape verify: whether a result file is whole and agrees with itself.
+// shardscape verify: checks whether a result file is whole and agrees with itself.
 #include <iostream>
 #include <memory>
 
@@ -24,7 +24,7 @@ constexpr const char* kVerifyFooter =
 int run_verify(const std::filesystem::path& file) {
   results::remove_leftovers(file);
   const results::Verification verification = results::verify_isolated(file);
-  // A damaged file is not opened here: only the child that verifies may hang on it.
+  // A damaged file is not opened here, as only the child process that verifies may hang on it.
   const std::string selection =
       verification.problems.empty() ? in_brackets(of_the_study(results::ResultReader(file))) : "";
   std::cout << file.string() << ": " << format_count(verification.rows) << " points" << selection << ", "

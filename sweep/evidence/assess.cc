@@ -1,3 +1,5 @@
+// Estimates the error to expect of a prediction from the cells of evidence that are nearest to its regime: each
+// difference of regime widens the spread that these cells have shown.
 #include "sweep/evidence/assess.h"
 
 #include <fmt/format.h>
@@ -13,10 +15,10 @@ namespace shardscape::evidence {
 
 namespace {
 
-/// Sizes within one doubling of a measured one count as measured, within three as near.
+/// A cluster within this many doublings of a measured size counts as measured, or as near.
 constexpr double kSameScale = 1, kNearScale = 3;
 
-/// Doublings between the regime's GPUs and those of a cell; 0 inside.
+/// How many doublings the regime's GPUs lie outside the range of a cell; 0 inside of it.
 double doublings(const Regime& regime, const Cell& cell) {
   const auto gpus = static_cast<double>(regime.gpus);
   return std::max({0.0, std::log2(gpus / static_cast<double>(cell.gpus_high)),
@@ -24,9 +26,10 @@ double doublings(const Regime& regime, const Cell& cell) {
 }
 
 struct Distance {
-  double variance = 0;  ///< that the differences add
+  double variance = 0;  ///< relative, squared: what all differences add
   double doublings = 0;
-  std::vector<std::pair<double, EvidenceGap>> gaps;  ///< spread, difference
+  /// Spread that each difference adds (relative), and which it is.
+  std::vector<std::pair<double, EvidenceGap>> gaps;
 };
 
 Distance distance(const Regime& regime, const Cell& cell) {
@@ -48,8 +51,8 @@ Distance distance(const Regime& regime, const Cell& cell) {
   return far;
 }
 
-/// What all cells of a phase have shown, each as much as it has plans: the mean of the logarithms, on which no
-/// single cell with wild rows weighs much.
+/// The logarithm of the spread of a phase: the mean over its cells, weighted by their plans. As a mean of logarithms it
+/// is hardly moved by a single cell with wild rows.
 double log_sigma_of_phase(const Table& table, Phase phase) {
   double sum = 0, weight = 0;
   for (const Cell& cell : table.cells) {
@@ -60,7 +63,7 @@ double log_sigma_of_phase(const Table& table, Phase phase) {
   return sum / weight;
 }
 
-/// `beyond`: on more GPUs than any row of the phase.
+/// Classifies a regime by its distance. `beyond`: it has more GPUs than any row of the phase.
 Evidence verdict(const Distance& far, bool beyond) {
   if (beyond) return Evidence::extrapolated;
   const auto other =
@@ -74,7 +77,7 @@ std::string words(const Regime& regime) {
                      regime.stack);
 }
 
-/// Of a phase without rows: everything differs.
+/// The finding for a phase without any rows: every difference adds its spread.
 Finding unknown_phase() {
   const Widening& w = kWidening;
   const double variance = w.device * w.device + w.precision * w.precision + w.model_kind * w.model_kind +

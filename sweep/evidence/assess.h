@@ -1,4 +1,4 @@
-// What error to expect of a prediction, from what measurements have shown of others.
+// Estimates the error to expect of a prediction from what measurements have shown of other predictions.
 //
 // The nearest cells of the evidence decide. Near is what differs in little that matters: each difference of
 // regime adds a spread of its own to what the cell has shown, as independent errors do, and the cells that add
@@ -33,8 +33,9 @@ inline constexpr Widening kWidening;
 /// in the mean in public training tables.
 inline constexpr double kNoise = 0.02;
 
-/// A cell of so many plans counts for itself as much as the rest of its phase counts for it. With 2, 83 % of the rows of
-/// training of 2023 to 2026 lay within one sigma when their plans were held out, with 0.5 76 %; of all rows 66 % with both.
+/// A cell of this many plans weighs as much in its own estimate as the rest of its phase. With 2, 83 % of the rows of
+/// training of 2023 to 2026 lay within one sigma when their plans were held out, with 0.5 76 %; of all rows, 66 % in
+/// both cases.
 inline constexpr double kPriorPlans = 1;
 
 struct Finding {
@@ -50,10 +51,10 @@ struct Finding {
 /// row was measured on and that does not say what it sustains; more GPUs than any row of the phase had are never near.
 Finding assess(const Table* table, const Regime& regime);
 
-/// Of one plan of a regime that `finding` is of: nothing is known where one of its degrees is larger than in any row of
-/// its stack (of the phase, where the stack has none).
+/// Assesses one plan of the regime that `finding` is about. Nothing is known where one of its degrees is larger than in
+/// any row of its stack (of the phase, where the stack has no rows).
 Assessment assess_plan(const Finding& finding, const ParallelPlan& plan);
-/// The degree that is, and the largest measured: "no rows of tp=64, 16 at most"; empty where none is.
+/// Names that degree and the largest one measured: "no rows of tp=64, 16 at most"; empty where no degree is larger.
 std::string larger_degree(const Finding& finding, const ParallelPlan& plan);
 
 /// Half a sentence: "11 rows of 11 plans on a100-sxm-80gb, bf16, dense, megatron-lm, 8 to 512 GPUs", "no rows of

@@ -18,7 +18,7 @@ constexpr const char* kHeader =
     "# rows, and distinct plans among them; bias: median of predicted / measured - 1; sigma: the absolute\n"
     "# relative error that 68 % of other plans of the regime should stay within.\n";
 
-/// The keys, once, for reading and writing.
+/// Lists the keys of a cell once, for reading as well as for writing.
 template <class V, class C>
 void describe(V& v, C& cell) {
   v.required("phase", cell.regime.phase);

@@ -12,18 +12,18 @@
 
 namespace shardscape::evidence {
 
-/// Below a preset folder.
+/// Where the file lies below a preset folder.
 inline constexpr const char* kEvidenceFile = "hw_presets/evidence.yaml";
 
-/// The file of the first preset folder that has one.
+/// Finds the file in the first preset folder that has one; empty where none has.
 std::optional<std::filesystem::path> find_evidence(const yaml::Catalog& catalog);
 
-/// Every problem of the file, located.
+/// Reads the evidence. The error holds every problem of the file, with its place.
 tl::expected<Table, yaml::Diagnostics> read_evidence(const std::filesystem::path& file);
-/// `name` stands for the file in messages.
+/// Parses the evidence from text; `name` stands for the file in messages.
 tl::expected<Table, yaml::Diagnostics> parse_evidence(const std::string& text, const std::string& name);
 
-/// Reads back as an equal table.
+/// Writes a table as YAML text that reads back as an equal table.
 std::string evidence_yaml(const Table& table);
 
 }  // namespace shardscape::evidence

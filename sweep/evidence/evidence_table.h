@@ -1,4 +1,4 @@
-// What measurements have shown of predictions: sums of residuals by regime. No row of a table is in it.
+// What measurements have shown of predictions: statistics of residuals by regime. No single measured row is kept here.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace shardscape::evidence {
 
-/// What a prediction is one of. Texts are names of presets; empty: it is none of them.
+/// The conditions of a prediction. Texts are names of presets; empty: no preset applies.
 struct Regime {
   Phase phase = Phase::training;
   std::string device;
@@ -22,36 +22,38 @@ struct Regime {
   std::string model_kind;
   std::string stack;
   std::int64_t gpus = 1;
-  /// Whether the device says which shares of its peaks it sustains. One that does not is predicted at its peaks,
-  /// which no device that was measured has kept.
+  /// Whether the device says which shares of its peaks it sustains. Otherwise predictions take the full peaks, which no
+  /// measured device has reached.
   bool sustained = true;
 };
 
-/// Degrees of a plan whose collectives grow with them. (Replicas grow with the GPUs, which Regime has.)
+/// The degrees of a plan that its collectives grow with. (Replicas grow with the GPUs, which Regime holds.)
 struct Degrees {
   std::int32_t tensor = 1, context = 1, pipeline = 1, expert = 1;
   friend bool operator==(const Degrees&, const Degrees&) = default;
 };
-/// Of a table that does not say which degrees its rows had.
+/// The degree of tables that do not say which degrees their rows had: no degree is larger.
 inline constexpr std::int32_t kUntold = std::numeric_limits<std::int32_t>::max();
 Degrees degrees_of(const ParallelPlan& plan);
-/// The larger of each.
+/// The larger of each pair of degrees.
 Degrees most_of(const Degrees& a, const Degrees& b);
 
-/// "dense". Models of one kind have the same operators.
+/// The kind of a model, such as "dense". Models of one kind have the same operators.
 std::string model_kind(const ModelSpec& model);
 
-/// The name that a policy goes by here where it has two.
+/// The one name that evidence uses for a policy that has two names.
 constexpr PolicyName own_name(PolicyName name) { return name == PolicyName::fp4 ? PolicyName::nvfp4 : name; }
 
-/// The measurements of one regime and of one band of sizes.
+/// What the measurements of one regime and one band of cluster sizes have shown.
 struct Cell {
-  Regime regime;                                        ///< `gpus` means nothing here
-  std::int64_t gpus_low = 1, gpus_high = 1;             ///< of the rows
-  Degrees most = {kUntold, kUntold, kUntold, kUntold};  ///< the largest among the rows, each on its own
+  Regime regime;  ///< its `gpus` has no meaning here
+  /// Smallest and largest number of GPUs among the rows.
+  std::int64_t gpus_low = 1, gpus_high = 1;
+  /// The largest degrees among the rows, each taken on its own.
+  Degrees most = {kUntold, kUntold, kUntold, kUntold};
   std::int64_t rows = 0;
-  std::int64_t plans = 0;  ///< distinct ones among them, 1..rows: rows of one plan err together
-  double bias = 0;         ///< median of predicted / measured - 1
+  std::int64_t plans = 0;  ///< distinct plans among the rows, 1..rows: rows of one plan err together
+  double bias = 0;         ///< median of predicted / measured - 1 over the rows
   double sigma = 0;  ///< the absolute error that 68.27 % of plans not yet seen should stay within, above 0
 };
 

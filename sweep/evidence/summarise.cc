@@ -10,7 +10,7 @@ namespace shardscape::evidence {
 
 namespace {
 
-/// GPUs of a node, of a rack, of a pod: communication crosses other links beyond each.
+/// Upper ends of the bands of GPUs: a node, a rack, a pod. Beyond each, communication crosses other links.
 constexpr std::int64_t kBands[] = {8, 64, 512};
 
 int band_of(std::int64_t gpus) {
@@ -51,7 +51,7 @@ Cell cell_of(const std::vector<const Residual*>& rows) {
     errors.emplace_back(std::abs(row->error), weight);
   }
   cell.bias = rounded(weighted_quantile(std::move(signed_errors), 0.5));
-  constexpr double kLeast = 1e-4;  // a figure that is rounded to nothing would be no sigma
+  constexpr double kLeast = 1e-4;  // a sigma that rounds to 0 would claim certainty
   cell.sigma = std::max(kLeast, rounded(weighted_quantile(std::move(errors), kOneSigma)));
   return cell;
 }
@@ -62,7 +62,7 @@ double weighted_quantile(std::vector<std::pair<double, double>> values, double q
   std::ranges::sort(values);
   double whole = 0, sum = 0;
   for (const auto& [value, weight] : values) whole += weight;
-  constexpr double kRounding = 1e-9;  // of the sums
+  constexpr double kRounding = 1e-9;  // tolerance, since sums of weights are rounded
   for (const auto& [value, weight] : values) {
     sum += weight;
     if (sum >= (q - kRounding) * whole) return value;

@@ -1,4 +1,4 @@
-// From residuals of measured rows to evidence.
+// Summarises the residuals of measured rows as evidence.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 
 namespace shardscape::evidence {
 
-/// A measured row and its prediction.
+/// The error of one measured row's prediction.
 struct Residual {
   Regime regime;
-  std::string plan;      ///< rows of one plan have the same text; empty: the row alone
+  std::string plan;      ///< rows of one plan have the same text; empty: the row counts as a plan of its own
   double error = 0;      ///< predicted / measured - 1, above -1
-  Degrees degrees = {};  ///< of the plan
+  Degrees degrees = {};  ///< degrees of the plan
 };
 
 /// One cell for each regime and band of GPUs (up to 8, 64, 512, and above) that has rows, in order of the phase,

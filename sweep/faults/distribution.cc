@@ -14,10 +14,10 @@ namespace shardscape::sweep {
 
 namespace {
 
-/// Less than this is no mass: quantiles would be noise.
+/// Less mass than this counts as none, since quantiles would be rounding noise.
 constexpr double kLeastMass = 1e-12;
 
-/// Calls `use` with the boost distribution of a normal or a beta.
+/// Calls `use` with boost's distribution for a normal or a beta distribution.
 template <class Use>
 auto with_continuous(const Distribution& d, const Use& use) {
   if (d.kind == DistributionKind::normal) return use(boost::math::normal(d.mean, d.deviation));
@@ -33,7 +33,7 @@ struct TailRange {
   bool upper = false;
 };
 
-/// F at the ends of the range, of the tail in which the range lies.
+/// F at the ends of the range, in the tail (lower or upper) where the range lies.
 TailRange range_of(const Distribution& d) {
   const double min = clamped_to_support(d, d.min), max = clamped_to_support(d, d.max);
   return with_continuous(d, [&](const auto& continuous) {

@@ -20,13 +20,14 @@ enum class DistributionKind : std::uint8_t { normal, uniform, beta, constant, em
 
 struct Distribution {
   DistributionKind kind = DistributionKind::constant;
-  double mean = 0.5, deviation = 0.1;  ///< normal
-  double alpha = 1, beta = 1;          ///< beta, on [0, 1]
-  double value = 1;                    ///< constant
-  std::vector<double> values;          ///< empirical: each as likely as any other
-  double min = 0, max = 1;             ///< the range; of `uniform` its ends. No meaning for constant
+  double mean = 0.5, deviation = 0.1;  ///< of a normal distribution
+  double alpha = 1, beta = 1;          ///< of a beta distribution, on [0, 1]
+  double value = 1;                    ///< of a constant
+  std::vector<double> values;          ///< of an empirical distribution: all are equally likely
+  /// The range of truncation; for `uniform` its ends; for a constant without meaning.
+  double min = 0, max = 1;
 
-  /// What is wrong with it, in words: parameters out of range, or no mass between min and max.
+  /// What is wrong with the distribution, in words: parameters out of range, or no mass between min and max.
   [[nodiscard]] std::optional<std::string> problem() const;
 };
 
@@ -34,14 +35,15 @@ struct Distribution {
 class DistributionSampler {
  public:
   explicit DistributionSampler(const Distribution& distribution);
-  /// `uniform` in [0, 1). The result lies in [min, max].
+  /// The value for `uniform` in [0, 1). It lies in [min, max].
   [[nodiscard]] double at(double uniform) const;
 
  private:
   Distribution distribution_;
-  std::vector<double> kept_;   ///< empirical: the values inside the range, ascending
+  std::vector<double> kept_;   ///< for empirical: the values inside the range, ascending
   double low_ = 0, high_ = 1;  ///< F(min), F(max); of the upper tail where `upper_`
-  bool upper_ = false;         ///< the range lies above the median: work with 1 - F, which is precise there
+  /// Whether the range lies above the median: 1 - F is then used, which is precise there.
+  bool upper_ = false;
 };
 
 }  // namespace shardscape::sweep

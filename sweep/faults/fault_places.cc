@@ -1,3 +1,5 @@
+// Lists the places of each kind of fault on a fabric: physical links, ranks, adapters with their links, and switches
+// with their links.
 #include "sweep/faults/fault_places.h"
 
 #include <algorithm>
@@ -38,9 +40,9 @@ std::vector<FaultPlace> link_places(const FaultStudy& study, const Fabric& fabri
   return places;
 }
 
-/// Vertices that are shared adapters: what the GPUs of a dimension with sharing hang on.
+/// Vertices that are shared adapters, to which the GPUs of a node are linked in dimensions with sharing.
 std::set<std::int32_t> adapters_of(const Fabric& fabric) {
-  std::set<std::int32_t> sharing;  // dimensions
+  std::set<std::int32_t> sharing;  // dimensions whose adapters are shared
   for (const Fabric::Axis& axis : fabric.axes()) {
     if (axis.sharing > 1) sharing.insert(axis.dimension);
   }
@@ -54,7 +56,7 @@ std::set<std::int32_t> adapters_of(const Fabric& fabric) {
   return adapters;
 }
 
-/// Dimensions whose adapters a study means.
+/// The dimensions whose adapters the study's placement means.
 std::set<std::int32_t> adapter_dimensions(const FaultPlacement& placement, const Fabric& fabric) {
   const std::vector<DimensionSpec>& dimensions = fabric.spec().dimensions;
   std::set<std::int32_t> chosen;
@@ -68,7 +70,7 @@ std::set<std::int32_t> adapter_dimensions(const FaultPlacement& placement, const
   return chosen;
 }
 
-/// By owner, the links that end or start at its vertex.
+/// Adds a link that starts or ends at the owner's vertex to the owner's place.
 void add_incident(std::map<std::int32_t, FaultPlace>& places, std::int32_t owner, std::int32_t link) {
   FaultPlace& place = places[owner];
   place.device = owner;
@@ -88,7 +90,7 @@ std::vector<FaultPlace> in_order(std::map<std::int32_t, FaultPlace> places) {
 std::vector<FaultPlace> adapter_places(const FaultStudy& study, const Fabric& fabric) {
   const std::set<std::int32_t> dimensions = adapter_dimensions(study.placement, fabric);
   const std::set<std::int32_t> shared = adapters_of(fabric);
-  std::map<std::int32_t, std::int32_t> lowest_rank;  // of a shared adapter
+  std::map<std::int32_t, std::int32_t> lowest_rank;  // lowest rank on each shared adapter
   for (const Link& link : fabric.links()) {
     if (link.source >= fabric.ranks() || !shared.contains(link.destination)) continue;
     const auto entry = lowest_rank.try_emplace(link.destination, link.source).first;

@@ -10,11 +10,11 @@
 
 namespace shardscape::sweep {
 
-/// One thing that can break.
+/// A thing that can break.
 struct FaultPlace {
-  std::int32_t link = -1;           ///< of a link: its id (the lower one where it has two directions)
-  std::int32_t device = -1;         ///< rank of a device, lowest rank on an adapter, vertex of a switch
-  std::vector<std::int32_t> links;  ///< directed links that the fault touches
+  std::int32_t link = -1;           ///< id of a link (the lower one where both directions break together)
+  std::int32_t device = -1;         ///< rank of a device, lowest rank on an adapter, or vertex of a switch
+  std::vector<std::int32_t> links;  ///< the directed links that the fault affects
 };
 
 /// The places of one kind, in a fixed order; empty where the fabric has none.
@@ -25,7 +25,7 @@ struct FaultPlace {
 ///   switches  vertices that are neither ranks nor adapters
 std::vector<FaultPlace> fault_places(FaultKind kind, const FaultStudy& study, const network::Fabric& fabric);
 
-/// The physical links between two vertices, either way; empty where there is none. Ids of one direction.
+/// The physical links between two vertices in either direction, as ids of one direction; empty where there are none.
 std::vector<std::int32_t> links_between(const network::Fabric& fabric, std::int32_t a, std::int32_t b);
 
 }  // namespace shardscape::sweep

@@ -52,7 +52,7 @@ FaultDraw FaultSampler::draw(std::uint64_t sample) const {
   CounterRng rng(study_.seed, sample);
   FaultDraw draw;
   draw.sample = sample;
-  std::set<std::pair<bool, std::int32_t>> taken;  // links and devices
+  std::set<std::pair<bool, std::int32_t>> taken;  // links and devices that already have a fault
   for (std::int64_t i = 0; i < study_.simultaneous; ++i) {
     const Kind& kind = kinds_.size() > 1 ? kind_at(rng.uniform()) : kinds_.front();
     const FaultPlace* place = nullptr;

@@ -1,4 +1,4 @@
-// From (seed, sample) to faults: every plan meets the same ones, and any sample can be drawn alone.
+// Turns (seed, sample) into faults: every plan meets the same ones, and any sample can be drawn by itself.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,30 @@ namespace shardscape::sweep {
 /// One fault of a sample.
 struct DrawnFault {
   FaultKind kind = FaultKind::soft_link;
-  std::int32_t link = -1;    ///< of link kinds, else -1
-  std::int32_t device = -1;  ///< of the other kinds (see FaultPlace::device), else -1
-  double derate = 1;         ///< share that remains; 0 where it is gone
+  std::int32_t link = -1;    ///< for faults of links, else -1
+  std::int32_t device = -1;  ///< for other faults (see FaultPlace::device), else -1
+  double derate = 1;         ///< share that remains; 0 where nothing does
 };
 
-/// Adds what `fault` does at `place` to `set`.
+/// Adds the effects of `fault` at `place` to `set`.
 void apply_fault(const FaultPlace& place, const DrawnFault& fault, Seconds added_latency, FaultSet& set);
 
 struct FaultDraw {
   std::uint64_t sample = 0;
-  std::vector<DrawnFault> faults;  ///< as many as are simultaneous
-  FaultSet set;                    ///< what they do to the machine
+  std::vector<DrawnFault> faults;  ///< as many as the study's `simultaneous`
+  FaultSet set;                    ///< their effects on the machine
 };
 
-/// Immutable; any number of threads may use one object.
+/// Draws samples. Immutable; any number of threads may use one object.
 class FaultSampler {
  public:
-  /// `study` is valid for `fabric`.
+  /// `study` must be valid for `fabric`.
   FaultSampler(const FaultStudy& study, const network::Fabric& fabric);
 
-  /// Samples of a point: as the study says, or the number of places under `exhaustive`.
+  /// Number of samples per point: the study's, or the number of places under `exhaustive`.
   [[nodiscard]] std::uint64_t samples() const { return samples_; }
-  /// A pure function of the study and `sample`, which may also lie beyond samples() unless exhaustive. The
-  /// numbers come from CounterRng(seed, sample): per fault one for the kind (where there are several), the
+  /// Draws a sample: a pure function of the study and `sample`, which may lie beyond samples() unless exhaustive.
+  /// Numbers come from CounterRng(seed, sample): for each fault one for the kind (if there are several), one for the
   /// place (none under `exhaustive`; drawn again where the place is taken), one for the derate.
   [[nodiscard]] FaultDraw draw(std::uint64_t sample) const;
 

@@ -11,7 +11,7 @@ namespace shardscape::sweep {
 
 namespace {
 
-constexpr double kNormal95 = 1.959963984540054;  // quantile 0.975 of the normal law
+constexpr double kNormal95 = 1.959963984540054;  // the quantile 0.975 of the normal distribution
 
 }  // namespace
 

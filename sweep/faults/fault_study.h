@@ -1,4 +1,4 @@
-// The `faults:` part of a study: which faults are drawn, how many and where.
+// The `faults:` part of a study: which faults are drawn, how many, and where.
 #pragma once
 
 #include <cstdint>
@@ -16,41 +16,41 @@ namespace shardscape::sweep {
 
 struct WeightedKind {
   FaultKind kind = FaultKind::soft_link;
-  double weight = 1;  ///< > 0, relative to the others
+  double weight = 1;  ///< weight > 0, relative to the other kinds
 };
 
-/// Where link faults fall. Devices, adapters and switches are drawn uniformly, all of them under
-/// `exhaustive`; `dimension` also says whose adapters and switches.
+/// Where link faults occur. Devices, adapters and switches are drawn uniformly, or all in turn under `exhaustive`;
+/// `dimension` also restricts adapters and switches to its own.
 enum class PlacementKind : std::uint8_t {
   uniform_links,  ///< any link
   dimension,      ///< any link of one dimension
-  links,          ///< any of a list
-  exhaustive      ///< sample i is place i: every link (or device, adapter, switch) in turn
+  links,          ///< any link of a list
+  exhaustive      ///< sample i is at place i: every link (or device, adapter, switch) in turn
 };
 
 struct FaultPlacement {
   PlacementKind kind = PlacementKind::uniform_links;
   std::string dimension;
-  std::vector<std::pair<std::int32_t, std::int32_t>> links;  ///< pairs of vertices (ranks, then switches)
+  std::vector<std::pair<std::int32_t, std::int32_t>> links;  ///< as pairs of vertices (ranks, then switches)
 };
 
-/// Valid (see study/faults_parser.h): every kind has enough places on the study's fabric.
+/// A valid study (see study/faults_parser.h): every kind has enough places on the study's fabric.
 struct FaultStudy {
   std::vector<WeightedKind> kinds;  ///< at least one, distinct
-  std::int64_t samples = 200;       ///< per point; the most of them with a target
+  std::int64_t samples = 200;       ///< samples per point; with a target, the most of them
   std::int64_t simultaneous = 1;    ///< faults per sample, at different places
-  Distribution derate;              ///< share that remains, 0 < share <= 1: soft_link and sick devices
-  Seconds added_latency;            ///< of soft links
-  bool both_directions = true;      ///< a link fault acts both ways
+  Distribution derate;              ///< share that remains, 0 < share <= 1, for soft_link and sick devices
+  Seconds added_latency;            ///< for soft links
+  bool both_directions = true;      ///< whether a link fault affects both directions
   FaultPlacement placement;
   std::uint64_t seed = 0;
-  /// Sampling of a point stops where the 95 % confidence interval of its mean slowdown is at most this wide.
+  /// Stops sampling a point when the 95 % confidence interval of its mean slowdown is at most this wide.
   std::optional<double> target_ci;
 
   [[nodiscard]] bool exhaustive() const { return placement.kind == PlacementKind::exhaustive; }
 };
 
-/// Whether a fault of this kind leaves a share that is drawn from `derate`.
+/// Whether a fault of this kind leaves a share, which is drawn from `derate`.
 constexpr bool has_derate(FaultKind kind) {
   return kind == FaultKind::soft_link || kind == FaultKind::hbm_derate || kind == FaultKind::slow_device;
 }

@@ -25,24 +25,25 @@
 
 namespace shardscape::sweep {
 
-/// Young's first-order interval. All arguments > 0.
+/// Young's first-order best interval between checkpoints. All arguments > 0.
 Seconds young_interval(Seconds checkpoint_write, Seconds failure_interval);
-/// Daly's higher-order interval.
+/// Daly's higher-order best interval.
 Seconds daly_interval(Seconds checkpoint_write, Seconds failure_interval);
-/// The share of the time that is work, in (0, 1).
+/// The share of the time that is spent on work, in (0, 1).
 double work_share(Seconds interval, Seconds checkpoint_write, Seconds restart, Seconds failure_interval);
 
 /// The `reliability:` part of a study.
 struct Reliability {
   Seconds
-      device_failure_interval;  ///< mean time between failures of one device, with its share of the machine
-  std::optional<Seconds> checkpoint_interval;  ///< work between checkpoints; nothing: Daly's best
+      /// Mean time between failures of one device, with its share of the rest of the machine.
+      device_failure_interval;
+  std::optional<Seconds> checkpoint_interval;  ///< work between checkpoints; nothing: Daly's best interval
   Seconds checkpoint_write;
   Seconds restart;
-  double fault_share = 1;  ///< of the time in which the study's faults are there
+  double fault_share = 1;  ///< share of the time in which the study's faults are present
 };
 
-/// The share of the time of a long run on so many devices that becomes healthy work. `mean_slowdown`: of the
+/// The share of the time of a long run on `devices` devices that becomes healthy work. `mean_slowdown`: that of the
 /// fault samples, 0 without.
 double goodput_share(const Reliability& reliability, std::int64_t devices, double mean_slowdown);
 

@@ -1,3 +1,5 @@
+// Reads the fault samples of a result file and sums them up by plan, by place and by group of places; ranks the plans;
+// computes the distribution of slowdowns.
 #include "sweep/faults/sensitivity.h"
 
 #include <fmt/format.h>
@@ -25,7 +27,7 @@ void require_samples(const ResultReader& reader) {
   throw results::StoreError("results", "hold no fault samples: the study has no faults");
 }
 
-/// One row of /fault_samples, without the point.
+/// A row of /fault_samples, without the point's id.
 struct Row {
   std::int32_t fault = 0;
   FaultKind kind = FaultKind::soft_link;
@@ -92,7 +94,7 @@ std::string device_name(FaultKind kind, std::int32_t device) {
   return "device " + number;
 }
 
-/// What is shared by all plans' rankings.
+/// Ranks of the plans by a value, from 1: without a value last, equal ones by point id.
 std::vector<std::uint64_t> ranks_by(const std::vector<PlanSensitivity>& plans,
                                     double PlanSensitivity::*value) {
   std::vector<std::size_t> order(plans.size());

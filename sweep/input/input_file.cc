@@ -15,7 +15,7 @@ namespace {
 
 std::string because(int error) { return "cannot read: " + std::generic_category().message(error); }
 
-/// Nothing for a regular file.
+/// Says what a path leads to if it is no regular file ("is a directory"); empty for a regular file.
 std::string wrong_kind(const struct stat& status) {
   if (S_ISREG(status.st_mode)) return "";
   if (S_ISDIR(status.st_mode)) return "cannot read: is a directory";
@@ -29,7 +29,7 @@ std::string wrong_kind(const struct stat& status) {
 
 class Descriptor {
  public:
-  // O_NONBLOCK: what became a pipe since it was looked at must not block.
+  // O_NONBLOCK: opening must not block if the file has become a pipe since it was looked at.
   explicit Descriptor(const std::filesystem::path& path)
       : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
   Descriptor(const Descriptor&) = delete;
@@ -71,7 +71,7 @@ tl::expected<std::string, std::string> read_file(const std::filesystem::path& pa
   constexpr std::size_t kBlock = 1 << 16;
   std::string text;
   text.reserve(static_cast<std::size_t>(size));
-  for (;;) {  // to the end and not to `size`: some file systems say 0
+  for (;;) {  // until read() returns 0, not up to `size`: some file systems state a size of 0
     const std::size_t before = text.size();
     text.resize(before + kBlock);
     const ssize_t got = ::read(file.number(), text.data() + before, kBlock);

@@ -1,4 +1,5 @@
-// The one way to read a text that somebody else wrote: regular files of a size that makes sense.
+// Reads text files that somebody else wrote; the program has no other way to do so. Only regular files of a sensible
+// size are read.
 //
 // Pipes and devices are refused before they are opened: they may block, never end or change with each read.
 #pragma once
@@ -10,12 +11,12 @@
 
 namespace shardscape::input {
 
-// The most that a file of a kind may hold; each is many times what a person or a program writes.
-inline constexpr std::uint64_t kMostStudyBytes = 4'000'000;    ///< studies, presets, configs of models
+// The largest files that are accepted, in bytes by kind; each is many times what a person or a program writes.
+inline constexpr std::uint64_t kMostStudyBytes = 4'000'000;    ///< studies, presets, configurations of models
 inline constexpr std::uint64_t kMostTableBytes = 256'000'000;  ///< tables of measurements, record by record
-inline constexpr std::uint64_t kMostCaseBytes = 64'000'000;    ///< network cases and groups of traces
+inline constexpr std::uint64_t kMostCaseBytes = 64'000'000;    ///< network cases, and the groups of traces
 
-/// Nothing where `path` leads to a regular file that this process may open; else why it can't be read.
+/// Says why `path` can't be read; empty where it leads to a regular file that this process may open.
 std::string unreadable(const std::filesystem::path& path);
 
 /// The whole file, or why there is none: "cannot read: is a directory", "cannot read: is a named pipe, not a

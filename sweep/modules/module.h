@@ -12,17 +12,18 @@ namespace shardscape::modules {
 /// that folder; otherwise where `cmake --install` puts it. Nothing where it is in none of these places.
 std::optional<std::filesystem::path> find(std::string_view file);
 
-/// Who sees the symbols of the libraries that a module brings along.
+/// Which code sees the symbols of the libraries that a module brings along.
 enum class Symbols {
-  own,    ///< the module alone
-  shared  ///< all that is opened later: for libraries that open parts of their own, which look for them
+  own,  ///< only the module
+  /// Everything opened later: needed by libraries that open plugins of their own, which look for these symbols.
+  shared
 };
 
-/// The function `entry` of the module, which is never closed: its threads and handlers at exit stay.
-/// std::runtime_error where it can't be opened or lacks the function.
+/// Opens the module and returns its function `entry`. The module is never closed: its threads and exit handlers stay.
+/// Throws std::runtime_error where it can't be opened or lacks the function.
 void* open(const std::filesystem::path& module, const char* entry, Symbols symbols);
 
-/// The same with the function's type. The name of an entry changes with all that it takes and gives.
+/// The same with the function's type. A change of its parameters or result must come with a new name of the entry.
 template <class Function>
 Function* entry(const std::filesystem::path& module, const char* name, Symbols symbols = Symbols::own) {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): what dlsym() is for

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Builds the document bottom up, as the parser reports values.
+/// Builds the document from the inside out, from the values that the parser reports.
 class DocumentBuilder : public nlohmann::json_sax<json> {
  public:
   bool null() override { return put(nullptr); }
@@ -19,7 +19,7 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
   bool number_unsigned(number_unsigned_t value) override { return put(value); }
   bool number_float(number_float_t value, const string_t& /*text*/) override { return put(value); }
   bool string(string_t& value) override { return put(std::move(value)); }
-  bool binary(binary_t& /*value*/) override { return false; }  // not in text
+  bool binary(binary_t& /*value*/) override { return false; }  // never called: text holds no binary values
   bool start_object(std::size_t /*size*/) override { return start(json::object()); }
   bool start_array(std::size_t /*size*/) override { return start(json::array()); }
   bool end_object() override { return end(); }
@@ -39,7 +39,7 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
     return false;
   }
 
-  /// What went wrong, without the library's own prefix and position.
+  /// What went wrong, as the library words it but without its prefix and position.
   [[nodiscard]] std::string failure() const {
     std::string text = failure_;
     if (text.starts_with("[json.exception")) text = text.substr(text.find("] ") + 2);
@@ -49,14 +49,14 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
     }
     return text;
   }
-  /// Bytes read up to the error; 0 where the parser did not say.
+  /// Number of bytes read up to the error; 0 where the parser did not say.
   [[nodiscard]] std::size_t position() const { return position_; }
   [[nodiscard]] json take() { return std::move(root_); }
 
  private:
   struct Open {
     json value;
-    std::string key;  ///< of the next value, in an object
+    std::string key;  ///< of the value that is read next, where this is an object
   };
 
   bool start(json value) {
@@ -86,7 +86,7 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
   std::size_t position_ = 0;
 };
 
-/// Reads the text and knows how far it is: the parser does not say where it met a duplicate key.
+/// Iterates over the text and counts bytes: the parser does not say where it met a duplicate key.
 class CountingIterator {
  public:
   using difference_type = std::ptrdiff_t;

@@ -1,4 +1,4 @@
-// JSON text -> document, with the place of what is wrong in it.
+// Parses JSON text into a document, or says what is wrong with it and at which line and column.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace shardscape::network_case {
 
-/// A violation of the syntax (or a number that no double can hold, or a key that an object has twice).
+/// Where and how the text is no valid JSON: also a number that no double can hold, or a key that an object has twice.
 struct SyntaxError {
   std::size_t line = 1;
-  std::size_t column = 1;  ///< in bytes
+  std::size_t column = 1;  ///< in bytes, from 1
   std::string message;
 };
 
-/// Objects have no duplicate keys, numbers are finite. The first error ends the parse.
+/// Parses the text; the first error ends it. In the result, objects have no duplicate keys and numbers are finite.
 tl::expected<nlohmann::json, SyntaxError> parse_json(std::string_view text);
 
 }  // namespace shardscape::network_case

@@ -12,7 +12,7 @@ namespace shardscape::network_case {
 
 void JsonReader::fail(const std::string& message) const { problems_->add(path_, message); }
 
-/// The value as it stands in the file, where it is short.
+/// The value as it stands in the file, cut where it is long, for messages.
 std::string JsonReader::shown() const {
   constexpr std::size_t kLongest = 40;
   if (value_->is_object()) return "an object";

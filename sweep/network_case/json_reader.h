@@ -1,4 +1,4 @@
-// Typed access to a JSON document that notes what is wrong with it, and where.
+// Gives typed access to a JSON document, and notes what is wrong with it and where.
 #pragma once
 
 #include <cstdint>
@@ -23,26 +23,26 @@ class JsonReader {
   [[nodiscard]] const std::string& path() const { return path_; }
   void fail(const std::string& message) const;
 
-  /// The value is an object with no keys but these.
+  /// Whether the value is an object without keys other than these; a problem where it is not.
   [[nodiscard]] bool object(const std::vector<std::string_view>& keys) const;
-  /// The value is an object.
+  /// Whether the value is an object, with any keys; a problem where it is not.
   [[nodiscard]] bool object_at_all() const;
   [[nodiscard]] bool has(std::string_view key) const { return value_->contains(key); }
-  /// The member; a problem where it is missing.
+  /// Returns the member of an object; a problem where it is missing.
   [[nodiscard]] std::optional<JsonReader> member(std::string_view key) const;
-  /// The member, where it is there.
+  /// Returns the member of an object; empty, without a problem, where it is missing.
   [[nodiscard]] std::optional<JsonReader> optional_member(std::string_view key) const;
 
-  /// The elements of an array.
+  /// Returns the elements of an array; a problem where the value is none.
   [[nodiscard]] std::optional<std::vector<JsonReader>> elements() const;
 
   [[nodiscard]] std::optional<std::string> string() const;
   [[nodiscard]] std::optional<bool> boolean() const;
   [[nodiscard]] std::optional<double> number() const;
   [[nodiscard]] std::optional<double> within(const Range& range) const;
-  /// A whole number of 32 bits.
+  /// Returns a whole number of 32 bits; a problem where the value is none.
   [[nodiscard]] std::optional<std::int32_t> integer() const;
-  /// An array of them.
+  /// Returns an array of whole numbers of 32 bits; a problem where the value is none.
   [[nodiscard]] std::optional<std::vector<std::int32_t>> integers() const;
 
  private:
@@ -53,7 +53,7 @@ class JsonReader {
   Problems* problems_;
 };
 
-/// Lower case, without '_' and '-': the names of kinds, operations and algorithms are compared like that.
+/// Lower-cases a name and drops '_' and '-': names of kinds, operations and algorithms are compared in this form.
 std::string plain_name(std::string_view name);
 
 }  // namespace shardscape::network_case

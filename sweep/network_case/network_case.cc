@@ -16,7 +16,7 @@ namespace shardscape::network_case {
 
 namespace {
 
-/// The engine's field names as the keys of the file.
+/// Translates the engine's names of fields in a problem into the keys of the file.
 std::string key_path(std::string field, const std::vector<network::Pattern>& patterns) {
   const auto rename = [&](std::string_view from, std::string_view to) {
     const std::size_t found = field.find(from);
@@ -65,7 +65,7 @@ class CaseReader {
     }
   }
 
-  /// What the engine says, but for what only follows from a malformed value.
+  /// Adds the problems that the engine finds, except those that only follow from a malformed value already reported.
   void check_patterns(const network::Fabric& fabric, const FaultSet& faults) {
     network::FaultyFabric faulty(fabric);
     faulty.set_faults(faults);
@@ -82,7 +82,7 @@ class CaseReader {
     }
   }
 
-  /// Whether the place `inner` is `outer` or inside it.
+  /// Whether the place `inner` is `outer` itself or lies inside it.
   static bool encloses(std::string_view outer, std::string_view inner) {
     if (!inner.starts_with(outer)) return false;
     return inner.size() == outer.size() || inner[outer.size()] == '.' || inner[outer.size()] == '[';
@@ -92,7 +92,7 @@ class CaseReader {
   const CaseLimits& limits_;
   Problems& problems_;
   std::vector<network::Pattern> patterns_;
-  std::vector<bool> known_;  ///< what the pattern is to do
+  std::vector<bool> known_;  ///< by pattern: whether its operation could be read
 };
 
 }  // namespace

@@ -45,7 +45,7 @@ struct NetworkCase {
   std::vector<network::Pattern> patterns;
 };
 
-/// The largest fabric that is built.
+/// Limits on the size of the fabric that is built for a case.
 struct CaseLimits {
   std::int64_t ranks = std::int64_t{1} << 20;
   std::int64_t links = std::int64_t{1} << 24;
@@ -55,10 +55,10 @@ struct CaseLimits {
 /// of the syntax "FILE:LINE:COLUMN: message".
 tl::expected<NetworkCase, std::string> parse_case(std::string_view text, const std::string& file,
                                                   const CaseLimits& limits = {});
-/// The same for a file; one that can't be read is a problem, too.
+/// Loads a case from a file; a file that can't be read counts as a problem, too.
 tl::expected<NetworkCase, std::string> load_case(const std::filesystem::path& file);
 
-/// Problems of build_traffic() in the same form.
+/// Lists problems of build_traffic() in the form of parse_case()'s error.
 std::string located(const Problems& problems, const std::string& file);
 
 }  // namespace shardscape::network_case

@@ -1,4 +1,5 @@
-// The `patterns` of a case.
+// Reads the `patterns` of a case: each operation with its keys, names of algorithms in any spelling, and lists of
+// ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +40,7 @@ constexpr std::array<std::pair<std::string_view, Algorithm>, 11> kAlgorithms = {
      {"pairwise", Algorithm::pairwise},
      {"innetwork", Algorithm::in_network}}};
 
-/// The value that the text names; `what` for the message.
+/// Looks up the value that the text names in a table; `what` says in the message what is named.
 template <class Table>
 auto read_name(const JsonReader& reader, const Table& table, const std::string& what)
     -> std::optional<decltype(table[0].second)> {
@@ -123,7 +124,8 @@ class PatternReader {
   }
 
   [[nodiscard]] network::PointToPoint read_send(const JsonReader& entry) const {
-    network::PointToPoint send{-1, -2, 0, 0};  // what is malformed can't run, nor be taken for its neighbour
+    // A malformed send gets ranks that can't run, so that it is not mistaken for another one.
+    network::PointToPoint send{-1, -2, 0, 0};
     const auto fields = entry.elements();
     if (!fields) return send;
     if (fields->size() != 3 && fields->size() != 4) {

@@ -1,4 +1,4 @@
-// The parts of the case reader.
+// The functions that read the parts of a network case.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,16 @@
 
 namespace shardscape::network_case {
 
-/// `topology` of the case; nothing where it has problems.
+/// Reads the `topology` of a case; empty where it has problems.
 std::optional<FabricSpec> read_topology(const JsonReader& topology, const CaseLimits& limits,
                                         Problems& problems);
 
-/// `faults` of the case.
+/// Reads the `faults` of a case.
 FaultSet read_faults(const JsonReader& faults, const network::Fabric& fabric);
 
-/// One of `patterns`, an object; nothing where its operation is unknown. Malformed lists of ranks are empty
-/// and malformed sends impossible, in their place. Whether the pattern can run is another question.
+/// Reads one of the `patterns`, an object; empty where its operation is unknown. Malformed lists of ranks become empty
+/// lists, and malformed sends become impossible ones, so that places keep their indices. Does not check that the
+/// pattern can run.
 std::optional<network::Pattern> read_pattern(const JsonReader& pattern);
 
 }  // namespace shardscape::network_case

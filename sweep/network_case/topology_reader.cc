@@ -1,4 +1,4 @@
-// The `topology` and `faults` of a case.
+// Reads the `topology` and the `faults` of a case, and bounds the size of a fabric before it is built.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -113,7 +113,7 @@ DimensionSpec read_dimension(const JsonReader& reader, std::size_t index) {
   return dimension;
 }
 
-/// Directed links, at most.
+/// An upper bound of the number of directed links.
 double link_bound(const FabricSpec& spec) {
   double per_rank = 0;
   for (const DimensionSpec& dimension : spec.dimensions) {
@@ -131,7 +131,7 @@ double link_bound(const FabricSpec& spec) {
   return per_rank * static_cast<double>(spec.size());
 }
 
-/// What the engine's own rules say beyond the reader's.
+/// Adds the problems that the engine's own rules find beyond those of this reader.
 void check_spec(const FabricSpec& spec, Problems& problems) {
   const Problems found = spec.validate();
   for (const Problem& problem : found.list()) {
@@ -180,7 +180,7 @@ std::optional<FaultKind> read_fault_kind(const JsonReader& kind) {
   return std::nullopt;
 }
 
-/// The directed link from a to b, -1 with a problem where there is none.
+/// Finds the directed link from a to b; -1, with a problem noted, where there is none.
 std::int32_t read_link(const JsonReader& fault, const network::Fabric& fabric) {
   const auto a_value = fault.member("a"), b_value = fault.member("b");
   const auto a = a_value ? a_value->integer() : std::nullopt;

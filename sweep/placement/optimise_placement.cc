@@ -14,9 +14,9 @@ namespace {
 using network::Placement;
 using network::PlacementCost;
 
-constexpr double kSameTime = 1e-9;  ///< relative; times this close differ by rounding
+constexpr double kSameTime = 1e-9;  ///< relative: times that differ by less differ only by rounding
 
-/// The plain order first.
+/// The placement of the least time; the plain order, which comes first, wins among equals.
 const TimedPlacement& fastest(const std::vector<TimedPlacement>& timed) {
   const TimedPlacement& plain = timed.front();
   const Seconds least = std::ranges::min(timed, {}, &TimedPlacement::time).time;
@@ -33,7 +33,7 @@ const TimedPlacement& fastest(const std::vector<TimedPlacement>& timed) {
 OptimisedPlacement optimise_placement(const network::Fabric& fabric, const ParallelPlan& plan,
                                       const network::PlacementDemand& demand, const PlacementTime& time,
                                       const network::PlacementSearch& search) {
-  // 1. Nominate.
+  // 1. Nominate candidates.
   std::vector<Placement> starts = network::regular_placements(fabric, plan);
   if (auto mapped = scotch_placement(fabric, demand)) starts.push_back(std::move(*mapped));
   const network::PlacementResult found = network::improve_placement(fabric, demand, starts, search);
@@ -50,7 +50,7 @@ OptimisedPlacement optimise_placement(const network::Fabric& fabric, const Paral
     add(candidate.placement, candidate.cost);
   for (const Placement& start : starts) add(start, network::placement_cost(fabric, demand, start));
 
-  // 3. Choose.
+  // 3. Choose the fastest.
   return {timed.front(), fastest(timed), found.swaps, static_cast<std::int64_t>(timed.size())};
 }
 

@@ -1,4 +1,4 @@
-// The optimiser behind `simulate --optimise-placement`: candidates by congestion, the choice by time.
+// The optimiser behind `simulate --optimise-placement`: finds candidates by congestion, and chooses among them by time.
 //
 // Congestion is cheap to keep up to date under swaps, but it is not the time of a step: a collective may use
 // another algorithm than rings, a transfer may be hidden behind compute, latency may matter more than
@@ -15,7 +15,7 @@
 
 namespace shardscape::placement {
 
-/// Time of the plan on a placement; called with an empty placement for the plain order. Deterministic.
+/// Predicts the time of the plan on a placement; an empty placement stands for the plain order. Deterministic.
 using PlacementTime = std::function<Seconds(const network::Placement&)>;
 
 struct TimedPlacement {
@@ -26,9 +26,9 @@ struct TimedPlacement {
 
 struct OptimisedPlacement {
   TimedPlacement plain;
-  TimedPlacement best;     ///< best.time <= plain.time; the plain order where nothing is better
-  std::int64_t swaps = 0;  ///< tried
-  std::int64_t timed = 0;  ///< placements whose time was taken, the plain order among them
+  TimedPlacement best;     ///< never slower than `plain`: the plain order itself where nothing is faster
+  std::int64_t swaps = 0;  ///< number of swaps tried
+  std::int64_t timed = 0;  ///< number of placements that were timed, the plain order among them
 };
 
 /// Among placements of the same time (to 1e-9) the one with the least congestion wins, the plain order before

@@ -1,3 +1,5 @@
+// Maps the traffic of a plan to a fabric with Scotch: both become weighted graphs, and ranks that Scotch puts on the
+// same place move to the nearest free one.
 #include "sweep/placement/scotch_placement.h"
 
 #include <cstdint>
@@ -22,9 +24,10 @@ using network::Placement;
 using network::PlacementDemand;
 
 constexpr SCOTCH_Num kSeed = 1;
-constexpr double kLargestWeight = 10'000;  // sums stay far inside 32 bits
+constexpr double kLargestWeight = 10'000;  // scaled weights stay so small that their sums fit 32 bits
 
-/// Undirected, no loops, each edge in both directions' lists with the same weight, as Scotch wants it.
+/// An undirected graph without loops in Scotch's form: each edge is in the lists of both of its ends, with equal
+/// weights.
 struct Adjacency {
   std::vector<SCOTCH_Num> begin, neighbours, weights;
 };
@@ -52,7 +55,7 @@ Adjacency adjacency(const EdgeWeights& edges, std::int32_t vertices) {
   return graph;
 }
 
-/// Scotch's objects, released in the reverse order of their making.
+/// Owns an object of Scotch and releases it; several are released in the reverse order of their creation.
 template <class Object, int (*kInit)(Object*), void (*kExit)(Object*)>
 class Owned {
  public:
@@ -74,7 +77,7 @@ using Arch = Owned<SCOTCH_Arch, SCOTCH_archInit, SCOTCH_archExit>;
 using Strategy = Owned<SCOTCH_Strat, SCOTCH_stratInit, SCOTCH_stratExit>;
 using Context = Owned<SCOTCH_Context, SCOTCH_contextInit, SCOTCH_contextExit>;
 
-/// A graph with a context of one thread and fixed random numbers.
+/// A graph bound to a context of one thread and fixed random numbers, so that results can be repeated.
 struct BoundGraph {
   explicit BoundGraph(const Adjacency& edges, Context& context, bool weighted) {
     const auto vertices = static_cast<SCOTCH_Num>(edges.begin.size() - 1);
@@ -101,7 +104,7 @@ bool prepare(Context& context) {
   return done;
 }
 
-/// Terminal of each logical rank; several may share one.
+/// Maps each logical rank to a terminal, a rank of the fabric; several may get the same one. Empty where Scotch fails.
 std::optional<std::vector<SCOTCH_Num>> map_graph(const Adjacency& traffic, const Adjacency& wires,
                                                  std::int32_t ranks) {
   static std::mutex one_at_a_time;
@@ -114,7 +117,7 @@ std::optional<std::vector<SCOTCH_Num>> map_graph(const Adjacency& traffic, const
   if (!source.ready || !target.ready || !arch.ready() || !bipartition.ready() || !mapping.ready()) {
     return std::nullopt;
   }
-  std::vector<SCOTCH_Num> terminals;  // switches carry traffic but hold no rank
+  std::vector<SCOTCH_Num> terminals;  // only ranks are terminals: switches carry traffic but hold no rank
   for (std::int32_t rank = 0; rank < ranks; ++rank) terminals.push_back(rank);
   std::vector<SCOTCH_Num> parts(terminals.size(), 0);
   const bool mapped =

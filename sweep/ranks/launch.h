@@ -1,4 +1,4 @@
-// How this process was started: by itself, or as one of several, by mpirun or srun.
+// Tells how this process was started: by itself, or as one of several, by mpirun or srun.
 #pragma once
 
 #include <filesystem>
@@ -13,16 +13,16 @@ namespace shardscape::ranks {
 
 enum class Start {
   alone,
-  together,  ///< one of the ranks of an MPI program
-  copies     ///< one of several tasks of Slurm that can't talk to each other
+  together,  ///< as one of the ranks of an MPI program
+  copies     ///< as one of several tasks of Slurm that can't talk to each other
 };
 
 struct Launch {
   Start start = Start::alone;
-  int size = 1;  ///< processes; 0 where only MPI can tell
+  int size = 1;  ///< number of processes; 0 where only MPI can tell
 };
 
-/// The value of a variable of the environment; null where there is none.
+/// Looks up a variable of the environment; null where it is not set.
 using Environment = std::function<const char*(const char*)>;
 
 /// Reads what launchers leave in the environment of what they start: OMPI_COMM_WORLD_SIZE (Open MPI's mpirun),
@@ -30,10 +30,10 @@ using Environment = std::function<const char*(const char*)>;
 /// srun). A batch script of Slurm itself, whose environment speaks of all tasks of its job, is alone.
 Launch launch_of(const Environment& environment);
 
-/// The module that speaks MPI (sweep/modules/module.h). Nothing where the program was built without.
+/// Finds the module that speaks MPI (sweep/modules/module.h). Empty where the program was built without it.
 std::optional<std::filesystem::path> mpi_module();
 
-/// Joins the ranks of an MPI program. std::runtime_error where the module can't be opened or MPI fails.
+/// Joins the ranks of an MPI program. Throws std::runtime_error where the module can't be opened or MPI fails.
 std::unique_ptr<Ranks> join_with_mpi(const std::filesystem::path& module);
 
 }  // namespace shardscape::ranks

@@ -1,4 +1,4 @@
-// Where the program and its MPI module meet. Private to this folder.
+// What the program and its MPI module agree on. Private to this folder.
 #pragma once
 
 #include "sweep/ranks/ranks.h"
@@ -6,9 +6,9 @@
 namespace shardscape::ranks {
 
 inline constexpr const char* kMpiModule = "shardscape_mpi.so";
-/// The number changes with ranks.h.
+/// Name of the module's entry function; its number must grow whenever ranks.h changes.
 inline constexpr const char* kMpiEntry = "shardscape_join_ranks_2";
-/// Starts MPI and gives the ranks to the caller, who deletes them.
+/// The function that starts MPI and returns the ranks; the caller deletes them.
 using MpiEntry = Ranks*();
 
 }  // namespace shardscape::ranks

@@ -16,16 +16,16 @@
 
 namespace shardscape::ranks {
 
-/// What a rank says of its work so far. Sent as its bytes: all ranks run the same program.
+/// What a rank says of its progress. Sent byte by byte, as all ranks run the same program.
 struct Report {
   std::uint64_t rows = 0, feasible = 0;
   double best_value = 0;
   std::uint64_t best_point = 0;
   bool has_best = false;
-  bool finished = false;  ///< it takes no more work
+  bool finished = false;  ///< the rank takes no more work
 };
 
-/// A rank is gone, or hangs: it has not been heard of for so long that nothing is to be expected of it.
+/// A rank is gone or hangs: it has been silent for longer than a working rank ever is.
 class RankLost : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -35,34 +35,34 @@ class Ranks {
  public:
   virtual ~Ranks() = default;
 
-  [[nodiscard]] virtual int rank() const = 0;  ///< 0 .. size() - 1; 0 leads
+  [[nodiscard]] virtual int rank() const = 0;  ///< 0 .. size() - 1; rank 0 leads
   [[nodiscard]] virtual int size() const = 0;
-  /// How many of them share this machine, this one included.
+  /// How many of the ranks run on this machine, this one included.
   [[nodiscard]] virtual int on_this_machine() const = 0;
-  /// "rank 3 of 8 (node17)". On rank 0 for any rank, elsewhere for the own one.
+  /// The name of a rank, such as "rank 3 of 8 (node17)". Rank 0 knows those of all, other ranks only their own.
   [[nodiscard]] virtual std::string name(int rank) const = 0;
 
-  /// Every rank's text, by rank, on rank 0; nothing elsewhere. RankLost on rank 0.
+  /// Gathers a text from every rank: on rank 0 all of them, by rank; empty elsewhere. Throws RankLost on rank 0.
   virtual std::vector<std::string> gather(const std::string& text) = 0;
-  /// Rank 0's text, everywhere.
+  /// Sends rank 0's text to all ranks and returns it.
   virtual std::string broadcast(const std::string& text) = 0;
 
-  /// The next number of one of the common counters, 0 .. size() - 1: 0, 1, 2 ..., each given to one rank only.
+  /// Takes the next number of a common counter, 0 .. size() - 1. Each counts 0, 1, 2 ... and gives a number only once.
   virtual std::uint64_t take(int counter) = 0;
-  /// Replaces what this rank says of itself.
+  /// Replaces what this rank last said of its progress.
   virtual void report(const Report& report) = 0;
-  /// On rank 0: what each has said last, by rank. RankLost where one has fallen silent.
+  /// What each rank has said last, by rank; on rank 0 only. Throws RankLost where one has fallen silent.
   virtual std::vector<Report> reports() = 0;
   /// Asks all ranks to take no more work.
   virtual void ask_to_stop() = 0;
   [[nodiscard]] virtual bool asked_to_stop() const = 0;
 
-  /// The orderly end, which waits for that of all others. Without it the others are ended by whoever started
-  /// them.
+  /// Ends in an orderly way: waits until all other ranks do the same. Without it, whoever started the ranks ends the
+  /// others.
   virtual void close() = 0;
 };
 
-/// One process by itself.
+/// Makes the ranks of a process that runs by itself.
 std::unique_ptr<Ranks> alone();
 
 }  // namespace shardscape::ranks

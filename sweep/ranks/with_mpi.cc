@@ -36,15 +36,15 @@ constexpr std::chrono::milliseconds kSilence = 120s;
 /// to stop, after a second, and ends them a second later: rank 0 has to have named it by then.
 constexpr std::chrono::milliseconds kSilenceInStop = 1500ms;
 constexpr auto kBeat = 200ms;
-/// Bytes of texts that are on their way at once: MPI counts them with an int, and the buffers are small beside the texts.
+/// Most bytes of texts under way at once: MPI counts them with an int. Buffers stay small compared with the texts.
 constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 28;
 
 enum Kind : int { kReport = 1, kStop, kLast, kTake, kTaken };
 
-/// Sent as its bytes.
+/// A message between ranks, sent byte by byte.
 struct Message {
-  Report report;            ///< the sender's
-  std::uint64_t taken = 0;  ///< kTake: the counter; kTaken: the number that the receiver has asked for
+  Report report;            ///< the last report of the sender
+  std::uint64_t taken = 0;  ///< in kTake the counter asked for; in kTaken the number given
 };
 static_assert(std::is_trivially_copyable_v<Message>);
 
@@ -141,7 +141,7 @@ class MpiRanks final : public Ranks {
   [[nodiscard]] bool asked_to_stop() const override { return stop_; }
 
   void close() override {
-    // Messages between two ranks overtake none: after the last one nothing is left to receive.
+    // Messages between two ranks keep their order: after the last one nothing is left to receive.
     const int last_of = rank_ == 0 ? size_ : 1;
     if (rank_ != 0) send(kLast, 0);
     const int first = rank_ == 0 ? 1 : 0;
@@ -177,8 +177,8 @@ class MpiRanks final : public Ranks {
     for (const Name& name : names) hosts_.emplace_back(name.data(), strnlen(name.data(), name.size()));
   }
 
-  /// The window; none where the network has none, as Open MPI's over TCP has not with the settings of Debian
-  /// (`osc = ^ucx,pt2pt`).
+  /// Opens the window of the counters. There is none where the network has none: Open MPI over TCP, as Debian
+  /// configures it (`osc = ^ucx,pt2pt`).
   void open_counters() {
     const MPI_Aint bytes = rank_ == 0 ? size_ * static_cast<MPI_Aint>(sizeof(std::uint64_t)) : 0;
     std::uint64_t* counters = nullptr;
@@ -198,7 +198,7 @@ class MpiRanks final : public Ranks {
     MPI_Barrier(together_);
   }
 
-  /// Rank 0's pulse answers.
+  /// Takes a number without a window: asks rank 0, whose pulse answers.
   std::uint64_t take_by_message(std::uint64_t counter) {
     const std::lock_guard one_by_one(asking_);
     {
@@ -215,8 +215,8 @@ class MpiRanks final : public Ranks {
     return taken;
   }
 
-  /// Appends to the texts of rank 0 what lies in [begin, begin + slice) of each rank's text, whose lengths it knows; of
-  /// this rank that is `own`.
+  /// Gathers bytes [begin, begin + slice) of every rank's text and, on rank 0, appends them to `texts`; `lengths` are
+  /// those of the whole texts, and `own` is this rank's slice.
   void gather_slice(std::string_view own, std::uint64_t begin, std::uint64_t slice,
                     const std::vector<std::uint64_t>& lengths, std::vector<std::string>& texts) {
     std::vector<int> counts, starts;
@@ -250,7 +250,7 @@ class MpiRanks final : public Ranks {
     });
   }
 
-  /// `done` is asked under the mutex.
+  /// Sleeps, at most 5 ms at a time, until `done` returns true; `done` is called under the mutex.
   template <class Done>
   void sleep_until(const Done& done) {
     for (auto pause = 50us;; pause = std::min<std::chrono::microseconds>(2 * pause, 5ms)) {
@@ -263,7 +263,7 @@ class MpiRanks final : public Ranks {
     }
   }
 
-  /// RankLost on rank 0 where a rank is silent.
+  /// Throws RankLost on rank 0 where a rank has been silent for too long.
   void require_all() {
     if (rank_ != 0) return;
     const std::chrono::milliseconds limit = stop_ ? kSilenceInStop : kSilence;
@@ -288,7 +288,7 @@ class MpiRanks final : public Ranks {
     MPI_Send(&message, sizeof(Message), MPI_BYTE, to, kind, messages_);
   }
 
-  /// From whoever is asked first to rank 0, from there to all.
+  /// Passes a request to stop on: from the rank that was asked first to rank 0, and from there to all.
   void pass_on_stop() {
     if (rank_ != 0) return send_locked(kStop, 0);
     for (int other = 1; other < size_; ++other) send_locked(kStop, other);
@@ -314,7 +314,7 @@ class MpiRanks final : public Ranks {
   }
 
   void beat() {
-    // Rank 0 answers for the counter, too, where the network's hardware does not.
+    // Rank 0 beats more often, because it also answers for the counters where the network has no window.
     const auto pause = rank_ == 0 ? 1ms : 5ms;
     Clock::time_point next = Clock::now(), before = next;
     bool told_finished = false;
@@ -343,16 +343,17 @@ class MpiRanks final : public Ranks {
   }
 
   int rank_ = 0, size_ = 1, neighbours_ = 1;
-  std::vector<std::string> hosts_;  ///< by rank; of others on rank 0 only
+  /// By rank: host name; rank 0 knows all of them, other ranks only their own.
+  std::vector<std::string> hosts_;
   MPI_Comm together_ = MPI_COMM_NULL, messages_ = MPI_COMM_NULL;
-  MPI_Win window_ = MPI_WIN_NULL;  ///< of the counters; none where rank 0 counts
-  std::mutex asking_;              ///< without a window: of who waits for answer_; before mutex_
-  std::mutex mutex_;               ///< of MPI and of what follows
-  std::vector<Report> reports_;    ///< by rank
+  MPI_Win window_ = MPI_WIN_NULL;  ///< of the counters; null where rank 0 counts by message
+  std::mutex asking_;              ///< without a window: held while waiting for answer_; locked before mutex_
+  std::mutex mutex_;               ///< guards calls of MPI and the members below
+  std::vector<Report> reports_;    ///< by rank: what it said last
   /// How long the pulse has been running, without the time in which the whole job was suspended.
   Clock::duration awake_{};
-  std::vector<Clock::duration> heard_;   ///< by rank: then
-  std::vector<bool> last_;               ///< whose last message has come
+  std::vector<Clock::duration> heard_;   ///< by rank: value of awake_ when it was last heard of
+  std::vector<bool> last_;               ///< by rank: whether its last message has come
   std::vector<std::uint64_t> counted_;   ///< without a window, on rank 0: the next number of each counter
   std::optional<std::uint64_t> answer_;  ///< without a window: the number that rank 0 has sent
   std::atomic<bool> stop_{false}, end_{false};

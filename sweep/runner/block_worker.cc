@@ -1,3 +1,5 @@
+// Evaluates the points of a block, samples their faults, computes goodput and evidence, and encodes the rows. Timing of
+// each stage and the best point are noted for the progress.
 #include "sweep/runner/block_worker.h"
 
 #include <chrono>
@@ -96,7 +98,8 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
     predictions_.push_back(predict(ids_.back(), points_.back()));
     sample(ids_.back());
   }
-  for (std::size_t i = 0; i < rows; ++i) {  // neither vector grows from here on
+  // The rows refer to elements of these vectors, which no longer grow.
+  for (std::size_t i = 0; i < rows; ++i) {
     const std::uint64_t setting = points_[i].setting;
     records_.push_back(
         {ids_[i], points_[i].plan, job_->workload(setting), job_->hardware(setting), predictions_[i],
@@ -105,7 +108,7 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
   }
 }
 
-/// Neighbouring points share what is known of their setting.
+/// The assessment of a point; neighbouring points share what is known about their setting.
 Assessment BlockWorker::assessment(std::uint64_t setting, const ParallelPlan& plan) {
   if (!assessed_ || !same_regime(job_->study(), *assessed_, setting))
     finding_ = assess_setting(job_->study(), setting);
@@ -113,14 +116,14 @@ Assessment BlockWorker::assessment(std::uint64_t setting, const ParallelPlan& pl
   return evidence::assess_plan(finding_, plan);
 }
 
-/// Of row i of the block: NaN where there is none.
+/// The goodput of row i of the block; NaN where there is none.
 double BlockWorker::goodput(std::size_t i) const {
   const std::optional<Reliability>& reliability = job_->study().reliability;
   if (!reliability || predictions_[i].status != Status::ok) return std::numeric_limits<double>::quiet_NaN();
   return goodput_share(*reliability, job_->study().gpus, summaries_[i] ? summaries_[i]->mean : 0);
 }
 
-/// The fault samples of the point predicted last.
+/// Samples the faults of the point predicted last.
 void BlockWorker::sample(std::uint64_t point_id) {
   summaries_.emplace_back();
   const FaultDraws* const draws = job_->fault_draws();
@@ -138,7 +141,7 @@ void BlockWorker::sample(std::uint64_t point_id) {
         sample_faults(*draws, point_id, healthy, job_->study().phase(), *evaluator_, samples_);
     if (samples()) return;
   }
-  samples_.resize(before);  // of executions that were ended
+  samples_.resize(before);  // drop the rows of sampling that was ended early
   summaries_.back().reset();
   ++unsampled_;
 }

@@ -1,4 +1,4 @@
-// One thread's part of a sweep: evaluates a block of points and encodes it.
+// The part of a sweep that one thread does: evaluates a block of points and encodes it.
 #pragma once
 
 #include <functional>
@@ -13,25 +13,26 @@
 
 namespace shardscape::sweep {
 
-/// A block ready to be written, and what the progress wants to know about it.
+/// A block ready to be written, with data for the progress.
 struct FinishedBlock {
   results::EncodedBlock block;
   Tally tally;
 };
 
-/// True where `a` ranks before `b`: by the objective, then by point id.
+/// Whether `a` ranks before `b`: by the objective, then by point id.
 bool ranks_before(const BestPoint& a, const BestPoint& b, results::Better better);
 
-/// Which direction of the study's first objective is better; smaller where it has none.
+/// The direction of the study's first objective; smaller where it has none.
 results::Better better_of(const SweepJob& job);
 
-/// Adds the counts of `part` to `whole`, and keeps the better of the two best points.
+/// Adds the counts of `part` to `whole`, and keeps the better of their best points.
 void add(Tally& whole, const Tally& part, results::Better better);
 
-/// Reused from block to block; a result depends on the block alone, which rows are candidates on the whole, too.
+/// Reused from block to block. Results depend on the block alone; which rows are candidates depends on the whole sweep,
+/// too.
 class BlockWorker {
  public:
-  /// `layout` says what a block is; `whole` is that of BlockEncoder. All that is referred to outlives the worker.
+  /// `layout` divides points into blocks; `whole` is that of BlockEncoder. All references must outlive the worker.
   BlockWorker(const SweepJob& job, const results::BlockLayout& layout, const EvaluatorFactory& factory,
               const KnownPredictions& known = {}, const results::RowSelector* whole = nullptr,
               std::function<bool()> go_on_sampling = {});
@@ -52,13 +53,13 @@ class BlockWorker {
   const SweepJob* job_;
   const results::BlockLayout* layout_;
   SettingEvaluators evaluators_;
-  Evaluator* evaluator_ = nullptr;  ///< has evaluated the point predicted last; null where that was known
+  Evaluator* evaluator_ = nullptr;  ///< the evaluator of the point predicted last; null where that was known
   KnownPredictions known_;
   std::function<bool()> go_on_sampling_;
   results::BlockEncoder encoder_;
-  std::optional<std::uint64_t> assessed_;  ///< the setting that finding_ is of
+  std::optional<std::uint64_t> assessed_;  ///< the setting that finding_ belongs to
   evidence::Finding finding_;
-  // The block being worked on.
+  // Data of the current block.
   std::vector<std::uint64_t> ids_;
   std::vector<PointIndex> points_;
   std::vector<Prediction> predictions_;

@@ -78,10 +78,11 @@ class PlacingEvaluator final : public Evaluator {
   }
 
  private:
-  /// Of the least time: who takes longer is not chosen (optimise_placement.h, to 1e-9).
+  /// How much longer than the least time a placement may take and still be chosen (optimise_placement.h chooses within
+  /// 1e-9).
   static constexpr double kNoMatch = 1 + 1e-6;
 
-  /// Ends executions that take longer.
+  /// Evaluates a plan, but ends executions that take longer than `most`.
   Prediction run_within(Seconds most, const ParallelPlan& plan, const network::Placement& placement) const {
     Simulator simulator = on(placement);
     simulator.watch([&](Seconds at_least) { return at_least <= most && (!watch_ || watch_(at_least)); });
@@ -104,7 +105,7 @@ class PlacingEvaluator final : public Evaluator {
   network::Fabric fabric_;
   Simulator plain_;
   StepWatch watch_;
-  // The plan evaluated last: where it lies, on its own ranks where that is empty; faults start from it there.
+  // The plan evaluated last and its placement (empty: its own ranks), from which faults start.
   ParallelPlan plan_;
   network::Placement best_;
   std::optional<Simulator> placed_;

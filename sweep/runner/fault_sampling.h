@@ -1,4 +1,4 @@
-// The fault samples of one point.
+// Fault samples of one point.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace shardscape::sweep {
 
-/// The time that faults slow down: of a step, or of one whole request.
+/// The time that faults slow down: that of a step, or of a whole request.
 inline Seconds slowed_time(const Prediction& prediction, Phase phase) {
   return phase == Phase::training ? prediction.step_time : prediction.e2e;
 }
 
-/// The draws of a study, all at once: every point meets the same. Immutable.
+/// The draws of a study, made at once: every point meets the same ones. Immutable.
 class FaultDraws {
  public:
   FaultDraws(const FaultStudy& study, const network::Fabric& fabric);
@@ -28,21 +28,21 @@ class FaultDraws {
   std::vector<FaultDraw> draws_;
 };
 
-/// One sample of a point.
+/// A point's time under one draw.
 struct SampledTime {
   Status status = Status::ok;
-  double seconds = 0;   ///< NaN where unreachable
-  double slowdown = 0;  ///< time with faults over time without, less 1; likewise
+  double seconds = 0;   ///< time with faults; NaN where unreachable
+  double slowdown = 0;  ///< time with faults over time without, less 1; NaN where unreachable
 };
-/// Of the point that `evaluator` evaluated last, found ok with prediction `healthy`.
+/// Times the point that `evaluator` evaluated last, which was ok with prediction `healthy`, under a draw.
 SampledTime time_under(const FaultDraw& draw, const Prediction& healthy, Phase phase, Evaluator& evaluator);
 
-/// The same; appends its rows and gives back the slowdown.
+/// As time_under(), but also appends the sample's rows; returns the slowdown.
 double sample_fault(const FaultDraw& draw, std::uint64_t point_id, const Prediction& healthy, Phase phase,
                     Evaluator& evaluator, std::vector<results::FaultSampleRecord>& rows);
 
-/// The same under the draws in order, until the study has enough. Appends its rows to `rows`. The result
-/// depends on the point alone.
+/// Samples the draws in order until the study has enough, and appends the samples' rows to `rows`. The result depends
+/// on the point alone.
 results::FaultSummary sample_faults(const FaultDraws& draws, std::uint64_t point_id,
                                     const Prediction& healthy, Phase phase, Evaluator& evaluator,
                                     std::vector<results::FaultSampleRecord>& rows);

@@ -22,7 +22,7 @@ using Workers = tbb::enumerable_thread_specific<BlockWorker>;
 /// writer.
 constexpr std::size_t kTokensPerThread = 4;
 
-/// All of these ranges, one after the other.
+/// Gives out the ranges one after the other.
 NextBlocks one_by_one(std::vector<results::BlockRange> ranges) {
   return [ranges = std::move(ranges), next = std::size_t{0}]() mutable -> std::optional<results::BlockRange> {
     if (next == ranges.size()) return std::nullopt;
@@ -30,7 +30,7 @@ NextBlocks one_by_one(std::vector<results::BlockRange> ranges) {
   };
 }
 
-/// Source stage: the numbers of the blocks to compute.
+/// The source stage: gives the numbers of blocks to compute.
 class BlockSource {
  public:
   BlockSource(NextBlocks next, const std::atomic<bool>* stop) : next_(std::move(next)), stop_(stop) {}
@@ -57,7 +57,7 @@ class BlockSource {
   std::uint64_t used_ = 0;
 };
 
-/// Writer stage: hands blocks to the segment writer in order, and tells the observer.
+/// The writer stage: gives blocks to the segment writer in order, and informs the observer.
 class BlockSink {
  public:
   BlockSink(const SweepJob& job, const results::SegmentStore& store, const SweepOptions& options)
@@ -94,7 +94,7 @@ class BlockSink {
   SweepOutcome outcome_;
 };
 
-/// A block on its way.
+/// A block on its way through the pipeline.
 struct Slot {
   std::uint64_t number = 0;
   FinishedBlock finished;
@@ -114,8 +114,8 @@ SweepOutcome run_sweep(const SweepJob& job, const results::SegmentStore& store, 
                        options.go_on_sampling);
   });
 
-  // What a token carries lies in a slot. Tokens leave in the order in which they came, and at most
-  // `slots.size()` are under way, so a token finds the slot of its predecessor empty.
+  // The data of a token lie in a slot. Tokens leave in the order in which they came, and at most `slots.size()` are
+  // under way, so that a token finds the slot of its predecessor free.
   std::vector<Slot> slots(kTokensPerThread * threads);
   std::uint64_t issued = 0;
 

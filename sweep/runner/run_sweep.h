@@ -27,12 +27,13 @@ struct BestPoint {
   std::uint64_t point_id = 0;
 };
 
-/// How many points have each status and reason, and the best of those that are ok.
+/// Numbers of points by status and reason, and the best of the points that are ok.
 struct Tally {
   std::array<std::uint64_t, enum_names<Status>().size()> by_status{};
   std::array<std::uint64_t, enum_names<Reason>().size()> by_reason{};
   std::optional<BestPoint> best;
-  std::uint64_t unsampled = 0;  ///< that are ok and have no fault samples, see SweepOptions::go_on_sampling
+  /// Points that are ok but have no fault samples, see SweepOptions::go_on_sampling.
+  std::uint64_t unsampled = 0;
 
   [[nodiscard]] std::uint64_t count(Status status) const {
     return by_status[static_cast<std::size_t>(status)];
@@ -43,10 +44,10 @@ struct Tally {
 };
 
 struct SweepProgress {
-  std::uint64_t rows_total = 0;      ///< of the file
-  std::uint64_t rows_before = 0;     ///< sealed by earlier runs
-  std::uint64_t rows_evaluated = 0;  ///< by this run
-  Tally tally;                       ///< of rows_evaluated
+  std::uint64_t rows_total = 0;      ///< rows of the file
+  std::uint64_t rows_before = 0;     ///< rows sealed by earlier runs
+  std::uint64_t rows_evaluated = 0;  ///< rows evaluated by this run
+  Tally tally;                       ///< counts of rows_evaluated
 
   [[nodiscard]] std::uint64_t rows_done() const { return rows_before + rows_evaluated; }
 };
@@ -56,14 +57,14 @@ struct StageTimes {
   double evaluate = 0, encode = 0, write = 0;
 };
 
-/// The consecutive blocks to compute next, in any order from call to call; nothing where there are no more.
+/// Gives the next consecutive blocks to compute, in any order from call to call; nothing where there are no more.
 using NextBlocks = std::function<std::optional<results::BlockRange>()>;
 
-/// Predictions of points, in the order of their ids.
+/// Predictions that are known already, in the order of their points' ids.
 struct KnownPredictions {
   std::span<const std::uint64_t> ids;  ///< ascending
   std::span<const Prediction> predictions;
-  /// Null where it is not known.
+  /// The prediction of a point; null where it is not known.
   [[nodiscard]] const Prediction* find(std::uint64_t id) const {
     const auto found = std::ranges::lower_bound(ids, id);
     if (found == ids.end() || *found != id) return nullptr;
@@ -74,29 +75,31 @@ struct KnownPredictions {
 struct SweepOptions {
   int threads = 1;
   EvaluatorFactory evaluator = simulator_factory();
-  /// What the evaluator would say. Under faults it says it all the same, as what faults change starts from it.
+  /// Predictions that need not be made again. Under faults the point is evaluated all the same, as faults start from
+  /// it.
   KnownPredictions known;
-  /// Under faults: asked from any thread before, during and after a point's samples; where it says false that point and all
-  /// that follow have none. Empty: every point has its samples.
+  /// Under faults: asked from any thread before, during and after a point's samples; once it returns false, that point
+  /// and all that follow have no samples. Empty: every point has its samples.
   std::function<bool()> go_on_sampling;
   results::SealPolicy seal = {};
   /// Called by the writer stage after each block, never twice at once. May be empty.
   std::function<void(const SweepProgress&)> observer;
-  /// Where it becomes true, no further block starts; those in flight are finished and sealed. May be null.
+  /// When it becomes true, no further block is started; those in flight are finished and sealed. May be null.
   const std::atomic<bool>* stop = nullptr;
-  /// Blocks of the store that nobody else computes; called from one thread at a time. Empty: all that are missing.
+  /// Gives blocks of the store that no other process computes; called from one thread at a time. Empty: all missing
+  /// blocks.
   NextBlocks next;
 };
 
 struct SweepOutcome {
   bool complete =
-      false;  ///< every block of the job is sealed; false when stopped, or others compute blocks, too
+      false;  ///< every block of the job is sealed; false when stopped, or where others compute blocks, too
   SweepProgress progress;
   StageTimes times;
 };
 
-/// Computes the blocks that `store` misses, or those that `options` give, and seals them there. `store` belongs to a manifest of `job`.
-/// Results do not depend on `threads`. StoreError where the disk fails; what is sealed stays.
+/// Computes the blocks that `store` lacks, or those that `options` give, and seals them there. `store` must belong to a
+/// manifest of `job`. Results do not depend on `threads`. StoreError where the disk fails; sealed segments remain.
 SweepOutcome run_sweep(const SweepJob& job, const results::SegmentStore& store, const SweepOptions& options);
 
 }  // namespace shardscape::sweep

@@ -1,5 +1,5 @@
-// What the searches of optimised placements cost a sweep: the verdict on a point needs none (a search is for
-// plans that are ok where their ranks are numbered), the time of a feasible point does.
+// Measures what searches for optimised placements cost a sweep. The verdict on a point needs none (only plans that are
+// ok in plain order are searched), but the time of a feasible point does.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@
 
 namespace shardscape::sweep {
 
-/// Evaluates every point on the plain order.
+/// A factory that evaluates every point in plain order of ranks.
 EvaluatorFactory on_plain_order(EvaluatorFactory factory);
 
-/// The share of the study's systems, and so of its feasible points, whose placements are searched: 0..1.
+/// The share of the study's systems, and so of its feasible points, that need searches: 0..1.
 double searched_share(const Study& study);
 
 struct SearchCost {
-  std::uint64_t searches = 0;  ///< measured
-  double seconds = 0;          ///< of CPU, one search in the mean; 0 where none was measured
+  std::uint64_t searches = 0;  ///< number of searches measured
+  double seconds = 0;          ///< mean CPU seconds of a search; 0 where none was measured
 };
 
-/// Measured on those of `points` that are ok and searched, one after the other: `most` of them, or fewer in
-/// some seconds, but at least one where there is one.
+/// Measures searches for those of `points` that are ok and need one, one after the other: `most` of them, or as many as
+/// fit in some seconds, but at least one if there is any.
 SearchCost measure_searches(const SweepJob& job, std::span<const std::uint64_t> points,
                             const EvaluatorFactory& factory, std::uint64_t most = 8);
 
-/// Calls visit(id, plan, evaluator) for each of `points` that the job's constraints admit and whose setting
+/// Calls visit(id, plan, evaluator) for each of `points` that the job's constraints admit and whose setting satisfies
 /// `wanted(setting)`, until `enough()`.
 template <class Enough, class Wanted, class Visit>
 void walk_points(const SweepJob& job, std::span<const std::uint64_t> points, const EvaluatorFactory& factory,
@@ -41,7 +41,7 @@ void walk_points(const SweepJob& job, std::span<const std::uint64_t> points, con
     const PointIndex point = job.space().point(id);
     if (!wanted(point.setting) || !job.admits(point.plan, job.workload(point.setting))) continue;
     if (current != point.setting) {
-      evaluator.reset();  // before the setting it refers to
+      evaluator.reset();  // before its setting is replaced, which it refers to
       setting = std::make_unique<Setting>(job.study().setting(point.setting));
       evaluator = factory(*setting, placement_of(job.study(), point.setting / job.study().workloads.size()));
       current = point.setting;

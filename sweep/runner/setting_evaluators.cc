@@ -7,8 +7,8 @@ namespace shardscape::sweep {
 
 namespace {
 
-/// Evaluators kept for workloads of one machine that differ in more than their load. Of training none but the last: on
-/// large fabrics what each of them remembers is large, too.
+/// The most evaluators kept for workloads of one machine that differ in more than their load. In training only the
+/// latest is kept, as each of them remembers much on large fabrics.
 constexpr std::size_t kKept = 8;
 
 bool differ_in_load_alone(WorkloadSpec a, const WorkloadSpec& b) {
@@ -32,7 +32,7 @@ Evaluator& SettingEvaluators::of(std::uint64_t setting) {
   } else {
     make(setting);
     const bool keeps = same_machine && study_.phase() == Phase::inference;
-    // The new one has what it shares with those that go.
+    // The new evaluator exists before old ones go, so that it takes over what they share.
     const std::size_t most = keeps ? kKept : 1;
     if (bound_.size() > most) bound_.erase(bound_.begin(), bound_.end() - static_cast<std::ptrdiff_t>(most));
     current_ = bound_.size() - 1;

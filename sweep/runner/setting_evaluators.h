@@ -20,21 +20,21 @@ class SettingEvaluators {
   /// Both must outlive this object.
   SettingEvaluators(const Study& study, const EvaluatorFactory& factory) : study_(study), factory_(factory) {}
 
-  /// Bound to the setting; good until the next call.
+  /// The evaluator of a setting, valid until the next call.
   Evaluator& of(std::uint64_t setting);
 
  private:
   struct Bound {
-    Setting setting;                       ///< its concurrency follows the points
-    std::unique_ptr<Evaluator> evaluator;  ///< refers to it
+    Setting setting;                       ///< its concurrency changes with the points
+    std::unique_ptr<Evaluator> evaluator;  ///< refers to `setting`
   };
   void make(std::uint64_t setting);
 
   const Study& study_;
   const EvaluatorFactory& factory_;
-  std::vector<std::unique_ptr<Bound>> bound_;  ///< of one machine, oldest first
-  std::size_t current_ = 0;                    ///< the one asked for last
-  std::optional<std::uint64_t> index_;         ///< its setting
+  std::vector<std::unique_ptr<Bound>> bound_;  ///< evaluators of one machine, oldest first
+  std::size_t current_ = 0;                    ///< index of the evaluator that was asked for last
+  std::optional<std::uint64_t> index_;         ///< the setting that it is bound to
 };
 
 }  // namespace shardscape::sweep

@@ -15,10 +15,11 @@ namespace shardscape::sweep {
 
 namespace {
 
-/// Networks (fabrics with shares of their links) that neighbouring settings take turns with.
+/// Number of networks (fabrics with shares of their links) that are kept for neighbouring settings which alternate
+/// between them.
 constexpr std::size_t kMostKept = 4;
 
-/// Never forgets, so that looking up needs no lock.
+/// Remembers curves for ever, so that look-ups need no lock.
 class ConcurrentCurves final : public network::CurveStore {
  public:
   [[nodiscard]] std::optional<network::CostCurve> find(const network::CurveKey& key) const override {
@@ -55,10 +56,10 @@ class ConcurrentCurves final : public network::CurveStore {
 class Networks final : public network::SharedNetworks {
  public:
   Network of(const FabricSpec& fabric, const network::LinkShares& shares) override {
-    const std::scoped_lock lock(mutex_);  // once per setting and thread
+    const std::scoped_lock lock(mutex_);  // taken only once per setting and thread
     std::erase_if(known_, [](const Known& k) { return k.fabric.expired() || k.curves.expired(); });
     Network network;
-    for (const Known& known : known_) {  // other threads may let go of it at any moment
+    for (const Known& known : known_) {  // other threads may release it at any moment
       const auto same_fabric = known.fabric.lock();
       if (!same_fabric || same_fabric->spec() != fabric) continue;
       network.fabric = same_fabric;
@@ -83,8 +84,8 @@ class Networks final : public network::SharedNetworks {
     std::weak_ptr<network::CurveStore> curves;
   };
   std::mutex mutex_;
-  std::vector<Known> known_;  ///< that someone has
-  std::deque<Network> last_;  ///< those asked for last, most recent first
+  std::vector<Known> known_;  ///< networks that some simulator holds
+  std::deque<Network> last_;  ///< the networks asked for last, most recent first
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Fabrics and costs of collectives that the threads of a sweep, and its settings, have in common.
+// Fabrics and prices of collectives that threads of a sweep, and its settings, share.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace shardscape::sweep {
 
-/// Keeps what is known of networks that a simulator has, and of the last few without one. A curve that two threads ask
-/// for at the same time may be made twice; they are equal.
+/// Keeps what is known of networks that some simulator holds, and of the last few others. If two threads ask for a
+/// curve at once it may be made twice, with equal results.
 std::shared_ptr<network::SharedNetworks> shared_networks();
 
 }  // namespace shardscape::sweep

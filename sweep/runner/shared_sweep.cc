@@ -1,3 +1,5 @@
+// Cuts the missing blocks into pieces for the ranks, lets each rank take pieces until none is left, and joins the
+// ranks' progress on rank 0.
 #include "sweep/runner/shared_sweep.h"
 
 #include <algorithm>
@@ -27,8 +29,7 @@ ranks::Report report_of(const SweepProgress& progress, bool finished) {
   return report;
 }
 
-/// What the ranks have said of themselves, as the progress of one sweep. Of the points' statuses only `ok` is
-/// counted.
+/// The progress of the whole sweep from the ranks' reports. Of the points' statuses only `ok` is counted.
 SweepProgress progress_of(std::span<const ranks::Report> reports, SweepProgress progress,
                           results::Better better) {
   for (const ranks::Report& report : reports) {
@@ -41,7 +42,7 @@ SweepProgress progress_of(std::span<const ranks::Report> reports, SweepProgress 
   return progress;
 }
 
-/// Passes on what this rank and the others say.
+/// Exchanges the progress of this rank and of the others.
 class SharedProgress {
  public:
   SharedProgress(const SweepJob& job, const SweepOptions& options, const SharedStart& start,
@@ -52,18 +53,18 @@ class SharedProgress {
     before_.rows_before = start.rows_before;
   }
 
-  /// After each block of this rank, from its writer.
+  /// Called after each block of this rank by its writer.
   void update(const SweepProgress& own) {
     last_ = own;
     ranks_.report(report_of(own, false));
     try {
       look_around();
     } catch (const ranks::RankLost&) {
-      stop_all();  // finish() says it, when what is computed has been sealed
+      stop_all();  // finish() throws this again, once computed blocks have been sealed
     }
   }
 
-  /// This rank takes no more; rank 0 waits for the others.
+  /// Reports that this rank takes no more pieces; rank 0 then waits for the others.
   void finish(const SweepProgress& own) {
     ranks_.report(report_of(own, true));
     while (ranks_.rank() == 0) {
@@ -75,7 +76,7 @@ class SharedProgress {
 
   [[nodiscard]] const std::atomic<bool>& stop() const { return stop_; }
   [[nodiscard]] const SweepProgress& last() const { return last_; }
-  /// No rank takes any more.
+  /// Makes all ranks stop taking pieces.
   void stop_all() {
     stop_ = true;
     ranks_.ask_to_stop();
@@ -104,7 +105,8 @@ class SharedProgress {
 std::vector<std::vector<results::BlockRange>> cut_into_pieces(std::span<const results::BlockRange> missing,
                                                               const results::BlockLayout& layout, int ranks,
                                                               std::uint64_t rows_of_segment) {
-  constexpr std::uint64_t kPieces = 8;  // the last of them decide how unevenly the ranks end: 1/8 of little
+  // The last pieces decide how much later some ranks end: an eighth of little.
+  constexpr std::uint64_t kPieces = 8;
   SHARDSCAPE_CHECK(ranks >= 1, ranks);
   if (ranks == 1) return {{missing.begin(), missing.end()}};
   const auto regions = static_cast<std::uint64_t>(ranks);
@@ -128,7 +130,7 @@ std::vector<std::vector<results::BlockRange>> cut_into_pieces(std::span<const re
 
 namespace {
 
-/// The pieces that a rank takes: of its own region, then of the others, the next one first.
+/// Gives a rank its pieces: those of its own region, then those of the others, the next one first.
 class PieceTaker {
  public:
   PieceTaker(std::vector<std::vector<results::BlockRange>> pieces, ranks::Ranks& ranks)
@@ -146,7 +148,7 @@ class PieceTaker {
  private:
   std::vector<std::vector<results::BlockRange>> pieces_;
   ranks::Ranks& ranks_;
-  int region_, done_ = 0;  ///< where it takes from; regions without a piece
+  int region_, done_ = 0;  ///< region to take from; number of regions found empty
 };
 
 }  // namespace

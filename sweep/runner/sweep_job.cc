@@ -1,3 +1,5 @@
+// Chooses the points of a sweep, divides them into blocks and shards, and keeps what all points share: constraints,
+// values of hardware axes, fault draws; writes the manifest.
 #include "sweep/runner/sweep_job.h"
 
 #include <algorithm>
@@ -31,7 +33,7 @@ results::ColumnTable stored_columns(const Study& study) {
   return table;
 }
 
-/// Systems are the product of the axes, the first axis slowest.
+/// The values of the hardware axes for each system: the product of the axes, the first one slowest.
 std::vector<double> hardware_values(const Study& study) {
   std::vector<double> values;
   for (std::size_t system = 0; system < study.systems.size(); ++system) {
@@ -48,7 +50,7 @@ std::vector<Constraint> compile(const std::vector<std::string>& texts) {
   std::vector<Constraint> constraints;
   for (const std::string& text : texts) {
     auto constraint = Constraint::parse(text);
-    SHARDSCAPE_CHECK(constraint.has_value(), text);  // the study has been checked
+    SHARDSCAPE_CHECK(constraint.has_value(), text);  // the study has been checked, so it parses
     constraints.push_back(*std::move(constraint));
   }
   return constraints;
@@ -56,16 +58,16 @@ std::vector<Constraint> compile(const std::vector<std::string>& texts) {
 
 std::shared_ptr<const FaultDraws> draws_of(const Study& study) {
   if (!study.faults) return nullptr;
-  // Hardware axes change rates, never the wiring: link ids and ranks are those of every setting.
+  // Hardware axes change rates but never the wiring, so that link ids and ranks are equal in every setting.
   return std::make_shared<const FaultDraws>(*study.faults, network::Fabric(study.systems.front().fabric));
 }
 
-/// What a feasible point costs, in evaluations of a training step by itself.
+/// The cost of a feasible point in evaluations of a training step without faults.
 std::uint64_t evaluations_per_point(const Study& study, const FaultDraws* draws) {
-  constexpr std::uint64_t kServer = 16;               // 0.1 ms and more
-  constexpr std::uint64_t kPools = 64;                // half a millisecond and more
-  constexpr std::uint64_t kFlattened = 1000;          // ten milliseconds and more
-  constexpr std::uint64_t kPlacementSearch = 50'000;  // half a second and more
+  constexpr std::uint64_t kServer = 16;               // takes 0.1 ms or more
+  constexpr std::uint64_t kPools = 64;                // takes half a millisecond or more
+  constexpr std::uint64_t kFlattened = 1000;          // takes ten milliseconds or more
+  constexpr std::uint64_t kPlacementSearch = 50'000;  // takes half a second or more
   std::uint64_t evaluations = 1 + (draws == nullptr ? 0 : draws->draws().size());
   const bool pools =
       std::ranges::any_of(study.space.prefill_gpus, [](std::int32_t gpus) { return gpus > 0; });

@@ -1,4 +1,4 @@
-// What a sweep computes: the points of a study, and how they fall into rows and blocks.
+// What a sweep computes: the points of a study, and their division into rows and blocks.
 #pragma once
 
 #include <cstdint>
@@ -18,38 +18,37 @@
 
 namespace shardscape::sweep {
 
-/// Part `index` of `count` of the blocks, counted from 1. Parts are contiguous, disjoint, and together the
-/// whole.
+/// Shard `index` of `count`, counted from 1, of the blocks. Shards are contiguous, disjoint, and together the whole.
 struct Shard {
   std::uint64_t index = 1;
   std::uint64_t count = 1;
 };
 
-/// One point of each of `count` equal parts of the space (stratified_choice()).
+/// A sample with one point from each of `count` equal parts of the space (stratified_choice()).
 struct Sample {
   std::uint64_t count = 1;
   std::uint64_t seed = 0;
 };
 
-/// Rows of one block: a function of the study alone, so that every run of it cuts it alike. Enough blocks for every
-/// thread to have many: 1/128 of the space, a power of two up to 4096. Long enough that the fixed cost of its chunks,
-/// some 0.3 ms for all columns, is small beside it: at least 256 evaluations, each some ten microseconds, where a point
-/// takes `evaluations` of them, and at least 8 rows. Short enough that none takes long, as an interrupted sweep finishes
-/// those in flight: at most 32,768 evaluations, but at least 8 rows.
+/// Rows per block: a function of the study alone, so that every run divides it alike. There should be many blocks for
+/// every thread: 1/128 of the space, a power of two up to 4096. Blocks should be long enough that the fixed cost of
+/// their chunks, some 0.3 ms for all columns, matters little: at least 256 evaluations of some ten microseconds, where
+/// a point takes `evaluations` of them, and at least 8 rows. They should be short enough that none takes long, as an
+/// interrupted sweep finishes those in flight: at most 32,768 evaluations, but at least 8 rows.
 std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations = 1);
 
 /// Immutable; any number of threads may use one object.
 class SweepJob {
  public:
-  /// `study` is valid and outlives the job. `limit`: the first so many point ids only; or a `sample` of them
-  /// all. Either may be more than there are: then it is all.
+  /// `study` must be valid and outlive the job. `limit`: only so many first point ids; or a `sample` of them all.
+  /// Either may exceed the number of points, which then are all taken.
   explicit SweepJob(const Study& study, std::optional<std::uint64_t> limit = std::nullopt, Shard shard = {},
                     std::optional<Sample> sample = std::nullopt);
 
-  /// All points of a study whose space is that of another job, which need not be listed again.
+  /// All points of a study whose space is that of another job, so that the space need not be listed again.
   SweepJob(const Study& study, const SweepJob& of_space);
 
-  /// Those points of a job's study alone that have these ids: ascending, distinct, one at least.
+  /// Only the points of a job's study that have these ids: ascending, distinct, at least one.
   SweepJob(const SweepJob& whole, std::vector<std::uint64_t> ids);
 
   [[nodiscard]] const Study& study() const { return *study_; }
@@ -57,20 +56,20 @@ class SweepJob {
   [[nodiscard]] const results::ColumnTable& columns() const { return columns_; }
   [[nodiscard]] const results::BlockLayout& layout() const { return layout_; }
   [[nodiscard]] const results::ShardRange& shards() const { return shards_; }
-  /// As the study says; of a job of some ids all.
+  /// The rows that the study stores; for a job of given ids, all rows.
   [[nodiscard]] const results::StoredRows& stored_rows() const { return stored_rows_; }
 
   [[nodiscard]] const WorkloadSpec& workload(std::uint64_t setting) const {
     return study_->workloads[setting % study_->workloads.size()];
   }
-  /// The fault draws that every point meets; null where the study has no faults.
+  /// The fault draws, which are the same for every point; null where the study has no faults.
   [[nodiscard]] const FaultDraws* fault_draws() const { return fault_draws_.get(); }
   /// The values (or codes) of the hardware axes in a setting.
   [[nodiscard]] std::span<const double> hardware(std::uint64_t setting) const;
-  /// True where every constraint of the study holds.
+  /// Whether all constraints of the study hold.
   [[nodiscard]] bool admits(const ParallelPlan& plan, const WorkloadSpec& workload) const;
 
-  /// What the result file says about the study; `run` says who computes it.
+  /// The description of the study for the result file; `run` says who computes it.
   [[nodiscard]] results::Manifest manifest(const results::RunInfo& run) const;
 
  private:

@@ -78,7 +78,7 @@ void Answer::offer_front(const Entry& entry) {
 
 bool Answer::cuts(double cost, double memory) const {
   if (!front_) return entries_.size() == count_ && cost * slack_ > entries_.front().cost;
-  // Along the front memory falls as costs rise: of the entries that cost less the last one takes least.
+  // Along the front memory falls as costs rise, so that among the entries that cost less the last one takes the least.
   const auto less = [](const Entry& entry, double limit) { return entry.cost < limit; };
   const auto end = std::lower_bound(entries_.begin(), entries_.end(), cost * slack_, less);
   return end != entries_.begin() && std::prev(end)->memory <= memory * slack_;

@@ -1,4 +1,4 @@
-// What a search has found so far, and which regions can't add to it.
+// The best points that a search has found so far, and the test whether a region can add to them.
 //
 // Costs are step times, or reciprocals of rates that are in proportion to 1 / step time: smaller is better for both.
 #pragma once
@@ -15,15 +15,15 @@
 
 namespace shardscape::sweep {
 
-/// An objective with floors.
+/// An objective for which floors are known.
 enum class TimeObjective : std::uint8_t { step_time, expected_step_time, tokens, mfu };
 constexpr bool is_time(TimeObjective objective) {
   return objective == TimeObjective::step_time || objective == TimeObjective::expected_step_time;
 }
 std::optional<TimeObjective> time_objective(std::string_view column);
-/// Without faults.
+/// The objective's value of a prediction, without faults.
 double value_of(TimeObjective objective, const Prediction& prediction);
-/// The cost of a value, and its inverse.
+/// The cost of a value; it is its own inverse.
 inline double cost_of(TimeObjective objective, double value) {
   return is_time(objective) ? value : 1 / value;
 }
@@ -38,18 +38,18 @@ class Answer {
  public:
   Answer(TimeObjective objective, const SearchGoal& goal);
 
-  /// A point by its value, under faults where they belong to it; NaN where it has none.
+  /// Offers a point with its value, expected under faults where the objective is; NaN where it has none.
   void offer(std::uint64_t id, const Prediction& prediction, double value);
-  /// A point that may be offered again, and counts once.
+  /// Offers a point that may be offered again, by a visit; it then counts once.
   void offer_hint(std::uint64_t id, const Prediction& prediction, double value);
-  /// All that is known, and becomes what is known.
+  /// The points that are known, and a way to replace them all.
   [[nodiscard]] const std::vector<AnswerEntry>& entries() const { return entries_; }
   void replace(std::vector<AnswerEntry> entries);
-  /// Whether no point that costs at least `cost` and takes at least `memory` bytes belongs to the answer.
+  /// Whether points that cost at least `cost` and take at least `memory` bytes cannot belong to the answer.
   [[nodiscard]] bool cuts(double cost, double memory) const;
-  /// The cost beyond which points that take at least `memory` bytes are cut; infinite where there is none.
+  /// The cost beyond which points that take at least `memory` bytes are cut off; infinite where there is no such cost.
   [[nodiscard]] double limit(double memory) const;
-  /// Best first.
+  /// The answer, best first.
   [[nodiscard]] std::vector<BestPoint> best() const;
   [[nodiscard]] std::optional<BestPoint> first() const { return first_; }
   [[nodiscard]] results::Better better() const;
@@ -67,9 +67,10 @@ class Answer {
   TimeObjective objective_;
   std::uint64_t count_;
   bool front_;
-  std::unordered_set<std::uint64_t> hints_;  ///< offered
-  double slack_;                             ///< 1 + within
-  std::vector<Entry> entries_;               ///< of a front by cost; else a heap, the worst in front
+  std::unordered_set<std::uint64_t> hints_;  ///< ids offered as hints
+  double slack_;                             ///< 1 + the relative amount by which the answer may be worse
+  /// A front is sorted by cost; otherwise a heap with the worst in front.
+  std::vector<Entry> entries_;
   std::optional<BestPoint> first_;
 };
 

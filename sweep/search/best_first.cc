@@ -1,3 +1,5 @@
+// Branch and bound over settings, in rounds of parts that threads and ranks share: the queue of settings, the exchange
+// of results after each round, hints that are executed first, and the certificate.
 #include "sweep/search/best_first.h"
 
 #include <fmt/format.h>
@@ -29,31 +31,32 @@ namespace {
 
 using results::Fate;
 
-/// Where a study has fewer settings each is cut into parts, so that there are so many.
+/// If a study has fewer settings than this, each is cut into parts, so that there are about so many.
 constexpr std::size_t kLeastParts = 32;
-/// Of a round; the first one has one part, and each twice those of the one before.
+/// Most parts of a round; the first round has one part, and each has twice as many as the one before.
 constexpr std::size_t kMostParts = 64;
 
-/// Of the first round of executed steps: hints cut off most, and one part would leave all but one thread idle.
+/// Parts of the first round of executed steps: hints cut off most points by then, and one part would leave all threads
+/// but one idle.
 constexpr std::size_t kFirstParts = 8;
 
-/// A setting that is not taken up yet.
+/// A setting that is not opened yet.
 struct Waiting {
-  double cost = 0;      ///< floor
-  double capacity = 0;  ///< bytes of a device: among equal floors plans fit the larger one more often
+  double cost = 0;      ///< a lower bound of the cost of its points
+  double capacity = 0;  ///< bytes of a device; among equal floors, plans fit the larger memory more often
   std::uint64_t setting = 0;
   bool sharp = false;
 
-  [[nodiscard]] bool operator<(const Waiting& o) const {  // the queue takes the largest first
+  [[nodiscard]] bool operator<(const Waiting& o) const {  // std::priority_queue takes the largest first
     if (cost != o.cost) return cost > o.cost;
     return capacity == o.capacity ? setting > o.setting : capacity < o.capacity;
   }
 };
 
-/// What ends with a search that is told to stop: all ranks' work, or itself, as it is part of another.
+/// What a request to stop ends: the work of all ranks, or only this search, which is then part of another.
 enum class Stops : std::uint8_t { everything, itself };
 
-/// How far the search is, for whoever watches it from several threads.
+/// The progress of the search, for observers, updated from several threads.
 class Watch {
  public:
   Watch(const SearchOptions& options, ranks::Ranks& ranks, Stops stops, TimeObjective objective,
@@ -62,14 +65,14 @@ class Watch {
     progress_.points = points;
   }
 
-  /// `more`: counted since it was asked last.
+  /// Adds `more`, which has been counted since the last call, and asks whether to go on.
   bool go_on(const results::FateCounts& more, double cost, const std::optional<BestPoint>& best) {
     if (ranks_.asked_to_stop()) stopped_ = true;
     if (stopped_ || !go_on_) return !stopped_;
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < more.size(); ++i) progress_.counts[i] += more[i];
     progress_.visited_here += more[static_cast<std::size_t>(Fate::visited)];
-    progress_.bound = cost_of(objective_, cost);  // its own inverse
+    progress_.bound = cost_of(objective_, cost);  // cost_of() is its own inverse
     if (best && (!progress_.best || ranks_before(*best, *progress_.best, better_))) progress_.best = best;
     if (!stopped_ && !go_on_(progress_)) {
       stopped_ = true;
@@ -77,7 +80,7 @@ class Watch {
     }
     return !stopped_;
   }
-  /// What all ranks have counted.
+  /// Sets the counts of all ranks together.
   void set_counts(const results::FateCounts& counts) {
     const std::lock_guard lock(mutex_);
     progress_.counts = counts;
@@ -96,25 +99,25 @@ class Watch {
   std::atomic<bool> stopped_{false};
 };
 
-/// The numbers of the parts of rounds, each for one rank.
+/// Hands out the numbers of a round's parts, each to one rank.
 class Numbers {
  public:
-  /// Every rank makes one at the same place. Numbers that an earlier search was given count no more.
+  /// Every rank must make one at the same place. Numbers that were handed out in an earlier search do not count.
   explicit Numbers(ranks::Ranks& ranks) : ranks_(ranks) {
-    ranks.gather("");  // none of it takes any now
+    ranks.gather("");  // after this no rank takes numbers of the search before
     const std::string first = ranks.broadcast(ranks.rank() == 0 ? std::to_string(ranks.take(0) + 1) : "");
     first_ = end_ = std::stoull(first);
   }
-  /// Every rank says it of every round.
+  /// Begins a round; every rank must call it for every round.
   void begin_round(std::size_t parts) {
     first_ = end_;
     end_ += parts;
   }
-  /// The next part of the round for this rank. From any thread.
+  /// The next part of the round for this rank; nothing where there are no more. May be called from any thread.
   std::optional<std::size_t> next() {
     const std::lock_guard lock(mutex_);
     if (!held_) held_ = ranks_.take(0);
-    if (*held_ >= end_) return std::nullopt;  // of a later round
+    if (*held_ >= end_) return std::nullopt;  // belongs to a later round
     return static_cast<std::size_t>(*std::exchange(held_, std::nullopt) - first_);
   }
 
@@ -125,7 +128,7 @@ class Numbers {
   std::optional<std::uint64_t> held_;
 };
 
-using Found = std::vector<std::optional<PartFound>>;  // by part of the round
+using Found = std::vector<std::optional<PartFound>>;  // by number of the part in the round
 
 std::string to_text(const Found& found) {
   std::string text;
@@ -156,7 +159,7 @@ TimeObjective objective_of(const SearchGoal& goal) {
 
 class Search {
  public:
-  /// `numbers`: of the ranks, which have one row of them for all that they search.
+  /// `numbers`: the ranks' single sequence of numbers, shared by all of their searches.
   Search(const SweepJob& job, const SearchGoal& goal, const SearchOptions& options, ranks::Ranks& ranks,
          Numbers& numbers, Stops stops = Stops::everything)
       : job_(job),
@@ -186,7 +189,7 @@ class Search {
         numbers_(numbers) {}
 
   SearchOutcome run() {
-    share({}, {});  // whether some rank was stopped before it knew its floors
+    share({}, {});  // tells whether some rank was stopped before it knew its floors
     if (executes() && !frame_.front) execute_hints();
     fill_queue();
     std::size_t most = executes() ? kFirstParts : 1;
@@ -205,9 +208,9 @@ class Search {
   PartSearch& own() { return *searches_.local(); }
   [[nodiscard]] bool executes() const { return job_.study().mode == ExecutionMode::flattened; }
 
-  /// Executions take thousands of times what prices do, and most of the best prices execute well: the points that a
-  /// search of prices finds are executed first, so that their times cut off what is slower from the beginning. The ranks
-  /// share them.
+  /// Executions take thousands of times as long as prices, and most plans with the best prices execute well. So the
+  /// points that a search by prices finds are executed first: their times then cut off slower points from the start.
+  /// The ranks share them.
   void execute_hints() {
     const std::vector<std::uint64_t> best = seek_hints();
     const auto ranks = static_cast<std::size_t>(ranks_.size()),
@@ -244,7 +247,7 @@ class Search {
     }
   }
 
-  /// The best prices, found by all ranks together.
+  /// The points with the best prices, found by all ranks together.
   std::vector<std::uint64_t> seek_hints() {
     Study priced = job_.study();
     priced.mode = ExecutionMode::hierarchical;
@@ -277,7 +280,7 @@ class Search {
     hints_.push_back(hint);
   }
 
-  /// A hint that belongs to the answer was visited, even where the answer cut off the region that it lies in.
+  /// Counts a hint in the answer as visited, even if its region was cut off by the answer.
   void count_hints() {
     std::unordered_set<std::uint64_t> known(ids_.begin(), ids_.end());
     for (const VisitedPoint& visited : visited_) known.insert(visited.id);
@@ -297,7 +300,7 @@ class Search {
     }
   }
 
-  /// So many points of settings whose floor is `cost` are not looked at.
+  /// Counts points of settings with floor `cost` that are not looked at.
   void leave(double cost, std::uint64_t points, Fate fate) {
     counts_[static_cast<std::size_t>(fate)] += points;
     least_left_ = std::min(least_left_, cost);
@@ -337,7 +340,7 @@ class Search {
                      });
   }
 
-  /// This rank's share of a round.
+  /// Searches this rank's share of a round.
   Found search(const std::vector<Part>& round) {
     Found found(round.size());
     numbers_.begin_round(round.size());
@@ -353,7 +356,7 @@ class Search {
     return found;
   }
 
-  /// Puts together what all ranks have found in a round: on rank 0 all of it, elsewhere the answer.
+  /// Joins what all ranks have found in a round: rank 0 gets everything, the others the answer.
   void share(const std::vector<Part>& round, Found found) {
     if (ranks_.size() == 1) return add(round, found);
     const char stopped = watch_.stopped() ? 1 : 0;
@@ -398,7 +401,7 @@ class Search {
     visited_.clear();
   }
 
-  /// What the end, or a stop, left.
+  /// Counts the regions that are left at the end, or at a stop.
   void leave_rest() {
     for (const Part& part : std::exchange(pending_, {})) add(search(part));
     for (; !queue_.empty(); queue_.pop()) {
@@ -426,7 +429,8 @@ class Search {
     outcome.info.complete = !watch_.stopped() && too_large_ == 0;
     outcome.info.within = within_;
     outcome.info.bound = least_left_ == kNever ? std::numeric_limits<double>::quiet_NaN()
-                                               : cost_of(objective_, least_left_);  // its own inverse
+                                               // Cost_of() is its own inverse.
+                                               : cost_of(objective_, least_left_);
     return outcome;
   }
 
@@ -450,11 +454,11 @@ class Search {
   std::vector<Part> pending_;
   std::vector<VisitedPoint> visited_;
   std::vector<VisitedPoint> hints_;
-  std::vector<std::uint64_t> ids_;  ///< of visited points whose predictions are not kept
+  std::vector<std::uint64_t> ids_;  ///< ids of visited points whose predictions are not kept
   RaceDraws draws_;
   std::uint64_t given_up_ = 0, too_large_ = 0;
   results::FateCounts counts_{};
-  double least_left_ = kNever;  ///< floor of all that a bound cut off, or that is open
+  double least_left_ = kNever;  ///< least floor of all regions that a bound cut off or that are open
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Search: the best points of a design space without visiting most of them.
 //
-// Branch and bound over the regions of regions.h. Settings are taken up in the order of their floors, sharpened with the
-// calls of layers when their turn comes; inside one the region with the least floor is opened next: a family gets a
+// Branch and bound over the regions of regions.h. Settings are taken up in the order of their floors, sharpened with
+// the calls of layers when their turn comes; inside one the region with the least floor is opened next: a family gets a
 // sharper floor (with the calls of its layers), then falls into variants, a variant into points, each of which has a
 // floor of its own order of ranks and is visited: evaluated as a sweep evaluates it. A region is cut off
 //
@@ -41,73 +41,75 @@
 namespace shardscape::sweep {
 
 struct SearchGoal {
-  std::uint64_t count = results::kTopCount;  ///< best points by the first objective; of a front all of them
-  bool front = false;                        ///< the points that no other beats in all objectives
-  std::vector<std::string> objectives;       ///< columns
-  double within = 0;  ///< the answer may be so much worse than the best, relative; >= 0
+  /// Number of best points by the first objective; for a front, of all points on it.
+  std::uint64_t count = results::kTopCount;
+  bool front = false;                   ///< the points that no other beats in all objectives
+  std::vector<std::string> objectives;  ///< names of columns
+  double within = 0;                    ///< how much worse than the best the answer may be, relative; >= 0
 };
 
-/// Why no floors are known for a goal, as a clause; empty where they are: training in hierarchical mode, by
-/// step_time_s, expected_step_time_s, tokens_per_s_per_gpu or mfu, for a front beside memory_peak_bytes, too.
+/// Why a goal has no floors, as a clause; empty where it has them: training in hierarchical mode by step_time_s,
+/// expected_step_time_s, tokens_per_s_per_gpu or mfu, also for a front beside memory_peak_bytes.
 std::string why_unbounded(const SweepJob& job, const SearchGoal& goal);
 
-/// Of one setting: families of degrees, and families with each microbatch, of some kilobytes and some hundred bytes each
-/// while they are searched.
+/// The most families of degrees, and families with each microbatch, of one setting; while they are searched they take
+/// some kilobytes and some hundred bytes each.
 inline constexpr std::uint64_t kMostFamilies = std::uint64_t{1} << 20U;
 inline constexpr std::uint64_t kMostCells = std::uint64_t{1} << 23U;
-/// And floors of the latter in all settings that have floors of their own, of eight bytes each.
+/// The most floors of families with each microbatch, over all settings that have floors of their own; eight bytes each.
 inline constexpr std::uint64_t kMostFloors = std::uint64_t{1} << 27U;
 
-/// Why the regions of a study would take too much memory, as a clause about its `space`; empty where they don't.
+/// Why the regions of a study would take too much memory, as a clause about its `space`; empty where they would not.
 std::string why_too_many_regions(const SweepJob& job);
 
 struct SearchProgress {
-  std::uint64_t points = 0;        ///< of the study
-  results::FateCounts counts{};    ///< on rank 0 those of other ranks, too, up to the round before
-  std::uint64_t visited_here = 0;  ///< by this process
-  double bound = 0;  ///< what the rest of a setting at hand can reach at best, in the first objective
+  std::uint64_t points = 0;        ///< number of points of the study
+  results::FateCounts counts{};    ///< on rank 0 with those of other ranks, up to the round before
+  std::uint64_t visited_here = 0;  ///< number of points visited by this process
+  double bound = 0;  ///< the best value of the first objective that the rest of the current setting can reach
   std::optional<BestPoint> best;
 };
 
 struct SearchOptions {
   EvaluatorFactory evaluator = simulator_factory();
-  /// Of executed steps the hierarchical search that says which points to execute first.
+  /// For executed steps: evaluates the hierarchical search that finds the points to execute first.
   EvaluatorFactory hints = simulator_factory();
-  /// Called before each region is opened and every few milliseconds of an execution, never twice at once; the search
-  /// stops where it says false. May be empty.
+  /// Called before each region is opened and every few milliseconds of an execution, never from two threads at once;
+  /// the search stops where it returns false. May be empty.
   std::function<bool(const SearchProgress&)> go_on;
-  /// Called likewise in the search for hints, beside `go_on`: where it says false the best so far are executed. May be empty.
+  /// Called in the same way during the search for hints, beside `go_on`; where it returns false, the best so far are
+  /// executed. May be empty.
   std::function<bool()> seek_hints;
-  int threads = 1;  ///< of this process
+  int threads = 1;  ///< number of threads of this process
   ranks::Ranks* together =
-      nullptr;  ///< that search together, every one of them by this call; null: this one alone
+      nullptr;  ///< processes that search together by making this same call; null: this one alone
 };
 
-/// Points that a search of executed steps executes before any other, at most.
+/// The most points that a search of executed steps executes first.
 inline constexpr std::uint64_t kMostHints = 64;
 
-/// Of a race under faults.
+/// Numbers of a race under faults.
 struct RaceDraws {
-  std::uint64_t made = 0;    ///< samples drawn, of all points together
-  std::uint64_t points = 0;  ///< of which any were
+  std::uint64_t made = 0;    ///< samples drawn, over all points
+  std::uint64_t points = 0;  ///< points for which any were drawn
 };
 
-/// Predictions that are kept, of some 400 bytes each: of more visited points none.
+/// The most predictions that are kept, some 400 bytes each; if more points are visited, none are kept.
 inline constexpr std::size_t kMostKeptPredictions = 1 << 18;
 
-/// Of rank 0; elsewhere it is empty.
+/// The result on rank 0; elsewhere it is empty.
 struct SearchOutcome {
-  std::vector<std::uint64_t> visited;   ///< ids, ascending
-  std::vector<Prediction> predictions;  ///< of each; empty where there are too many
+  std::vector<std::uint64_t> visited;   ///< ascending
+  std::vector<Prediction> predictions;  ///< prediction of each visited point; empty where there are too many
   std::vector<BestPoint> best;          ///< the answer by its first objective, best first
   results::SearchInfo info;
-  std::optional<RaceDraws> draws;  ///< by expected_step_time_s
-  std::uint64_t given_up = 0;      ///< executions that were ended as they take longer than the answer
-  std::uint64_t too_large = 0;     ///< plans that the evaluator did not execute to their end: they are open
+  std::optional<RaceDraws> draws;  ///< for expected_step_time_s
+  std::uint64_t given_up = 0;      ///< executions that were ended because they take longer than the answer
+  /// Plans that the evaluator did not execute to their end, and that count as open.
+  std::uint64_t too_large = 0;
 };
 
-/// `job`: a whole study, for which why_unbounded(job, goal) is empty.
-/// RankLost on rank 0.
+/// Searches. `job` must be of a whole study, with why_unbounded(job, goal) empty. RankLost on rank 0.
 SearchOutcome search(const SweepJob& job, const SearchGoal& goal, const SearchOptions& options);
 
 }  // namespace shardscape::sweep

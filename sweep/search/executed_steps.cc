@@ -16,7 +16,7 @@ ParallelPlan executed_plan(ParallelPlan plan, const StackProfile& stack) {
 
 ExecutedSteps::Entry& ExecutedSteps::entry(std::size_t group, const ParallelPlan& plan) {
   const std::lock_guard lock(mutex_);
-  // Plans of one mark are few.
+  // Hashes the fields that differ most, so that few plans share a hash.
   const std::array<std::uint64_t, 10> most = {group,
                                               static_cast<std::uint64_t>(plan.tensor),
                                               static_cast<std::uint64_t>(plan.context),
@@ -56,7 +56,7 @@ std::optional<Prediction> ExecutedSteps::of(std::size_t group, const ParallelPla
 }
 
 Prediction ExecutedSteps::with_times(Prediction own, const Prediction& executed) {
-  own.status = executed.status;  // ranks that wait for each other
+  own.status = executed.status;  // an execution may find that ranks wait for each other
   own.reason = executed.reason;
   own.step_time = executed.step_time;
   own.breakdown = executed.breakdown;

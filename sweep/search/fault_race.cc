@@ -9,7 +9,7 @@ namespace shardscape::sweep {
 
 namespace {
 
-/// What the worst fault of a draw leaves.
+/// The smallest share that any fault of a draw leaves.
 double least_share(const FaultDraw& draw) {
   double least = 1;
   for (const LinkFault& fault : draw.set.links) least = std::min(least, fault.derate);
@@ -29,7 +29,7 @@ std::string why_no_race(const std::optional<FaultStudy>& faults) {
 
 FaultRace::FaultRace(const FaultDraws& draws) : draws_(draws), order_(draws.draws().size()) {
   std::iota(order_.begin(), order_.end(), 0);
-  if (draws.study().target_ci) return;  // what stops the sampling reads the samples in their order
+  if (draws.study().target_ci) return;  // the stopping rule reads samples in the study's order
   const auto worse = [&](std::size_t a, std::size_t b) {
     return least_share(draws.draws()[a]) < least_share(draws.draws()[b]);
   };

@@ -5,8 +5,9 @@
 // the same for every point. No sick link or device makes a step faster in the hierarchical mode (sweep/README.md,
 // Faults) where every price is exact; prices of contended collectives may be e = kCollectiveTolerance too long, that of
 // the healthy machine and not that of the sick one, so slowdowns are >= -e. (A dead link may make it faster: what takes
-// a detour leaves links that it shared. Studies of such are not raced.) After some of N samples, u of them without a
-// finite time and the others with slowdowns that add up to S, m of them missing, the expected time is at least
+// a detour leaves links that it shared. Studies with such faults are not raced.) After some of N samples, u of them
+// without a finite time and the others with slowdowns that add up to S, m of them missing, the expected time is at
+// least
 //
 //     t (1 + (S - m e) / (N - u))
 //
@@ -33,48 +34,49 @@
 
 namespace shardscape::sweep {
 
-/// Of the healthy time of a step: the expected one is no less.
+/// The expected time of a step is at least this share of the healthy time.
 inline constexpr double kLeastExpected = 1 - kCollectiveTolerance;
 
-/// Samples drawn of a point before it waits for the first time.
+/// Number of samples that are drawn of a point before it waits for the first time.
 inline constexpr std::size_t kFirstDraws = 8;
 
-/// Why points can't be raced under such faults, as a clause; empty where they can.
+/// Why points cannot be raced under such faults, as a clause; empty where they can.
 std::string why_no_race(const std::optional<FaultStudy>& faults);
 
 class FaultRace {
  public:
-  /// `draws` outlives the race.
+  /// `draws` must outlive the race.
   explicit FaultRace(const FaultDraws& draws);
 
-  /// A point joins; the number of its place.
+  /// Adds a point; returns the number of its place.
   std::uint32_t join(std::uint64_t point_id);
   [[nodiscard]] std::uint64_t point(std::uint32_t runner) const { return runners_[runner].point_id; }
 
   struct Standing {
-    double seconds = 0;  ///< expected time of a step: at least, or for good; NaN where no sample has one
+    /// Bound of the expected time of a step, or that time if finished; NaN where no sample has one.
+    double seconds = 0;
     bool finished = false;
   };
-  /// Draws on. `evaluator` has evaluated the point last, and found `healthy`, which is ok.
+  /// Draws more samples. `evaluator` must have evaluated the point last, with the result `healthy`, which is ok.
   Standing draw_on(std::uint32_t runner, const Prediction& healthy, Evaluator& evaluator);
 
-  /// All have left.
+  /// Removes all points.
   void clear() { runners_.clear(); }
-  /// Of all runners together since the race began.
+  /// Number of samples drawn since the race began, over all points.
   [[nodiscard]] std::uint64_t draws_made() const { return made_; }
   [[nodiscard]] std::uint64_t drawn_points() const { return drawn_points_; }
 
  private:
   struct Runner {
     std::uint64_t point_id = 0;
-    std::vector<double> slowdowns;  ///< of the samples so far, in the order of the race
+    std::vector<double> slowdowns;  ///< slowdowns of the samples so far, in the order of the race
     StoppingRule rule{std::nullopt};
     bool enough = false;
   };
   [[nodiscard]] Standing standing(const Runner& runner, Seconds healthy) const;
 
   const FaultDraws& draws_;
-  std::vector<std::size_t> order_;  ///< of the samples
+  std::vector<std::size_t> order_;  ///< order in which samples are drawn
   std::vector<Runner> runners_;
   std::uint64_t made_ = 0, drawn_points_ = 0;
 };

@@ -1,3 +1,5 @@
+// Groups settings by what their floors read, and computes the floors of all families: those without calls for whole
+// groups in parallel, those with calls on demand.
 #include "sweep/search/floors.h"
 
 #include <oneapi/tbb/parallel_for.h>
@@ -22,7 +24,7 @@ std::uint64_t mark_of(std::initializer_list<double> numbers, std::uint64_t mark 
   return mark;
 }
 
-/// Of what studies vary most: systems that differ have different marks, but for a few.
+/// A hash of the fields that studies vary most, so that few different systems share it.
 std::uint64_t mark_of(const System& system) {
   const DeviceSpec& device = system.device;
   const StackProfile::Host& host = system.stack.host;
@@ -62,7 +64,7 @@ std::uint64_t mark_of(const WorkloadSpec& workload) {
                   static_cast<double>(workload.precision)});
 }
 
-/// Numbers values in the order in which they come, equal ones alike.
+/// Gives equal values one number, in the order in which values come.
 template <class T>
 class Distinct {
  public:
@@ -82,10 +84,10 @@ class Distinct {
   std::unordered_multimap<std::uint64_t, std::size_t> by_mark_;
 };
 
-/// Floors of steps between two questions whether to go on: some microseconds each, for each schedule.
+/// Number of floors computed between two calls of go_on: each takes some microseconds per schedule.
 constexpr std::size_t kMadeUnasked = 16;
 
-/// Of all settings whose passes without calls take the same.
+/// Floors of the passes without calls, shared by all settings in which these are equal.
 class SharedPasses {
  public:
   SharedPasses(const Regions& regions, Setting setting, ExecutionMode mode)
@@ -95,7 +97,7 @@ class SharedPasses {
         floor_(setting_, {}, mode),
         passes_(regions.keys() * microbatches()) {}
 
-  /// The floors of the steps of all families in one group of these settings; none where it is not to go on.
+  /// The floors of the steps of all families in one group of these settings; empty where go_on says stop.
   std::vector<double> steps(const Setting& setting, const GoOn& go_on) {
     PlanFloor floor(setting, {}, mode_);
     std::vector<double> steps;
@@ -130,7 +132,7 @@ class SharedPasses {
   ExecutionMode mode_;
   PlanFloor floor_;
   std::vector<std::unique_ptr<PassFloors>>
-      passes_;  ///< by key and microbatch; of most there are no possible plans
+      passes_;  ///< by key and microbatch; null for most, which have no possible plans
   std::size_t made_ = 0;
 };
 
@@ -148,14 +150,14 @@ SettingGroups::SettingGroups(const Study& study, FloorKind kind) : model_(&study
 FamilyFloors::FamilyFloors(const SweepJob& job, const Regions& regions, int threads, const GoOn& go_on)
     : regions_(regions), groups_(job.study(), FloorKind::steps), steps_(groups_.count()) {
   const SettingGroups passes(job.study(), FloorKind::passes);
-  // Groups of steps by their group of passes: whatever passes read steps read, too.
+  // Groups of steps by their group of passes. A floor of a step reads all that a floor of its passes reads.
   std::vector<std::vector<std::size_t>> members(passes.count());
   std::vector<char> seen(groups_.count());
   for (std::uint64_t setting = 0; setting < job.space().settings(); ++setting) {
     const std::size_t group = groups_.of(setting);
     if (std::exchange(seen[group], 1) == 0) members[passes.of(setting)].push_back(group);
   }
-  std::mutex mutex;  // of complete_ and of go_on
+  std::mutex mutex;  // guards complete_ and go_on
   const auto ask = [&] {
     const std::lock_guard lock(mutex);
     complete_ = complete_ && (!go_on || go_on());
@@ -198,7 +200,7 @@ PlanFloor& CalledFloors::floor_of(std::size_t group) {
 
 const CalledFloors::OfOrders& CalledFloors::of(std::uint64_t setting, std::size_t family, Recompute recompute,
                                                std::int32_t microbatch) {
-  constexpr std::size_t kMost = 1 << 15;  // some kilobytes each
+  constexpr std::size_t kMost = 1 << 15;  // they take some kilobytes each
   const std::size_t group = groups_.of(setting);
   if (known_.size() >= kMost) known_.clear();
   const auto [entry, fresh] = known_.try_emplace(

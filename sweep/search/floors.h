@@ -1,4 +1,4 @@
-// Floors of the families of all settings, by what settings have in common.
+// Floors of the families of all settings, shared among settings as far as these agree.
 //
 // Which settings share a floor is read off the values that floors of its kind read (read_by_floor()), and it is made
 // from these alone: whichever axis of a study tells two settings apart, what they share can't be wrong.
@@ -19,7 +19,7 @@
 
 namespace shardscape::sweep {
 
-/// The settings of a study in groups, each of which has the same floors of one kind.
+/// The settings of a study in groups with equal floors of one kind.
 class SettingGroups {
  public:
   SettingGroups(const Study& study, FloorKind kind);
@@ -30,58 +30,60 @@ class SettingGroups {
     return system_group_[setting / workload_group_.size()] * workloads_.size() +
            workload_group_[setting % workload_group_.size()];
   }
-  /// What the floors of a group are made from.
+  /// A setting that stands for a group: it has what the group's floors are made from.
   [[nodiscard]] Setting setting(std::size_t group) const {
     return {*model_, systems_[group / workloads_.size()], workloads_[group % workloads_.size()]};
   }
 
  private:
   const ModelSpec* model_;
-  std::vector<System> systems_;  ///< distinct
+  std::vector<System> systems_;  ///< distinct ones
   std::vector<WorkloadSpec> workloads_;
-  std::vector<std::size_t> system_group_, workload_group_;  ///< by system and workload of the study
+  /// Group by system, and by workload, of the study.
+  std::vector<std::size_t> system_group_, workload_group_;
 };
 
-/// Whether to go on.
+/// Asks whether to go on.
 using GoOn = std::function<bool()>;
 
 /// Floors without calls. Immutable; any number of threads may use one object.
 class FamilyFloors {
  public:
-  /// Asks `go_on` every few floors, from one thread at a time; groups of settings that are not done where it says false
-  /// have none. Both references outlive the object.
+  /// Computes the floors. Asks `go_on` every few floors, from one thread at a time; groups of settings that are not
+  /// finished when it returns false have none. Both references must outlive the object.
   FamilyFloors(const SweepJob& job, const Regions& regions, int threads, const GoOn& go_on);
 
-  /// Whether all floors are there.
+  /// Whether all floors have been computed.
   [[nodiscard]] bool complete() const { return complete_; }
-  /// Seconds of a step of every family with every microbatch ([family * microbatches + microbatch]) in a setting,
-  /// whatever else its plans do; infinite where they are indivisible or unsupported. Empty where it has none.
+  /// The least seconds of a step for every family with every microbatch ([family * microbatches + microbatch]) in a
+  /// setting, over all other choices of its plans; infinite where these are indivisible or unsupported. Empty where the
+  /// setting has no floors.
   [[nodiscard]] const std::vector<double>& steps(std::uint64_t setting) const {
     return steps_[groups_.of(setting)];
   }
 
  private:
   const Regions& regions_;
-  SettingGroups groups_;                    ///< by floors of steps
+  SettingGroups groups_;                    ///< groups of settings with equal floors of steps
   std::vector<std::vector<double>> steps_;  ///< by group
   bool complete_ = true;
 };
 
-/// Floors with calls of the layers of families. One object per thread.
+/// Floors with the calls of layers, computed on demand. Use one object per thread.
 class CalledFloors {
  public:
-  /// What a family's passes cost in its cheapest rank order, and in each.
+  /// Floors of a family's passes in its cheapest rank order, and in every one.
   struct OfOrders {
     PassFloors least;
-    std::vector<PassFloors> by_calls;  ///< by Family::calls
+    std::vector<PassFloors> by_calls;  ///< by number in Family::calls
   };
 
-  /// `groups`: of floors of calls; both references outlive the object. `networks`: what they have in common with other
-  /// threads, as in SimulateOptions.
+  /// `groups`: of floors of calls; both references must outlive the object. `networks`: shared with other threads, as
+  /// in SimulateOptions.
   CalledFloors(const Regions& regions, const SettingGroups& groups,
                std::shared_ptr<network::SharedNetworks> networks, ExecutionMode mode);
 
-  /// Of the family's plans with this recomputation (or more) and microbatch. Valid until the next call.
+  /// Floors of the family's plans with this recomputation (or more) and microbatch. Valid until the next call.
   const OfOrders& of(std::uint64_t setting, std::size_t family, Recompute recompute, std::int32_t microbatch);
 
  private:
@@ -101,11 +103,11 @@ class CalledFloors {
   const SettingGroups& groups_;
   std::shared_ptr<network::SharedNetworks> networks_;
   ExecutionMode mode_;
-  std::vector<std::unique_ptr<Group>> open_;  ///< by group
+  std::vector<std::unique_ptr<Group>> open_;  ///< by group; null where not opened yet
   std::unordered_map<Key, OfOrders, KeyHash> known_;
 };
 
-/// A plan of a family with the axes that any plan takes any value of.
+/// A plan of a family with given values of the axes that are free in every plan.
 inline ParallelPlan with_choice(ParallelPlan plan, const FreeChoice& choice) {
   plan.recompute = choice.recompute;
   plan.microbatch = choice.microbatch;

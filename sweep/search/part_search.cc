@@ -1,3 +1,5 @@
+// The search of one part of a setting: a heap of regions by floor, of which the first is opened (a family, a variant, a
+// point) or cut off; visits, executions and races of points; and what is kept for the next part.
 #include "sweep/search/part_search.h"
 
 #include <algorithm>
@@ -14,17 +16,18 @@ namespace {
 
 using results::Fate;
 
-/// Room for sums that are rounded in another order than those of predictions: some thousand roundings of 1e-16 each.
+/// A factor on floors that leaves room for sums rounded in another order: some thousand roundings of 1e-16 each.
 constexpr double kRounding = 1 - 1e-9;
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
-/// Evaluators that are kept for what they know of their settings: some megabytes each.
+/// The most evaluators that are kept for what they remember of their settings: some megabytes each.
 constexpr std::size_t kMostKept = 16;
 
-// ---- to bytes and back ----
+// ---- results to bytes and back ----
 
 template <class T>
 void append_bytes(const T* values, std::size_t count, std::string& text) {
-  static_assert(std::is_trivially_copyable_v<T>);  // all ranks run the same program
+  // Values can be copied as bytes, as all ranks run the same program.
+  static_assert(std::is_trivially_copyable_v<T>);
   text.append(reinterpret_cast<const char*>(values), count * sizeof(T));
 }
 
@@ -64,19 +67,20 @@ PartFound take_found(std::string_view& text) {
   return found;
 }
 
-/// A region that is not opened yet.
+/// A region that has not been opened yet.
 struct PartSearch::Node {
   enum class Kind : std::uint8_t { family, called, variant, point, raced };
-  double cost = 0;    ///< floor
-  double memory = 0;  ///< floor, bytes
+  double cost = 0;    ///< floor of its points' costs
+  double memory = 0;  ///< floor of its points' memory in bytes
   Kind kind = Kind::family;
   std::uint32_t family = 0;
-  std::uint32_t choice = 0;  ///< of a family the microbatch, of a variant the free choice
+  std::uint32_t choice = 0;  ///< index: for a family of the microbatch, for a variant of the free choice
   std::uint32_t variant = 0;
-  std::uint32_t runner = 0;  ///< of a point that is raced under faults; of another its number in the variant
-  std::uint64_t number = 0;  ///< in the order of making
+  /// For a raced point its place in the race; for another point its index in the variant.
+  std::uint32_t runner = 0;
+  std::uint64_t number = 0;  ///< counts nodes in the order in which they were made
 
-  [[nodiscard]] bool operator<(const Node& o) const {  // the queue takes the largest first
+  [[nodiscard]] bool operator<(const Node& o) const {  // heaps take the largest first
     return cost == o.cost ? number > o.number : cost > o.cost;
   }
 };
@@ -88,7 +92,7 @@ struct PartSearch::Opened {
         placement(frame.placement(at)),
         floor(setting, frame.networks, frame.job.study().mode),
         orders_apart(floor.order_decides_pairs()) {
-    // Turns step times into costs: rates are in proportion to their inverse.
+    // Finds the factor from step times to costs: rates are in proportion to the inverse of the time.
     const Prediction at_one_second = floor.rates(frame.regions.families().front().plan, Seconds(1));
     const double least = frame.objective == TimeObjective::expected_step_time ? kLeastExpected : 1;
     per_second_ = kRounding * least * cost_of(frame.objective, value_of(frame.objective, at_one_second));
@@ -98,10 +102,10 @@ struct PartSearch::Opened {
   PlacementChoice placement;
   PlanFloor floor;
   std::vector<std::uint32_t>
-      order;          ///< of families with their microbatches, by their floors; empty until it is asked for
-  bool orders_apart;  ///< whether points of one variant differ in memory
+      order;          ///< families with their microbatches, sorted by floor; empty until it is needed
+  bool orders_apart;  ///< whether points of one variant may differ in memory
 
-  /// The cost of a step of so many seconds, rounding included; of a device without a peak (mfu) that is 0.
+  /// The cost of a step of `seconds` seconds, with room for rounding; 0 for a device without a peak (mfu).
   [[nodiscard]] double cost(double seconds) const {
     return seconds == kNever ? kNever : seconds * per_second_;
   }
@@ -110,7 +114,7 @@ struct PartSearch::Opened {
   double per_second_ = 1;
 };
 
-/// An evaluator and its setting.
+/// An evaluator with the setting that it evaluates.
 struct PartSearch::Kept {
   Kept(const SearchFrame& frame, std::uint64_t at)
       : index(at),
@@ -118,7 +122,7 @@ struct PartSearch::Kept {
         evaluator(frame.evaluator(setting, frame.placement(at))) {}
   std::uint64_t index;
   Setting setting;
-  std::unique_ptr<Evaluator> evaluator;  ///< refers to the setting
+  std::unique_ptr<Evaluator> evaluator;  ///< refers to `setting`
 };
 
 PartSearch::PartSearch(const SearchFrame& frame)
@@ -129,7 +133,7 @@ void PartSearch::open_setting(std::uint64_t setting) {
   if (!setting_ || setting_->index != setting) setting_ = std::make_unique<Opened>(frame_, setting);
 }
 
-/// Of the setting at hand: the one that it had before, where it is kept.
+/// The evaluator of the current setting: the one from before, if it is still kept.
 Evaluator& PartSearch::evaluator() {
   const auto own =
       std::ranges::find_if(kept_, [&](const auto& kept) { return kept->index == setting_->index; });
@@ -171,7 +175,7 @@ double PartSearch::sharp_floor_of(std::uint64_t setting) {
   return setting_->cost(least);
 }
 
-/// Seconds of a step of a family's plans at least, with the calls of their layers.
+/// The least seconds of a step of a family's plans, with the calls of their layers.
 double PartSearch::called_floor(std::size_t family, std::int32_t microbatch) {
   const Family& of = frame_.regions.families()[family];
   const FreeChoice choice{frame_.regions.least_recompute(), microbatch};
@@ -182,7 +186,7 @@ double PartSearch::called_floor(std::size_t family, std::int32_t microbatch) {
   return least;
 }
 
-/// The passes of a family with their calls; ranks that are placed anew may make them shorter.
+/// Floors of a family's passes, with their calls unless ranks are placed anew, which may make calls shorter.
 PassFloors PartSearch::passes_of(std::size_t family, const FreeChoice& choice) {
   if (setting_->placement == PlacementChoice::plain)
     return called_.of(setting_->index, family, choice.recompute, choice.microbatch).least;
@@ -216,7 +220,7 @@ PartFound PartSearch::run(const Part& part, const Answer& known, const AskPart& 
   return std::move(found_);
 }
 
-/// Executions that were given up have cost what visits do.
+/// Asks whether to go on. An execution that was given up counts as a visit here, since it has taken as long.
 bool PartSearch::go_on(double cost) {
   results::FateCounts counts = found_.counts;
   counts[static_cast<std::size_t>(Fate::visited)] += found_.given_up;
@@ -225,7 +229,7 @@ bool PartSearch::go_on(double cost) {
   return !found_.stopped;
 }
 
-/// So many points of a region whose floor is `cost` are not looked at.
+/// Counts points of a region with floor `cost` that are not looked at.
 void PartSearch::leave(double cost, std::uint64_t points, Fate fate) {
   if (points == 0) return;
   found_.counts[static_cast<std::size_t>(fate)] += points;
@@ -317,7 +321,7 @@ ParallelPlan PartSearch::plan_of(const Node& variant) const {
                      frame_.regions.choices()[variant.choice]);
 }
 
-/// One of its points.
+/// The plan of one of the variant's points.
 ParallelPlan PartSearch::plan_of(const Node& variant, std::size_t entry) const {
   const Family& family = frame_.regions.families()[variant.family];
   ParallelPlan plan = plan_of(variant);
@@ -325,7 +329,7 @@ ParallelPlan PartSearch::plan_of(const Node& variant, std::size_t entry) const {
   return plan;
 }
 
-/// The peak memory of a plan, or why it is no result.
+/// The peak memory of a plan in bytes, or the reason why it is no result.
 tl::expected<double, Fate> PartSearch::verdict_of(const ParallelPlan& plan) {
   if (!frame_.job.admits(plan, frame_.job.workload(setting_->index))) return tl::unexpected(Fate::constraint);
   const Prediction verdict = evaluator().judge(plan);
@@ -333,7 +337,8 @@ tl::expected<double, Fate> PartSearch::verdict_of(const ParallelPlan& plan) {
   return tl::unexpected(verdict.status == Status::memory ? Fate::memory : Fate::rule);
 }
 
-/// The least peak memory of a variant's points; nothing, and they are counted, where none of them is a result.
+/// The least peak memory of a variant's points in bytes; nothing where none of them is a result, and they are then
+/// counted by reason.
 std::optional<double> PartSearch::memory_of(const Node& variant) {
   const std::uint64_t points = points_of(variant);
   const std::uint64_t verdicts = setting_->orders_apart ? points : 1;
@@ -380,7 +385,7 @@ void PartSearch::visit(const Node& node) {
       evaluate(id);
       continue;
     }
-    Node point = node;  // what takes long waits for what may cut it off
+    Node point = node;  // a point that takes long waits in the queue, for others may cut it off
     point.kind = race_ ? Node::Kind::raced : Node::Kind::point;
     point.runner = race_ ? race_->join(id) : static_cast<std::uint32_t>(i);
     if (!race_) point.cost = floor;
@@ -394,7 +399,8 @@ std::optional<Prediction> PartSearch::execute(std::uint64_t id, const std::funct
   return execute(point.plan, [&](Seconds) { return go_on(); });
 }
 
-/// In the setting at hand. One whose ranks are placed anew hears nothing of the time (Evaluator::watch()).
+/// Executes a plan in the current setting. The watch is not told times where ranks are placed anew
+/// (Evaluator::watch()).
 std::optional<Prediction> PartSearch::execute(const ParallelPlan& plan, const StepWatch& watch) {
   const Prediction own = evaluator().judge(plan);
   if (own.status != Status::ok) return own;
@@ -410,13 +416,13 @@ std::optional<Prediction> PartSearch::execute(const ParallelPlan& plan, const St
   return executed ? std::optional(ExecutedSteps::with_times(own, *executed)) : std::nullopt;
 }
 
-/// Whether a step of such a time does not belong to the answer.
+/// Whether a step that takes so long does not belong to the answer.
 bool PartSearch::is_slow(Seconds step, double memory) const {
   return answer_->cuts(setting_->cost(step.value()), memory);
 }
 
-/// As soon as its clock shows that a step is too slow its point is cut off; and one whose whole time some other part has
-/// found is cut off by that, so that what is visited does not depend on who was first.
+/// Executes a point until its clock shows that its step is too slow. A point whose whole time another part has found is
+/// cut off by that time, so that what is visited does not depend on who was first.
 void PartSearch::execute(const Node& node) {
   const std::uint64_t listed =
       frame_.regions.families()[node.family].variants[node.variant].listed[node.runner];
@@ -426,7 +432,7 @@ void PartSearch::execute(const Node& node) {
     slow = is_slow(at_least, node.memory);
     return !slow && go_on(node.cost);
   });
-  if (!executed && !slow) {  // stopped
+  if (!executed && !slow) {  // stopped by go_on()
     queue_.push_back(node);
     return;
   }
@@ -450,7 +456,7 @@ void PartSearch::evaluate(std::uint64_t id) {
                prediction.status == Status::ok ? value_of(frame_.objective, prediction) : kNoValue);
 }
 
-/// Some samples more of a point that faults may still let into the answer.
+/// Draws more samples of a point that may still enter the answer under faults.
 void PartSearch::draw_on(Node node) {
   const std::uint64_t id = race_->point(node.runner);
   const Prediction healthy = evaluator().evaluate(frame_.job.space().point(id).plan);

@@ -1,4 +1,4 @@
-// The search of one setting, or of a part of it, from an answer that is known.
+// The search of one setting, or of a part of it, starting from a known answer.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@
 
 namespace shardscape::sweep {
 
-/// The cost of what is no result.
+/// The cost of points that are no results.
 inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// What all parts of a search read. Immutable.
+/// The data that all parts of a search read. Immutable.
 struct SearchFrame {
   const SweepJob& job;
   const EvaluatorFactory& evaluator;
@@ -32,13 +32,13 @@ struct SearchFrame {
   bool front = false;
   const Regions& regions;
   const FamilyFloors& floors;
-  const SettingGroups& calls;                         ///< by floors of calls
-  std::shared_ptr<network::SharedNetworks> networks;  ///< of floors
-  /// Of settings whose executions are one, and what is known of these; null in hierarchical mode.
-  const SettingGroups* executions = nullptr;  ///< on their plain order of ranks
+  const SettingGroups& calls;                         ///< groups of settings with equal floors of calls
+  std::shared_ptr<network::SharedNetworks> networks;  ///< networks whose prices are shared
+  /// Groups of settings with equal executions, and the executions known; null in hierarchical mode.
+  const SettingGroups* executions = nullptr;  ///< for ranks in plain order
   ExecutedSteps* executed = nullptr;
 
-  /// Of a setting: those whose executions are one have the same number.
+  /// The number of the settings that share executions with this one.
   [[nodiscard]] std::size_t execution_group(std::uint64_t setting) const {
     return 2 * executions->of(setting) + (placement(setting) == PlacementChoice::plain ? 0 : 1);
   }
@@ -47,7 +47,7 @@ struct SearchFrame {
   }
 };
 
-/// Of the families of a setting with their microbatches, by their floors, every `of`-th from the `index`-th on.
+/// A part of a setting: of its families with their microbatches, sorted by floor, every `of`-th from number `index` on.
 struct Part {
   std::uint64_t setting = 0;
   std::size_t index = 0, of = 1;
@@ -56,44 +56,46 @@ struct Part {
 struct VisitedPoint {
   std::uint64_t id = 0;
   Prediction prediction;
-  double value = 0;  ///< of the objective, under faults where it is one of them; NaN where it has none
+  double value = 0;  ///< value of the objective, expected under faults where it is; NaN where it has none
 };
 
-/// What came of a part.
+/// The result of searching a part.
 struct PartFound {
   results::FateCounts counts{};
-  double least_left = kNever;  ///< floor of all that a bound cut off, or that is open
+  double least_left = kNever;  ///< least floor of all that a bound cut off, or that is open
   bool stopped = false;
   std::vector<VisitedPoint> visited;  ///< in the order of visits
-  std::uint64_t given_up = 0;   ///< executions that take longer than the answer: counted among Fate::bound
-  std::uint64_t too_large = 0;  ///< to execute (SimulateOptions::most_events): among Fate::open
+  /// Executions given up as they take longer than the answer, counted under Fate::bound.
+  std::uint64_t given_up = 0;
+  /// Plans too large to execute (SimulateOptions::most_events), counted under Fate::open.
+  std::uint64_t too_large = 0;
   RaceDraws draws;
 };
-/// For its way to another rank and back; appended to the text, and taken from its front.
+/// Append a result to a text, and take one from the front of a text, to send results between ranks.
 void append(const PartFound& found, std::string& text);
 PartFound take_found(std::string_view& text);
 
-/// Says what has been counted, what the rest can reach at best (as a cost) and the best that is known; answers whether
-/// to go on.
+/// Is told what has been counted, the best cost that the rest can reach, and the best points known; answers whether to
+/// go on.
 using AskPart = std::function<bool(const results::FateCounts&, double cost, const Answer&)>;
 
-/// Searches parts, one after the other; keeps what makes the next one cheaper. One object per thread. What it finds
-/// depends on its arguments alone.
+/// Searches parts one after the other, and keeps what makes the next one cheaper. Use one object per thread. Results
+/// depend on the arguments alone.
 class PartSearch {
  public:
-  /// `frame` outlives the object.
+  /// `frame` must outlive the object.
   explicit PartSearch(const SearchFrame& frame);
   ~PartSearch();
   PartSearch(const PartSearch&) = delete;
   PartSearch& operator=(const PartSearch&) = delete;
 
-  /// What no point of the setting costs less than: without the calls of layers, and with them.
+  /// Lower bounds of the cost of a setting's points: without the calls of layers, and with them.
   double floor_of(std::uint64_t setting);
   double sharp_floor_of(std::uint64_t setting);
 
   PartFound run(const Part& part, const Answer& known, const AskPart& ask);
 
-  /// What executing a point says, known from then on; nothing where `go_on`, asked meanwhile, ends it.
+  /// Executes a point, whose result is known from then on; nothing if `go_on`, which is asked meanwhile, ends it.
   std::optional<Prediction> execute(std::uint64_t id, const std::function<bool()>& go_on);
 
  private:
@@ -127,14 +129,14 @@ class PartSearch {
 
   const SearchFrame& frame_;
   CalledFloors called_;
-  std::unique_ptr<Opened> setting_;  ///< the one at hand
+  std::unique_ptr<Opened> setting_;  ///< the current setting
   std::vector<std::unique_ptr<Kept>> kept_;
-  // The part at hand.
-  std::optional<FaultRace> race_;  ///< of points with one expected time each
+  // The current part:
+  std::optional<FaultRace> race_;  ///< used for expected times under faults
   std::optional<Answer> answer_;
   const AskPart* ask_ = nullptr;
   PartFound found_;
-  std::vector<Node> queue_;  ///< a heap
+  std::vector<Node> queue_;  ///< kept as a heap
   std::uint64_t made_ = 0;
 };
 

@@ -30,7 +30,7 @@ FamilyKey family_of(const ParallelPlan& plan) {
 
 constexpr std::size_t kDispatch = 5;
 static_assert(kDispatch < std::tuple_size_v<Key>);
-/// Whether plans may have rank orders apart alone: of two such families the entries are listed in turn.
+/// Whether plans of two families may differ in rank order alone; the entries of such families are listed in turn.
 bool same_but_for_dispatch(FamilyKey a, FamilyKey b) {
   a[kDispatch] = b[kDispatch] = 0;
   return a == b;
@@ -42,7 +42,7 @@ VariantKey variant_of(std::size_t family, const ParallelPlan& plan, std::int32_t
           zero_stage};
 }
 
-/// The number of the order in the family, perhaps a new one.
+/// The number of the order in the family, where it is added if it is new.
 std::size_t order_of(Family& family, const RankOrder& order) {
   const auto known = std::ranges::find(family.orders, order);
   const auto number = static_cast<std::size_t>(known - family.orders.begin());
@@ -79,9 +79,9 @@ Regions::Regions(const DesignSpace& space) : plans_(space.plans()) {
   }
   std::map<FamilyKey, std::size_t> families;
   std::map<Key, std::size_t> keys;
-  // Rank orders are listed innermost: mostly an entry is of the family and of the variant of the one before it.
+  // Rank orders vary fastest in the list, so that an entry mostly has the family and the variant of the one before.
   std::map<VariantKey, std::size_t>
-      variants;  // of the family at hand, and of those that are listed in turn with it
+      variants;  // variants of the current family, and of those that are listed in turn with it
   FamilyKey at_hand{};
   VariantKey last{};
   std::size_t family_at = 0, variant_at = 0;
@@ -114,7 +114,7 @@ Regions::Regions(const DesignSpace& space) : plans_(space.plans()) {
   keys_ = keys.size();
   for (std::size_t f = 0; f < families_.size(); ++f) {
     Family& family = families_[f];
-    std::map<VariantKey, std::size_t> known;  // schedules, by their place
+    std::map<VariantKey, std::size_t> known;  // index of each schedule in `schedules`
     for (std::size_t v = 0; v < family.variants.size(); ++v) {
       const ParallelPlan& plan = family.variants[v].plan;
       const auto schedule = known.try_emplace(variant_of(f, plan, 0), family.schedules.size());

@@ -18,44 +18,45 @@
 
 namespace shardscape::sweep {
 
-/// Listed entries that differ in their rank order only.
+/// Entries of the list of plans that differ only in rank order.
 struct Variant {
-  ParallelPlan plan;  ///< the first of them; free axes idle
+  ParallelPlan plan;  ///< the first of them, with free axes at their idle value
   std::vector<std::uint64_t> listed;
-  std::vector<std::size_t> orders;  ///< of each, its number among the orders of the family
+  std::vector<std::size_t> orders;  ///< for each entry the number of its order in Family::orders
 };
 
-/// Training plans whose layers have one LayerKey, but for the microbatch, on the same degrees.
+/// Training plans with equal degrees whose layers have one LayerKey, except for the microbatch.
 struct Family {
-  ParallelPlan plan;    ///< one of them; free axes idle
-  std::size_t key = 0;  ///< families of one number differ in pipeline and data parallelism only
+  ParallelPlan plan;    ///< one of them, with free axes at their idle value
+  std::size_t key = 0;  ///< families with equal keys differ only in pipeline and data parallelism
   std::vector<RankOrder> orders;
-  /// By order: orders of one number, counted from 0 as they appear, have layers that call the same groups.
+  /// For each order a number; orders with equal numbers, counted from 0 as they appear, have layers that call equal
+  /// groups.
   std::vector<std::size_t> calls;
   std::vector<Variant> variants;  ///< in the order of the space
-  /// Of each schedule with its virtual stages the variant of the least ZeRO stage.
+  /// For each schedule with its virtual stages, the index of the variant with the least ZeRO stage.
   std::vector<std::size_t> schedules;
-  std::uint64_t listed = 0;  ///< entries
+  std::uint64_t listed = 0;  ///< number of entries
 };
 
-/// A combination of the axes that any listed entry takes any code of, in the order of ids.
+/// A combination of the axes that are free in every listed entry, in the order of ids.
 struct FreeChoice {
   Recompute recompute = Recompute::none;
   std::int32_t microbatch = 1;
 };
 
-/// Of one setting; all settings are cut alike. Immutable.
+/// The regions of one setting; those of all settings are alike. Immutable.
 class Regions {
  public:
-  /// `space`: of training.
+  /// `space`: a space of training plans.
   explicit Regions(const DesignSpace& space);
 
   [[nodiscard]] const std::vector<Family>& families() const { return families_; }
   [[nodiscard]] const std::vector<FreeChoice>& choices() const { return choices_; }
   [[nodiscard]] const std::vector<std::int32_t>& microbatches() const { return microbatches_; }
-  /// By microbatch the choices with it, ascending.
+  /// For each microbatch the choices that have it, ascending.
   [[nodiscard]] const std::vector<std::vector<std::uint32_t>>& choices_with() const { return choices_with_; }
-  /// Families, each with every microbatch: [family * microbatches + microbatch].
+  /// Number of families with each microbatch; their index is family * microbatches + microbatch.
   [[nodiscard]] std::size_t cells() const { return families_.size() * microbatches_.size(); }
   [[nodiscard]] std::size_t keys() const { return keys_; }
   [[nodiscard]] Recompute least_recompute() const { return least_recompute_; }
@@ -68,7 +69,7 @@ class Regions {
   std::uint64_t plans_ = 0;
   std::vector<Family> families_;
   std::vector<FreeChoice> choices_;
-  std::vector<std::int32_t> microbatches_;  ///< distinct
+  std::vector<std::int32_t> microbatches_;  ///< distinct values
   std::vector<std::vector<std::uint32_t>> choices_with_;
   std::size_t keys_ = 0;
   Recompute least_recompute_ = Recompute::full;

@@ -11,11 +11,12 @@ namespace shardscape::sweep {
 
 namespace {
 
-constexpr std::size_t kMostNames = kPlanRows.size() + 6;  // those that follow are fewer
+// The plan's axes and a few names that follow from plan and workload.
+constexpr std::size_t kMostNames = kPlanRows.size() + 6;
 
 struct Name {
   ExpressionName name;
-  /// Of the plan's axis, or what follows from plan and workload.
+  /// A plan axis (`row`), or a value computed from plan and workload (`value`).
   const PlanAxisRow* row = nullptr;
   double (*value)(const ParallelPlan& plan, const WorkloadSpec& workload) = nullptr;
 };

@@ -23,15 +23,15 @@ namespace shardscape::sweep {
 
 using ConstraintError = ExpressionError;
 
-/// A compiled constraint: parsed once, evaluated per point without allocation, on any number of threads.
+/// A compiled constraint: parsed once, evaluated for each point without allocation, from any number of threads.
 class Constraint {
  public:
   static tl::expected<Constraint, ExpressionError> parse(std::string_view text);
 
-  /// True where the plan satisfies the expression.
+  /// Whether the plan satisfies the expression.
   [[nodiscard]] bool holds(const ParallelPlan& plan, const WorkloadSpec& workload) const;
   [[nodiscard]] const std::string& text() const { return expression_.text(); }
-  /// The names the expression uses, in the order of constraint_names().
+  /// The names that the expression uses, in the order of constraint_names().
   [[nodiscard]] std::vector<std::string_view> names() const;
 
  private:
@@ -39,7 +39,7 @@ class Constraint {
   Expression expression_;
 };
 
-/// Every name a constraint may use.
+/// All names that a constraint may use.
 std::span<const ExpressionName> constraint_names();
 
 }  // namespace shardscape::sweep

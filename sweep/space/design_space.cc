@@ -1,3 +1,5 @@
+// Lists the entries of a design space by nested loops over the degrees and the settings that depend on them, without
+// duplicates, and converts between ids and plans.
 #include "sweep/space/design_space.h"
 
 #include <algorithm>
@@ -13,9 +15,9 @@ namespace shardscape::sweep {
 
 namespace {
 
-/// The axes of degree > 1 from innermost to outermost: all that a rank order decides.
+/// The axes with a degree > 1 from innermost to outermost, which is all that a rank order determines.
 std::array<std::optional<PlanAxis>, kPlanAxes> layout(const ParallelPlan& plan, const RankOrder& order) {
-  // A pool that prefills is laid out in the same order.
+  // A pool that prefills is laid out in the same order as the rest.
   const auto in_pool = [&](PlanAxis axis) {
     return (axis == PlanAxis::tensor && plan.prefill.tensor > 1) ||
            (axis == PlanAxis::pipeline && plan.prefill.pipeline > 1) ||
@@ -29,14 +31,15 @@ std::array<std::optional<PlanAxis>, kPlanAxes> layout(const ParallelPlan& plan, 
   return axes;
 }
 
-/// Same plan up to the order's degree-1 axes; the order of `a` and `b` counts as their layout.
+/// Whether two plans are the same, where orders that lay out ranks alike count as equal.
 bool same_plan(const ParallelPlan& a, ParallelPlan b) {
   if (!same_layout(a, a.order, b.order)) return false;
   b.order = a.order;
   return a == b;
 }
 
-/// The rank orders that lay these degrees out differently, the first listed of each kind.
+/// The rank orders that lay these degrees out differently; of those that lay them out alike the first in the study's
+/// list.
 std::vector<RankOrder> distinct_orders(const SpaceSpec& spec, const ParallelPlan& degrees) {
   std::vector<RankOrder> orders;
   for (const std::int32_t code : spec[PlanKey::order].values) {
@@ -47,7 +50,7 @@ std::vector<RankOrder> distinct_orders(const SpaceSpec& spec, const ParallelPlan
   return orders;
 }
 
-/// What is fixed somewhere is listed where it is not.
+/// An axis is listed if some plans fix its value: entries have its values where it is not fixed.
 bool is_listed(const PlanAxisRow& row) { return is_setting(row) && row.fixed != nullptr; }
 bool is_free(const PlanAxisRow& row) { return is_setting(row) && row.fixed == nullptr; }
 
@@ -61,8 +64,8 @@ struct CodesHash {
   }
 };
 
-/// `degrees` with each distinct combination of what hangs on them, but the rank order; nothing where there are more
-/// than kMostSettings.
+/// Plans with these degrees and each distinct combination of the listed axes, without rank orders; nothing where there
+/// are more than kMostSettings.
 std::optional<std::vector<ParallelPlan>> distinct_settings(const SpaceSpec& spec, const ParallelPlan& degrees,
                                                            Phase phase) {
   std::vector<ParallelPlan> plans = {degrees};
@@ -93,7 +96,7 @@ std::optional<std::vector<ParallelPlan>> distinct_settings(const SpaceSpec& spec
   return plans;
 }
 
-/// Of the axes that listed entries are made from the one with most values, in words; `degrees` among them, or not.
+/// The axis of listed entries that has most values, as text; degrees count only if `degrees`.
 std::string longest_axis(const SpaceSpec& spec, Phase phase, bool degrees) {
   const PlanAxisRow* longest = nullptr;
   const auto values = [&](const PlanAxisRow& row) { return spec[row.key].values.size(); };
@@ -111,7 +114,7 @@ ParallelPlan canonical(ParallelPlan plan, Phase phase) {
   for (const PlanAxisRow& row : kPlanRows) {
     if (!applies(row.phases, phase) || (row.fixed != nullptr && row.fixed(plan))) row.set(plan, row.idle);
   }
-  // What a plan without a word for experts does.
+  // Splitting experts over the tensor group is what a plan does that says nothing of experts.
   if (plan.expert == 1 && plan.expert_tensor == plan.tensor) plan.expert_tensor = 1;
   if (plan.virtual_stages == 1 && plan.schedule == ScheduleKind::interleaved) {
     plan.schedule = ScheduleKind::one_f_one_b;
@@ -158,7 +161,7 @@ void DesignSpace::list_tuples(const SpaceSpec& spec, std::int64_t gpus, const Pr
   list_degrees(spec, 0, gpus, nullptr, degrees);
 }
 
-/// The nest from one row of the table on: every value of a degree that divides what is `left` of the GPUs.
+/// The loops from row `from` of the table on: every value of a degree that divides the `left` GPUs.
 void DesignSpace::list_degrees(const SpaceSpec& spec, std::size_t from, std::int64_t left,
                                const PlanAxisRow* filling, ParallelPlan& degrees) {
   if (!problem_.empty()) return;
@@ -170,7 +173,7 @@ void DesignSpace::list_degrees(const SpaceSpec& spec, std::size_t from, std::int
     return list_plans(spec, degrees);
   }
   const PlanAxisRow& row = kPlanRows[from];
-  if (spec[row.key].fill)  // takes its value once the others have theirs
+  if (spec[row.key].fill)  // follows once the other degrees have their values
     return list_degrees(spec, from + 1, left, &row, degrees);
   for (const std::int32_t value : spec[row.key].values) {
     if (left % value != 0) continue;
@@ -222,7 +225,7 @@ std::optional<std::uint64_t> DesignSpace::find(std::uint64_t setting, const Para
     const auto code = std::ranges::find(axis.codes, axis.row->get(entry));
     if (code == axis.codes.end()) return std::nullopt;
     in_entry = in_entry * axis.codes.size() + static_cast<std::uint64_t>(code - axis.codes.begin());
-    axis.row->set(entry, axis.row->idle);  // as the listed entries have them
+    axis.row->set(entry, axis.row->idle);  // as it is in listed entries
   }
   const auto listed =
       std::ranges::find_if(listed_, [&](const ParallelPlan& p) { return same_plan(p, entry); });

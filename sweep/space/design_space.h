@@ -34,42 +34,43 @@ struct PointIndex {
   ParallelPlan plan;
 };
 
-/// The plan with every axis that has no effect at its idle value: sequence parallelism off without tensor
-/// parallelism, ZeRO 0 without data or context parallelism, 1f1b without a pipeline or when interleaved with
-/// one chunk, one virtual stage unless interleaved, and for inference every training-only axis. The rank
-/// order is left alone.
+/// The plan with every axis that has no effect at its idle value: sequence parallelism off without tensor parallelism,
+/// ZeRO 0 without data or context parallelism, 1f1b without a pipeline or when interleaved with one chunk, one virtual
+/// stage unless interleaved, and for inference every training-only axis. The rank order is not changed.
 ParallelPlan canonical(ParallelPlan plan, Phase phase);
 
-/// True where the two orders lay the plan's ranks out alike: they differ only in axes of degree 1.
+/// Whether the two orders lay the plan's ranks out alike, as they differ only in axes of degree 1.
 bool same_layout(const ParallelPlan& plan, const RankOrder& a, const RankOrder& b);
 
-/// Immutable; all members may be called from any number of threads.
+/// A design space. Immutable; all members may be called from any number of threads.
 class DesignSpace {
  public:
-  /// So many listed entries there may be, of some 90 bytes each; they take seconds to list.
+  /// The most listed entries, some 90 bytes each; so many take seconds to list.
   static constexpr std::uint64_t kMostListedPlans = std::uint64_t{1} << 24U;
-  /// And of one (tp, cp, pp, dp), rank orders aside.
+  /// The most listed entries of one (tp, cp, pp, dp), not counting rank orders.
   static constexpr std::uint64_t kMostSettings = std::uint64_t{1} << 20U;
 
-  /// `gpus` >= 1, `settings` >= 1. A space that no combination of degrees fills is empty (plans() == 0), and so is one
-  /// that has a problem().
+  /// `gpus` >= 1, `settings` >= 1. The space is empty (plans() == 0) if no combination of degrees gives the number of
+  /// GPUs, or if it has a problem().
   DesignSpace(const SpaceSpec& spec, std::int64_t gpus, Phase phase, std::uint64_t settings);
 
-  /// Why there are more entries than are listed, as a clause about the study's `space`; empty where all are.
+  /// Why there are too many entries to list, as a clause about the study's `space`; empty where all are listed.
   [[nodiscard]] const std::string& problem() const { return problem_; }
   [[nodiscard]] std::uint64_t size() const { return settings_ * plans(); }
-  [[nodiscard]] std::uint64_t plans() const { return listed_.size() * free_; }  ///< per setting
+  /// Number of plans per setting.
+  [[nodiscard]] std::uint64_t plans() const { return listed_.size() * free_; }
   [[nodiscard]] std::uint64_t settings() const { return settings_; }
-  [[nodiscard]] std::uint64_t free_choices() const { return free_; }  ///< ids of one listed entry
-  [[nodiscard]] std::uint64_t tuples() const { return tuples_; }      ///< distinct (tp, cp, pp, dp) and pools
-  /// The point of an id below size(). O(1).
+  [[nodiscard]] std::uint64_t free_choices() const { return free_; }  ///< number of ids of one listed entry
+  /// Number of distinct (tp, cp, pp, dp) with pools.
+  [[nodiscard]] std::uint64_t tuples() const { return tuples_; }
+  /// The point with an id below size(). O(1).
   [[nodiscard]] PointIndex point(std::uint64_t id) const;
-  /// The id of a plan in a setting; nothing where the plan is not in the space. Axes without effect are
-  /// ignored, as are the places of degree-1 axes in the rank order. O(listed entries).
+  /// The id of a plan in a setting; nothing where the plan is not in the space. Ignores axes without effect, and the
+  /// places of degree-1 axes in the rank order. O(listed entries).
   [[nodiscard]] std::optional<std::uint64_t> find(std::uint64_t setting, const ParallelPlan& plan) const;
 
  private:
-  /// An axis that any entry takes any code of.
+  /// An axis whose values are all possible in every entry.
   struct FreeAxis {
     const PlanAxisRow* row;
     std::vector<std::int32_t> codes;
@@ -84,7 +85,7 @@ class DesignSpace {
   std::string problem_;
   std::deque<ParallelPlan> listed_;
   std::vector<FreeAxis> free_axes_;  ///< outermost first
-  std::uint64_t free_ = 1;           ///< combinations of their codes
+  std::uint64_t free_ = 1;           ///< number of combinations of their codes
   std::uint64_t tuples_ = 0;
   std::uint64_t settings_ = 1;
 };

@@ -1,3 +1,4 @@
+// Lexer, recursive-descent parser that emits postfix code and checks types, and the evaluation of that code on a stack.
 #include "sweep/space/expression.h"
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@ namespace shardscape::sweep {
 
 namespace {
 
-constexpr std::size_t kMaxStack = 32;    ///< values held at once while evaluating
+constexpr std::size_t kMaxStack = 32;    ///< most values held at once while evaluating
 constexpr std::size_t kMaxNesting = 64;  ///< parentheses, "not" and unary minus inside one another
 
 enum class TokenKind : std::uint8_t { end, number, word, quoted, symbol };
@@ -25,7 +26,7 @@ enum class TokenKind : std::uint8_t { end, number, word, quoted, symbol };
 struct Token {
   TokenKind kind = TokenKind::end;
   std::size_t offset = 0;
-  std::string_view text;  ///< without the quotes
+  std::string_view text;  ///< text of the token, without quotes
   double number = 0;
 };
 
@@ -44,7 +45,7 @@ Failure fail(std::size_t offset, std::string message) {
   return Failure(ExpressionError{offset, std::move(message)});
 }
 
-/// Splits the text into tokens. A word may begin with a digit ("1f1b").
+/// Splits the text into tokens. A word may begin with a digit, such as "1f1b".
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
@@ -116,7 +117,7 @@ class Lexer {
 
 }  // namespace
 
-/// Recursive descent; emits postfix as it goes.
+/// A recursive-descent parser that emits postfix code as it goes.
 class ExpressionParser {
  public:
   ExpressionParser(std::string_view text, std::span<const ExpressionName> names)
@@ -142,11 +143,11 @@ class ExpressionParser {
  private:
   using Op = Expression::Op;
   enum class Type : std::uint8_t { number, truth, choice, word };
-  /// What a sub-expression left on the stack; a `word` is not resolved yet and has left nothing.
+  /// What a sub-expression has left on the stack. A `word` is not resolved yet and has left nothing.
   struct Operand {
     Type type = Type::number;
     Token token;           ///< its first token
-    std::size_t name = 0;  ///< of a choice
+    std::size_t name = 0;  ///< index of the name of a choice
   };
   using Parsed = tl::expected<Operand, ExpressionError>;
   using Done = tl::expected<void, ExpressionError>;
@@ -201,7 +202,7 @@ class ExpressionParser {
                 "text " + quote(token.text) + " has no meaning here; compare a name with it by == or !=");
   }
 
-  /// One level of left-associative `and` / `or`.
+  /// Parses one level of left-associative `and` or `or`.
   template <class Next>
   Parsed logical(std::string_view word, Op op, Next next) {
     Parsed left = next();
@@ -267,13 +268,14 @@ class ExpressionParser {
     return Operand{Type::truth, left->token, 0};
   }
 
-  /// Makes both sides numbers, or a choice and the code of its value.
+  /// Checks that both sides are numbers, or that they are a choice and the code of one of its values.
   Done check_comparison(const Operand& left, const Token& sign, const Operand& right) {
     const bool choice = left.type == Type::choice || right.type == Type::choice;
     if (choice && sign.text != "==" && sign.text != "!=") {
       return fail(sign.offset, "names have no order; compare them by == or !=");
     }
-    if (left.type == Type::choice) return {};  // choice_value() has dealt with the right side
+    // Choice_value() has already replaced the right side by its code.
+    if (left.type == Type::choice) return {};
     if (right.type == Type::choice && left.type == Type::word) return emit_value(right.name, left.token);
     if (auto ok = require_number(left); !ok) return ok;
     return require_number(right);
@@ -301,7 +303,7 @@ class ExpressionParser {
                                   join_names(choices));
   }
 
-  /// One level of left-associative arithmetic.
+  /// Parses one level of left-associative arithmetic.
   template <class Next>
   Parsed arithmetic(std::span<const std::pair<std::string_view, Op>> ops, Next next) {
     Parsed left = next();
@@ -445,7 +447,7 @@ double Expression::apply(Op op, double left, double right) {
 }
 
 bool Expression::holds(std::span<const double> values) const {
-  std::array<double, kMaxStack> stack;  // the parser has checked the depth
+  std::array<double, kMaxStack> stack;  // the parser has made sure that the depth suffices
   std::size_t top = 0;
   for (const Instruction& step : program_) {
     switch (step.op) {

@@ -1,4 +1,4 @@
-// Small boolean expressions over named values, compiled once and evaluated without allocation.
+// Boolean expressions over named values, compiled once and evaluated without allocation.
 //
 // Grammar, loosest first: or | and | not | comparison (== != < <= > >=) | + - | * / % | unary - | number |
 // name | 'quoted text' | true | false | ( ). Comparisons do not chain. A name is a number, a truth value (0
@@ -22,7 +22,7 @@ namespace shardscape::sweep {
 
 enum class NameKind : std::uint8_t { number, truth, choice };
 
-/// A name an expression may use. A choice has the values 0, 1, ... of its `choices`.
+/// A name that an expression may use. A choice has the values 0, 1, ... for its `choices`.
 struct ExpressionName {
   std::string name;
   NameKind kind = NameKind::number;
@@ -31,20 +31,20 @@ struct ExpressionName {
 
 struct ExpressionError {
   std::size_t offset = 0;  ///< 0-based position in the text
-  std::string message;     ///< what is wrong and what would be right
+  std::string message;     ///< what is wrong, and what would be right
 };
 
-/// Immutable once parsed; evaluate() may run on any number of threads.
+/// A compiled expression. Immutable; evaluate() may run on any number of threads.
 class Expression {
  public:
-  /// The table is needed while parsing only.
+  /// Parses a text. The table of names is needed only while parsing.
   static tl::expected<Expression, ExpressionError> parse(std::string_view text,
                                                          std::span<const ExpressionName> names);
 
-  /// `values[i]` is the value of `names[i]` of the table given to parse().
+  /// Whether the expression holds, where `values[i]` is the value of `names[i]` in parse().
   [[nodiscard]] bool holds(std::span<const double> values) const;
   [[nodiscard]] const std::string& text() const { return text_; }
-  /// Indices of the names the expression uses, ascending and distinct.
+  /// Indices of the names that the expression uses, ascending, each once.
   [[nodiscard]] const std::vector<std::size_t>& references() const { return references_; }
 
  private:
@@ -76,7 +76,7 @@ class Expression {
   static double apply(Op op, double left, double right);
 
   std::string text_;
-  std::vector<Instruction> program_;  ///< postfix
+  std::vector<Instruction> program_;  ///< in postfix order
   std::vector<std::size_t> references_;
 };
 

@@ -1,3 +1,5 @@
+// Parses a plan written as "key=value,..." against the axes of a space, fills in the axes left out, checks the product
+// of the degrees, and writes plans as text.
 #include "sweep/space/point_text.h"
 
 #include <fmt/format.h>
@@ -26,7 +28,7 @@ std::string_view trim(std::string_view text) {
 
 constexpr std::string_view kConcurrency = "concurrency";
 
-/// Reads "key=value,..." and turns values into axes, collecting every problem on the way.
+/// Reads "key=value,..." and turns values into axes; collects every problem on the way.
 class PointParser {
  public:
   PointParser(const SpaceSpec& space, std::int64_t gpus, Phase phase)
@@ -46,7 +48,7 @@ class PointParser {
 
  private:
   void split(std::string_view text) {
-    if (trim(text).empty()) return;  // every axis at its first value
+    if (trim(text).empty()) return;  // every axis takes its first value
     for (std::size_t begin = 0; begin <= text.size();) {
       const std::size_t end = std::min(text.find(',', begin), text.size());
       add_entry(trim(text.substr(begin, end - begin)));
@@ -84,7 +86,8 @@ class PointParser {
     return found == entries_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  /// The value of a key as an integer of a range; nothing where it is absent or wrong (then with a problem).
+  /// The value of a key as an integer from `low` to `high`; nothing where it is absent, or wrong (which is then
+  /// reported).
   std::optional<std::int64_t> whole(std::string_view key, std::int64_t low, std::int64_t high) {
     const std::optional<std::string_view> text = find(key);
     if (!text) return std::nullopt;
@@ -99,7 +102,7 @@ class PointParser {
     return std::nullopt;
   }
 
-  /// The pool that prefills: the first one of the space unless the text says otherwise.
+  /// Sets the pool that prefills: the first one of the space unless the text says otherwise.
   void set_prefill(PrefillPool& pool) {
     if (phase_ == Phase::training) return;
     const std::int64_t most = gpus_ - 1;
@@ -150,7 +153,7 @@ class PointParser {
     if (readable) fill(plan, open);
   }
 
-  /// Gives the open degree, where there is one, what the others leave of the GPUs.
+  /// Gives the open degree, if there is one, the GPUs that the other degrees leave.
   void fill(ParallelPlan& plan, const PlanAxisRow* open) {
     double product = 1;
     for (const PlanAxis axis : enum_values<PlanAxis>()) product *= plan.degree(axis);
@@ -170,7 +173,7 @@ class PointParser {
                               plan.disaggregated() ? " beside those that prefill" : ""));
   }
 
-  /// The code that the text gives an axis, or the first one of the space.
+  /// The code of an axis in the text, or else the first one of the space.
   std::int32_t code(const PlanAxisRow& row) {
     const std::int32_t first = space_[row.key].values.front();
     const std::optional<std::string_view> text = find(row.name);
@@ -239,13 +242,14 @@ tl::expected<PointText, Problems> parse_point(std::string_view text, const Space
 
 namespace {
 
-/// Whether the text of a plan says where it stands on an axis.
+/// Whether the text of a plan mentions an axis.
 bool is_said(const PlanAxisRow& row, const ParallelPlan& plan, Phase phase) {
   if (row.kind == AxisKind::pool) return plan.disaggregated();
   if (row.kind == AxisKind::order) return !same_layout(plan, plan.order, kDefaultRankOrder);
   if (!applies(row.phases, phase)) return false;
   if (row.kind == AxisKind::choice) return row.fixed == nullptr || !row.fixed(plan);
-  const bool always = row.fixed == nullptr && row.key != PlanKey::context;  // context parallelism is rare
+  // Context parallelism is rare and mentioned only above 1.
+  const bool always = row.fixed == nullptr && row.key != PlanKey::context;
   return always || row.get(plan) != row.idle;
 }
 

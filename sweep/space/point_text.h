@@ -1,5 +1,5 @@
-// One plan written out by hand:
-// "tp=8,sp=1,cp=1,pp=4,dp=2,zero=1,recompute=selective,mbs=1,schedule=1f1b,vpp=1,order=tp-cp-dp-pp".
+// Reads and writes one plan as text: "tp=8,sp=1,cp=1,pp=4,dp=2,zero=1,recompute=selective,mbs=1,schedule=1f1b,vpp=1,
+// order=tp-cp-dp-pp".
 #pragma once
 
 #include <cstdint>
@@ -17,26 +17,25 @@
 namespace shardscape::sweep {
 
 struct PointText {
-  ParallelPlan plan;                        ///< canonical: axes without effect are idle
-  std::optional<std::int64_t> concurrency;  ///< inference; where given
+  ParallelPlan plan;                        ///< canonical: axes without effect have their idle value
+  std::optional<std::int64_t> concurrency;  ///< for inference, where given
 };
 
-/// The keys of a point: the names of the plan axes (engine/spec/plan_axes.h) that the phase knows, and
-/// concurrency for inference.
+/// The keys of a point: the names of the plan axes (engine/spec/plan_axes.h) that exist in the phase, and concurrency
+/// for inference.
 std::vector<std::string_view> point_keys(Phase phase);
 
-/// Parses `text`. An axis left out takes the first value of `space`, a degree that fills follows from the
-/// others. The plan need not be in the space, but its degrees must multiply to `gpus` (less those of a pool
-/// that prefills). Every problem is reported, with the key as its field.
+/// Parses `text`. An axis that is left out takes the first value of `space`; a degree that fills follows from the
+/// others. The plan need not be in the space, but its degrees must multiply to `gpus` (less those of a pool that
+/// prefills). Every problem is reported, with the key as its field.
 tl::expected<PointText, Problems> parse_point(std::string_view text, const SpaceSpec& space,
                                               std::int64_t gpus, Phase phase);
 
-/// The plan for human readers, and the inverse of parse_point() where the first values of the space are idle:
-/// "tp=8,pp=4,dp=2,zero=1,recompute=none,mbs=1, schedule=1f1b". Axes without effect and the default rank
-/// order are left out.
+/// The plan as text for readers: "tp=8,pp=4,dp=2,zero=1,recompute=none,mbs=1,schedule=1f1b". Axes without effect and
+/// the default rank order are left out; parse_point() reads it back where the first values of the space are idle.
 std::string to_point_text(const ParallelPlan& plan, Phase phase, char separator = ',');
 
-/// Settings of `plan` that are not those of `from`: "tp=8,dp=2".
+/// The settings in which `plan` differs from `from`: "tp=8,dp=2".
 std::string changes_text(const ParallelPlan& plan, const ParallelPlan& from, Phase phase);
 
 }  // namespace shardscape::sweep

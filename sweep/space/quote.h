@@ -5,7 +5,7 @@
 
 namespace shardscape::sweep {
 
-/// 'text', as messages about expressions and points show what somebody wrote.
+/// The text in single quotes, as messages about expressions and points show it.
 inline std::string quote(std::string_view text) {
   std::string quoted(1, '\'');
   quoted += text;

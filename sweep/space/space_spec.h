@@ -1,4 +1,4 @@
-// The axes of a study as lists of values, before they are multiplied out.
+// The axes of a study as lists of values, before these are multiplied out.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@
 
 namespace shardscape::sweep {
 
-/// Codes of one axis (engine/spec/plan_axes.h), distinct. Those of a degree are ascending; `fill` means gpus /
-/// (product of the other degrees), built rather than filtered. At most one axis fills. `powers_of_two` and
-/// `divisors` are expanded to values (up to gpus) when the study is read.
+/// The codes of one axis (engine/spec/plan_axes.h), each once; those of a degree ascend. `fill` means that the degree
+/// is gpus / (product of the other degrees), which is computed rather than filtered. At most one axis fills.
+/// `powers_of_two` and `divisors` are replaced by values (up to gpus) when the study is read.
 struct AxisList {
   bool fill = false;
   std::vector<std::int32_t> values;
 };
 
-/// Every list but that of an axis that fills is non-empty, distinct and in the order the study gives.
+/// Every list is non-empty (except that of an axis that fills), without repetition, and in the order of the study.
 struct SpaceSpec : EnumArray<PlanKey, AxisList> {
   SpaceSpec() {
     for (const PlanAxisRow& row : kPlanRows) (*this)[row.key].values = {row.idle};
     (*this)[PlanKey::data] = {true, {}};
-    (*this)[PlanKey::virtual_stages].values = {2};  // used by the interleaved schedule only
+    (*this)[PlanKey::virtual_stages].values = {2};  // has an effect only in the interleaved schedule
   }
-  /// Inference: GPUs of the pool that prefills; 0: none. Its replicas follow from them and from its degrees.
+  /// Inference: numbers of GPUs of the pool that prefills; 0: no pool. Its replicas follow from these and its degrees.
   std::vector<std::int32_t> prefill_gpus{0};
   std::vector<std::string> constraints;  ///< source text of each expression
 };
@@ -33,16 +33,16 @@ struct SpaceSpec : EnumArray<PlanKey, AxisList> {
 /// The key of SpaceSpec::prefill_gpus in a study.
 inline constexpr const char* kPrefillGpus = "prefill_gpus";
 
-/// An axis of a space as a study writes it.
+/// An axis of a space as a study writes it: key and values.
 struct NamedAxis {
   const char* key;
   const PlanAxisRow& row;
   AxisList list;
 };
-/// The degrees first, without axes that the phase does not know or that have no effect in any plan.
+/// The axes of a space, degrees first, without axes that do not exist in the phase or have no effect in any plan.
 std::vector<NamedAxis> named_axes(const SpaceSpec& space, Phase phase);
 
-/// A code as a study writes it: "8", "true", "selective".
+/// The text of a code in a study: "8", "true", "selective".
 std::string study_text(const PlanAxisRow& row, std::int32_t code);
 
 }  // namespace shardscape::sweep

@@ -32,7 +32,7 @@ std::vector<std::int32_t> divisors_within(const IntegerDomain& domain) {
   return values;
 }
 
-/// {from: a, to: b, step: c}: a, a + c, ... up to b.
+/// The values of {from: a, to: b, step: c}: a, a + c, ... up to b.
 std::vector<std::int32_t> range_values(const AxisPlace& place, const IntegerDomain& domain) {
   const std::size_t before = place.diagnostics.size();
   yaml::ReadState state(place.node.where, "", place.diagnostics);

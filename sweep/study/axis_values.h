@@ -20,38 +20,38 @@
 
 namespace shardscape::sweep {
 
-/// Where an axis stands and where its problems go.
+/// The node of an axis, and where its problems are reported.
 struct AxisPlace {
   const yaml::Node& node;
   std::string path;
   yaml::Diagnostics& diagnostics;
 };
 
-/// What the values of an integer axis may be.
+/// The values that an integer axis may have.
 struct IntegerDomain {
   std::int64_t low = 1;
   std::int64_t high = 1;
-  /// `powers_of_two` are taken up to it and `divisors` divide it; without it neither word is known.
+  /// `powers_of_two` go up to this number and `divisors` divide it; without it neither word is allowed.
   std::optional<std::int64_t> whole;
   bool may_fill = false;
 };
 
-/// Values in the order they are written, distinct. `high` fits in 32 bits.
+/// The values as they are written, each once. `high` must fit in 32 bits.
 AxisList parse_integer_axis(const AxisPlace& place, const IntegerDomain& domain);
 
 /// The longest list of an axis; longer ones are ranges.
 inline constexpr std::size_t kMostListed = 4096;
 
-/// The single items of a value or a non-empty list of at most kMostListed.
+/// The items of a single value, or of a non-empty list of at most kMostListed.
 std::vector<const yaml::Node*> axis_items(const AxisPlace& place);
 
-/// A list of texts on one line.
+/// A list of texts, written on one line.
 yaml::Node text_list(const std::vector<std::string>& values);
 
-/// Every divisor, ascending.
+/// All divisors of n, ascending.
 std::vector<std::int64_t> divisors(std::int64_t n);
 
-/// A value or a list of values, each read by `parse` (Node -> yaml::Parsed<T>), distinct.
+/// A value or a list of values, each once, read by `parse` (Node -> yaml::Parsed<T>).
 template <class T, class Parse>
 std::vector<T> parse_axis(const AxisPlace& place, Parse&& parse) {
   std::vector<T> values;

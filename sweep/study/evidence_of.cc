@@ -10,7 +10,7 @@ namespace shardscape::sweep {
 
 namespace {
 
-/// The name, or nothing where the preset of that name says something else.
+/// The spec's name, or nothing where a preset of that name differs from the spec.
 template <class Spec>
 std::string name_if_as_sold(const Spec& spec, const std::map<std::string, std::string>& presets) {
   const auto found = presets.find(spec.name);

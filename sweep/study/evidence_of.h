@@ -1,4 +1,4 @@
-// What measurements say of the settings of a study.
+// The measurements that are evidence for the settings of a study.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,16 @@
 
 namespace shardscape::sweep {
 
-/// Reads the evidence of the preset folders and the presets that the settings go by, into study.measured,
-/// device_presets and stack_presets. Problems of the evidence file go to `diagnostics`; without one there is none.
+/// Reads the evidence and the relevant presets of the preset folders into study.measured, device_presets and
+/// stack_presets. Problems of the evidence file go to `diagnostics`; without such a file there is no evidence.
 void attach_evidence(const yaml::Catalog& catalog, Study& study, yaml::Diagnostics& diagnostics);
 
-/// Device and stack are named where they are as their presets have them, or where no preset has their name:
-/// one that a what-if has changed is none that was measured.
+/// The regime of a setting. Device and stack have their names only if they equal the presets of these names, or if no
+/// preset has the name: what a what-if has changed was not measured.
 evidence::Regime regime_of(const Study& study, std::size_t setting);
 
-/// Whether regime_of() both is the same for sure, as for loads of one system: it does not ask how many requests or samples.
+/// True only if regime_of() is the same for both for sure, as for loads of one system, whose numbers of requests or
+/// samples do not matter to it.
 bool same_regime(const Study& study, std::size_t a, std::size_t b);
 
 evidence::Finding assess_setting(const Study& study, std::size_t setting);

@@ -1,3 +1,4 @@
+// Reads the loads of experts key by key, where the distribution says which keys are needed, and writes them back.
 #include "sweep/study/expert_load_parser.h"
 
 #include <fmt/format.h>
@@ -52,7 +53,8 @@ class LoadReader {
       bad(key, node, parsed.error());
     }
   }
-  /// The node of a key that must be there or has no effect; a distribution that can't be read says nothing of it.
+  /// The node of a key that is needed, or has no effect, depending on the distribution; neither is reported where the
+  /// distribution could not be read.
   const yaml::Node* part(yaml::Reader& reader, const char* key, bool needed) {
     if (!known_) {
       reader.take(key);
@@ -98,7 +100,7 @@ class LoadReader {
   const std::string path_;
   yaml::ReadState& state_;
   bool good_ = true;
-  bool known_ = false;  ///< the distribution could be read
+  bool known_ = false;  ///< whether the distribution could be read
 };
 
 }  // namespace
@@ -115,7 +117,7 @@ std::vector<ExpertLoad> parse_expert_loads(const yaml::Node& node, const std::st
     const std::optional<ExpertLoad> load = LoadReader(path, state).read(*item);
     good = good && load.has_value();
     if (!load) continue;
-    // Columns of results tell loads apart by distribution and exponent.
+    // Columns of results identify loads by distribution and exponent, so that these must differ.
     const bool again = std::ranges::any_of(loads, [&](const ExpertLoad& other) {
       return other.distribution == load->distribution && other.exponent == load->exponent;
     });

@@ -1,4 +1,4 @@
-// The `expert_load:` of a workload: how unevenly routers give tokens to experts.
+// Reads the `expert_load:` of a workload: how unevenly routers give tokens to experts.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace shardscape::sweep {
 
-/// `balanced`, a map with the keys of ExpertLoad, or a list of these, distinct. Problems go to `state`, under `path`;
-/// the list is empty where there are any.
+/// Reads `balanced`, a map with the keys of ExpertLoad, or a list of these without repetition. Problems go to `state`,
+/// under `path`; the list is empty where there are any.
 std::vector<ExpertLoad> parse_expert_loads(const yaml::Node& node, const std::string& path,
                                            yaml::ReadState& state);
 
-/// As a study writes it.
+/// The load as a study writes it.
 yaml::Node write_expert_load(const ExpertLoad& load);
 
-/// In one line, as a study or an option may say it: "balanced", "{distribution: power_law, exponent: 1.2}".
+/// The load in one line, as a study or an option may give it: "balanced", "{distribution: power_law, exponent: 1.2}".
 std::string to_text(const ExpertLoad& load);
 
 }  // namespace shardscape::sweep

@@ -1,3 +1,5 @@
+// Reads the `faults:` part key by key into a FaultStudy, reports keys without effect on the chosen kinds, and writes it
+// back.
 #include "sweep/study/faults_parser.h"
 
 #include <fmt/format.h>
@@ -222,7 +224,7 @@ class FaultsParser {
     Node number = node;
     const bool percent = number.is_scalar() && number.text.ends_with('%');
     if (percent) {
-      number.quoted = false;  // '%' is a text to some writers of YAML
+      number.quoted = false;  // some writers of YAML put a text with '%' in quotes
       number.text.pop_back();
       while (number.text.ends_with(' ')) number.text.pop_back();
     }
@@ -328,7 +330,7 @@ class FaultsParser {
                       yaml::format_number(d.max)));
   }
 
-  // ---- what only link faults have ----
+  // ---- keys that only link faults have ----
 
   void read_link_keys() {
     const Node* latency = reader_.take("added_latency");

@@ -27,12 +27,12 @@ namespace shardscape::sweep {
 
 inline constexpr std::int64_t kMostSamples = 1'000'000;
 
-/// Nothing where there is a problem; all of them are reported. What depends on `fabric` or `phase` is checked
-/// where they are known.
+/// Reads the part; nothing where there is a problem, all of which are reported. Checks that depend on `fabric` or
+/// `phase` are made only where these are known.
 std::optional<FaultStudy> parse_faults_key(const yaml::Node& node, const FabricSpec* fabric,
                                            std::optional<Phase> phase, yaml::Diagnostics& diagnostics);
 
-/// Every default filled in; parses back to an equal study.
+/// The part with every default filled in; parses back to an equal study.
 yaml::Node write_faults(const FaultStudy& faults);
 
 }  // namespace shardscape::sweep

@@ -1,3 +1,5 @@
+// Reads the axes of `hardware:`, checks that no two set the same thing and that every value alone gives a good system,
+// and multiplies them out; parts of systems are built once per combination of the axes that touch them.
 #include "sweep/study/hardware_axes.h"
 
 #include <fmt/format.h>
@@ -25,7 +27,7 @@ using yaml::Leaf;
 
 constexpr std::string_view kFloorplan = "technology.floorplan";
 
-/// One value of an axis: what it changes.
+/// One value of an axis, as the changes that it makes.
 struct Value {
   yaml::Location where;
   std::vector<Change> changes;
@@ -44,7 +46,7 @@ struct Axis {
   }
 };
 
-/// The digits of a combination, one per axis; kBase leaves the axis at the base system.
+/// A combination as one index of a value per axis; kBase leaves the axis at the base system.
 using Digits = std::vector<std::size_t>;
 constexpr std::size_t kBase = std::numeric_limits<std::size_t>::max();
 
@@ -68,7 +70,7 @@ std::string column_name(const Leaf& leaf) {
   return name;
 }
 
-/// A Python identifier in lower case.
+/// Whether a name is a Python identifier in lower case.
 bool is_column_name(std::string_view name) {
   const auto small = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
   return !name.empty() && small(name.front()) &&
@@ -92,7 +94,7 @@ std::string unknown_path(const std::vector<Leaf>& leaves, const std::string& key
   return "unknown path" + yaml::suggestion(key, near || siblings.empty() ? all : siblings, "paths");
 }
 
-/// A number of a device is a value of SI units; a choice has the codes of its names.
+/// Describes a setting as an axis: numbers are in SI units, a choice has the codes of its names.
 void describe_leaf(const Leaf& leaf, HardwareAxis& shown) {
   shown.column = column_name(leaf);
   shown.unit = leaf.type == Leaf::Type::quantity ? yaml::dimension_unit(leaf.dimension) : "1";
@@ -165,7 +167,7 @@ class HardwareParser {
     return named ? read_variants(entry) : read_path(entry);
   }
 
-  /// The values of one setting.
+  /// Reads an axis of the values of one setting.
   std::optional<Axis> read_path(const yaml::Entry& entry) {
     const Leaf* leaf = find_leaf(leaves_, entry, entry.key);
     if (leaf == nullptr) return std::nullopt;
@@ -181,7 +183,7 @@ class HardwareParser {
     return axis;
   }
 
-  /// Whole devices, clusters or stacks.
+  /// Reads an axis of whole devices, clusters or stacks.
   std::optional<Axis> read_parts(const yaml::Entry& entry) {
     Axis axis;
     axis.shown.column = identifier(entry.key);
@@ -199,7 +201,7 @@ class HardwareParser {
     return axis;
   }
 
-  /// Several settings and parts that move together, under a name.
+  /// Reads an axis of named variants, each of several settings and parts together.
   std::optional<Axis> read_variants(const yaml::Entry& entry) {
     if (!is_column_name(entry.key)) {
       problem(entry.key_where, entry.key,
@@ -239,7 +241,7 @@ class HardwareParser {
       return changes;
     }
     std::set<std::string> seen;
-    // What a path may name depends on the cluster, wherever in the map it stands.
+    // The cluster is read first, wherever it stands in the map, since it decides which paths exist.
     for (const yaml::Entry& entry : node.entries) {
       if (!seen.insert(entry.key).second) {
         problem(entry.key_where, shown + '.' + entry.key, "duplicate key");
@@ -265,7 +267,7 @@ class HardwareParser {
     return changes;
   }
 
-  /// False where the name is there already.
+  /// Adds a name to the choices of an axis; false where it is there already.
   static bool add_choice(HardwareAxis& shown, const std::string& name) {
     if (std::ranges::find(shown.choices, name) != shown.choices.end()) return false;
     shown.values.push_back(static_cast<double>(shown.choices.size()));
@@ -340,9 +342,9 @@ class HardwareParser {
     return change.technology.has_value();
   }
 
-  /// No two axes may change the same setting: one would undo the other.
+  /// Reports settings that two axes change, as one would undo the other.
   void check_conflicts() {
-    std::map<std::string, std::size_t> owners;  // path -> axis
+    std::map<std::string, std::size_t> owners;  // the axis that owns each path
     for (std::size_t a = 0; a < axes_.size(); ++a) {
       for (const Value& value : axes_[a].values) {
         for (const Change& change : value.changes) check_conflict(owners, a, change);
@@ -363,7 +365,7 @@ class HardwareParser {
     }
   }
 
-  /// Every value alone must give a good system, and another one than its neighbours in the list.
+  /// Reports values that alone give a bad system, or the same system as another value of the axis.
   void check_values() {
     for (std::size_t a = 0; a < axes_.size(); ++a) {
       const Axis& axis = axes_[a];
@@ -388,7 +390,7 @@ class HardwareParser {
     }
   }
 
-  /// Fills one part of `system` for the given values of the axes.
+  /// Builds one part of `system` for the given values of the axes.
   bool build(Part part, const Digits& digits, System& system) {
     std::vector<const Change*> changes;
     for (std::size_t a = 0; a < axes_.size(); ++a) {
@@ -398,7 +400,7 @@ class HardwareParser {
     return build_part(part, base_, changes, system, diagnostics_);
   }
 
-  /// The product of all axes. Each part is built once per combination of its own axes.
+  /// Builds the systems of all combinations. Each part is built once per combination of the axes that touch it.
   std::vector<System> multiply() {
     std::size_t count = 1;
     for (const Axis& axis : axes_) {
@@ -427,7 +429,7 @@ class HardwareParser {
     return systems;
   }
 
-  /// The digits of combination `index`, those of axes that don't touch the part left at the base.
+  /// The digits of combination `index`; axes that do not touch the part stay at the base.
   [[nodiscard]] Digits digits_of(std::size_t index, const std::vector<bool>& touching) const {
     Digits digits(axes_.size(), kBase);
     for (std::size_t a = axes_.size(); a-- > 0;) {
@@ -469,12 +471,13 @@ class HardwareParser {
   yaml::Loader& loader_;
   yaml::Diagnostics& diagnostics_;
   std::vector<Leaf> leaves_;
-  std::shared_ptr<const std::vector<technology::Floorplan>> floorplans_;  ///< once read
-  bool technology_ = false;                                               ///< a technology is named
+  std::shared_ptr<const std::vector<technology::Floorplan>> floorplans_;  ///< null until they are read
+  /// Whether any axis names a technology.
+  bool technology_ = false;
   std::vector<Axis> axes_;
 };
 
-/// The fabric without its name and rates.
+/// The fabric as text without its name and rates.
 std::string wiring_text(FabricSpec fabric) {
   fabric.name = "fabric";
   for (DimensionSpec& dimension : fabric.dimensions) {

@@ -23,22 +23,22 @@
 namespace shardscape::sweep {
 
 struct ParsedHardware {
-  std::vector<HardwareAxis> axes;  ///< in file order, first slowest
+  std::vector<HardwareAxis> axes;  ///< in file order, the first slowest
   std::vector<System>
-      systems;          ///< their product; the base alone without axes; empty where there are problems
+      systems;          ///< product of the axes; only the base without axes; empty where there are problems
   yaml::Node resolved;  ///< the axes, whole parts in full; parses back to the same systems
 };
 
 struct HardwareLimits {
-  std::size_t systems = 1;                 ///< bound of the product
+  std::size_t systems = 1;                 ///< the most systems that the product may have
   std::vector<std::string> taken_columns;  ///< names that no variant axis may have
 };
 
-/// `node` may be null (no `hardware:`).
+/// Reads the axes; `node` may be null (no `hardware:`).
 ParsedHardware parse_hardware(const yaml::Node* node, const BaseSystem& base, const HardwareLimits& limits,
                               yaml::Loader& loader, yaml::Diagnostics& diagnostics);
 
-/// True where both fabrics have the same dimensions with the same links, whatever their rates.
+/// Whether both fabrics have the same dimensions with the same links, whatever their rates.
 bool same_wiring(const FabricSpec& a, const FabricSpec& b);
 
 }  // namespace shardscape::sweep

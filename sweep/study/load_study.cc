@@ -1,3 +1,5 @@
+// Reads a study in the order in which its keys depend on each other: model, cluster, stack, workload, space, hardware,
+// faults, and the rest; then writes it out in full.
 #include "sweep/study/load_study.h"
 
 #include <algorithm>
@@ -30,8 +32,8 @@ namespace {
 
 constexpr std::int64_t kMaxGpus = 1 << 30;
 
-/// Reads the keys of a study in the order they depend on each other; every step goes as far as the problems
-/// before it allow.
+/// Reads the keys of a study in the order in which they depend on each other; every step goes as far as earlier
+/// problems allow.
 class StudyParser {
  public:
   StudyParser(const yaml::Node& root, std::string name, fs::path folder, const yaml::Catalog& catalog,
@@ -108,7 +110,7 @@ class StudyParser {
     if (stack_) study_.stack_name = stack_->name;
   }
 
-  /// Jobs of the cluster take so many GPUs of each NVLink domain.
+  /// Reads how many GPUs of each NVLink domain a job of the cluster takes.
   bool read_domain(const yaml::Node& node) {
     const auto parsed = yaml::parse_integer_node(node, 1, kMaxGpus);
     if (!parsed) {
@@ -172,7 +174,7 @@ class StudyParser {
     if (stack_) read_pipeline_layout(*node, *stack_, diagnostics_);
   }
 
-  /// Layouts are of this model, and of stages that plans have.
+  /// Checks that pipeline layouts fit this model, and numbers of stages that plans have.
   void check_layouts() {
     if (!diagnostics_.empty() || phase_ != Phase::training) return;
     for (const System& system : study_.systems) {
@@ -187,7 +189,7 @@ class StudyParser {
   void read_hardware() {
     const yaml::Node* node = reader_.take("hardware");
     if (!cluster_ || !stack_) return;
-    // Without a good number of GPUs the axes can still be checked, on the fabric as its file has it.
+    // Without a valid number of GPUs the axes can still be checked, on the fabric as its file describes it.
     const FabricSpec& fabric = fabric_ ? *fabric_ : cluster_->fabric.fabric;
     BaseSystem base{{cluster_->device, fabric, *stack_}, cluster_->fabric, gpus_, phase_, folder_};
     HardwareLimits limits{max_systems(), options_.fixed_columns};
@@ -203,7 +205,7 @@ class StudyParser {
                  "has no effect without space.prefill_gpus");
   }
 
-  /// Some plans have a pool that prefills.
+  /// Whether some plans have a pool that prefills.
   [[nodiscard]] bool pooled() const {
     return std::ranges::any_of(study_.space.prefill_gpus, [](std::int32_t n) { return n > 0; });
   }
@@ -227,7 +229,7 @@ class StudyParser {
     }
   }
 
-  /// A value or a list of texts; nothing where the key is absent.
+  /// The nodes of a text or a list of texts; none where the key is absent.
   std::vector<const yaml::Node*> texts(const char* key) {
     const yaml::Node* node = reader_.take(key);
     if (node == nullptr || (node->is_list() && node->items.empty())) return {};
@@ -270,7 +272,7 @@ class StudyParser {
     study_.reliability = parse_reliability(*node, root_.find("faults") != nullptr, phase_, diagnostics_);
   }
 
-  /// Every point meets the same faults, so every setting must have the same links.
+  /// All points meet the same faults, so that every setting must have the same links.
   void check_fault_wiring() {
     if (!study_.faults || !fabric_) return;
     for (const System& system : study_.systems) {
@@ -332,7 +334,7 @@ class StudyParser {
     }
   }
 
-  /// Servers of experts need a model that has some, and plans that deal them over ranks.
+  /// Settings for servers of experts need a model with experts, and plans that deal these over ranks.
   void check_servers() {
     if (phase_ != Phase::inference) return;
     using Serving = StackProfile::Serving;
@@ -382,7 +384,7 @@ class StudyParser {
     }
   }
 
-  /// Shares of peaks that device files leave out, as far as a setting is left with them.
+  /// Notes the shares of peaks that device files leave out, as far as some setting uses their default.
   void note_assumed_shares() {
     for (const yaml::AssumedShares& assumed : loader_.assumed_shares()) {
       std::vector<std::size_t> shares = assumed.shares;
@@ -395,7 +397,7 @@ class StudyParser {
     }
   }
 
-  /// The complete study, every part in full. The fabric is the one of exactly `gpus` ranks.
+  /// The complete study as YAML, every part in full. Its fabric has exactly `gpus` ranks.
   std::string resolved() const {
     yaml::Node node = yaml::Node::map();
     node.set("study", yaml::make_scalar(study_.title));
@@ -419,7 +421,8 @@ class StudyParser {
 
   yaml::Node resolved_cluster() const {
     FabricSpec fabric = *fabric_;
-    if (fabric.dimensions.empty()) {  // one GPU: keep a dimension of size 1, so that the file is a cluster
+    // One GPU: a dimension of size 1 stays, so that the text is a valid cluster.
+    if (fabric.dimensions.empty()) {
       const DimensionSpec& first = cluster_->fabric.fabric.dimensions.front();
       DimensionSpec only;
       only.name = first.name;

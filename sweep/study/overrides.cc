@@ -25,7 +25,7 @@ std::vector<std::string> split_key(const std::string& key) {
   return parts;
 }
 
-/// The value as a tree, all of it located at `where`.
+/// The value as a tree, all of whose nodes are located at `where`.
 std::optional<yaml::Node> parse_value(const std::string& text, const yaml::Location& where,
                                       const std::string& key, yaml::Diagnostics& diagnostics) {
   yaml::Diagnostics problems;
@@ -35,7 +35,7 @@ std::optional<yaml::Node> parse_value(const std::string& text, const yaml::Locat
   return value;
 }
 
-/// Named variants of `axis` only; an unknown name is a problem and gives nothing.
+/// The axis with only the named variants; an unknown name is a problem and gives nothing.
 std::optional<yaml::Node> choose_variants(const yaml::Node& axis, const yaml::Node& names,
                                           const std::string& key, yaml::Diagnostics& diagnostics) {
   yaml::Node chosen = yaml::Node::map();
@@ -79,7 +79,8 @@ void apply_override(yaml::Node& root, const std::string& setting, yaml::Diagnost
       node->set(parts[i], std::move(child));
     }
     node = node->find(parts[i]);
-    if (i == 0 && parts[0] == "model" && node->is_scalar()) {  // a name: the model with that key changed
+    // A name becomes a map with that model as its base, so that a key can be changed.
+    if (i == 0 && parts[0] == "model" && node->is_scalar()) {
       yaml::Node changed = yaml::Node::map();
       changed.where = node->where;
       changed.set("base", *node);

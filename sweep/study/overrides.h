@@ -1,4 +1,4 @@
-// `--set KEY=VALUE`: changes a study's tree before it is read.
+// Applies `--set KEY=VALUE`, which changes a study's tree before it is read.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace shardscape::sweep {
 
-/// Applies one override to the root map of a study. KEY is a dotted path; what follows "hardware." is one
-/// key, dots and all; for an axis of named variants VALUE may be the names to keep. Everything it sets is
-/// located as "--set KEY=VALUE".
+/// Applies one override to the root map of a study. KEY is a dotted path; what follows "hardware." is one key, with its
+/// dots. For an axis of named variants VALUE may be the names to keep. All nodes that it sets are located at "--set
+/// KEY=VALUE".
 void apply_override(yaml::Node& root, const std::string& setting, yaml::Diagnostics& diagnostics);
 
 }  // namespace shardscape::sweep

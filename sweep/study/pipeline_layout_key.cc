@@ -12,7 +12,7 @@ namespace shardscape::sweep {
 
 namespace {
 
-/// Whether a text is meant as a layout rather than as the name of a rule.
+/// Whether a text is a layout rather than the name of a rule.
 bool is_layout(const std::string& text) {
   return text.find_first_of("|(*") != std::string::npos || text.find('E') != std::string::npos;
 }
@@ -24,7 +24,7 @@ std::string rule_names() {
   return names;
 }
 
-/// Whether some plan of the space has so many stages, chunks counted.
+/// Whether some plan of the space has so many stages, where chunks count as stages.
 bool reaches(const SpaceSpec& space, std::int64_t stages) {
   const AxisList& pipeline = space[PlanKey::pipeline];
   if (pipeline.fill) return true;

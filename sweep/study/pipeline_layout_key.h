@@ -1,5 +1,5 @@
-// `pipeline_layout:` of a study: how the layers lie over the stages of a pipeline, in place of what the stack says. A
-// rule by its name (model/partition.h), or a layout written out (spec/pipeline_layout.h).
+// Reads the `pipeline_layout:` of a study, which replaces the stack's way to lay layers over pipeline stages: a rule by
+// its name (model/partition.h), or a layout written out (spec/pipeline_layout.h).
 #pragma once
 
 #include "engine/spec/model.h"
@@ -12,11 +12,11 @@ namespace shardscape::sweep {
 
 inline constexpr const char* kPipelineLayout = "pipeline_layout";
 
-/// Puts it into the stack.
+/// Reads the key into the stack.
 void read_pipeline_layout(const yaml::Node& node, StackProfile& stack, yaml::Diagnostics& diagnostics);
 
-/// What is wrong with a layout for this model and these plans, and what would be right; empty where nothing is. An
-/// axis that fills may take any value.
+/// What is wrong with a layout for this model and these plans, and what would be right; empty where nothing is. An axis
+/// with `fill` may have any value.
 std::string layout_problem(const StackProfile& stack, const ModelSpec& model, const SpaceSpec& space);
 
 }  // namespace shardscape::sweep

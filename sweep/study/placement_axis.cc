@@ -16,7 +16,7 @@ constexpr const char* kKey = "placement";
 
 PlacementChoice placement_of(const Study& study, std::size_t system) {
   if (study.hardware.empty() || study.hardware.back().path != kKey) return PlacementChoice::plain;
-  const HardwareAxis& axis = study.hardware.back();  // the fastest
+  const HardwareAxis& axis = study.hardware.back();  // the last axis, whose index varies fastest
   return static_cast<PlacementChoice>(axis.values[system % axis.values.size()]);
 }
 

@@ -19,15 +19,15 @@ namespace shardscape::sweep {
 
 enum class PlacementChoice : std::uint8_t { plain, optimised };
 
-/// What the axes of the study say about one of its systems; plain where they say nothing.
+/// The placement that the axes give one of the study's systems; plain where there is no such axis.
 PlacementChoice placement_of(const Study& study, std::size_t system);
 
-/// Reads the key and appends its axis to study.hardware; study.systems grow with it. Nothing changes where
-/// there is a problem.
+/// Reads the key and appends its axis to study.hardware, with which study.systems multiply. Changes nothing where there
+/// is a problem.
 void add_placement_axis(const yaml::Node& node, std::size_t max_systems, Study& study,
                         yaml::Diagnostics& diagnostics);
 
-/// The axis as the study's key gives it; nothing where the study has none.
+/// The key as the study has it; nothing where it has none.
 std::optional<yaml::Node> write_placement(const Study& study);
 
 }  // namespace shardscape::sweep

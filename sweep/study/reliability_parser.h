@@ -16,11 +16,11 @@
 
 namespace shardscape::sweep {
 
-/// Nothing where there is a problem; all of them are reported.
+/// Reads the part; nothing where there is a problem, all of which are reported.
 std::optional<Reliability> parse_reliability(const yaml::Node& node, bool faults, std::optional<Phase> phase,
                                              yaml::Diagnostics& diagnostics);
 
-/// Every default filled in; parses back to an equal study.
+/// The part with every default filled in; parses back to an equal study.
 yaml::Node write_reliability(const Reliability& reliability, bool faults);
 
 }  // namespace shardscape::sweep

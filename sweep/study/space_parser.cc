@@ -1,3 +1,5 @@
+// Reads the axes of `space:` by the table of plan axes, and reports axes that have no effect in any plan, and degrees
+// of which no product gives the number of GPUs.
 #include "sweep/study/space_parser.h"
 
 #include <fmt/format.h>
@@ -18,13 +20,13 @@ namespace {
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 
-/// Which degrees can exceed 1 in some plan that fills the GPUs.
+/// Which degrees exceed 1 in some plan that uses all GPUs, and whether there is any plan.
 struct Reach {
   bool any = false;
   EnumArray<PlanKey, bool> beyond_one{};
 };
 
-/// Walks the products of degrees that divide the rest, the filling axis last.
+/// Goes through all products of degrees that give the number of GPUs; an axis that fills comes last.
 void walk(const std::vector<std::pair<PlanKey, std::vector<std::int64_t>>>& axes, std::size_t depth,
           std::int64_t rest, EnumArray<PlanKey, std::int64_t>& plan, Reach& reach) {
   if (depth == axes.size()) {
@@ -34,7 +36,7 @@ void walk(const std::vector<std::pair<PlanKey, std::vector<std::int64_t>>>& axes
     return;
   }
   const auto& [axis, values] = axes[depth];
-  if (values.empty()) {  // fills
+  if (values.empty()) {  // this axis fills
     plan[axis] = rest;
     return walk(axes, depth + 1, 1, plan, reach);
   }
@@ -54,7 +56,7 @@ Reach reach_of(const SpaceSpec& space, std::int64_t gpus) {
     for (const std::int32_t value : axis.values) {
       if (gpus % value == 0) values.push_back(value);
     }
-    if (!axis.fill && values.empty()) return {};  // no value divides the GPUs
+    if (!axis.fill && values.empty()) return {};  // no value of the axis divides the GPUs
     if (axis.fill) values.clear();
     axes.emplace_back(row.key, std::move(values));
   }
@@ -133,7 +135,8 @@ class SpaceParser {
       AxisList& axis = space_[row.key];
       const yaml::Node* node = reader_.take(row.column);
       if (node == nullptr) {
-        const bool fills = row.key == PlanKey::data && filling == nullptr;  // unless another one does
+        // The data degree fills unless another axis does.
+        const bool fills = row.key == PlanKey::data && filling == nullptr;
         axis = fills ? AxisList{true, {}} : AxisList{false, {1}};
         continue;
       }
@@ -148,7 +151,7 @@ class SpaceParser {
     }
   }
 
-  /// The axes that are no degrees.
+  /// Reads the axes that are not degrees.
   void read_settings() {
     for (const PlanAxisRow& row : kPlanRows) {
       if (!is_setting(row) && row.kind != AxisKind::order) continue;
@@ -188,14 +191,14 @@ class SpaceParser {
       if (row.key == PlanKey::expert && context_.experts.value_or(0) > 0)
         domain.whole = std::min(domain.high, *context_.experts);
     }
-    if (row.key == PlanKey::virtual_stages) {  // with one there is nothing to interleave
+    if (row.key == PlanKey::virtual_stages) {  // a single stage has nothing to interleave
       domain.low = 2;
       domain.whole = std::clamp<std::int64_t>(context_.layers.value_or(2), 2, kMaxInt);
     }
     return domain;
   }
 
-  /// The axes of the pool that prefills.
+  /// Reads the axes of the pool that prefills.
   void read_prefill() {
     constexpr std::array kDegrees = {PlanKey::prefill_tensor, PlanKey::prefill_pipeline};
     const yaml::Node* gpus = reader_.take(kPrefillGpus);
@@ -221,7 +224,7 @@ class SpaceParser {
     }
   }
 
-  /// Every number of GPUs that prefill makes whole replicas, and leaves a plan for the others.
+  /// Reports numbers of GPUs for the pool that make no whole replicas, or leave no plan for the other GPUs.
   void check_pools(std::int64_t gpus) {
     for (const std::int32_t pool : space_.prefill_gpus) {
       if (pool == 0) continue;
@@ -250,7 +253,7 @@ class SpaceParser {
     if (std::ranges::find(space_.prefill_gpus, 0) == space_.prefill_gpus.end()) return;
     const Reach reach = reach_of(space_, gpus);
     if (!reach.any) return state_.bad("space", node_.where, no_plan_text(space_, gpus));
-    // A plan in which an axis has an effect if it has one in any.
+    // A plan made as general as the space allows: an axis that has no effect in it has none in any plan.
     ParallelPlan widest;
     if (std::ranges::any_of(space_.prefill_gpus, [](std::int32_t n) { return n > 0; }))
       widest.prefill.data = 1;

@@ -1,4 +1,4 @@
-// The `space:` of a study: its axes as lists of values, checked against the number of GPUs.
+// Reads the `space:` of a study: its axes as lists of values, checked against the number of GPUs.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,21 @@
 
 namespace shardscape::sweep {
 
-/// What the values of the axes depend on; unknown where other problems stand in the way.
+/// What the values of axes depend on; unknown where earlier problems prevent it.
 struct SpaceContext {
   std::optional<std::int64_t> gpus;
   std::optional<Phase> phase;
   std::optional<std::int64_t> layers;
-  std::optional<std::int64_t> experts;        ///< of a layer; 0: the model is dense
-  std::optional<std::int64_t> largest_batch;  ///< of the training workloads
+  std::optional<std::int64_t> experts;        ///< experts per layer; 0: the model is dense
+  std::optional<std::int64_t> largest_batch;  ///< largest global batch of the training workloads
 };
 
-/// `node` may be null (no `space:`); `root` then locates what is wrong with the defaults. Reports axes
-/// without effect and degrees that no number of GPUs matches. The result is complete where nothing was
-/// reported.
+/// Reads the axes; `node` may be null (no `space:`), and `root` then locates problems of the defaults. Reports axes
+/// without effect and degrees that no number of GPUs matches. The result is complete if nothing was reported.
 SpaceSpec parse_space(const yaml::Node* node, const yaml::Location& root, const SpaceContext& context,
                       yaml::Diagnostics& diagnostics);
 
-/// The map that parse_space() reads as the same space.
+/// The map from which parse_space() reads the same space.
 yaml::Node write_space(const SpaceSpec& space, Phase phase);
 
 }  // namespace shardscape::sweep

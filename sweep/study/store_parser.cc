@@ -73,7 +73,7 @@ class StoreParser {
     if (*choice == RowChoice::pareto) study_.stored_rows.front = study_.objectives;
   }
 
-  /// What stands behind the word.
+  /// Reads the number behind the word `top`.
   void read_top(const yaml::Node& node, const std::string& text) {
     yaml::Node number = node;
     number.text = text.substr(std::min(text.find_first_not_of(' '), text.size()));

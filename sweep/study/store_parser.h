@@ -1,4 +1,4 @@
-// The `store:` part of a study file: what of its results the file holds.
+// The `store:` part of a study file: which of its results the file holds.
 //
 //   columns  names of columns beside those that every file has; default: all
 //   rows     all (default), feasible, pareto (the front of the objectives) or {pareto: [columns]}, top N or {top: N}
@@ -13,14 +13,14 @@
 
 namespace shardscape::sweep {
 
-/// The most rows that `top` may ask for: their ids and values are in memory when the file is put together.
+/// The most rows that `top` may ask for, as their ids and values are in memory when the file is put together.
 inline constexpr std::int64_t kMostTopRows = 10'000'000;
 
-/// Sets what the study stores; its hardware axes and objectives are known. All problems are reported.
+/// Reads what the study stores, once its hardware axes and objectives are known. All problems are reported.
 void parse_store(const yaml::Node& node, const StudyOptions& options, Study& study,
                  yaml::Diagnostics& diagnostics);
 
-/// Parses back to an equal study; nothing where all is stored.
+/// The part as YAML, which parses back to an equal study; nothing where all is stored.
 std::optional<yaml::Node> write_store(const Study& study);
 
 }  // namespace shardscape::sweep

@@ -1,4 +1,4 @@
-// A study as the program sees it: everything parsed, every default filled in, every preset resolved.
+// A study as the program uses it: everything parsed, every default filled in, every preset resolved.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,24 @@
 
 namespace shardscape::sweep {
 
-/// One `hardware:` axis: a setting of device, fabric or stack by its path, whole parts, or named variants.
+/// An axis of `hardware:`: a setting of device, fabric or stack by its path, whole parts, or named variants.
 struct HardwareAxis {
   std::string path;  ///< its key: "device.hbm.bandwidth", "cluster", "variant"
   std::string
       column;  ///< column name, a Python identifier that ends in its unit: "device_hbm_bandwidth_bytes_per_s"
   std::string unit;  ///< UDUNITS-style: "byte s-1", "s", "Hz", "1"
   std::string long_name;
-  std::vector<std::string> labels;   ///< as written in the study; of parts and variants the names
-  std::vector<double> values;        ///< in SI units; for choices, parts and variants codes of `choices`
+  std::vector<std::string> labels;  ///< values as the study writes them; names of parts and variants
+  /// Numbers in SI units; for choices, parts and variants the codes of `choices`.
+  std::vector<double> values;
   std::vector<std::string> choices;  ///< names of the codes; empty for numbers
 };
 
-/// An input kept verbatim in the result file.
+/// An input, kept word for word in the result file.
 struct SourceText {
   std::string name;  ///< "study.yaml", "models/llama3.1-70b.yaml", ...
   std::string text;
-  std::filesystem::path path;  ///< where it was read; of the study itself as it was named
+  std::filesystem::path path;  ///< path from which it was read; for the study itself the path as given
 };
 
 struct Study {
@@ -51,20 +52,22 @@ struct Study {
   ExecutionMode mode = ExecutionMode::hierarchical;
   std::optional<FaultStudy> faults;
   std::optional<Reliability> reliability;
-  std::vector<std::string> objectives;  ///< column names, all minimised unless the column says otherwise
-  /// Columns that the result file holds beside those that every file has; nothing: all.
+  std::vector<std::string> objectives;  ///< names of columns, minimised unless the column improves by growing
+  /// Columns in the result file beside those that every file has; nothing: all columns.
   std::optional<std::vector<std::string>> stored_columns;
   results::StoredRows stored_rows;  ///< which points become rows of it
   std::string resolved_yaml;        ///< every default filled in; parses back to the same study
   std::vector<SourceText> sources;
-  std::vector<std::string> assumptions;  ///< what inputs leave out and results rest on, a line each
-  std::shared_ptr<const evidence::Table> measured;  ///< of the preset folders; null where none has any
-  /// Devices and stacks of the settings as their presets have them: name -> YAML, for names of presets.
+  /// The assumptions that results rest on beyond the inputs, one per line.
+  std::vector<std::string> assumptions;
+  /// Evidence of the preset folders; null where none has any.
+  std::shared_ptr<const evidence::Table> measured;
+  /// Presets whose names the settings' devices and stacks have: name -> YAML.
   std::map<std::string, std::string> device_presets, stack_presets;
 
   [[nodiscard]] Phase phase() const { return workloads.front().phase; }
   [[nodiscard]] std::size_t setting_count() const { return systems.size() * workloads.size(); }
-  /// Setting `index` = system * workloads.size() + workload.
+  /// The setting with index = system * workloads.size() + workload.
   [[nodiscard]] Setting setting(std::size_t index) const {
     return {model, systems[index / workloads.size()], workloads[index % workloads.size()]};
   }

@@ -1,3 +1,5 @@
+// Applies changes to a system part by part: chooses the whole part to start from, rebuilds devices in other
+// technologies, patches single settings in the part's YAML, and reads the result strictly.
 #include "sweep/study/system_changes.h"
 
 #include <algorithm>
@@ -15,9 +17,10 @@ using yaml::Leaf;
 
 constexpr std::string_view kFabric = "fabric.";
 constexpr std::string_view kSize = ".size";
-constexpr std::int64_t kMostRanks = std::int64_t{1} << 30;  // 0 would be `fill` to a FabricTemplate
+// A size of 0 would mean `fill` to a FabricTemplate.
+constexpr std::int64_t kMostRanks = std::int64_t{1} << 30;
 
-/// As the cluster's file has it.
+/// The key of a dimension's bandwidth, as the cluster's file has it.
 const char* bandwidth_key(const DimensionSpec& dimension) {
   return dimension.basis == BandwidthBasis::gpu ? ".bandwidth_per_gpu" : ".bandwidth";
 }
@@ -26,7 +29,7 @@ std::string fabric_path(const DimensionSpec& dimension, std::string_view key) {
   return std::string(kFabric).append(dimension.name).append(key);
 }
 
-/// The size of a dimension is one number, and it is given.
+/// Whether the size of a dimension is one number that a file gives.
 bool has_size(const DimensionSpec& dimension) {
   return !dimension.shaped() && dimension.kind != DimensionKind::custom &&
          dimension.shape.front() != FabricTemplate::kFill;
@@ -36,7 +39,7 @@ void add_fabric_leaves(const FabricTemplate& fabric, std::vector<Leaf>& leaves) 
   for (const DimensionSpec& dimension : fabric.fabric.dimensions) {
     if (has_size(dimension))
       leaves.push_back({fabric_path(dimension, kSize), Leaf::Type::integer, {}, {}, {}, 1, kMostRanks});
-    if (dimension.kind == DimensionKind::custom) continue;  // its links have their own
+    if (dimension.kind == DimensionKind::custom) continue;  // custom links have bandwidths of their own
     leaves.push_back({fabric_path(dimension, bandwidth_key(dimension)),
                       Leaf::Type::quantity,
                       yaml::Dimension::bandwidth,
@@ -47,7 +50,7 @@ void add_fabric_leaves(const FabricTemplate& fabric, std::vector<Leaf>& leaves) 
   }
 }
 
-/// Sets `path` (without the part's own name) in a tree.
+/// Sets the value at `path` (without the part's own name) in a tree.
 void patch(yaml::Node& tree, std::string_view path, const yaml::Node& value) {
   yaml::Node* node = &tree;
   for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
@@ -71,7 +74,7 @@ void remove(yaml::Node& tree, std::string_view path) {
 
 std::string_view inside_part(std::string_view path) { return path.substr(path.find('.') + 1); }
 
-/// A tree with the single settings that the changes give.
+/// Sets all single settings of the changes in a tree.
 void patch_all(yaml::Node& tree, std::span<const Change* const> changes) {
   for (const Change* change : changes) {
     if (change->whole()) continue;
@@ -80,7 +83,7 @@ void patch_all(yaml::Node& tree, std::span<const Change* const> changes) {
   }
 }
 
-/// The device in the technologies that the changes give.
+/// The device rebuilt in the technologies of the changes.
 std::optional<DeviceSpec> rebuild(const DeviceSpec& device, std::span<const Change* const> changes,
                                   yaml::Diagnostics& problems) {
   technology::Choice choice;
@@ -101,7 +104,7 @@ std::optional<DeviceSpec> rebuild(const DeviceSpec& device, std::span<const Chan
 bool build_device(const BaseSystem& base, std::span<const Change* const> changes, System& system,
                   yaml::Diagnostics& problems) {
   const DeviceSpec* start = &base.system.device;
-  bool own = false;  // a device given as such goes before that of a cluster
+  bool own = false;  // a change of the device overrides the device of a changed cluster
   for (const Change* change : changes) {
     if (change->cluster && !own) start = &change->cluster->device;
     if (change->device) start = change->device.get(), own = true;
@@ -128,7 +131,7 @@ bool build_stack(const BaseSystem& base, std::span<const Change* const> changes,
   return stack.has_value();
 }
 
-/// Applies a setting to each dimension that it names; true where there is one.
+/// Applies a setting to each dimension that its path names; true where there is one.
 bool apply_to_fabric(const Change& change, FabricSpec& fabric) {
   bool found = false;
   for (DimensionSpec& dimension : fabric.dimensions) {
@@ -147,7 +150,7 @@ bool apply_to_fabric(const Change& change, FabricSpec& fabric) {
   return found;
 }
 
-/// Every GPU has the network's bandwidth into the scale-out dimensions; false where there is none.
+/// Gives every GPU the network's bandwidth in the scale-out dimensions; false where there are none.
 bool apply_network(const technology::NetworkTechnology& network, FabricSpec& fabric) {
   bool found = false;
   for (DimensionSpec& dimension : fabric.dimensions) {

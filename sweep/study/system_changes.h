@@ -26,59 +26,59 @@
 
 namespace shardscape::sweep {
 
-/// Paths of technologies begin so.
+/// The beginning of the paths of technologies.
 inline constexpr std::string_view kTechnology = "technology.";
 
 /// The parts of a system.
 enum class Part : std::uint8_t { device, fabric, stack };
 inline constexpr std::array kParts = {Part::device, Part::fabric, Part::stack};
 
-/// What the changes start from.
+/// The system that changes start from.
 struct BaseSystem {
   System system;
-  FabricTemplate fabric;             ///< that system.fabric comes from
-  std::optional<std::int64_t> gpus;  ///< nothing where the study's number is bad
-  std::optional<Phase> phase;        ///< likewise
-  std::filesystem::path folder;      ///< where relative paths start
+  FabricTemplate fabric;             ///< the template that system.fabric was made from
+  std::optional<std::int64_t> gpus;  ///< nothing where the study's number of GPUs is invalid
+  std::optional<Phase> phase;        ///< nothing where the study's phase is invalid
+  std::filesystem::path folder;      ///< folder at which relative paths start
 };
 
 struct Change {
-  yaml::Leaf leaf;    ///< its path; of a whole part only the path has a meaning
+  yaml::Leaf leaf;    ///< the setting; for a whole part only its path has a meaning
   std::string shown;  ///< the path inside `hardware`, for messages: "variant.B.device.l2.capacity"
-  yaml::Node value;   ///< as written
+  yaml::Node value;   ///< the value as written
   double number = 0;  ///< in SI units, or the code of a choice; no meaning for a whole part
-  // The whole part that `value` refers to.
+  // The whole part that `value` refers to, where it does.
   std::shared_ptr<const yaml::Cluster> cluster;
   std::shared_ptr<const DeviceSpec> device;
   std::shared_ptr<const StackProfile> stack;
-  /// One key of it, with the floor plans there are.
+  /// A technology (one field of a Choice), with the floor plans to choose from.
   std::optional<technology::Choice> technology;
   std::shared_ptr<const std::vector<technology::Floorplan>> floorplans;
 
-  /// No single setting of a part.
+  /// Whether the change is of a whole part or a technology, rather than of a single setting.
   [[nodiscard]] bool whole() const { return cluster || device || stack || technology; }
   [[nodiscard]] bool touches(Part part) const;
-  /// The name of the whole part or the technology.
+  /// The name of the whole part or of the technology.
   [[nodiscard]] std::string name() const;
-  /// `value`, a whole part written in full.
+  /// The value as written, with a whole part written in full.
   [[nodiscard]] yaml::Node resolved() const;
 };
 
-/// True for "cluster", "device" and "stack", and for the technologies that have files.
+/// Whether the path takes a reference: "cluster", "device", "stack", and technologies that have files.
 bool is_reference(std::string_view path);
 
-/// The settings that may be changed one by one; `cluster` replaces the base's own where it is given.
+/// The settings that may be changed one by one; `cluster`, if given, replaces the base's own.
 std::vector<yaml::Leaf> changeable_leaves(const BaseSystem& base, const yaml::Cluster* cluster);
 
-/// A value of a path in SI units, or the code of a choice.
+/// The value of a setting in SI units, or the code of a choice.
 yaml::Parsed<double> numeric_value(const yaml::Leaf& leaf, const yaml::Node& node);
 
-/// One part of the system with the changes that touch it, whole parts first, then in order. Fills that part
-/// of `system`, or reports problems against the last of the changes.
+/// Builds one part of the system with the changes that touch it, whole parts first, then the others in order. Fills
+/// that part of `system`, or reports problems at the last of the changes.
 bool build_part(Part part, const BaseSystem& base, std::span<const Change* const> changes, System& system,
                 yaml::Diagnostics& diagnostics);
 
-/// The part as YAML.
+/// One part of a system as YAML.
 std::string part_text(Part part, const System& system);
 void copy_part(Part part, const System& from, System& to);
 

@@ -1,3 +1,5 @@
+// Reads `workload:`: keys of one phase with a value or a list each, expert loads and precisions; multiplies the lists
+// out into workloads.
 #include "sweep/study/workload_parser.h"
 
 #include <fmt/format.h>
@@ -33,7 +35,7 @@ constexpr std::array<Field, 5> kFields = {{
     {"concurrency", Phase::inference, &WorkloadSpec::concurrency},
 }};
 
-/// One listed key: how each of its values changes a workload.
+/// One key with a list: a function for each value, which changes a workload.
 struct ListedKey {
   std::vector<std::function<void(WorkloadSpec&)>> values;
 };
@@ -76,7 +78,7 @@ class WorkloadParser {
         std::ranges::find(kFields, entry.key, [](const Field& f) { return std::string_view(f.key); });
     const bool precision = entry.key == "precision", loads = entry.key == "expert_load";
     if (field == kFields.end() && !precision && !loads) return;
-    if (&entry.value != node_.find(entry.key)) return;  // a duplicate, reported already
+    if (&entry.value != node_.find(entry.key)) return;  // a duplicate key, which has been reported already
     if (loads) return read_expert_loads(entry.value);
     if (precision) return read_precision(entry.value);
     reader_.take(field->key);
@@ -136,7 +138,7 @@ class WorkloadParser {
       add_axis<PolicyName>("precision", {PolicyName::bf16}, &WorkloadSpec::precision);
   }
 
-  /// The product of the axes, last one fastest.
+  /// Builds the product of the lists, the last one fastest.
   void multiply() {
     std::size_t count = 1;
     for (const ListedKey& axis : axes_) {

@@ -1,4 +1,4 @@
-// The `workload:` of a study: one phase, and lists of its numbers multiplied out.
+// Reads the `workload:` of a study: one phase, and lists of its numbers, multiplied out.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace shardscape::sweep {
 struct ParsedWorkload {
   Phase phase = Phase::training;
   bool phase_known = false;
-  std::vector<WorkloadSpec> workloads;  ///< first key of the file slowest; empty where there are problems
+  std::vector<WorkloadSpec> workloads;  ///< the file's first key is slowest; empty where there are problems
   yaml::Node resolved;                  ///< the same map with every default filled in
 };
 

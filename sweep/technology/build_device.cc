@@ -1,3 +1,5 @@
+// Builds a GPU of another technology from a known one: scales the area of an SM, counts those that fit the area and
+// power budgets, and solves for the clock.
 #include "sweep/technology/build_device.h"
 
 #include <fmt/format.h>
@@ -12,8 +14,8 @@ namespace {
 
 constexpr double kBitsPerByte = 8;
 constexpr double kDirections = 2;
-constexpr double kMostSms = 1e6;  // wafers hold some 10^4 SMs of today's size
-/// Keeps a quotient that is whole but for rounding from falling to the next number.
+constexpr double kMostSms = 1e6;  // a whole wafer holds some 10^4 SMs of today's size
+/// Factor that keeps a quotient which is a whole number but for rounding from being cut to the next smaller one.
 constexpr double kWhole = 1 + 1e-12;
 
 std::int64_t whole(double quotient) { return static_cast<std::int64_t>(std::floor(quotient * kWhole)); }
@@ -84,7 +86,7 @@ class Builder {
 
   static double sms(const DeviceSpec& device) { return static_cast<double>(device.sm.count); }
 
-  /// Power of one SM, its L2 and its share of everything else on the die, at a clock.
+  /// Power in watts of one SM, with its L2 and its share of everything else on the die, at `clock` in hertz.
   [[nodiscard]] double sm_power(double clock) const {
     return base_die_power() / sms(base_) * scaling_.power_at_equal_clock *
            std::pow(clock / base_.sm.clock.value(), exponent_);
@@ -139,7 +141,8 @@ class Builder {
     if (choice_.network) device.name += '+' + choice_.network->name;
   }
 
-  /// A FLOP takes its share of the die's power; the card's own draw and its bursts go with the whole.
+  /// Scales energies: the energy of a FLOP with the power of the die, the card's own draw and its bursts with the total
+  /// power.
   void scale_energy(DeviceSpec& device) const {
     if (!base_.knows_energy()) return;
     const auto per_clock = [](double power, const DeviceSpec& d) {
@@ -157,7 +160,7 @@ class Builder {
   LogicNode logic_;
   MemoryTechnology memory_;
   double area_, edge_growth_;
-  LogicScaling scaling_;  ///< of the new node over the old one
+  LogicScaling scaling_;  ///< the new node over the old one; all 1 where the node stays
   double exponent_;
   Problems problems_;
   std::int64_t stacks_ = 0, count_ = 0;

@@ -32,16 +32,16 @@ namespace shardscape::technology {
 
 struct BuiltDevice {
   DeviceSpec device;
-  SquareMetres sm_area;  ///< one SM with its part of the L2
-  SquareMetres area;     ///< used: SMs, L2 and interfaces; never above the budget
+  SquareMetres sm_area;  ///< of one SM with its part of the L2
+  SquareMetres area;     ///< used by SMs, L2 and interfaces; never above the budget
   Watts die_power, memory_power, network_power;
-  bool power_limited = false;  ///< SMs were left out, because they would draw too much at the least clock
+  bool power_limited = false;  ///< SMs were left out because they would draw too much even at the least clock
   [[nodiscard]] Watts power() const {
     return Watts(die_power.value() + memory_power.value() + network_power.value());
   }
 };
 
-/// `base` is the device of the floor plan. Problems name a key of Choice.
+/// Builds the device. `base` must be the device of the floor plan. Problems name a key of Choice.
 tl::expected<BuiltDevice, Problems> build_device(const DeviceSpec& base, const Floorplan& floorplan,
                                                  const Choice& choice);
 

@@ -13,7 +13,7 @@
 
 namespace shardscape::technology {
 
-/// A physical amount in base SI units whose dimension no model of the engine needs.
+/// A physical quantity in base SI units, of a dimension that no model of the engine needs.
 template <class Tag>
 class Amount {
  public:
@@ -30,11 +30,11 @@ using SquareMetres = Amount<struct AreaTag>;
 using Watts = Amount<struct PowerTag>;
 using JoulesPerBit = Amount<struct EnergyPerBitTag>;
 
-/// How one circuit changes from an older node to a newer one, as foundries state it.
+/// How a circuit changes from an older node to a newer one, as foundries state it.
 struct LogicScaling {
-  double density = 1;               ///< gates per area, over the older node's
-  double clock_at_equal_power = 1;  ///< over the older node's clock; above 1 where this node is better
-  double power_at_equal_clock = 1;  ///< over the older node's power; below 1 where this node is better
+  double density = 1;               ///< gates per area, relative to the older node
+  double clock_at_equal_power = 1;  ///< relative to the older node; above 1 where this node is better
+  double power_at_equal_clock = 1;  ///< relative to the older node; below 1 where this node is better
 
   friend LogicScaling operator*(const LogicScaling& a, const LogicScaling& b) {
     return {a.density * b.density, a.clock_at_equal_power * b.clock_at_equal_power,
@@ -48,11 +48,12 @@ struct LogicScaling {
 
 struct LogicNode {
   std::string name;
-  std::shared_ptr<const LogicNode> relative_to;  ///< what `step` starts from; null: a node without a file
+  /// The node that `step` starts from; null: one that has no file.
+  std::shared_ptr<const LogicNode> relative_to;
   LogicScaling step;
-  SquareMetres sram_cell;  ///< of the dense 6-transistor cell
+  SquareMetres sram_cell;  ///< area of the dense 6-transistor cell
 
-  /// The node at the end of the chain that relative_to makes; the scaling over it.
+  /// root(): the node at the end of the chain of relative_to; total(): the scaling from there to this node.
   [[nodiscard]] const LogicNode& root() const;
   [[nodiscard]] LogicScaling total() const;
   /// Power of a circuit grows as clock^exponent: the power law through the two points that `step` states,
@@ -63,10 +64,10 @@ struct LogicNode {
 
 struct MemoryTechnology {
   std::string name;
-  Bytes capacity_per_stack;  ///< of a stack of HBM, a device of GDDR, a package of LPDDR
+  Bytes capacity_per_stack;  ///< a stack of HBM, a device of GDDR or a package of LPDDR
   BytesPerSecond bandwidth_per_stack;
-  JoulesPerBit energy;  ///< array, interface and controller, per bit moved
-  Metres edge;          ///< of the die, taken by the interface of one stack
+  JoulesPerBit energy;  ///< per bit moved, of array, interface and controller together
+  Metres edge;          ///< length of die edge that the interface of one stack takes
 
   [[nodiscard]] Problems validate() const;
 };
@@ -74,38 +75,39 @@ struct MemoryTechnology {
 struct NetworkTechnology {
   std::string name;
   BytesPerSecond bandwidth;  ///< per GPU and direction
-  JoulesPerBit energy;       ///< inside the GPU's package: transmitter and receiver
+  JoulesPerBit energy;       ///< per bit, inside the GPU's package: transmitter and receiver
 
   [[nodiscard]] Problems validate() const;
 };
 
-/// Where the area and the power of a known device go: what a device of another technology is scaled from.
+/// Where the area and the power of a known device go; devices of other technologies are scaled from it.
 struct Floorplan {
   std::string name;
-  std::string device;  ///< the name of the device that is laid out so
-  LogicNode logic;     ///< what it is made in
+  std::string device;  ///< name of the device that is laid out like this
+  LogicNode logic;     ///< the node that the device is made in
   MemoryTechnology memory;
   SquareMetres area;
-  // Shares of the area; the rest are interfaces and the like, which do not shrink.
+  // Shares of the area, 0..1; the rest are interfaces and the like, which do not shrink.
   double sm_share = 0, l2_share = 0;
-  double sm_sram_share = 0, l2_sram_share = 0;  ///< of the SMs' and of the L2's own area: memory cells
-  Metres memory_edge;                           ///< of the die, taken by all stacks
-  Watts power;                                  ///< of the package
+  /// Memory cells, as shares of the area of the SMs and of the L2.
+  double sm_sram_share = 0, l2_sram_share = 0;
+  Metres memory_edge;  ///< length of die edge that all stacks take together
+  Watts power;         ///< of the whole package
   Hertz least_clock, most_clock;
 
   [[nodiscard]] Problems validate() const;
 };
 
-/// What to change of a device; what is left out stays.
+/// What to change about a device; what is not set stays.
 struct Choice {
   std::optional<LogicNode> logic;
   std::optional<MemoryTechnology> memory;
   std::optional<NetworkTechnology> network;
   std::optional<SquareMetres> area;
-  std::optional<Watts> power;  ///< of the package, memory and network included
+  std::optional<Watts> power;  ///< of the whole package, memory and network included
 
   [[nodiscard]] bool empty() const { return !logic && !memory && !network && !area && !power; }
-  /// Takes over what `other` says.
+  /// Takes over every value that is set in `other`.
   void merge(const Choice& other);
 };
 

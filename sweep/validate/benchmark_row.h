@@ -11,26 +11,28 @@
 
 namespace shardscape::validate {
 
-/// A row as far as its kind understands it.
+/// A row as its kind of table reads it.
 struct Benchmark {
   std::string what;
   std::string kin;  ///< see EvaluatedRow
   Regime regime;
-  tl::expected<double, std::string> predicted_s = tl::unexpected(std::string());  ///< or why there is none
-  double combine_s = 0;  ///< of an exchange between experts, whose dispatch is predicted_s
-  double bytes = 0;      ///< of a collective
+  /// Seconds, or the reason why nothing is predicted.
+  tl::expected<double, std::string> predicted_s = tl::unexpected(std::string());
+  /// Seconds of the combine, for an exchange between experts, whose dispatch is predicted_s.
+  double combine_s = 0;
+  double bytes = 0;  ///< bytes of a collective
 };
 
-/// The way out and the way back of an exchange, or the time alone.
+/// Measured seconds: dispatch and combine of an exchange, or one time.
 using MeasuredTimes = std::array<std::optional<double>, 2>;
 
-/// Grouped products of experts, latent attention, and exchanges between experts; `device` may be null where its
-/// preset is missing, then nothing is predicted.
+/// Read rows of grouped products of experts, of latent attention, and of exchanges between experts, and predict them.
+/// `device` is null where its preset is missing; then nothing is predicted.
 void read_experts(RowReader& reader, const DeviceSpec* device, Benchmark& row);
 void read_latent(RowReader& reader, const DeviceSpec* device, Benchmark& row);
 void read_exchange(RowReader& reader, const DeviceSpec* device, Benchmark& row);
 
-/// What was measured: of normal exchanges transmission and notification together.
+/// The measured times of a row; for normal exchanges transmission and notification together.
 MeasuredTimes measured_times(TableKind kind, RowReader& reader);
 
 }  // namespace shardscape::validate

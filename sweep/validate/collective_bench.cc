@@ -12,7 +12,7 @@ namespace shardscape::validate {
 
 namespace {
 
-/// GPUs of one node: the product of the scale-up dimensions.
+/// Number of GPUs in one node: the product of the scale-up dimensions.
 std::int64_t node_size(const FabricSpec& fabric) {
   std::int64_t gpus = 1;
   for (const DimensionSpec& dimension : fabric.dimensions) {
@@ -24,7 +24,7 @@ std::int64_t node_size(const FabricSpec& fabric) {
 
 }  // namespace
 
-/// Owns what the model refers to.
+/// A machine with the collective model that refers to its parts.
 class CollectiveBenches::Bench {
  public:
   Bench(FabricSpec spec, const StackProfile& stack, const DeviceSpec& device, network::RankGroup group)

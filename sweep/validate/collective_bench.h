@@ -1,4 +1,4 @@
-// Collectives alone on a machine, as their benchmarks run them.
+// Prices collectives that run alone on a machine, as in their benchmarks.
 #pragma once
 
 #include <compare>
@@ -16,26 +16,26 @@
 
 namespace shardscape::validate {
 
-/// One group of ranks on one machine. A group inside a node has a node of its size to itself; one across nodes
-/// shares them with its siblings, which use adapters of their own.
+/// A group of ranks on a machine. A group within a node has a node of its size to itself; a group across nodes shares
+/// these with its sibling groups, which use other adapters.
 struct BenchGroup {
-  std::string cluster, stack;  ///< presets or paths that can be read
-  std::int64_t gpus = 0;       ///< ranks of the group
-  std::int64_t per_node = 0;   ///< of them in one node; divides `gpus`
+  std::string cluster, stack;  ///< names of presets, or paths
+  std::int64_t gpus = 0;       ///< number of ranks in the group
+  std::int64_t per_node = 0;   ///< ranks of the group in each node; divides `gpus`
   friend auto operator<=>(const BenchGroup&, const BenchGroup&) = default;
 };
 
-/// Prices of collectives; machines are built once.
+/// Prices collectives; builds each machine once.
 class CollectiveBenches {
  public:
-  /// `presets` outlives it. `folder`: where relative paths of presets start.
+  /// `presets` must outlive the object. `folder`: where relative paths of presets start.
   CollectiveBenches(Presets& presets, std::filesystem::path folder);
   ~CollectiveBenches();
   CollectiveBenches(const CollectiveBenches&) = delete;
   CollectiveBenches& operator=(const CollectiveBenches&) = delete;
 
-  /// Seconds of one call on `bytes` (as CollectiveModel::time() counts them for the operation), or what is
-  /// wrong with the group.
+  /// Seconds of one call with `bytes` (counted for the operation as in CollectiveModel::time()), or what is wrong with
+  /// the group.
   tl::expected<double, std::vector<RowRefusal>> time(const BenchGroup& group, network::CollectiveOp operation,
                                                      double bytes);
 

@@ -1,4 +1,4 @@
-// Errors of rows that have something in common.
+// Errors of rows, grouped by parts of their regime.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 namespace shardscape::validate {
 
 struct ErrorGroup {
-  std::vector<std::string> key;  ///< one part of the regime for each name asked for
+  std::vector<std::string> key;  ///< one part of the regime for each name in the request
   std::string metric;            ///< Metric::key
-  ErrorStatistics errors;        ///< at least one row
+  ErrorStatistics errors;        ///< of at least one row
 };
 
-/// "device,precision": names of regime_keys(), each once. The error says what there is.
+/// Reads "device,precision": distinct names of regime_keys(). The error lists the known names.
 tl::expected<std::vector<std::string>, std::string> parse_regime_keys(std::string_view text);
 
-/// Errors of every metric by the parts of the regime, in the order of the metrics, then of the keys.
+/// Errors of every metric by parts of the regime, in the order of the metrics, then of the keys.
 std::vector<ErrorGroup> error_groups(const Evaluation& evaluation, const std::vector<std::string>& keys);
 
 }  // namespace shardscape::validate

@@ -1,4 +1,5 @@
-// Tables of kernels and collectives alone, as public benchmarks have them.
+// Evaluates tables of single kernels and collectives, in the columns of public benchmarks: reads each row, predicts it
+// by the engine's functions for lone kernels and calls, and collects the metrics of its kind.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -14,7 +15,7 @@
 namespace shardscape {
 
 namespace validate {
-/// Operations of a table of NCCL, as nccl-tests names them.
+/// The operations of an NCCL table, by the names of nccl-tests.
 enum class NcclOperation : std::uint8_t { all_reduce, reduce_scatter, all_gather, alltoall };
 }  // namespace validate
 
@@ -39,7 +40,7 @@ class Benchmarks {
         names_(presets, options.device),
         collectives_(presets, options.folder) {}
 
-  /// Nothing where the row cannot be read; reported.
+  /// The row, read and predicted; nothing, with a problem reported, where it cannot be read.
   std::optional<Benchmark> read(TableKind kind, RowReader& reader) {
     Benchmark row;
     for (const Column& column : columns_of(kind)) {
@@ -76,7 +77,7 @@ class Benchmarks {
   }
 
  private:
-  /// Null where the device is unknown, which is reported, or has no preset, which undescribed_ then says.
+  /// The row's device; null where it is unknown, which is reported, or has no preset, which undescribed_ then says.
   const DeviceSpec* read_device(RowReader& reader, Benchmark& row) {
     undescribed_.clear();
     const std::string text = reader.text("device").value_or("");
@@ -145,14 +146,14 @@ class Benchmarks {
     shape.head_dim = static_cast<double>(head_dim);
     shape.queries = decoding ? 1 : static_cast<double>(tokens);
     shape.keys = static_cast<double>(tokens + step);
-    // These tables time the kernels of TensorRT-LLM.
+    // The rows of these tables are kernels of TensorRT-LLM.
     row.predicted_s =
         (decoding ? compute::decode_attention_alone(shape, AttentionKernel::trtllm, Precision::bf16, *device)
                   : compute::prompt_attention_alone(shape, AttentionKernel::trtllm, Precision::bf16, *device))
             .time.value();
   }
 
-  /// Bytes of the message.
+  /// Reads the number of bytes of the message.
   static double read_message(RowReader& reader, const char* format_column, Benchmark& row) {
     double element = 1;
     if (reader.text(format_column) == "int8") {
@@ -179,7 +180,7 @@ class Benchmarks {
          check_presets("", cluster.value_or(""), options_.collective_stack, presets_, options_.folder))
       reader.bad(why.column, why.message);
     if (device == nullptr || reader.failed()) return;
-    // A device with constants of its own for calls inside a node is held to them; others to the stack's.
+    // A device with constants of its own for calls inside a node is predicted by these, others by the stack.
     if (const auto alone =
             network::collective_in_node(*device, network::operation_of(collective_of(*operation)),
                                         static_cast<std::int32_t>(row.regime.gpus), Bytes(row.bytes))) {
@@ -230,8 +231,8 @@ class Benchmarks {
     }
   }
 
-  /// Whose kernels a row has timed. SGLang took TensorRT-LLM's kernels over in 0.5.14; the version stands in the
-  /// path of the file that the row comes from ("comm/sglang/0.5.10/...").
+  /// The all-reduce kernels that a row has timed. SGLang took over TensorRT-LLM's kernels in 0.5.14; its version is in
+  /// the path of the file that the row comes from ("comm/sglang/0.5.10/...").
   static std::optional<AllReduceKernels> kernels_of(const std::string& source, const std::string& file) {
     if (source.starts_with("TRTLLM")) return AllReduceKernels::trtllm;
     if (source.starts_with("vLLM")) return AllReduceKernels::vllm;
@@ -251,15 +252,15 @@ class Benchmarks {
   const EvaluateOptions& options_;
   TableNames names_;
   CollectiveBenches collectives_;
-  std::string undescribed_;  ///< why the row's device has no preset
+  std::string undescribed_;  ///< why the row's device has no preset, if it has none
 };
 
-/// A part of the rows that bars are set on.
+/// A range of rows that a bar may be set on.
 struct Band {
   const char* key;
   const char* name;
   bool (*has)(const Benchmark& row, double measured_s);
-  std::size_t way = 0;  ///< of MeasuredTimes
+  std::size_t way = 0;  ///< index in MeasuredTimes
 };
 
 bool is_low_latency(const Benchmark& row, double) { return row.regime.operation == "low latency"; }

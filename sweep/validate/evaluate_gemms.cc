@@ -14,11 +14,11 @@ struct GemmRow {
   compute::GemmShape shape;
   Precision precision = Precision::bf16;
   const DeviceSpec* device = nullptr;
-  compute::GemmRequest request;  ///< the row's clock and, where it names one, its tile
+  compute::GemmRequest request;  ///< with the row's clock and, if given, its tile
   double measured_s = 0;
 };
 
-/// All of its extents or none; stages may be unknown.
+/// The row's tile: all extents or none must be given; the number of stages may be missing.
 std::optional<compute::GemmTile> read_tile(RowReader& reader) {
   constexpr std::int64_t kMaxExtent = 4096;
   const auto m = reader.integer("tile_m", 1, kMaxExtent), n = reader.integer("tile_n", 1, kMaxExtent);
@@ -58,7 +58,7 @@ std::optional<GemmRow> read_gemm(RowReader& reader, Presets& presets, const Eval
   return row;
 }
 
-/// With the row's tile, or with the one that the model takes.
+/// Predicted seconds with the row's tile, or with the tile that the model chooses.
 double predict(const GemmRow& row, bool with_tile) {
   compute::GemmRequest request = row.request;
   if (!with_tile) request.tile.reset();

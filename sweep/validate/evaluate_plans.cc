@@ -1,3 +1,5 @@
+// Evaluates tables of plans: reads the rows, predicts them by settings, pairs measured and predicted values, and
+// numbers the rows among which a user would choose.
 #include <fmt/format.h>
 
 #include <map>
@@ -15,7 +17,7 @@ namespace {
 
 enum PlanMetric : std::size_t { kStepTime, kMemory, kTtft, kTtftAlone, kItl, kE2e };
 
-/// Every readable row, each id once. Rows that are not are told what else is wrong with them: their presets.
+/// Reads the rows, each id once. For rows with problems, those of their presets are reported as well.
 std::vector<PlanRow> read_rows(const Table& table, Presets& presets, const EvaluateOptions& options,
                                std::vector<TableProblem>& problems) {
   const ColumnIndex index(table);
@@ -42,7 +44,7 @@ std::vector<PlanRow> read_rows(const Table& table, Presets& presets, const Evalu
   return rows;
 }
 
-/// Numbers the rows that a user would choose among.
+/// Numbers the groups of rows among which a user would choose.
 class Groups {
  public:
   int number(const PlanRow& row) {
@@ -68,7 +70,7 @@ std::string describe(const PlanRow& row) {
   return text;
 }
 
-/// Public tables repeat a plan over releases, precisions and numbers of replicas.
+/// Identifies a plan that public tables repeat over releases, precisions and numbers of replicas.
 std::string kin_of(const PlanRow& row) {
   if (row.software.empty()) return {};
   const ParallelPlan& plan = row.plan;
@@ -144,7 +146,8 @@ void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions&
       continue;
     }
     for (const RowRefusal& why : predictions[i].error()) {
-      // Of a server in other people's tables an impossible plan is one that the table says in a way not understood.
+      // If a public table of servers asks for an impossible plan, we have not understood how it describes the plan: the
+      // row is unpredicted, not wrong.
       if (why.rejected && !rows[i].software.empty() && rows[i].workload.phase == Phase::inference) {
         out.unpredicted.push_back({rows[i].line, why.message});
         continue;

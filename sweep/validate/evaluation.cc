@@ -1,3 +1,5 @@
+// Evaluates a table by its kind, takes subsets of evaluations, names the parts of regimes, and computes the statistics
+// of every kind.
 #include "sweep/validate/evaluation.h"
 
 #include <algorithm>
@@ -14,7 +16,7 @@ void sort_by_line(std::vector<TableProblem>& problems) {
   std::ranges::stable_sort(problems, {}, &TableProblem::line);
 }
 
-/// Rows, and lines that could not even be read as rows.
+/// The lines of all rows, and of lines that could not be read as rows.
 std::vector<TableLine> lines_of(const Table& table) {
   std::map<int, std::string> ids;
   for (const TableProblem& problem : table.problems) {

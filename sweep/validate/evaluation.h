@@ -1,4 +1,4 @@
-// A measurement table evaluated: every row predicted, measured and predicted values paired.
+// The evaluation of a measurement table: every row is predicted, and measured and predicted values are paired.
 #pragma once
 
 #include <filesystem>
@@ -20,50 +20,50 @@
 namespace shardscape::validate {
 
 struct EvaluateOptions {
-  bool reference = false;                       ///< the plain path of the engine
-  std::filesystem::path folder;                 ///< where relative paths of presets start
-  std::string device = "a100-sxm-80gb";         ///< of GEMM rows that name none
-  std::string collective_stack = "nccl-tests";  ///< of collective rows that name none
-  /// Processes that share the predictions of plans, every one by the same calls; what comes of it is of rank 0. Null:
-  /// this one alone.
+  bool reference = false;                       ///< use the engine's plain reference path
+  std::filesystem::path folder;                 ///< folder at which relative paths of presets start
+  std::string device = "a100-sxm-80gb";         ///< device of GEMM rows that name none
+  std::string collective_stack = "nccl-tests";  ///< stack of collective rows that name none
+  /// Processes that share the predictions of plans by making the same calls; the result is on rank 0. Null: this
+  /// process alone.
   ranks::Ranks* together = nullptr;
 };
 
-/// What a row is one of: rows of one regime are expected to err alike. Empty: it has no such thing.
+/// The conditions of a row: rows of one regime are expected to err alike. A part is empty where the row has none.
 struct Regime {
   std::string device, precision, phase, model, model_kind, stack, software, operation;
   std::int64_t gpus = 0;
 };
 /// Names of a regime's parts, as `--by` takes them.
 std::span<const std::string_view> regime_keys();
-/// The part of that name as text; "-" where the row has none.
+/// The part of that name; "-" where the row has none.
 std::string regime_part(const Regime& regime, std::string_view key);
 
 struct EvaluatedRow {
   int line = 0;
   std::string id;
-  std::string what;  ///< the row in short, for readers: plan, shape or collective
-  int group = -1;    ///< plans: rows to choose among have the same number
+  std::string what;  ///< the row in brief, for readers: plan, shape or collective
+  int group = -1;    ///< plans: rows of one number are those to choose among
   std::optional<bool> measured_oom, predicted_oom;
   Regime regime = {};
-  /// Rows of one shape group or plan, which stand or fall together in a cross-validation; empty: the row alone.
+  /// Identifies the rows of a shape group or plan, which a cross-validation must not separate; empty: the row alone.
   std::string kin = {};
-  evidence::Degrees degrees = {};  ///< of its plan
+  evidence::Degrees degrees = {};  ///< degrees of its plan
 };
 
-/// A row of the table as it was read, good or not.
+/// A row of the table as it was read, whether valid or not.
 struct TableLine {
   int line = 0;
-  std::string id;  ///< as the table has it; empty where it has none
+  std::string id;  ///< id in the table; empty where it has none
 };
 
-/// A row that is sound, and that nothing here can predict.
+/// A row that is valid but cannot be predicted here.
 struct UnpredictedRow {
   int line = 0;
   std::string reason;
 };
 
-/// One measured quantity; `pairs` has the rows where it is measured and predicted.
+/// A measured quantity; `pairs` has the rows where it is both measured and predicted.
 struct Metric {
   std::string key;   ///< in JSON: "step_time"
   std::string name;  ///< for readers: "step time"
@@ -73,13 +73,15 @@ struct Metric {
 
 struct Evaluation {
   TableKind kind = TableKind::plans;
-  std::vector<EvaluatedRow> rows;                     ///< those that could be predicted
-  std::vector<Metric> metrics;                        ///< of the kind, in a fixed order, measured or not
-  std::vector<TableLine> lines;                       ///< every line of the table, in order
-  std::vector<UnpredictedRow> unpredicted;            ///< neither right nor wrong
-  std::vector<std::string> prediction_columns;        ///< after `id`
-  std::vector<std::vector<std::string>> predictions;  ///< one per row; empty where it makes no sense
-  std::vector<TableProblem> problems;                 ///< of the table and its rows, by line
+  std::vector<EvaluatedRow> rows;  ///< the rows that could be predicted
+  /// All metrics of the kind in a fixed order, measured or not.
+  std::vector<Metric> metrics;
+  std::vector<TableLine> lines;                 ///< every line of the table, in order
+  std::vector<UnpredictedRow> unpredicted;      ///< rows that can count neither as right nor as wrong
+  std::vector<std::string> prediction_columns;  ///< names of the columns behind `id`
+  /// One list per row; a cell is empty where it makes no sense.
+  std::vector<std::vector<std::string>> predictions;
+  std::vector<TableProblem> problems;  ///< problems of the table and its rows, by line
 };
 
 /// Predicts every row of a table of any kind. Rows with a problem are reported and left out.
@@ -93,14 +95,14 @@ struct Evaluation {
 ///   collectives  time (all rows), time_node (groups inside one node, 1 MB and more)
 Evaluation evaluate(const Table& table, Presets& presets, const EvaluateOptions& options);
 
-/// What `keep` leaves of it: rows, pairs and predictions; problems stay.
+/// The part of an evaluation with the rows that `keep` accepts: rows, pairs and predictions; all problems stay.
 Evaluation subset(const Evaluation& evaluation, const std::function<bool(const EvaluatedRow&)>& keep);
 
-/// A named number of a summary: "step_time.mape", "oom.accuracy", "ranking.regret_mean".
+/// A number of a summary with its name, such as "step_time.mape", "oom.accuracy", "ranking.regret_mean".
 struct Statistic {
   std::string section, name;
-  std::optional<double> value;  ///< nothing where it is not defined (no rows)
-  bool count = false;           ///< a number of rows or groups
+  std::optional<double> value;  ///< nothing where it is undefined, as without rows
+  bool count = false;           ///< whether it is a number of rows or groups
   [[nodiscard]] std::string path() const { return section + '.' + name; }
 };
 /// All statistics that the kind of table has, in a fixed order; errors, shares and correlations are
@@ -110,7 +112,7 @@ struct Statistic {
 ///   ranking groups, spearman, regret_mean, regret_max  (plans)
 std::vector<Statistic> statistics(const Evaluation& evaluation);
 
-/// The number in a file: shortest text that parses back, empty where there is none.
+/// The number as text for a file: the shortest that parses back, empty where there is none.
 std::string cell(std::optional<double> value);
 
 }  // namespace shardscape::validate

@@ -1,4 +1,5 @@
-// Rows of the tables that mixtures of experts and latent attention have.
+// Reads and predicts rows of tables about mixtures of experts and latent attention: grouped products, attention
+// kernels, and exchanges between the ranks of experts.
 #include <fmt/format.h>
 
 #include <optional>
@@ -25,16 +26,16 @@ namespace validate {
 
 namespace {
 
-constexpr double kRanksOfNode = 8;  ///< of the benchmark's groups, on NVL72 as well
+constexpr double kRanksOfNode = 8;  ///< ranks per node in the benchmark's groups, also on NVL72
 
-/// Experts with one matrix up are those of Nemotron 3 (squared ReLU; NVIDIA 2025): of its smallest model by
-/// their width, of the larger ones by their 22 choices. Tables don't say.
+/// Whether experts have one projection up, as Nemotron 3 has (squared ReLU; NVIDIA 2025): tables don't say, but the
+/// width identifies its smallest model, and 22 choices the larger ones.
 bool is_ungated(std::int64_t inner, std::int64_t top_k) {
   constexpr std::int64_t kNanoWidth = 1856, kSuperChoices = 22;
   return inner == kNanoWidth || top_k == kSuperChoices;
 }
 
-/// Nothing: balanced. Reports what is neither that nor "power_law_A".
+/// The exponent of a load; nothing: balanced. Reports texts that are neither "balanced" nor "power_law_A".
 std::optional<double> read_exponent(RowReader& reader) {
   const std::string text = reader.text("distribution").value_or("");
   constexpr std::string_view kPowerLaw = "power_law_";

@@ -21,7 +21,7 @@ tl::expected<HoldOut, std::string> parse_hold_out(std::string_view text) {
 }
 
 std::uint64_t id_hash(std::string_view id) {
-  std::uint64_t hash = 0xCBF29CE484222325ULL;  // offset basis and prime
+  std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV's offset basis; its prime is below
   for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
   return hash;
 }

@@ -1,3 +1,5 @@
+// Parses CSV after RFC 4180 record by record, with the line of each row, and checks encoding, quotes and numbers of
+// cells.
 #include "sweep/validate/measured_table.h"
 
 #include <fmt/format.h>
@@ -15,7 +17,7 @@ namespace shardscape::validate {
 namespace {
 
 constexpr std::size_t kLongestRecord = 1'000'000;
-/// Published tables have some dozens.
+/// The most columns of a table; published tables have a few dozen.
 constexpr std::size_t kMostColumns = 4096;
 
 std::string trimmed(std::string text) {
@@ -25,7 +27,7 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-/// Walks over the text record by record.
+/// Goes through the text record by record.
 class CsvParser {
  public:
   explicit CsvParser(std::string_view text) : text_(text) {
@@ -37,7 +39,7 @@ class CsvParser {
   [[nodiscard]] int line() const { return line_; }
   [[nodiscard]] std::size_t at() const { return at_; }
 
-  /// The cells up to the end of the record; `fault` says what is wrong with its quotes.
+  /// The cells up to the end of the record; `fault` is set to what is wrong with its quotes.
   std::vector<std::string> record(std::string& fault) {
     std::vector<std::string> cells;
     do {
@@ -74,7 +76,7 @@ class CsvParser {
     return trimmed(std::move(cell));
   }
 
-  /// After the opening quote.
+  /// Reads a quoted cell, after the opening quote.
   std::string quoted(std::string& fault) {
     std::string cell;
     for (;; ++at_) {
@@ -145,7 +147,7 @@ Table parse_csv(std::string_view text, std::string file) {
     return table;
   }
   read_header(parser, table);
-  if (table.columns.empty()) return table;  // nothing tells what its cells are
+  if (table.columns.empty()) return table;  // without columns the cells have no meaning
   while (parser.more()) {
     const int line = parser.line();
     const std::size_t begin = parser.at();

@@ -1,4 +1,4 @@
-// A measurement table as text: named columns, rows that know their line.
+// A measurement table as text: named columns, and rows with their line numbers.
 #pragma once
 
 #include <filesystem>
@@ -9,17 +9,17 @@
 
 namespace shardscape::validate {
 
-/// Something wrong in a table. `line` counts from 1, 0 stands for the file as a whole; `column` is empty
-/// where no column is to blame.
+/// A problem in a table. `line` counts from 1, 0 stands for the whole file; `column` is empty where no column is at
+/// fault.
 struct TableProblem {
   std::string file;
   int line = 0;
   std::string column;
   std::string message;    ///< what is wrong, and what would be right
-  bool rejected = false;  ///< the row is sound, but asks for a plan that cannot be
+  bool rejected = false;  ///< the row is valid but asks for an impossible plan
 };
 
-/// "file:line: column: message".
+/// The problem as "file:line: column: message".
 std::string to_string(const TableProblem& problem);
 
 struct TableRow {
@@ -28,20 +28,19 @@ struct TableRow {
 };
 
 struct Table {
-  std::string file;  ///< as the user knows it
+  std::string file;  ///< name of the file as the user gave it
   std::vector<std::string> columns;
   std::vector<TableRow> rows;
-  std::vector<TableProblem> problems;  ///< of reading; the rows they concern are left out
+  std::vector<TableProblem> problems;  ///< problems of reading; their rows are left out
 };
 
-/// Comma-separated text after RFC 4180: the first line names the columns, cells may be quoted, a doubled
-/// quote stands for one, quoted cells may span lines. Blank lines, a byte-order mark and carriage returns are
-/// passed over, spaces around cells trimmed (not inside quotes). A row with another number of cells than the
-/// header, text that is not UTF-8, a column named twice and a quote that never ends are problems. Never
-/// throws.
+/// Parses comma-separated text after RFC 4180: the first line names the columns, cells may be quoted, a doubled quote
+/// within a quoted cell stands for one, and quoted cells may span lines. Skips blank lines, a byte-order mark and
+/// carriage returns; trims spaces around cells outside quotes. Problems are rows with more or fewer cells than the
+/// header, text that is not UTF-8, a column named twice and a quote that never ends. Never throws.
 Table parse_csv(std::string_view text, std::string file);
 
-/// The text of a table's file, or why it can't be read.
+/// The text of a table's file, or the reason why it cannot be read.
 tl::expected<std::string, std::string> read_table(const std::filesystem::path& file);
 
 }  // namespace shardscape::validate

@@ -1,3 +1,5 @@
+// Reads a row of a table of plans, in the project's own columns or in those of public tables: names become presets, the
+// degrees must give the number of GPUs, and blank cells get what the software usually does.
 #include "sweep/validate/plan_row.h"
 
 #include <fmt/format.h>
@@ -22,7 +24,7 @@ std::string product(std::initializer_list<std::int64_t> factors, std::int64_t to
   return fmt::format("{} = {}", fmt::join(factors, " * "), total);
 }
 
-/// "tp * cp = 2 * 4 = 8", of the degrees that count.
+/// The product of the degrees that count, as text: "tp * cp = 2 * 4 = 8".
 template <class Counts>
 std::string degree_product(const ParallelPlan& plan, const Counts& counts, std::int64_t total) {
   std::string names, factors;
@@ -35,7 +37,7 @@ std::string degree_product(const ParallelPlan& plan, const Counts& counts, std::
   return fmt::format("{} = {} = {}", names, factors, total);
 }
 
-/// Experts where the row does not say how they lie.
+/// Fills in how experts lie over ranks where the row does not say it.
 void read_usual_experts(RowReader& reader, const StackProfile::Tables& usual, PlanRow& row) {
   ParallelPlan& plan = row.plan;
   if (!reader.text(row_of(PlanKey::expert_tensor).column))
@@ -43,8 +45,8 @@ void read_usual_experts(RowReader& reader, const StackProfile::Tables& usual, Pl
   row.experts_unstated = usual.usual_expert_parallel && !reader.text(row_of(PlanKey::expert).column);
 }
 
-/// Tables from before experts were folded into the other axes count the ranks that share all but experts: their
-/// data-parallel degree is ours over ep.
+/// Converts the degrees of tables that do not fold experts into the other axes: they count the ranks that share all but
+/// experts, so that their data-parallel degree is ours divided by ep.
 void count_expert_groups(RowReader& reader, std::int64_t gpus, ParallelPlan& plan) {
   if (plan.expert == 1 || reader.text(row_of(PlanKey::expert_tensor).column)) return;
   if (static_cast<std::int64_t>(plan.gpus()) * plan.expert == gpus) plan.data *= plan.expert;
@@ -113,7 +115,7 @@ void read_batches(RowReader& reader, PlanRow& row) {
 }
 
 std::optional<std::int64_t> read_code(RowReader& reader, const PlanAxisRow& axis) {
-  if (is_of_experts(axis)) {  // tables of dense models may say 0
+  if (is_of_experts(axis)) {  // tables of dense models may have 0
     const std::optional<std::int64_t> degree = reader.integer(axis.column, 0, axis.high);
     return degree ? std::optional(std::max<std::int64_t>(1, *degree)) : std::nullopt;
   }
@@ -122,7 +124,7 @@ std::optional<std::int64_t> read_code(RowReader& reader, const PlanAxisRow& axis
   return reader.choice(axis.column, axis.names);
 }
 
-/// What a blank cell means: nothing, or what runs of this software have in common.
+/// The code of a blank cell: no effect, or what runs of this software usually have.
 std::int32_t code_of_blank(const PlanAxisRow& axis, const StackProfile::Tables* usual,
                            const ParallelPlan& plan) {
   if (usual == nullptr) return axis.idle;
@@ -142,7 +144,7 @@ void read_settings(RowReader& reader, const StackProfile::Tables* usual, PlanRow
   }
   row.recompute_unstated =
       usual != nullptr && !usual->usual_offload && !reader.text(row_of(PlanKey::recompute).column);
-  // Other people's tables say it by the virtual stages alone.
+  // Public tables state an interleaved schedule only by the virtual stages.
   if (plan.virtual_stages > 1 && !reader.has_column(row_of(PlanKey::schedule).column))
     plan.schedule = ScheduleKind::interleaved;
   const char* const virtual_stages = row_of(PlanKey::virtual_stages).column;
@@ -166,7 +168,7 @@ void read_training(RowReader& reader, const StackProfile::Tables* usual, PlanRow
   }
 }
 
-/// Settings of training may be named where they have their idle value.
+/// Rejects settings of training that are not at their idle value.
 void reject_training_settings(RowReader& reader) {
   const auto reject = [&](const char* column, const std::string& idle) {
     const std::optional<std::string> cell = reader.text(column);
@@ -181,11 +183,11 @@ void reject_training_settings(RowReader& reader) {
   }
 }
 
-/// Prompts of chats and exam questions, where a table of ITL does not give them: some hundred tokens, which
-/// the outputs of such rows outweigh.
+/// Prompt tokens where a table of ITL does not state them: a few hundred tokens, as chats and exam questions have,
+/// which matter less than the outputs of such rows.
 constexpr std::int64_t kUnstatedPrompt = 256;
 
-/// Other people's tables: the mean batch where they do not say how many requests were in flight.
+/// Reads the load from a public table: the mean batch where it does not state the number of requests in flight.
 void read_measured_load(RowReader& reader, PlanRow& row) {
   WorkloadSpec& load = row.workload;
   const std::optional<std::int64_t> prompt = reader.rounded("prompt_tokens");
@@ -201,18 +203,18 @@ void read_measured_load(RowReader& reader, PlanRow& row) {
     row.unmodelled = "the row does not say how many requests were in flight";
 }
 
-/// How public tables split a server over its ranks: attention over tensor and data parallel ones, experts over
-/// all of them.
+/// How public tables split a server over its ranks: attention over tensor-parallel and data-parallel ranks, experts
+/// over all of them.
 struct ServerSplit {
   std::int64_t tensor = 1, attention_data = 1, expert = 1, expert_tensor = 1;
-  std::optional<std::int64_t> workers;  ///< servers alike; nothing: not said
+  std::optional<std::int64_t> workers;  ///< number of equal servers; nothing: not stated
 
   [[nodiscard]] std::int64_t ranks() const { return tensor * attention_data; }
 };
 
-/// Tables of other people that count ranks twice: one server of n ranks, whose experts are dealt over all of them,
-/// stands there as of n x n GPUs with n ranks for experts and n for each expert (rows of equal measurements have it
-/// as n, and their names say tp n, ep n).
+/// Corrects tables that count ranks twice: a server of n ranks with experts dealt over all of them is listed with n x n
+/// GPUs, n ranks for experts and n for each expert. (Rows with equal measurements list it with n, and their names say
+/// tp n, ep n.)
 void undo_square(ServerSplit& server) {
   if (server.expert <= 1 || server.expert != server.expert_tensor ||
       server.ranks() != server.expert * server.expert)
@@ -222,7 +224,7 @@ void undo_square(ServerSplit& server) {
   server.expert_tensor = 1;
 }
 
-/// A pool of servers in the columns that begin with `pool`.
+/// Reads a pool of servers from the columns whose names begin with `pool`.
 ServerSplit read_server(RowReader& reader, const std::string& pool) {
   const auto degree = [&](const char* column) {
     return std::max<std::int64_t>(1, reader.integer((pool + column).c_str(), 0).value_or(1));
@@ -231,7 +233,8 @@ ServerSplit read_server(RowReader& reader, const std::string& pool) {
                      degree("moe_tensor_parallel"), std::nullopt};
   if (!pool.empty()) {
     server.workers = reader.integer((pool + "workers").c_str(), 0);
-    // Not said. No stack splits experts over the replicas of attention and deals none.
+    // Where the split is not stated, experts are dealt over all ranks: no stack splits them over the replicas of
+    // attention.
     if (server.expert == 1 && server.attention_data > 1) server.expert = server.ranks();
     server.expert_tensor = std::max<std::int64_t>(1, server.ranks() / server.expert);
   }
@@ -239,8 +242,8 @@ ServerSplit read_server(RowReader& reader, const std::string& pool) {
   return server;
 }
 
-/// Experts that lie over the ranks of several replicas, which are what such tables call data parallel, and experts of
-/// a server whose tensor group splits them; tables call the split of each by another name than plans do.
+/// Reads how a server's experts are dealt over the ranks of several replicas (which such tables call data parallel),
+/// and how its tensor group splits them; tables name that split differently than plans do.
 void read_served_experts(RowReader& reader, PlanRow& row) {
   const auto degree = [&](const char* column) {
     return static_cast<std::int32_t>(std::max<std::int64_t>(1, reader.integer(column, 0).value_or(1)));
@@ -281,7 +284,7 @@ void read_measurements(RowReader& reader, PlanRow& row) {
   row.oom = reader.flag("measured_oom");
 }
 
-/// A name of the table as one of ours. What has no preset for good reason makes the row unmodelled.
+/// The preset behind a name of the table. A name without a preset for good reason makes the row unmodelled.
 std::string named(RowReader& reader, const char* column, const TableNames::Named& name, PlanRow& row) {
   if (name) return *name;
   if (!name.error().understood) {
@@ -304,7 +307,7 @@ void read_precision(RowReader& reader, PlanRow& row) {
   }
 }
 
-/// What such a row leaves out.
+/// Marks a disaggregated row as unmodelled where it leaves out something that is needed.
 void read_unmodelled(RowReader& reader, PlanRow& row) {
   const auto say = [&](const std::string& why) {
     if (!row.unmodelled) row.unmodelled = why;
@@ -315,7 +318,7 @@ void read_unmodelled(RowReader& reader, PlanRow& row) {
     if (!reader.text(workers)) say("the row does not say how many servers prefill and how many decode");
 }
 
-/// Other people's tables of servers: one server, or the pools of disaggregated serving.
+/// Reads servers from a public table: one server, or the pools of disaggregated serving.
 void read_servers(RowReader& reader, bool pools, PlanRow& row) {
   ParallelPlan& plan = row.plan;
   const auto count = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
@@ -328,7 +331,8 @@ void read_servers(RowReader& reader, bool pools, PlanRow& row) {
     plan.pipeline = count(reader.integer("pipeline_parallel").value_or(1));
     const std::int64_t gpus = reader.integer("gpus").value_or(plan.gpus()),
                        experts = server.expert * server.expert_tensor;
-    // Not said where experts lie over more ranks than the tensor group has: attention is data parallel over them.
+    // Where experts lie over more ranks than the tensor group has, attention is data parallel over them, even if not
+    // stated.
     if (!reader.text("attention_data_parallel") && experts > server.tensor && gpus % plan.gpus() == 0)
       plan.data = count(gpus / plan.gpus());
     row.gpus = plan.gpus();
@@ -342,8 +346,8 @@ void read_servers(RowReader& reader, bool pools, PlanRow& row) {
   row.gpus = plan.gpus();
 }
 
-/// A preset by the column `ours`; in other people's tables, `foreign`, by the column `theirs`: `text` is what they
-/// call it, of which `find` makes a preset.
+/// Reads a preset from the column `ours`; in public tables (`foreign`) from the column `theirs`, whose `text` is turned
+/// into a preset by `find`.
 template <class Find>
 void read_preset(RowReader& reader, bool foreign, const char* ours, const char* theirs, std::string& preset,
                  std::string& text, const Find& find, PlanRow& row) {
@@ -353,7 +357,7 @@ void read_preset(RowReader& reader, bool foreign, const char* ours, const char* 
   if (!text.empty()) preset = named(reader, theirs, find(text), row);
 }
 
-/// Who ran what on what.
+/// Reads model, device or cluster, and software or stack.
 void read_who(RowReader& reader, TableNames& names, PlanRow& row) {
   for (const char* column : {"id", "model"}) reader.need(column);
   row.id = reader.text("id").value_or("");
@@ -370,7 +374,7 @@ void read_who(RowReader& reader, TableNames& names, PlanRow& row) {
   read_preset(reader, foreign, "stack", "software", row.stack, row.software, stack, row);
 }
 
-/// A table of steps has sequences, one of servers has prompts.
+/// The phase of a row: tables of steps have sequence lengths, tables of servers have prompts.
 std::optional<Phase> read_phase(RowReader& reader) {
   if (reader.has_column("phase") || (reader.has_column("cluster") && reader.has_column("stack"))) {
     reader.need("phase");

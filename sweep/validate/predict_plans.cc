@@ -1,3 +1,5 @@
+// Predicts rows of plans: groups them by setting, builds each setting from presets, runs its rows on one simulator, and
+// words the engine's rejections in terms of the row. Several processes share the groups.
 #include "sweep/validate/predict_plans.h"
 
 #include <fmt/format.h>
@@ -19,7 +21,7 @@ namespace {
 
 using Refusals = std::vector<RowRefusal>;
 
-/// What rows of one setting agree in.
+/// The values that rows of one setting have in common.
 auto setting_key(const PlanRow& row) {
   const WorkloadSpec& load = row.workload;
   return std::tuple_cat(
@@ -35,8 +37,8 @@ void check_length(const ModelSpec& model, const WorkloadSpec& load, Refusals& re
     refusals.push_back({training ? "sequence_length" : "output_tokens", std::move(refusal)});
 }
 
-/// The cluster with the row's GPUs; for pools of servers, which need not fill the last node, with the next number
-/// of GPUs that it comes in.
+/// The cluster's fabric with the row's GPUs; for pools of servers, which may leave GPUs of the last node idle, with the
+/// next larger number of GPUs that the cluster comes in.
 FabricSpec fabric_for(const PlanRow& row, const FabricTemplate& cluster, Problems& problems) {
   constexpr std::int64_t kLargestNode = 72;
   for (std::int64_t idle = 0; row.plan.disaggregated() && idle < kLargestNode; ++idle) {
@@ -71,7 +73,7 @@ tl::expected<Setting, Refusals> build_setting(const PlanRow& row, Presets& prese
   return Setting{**model, {(*cluster)->device, std::move(fabric), **stack}, row.workload};
 }
 
-/// The engine's rejection in the words and numbers of the row. Memory is no rejection.
+/// A rejection by the engine, in the row's terms and numbers. Too little memory is not a rejection.
 std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const ParallelPlan& plan) {
   const ModelSpec& model = setting.model;
   const WorkloadSpec& load = setting.workload;
@@ -195,7 +197,8 @@ std::vector<RowRefusal> check_presets(const std::string& model, const std::strin
 
 namespace {
 
-/// As stated or, where the table does not state it, with the experts over as many ranks of a stage as divide both.
+/// The plan as stated; where the table does not state it, experts are dealt over as many ranks of a stage as divide
+/// both.
 ParallelPlan plan_of(const PlanRow& row, const ModelSpec& model) {
   ParallelPlan plan = row.plan;
   if (row.experts_unstated && model.moe)
@@ -203,7 +206,7 @@ ParallelPlan plan_of(const PlanRow& row, const ModelSpec& model) {
   return plan;
 }
 
-/// Of a run, what the row's measurement counts.
+/// The part of a run's predicted memory that the row has measured.
 Bytes measured_memory(const Prediction& prediction, const Details& details, const StackProfile& stack,
                       MemoryOf of) {
   if (of == MemoryOf::fullest_reserved || details.stage_memory.empty())
@@ -212,8 +215,8 @@ Bytes measured_memory(const Prediction& prediction, const Details& details, cons
   return last.total() - last.reserve - (1 - 1 / stack.memory.fragmentation) * last.activations;
 }
 
-/// As stated or, where the table does not state it, with as little computed again as fits; where nothing fits, with
-/// all: what was measured did fit, and that comes closest.
+/// Runs the plan as stated; where the table does not state recomputation, with the least that fits, or the most where
+/// nothing fits: the measured run did fit, and that comes closest.
 PlanPrediction run_row(Simulator& simulator, const StackProfile& stack, const PlanRow& row,
                        ParallelPlan plan) {
   Details details;
@@ -235,7 +238,7 @@ bool setting_less(const PlanRow& a, const PlanRow& b) { return setting_key(a) < 
 
 namespace {
 
-/// Places of rows that share a setting, and so a simulator.
+/// Indices of rows that share a setting, and so a simulator.
 using RowsOfSetting = std::vector<std::size_t>;
 
 std::vector<RowsOfSetting> by_setting(std::span<const PlanRow> rows) {
@@ -252,14 +255,14 @@ std::vector<RowsOfSetting> by_setting(std::span<const PlanRow> rows) {
   return groups;
 }
 
-/// What the ranks tell rank 0: places and predictions of rows that have one.
+/// What a rank tells rank 0: a row's index and its prediction.
 struct Told {
   std::uint64_t row = 0;
   PlanPrediction prediction;
 };
 static_assert(std::is_trivially_copyable_v<Told>);  // all ranks run the same program
 
-/// Gathers on rank 0 what each rank has predicted; false in `known` are rows that were refused.
+/// Gathers on rank 0 what each rank has predicted; rows that were refused have `known` false afterwards.
 void gather_predictions(ranks::Ranks& together, std::vector<RowPrediction>& results,
                         std::vector<char>& known) {
   std::string own;
@@ -310,7 +313,7 @@ std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets&
     predict(groups[group]);
   if (size == 1) return results;
   gather_predictions(*together, results, known);
-  // Refusals are texts, and soon found again.
+  // Rank 0 repeats refused rows: refusals are texts, and quickly found again.
   for (const RowsOfSetting& group : groups) {
     const bool complete = std::ranges::all_of(group, [&](std::size_t place) { return known[place] != 0; });
     if (rank == 0 && !complete) predict(group);

@@ -11,7 +11,7 @@ namespace shardscape::validate {
 
 namespace {
 
-/// Line -> why nothing is predicted for it. Problems come first: they are what to mend.
+/// By line, why nothing is predicted for it. Problems take precedence, since they can be mended.
 std::map<int, std::string> reasons(const Evaluation& evaluation) {
   std::map<int, std::string> by_line;
   for (const TableProblem& problem : evaluation.problems) {

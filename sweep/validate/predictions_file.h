@@ -1,4 +1,4 @@
-// Predictions as CSV: one line per line of the tables, in their order.
+// Writes predictions as CSV: one line per line of the tables, in their order.
 #pragma once
 
 #include <span>
@@ -13,9 +13,9 @@ struct NamedEvaluation {
   const Evaluation* evaluation = nullptr;
 };
 
-/// Columns: `file` where there are several, `line` (the header is 1), `id` as the table has it, the prediction
-/// columns of every kind that is there, `reason`. A cell is empty where the column makes no sense for the row;
-/// all are where the row is not predicted, and `reason` says why.
+/// The columns: `file` where there are several, `line` (the header is 1), `id` as in the table, the prediction columns
+/// of every kind that occurs, `reason`. A cell is empty where the column makes no sense for the row; all are empty
+/// where the row is not predicted, and `reason` says why.
 std::string predictions_csv(std::span<const NamedEvaluation> evaluations);
 
 }  // namespace shardscape::validate

@@ -14,13 +14,13 @@ template <class Spec>
 using Load = tl::expected<Spec, yaml::Diagnostics> (*)(const yaml::Catalog&, std::string_view,
                                                        const fs::path&);
 
-/// The problems as one line.
+/// All problems in one line.
 std::string one_line(const yaml::Diagnostics& diagnostics) {
   return joined(diagnostics.list(), "; ",
                 [](const yaml::Diagnostic& diagnostic) { return yaml::to_string(diagnostic); });
 }
 
-/// A model is also found by names that no file has: those of its `also` list, and NAME-lN.
+/// Loads a spec by name. Models also have names that are no files: those of their `also` lists, and NAME-lN.
 template <class Spec>
 tl::expected<Spec, std::string> load(const yaml::Catalog& catalog, yaml::PresetKind kind,
                                      const std::string& name, const fs::path& folder, Load<Spec> loader) {

@@ -1,4 +1,4 @@
-// Models, clusters, devices and stacks by name, each read once.
+// Models, clusters, devices and stacks by name; each is read once.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,7 @@
 
 namespace shardscape::validate {
 
-/// Pointers stay good as long as the object. Errors say what is wrong with the name or its file. Not
-/// thread-safe.
+/// Pointers stay valid as long as the object. Errors say what is wrong with the name or its file. Not thread-safe.
 class Presets {
  public:
   explicit Presets(yaml::Catalog catalog) : catalog_(std::move(catalog)) {}
@@ -20,17 +19,17 @@ class Presets {
   template <class Spec>
   using Found = tl::expected<const Spec*, std::string>;
 
-  /// Paths are relative to `folder` or the working directory.
+  /// Looks up a name or a path, relative to `folder` or the working directory.
   Found<ModelSpec> model(const std::string& name, const std::filesystem::path& folder = {});
   Found<yaml::Cluster> cluster(const std::string& name, const std::filesystem::path& folder = {});
   Found<DeviceSpec> device(const std::string& name, const std::filesystem::path& folder = {});
   Found<StackProfile> stack(const std::string& name, const std::filesystem::path& folder = {});
 
-  /// From now on `name` means this profile (what-ifs, fits). Old pointers to the name see it, too.
+  /// Makes `name` mean this profile from now on (for what-ifs and fits). Earlier pointers for that name see it, too.
   void replace_stack(const std::string& name, StackProfile stack);
-  /// It was replaced, or read before.
+  /// Whether the stack was replaced or read before.
   [[nodiscard]] bool has_stack(const std::string& name) const { return stacks_.contains(name); }
-  /// The same for the device of that name, and in every cluster that is made of it.
+  /// Replaces the device of that name, also in every cluster that is made of it.
   void replace_device(const DeviceSpec& device);
 
   [[nodiscard]] const yaml::Catalog& catalog() const { return catalog_; }
@@ -45,7 +44,7 @@ class Presets {
   Cache<yaml::Cluster> clusters_;
   Cache<DeviceSpec> devices_;
   Cache<StackProfile> stacks_;
-  std::map<std::string, DeviceSpec> replaced_devices_;  ///< by their own name
+  std::map<std::string, DeviceSpec> replaced_devices_;  ///< by name
 };
 
 }  // namespace shardscape::validate

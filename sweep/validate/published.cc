@@ -37,7 +37,7 @@ class SetReader {
   }
 
  private:
-  /// A citation may be longer than a name.
+  /// Reads the citation, which may be longer than a name.
   void read_source(const yaml::Node& node) {
     const auto text = yaml::scalar_text(node, "text");
     if (!text) return diagnostics_.add(node.where, "source", text.error());

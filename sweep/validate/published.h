@@ -1,4 +1,5 @@
-// Published figures that the project carries itself: a citation, tolerances, and rows in the columns of a
+// Published measurements that the project carries: a citation, tolerances, and rows in the columns of a measurement
+// table.
 // measurement table.
 //
 //   title: Megatron-LM on DGX A100
@@ -24,13 +25,13 @@ struct PublishedSet {
   std::string title;
   std::string source;
   std::vector<Bar> bars;
-  Table table;  ///< every column of the kind; its rows lie at their lines of the file
+  Table table;  ///< has every column of the kind; its rows have their lines in the file
 };
 
-/// Every problem of the file, located. Keys of rows that are no columns are problems.
+/// Loads a set. Every problem of the file is reported with its place, also keys of rows that are not columns.
 tl::expected<PublishedSet, yaml::Diagnostics> load_published(const std::filesystem::path& file);
 
-/// The sets (*.yaml) of a folder, by name.
+/// The files (*.yaml) of the sets in a folder, by name.
 std::vector<std::filesystem::path> list_published(const std::filesystem::path& folder);
 
 }  // namespace shardscape::validate

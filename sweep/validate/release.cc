@@ -10,13 +10,13 @@ namespace {
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-/// The first word of a text that may begin with spaces.
+/// The first word of a text; spaces before it are skipped.
 std::string_view first_word(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   return text.substr(0, text.find_first_of(" ,;"));
 }
 
-/// The last word of a text that may end with spaces.
+/// The last word of a text; spaces behind it are skipped.
 std::string_view last_word(std::string_view text) {
   const std::size_t end = text.find_last_not_of(' ');
   if (end == std::string_view::npos) return {};
@@ -28,7 +28,7 @@ std::string_view last_word(std::string_view text) {
 }  // namespace
 
 std::optional<double> release_number(std::string_view text) {
-  constexpr std::size_t kMonth = 5, kPatch = 8;  // lengths of YY.MM and YY.MM.PP
+  constexpr std::size_t kMonth = 5, kPatch = 8;  // lengths of the forms YY.MM and YY.MM.PP
   constexpr int kMonths = 12;
   if (text.size() < kMonth || text.size() > kPatch) return std::nullopt;
   const bool patched = text.size() > kMonth;

@@ -1,4 +1,4 @@
-// Releases of software as public tables state them, in order of time.
+// Releases of software as public tables state them, as numbers in order of time.
 #pragma once
 
 #include <optional>
@@ -6,11 +6,11 @@
 
 namespace shardscape::validate {
 
-/// "26.04" and "26.04.01", year and month and a patch, as the numbers 26.04 and 26.0401. Nothing for other texts.
+/// Reads "26.04" or "26.04.01", year, month and patch, as 26.04 or 26.0401. Nothing for other texts.
 std::optional<double> release_number(std::string_view text);
 
-/// The release behind the first word of `software` ("megatron-bridge 26.04"), else the one that the row's source says:
-/// "26.04.01 NeMo Container" (Megatron Bridge's summaries), "dgxc-benchmarking v25.05.05" (NVIDIA's recipes).
+/// The release behind the first word of `software` ("megatron-bridge 26.04"), or else in the row's source: "26.04.01
+/// NeMo Container" (Megatron Bridge's summaries), "dgxc-benchmarking v25.05.05" (NVIDIA's recipes).
 std::optional<double> stated_release(std::string_view software, std::string_view source);
 
 }  // namespace shardscape::validate

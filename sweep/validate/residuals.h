@@ -1,4 +1,4 @@
-// What the rows of a table of plans say of predictions like them.
+// Turns the rows of a table of plans into residuals, from which errors of similar predictions are estimated.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace shardscape::validate {
 
-/// One residual for each row of plans that was measured and predicted: of the step, of a token (ITL), or, where
-/// that was not measured, of the whole request. Other tables have none: kernels are no whole steps.
+/// One residual for each row that was measured and predicted: of the step, of a token (ITL), or, if neither was
+/// measured, of the whole request. Tables that are not of plans give none, as kernels are no whole steps.
 std::vector<evidence::Residual> residuals(const Evaluation& evaluation);
 
 }  // namespace shardscape::validate

@@ -78,7 +78,7 @@ void RowReader::bad(std::string_view column, std::string message) {
 
 void RowReader::need(std::string_view column) {
   if (!text(column) && index_.find(column)) bad(column, "is blank; every row needs it");
-  if (!index_.find(column)) failed_ = true;  // the header's problem, reported once
+  if (!index_.find(column)) failed_ = true;  // a missing column is a problem of the header, reported once
 }
 
 }  // namespace shardscape::validate

@@ -1,4 +1,4 @@
-// Reads the cells of one row: by name, typed, every problem with its line and column.
+// Reads the cells of one row by name and type, and reports every problem with its line and column.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace shardscape::validate {
 
-/// Column name -> position in the rows. The first of columns named twice.
+/// Positions of columns by name; the first one where a name occurs twice.
 class ColumnIndex {
  public:
   explicit ColumnIndex(const Table& table);
@@ -28,7 +28,7 @@ class ColumnIndex {
 
 class RowReader {
  public:
-  /// All references outlive the reader. Problems are appended to `problems`.
+  /// All references must outlive the reader. Problems are appended to `problems`.
   RowReader(const Table& table, const ColumnIndex& index, const TableRow& row,
             std::vector<TableProblem>& problems)
       : table_(table), index_(index), row_(row), problems_(problems) {}
@@ -38,11 +38,11 @@ class RowReader {
   [[nodiscard]] std::optional<std::string> text(std::string_view column) const;
   std::optional<std::int64_t> integer(std::string_view column, std::int64_t low = 1,
                                       std::int64_t high = std::numeric_limits<std::int32_t>::max());
-  std::optional<double> positive(std::string_view column);  ///< within ranges::kMeasured
-  /// A positive number, rounded to a whole one, at least 1.
+  std::optional<double> positive(std::string_view column);  ///< a number within ranges::kMeasured
+  /// A positive number, rounded to an integer, at least 1.
   std::optional<std::int64_t> rounded(std::string_view column);
   std::optional<bool> flag(std::string_view column);  ///< 0 or 1, false or true
-  /// The position among `names`.
+  /// The index of the cell among `names`.
   std::optional<std::size_t> choice(std::string_view column, std::span<const std::string_view> names);
   template <class E>
   std::optional<E> choice(std::string_view column) {
@@ -51,7 +51,7 @@ class RowReader {
   }
 
   void bad(std::string_view column, std::string message);
-  /// Reports blank cells of a column that must be filled, once per column and row.
+  /// Reports a blank cell of a column that must be filled, once per column and row.
   void need(std::string_view column);
 
   [[nodiscard]] bool failed() const { return failed_; }

@@ -20,7 +20,7 @@ double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// Ranks from 0; ties share the mean of theirs.
+/// Ranks of the values, counted from 0; equal values share the mean of their ranks.
 std::vector<double> ranks(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -85,7 +85,7 @@ std::optional<double> spearman(std::span<const Pair> pairs) {
     predicted.push_back(pair.predicted);
   }
   const std::vector<double> a = ranks(measured), b = ranks(predicted);
-  const double middle = mean(a);  // of both: the ranks are the same numbers, ties averaged
+  const double middle = mean(a);  // the mean of both lists, as they hold the same ranks (with ties averaged)
   double ab = 0, aa = 0, bb = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     ab += (a[i] - middle) * (b[i] - middle);

@@ -1,4 +1,4 @@
-// Statistics of predictions against measurements. Pure.
+// Statistics of predictions against measurements. All functions are pure.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@ namespace shardscape::validate {
 
 /// A measured value above 0 and its prediction.
 struct Pair {
-  std::size_t row = 0;  ///< the caller's number of the row
+  std::size_t row = 0;  ///< the caller's row number
   double measured = 0;
   double predicted = 0;
-  [[nodiscard]] double error() const { return predicted / measured - 1; }  ///< signed and relative
+  [[nodiscard]] double error() const { return predicted / measured - 1; }  ///< signed relative error
 };
 
-/// The value below which a share `q` of `sorted` (ascending, not empty) lies: position q (n - 1), counted
-/// from 0, linear between neighbours (definition 7 of Hyndman and Fan 1996, the default of NumPy and R).
+/// The quantile q of `sorted` (ascending, not empty): the value at position q (n - 1), counted from 0, linear between
+/// neighbours (definition 7 of Hyndman and Fan 1996, the default of NumPy and R).
 double quantile(std::span<const double> sorted, double q);
 
-/// Of absolute relative errors, as fractions; all 0 for n = 0.
+/// Statistics of absolute relative errors, as fractions; all 0 for n = 0.
 struct ErrorStatistics {
   std::size_t n = 0;
   double mean = 0, median = 0, p90 = 0, max = 0;
@@ -28,7 +28,7 @@ struct ErrorStatistics {
 };
 ErrorStatistics error_statistics(std::span<const Pair> pairs);
 
-/// Out of memory, measured against predicted; "positive" is out of memory.
+/// Numbers of rows by measured and predicted verdict; "positive" is out of memory.
 struct OomStatistics {
   std::size_t true_positive = 0, false_positive = 0, false_negative = 0, true_negative = 0;
 
@@ -36,29 +36,30 @@ struct OomStatistics {
   [[nodiscard]] std::size_t n() const {
     return true_positive + false_positive + false_negative + true_negative;
   }
-  /// Shares of rows judged rightly, of predicted positives that are true, of true positives found; nothing
-  /// where the denominator is 0.
+  /// Shares of rows judged correctly, of predicted positives that are true, and of true positives that were predicted;
+  /// nothing where the denominator is 0.
   [[nodiscard]] std::optional<double> accuracy() const;
   [[nodiscard]] std::optional<double> precision() const;
   [[nodiscard]] std::optional<double> recall() const;
 };
 
-/// Spearman's rank correlation: Pearson's of the ranks, ties share the mean of their ranks. Nothing where
-/// there are fewer than two values or all of one side are equal.
+/// Spearman's rank correlation: Pearson's of the ranks, where ties share the mean of their ranks. Nothing where there
+/// are fewer than two values or all values of one side are equal.
 std::optional<double> spearman(std::span<const Pair> pairs);
 
-/// Measured time of the predicted best (the first of equals) over the best measured: 1 is perfect. Not empty.
+/// Measured time of the plan predicted to be best (the first among equals) over the best measured time: 1 is perfect.
+/// `pairs` must not be empty.
 double regret(std::span<const Pair> pairs);
 
-/// Inside groups of rows that a user would choose among.
+/// Statistics of the order within groups of rows that a user would choose among.
 struct RankingStatistics {
   static constexpr std::size_t kSmallestGroup = 5;
   std::size_t groups = 0;
-  std::optional<double> spearman;  ///< mean over the groups that have one
+  std::optional<double> spearman;  ///< mean over the groups for which it is defined
   std::optional<double> regret_mean, regret_max;
 };
-/// `group_of[row]` >= 0 numbers the group of each row; negative: in none. Groups of fewer than kSmallestGroup
-/// pairs do not count.
+/// `group_of[row]` >= 0 is the number of the row's group; negative: no group. Groups of fewer than kSmallestGroup pairs
+/// do not count.
 RankingStatistics ranking_statistics(std::span<const Pair> pairs, std::span<const int> group_of);
 
 }  // namespace shardscape::validate

@@ -1,3 +1,5 @@
+// Lists of the columns of every kind of table with their meanings, recognition of a table's kind by its header, and the
+// check of a header with suggestions for unknown names.
 #include "sweep/validate/table_columns.h"
 
 #include <fmt/format.h>
@@ -23,7 +25,7 @@ constexpr Column kRowColumns[] = {
     {"precision", free, "of weights, activations and matrix products; blank: bf16"},
     {"gpus", expected, "blank: tp * cp * pp * dp"},
 };
-// The plan's axes stand between.
+// The plan's axes come between kRowColumns and these.
 constexpr Column kLoadColumns[] = {
     {"num_microbatches", expected, "per step and replica; blank: global_batch / (dp * microbatch_size)"},
     {"global_batch", expected, "samples per step; blank: dp * microbatch_size * num_microbatches"},
@@ -55,7 +57,7 @@ constexpr Column kPublicRowColumns[] = {
     {"stack", free, "in place of software"},
     {"precision", free, "of the policy; bfloat16, fp8-mx, .. are understood; blank: bf16"},
 };
-// The plan's axes stand between; blank cells mean what the stack says is usual.
+// The plan's axes come between kPublicRowColumns and these; a blank cell means what the stack says is usual.
 constexpr Column kPublicLoadColumns[] = {
     {"moe_tensor_parallel", free, "likewise"},
     {"attention_data_parallel", free, "above 1: not predicted"},
@@ -90,7 +92,7 @@ std::vector<Column> plan_columns(PlanForm form) {
   for (const PlanAxisRow& row : kPlanRows) {
     if (row.key != PlanKey::microbatch) add(row);
   }
-  add(row_of(PlanKey::microbatch));  // beside the batches
+  add(row_of(PlanKey::microbatch));  // among the columns of batches
   for (const Column& column : kLoadColumns)
     columns.push_back({column.name, ours ? column.use : free, column.meaning});
   if (!ours) columns.insert(columns.end(), std::begin(kPublicLoadColumns), std::end(kPublicLoadColumns));
@@ -254,7 +256,7 @@ bool names(std::span<const Column> columns, std::string_view name) {
   return std::ranges::find(columns, name, &Column::name) != columns.end();
 }
 
-/// Other people's tables name what they measured by device or software.
+/// Whether the header is of a public table, which names device or software.
 bool is_public(std::span<const std::string> header) {
   const auto has = [&](std::string_view name) { return std::ranges::find(header, name) != header.end(); };
   return (has("device") || has("software")) && !(has("cluster") && has("stack"));
@@ -264,13 +266,13 @@ std::span<const Column> columns_for(TableKind kind, std::span<const std::string>
   return kind == TableKind::plans && is_public(header) ? public_plan_columns() : columns_of(kind);
 }
 
-/// What may stand in a column's place.
+/// The column that may replace another; empty where none may.
 std::string_view alternative(std::string_view column) {
   if (column == "device") return "cluster";
   return column == "software" ? "stack" : "";
 }
 
-/// How well a header matches: the share of a form's due columns that it has, then how many they are.
+/// How well a header matches a form: the share of the form's due columns that it has, then their number.
 std::pair<double, int> match(std::span<const Column> columns, std::span<const std::string> header) {
   int due = 0, there = 0;
   for (const Column& column : columns) {

@@ -1,4 +1,4 @@
-// The columns of the kinds of measurement tables: one list for reading, messages and documentation.
+// The columns of all kinds of measurement tables, in one list for reading, messages and documentation.
 #pragma once
 
 #include <cstdint>
@@ -15,35 +15,35 @@ namespace shardscape::validate {
 
 enum class TableKind : std::uint8_t {
   plans,
-  gemm,         ///< under a profiler, with its tile and clock
-  collectives,  ///< on clusters
-  // Repeated launches of one kernel or collective on one device or node, by its public benchmarks.
+  gemm,         ///< matrix products under a profiler, with tile and clock
+  collectives,  ///< collectives on clusters
+  // Kernels or collectives that are launched repeatedly on one device or node, from public benchmarks.
   gemm_alone,
   attention_prefill,
   attention_decode,
   nccl,
   custom_all_reduce,
-  experts,  ///< grouped products
+  experts,  ///< grouped products of experts
   latent_attention,
-  expert_exchange  ///< dispatch and combine
+  expert_exchange  ///< dispatch and combine of experts
 };
 
-/// needed: the column must be there and its cells filled. expected: the column must be there, cells may be
-/// blank. free: the column may be absent.
+/// needed: the column must exist and its cells must be filled. expected: the column must exist, cells may be blank.
+/// free: the column may be missing.
 enum class ColumnUse : std::uint8_t { needed, expected, free };
 
 struct Column {
   std::string_view name;
   ColumnUse use;
-  std::string_view meaning;  ///< with unit, and what a blank cell stands for
+  std::string_view meaning;  ///< with its unit, and the meaning of a blank cell
 };
 
 std::span<const Column> columns_of(TableKind kind);
-/// Those of other people's tables of plans: device and software in place of cluster and stack.
+/// The columns of public tables of plans: device and software in place of cluster and stack.
 std::span<const Column> public_plan_columns();
 
-/// The kind that shares most column names with the header, among equals the one with more columns; nothing
-/// where none shares half of its own needed and expected columns.
+/// The kind with the largest share of its column names in the header, among equals the one with more columns; nothing
+/// where the header has less than half of the needed and expected columns of every kind.
 std::optional<TableKind> recognise(std::span<const std::string> header);
 
 /// Columns that are missing, and columns that the kind does not have, each with what was probably meant.

@@ -6,17 +6,17 @@
 
 namespace shardscape::validate {
 
-/// Each fills everything of the evaluation but kind and the header's problems.
+/// Each function fills in the whole evaluation except the kind and the header's problems.
 void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out);
 void evaluate_gemms(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out);
 void evaluate_collectives(const Table& table, Presets& presets, const EvaluateOptions& options,
                           Evaluation& out);
 
-/// Kernels and collectives alone, as TableKind lists them.
+/// Evaluates tables of single kernels and collectives, as TableKind lists them.
 void evaluate_benchmarks(const Table& table, Presets& presets, const EvaluateOptions& options,
                          Evaluation& out);
 
-/// The row's own id, or its number in the table, from 1.
+/// The row's own id, or its number in the table, counted from 1.
 std::string row_id(const RowReader& reader, const Table& table, const TableRow& row);
 
 }  // namespace shardscape::validate

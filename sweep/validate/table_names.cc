@@ -1,3 +1,5 @@
+// Maps names in public tables to presets, from the lists of names in device and stack presets, and reads names of
+// number formats.
 #include "sweep/validate/table_names.h"
 
 #include <fmt/format.h>
@@ -15,15 +17,15 @@ namespace shardscape::validate {
 
 namespace {
 
-/// What public tables measure and no preset describes: PCIe cards without NVLink, AMD's accelerators, Google's.
+/// Devices that public tables measure and no preset describes: PCIe cards without NVLink, AMD's accelerators, Google's.
 constexpr auto kWithoutPreset = std::to_array<std::string_view>(
     {"l40s", "rtx_pro_6000_server", "b60", "mi350x", "mi355x", "tpu-v5p", "tpu-v6e"});
 
 struct FormatAlias {
   std::string_view text, name;
 };
-/// Names in tables of kernels and of NVIDIA's recipes (Megatron Bridge: "cs" current scaling, one scale per
-/// tensor; "mx" microscaling, one per 32; "alt" no further described there).
+/// Names of formats in tables of kernels and of NVIDIA's recipes (Megatron Bridge: "cs" is current scaling, one scale
+/// per tensor; "mx" is microscaling, one per 32 values; "alt" is not explained there).
 constexpr auto kFormatAliases = std::to_array<FormatAlias>({
     {"bfloat16", "bf16"},
     {"float16", "fp16"},
@@ -36,7 +38,7 @@ constexpr auto kFormatAliases = std::to_array<FormatAlias>({
     {"fp8_block", "fp8"},
 });
 
-/// Families of mixtures of experts, by the beginning of their names without the owner ("Qwen/").
+/// Families of mixtures of experts by the beginning of their names, without the owner ("Qwen/").
 constexpr auto kExpertFamilies = std::to_array<std::string_view>(
     {"deepseek", "gpt-oss", "grok", "mixtral", "llama-4", "llama4", "kimi", "glm-4.5"});
 
@@ -78,7 +80,7 @@ Nameless unknown(const char* what, const std::string& text, const std::map<std::
 
 void TableNames::add_device(const std::string& preset) {
   const auto device = presets_.device(preset);
-  if (!device) return;  // rows that name it say what is wrong
+  if (!device) return;  // rows that name the device report what is wrong
   clusters_.insert_or_assign(preset, (*device)->facts.cluster);
   devices_.emplace((*device)->name, preset);
   for (const std::string& name : (*device)->facts.also) devices_.emplace(name, preset);
@@ -98,7 +100,7 @@ void TableNames::read() {
   for (const yaml::Catalog::Entry& entry : catalog.list(yaml::PresetKind::stack)) {
     const auto stack = presets_.stack(entry.name);
     if (!stack) continue;
-    // As software, a name may mean another profile than the one which is called so.
+    // As the name of software, a text may mean another profile than the one of that name.
     for (const std::string& name : (*stack)->tables.software) stacks_.insert_or_assign(name, entry.name);
     const StackProfile::Tables& tables = (*stack)->tables;
     const double from = release_number(tables.expert_software_from).value_or(0);
@@ -147,7 +149,7 @@ TableNames::Named TableNames::stack(const std::string& text, bool experts, const
     if (last != nullptr) return last->preset;
   }
   if (const auto found = stacks_.find(text); found != stacks_.end()) return found->second;
-  if (presets_.has_stack(text)) return text;  // a fit's own
+  if (presets_.has_stack(text)) return text;  // the profile that a fit has put in place
   const std::string first_word = text.substr(0, text.find(' '));
   if (const auto found = stacks_.find(first_word); found != stacks_.end()) return found->second;
   return tl::unexpected(unknown("software or stack", text, stacks_));
@@ -167,7 +169,7 @@ bool has_experts(std::string_view model) {
   const std::string name = lower(model.substr(model.rfind('/') + 1));
   const bool family =
       std::ranges::any_of(kExpertFamilies, [&](std::string_view start) { return name.starts_with(start); });
-  // "qwen3-30b-a3b": so many parameters, of which so many are active.
+  // Names such as "qwen3-30b-a3b" give the number of parameters and of those that are active.
   const std::size_t active = name.find("b-a");
   const bool counted = active != std::string::npos && active + 3 < name.size() &&
                        std::isdigit(static_cast<unsigned char>(name[active + 3])) != 0;

@@ -1,7 +1,7 @@
-// What tables of other people call devices, software and number formats, as presets of ours.
+// Maps the names of devices, software and number formats in public tables to presets of ours.
 //
-// A device preset says which names it stands for (`also:`) and which machine it is sold in (`cluster:`), a
-// stack preset which software it describes (`software:`).
+// A device preset says which names it stands for (`also:`) and which machine it is sold in (`cluster:`), a stack preset
+// which software it describes (`software:`).
 #pragma once
 
 #include <map>
@@ -18,21 +18,21 @@
 
 namespace shardscape::validate {
 
-/// Why a name means nothing here.
+/// Why a name cannot be resolved.
 struct Nameless {
   std::string why;
-  /// The name is understood, but there is nothing to predict with: a reason, no mistake of the table.
+  /// The name is understood but nothing can be predicted for it: a reason, not a mistake of the table.
   bool understood = false;
 };
 
-/// Of a run, what decides between profiles of one software: nothing where its row does not say.
+/// What decides between several profiles of one software; nothing where the row does not say.
 struct SoftwareRun {
-  std::optional<double> release;  ///< stated_release()
+  std::optional<double> release;  ///< from stated_release()
   Architecture architecture = Architecture::other;
 };
 
-/// Reads every device and stack preset once, when first asked. `presets` outlives it. `own_device`: a device
-/// preset or a path, whose name stands for it even where no preset has it.
+/// Reads every device and stack preset once, when first needed. `presets` must outlive the object. `own_device`: a
+/// device preset or a path, to which its own name refers even where no preset has the name.
 class TableNames {
  public:
   explicit TableNames(Presets& presets, std::string own_device = {})
@@ -40,25 +40,25 @@ class TableNames {
 
   using Named = tl::expected<std::string, Nameless>;
 
-  /// The device preset of a preset's name, of a name it goes by, or of a path.
+  /// The device preset for the name of a preset, for a further name that a preset lists, or for a path.
   Named device(const std::string& text);
-  /// The cluster preset that a device of this name is measured in.
+  /// The preset of the cluster in which a device of this name is measured.
   Named cluster(const std::string& device_text);
   /// The generation of a device that device() knows; `other` for the rest.
   Architecture architecture(const std::string& device_text);
-  /// The stack preset of a preset's name, of software that it stands for, or of a path. What follows the
-  /// first word is a version. `experts`: of a run of a mixture of experts.
+  /// The stack preset for the name of a preset, for software that a preset describes, or for a path. What follows the
+  /// first word of software is a version. `experts`: for a run of a mixture of experts.
   Named stack(const std::string& text, bool experts = false, const SoftwareRun& run = {});
-  /// What runs of a stack have in common; null where there is no such stack.
+  /// What runs of a stack usually have in common; null where there is no such stack.
   const StackProfile::Tables* usual(const std::string& stack_preset) {
     const auto found = presets_.stack(stack_preset);
     return found ? &(*found)->tables : nullptr;
   }
-  /// The number format of a kernel, by our name or that of common tables ("bfloat16", "half").
+  /// The number format of a kernel by our name or by that of public tables ("bfloat16", "half").
   static std::optional<Precision> precision(std::string_view text);
-  /// The precision policy of a plan, likewise ("bf16", "fp8-mx").
+  /// The precision policy of a plan by our name or by that of public tables ("bf16", "fp8-mx").
   static std::optional<PolicyName> policy(std::string_view text);
-  /// Names that precision() and policy() know.
+  /// Lists of the names that precision() and policy() know.
   static std::string precisions();
   static std::string policies();
 
@@ -70,10 +70,10 @@ class TableNames {
   Presets& presets_;
   std::string own_device_;
   bool read_ = false;
-  std::map<std::string, std::string> devices_;   ///< name in tables -> preset
+  std::map<std::string, std::string> devices_;   ///< name in tables -> device preset
   std::map<std::string, std::string> clusters_;  ///< device preset -> cluster preset
   std::map<std::string, std::string> stacks_;    ///< software -> preset
-  /// Likewise, where it is another for mixtures of experts: of the first release on, on the first architecture on.
+  /// The stack of software where it differs for mixtures of experts: from a release and an architecture on.
   struct OfExperts {
     double from = 0;
     Architecture on = Architecture::other;
@@ -82,7 +82,7 @@ class TableNames {
   std::map<std::string, std::vector<OfExperts>> of_experts_;
 };
 
-/// Whether a model of this name, in tables of others, is a mixture of experts.
+/// Whether a model of this name in public tables is a mixture of experts.
 bool has_experts(std::string_view model);
 
 }  // namespace shardscape::validate

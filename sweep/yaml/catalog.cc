@@ -1,3 +1,5 @@
+// Looks presets up by file name in the preset directories; models also by the names of their `also` lists, and with a
+// changed number of layers.
 #include "sweep/yaml/catalog.h"
 
 #include <fmt/format.h>
@@ -19,13 +21,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Pipes and devices, too: whoever reads them says why not.
+/// Whether the path can be opened as a file; pipes and devices count, and whoever reads them reports what is wrong.
 bool is_file(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored) && !fs::is_directory(path, ignored);
 }
 
-/// ORGANISATION/MODEL, as hubs of models name them.
+/// Whether a name has the form ORGANISATION/MODEL that hubs of models use.
 bool is_hub_name(std::string_view name) {
   const std::size_t slash = name.find('/');
   return slash != std::string_view::npos && slash > 0 && slash + 1 < name.size() &&
@@ -33,7 +35,7 @@ bool is_hub_name(std::string_view name) {
          !name.ends_with(".yaml") && !name.ends_with(".yml") && !name.ends_with(".json");
 }
 
-/// The config.json of a folder with one, or nothing.
+/// The config.json in a folder; empty where it has none.
 fs::path config_in(const fs::path& folder) {
   return is_file(folder / "config.json") ? folder / "config.json" : fs::path();
 }
@@ -55,8 +57,9 @@ bool same_letters(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, lower_case, lower_case);
 }
 
-/// Parsing takes most of the time of looking a name up. A scalar of YAML stands as it is in the text unless it is
-/// escaped, goes over lines, which one without blanks cannot, or has quotes that are doubled.
+/// Whether the text could contain the name as a scalar, so that it is worth parsing, which takes most of the time of a
+/// look-up. YAML writes a scalar as it is unless it is escaped, runs over lines (impossible without blanks), or has
+/// doubled quotes.
 bool may_name(std::string_view text, std::string_view name) {
   if (text.find('\\') != std::string_view::npos || name.find_first_of(" \t\n'") != std::string_view::npos)
     return true;
@@ -66,8 +69,8 @@ bool may_name(std::string_view text, std::string_view name) {
   return std::search(text.begin(), text.end(), name.begin(), name.end(), same) != text.end();
 }
 
-/// Whether the `also` list of a model file has the name. A file that is no YAML has none: whoever loads it says what
-/// is wrong.
+/// Whether the `also` list of a model file has the name. False for a file that is not YAML; whoever loads it reports
+/// that.
 bool also_has(const fs::path& file, std::string_view name) {
   std::ifstream in(file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -80,7 +83,7 @@ bool also_has(const fs::path& file, std::string_view name) {
   return std::ranges::any_of(also->items, [&](const Node& item) { return same_letters(item.text, name); });
 }
 
-/// NAME and N of NAME-lN.
+/// The parts NAME and N of a name NAME-lN.
 struct CutName {
   std::string_view name;
   std::int64_t layers = 0;
@@ -114,7 +117,7 @@ bool is_path(std::string_view name) {
          name.ends_with(".json");
 }
 
-/// What to pass as a model instead of a folder or of a name that a hub knows.
+/// Advice for a message: what to pass as a model instead of a folder, or of a name that a hub knows.
 std::string Catalog::model_advice(std::string_view name, const fs::path& relative_to) const {
   for (const fs::path& folder : {relative_to / name, fs::path(name)}) {
     if (const fs::path config = config_in(folder); !config.empty())
@@ -156,7 +159,7 @@ fs::path Catalog::preset(PresetKind kind, std::string_view name) const {
   return {};
 }
 
-/// The preset that has this name in its `also` list, or nothing.
+/// The preset whose `also` list has this name; empty where there is none.
 fs::path Catalog::also_named(std::string_view name) const {
   for (const Entry& entry : list(PresetKind::model))
     if (also_has(entry.file, name)) return entry.file;

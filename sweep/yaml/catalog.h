@@ -25,10 +25,10 @@ namespace yaml {
 /// The folder of a kind inside a preset directory: "models", "hw_presets/devices", ...
 std::string_view preset_folder(PresetKind kind);
 
-/// A preset directory contains `models/`, `hw_presets/devices|clusters|stacks/` and
-/// `hw_presets/technology/logic|memory|network|floorplans/`; each preset is one file NAME.yaml there. Where
-/// several directories have the same name, the first directory of the list wins. Immutable after
-/// construction: lookups are safe from any thread (they read the file system).
+/// The presets of a list of directories, each with `models/`, `hw_presets/devices|clusters|stacks/` and
+/// `hw_presets/technology/logic|memory|network|floorplans/`; each preset is a file NAME.yaml there. If several
+/// directories have a name, the first directory of the list wins. Immutable after construction: look-ups are safe from
+/// any thread (they read the file system).
 class Catalog {
  public:
   struct Entry {
@@ -39,7 +39,7 @@ class Catalog {
   Catalog() = default;
   explicit Catalog(std::vector<std::filesystem::path> directories) : directories_(std::move(directories)) {}
 
-  /// All presets of a kind, by name. Directories that do not exist contribute nothing.
+  /// All presets of a kind, by name. Directories that do not exist count as empty.
   [[nodiscard]] std::vector<Entry> list(PresetKind kind) const;
 
   /// The file behind a name. A name that contains '/' or ends in .yaml, .yml or .json is a path, looked up in
@@ -48,11 +48,11 @@ class Catalog {
   [[nodiscard]] tl::expected<std::filesystem::path, std::string> find(
       PresetKind kind, std::string_view name, const std::filesystem::path& relative_to) const;
 
-  /// The same of a model, which has more names: those of its `also` list (what hubs call it; upper and lower
-  /// case alike), and each with `-lN` behind it for the model cut or grown to N layers.
+  /// Finds a model, which may have more names: those of its `also` list (as hubs call it; case does not matter), and
+  /// each of these with `-lN` for the model with its number of layers changed to N.
   struct Model {
     std::filesystem::path file;
-    std::optional<std::int64_t> layers;  ///< N
+    std::optional<std::int64_t> layers;  ///< N of a name NAME-lN
   };
   [[nodiscard]] tl::expected<Model, std::string> find_model(std::string_view name,
                                                             const std::filesystem::path& relative_to) const;
@@ -68,7 +68,7 @@ class Catalog {
   std::vector<std::filesystem::path> directories_;
 };
 
-/// True where `name` is taken as a path rather than looked up.
+/// Whether `name` is taken as a path rather than looked up.
 bool is_path(std::string_view name);
 
 }  // namespace yaml

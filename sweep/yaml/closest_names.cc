@@ -19,10 +19,10 @@ std::string lower(std::string_view text) {
 
 namespace {
 
-constexpr std::size_t kMaxCompared = 128;  // longer texts are no misspelt names
+constexpr std::size_t kMaxCompared = 128;  // longer texts cannot be misspelt names
 constexpr std::size_t kMaxListed = 40;
 
-/// Distance without regard to case, or a large number where the candidate can't be meant.
+/// Distance between two texts regardless of case, or a large number where the candidate cannot be meant.
 std::size_t similarity(std::string_view text, std::string_view candidate) {
   constexpr std::size_t kUnrelated = 1000;
   const std::string a = lower(text);

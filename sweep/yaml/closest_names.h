@@ -1,4 +1,4 @@
-// "Did you mean ...": the closest known names to a misspelt one.
+// Suggests known names that are close to a misspelt one ("did you mean ...").
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,18 @@
 
 namespace shardscape::yaml {
 
-/// Letters A to Z made small.
+/// The text with the letters A to Z in lower case.
 std::string lower(std::string_view text);
 
-/// Up to `limit` candidates close enough to be meant, closest first. Letter case counts for little.
+/// Up to `limit` candidates that are close enough to be meant, closest first. Differences in case count little.
 std::vector<std::string> closest(std::string_view text, std::span<const std::string> candidates,
                                  std::size_t limit = 1);
 
-/// `; did you mean "x"?` where something is close, else `; known <what>: a, b, c` (shortened where there are
-/// many).
+/// The end of a message: `; did you mean "x"?` where a candidate is close, else `; known <what>: a, b, c` (shortened
+/// where there are many).
 std::string suggestion(std::string_view text, std::span<const std::string> candidates, std::string_view what);
 
-/// "a, b, c".
+/// The names with commas: "a, b, c".
 std::string join(std::span<const std::string> names);
 
 }  // namespace shardscape::yaml

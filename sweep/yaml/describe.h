@@ -48,7 +48,7 @@ void describe(V& v, LatentAttention& latent) {
   v.required("value_dim", latent.value_dim);
 }
 
-/// Heads of their own, shared by groups of queries, or out of a latent vector.
+/// Attention heads: each with keys and values of its own, in groups that share them, or from a latent vector.
 template <class V>
 void describe_attention(V& v, ModelSpec& m) {
   v.maybe_group("attention", m.latent, [](V& group, LatentAttention& latent) { describe(group, latent); });
@@ -312,7 +312,7 @@ void describe(V& v, CustomSpec& c) {
   });
 }
 
-/// Keys of some kinds of dimension only. Elsewhere they are errors that name those kinds.
+/// The keys that only some kinds of dimension have; on other kinds they are errors that name the right kind.
 template <class V>
 void describe_kind(V& v, DimensionSpec& d) {
   const auto only = [&](DimensionKind kind, std::initializer_list<const char*> keys) {
@@ -360,7 +360,7 @@ void describe(V& v, DimensionSpec& d) {
   describe_kind(v, d);
 }
 
-/// A cluster file is a fabric and a `device`, which the caller reads itself.
+/// The keys of a cluster file: those of a fabric, and `device`, which the caller reads itself.
 template <class V>
 void describe(V& v, FabricSpec& f) {
   v.required("name", f.name);

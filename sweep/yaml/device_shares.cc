@@ -27,7 +27,7 @@ struct ShareRange {
   }
 };
 
-/// What the devices of the catalog that give a share have for it.
+/// The range of each share over the devices of the catalog that give it.
 std::array<ShareRange, kShares.size()> ranges_of(const Catalog& catalog) {
   std::array<ShareRange, kShares.size()> ranges;
   for (const Catalog::Entry& entry : catalog.list(PresetKind::device)) {
@@ -39,7 +39,7 @@ std::array<ShareRange, kShares.size()> ranges_of(const Catalog& catalog) {
       const bool absent = std::ranges::any_of(loader.assumed_shares(), [&](const AssumedShares& assumed) {
         return std::ranges::find(assumed.shares, i) != assumed.shares.end();
       });
-      // A share that energies stand in for is no share that somebody has seen.
+      // Not a share that has been observed: this device's energies take its place.
       const bool replaced = device->steps_by_energy() && kShares[i].path() == "sustained.tensor";
       if (!absent && !replaced) ranges[i].add(kShares[i].of(*device));
     }
@@ -53,7 +53,7 @@ std::span<const DeviceShare> device_shares() { return kShares; }
 
 std::vector<std::size_t> absent_shares(const Node& device) {
   std::vector<std::size_t> absent;
-  // What the power limit leaves of a step follows from energies where they are known.
+  // Where energies are known, the share that the power limit leaves follows from them.
   const Node* energy = device.find("energy");
   const Node* steps = energy == nullptr ? nullptr : energy->find("steps");
   const bool limited = energy != nullptr && (steps == nullptr || steps->text != "false");

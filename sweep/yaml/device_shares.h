@@ -1,5 +1,5 @@
-// Shares of a device's peaks that its file may leave out and that then count as 1: no kernel reaches a peak,
-// so that whoever reads the results should know.
+// Shares of a device's peaks that its file may leave out and that then count as 1. No kernel reaches a peak, so readers
+// of the results are told.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,26 +17,26 @@
 namespace shardscape::yaml {
 
 struct DeviceShare {
-  std::string_view group, key;  ///< sustained, tensor
+  std::string_view group, key;  ///< group and key, such as sustained, tensor
   double (*of)(const DeviceSpec&);
 
-  /// "sustained.tensor"
+  /// The path of the share: "sustained.tensor".
   [[nodiscard]] std::string path() const { return fmt::format("{}.{}", group, key); }
 };
 std::span<const DeviceShare> device_shares();
 
-/// A device whose file leaves shares out.
+/// A device whose file leaves out some shares.
 struct AssumedShares {
   std::string device;
   Location where;
   std::vector<std::size_t> shares;  ///< indices into device_shares()
 };
 
-/// The shares that the map of a device does not give.
+/// Indices of the shares that the map of a device does not give.
 std::vector<std::size_t> absent_shares(const Node& device);
 
-/// One line on what is assumed of a device, with what the devices that come with the program have instead.
-/// `shares` must not be empty.
+/// A line that says what is assumed of a device, and what values the devices that come with the program have. `shares`
+/// must not be empty.
 std::string describe_assumption(const AssumedShares& assumed, std::span<const std::size_t> shares,
                                 const Catalog& catalog);
 

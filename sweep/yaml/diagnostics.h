@@ -1,4 +1,4 @@
-// Located problems of input files: every one is collected, none stops the search for the next.
+// Problems of input files with their places: all of them are collected, and none stops the search for the next.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct Location {
   int column = 0;
 };
 
-/// "file:line:column", or "file" alone for line 0.
+/// The place as "file:line:column", or "file" alone for line 0.
 std::string to_string(const Location& where);
 
 struct Diagnostic {
@@ -26,24 +26,24 @@ struct Diagnostic {
   std::string message;  ///< what is wrong, and what would be right
 };
 
-/// "file:line:column: path: message".
+/// The problem as "file:line:column: path: message".
 std::string to_string(const Diagnostic& diagnostic);
 
 /// An ordered collection of diagnostics; empty means that the input is good.
 class Diagnostics {
  public:
-  /// Adds a problem unless the very same one (place, path and message) is there already.
+  /// Adds a problem unless an equal one (place, path and message) is there already.
   void add(Location where, std::string path, std::string message);
   void add(const Diagnostic& diagnostic);
   void append(const Diagnostics& other);
-  /// Orders by line and column inside each file; files keep the order of their first problem.
+  /// Sorts by line and column inside each file; files stay in the order of their first problem.
   void sort();
 
   [[nodiscard]] bool empty() const { return list_.empty(); }
-  /// Of all that were added, kept or only counted.
+  /// Number of all problems that were added, whether kept or only counted.
   [[nodiscard]] std::size_t size() const { return list_.size() + further_; }
-  /// Whether further problems are counted only: nobody reads a thousand, and no file should make us find the
-  /// nearest of all names for each of a million keys.
+  /// Whether further problems are only counted: nobody reads a thousand of them, and no file should make us search the
+  /// nearest name for each of a million keys.
   [[nodiscard]] bool full() const { return list_.size() >= kMostKept; }
   [[nodiscard]] const std::vector<Diagnostic>& list() const { return list_; }
   /// One line per problem, each ended by a newline: ready for stderr.

@@ -10,7 +10,7 @@ namespace shardscape::yaml {
 
 namespace {
 
-/// Characters that mean nothing to YAML wherever they stand in a plain scalar.
+/// Whether a character has no meaning to YAML anywhere in a plain scalar.
 bool harmless(char c) {
   const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   return letter || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/' || c == '+' || c == '-' ||

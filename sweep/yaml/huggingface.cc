@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Only models that predict tokens have the head that is counted.
+/// Checks the architectures: only models that predict tokens have the head that is counted.
 void read_architectures(HuggingFaceConfig& config) {
   for (const std::string& name : config.texts("architectures")) {
     if (name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel")) continue;
@@ -27,7 +27,7 @@ void read_architectures(HuggingFaceConfig& config) {
   }
 }
 
-/// Why a family is not read, with those that are.
+/// The message about a family that is not read, with the families that are.
 std::string family_problem(const std::string& name) {
   std::vector<std::string> known;
   for (const HuggingFaceFamily& family : huggingface_families()) known.emplace_back(family.name);
@@ -38,7 +38,7 @@ std::string family_problem(const std::string& name) {
   return "unsupported family \"" + name + "\"; supported: " + join(known);
 }
 
-/// What nlohmann says after the exception's id and, for syntax errors, after the position.
+/// nlohmann's message without the exception's id and, for syntax errors, without the position.
 std::string plain_message(const Json::exception& error, std::string_view until) {
   const std::string message = error.what();
   const std::size_t end = message.find(until);
@@ -66,7 +66,7 @@ std::optional<ModelSpec> read_huggingface(const std::string& text, const std::st
   } catch (const Json::parse_error& error) {
     diagnostics.add(syntax_error(text, source, error));
     return std::nullopt;
-  } catch (const Json::exception& error) {  // a number beyond the range of a double
+  } catch (const Json::exception& error) {  // such as a number beyond the range of a double
     diagnostics.add({std::make_shared<const std::string>(source), 1, 1}, "", plain_message(error, "] "));
     return std::nullopt;
   }

@@ -1,4 +1,4 @@
-// Model shapes out of a Hugging Face config.json.
+// Reads the shapes of models from a Hugging Face config.json.
 //
 // The families that are read (the config's `model_type`) stand in one table, huggingface_families.cc. Every
 // key shapes the computation, is known to be without effect on time and memory, or is a problem that names it
@@ -13,8 +13,8 @@
 
 namespace shardscape::yaml {
 
-/// `name` becomes the model's name where the config does not name itself (`_name_or_path`); `source` is the
-/// file in messages.
+/// `name` becomes the model's name where the config does not name the model itself (`_name_or_path`); `source` is the
+/// name of the file in messages.
 std::optional<ModelSpec> read_huggingface(const std::string& text, const std::string& name,
                                           const std::string& source, Diagnostics& diagnostics);
 

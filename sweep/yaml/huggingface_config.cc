@@ -1,3 +1,5 @@
+// Reads single keys of a config by type, remembers which were read, finds their places in the text for messages, and
+// reports those that nothing has read.
 #include "sweep/yaml/huggingface_config.h"
 
 #include <fmt/format.h>
@@ -16,8 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The functions that transformers knows by these names and that are modelled, by their kind (one projection
-/// in). Those of one kind differ in vector instructions alone.
+/// The functions that transformers has under these names and that are modelled, by kind (with one projection in). Those
+/// of one kind differ only in their vector instructions.
 struct Activation {
   std::string_view name;
   MlpKind kind;
@@ -35,10 +37,10 @@ constexpr std::array<Activation, 12> kActivations = {{{"gelu", MlpKind::gelu},
                                                       {"silu", MlpKind::silu},
                                                       {"swish", MlpKind::silu}}};
 
-/// Layers of a list of kinds, beyond which a config is nonsense and not worth the memory.
+/// The most layers of a list of kinds; a config with more is nonsense and not worth the memory.
 constexpr std::size_t kMostLayers = 100'000;
 
-/// Null, false, 0 or empty: what the key would add is not there.
+/// Whether a value (null, false, 0 or empty) switches off what the key would add.
 bool switched_off(const Json& value) {
   return value.is_null() || (value.is_boolean() && !value.get<bool>()) ||
          (value.is_number() && value.get<double>() == 0) || (!value.is_number() && value.empty()) ||
@@ -61,7 +63,7 @@ HuggingFaceConfig::HuggingFaceConfig(const Json& json, const std::string& text, 
 
 void HuggingFaceConfig::problem(const std::string& key, const std::string& message) {
   failed_ = true;
-  // Of problems that are only counted nobody asks where they are.
+  // Problems that are only counted need no place.
   diagnostics_.add(diagnostics_.full() ? Location{source_, 1, 1} : locate(key), key, message);
 }
 
@@ -77,7 +79,7 @@ bool HuggingFaceConfig::empty(const char* key) {
 bool HuggingFaceConfig::is_null(const char* key) const { return json_.at(key).is_null(); }
 
 const char* HuggingFaceConfig::present_name(HuggingFaceNames names) {
-  const bool other = names.other != nullptr && present(names.other);  // both count as read
+  const bool other = names.other != nullptr && present(names.other);  // both keys count as read
   return present(names.first) || !other ? names.first : names.other;
 }
 
@@ -235,7 +237,7 @@ void HuggingFaceConfig::report(const Problems& problems) {
   }
 }
 
-/// What a misspelt key may be.
+/// The known key that a misspelt one probably means, as the end of a message.
 std::string HuggingFaceConfig::meant(const std::string& key) const {
   std::vector<std::string> known(read_.begin(), read_.end());
   for (const IdleKeys& group : idle_keys()) known.insert(known.end(), group.keys.begin(), group.keys.end());
@@ -243,7 +245,7 @@ std::string HuggingFaceConfig::meant(const std::string& key) const {
   return near.empty() ? std::string() : "; did you mean \"" + near.front() + "\"?";
 }
 
-/// The line and column of a key's first appearance; the start of the file where it is absent.
+/// The place of a key's first appearance; the start of the file where it is absent.
 Location HuggingFaceConfig::locate(const std::string& key) const {
   const std::size_t offset = text_.find('"' + key + '"');
   if (key.empty() || offset == std::string::npos) return {source_, 1, 1};

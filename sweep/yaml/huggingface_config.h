@@ -1,4 +1,4 @@
-// The keys of a Hugging Face config, read one by one: typed, located, and none of them overlooked.
+// The keys of a Hugging Face config, read one by one with their types and places; keys that are not read are reported.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace shardscape::yaml {
 
-/// What a key is called, and what configs of another age call it.
+/// The name of a key, and its name in older or newer configs.
 struct HuggingFaceNames {
   // NOLINTNEXTLINE(google-explicit-constructor): most keys have one name
   HuggingFaceNames(const char* name, const char* other_name = nullptr) : first(name), other(other_name) {}
@@ -24,8 +24,8 @@ struct HuggingFaceNames {
   const char* other;
 };
 
-/// Reads typed keys of a config and remembers which of them each field of the spec came from. Absent and null
-/// both leave a value as it is. References outlive it.
+/// Reads typed keys of a config and remembers which field of the spec each of them gave. A key that is absent or null
+/// leaves the value as it is. References must outlive the object.
 class HuggingFaceConfig {
  public:
   using Json = nlohmann::json;
@@ -34,43 +34,43 @@ class HuggingFaceConfig {
 
   void problem(const std::string& key, const std::string& message);
 
-  /// `field`: of the spec. Of two names the first that is there counts.
+  /// `field`: the field of the spec. The first of the two names that is present counts.
   void required(const char* field, HuggingFaceNames names, std::int64_t& value);
   void optional(const char* field, HuggingFaceNames names, std::int64_t& value);
-  /// A key that no field of the spec has for itself.
+  /// Reads a flag that is no field of the spec by itself.
   void flag(const char* key, bool& value) { flag("", key, value); }
   void flag(const char* field, const char* key, bool& value);
   void number(const char* field, const char* key, double& value);
-  /// The text of a key, or nothing.
+  /// The text of a key; empty where it is absent.
   std::string text(const char* key);
-  /// A list of texts; others are problems.
+  /// A list of texts; anything else is a problem.
   std::vector<std::string> texts(const char* key);
 
-  /// The same of a key inside a map; whatever else the map says stays unread.
+  /// Reads a value inside a map; the map's other keys are ignored.
   void number_inside(const char* key, const char* inner, double& value);
   void integer_inside(const char* key, const char* inner, std::int64_t& value);
   void flag_inside(const char* key, const char* inner, bool& value);
 
-  /// The kind of the MLP's activation.
+  /// Reads the kind of the MLP's activation.
   void activation(const char* key, MlpKind& kind);
 
-  /// The kinds of attention of the layers, a letter for each as in ModelSpec::window_pattern: L for those of
-  /// the name `local`, G for those of the name `whole`; others are problems. The value is a list of names, or
-  /// of pairs of a list and how often it repeats. Empty where the key is absent.
+  /// The kinds of attention by layer, as letters of ModelSpec::window_pattern: L for the name `local`, G for `whole`;
+  /// other names are problems. The value is a list of names, or of pairs of a list and its number of repeats. Empty
+  /// where the key is absent.
   std::string layer_pattern(const char* key, std::string_view local, std::string_view whole);
 
-  /// A key whose only text that is modelled holds `part`; others are problems.
+  /// Checks a key whose text must contain `part`, as nothing else is modelled.
   void expect(const char* key, std::string_view part);
 
-  /// The key is absent, null or an empty list.
+  /// Whether the key is absent, null or an empty list.
   [[nodiscard]] bool empty(const char* key);
   [[nodiscard]] bool present(const char* key) { return given(key) && !is_null(key); }
-  /// The key is there, be it null.
+  /// Whether the key is there, even if it is null.
   [[nodiscard]] bool given(const char* key);
 
-  /// Every key that was not read is known to be without effect, or is a problem.
+  /// Reports every key that was not read, unless it is known to have no effect.
   void finish();
-  /// Rules of the spec, reported against the config's own keys.
+  /// Reports broken rules of the spec at the config's keys.
   void report(const Problems& problems);
 
   [[nodiscard]] bool failed() const { return failed_; }
@@ -89,7 +89,7 @@ class HuggingFaceConfig {
   const std::string& text_;
   std::shared_ptr<const std::string> source_;
   Diagnostics& diagnostics_;
-  std::vector<std::pair<std::string, std::string>> keys_;  ///< field of the spec, key of the config
+  std::vector<std::pair<std::string, std::string>> keys_;  ///< the field of the spec and the key that gave it
   std::set<std::string, std::less<>> read_;                ///< keys that were asked for
   bool failed_ = false;
 };

@@ -1,3 +1,5 @@
+// Readers of families with experts (Mixtral, Qwen, DeepSeek, gpt-oss, GLM, Llama 4): each names its family's keys and
+// defaults.
 #include "sweep/yaml/huggingface_experts.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@ namespace {
 
 using Config = HuggingFaceConfig;
 
-/// The names of the shapes of experts; null where a family has no such key.
+/// The names of the keys with the shapes of experts; null where a family has no such key.
 struct ExpertKeys {
   HuggingFaceNames experts = "n_routed_experts";
   HuggingFaceNames top_k = "num_experts_per_tok";
@@ -33,12 +35,12 @@ void read_experts(Config& config, const ExpertKeys& keys, ModelSpec& m) {
   if (small) moe.shared_ffn_hidden = moe.shared_experts * moe.expert_ffn_hidden;
 }
 
-/// The width of layers without experts means nothing where there are none.
+/// Where all layers have experts, the width of other layers means nothing and is set to the experts'.
 void settle_width(ModelSpec& m) {
   if (m.moe->everywhere()) m.ffn_hidden = m.moe->expert_ffn_hidden;
 }
 
-/// Weights that the published checkpoint has in another format than the study: the study decides.
+/// Ignores the format of the published checkpoint's weights: the study chooses it.
 void published_quantised(Config& config) { (void)config.given("quantization_config"); }
 
 }  // namespace
@@ -96,17 +98,17 @@ void read_qwen2_experts(Config& config, ModelSpec& m) {
   read_qwen_experts(config, m);
   m.moe->shared_experts = 1;
   m.moe->shared_gate = true;
-  m.moe->shared_ffn_hidden = 5632;  // of the family where the key is missing
+  m.moe->shared_ffn_hidden = 5632;  // the family's default
   config.optional("moe.shared_ffn_hidden", "shared_expert_intermediate_size", m.moe->shared_ffn_hidden);
 }
 
 namespace {
 
-/// Latent attention, and experts behind a few dense layers.
+/// Reads latent attention, and experts behind a few dense layers.
 void read_deepseek(Config& config, RouterKind router, ModelSpec& m) {
   read_shapes(config, {}, m);
   std::int64_t kv_heads = m.heads;
-  config.optional("", "num_key_value_heads", kv_heads);  // has no meaning
+  config.optional("", "num_key_value_heads", kv_heads);  // has no effect with latent attention
   LatentAttention& latent = m.latent.emplace();
   config.optional("attention.q_rank", "q_lora_rank", latent.q_rank);
   config.required("attention.kv_rank", "kv_lora_rank", latent.kv_rank);
@@ -181,23 +183,24 @@ void read_glm4_moe(Config& config, ModelSpec& m) {
   settle_width(m);
 }
 
-/// Layers without rotary positions meet all tokens, the others those of their chunk, which counts as a window.
+/// Layers without rotary positions meet all tokens, the others only those of their chunk, which is modelled as a
+/// window.
 void read_llama4(Config& config, ModelSpec& m) {
   read_llama_block(config, m);
   attention_bias(config, m);
-  (void)config.given("use_qk_norm");  // has no gains
+  (void)config.given("use_qk_norm");  // these norms have no gains
   read_experts(config, {"num_local_experts", "num_experts_per_tok", "intermediate_size"}, m);
   MixtureOfExperts& moe = *m.moe;
   moe.router = RouterKind::sigmoid;
   moe.shared_experts = 1;
   moe.shared_ffn_hidden = moe.expert_ffn_hidden;
   config.optional("moe.every", "interleave_moe_layer_step", moe.every);
-  (void)config.given("moe_layers");  // follows from that step
+  (void)config.given("moe_layers");  // follows from the step above
   config.optional("ffn_hidden", "intermediate_size_mlp", m.ffn_hidden);
   std::int64_t chunk = 8192, interval = 4;
   config.optional("sliding_window", "attention_chunk_size", chunk);
   config.optional("", "no_rope_layer_interval", interval);
-  (void)config.given("no_rope_layers");  // follows from that interval
+  (void)config.given("no_rope_layers");  // follows from the interval above
   if (interval < 1 || interval > 1000)
     return config.problem("no_rope_layer_interval", "must be from 1 to 1000");
   const std::string named = config.layer_pattern("layer_types", "chunked_attention", "full_attention");

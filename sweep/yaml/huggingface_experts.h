@@ -8,11 +8,11 @@ namespace shardscape::yaml::huggingface {
 void read_mixtral(HuggingFaceConfig& config, ModelSpec& m);
 void read_grok(HuggingFaceConfig& config, ModelSpec& m);
 void read_qwen3_moe(HuggingFaceConfig& config, ModelSpec& m);
-/// The experts alone of Qwen's families, and those of the one with a gated shared expert.
+/// Only the experts of Qwen's families: those without and those with a gated shared expert.
 void read_qwen_experts(HuggingFaceConfig& config, ModelSpec& m);
 void read_qwen2_experts(HuggingFaceConfig& config, ModelSpec& m);
 void read_deepseek_v2(HuggingFaceConfig& config, ModelSpec& m);
-/// And Kimi K2.
+/// Reads Kimi K2, too.
 void read_deepseek_v3(HuggingFaceConfig& config, ModelSpec& m);
 void read_gpt_oss(HuggingFaceConfig& config, ModelSpec& m);
 void read_glm4_moe(HuggingFaceConfig& config, ModelSpec& m);

@@ -1,3 +1,5 @@
+// The table of families and their readers without experts: each reader names its family's keys and defaults; further
+// down are the families that are known but refused.
 #include "sweep/yaml/huggingface_families.h"
 
 #include <algorithm>
@@ -14,7 +16,7 @@ namespace {
 using Config = HuggingFaceConfig;
 using namespace huggingface;
 
-/// GPT-2's names of them.
+/// The names of shapes in GPT-2's config.
 const Shapes kGpt2Shapes = {{"n_layer", "num_hidden_layers"},
                             {"n_embd", "hidden_size"},
                             {"n_head", "num_attention_heads"},
@@ -35,7 +37,7 @@ void read_mistral(Config& config, ModelSpec& m) {
   read_window(config, 4096, "", m);
 }
 
-/// Layers from max_window_layers on have the window, where it is used at all.
+/// The window: where it is used, layers from max_window_layers on have it.
 void read_qwen_window(Config& config, ModelSpec& m) {
   bool used = false;
   std::int64_t first = 28;
@@ -93,7 +95,7 @@ void read_internlm2(Config& config, ModelSpec& m) {
   set_biases(m, {bias, bias, false});
 }
 
-/// `hidden_activation` goes before `hidden_act`, which older files have and which then means the same.
+/// `hidden_activation` takes precedence over `hidden_act`, which older files have instead, with the same meaning.
 void read_gemma_block(Config& config, ModelSpec& m) {
   read_shapes(config, {}, m);
   grouped_queries(config, m);
@@ -189,7 +191,7 @@ void read_cohere(Config& config, ModelSpec& m) {
   rotary(config, "partial_rotary_factor", 1, m);
   read_dropouts(config, {nullptr, "attention_dropout", nullptr}, m);
   attention_bias(config, m);
-  bool norms = false;  // each head has gains of its own: as many as the whole width
+  bool norms = false;  // norms of each head have gains of their own: as many as norms of the whole width
   config.flag("use_qk_norm", norms);
   if (norms) m.qk_norm = QkNorm::full_width;
   m.parallel_residual = m.shared_norm = true;
@@ -212,8 +214,8 @@ void read_phi(Config& config, ModelSpec& m) {
   require_whole_heads(config, "hidden_size", m);
 }
 
-/// Its three kinds: 7B (one KV head, a shared norm), 40B and 180B (new_decoder_architecture: grouped queries,
-/// two norms), RW (ALiBi, biases, one branch after the other).
+/// Falcon has three kinds: 7B (one KV head, a shared norm), 40B and 180B (new_decoder_architecture: grouped queries,
+/// two norms), RW (ALiBi, biases, sequential branches).
 void read_falcon(Config& config, ModelSpec& m) {
   read_shapes(config,
               {{"num_hidden_layers", "n_layer"},
@@ -251,7 +253,7 @@ void read_gptj(Config& config, ModelSpec& m) {
   set_biases(m, {false, false, true});
   m.head_bias = !m.tied_embeddings;
   m.parallel_residual = m.shared_norm = true;
-  (void)config.given("n_positions");  // no table: positions are rotary
+  (void)config.given("n_positions");  // there is no table, as positions are rotary
   std::int64_t turned = 64;
   config.optional("rotary_fraction", "rotary_dim", turned);
   m.position = PositionKind::rotary;
@@ -259,7 +261,7 @@ void read_gptj(Config& config, ModelSpec& m) {
   require_whole_heads(config, "n_head", m);
 }
 
-/// LayerNorm, GELU, biases and a table of learned positions.
+/// A block with LayerNorm, GELU, biases and a table of learned positions.
 void read_gpt2(Config& config, ModelSpec& m) {
   read_shapes(config, kGpt2Shapes, m);
   config.required("max_positions", {"n_positions", "max_position_embeddings"}, m.max_positions);
@@ -277,8 +279,8 @@ void read_gpt_bigcode(Config& config, ModelSpec& m) {
   if (one) m.kv_heads = 1;
 }
 
-/// As gpt2, but Q, K and V have no biases, and layers may look back on a window only: every other one where
-/// the config doesn't say.
+/// Like gpt2, but Q, K and V have no biases, and some layers have a window: every second one unless the config says
+/// otherwise.
 void read_gpt_neo(Config& config, ModelSpec& m) {
   read_shapes(config, {"num_layers", "hidden_size", "num_heads", "intermediate_size", true}, m);
   config.required("max_positions", "max_position_embeddings", m.max_positions);
@@ -309,7 +311,7 @@ void read_gpt_neox(Config& config, ModelSpec& m) {
   require_whole_heads(config, "hidden_size", m);
 }
 
-/// Two rows of its position table lie before the first token's.
+/// OPT's table of positions has two more rows ahead of the first token's.
 void read_opt(Config& config, ModelSpec& m) {
   read_shapes(config, {"num_hidden_layers", "hidden_size", "num_attention_heads", "ffn_dim", false}, m);
   std::int64_t positions = 2048;
@@ -350,7 +352,7 @@ void read_bloom(Config& config, ModelSpec& m) {
   require_whole_heads(config, "hidden_size", m);
 }
 
-/// Its attention has a map of its own, `attn_config`. Biases are absent where that is not said.
+/// MPT keeps attention in a map of its own, `attn_config`. There are no biases unless `no_bias` is false.
 void read_mpt(Config& config, ModelSpec& m) {
   read_shapes(config, {"n_layers", "d_model", "n_heads", nullptr, true}, m);
   std::int64_t ratio = 4;

@@ -8,16 +8,16 @@
 
 namespace shardscape::yaml {
 
-/// One value of a config's `model_type`.
+/// A family of models: one value of a config's `model_type`.
 struct HuggingFaceFamily {
   std::string_view name;
-  /// Reads what shapes the computation. The caller has set nothing but the model's name.
+  /// Reads the keys that shape the computation. Before, only the model's name is set.
   void (*read)(HuggingFaceConfig& config, ModelSpec& model);
 };
 std::span<const HuggingFaceFamily> huggingface_families();
 /// The family of that name, or null.
 const HuggingFaceFamily* find_family(std::string_view name);
-/// Why a family that is known is not read, such as for its experts; empty where it is not known.
+/// Why a known family is not read, such as because of its experts; empty where the family is not known.
 std::string_view refused_family(std::string_view name);
 
 }  // namespace shardscape::yaml

@@ -1,3 +1,5 @@
+// Lists of keys: those without effect, by reason, and those that are refused because they change time or memory in a
+// way that is not modelled.
 #include "sweep/yaml/huggingface_keys.h"
 
 #include <algorithm>
@@ -210,7 +212,7 @@ constexpr std::array kRefused = {
 std::span<const IdleKeys> idle_keys() { return kIdle; }
 
 bool is_idle_key(std::string_view key) {
-  // transformers marks what it keeps for itself: _name_or_path, _attn_implementation_autoset, ...
+  // transformers marks keys for its own use so: _name_or_path, _attn_implementation_autoset, ...
   if (key.starts_with('_')) return true;
   return std::ranges::any_of(
       kIdle, [&](const IdleKeys& group) { return std::ranges::find(group.keys, key) != group.keys.end(); });

@@ -1,4 +1,4 @@
-// What the keys of a Hugging Face config mean here, beside those that shape the computation.
+// The meaning of config keys other than those that shape the computation.
 #pragma once
 
 #include <span>
@@ -6,7 +6,7 @@
 
 namespace shardscape::yaml {
 
-/// Keys without effect on time and memory, and why.
+/// Keys without effect on time and memory, with the reason.
 struct IdleKeys {
   std::string_view reason;
   std::span<const std::string_view> keys;
@@ -14,14 +14,14 @@ struct IdleKeys {
 std::span<const IdleKeys> idle_keys();
 bool is_idle_key(std::string_view key);
 
-/// A key that changes time or memory in a way that is not modelled, unless it is switched off (null, false, 0
-/// or empty).
+/// A key that changes time or memory in a way that is not modelled, unless its value switches it off (null, false, 0 or
+/// empty).
 struct RefusedKey {
   std::string_view key;
-  std::string_view reason;  ///< with what would be right
+  std::string_view reason;  ///< what is wrong and what would be right
 };
 std::span<const RefusedKey> refused_keys();
-/// Its reason, or nothing.
+/// The reason for which a key is refused; empty where it is not.
 std::string_view refusal_of(std::string_view key);
 
 }  // namespace shardscape::yaml

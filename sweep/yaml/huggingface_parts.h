@@ -1,4 +1,4 @@
-// What families of Hugging Face configs have in common: shapes, biases, rates of dropout, windows, positions.
+// Parts that families of Hugging Face configs share: shapes, biases, dropout rates, windows, positions.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,18 @@
 
 namespace shardscape::yaml::huggingface {
 
-/// Biases of which of the linear layers.
+/// Which of the linear layers have biases.
 struct Biases {
   bool qkv = false, output = false, mlp = false;
 };
 
 void set_biases(ModelSpec& m, const Biases& b);
-/// One flag for all of them.
+/// Reads one flag for the biases of all linear layers; `biased` is its default.
 void read_bias(HuggingFaceConfig& config, const char* key, bool biased, ModelSpec& m);
-/// Biases of all projections of attention, where the config has them.
+/// Reads the flag for biases of all projections of attention, if the config has it.
 void attention_bias(HuggingFaceConfig& config, ModelSpec& m);
 
-/// Rates of dropout: what a family calls them (null where it has none) and what they are where they are
-/// absent.
+/// A family's names of dropout rates (null where it has none), and their defaults.
 struct Dropouts {
   const char* residual = nullptr;
   const char* attention = nullptr;
@@ -31,7 +30,7 @@ struct Dropouts {
 
 void read_dropouts(HuggingFaceConfig& config, const Dropouts& d, ModelSpec& m);
 
-/// The names of the shapes.
+/// A family's names of the keys with the shapes.
 struct Shapes {
   HuggingFaceNames layers = "num_hidden_layers";
   HuggingFaceNames hidden = "hidden_size";
@@ -43,20 +42,20 @@ struct Shapes {
 void read_shapes(HuggingFaceConfig& config, const Shapes& keys, ModelSpec& m);
 
 void tied(HuggingFaceConfig& config, bool otherwise, ModelSpec& m);
-/// Heads without a width of their own divide the hidden size.
+/// Reports heads whose number does not divide the hidden size, where they have no width of their own.
 void require_whole_heads(HuggingFaceConfig& config, const char* key, const ModelSpec& m);
 void grouped_queries(HuggingFaceConfig& config, ModelSpec& m);
-/// The share of rotary dimensions: a key of its own, or one inside `rope_parameters` (transformers 5).
+/// Reads the share of rotary dimensions from a key of its own or inside `rope_parameters` (transformers 5).
 void rotary(HuggingFaceConfig& config, const char* key, double fraction, ModelSpec& m);
-/// A gated MLP with the activation of that key.
+/// Reads a gated MLP whose activation is in that key.
 void gated(HuggingFaceConfig& config, const char* key, MlpKind otherwise, ModelSpec& m);
 
-/// Gives the layers of a pattern their window: the pattern that says it shortest.
+/// Sets the window of the layers in a pattern, which is stored in its shortest form.
 void set_window(std::int64_t window, std::string pattern, ModelSpec& m);
-/// `sliding_window` of the layers that `layer_types` names, or else of those of `pattern`.
+/// Reads `sliding_window` for the layers that `layer_types` names, or else for those of `pattern`.
 void read_window(HuggingFaceConfig& config, std::int64_t otherwise, const std::string& pattern, ModelSpec& m);
 
-/// RMSNorm, gated MLP, rotary positions and grouped queries: what llama and its kin share.
+/// Reads RMSNorm, gated MLP, rotary positions and grouped queries, which llama and its relatives share.
 void read_llama_block(HuggingFaceConfig& config, ModelSpec& m);
 
 }  // namespace shardscape::yaml::huggingface

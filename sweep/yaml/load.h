@@ -1,5 +1,5 @@
-// From files to validated specs. Each loader either gives a spec that passes its own validate(), or every
-// problem of its files.
+// Loads files into validated specs. Each loader gives either a spec that passes its own validate(), or every problem of
+// its files.
 //
 // Loaders read the file system and keep no state; they are safe to call from any thread. Names are looked up
 // in the catalog or taken as paths (see Catalog::find).
@@ -20,14 +20,14 @@
 
 namespace shardscape::yaml {
 
-/// One kind of GPU on one fabric, whose outermost dimension may be open (see FabricTemplate).
+/// A cluster: one kind of GPU on one fabric, whose outermost dimension may be open (see FabricTemplate).
 struct Cluster {
   std::string name;
   DeviceSpec device;
   FabricTemplate fabric;
 };
 
-/// A model description, or a Hugging Face config.json (see huggingface.h) where the file ends in .json.
+/// Loads a model description, or a Hugging Face config.json (see huggingface.h) where the file ends in .json.
 tl::expected<ModelSpec, Diagnostics> load_model(const Catalog& catalog, std::string_view name,
                                                 const std::filesystem::path& relative_to = {});
 tl::expected<DeviceSpec, Diagnostics> load_device(const Catalog& catalog, std::string_view name,

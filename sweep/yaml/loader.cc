@@ -1,3 +1,5 @@
+// Follows references to files and reads the specs behind them: whole files, maps over a `base`, models with changed
+// keys, and devices rebuilt in other technologies. Notes every file that is read.
 #include "sweep/yaml/loader.h"
 
 #include <fmt/format.h>
@@ -18,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A Hugging Face config is called config.json everywhere: its folder names the model.
+/// The name of a Hugging Face model: its folder's, since every config is called config.json.
 std::string huggingface_name(const fs::path& file) {
   const fs::path absolute = fs::absolute(file);
   return file.stem() == "config" ? absolute.parent_path().filename().string() : file.stem().string();
@@ -75,7 +77,7 @@ std::optional<Loader::Target> Loader::follow(PresetKind kind, const Node& refere
 }
 
 bool Loader::enter(const Node& reference, const std::string& path, const Target& target) {
-  if (!reference.is_scalar()) return true;  // written in full: no file to come back to
+  if (!reference.is_scalar()) return true;  // written in place: there is no file that it could lead back to
   std::error_code error;
   const fs::path written(*target.node.where.source);
   const fs::path canonical = fs::weakly_canonical(written, error);
@@ -147,7 +149,7 @@ std::optional<ModelSpec> Loader::changed_model(const Node& node, const std::stri
 
 namespace {
 
-/// New entries in place of those of the same keys.
+/// Adds entries and removes old ones with the same keys.
 void replace_keys(std::vector<Entry>& entries, const std::vector<Entry>& changed) {
   std::erase_if(entries, [&](const Entry& old) {
     return std::ranges::find(changed, old.key, &Entry::key) != changed.end();
@@ -155,7 +157,7 @@ void replace_keys(std::vector<Entry>& entries, const std::vector<Entry>& changed
   entries.insert(entries.end(), changed.begin(), changed.end());
 }
 
-/// Takes the widths out of a model with experts, `node`, that follow from what `changed` changes in them.
+/// Removes the widths of experts from `node` that follow from widths which `changed` changes.
 void forget_what_follows(const MixtureOfExperts& moe, const Node& changed, bool new_width, Node& node) {
   const bool follows = moe.shared_ffn_hidden == moe.shared_experts * moe.expert_ffn_hidden;
   if (follows && changed.find("shared_ffn_hidden") == nullptr) node.find("moe")->erase("shared_ffn_hidden");
@@ -172,12 +174,12 @@ std::optional<ModelSpec> Loader::with_keys(const ModelSpec& whole, const std::ve
   const auto changes = [&](std::string_view key) {
     return std::ranges::find(keys, key, &Entry::key) != keys.end();
   };
-  // Widths that follow from others unless they are said, as in a file of its own.
+  // Removes values that follow from changed ones by default, unless they are given too, so that they are computed anew.
   const bool equal_heads = whole.kv_heads == whole.heads;
   if (changes("heads") && !changes("kv_heads") && equal_heads) node.erase("kv_heads");
   const bool whole_heads = whole.head_dim * whole.heads == whole.hidden;
   if ((changes("heads") || changes("hidden")) && whole_heads) node.erase("head_dim");
-  if (changes("attention") && !whole.latent) {  // whose widths replace these
+  if (changes("attention") && !whole.latent) {  // the widths of latent attention replace these
     node.erase("kv_heads");
     node.erase("head_dim");
   }
@@ -200,7 +202,7 @@ std::optional<ModelSpec> Loader::with_keys(const ModelSpec& whole, const std::ve
 
 namespace {
 
-/// `changed` with every key that only `base` has; maps on both sides are joined likewise.
+/// The map `changed` with those keys of `base` added that it lacks, at any depth of maps.
 Node laid_over(const Node& changed, const Node& base) {
   if (!changed.is_map() || !base.is_map()) return changed;
   Node node = changed;

@@ -1,3 +1,5 @@
+// Parses YAML through yaml-cpp's events into Nodes, and refuses what a strict reader must: controls, tabs, tags,
+// aliases without an anchor, trees that are too large, and second documents.
 #include "sweep/yaml/node.h"
 
 #include <fmt/format.h>
@@ -18,16 +20,16 @@ namespace shardscape::yaml {
 
 namespace {
 
-constexpr std::size_t kMaxNodes = 1'000'000;  // aliases of aliases grow exponentially
-constexpr std::size_t kMaxDepth = 64;         // studies nest some five deep
+constexpr std::size_t kMaxNodes = 1'000'000;  // limited because aliases of aliases grow exponentially
+constexpr std::size_t kMaxDepth = 64;         // studies are nested about five deep
 
-/// Thrown out of yaml-cpp's parser by the builder; never leaves parse().
+/// Thrown through yaml-cpp's parser by the builder, and caught in parse().
 struct Refused {
   Location where;
   std::string message;
 };
 
-/// Control characters that are neither space nor the end of a line.
+/// Whether it is a control character other than blanks and line ends.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   if (character.size() == 1)
@@ -43,8 +45,8 @@ std::size_t count_nodes(const Node& node) {
   return count;
 }
 
-/// Turns parser events into a tree. A stack holds the open containers; a map alternates between a pending key
-/// and its value.
+/// Builds a tree from parser events. A stack holds the open containers; in a map a pending key alternates with its
+/// value.
 class TreeBuilder final : public YAML::EventHandler {
  public:
   TreeBuilder(std::shared_ptr<const std::string> source, std::string_view text)
@@ -108,7 +110,7 @@ class TreeBuilder final : public YAML::EventHandler {
     }
   }
 
-  /// Escapes such as "\0" and "\e" get past the check of the file's bytes.
+  /// Refuses control characters from escapes such as "\0" and "\e", which the check of the file's bytes cannot see.
   void refuse_controls(const YAML::Mark& mark, const std::string& text) const {
     for (std::size_t i = 0; i < text.size();) {
       const std::size_t length = std::max<std::size_t>(1, utf8_length(text, i));
@@ -120,7 +122,7 @@ class TreeBuilder final : public YAML::EventHandler {
     }
   }
 
-  /// yaml-cpp takes the end of the file for the end of a quote.
+  /// Refuses an open quote, which yaml-cpp ends at the end of the file.
   void refuse_open_quote(const YAML::Mark& mark) const {
     const auto begin = static_cast<std::size_t>(std::max(0, mark.pos));
     if (begin >= text_.size() || (text_[begin] != '"' && text_[begin] != '\'')) return;
@@ -179,7 +181,7 @@ class TreeBuilder final : public YAML::EventHandler {
         throw Refused{where, "a key " + problem};
       top.pending = Entry{std::move(node.text), where, {}};
     } else {
-      // The parser places an empty value at the token after it, perhaps on another line.
+      // An empty value gets the place of its key: the parser gives that of the next token, perhaps on another line.
       if (node.kind == Node::Kind::null) node.where = top.pending->key_where;
       top.pending->value = std::move(node);
       top.node.entries.push_back(std::move(*top.pending));
@@ -195,8 +197,7 @@ class TreeBuilder final : public YAML::EventHandler {
   Node root_;
 };
 
-/// The first character of the text that no YAML file may hold: a byte that is no UTF-8, or a control
-/// character.
+/// The first character of the text that a YAML file must not hold: a byte that is not UTF-8, or a control character.
 std::optional<Refused> first_unreadable(std::string_view text,
                                         const std::shared_ptr<const std::string>& name) {
   Location where{name, 1, 1};
@@ -215,7 +216,7 @@ std::optional<Refused> first_unreadable(std::string_view text,
   return std::nullopt;
 }
 
-/// The first tab that indents something.
+/// The first tab that is used for indentation.
 std::optional<Location> first_tab(std::string_view text, const std::shared_ptr<const std::string>& name) {
   int line = 1;
   for (std::size_t begin = 0; begin < text.size(); ++line) {
@@ -227,14 +228,14 @@ std::optional<Location> first_tab(std::string_view text, const std::shared_ptr<c
   return std::nullopt;
 }
 
-/// What yaml-cpp says, and what is meant where that is not plain.
+/// yaml-cpp's reason, with an explanation where it is not clear.
 std::string plain_reason(const std::string& said) {
   const std::string reason = "not valid YAML: " + said;
   if (said != "illegal map value") return reason;
   return reason + "; text with ': ' in it belongs in quotes, and a key has at most 1,024 characters";
 }
 
-/// A second document after the first is an error of its own.
+/// Takes the events of a second document, which is an error, and ignores them.
 class Ignore final : public YAML::EventHandler {
  public:
   std::optional<YAML::Mark> start;

@@ -22,14 +22,14 @@ struct Node {
   enum class Kind : std::uint8_t { null, scalar, list, map };
 
   Kind kind = Kind::null;
-  std::string text;            ///< of a scalar
+  std::string text;            ///< text of a scalar
   bool quoted = false;         ///< the scalar was written in quotes: text, never a number
-  bool flow = false;           ///< a list or map to be written on one line
-  std::vector<Node> items;     ///< of a list
-  std::vector<Entry> entries;  ///< of a map, in file order
+  bool flow = false;           ///< write the list or map on one line
+  std::vector<Node> items;     ///< elements of a list
+  std::vector<Entry> entries;  ///< entries of a map, in file order
   Location where;
 
-  // Out of line: a map holds entries, which hold nodes.
+  // Defined in node.cc: a map holds entries, which hold nodes.
   Node();
   Node(const Node&);
   Node(Node&&) noexcept;
@@ -41,10 +41,10 @@ struct Node {
   [[nodiscard]] bool is_list() const { return kind == Kind::list; }
   [[nodiscard]] bool is_map() const { return kind == Kind::map; }
 
-  /// The first value of a key of a map, or null.
+  /// The first value with a key in a map, or null.
   [[nodiscard]] const Node* find(std::string_view key) const;
   [[nodiscard]] Node* find(std::string_view key);
-  /// Sets (or appends) a key; turns a null node into a map.
+  /// Sets or appends a key; makes a null node a map.
   void set(std::string_view key, Node value);
   void erase(std::string_view key);
 
@@ -59,7 +59,7 @@ struct Entry {
   Node value;
 };
 
-/// "a list", "a map", "text", "nothing": what messages call a node.
+/// The word for a node in messages: "a list", "a map", "text", "nothing".
 std::string_view kind_name(const Node& node);
 
 /// Parses one document. Syntax errors, aliases to nowhere, keys that are no scalars, tags, several documents
@@ -69,8 +69,8 @@ std::optional<Node> parse(const std::string& text, const std::string& source, Di
 /// Gives every node and key of the tree the same place.
 void relocate(Node& node, const Location& where);
 
-/// The tree as YAML text, block style (maps and lists marked `flow` on one line). parse() gives the same tree
-/// back, places aside.
+/// The tree as YAML text in block style (maps and lists marked `flow` on one line). parse() gives an equal tree, except
+/// for places.
 std::string emit(const Node& node);
 
 }  // namespace shardscape::yaml

@@ -12,7 +12,7 @@ namespace shardscape::yaml {
 
 namespace {
 
-constexpr double kExactIntegers = 9007199254740992.0;  // 2^53: above it doubles skip integers
+constexpr double kExactIntegers = 9007199254740992.0;  // 2^53: above it doubles cannot hold every integer
 
 std::string quoted(std::string_view text) { return fmt::format("\"{}\"", text); }
 
@@ -25,7 +25,7 @@ bool means_not_finite(std::string_view text) {
   return bare == "inf" || bare == "infinity" || bare == "nan";
 }
 
-/// Digits, one sign, point and exponent only: from_chars would take "inf" and "nan" as well.
+/// Whether a text has only digits, signs, points and exponents: from_chars would also take "inf" and "nan".
 bool looks_decimal(std::string_view text) {
   return !text.empty() && text.find_first_not_of("+-.0123456789eE") == std::string_view::npos;
 }

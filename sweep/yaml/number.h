@@ -1,4 +1,4 @@
-// Plain numbers as text.
+// Reads and writes plain numbers.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace shardscape::yaml {
 /// hexadecimal, no inf, no nan).
 std::optional<double> parse_finite(std::string_view text);
 
-/// An integer in [low, high]. Exponents are fine where the value is exact ("1e6"); errors say what is wrong.
+/// An integer in [low, high]. Exponents are allowed where the value is exact ("1e6"); errors say what is wrong.
 tl::expected<std::int64_t, std::string> parse_integer(std::string_view text, std::int64_t low,
                                                       std::int64_t high);
 
-/// A number; errors tell "not finite" from "no number at all" and from a stray unit.
+/// A number; errors distinguish "not finite", "no number" and a superfluous unit.
 tl::expected<double, std::string> parse_number(std::string_view text);
 
 /// The shortest text that parses back to exactly `value`.

@@ -1,3 +1,5 @@
+// The units with their dimensions and factors, parsing of a number with a unit into base units, and the shortest text
+// of a value.
 #include "sweep/yaml/quantity_text.h"
 
 #include <fmt/format.h>
@@ -18,7 +20,7 @@ namespace {
 
 constexpr std::size_t kDimensions = static_cast<std::size_t>(Dimension::energy_per_bit) + 1;
 
-/// value in base units = number * factor / divisor; powers of ten on either side stay exact.
+/// A unit: value in base units = number * factor / divisor, with powers of ten on either side, which stay exact.
 struct Unit {
   std::string name;
   Dimension dimension = Dimension::time;
@@ -49,8 +51,8 @@ std::vector<Unit> make_units() {
   for (const Prefix& prefix : kFractions) {
     units.push_back({fmt::format("{}s", prefix.name), Dimension::time, 1, prefix.factor});
   }
-  units.push_back({"\u00b5s", Dimension::time, 1, 1e6});  // micro sign
-  units.push_back({"\u03bcs", Dimension::time, 1, 1e6});  // Greek mu
+  units.push_back({"\u00b5s", Dimension::time, 1, 1e6});  // the micro sign
+  units.push_back({"\u03bcs", Dimension::time, 1, 1e6});  // the Greek letter mu
   add_family(units, std::span(kDecimal).first(5), "Hz", Dimension::frequency);
   for (const auto& [suffix, dimension] :
        {std::pair("", Dimension::data), std::pair("/s", Dimension::bandwidth)}) {
@@ -87,7 +89,7 @@ std::string due(Dimension dimension) {
   return fmt::format("{} is due, such as \"{}\"", dimension_name(dimension), dimension_example(dimension));
 }
 
-/// "GBps" and "TFLOPS" are meant as rates: compare them as "gb/s" and "tflop/s".
+/// A unit in a form for comparison: "GBps" and "TFLOPS" are meant as rates, "gb/s" and "tflop/s".
 std::string normalised(std::string_view unit) {
   std::string text = lower(unit);
   if (text.ends_with("ps") && text.size() > 2) text.replace(text.size() - 2, 2, "/s");
@@ -117,7 +119,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// Length of the leading number: an 'e' belongs to it only where digits follow ("1e3 s", but not "1 EB").
+/// Length of the leading number; an 'e' belongs to it only where digits follow ("1e3 s", but not "1 EB").
 std::size_t number_length(std::string_view text) {
   std::size_t i = text.find_first_not_of("+-.0123456789");
   if (i == std::string_view::npos) return text.size();

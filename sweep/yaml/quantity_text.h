@@ -28,17 +28,17 @@ enum class Dimension : std::uint8_t {
   energy_per_bit
 };
 
-/// How messages name a dimension: "a bandwidth, such as \"25 GB/s\"".
+/// The words for a dimension in messages: "a bandwidth", and an example such as "25 GB/s".
 std::string_view dimension_name(Dimension dimension);
 std::string_view dimension_example(Dimension dimension);
-/// UDUNITS name of the base unit: "s", "Hz", "byte", "byte s-1", "1", "s-1", "W", "m", "m2", "J bit-1".
+/// The UDUNITS name of the base unit: "s", "Hz", "byte", "byte s-1", "1", "s-1", "W", "m", "m2", "J bit-1".
 std::string_view dimension_unit(Dimension dimension);
-/// What a column name ends in: "_s", "_hz", "_bytes", "_bytes_per_s", "_flops", "_flops_per_s", "_w",
-/// "_m", "_m2", "_j_per_bit".
+/// The ending of column names: "_s", "_hz", "_bytes", "_bytes_per_s", "_flops", "_flops_per_s", "_w", "_m", "_m2",
+/// "_j_per_bit".
 std::string_view dimension_suffix(Dimension dimension);
 
-/// The value in base units. Errors (a bare number, an unknown unit, a unit of another dimension, no number,
-/// not finite) say what is due.
+/// The value in base units. Errors (no unit, an unknown unit, a unit of another dimension, no number, not finite) say
+/// what is expected.
 tl::expected<double, std::string> parse_quantity(std::string_view text, Dimension dimension);
 
 /// The shortest text that parses back to exactly `value` (finite): "80 GiB", "5 us", "2039 GB/s".
@@ -71,7 +71,7 @@ struct DimensionOf<FlopsPerSecond> {
   static constexpr Dimension value = Dimension::work_rate;
 };
 
-/// Types with a physical dimension, written with a unit.
+/// Types with a physical dimension, which are written with a unit.
 template <class T>
 concept Dimensional = requires {
   DimensionOf<T>::value;

@@ -1,4 +1,4 @@
-// A spec out of parsed YAML and back, by its describe(): the keys, once, for reading and writing.
+// Reads a spec from parsed YAML and writes it, both by its describe(), which names the keys once.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace shardscape::yaml {
 
-/// The spec of a map that passes its own validate(); else nothing, and every problem in `diagnostics`.
-/// `take_references` first reads the keys that refer to other specs; false where one of them is bad.
+/// The spec of a map if it passes its own validate(); otherwise nothing, with every problem in `diagnostics`.
+/// `take_references` first reads the keys that refer to other specs, and returns false where one of them is bad.
 template <class Spec, class Take>
 std::optional<Spec> read_spec(const Node& node, const std::string& prefix, Diagnostics& diagnostics,
                               const Take& take_references) {

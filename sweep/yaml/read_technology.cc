@@ -9,7 +9,7 @@ using technology::LogicNode;
 using technology::MemoryTechnology;
 using technology::NetworkTechnology;
 
-// The keys of each; references are read and written apart.
+// The keys of each spec; references to other specs are read and written separately.
 
 template <class V>
 void describe(V& v, LogicNode& logic) {

@@ -1,4 +1,4 @@
-// Technologies out of parsed YAML and back: logic nodes, memories, networks, floor plans. Readers report
+// Reads technologies from parsed YAML and writes them: logic nodes, memories, networks, floor plans. Readers report
 // every problem, as those of specs.h.
 #pragma once
 
@@ -31,13 +31,13 @@ struct DimensionOf<technology::JoulesPerBit> {
   static constexpr Dimension value = Dimension::energy_per_bit;
 };
 
-/// Loads what a key refers to; `path` is where it stands. Null or nothing where there are problems.
+/// Loads what a key refers to; `path` is the key's path in messages. Null or nothing where there are problems.
 using LogicReference = std::function<std::shared_ptr<const technology::LogicNode>(const Node& reference,
                                                                                   const std::string& path)>;
 using MemoryReference = std::function<std::optional<technology::MemoryTechnology>(const Node& reference,
                                                                                   const std::string& path)>;
 
-/// `prefix` as in specs.h. Each spec passes its own validate().
+/// `prefix` as in specs.h. Each spec that is returned passes its own validate().
 std::optional<technology::LogicNode> read_logic(const Node& node, const std::string& prefix,
                                                 Diagnostics& diagnostics, const LogicReference& load_older);
 std::optional<technology::MemoryTechnology> read_memory(const Node& node, const std::string& prefix,

@@ -1,5 +1,5 @@
-// Specs out of parsed YAML and back. Readers report every problem, their own and those of validate(), and
-// give the spec only where there is none.
+// Reads specs from parsed YAML and writes them. Readers report every problem, also those of validate(), and return the
+// spec only where there is none.
 #pragma once
 
 #include <optional>
@@ -20,18 +20,18 @@ namespace shardscape::yaml {
 std::optional<ModelSpec> read_model(const Node& node, const std::string& prefix, Diagnostics& diagnostics);
 std::optional<DeviceSpec> read_device(const Node& node, const std::string& prefix, Diagnostics& diagnostics);
 std::optional<StackProfile> read_stack(const Node& node, const std::string& prefix, Diagnostics& diagnostics);
-/// The fabric of a cluster; `device` is a required key of the same map, given back unread where it is there.
+/// The fabric of a cluster; `device` is a required key of the same map, which is handed back unread if it is there.
 std::optional<FabricTemplate> read_fabric(const Node& node, const std::string& prefix,
                                           Diagnostics& diagnostics, const Node** device);
 
-/// Every key, defaults filled in; reading it gives an equal spec.
+/// The spec with every key, defaults filled in; reading it gives an equal spec.
 Node write(const ModelSpec& model);
 Node write(const DeviceSpec& device);
 Node write(const StackProfile& stack);
-/// Without the cluster's `device`.
+/// The fabric, without the cluster's `device`.
 Node write(const FabricSpec& fabric);
 
-/// The paths of a device or a stack, each after "PREFIX.".
+/// All paths of a device or a stack, each after "PREFIX.".
 std::vector<Leaf> device_leaves(const std::string& prefix);
 std::vector<Leaf> stack_leaves(const std::string& prefix);
 

@@ -1,4 +1,4 @@
-// One YAML scalar to one C++ value, and back. Errors are messages that say what is due.
+// Converts one YAML scalar to one C++ value, and back. Error messages say what is expected.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace shardscape::yaml {
 template <class T>
 using Parsed = tl::expected<T, std::string>;
 
-/// The text of a scalar, or what the node is instead of `due` ("must be an integer, not a list").
+/// The text of a scalar; otherwise an error that names the node's kind and `due` ("must be an integer, not a list").
 Parsed<std::string> scalar_text(const Node& node, std::string_view due);
-/// The same for values that are never written in quotes.
+/// The text of a scalar that must not be in quotes.
 Parsed<std::string> bare_text(const Node& node, std::string_view due);
 
-inline constexpr std::size_t kLongestName = 200;  ///< bytes
+inline constexpr std::size_t kLongestName = 200;  ///< in bytes
 
-/// Why `text` can't be a name, which ends up in result files, tables and pages; empty where it can: one line
-/// that shows what it holds, of at most kLongestName bytes.
+/// Why `text` cannot be a name, which appears in result files, tables and pages; empty where it can. A name is one line
+/// of visible characters of at most kLongestName bytes.
 std::string name_problem(std::string_view text);
 Parsed<std::string> parse_name(const Node& node);
 
@@ -35,7 +35,7 @@ Parsed<bool> parse_flag(const Node& node);
 Parsed<double> parse_number_node(const Node& node);
 Parsed<std::int64_t> parse_integer_node(const Node& node, std::int64_t low, std::int64_t high);
 Parsed<double> parse_quantity_node(const Node& node, Dimension dimension);
-/// The position of the node's text in `names`; the error suggests the closest.
+/// The index of the node's text in `names`; the error suggests the closest name.
 Parsed<std::size_t> parse_choice(const Node& node, std::span<const std::string_view> names);
 
 /// Parses a value of type T: bool, text, an integer, a bare double, a quantity with its unit, or the name of

@@ -1,3 +1,5 @@
+// Bookkeeping of Reader (places of fields, problems, unknown keys) and the parts of the visitors that do not depend on
+// types.
 #include "sweep/yaml/visitors.h"
 
 #include <fmt/format.h>
@@ -14,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kMaxExtent = 1 << 30;
 
-/// "a.b[2]" for "a.b[2].c", "" for "a".
+/// The field that contains a field: "a.b[2]" for "a.b[2].c", "" for "a".
 std::string parent(const std::string& field) {
   const std::size_t cut = field.find_last_of(".[");
   return cut == std::string::npos ? std::string() : field.substr(0, cut);
@@ -56,7 +58,7 @@ Location ReadState::nearest(std::string field) const {
 bool ReadState::follows_from_bad(const std::string& field) const {
   if (!failed_) return false;
   const auto it = places_.find(field);
-  if (it == places_.end()) return true;  // a default, perhaps computed from what could not be read
+  if (it == places_.end()) return true;  // a default, which may have been computed from an unreadable field
   return std::ranges::any_of(places_, [&](const auto& entry) {
     const auto& [name, place] = entry;
     return place.bad && (name == field || inside(name, field) || inside(field, name));

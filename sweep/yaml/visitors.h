@@ -41,20 +41,20 @@
 
 namespace shardscape::yaml {
 
-/// What reading one spec has seen so far: where each field stands and which could not be read.
+/// What has been seen while a spec is read: the place of each field, and the fields that could not be read.
 class ReadState {
  public:
-  /// `prefix` goes before every path in messages ("model" for a model written inside a study).
+  /// `prefix` goes before every path in messages (such as "model" for a model written inside a study).
   ReadState(const Location& root, std::string prefix, Diagnostics& diagnostics);
 
   void seen(const std::string& field, const Location& where);
-  /// Reports a problem of a field and remembers that its value means nothing.
+  /// Reports a problem of a field and remembers that its value is invalid.
   void bad(const std::string& field, const Location& where, const std::string& message);
-  /// Reports what validate() found, each at the place of its field. Consequences of unreadable fields are
-  /// left out.
+  /// Reports the problems of validate(), each at the place of its field, except those that follow from unreadable
+  /// fields.
   void report(const Problems& problems);
   [[nodiscard]] bool failed() const { return failed_; }
-  /// Further problems are not shown: see Diagnostics.
+  /// Whether further problems are only counted: see Diagnostics.
   [[nodiscard]] bool full() const { return diagnostics_.full(); }
 
  private:
@@ -75,7 +75,7 @@ class ReadState {
 
 class Reader {
  public:
-  /// Reads the keys of `node`; duplicates and anything but a map are reported at once. Both references
+  /// Reads the keys of `node`; duplicate keys, and nodes other than maps, are reported at once. Both references must
   /// outlive the reader.
   Reader(const Node& node, std::string path, ReadState& state);
 
@@ -184,10 +184,10 @@ class Reader {
   }
   void comment(const char* key);
 
-  /// The node of a key that the caller reads itself, or null; the key counts as known.
+  /// The node of a key that the caller reads itself, or null; the key then counts as known.
   const Node* take(const char* key);
   const Node* take_required(const char* key);
-  /// Reports keys that no call asked for.
+  /// Reports the keys that no call asked for.
   void finish();
 
  private:
@@ -320,16 +320,16 @@ class Writer {
   Node& map_;
 };
 
-/// What one path of a spec holds, for what-if axes.
+/// What a path of a spec holds, for what-if axes.
 struct Leaf {
   enum class Type : std::uint8_t { text, flag, integer, number, quantity, choice, list, informational };
   std::string path;
   Type type = Type::number;
-  Dimension dimension = Dimension::time;  ///< of a quantity
-  std::vector<std::string> choices;       ///< of a flag or a choice, in the order of their codes
-  std::string replaces;  ///< the key that stands for the same part otherwise (total and per part)
-  /// Of an integer: what can be read at all; the spec's own validate() says what makes sense. Values and
-  /// codes are stored as doubles.
+  Dimension dimension = Dimension::time;  ///< dimension of a quantity
+  std::vector<std::string> choices;       ///< values of a flag or a choice, in the order of their codes
+  std::string replaces;  ///< another key that sets the same part (total rather than per part, or reverse)
+  /// Range of an integer that can be read; the spec's own validate() says what makes sense. Values and codes are stored
+  /// as doubles.
   std::int64_t low = -(std::int64_t{1} << 53), high = std::int64_t{1} << 53;
 };
 

@@ -105,7 +105,7 @@ TEST_F(CalibrateTest, AProgramWithoutItsModuleSaysSo) {
   EXPECT_EQ(broken.code, 1);
   EXPECT_TRUE(contains(broken.err, "bin/shardscape_fit.so: can't be opened: ")) << broken.err;
   fs::remove(work() / "bin/shardscape_fit.so");
-  fs::create_directories(work() / "lib/shardscape");  // as installed
+  fs::create_directories(work() / "lib/shardscape");  // where `cmake --install` puts modules
   fs::copy_file(fs::path(test::program()).parent_path() / "shardscape_fit.so",
                 work() / "lib/shardscape/shardscape_fit.so");
   EXPECT_EQ(start_words(words).wait().code, 0);

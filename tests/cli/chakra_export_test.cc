@@ -87,7 +87,8 @@ TEST_P(ChakraExportTest, NamesTellTheKindAndSurviveALog) {
 }
 
 TEST_P(ChakraExportTest, MessagesMeetAndTagsAreNotNegative) {
-  std::map<std::tuple<double, double, double>, std::vector<double>> sent, received;  // from, to, tag: bytes
+  // Key: source, destination, tag; value: bytes of each message.
+  std::map<std::tuple<double, double, double>, std::vector<double>> sent, received;
   each_node([&](int rank, const chakra_wire::Node& node) {
     const bool send = node.type == chakra_wire::kSendNode;
     if (!send && node.type != chakra_wire::kReceiveNode) return;

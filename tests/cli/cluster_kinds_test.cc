@@ -32,7 +32,7 @@ std::string custom_cube(const std::string& rate) {
   return "kind: custom, size: 8, links: [" + links + "]";
 }
 
-/// Every kind alone.
+/// One cluster for each kind of dimension.
 std::vector<ClusterCase> kinds() {
   return {
       {"ring", 8, {"kind: ring, size: 8"}},

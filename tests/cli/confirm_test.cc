@@ -1,4 +1,5 @@
-// Are the rows that `top` and `search` show executed as well, ranked by that, and one row where nothing tells them apart?
+// Are the rows that `top` and `search` show executed as well, ranked by that, and one row where nothing tells them
+// apart?
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -43,7 +43,7 @@ Lines documents() {
 
 struct DocumentLine {
   std::string text;
-  int number = 0;       ///< from 1 up
+  int number = 0;       ///< of the line in the document, from 1
   bool fenced = false;  ///< in a block of code or output, or one of its two fences
 };
 
@@ -160,7 +160,7 @@ TEST(Documents, LinesAreShort) {
 struct Command {
   std::string text;  ///< for the shell
   int number = 0;    ///< its line
-  Lines shown;       ///< what the document shows of its output
+  Lines shown;       ///< the part of its output that the document shows
 };
 
 /// Commands `$ shardscape ...`, or `S ...`, of the blocks of a document, each going on where a line ends in a

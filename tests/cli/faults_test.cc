@@ -98,7 +98,7 @@ TEST_F(FaultsTest, KilledInTheMiddleResumesToEqualSamples) {
   ASSERT_EQ(running.wait().signal, SIGKILL);
   ASSERT_FALSE(fs::exists(work() / "killed.h5"));
 
-  // What is sealed can be looked at.
+  // The sealed part of an unfinished sweep can be looked at.
   const Finished partly = run({"sensitivity", "killed.h5"});
   EXPECT_EQ(partly.code, 0) << partly.err;
   EXPECT_TRUE(contains(partly.out, "so far")) << partly.out;
@@ -210,7 +210,7 @@ TEST_F(FaultsTest, CheckCountsPlacesAndDraws) {
       << check.out;
   EXPECT_TRUE(contains(check.out, "distribution: beta")) << check.out;
   EXPECT_TRUE(contains(check.out, "of it on faults")) << check.out;
-  // 1.8e8 s / 8.
+  // The expected text is 1.8e8 s / 8.
   EXPECT_TRUE(contains(check.out, "6,250 h 0 min of the machine")) << check.out;
 }
 

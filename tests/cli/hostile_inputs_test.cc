@@ -103,7 +103,7 @@ class HostileInputs : public ProgramTest, public testing::WithParamInterface<std
     if (wanted) make_results();
   }
 
-  /// What cases damage: results of sweeps and a folder of traces.
+  /// Makes what the cases damage: results of sweeps, and a folder of traces.
   void make_results() {
     given_ = work().parent_path() / "given";
     fs::copy(hostile_folder() / "base", work(), fs::copy_options::recursive);

@@ -115,7 +115,7 @@ TEST_F(NearMissesTest, TheNearestByMissingMemoryAndWhatMakesThemFit) {
       for (const json& fix : miss.at("fixes")) EXPECT_TRUE(contains(said, fix.at("change"))) << said;
     }
   }
-  // Machine-readable rows stay rows.
+  // Machine-readable output has rows only, and no near misses.
   EXPECT_EQ(run({"top", "out.h5", "--format", "json"}).out, "[]\n");
 }
 

@@ -13,7 +13,7 @@ using Words = std::vector<std::string>;
 class OutputsTest : public ProgramTest {
  protected:
   struct Command {
-    Words words;        ///< without the output
+    Words words;        ///< without the option for the output
     std::string input;  ///< a file that the command reads
     bool force = true;  ///< has --force
   };

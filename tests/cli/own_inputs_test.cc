@@ -68,7 +68,7 @@ TEST_F(OwnInputsTest, SharesOfPeaksThatADeviceLeavesOutAreNamed) {
   };
   EXPECT_TRUE(contains(assumptions("out.h5"), warning.substr(9))) << assumptions("out.h5");
 
-  // What is there is not warned about, nor what an axis sets.
+  // Values that the device states, or that an axis sets, are not warned about.
   write("mine.yaml", std::string(kDevice) + kShares);
   const Finished whole = run({"sweep", "study.yaml", "-o", "whole.h5"});
   EXPECT_FALSE(contains(whole.err, "warning")) << whole.err;

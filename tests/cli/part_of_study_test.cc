@@ -243,7 +243,8 @@ TEST_F(PartOfStudyTest, ASampleShowsWhatAxesAreWorth) {
             axis.at("values"), [&](const json& v) { return v.at("value") == value.at("value"); });
         ASSERT_NE(same, axis.at("values").end());
         const double share = same->at("points").get<double>() / static_cast<double>(points_);
-        const double deviation = std::sqrt(120 * share * (1 - share));  // of a sample without strata
+        // The standard deviation of a sample without strata.
+        const double deviation = std::sqrt(120 * share * (1 - share));
         EXPECT_NEAR(value.at("points").get<double>(), 120 * share, 4 * deviation + 1) << axis.at("column");
       }
     }

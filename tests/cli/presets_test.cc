@@ -27,7 +27,7 @@ TEST_F(PresetsTest, ShownPresetIsAPresetItself) {
   ASSERT_EQ(again.code, 0) << again.err;
   const auto body = [](const std::string& text) {
     return text.substr(text.find('\n'));
-  };  // without the origin
+  };  // without the first line, which states the origin
   EXPECT_EQ(body(again.out), body(shown.out));
 }
 

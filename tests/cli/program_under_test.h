@@ -31,7 +31,7 @@ inline std::string read_file(const fs::path& file) {
 
 struct Finished {
   int code = -1;    ///< exit code; -1 where a signal ended it
-  int signal = 0;   ///< that ended it
+  int signal = 0;   ///< number of the signal that ended it, or 0
   std::string out;  ///< stdout
   std::string err;  ///< stderr
 };
@@ -123,7 +123,7 @@ class ProgramTest : public testing::Test {
     return words;
   }
   static constexpr int kLongSweep = 600000;
-  /// Of the unfinished sweep into this output.
+  /// Number of segments that the unfinished sweep into this output has sealed.
   [[nodiscard]] int sealed_segments(const std::string& output) const {
     int count = 0;
     std::error_code error;
@@ -196,7 +196,7 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Of the numbers in an object.
+/// The sum of the numbers in an object.
 inline double sum(const nlohmann::json& object) {
   double total = 0;
   for (const auto& [key, value] : object.items()) {

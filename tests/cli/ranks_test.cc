@@ -280,7 +280,8 @@ TEST_F(RanksTest, DifferentSearchesAreOneError) {
   expect_one_error(run_two(with({"--within", "many"}), own), "--within: 'many' is not a share");
 }
 
-/// Nothing bounds the memory alone: the ranks share the sweep that takes the place of the search, and the file is that of one.
+/// Nothing bounds the memory alone: the ranks share the sweep that takes the place of the search, and the file is that
+/// of one.
 TEST_F(RanksTest, ASearchWithoutBoundsIsSweptByAllRanks) {
   write("study.yaml", kSmallStudy);
   const auto search_of = [](const std::string& output) {

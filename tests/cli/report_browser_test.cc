@@ -374,7 +374,7 @@ TEST_F(ReportBrowserTest, ParallelCoordinatesHaveALinePerPlan) {
   EXPECT_EQ(found.at("looked"), columns.rows() * (found.at("axes").size() - 1));
   EXPECT_EQ(found.at("tp2"), tp2);
   EXPECT_EQ(found.at("tp2pp1"), tp2pp1);
-  EXPECT_EQ(found.at("drawn"), page.at("shown"));  // those that do not pass stay as a shadow
+  EXPECT_EQ(found.at("drawn"), page.at("shown"));  // points that do not pass stay visible as a shadow
   EXPECT_EQ(found.at("lifted"), page.at("shown"));
   EXPECT_TRUE(contains(found.at("says"), "point " + columns.at("point_id", *best).dump()))
       << found.at("says");
@@ -395,7 +395,7 @@ TEST_F(ReportBrowserTest, CommandsPredictWhatThePageShows) {
     ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--progress", "none", "--force"}).code, 0);
     ASSERT_EQ(run({"report", "out.h5", "-o", "page.html", "--force"}).code, 0);
     const PageColumns columns(data());
-    constexpr std::size_t kTried = 9;  // from the best to the worst
+    constexpr std::size_t kTried = 9;  // points spread from the best to the worst
     const json commands =
         in_page(1280,
                 "return Array.from({length: 9}, (_, i) => { pick(Math.floor(i * (COUNT - 1) / 8));"

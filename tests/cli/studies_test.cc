@@ -20,7 +20,7 @@ double number(const CsvRow& row, const std::string& column) {
   return text.empty() ? std::nan("") : std::stod(text);
 }
 
-/// What identifies a plan, whatever the setting.
+/// The text that identifies a plan, whatever its setting.
 std::string plan_of(const CsvRow& row) {
   std::string text;
   for (const char* column :
@@ -204,7 +204,7 @@ TEST_F(StudiesTest, RecomputeCutsActivationsAsItsPaperCounts) {
                                                    {"none1", (34 + scores) / t},
                                                    {"selective0", 10 + 24 / t},
                                                    {"selective1", 34 / t}};
-  constexpr double kFragmentation = 1.05;  // of the stack
+  constexpr double kFragmentation = 1.05;  // the fragmentation that the stack states
   for (const auto& [key, per_layer] : published) {
     EXPECT_NEAR(bytes[key] / (kFragmentation * layers * sbh * per_layer), 1, 0.06) << key;
   }

@@ -37,7 +37,7 @@ TEST_F(TechnologyStudies, LatencyFallsWithBandwidthAndStaysAboveWhatItMustRead) 
   const json rows = best("llama2-13b-dram.yaml", "technology_memory", {"workload.output_tokens=21"});
   ASSERT_EQ(rows.size(), bandwidth.size());
   const double weights = 2 * (40 * (4 * 5120.0 * 5120 + 3 * 5120.0 * 13824) + 32000 * 5120.0) / 2;
-  std::map<double, double> latency;  // by bandwidth
+  std::map<double, double> latency;  // key: bandwidth
   for (const json& row : rows) {
     const double rate = bandwidth.at(row.at("technology_memory").get<std::string>());
     const double token = row.at("itl_s").get<double>();
@@ -97,7 +97,7 @@ TEST_F(TechnologyStudies, EveryPartFromA100ToB200Counts) {
     EXPECT_LT(row.at("mfu").get<double>(), 1);
   }
   const auto at = [&](const char* system, const char* precision) { return time.at({system, precision}); };
-  // Without the domain of 36, which groups of 8 straddle.
+  // Left out is the domain of 36 GPUs, which groups of 8 straddle.
   const std::vector<std::pair<const char*, const char*>> chain = {
       {"a100", "bf16"},      {"h100_compute", "bf16"}, {"h100_memory", "bf16"},  {"h100", "bf16"},
       {"h100", "fp8"},       {"h200", "fp8"},          {"b200_compute", "fp8"},  {"b200_memory", "fp8"},

@@ -14,7 +14,7 @@ namespace {
 
 class TerminalTest : public ProgramTest {
  protected:
-  /// What the program prints on a terminal of so many columns.
+  /// Returns what the program prints on a terminal that is `columns` wide.
   std::string on_terminal(const std::vector<std::string>& arguments, unsigned short columns) {
     std::vector<std::string> words = {test::program()};
     words.insert(words.end(), arguments.begin(), arguments.end());

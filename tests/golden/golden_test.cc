@@ -93,7 +93,7 @@ void write_lines(const fs::path& file, const std::vector<std::string>& lines) {
 // ---- Studies
 
 struct Study {
-  const char* name;  ///< of the data, tests/golden/NAME.csv
+  const char* name;  ///< name of the data file, tests/golden/NAME.csv
   const char* file;  ///< below the source folder
   int sample;        ///< points; 0: all
   const char* set;   ///< one --set, or ""
@@ -164,7 +164,7 @@ TEST_P(GoldenStudies, KeepTheirRows) {
   const std::vector<std::string> kept = lines_of(read_file(file));
   ASSERT_EQ(kept.at(0), lines.at(0)) << study.name << ": other columns" << kAgain;
   const std::vector<std::string> columns = test::split_csv_line(lines[0]);
-  std::map<std::string, std::vector<std::string>> now;  // by point_id
+  std::map<std::string, std::vector<std::string>> now;  // key: point_id
   for (std::size_t i = 1; i < lines.size(); ++i) {
     std::vector<std::string> cells = test::split_csv_line(lines[i]);
     const std::string id = cells.at(0);
@@ -202,7 +202,7 @@ struct Plan {
   std::vector<std::string> options;
 };
 
-/// Those with a * in tests/golden/plans.txt.
+/// The plans with a * in tests/golden/plans.txt.
 std::vector<Plan> marked_plans() {
   std::vector<Plan> plans;
   for (const std::string& line : lines_of(read_file(golden("plans.txt")))) {
@@ -268,7 +268,7 @@ TEST_P(GoldenPlans, KeepTheirNumbers) {
   for (const auto& [key, value] : document.items()) {
     if (key != "operators" && key != "placement") add_leaves(summary, key, value);
   }
-  std::map<std::string, double> seconds;  // of the operators by phase
+  std::map<std::string, double> seconds;  // key: phase; time of its operators
   for (const nlohmann::json& row : document.at("operators"))
     seconds[row.at("phase").get<std::string>()] +=
         row.at("count").get<double>() * row.at("time_s").get<double>();

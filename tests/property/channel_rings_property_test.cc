@@ -152,7 +152,7 @@ TEST(ChannelRings, EveryRingGoesThroughAllMembersAndEntersADomainByASeatOfItsOwn
 
 /// What programs send in a call, message by message.
 struct Sent {
-  double bytes = 0;                           ///< of the group
+  double bytes = 0;                           ///< sent by the whole group
   std::map<std::int64_t, double> into_seats;  ///< bytes from other domains, by the rank that receives them
 };
 
@@ -239,7 +239,7 @@ TEST(ChannelRings, WhatIsExecutedIsWhatIsPriced) {
       executed.want_program = true;
       const SimulateOptions execute{.time_infeasible = true, .mode = ExecutionMode::flattened};
       const Prediction out = Simulator(c->setting, execute).run(c->plan, {}, &executed);
-      if (out.reason == Reason::precision) continue;  // of devices without bf16
+      if (out.reason == Reason::precision) continue;  // the device does not support bf16
       ASSERT_EQ(out.status, Status::ok) << name_of(out.reason);
       Simulator(c->setting, {.time_infeasible = true}).run(c->plan, {}, &priced);
       double most = 0;

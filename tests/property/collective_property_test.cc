@@ -63,8 +63,8 @@ class Oracle {
   }
 
   struct LockStep {
-    double latency = 0, least_latency = 1e9;  ///< of the ways
-    double per_byte = 0;                      ///< of the busiest link
+    double latency = 0, least_latency = 1e9;  ///< largest latency of the routes, and the least
+    double per_byte = 0;                      ///< seconds per byte on the busiest link
   };
   /// When all `flows` start together.
   [[nodiscard]] LockStep lock_step(const std::vector<std::pair<std::int32_t, std::int32_t>>& flows) const {

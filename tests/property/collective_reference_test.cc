@@ -160,7 +160,7 @@ struct Drawn {
     const auto axis = static_cast<PlanAxis>(random.below(kPlanAxes));
     const bool shard = random.below(3) == 0;
     RankGroup group = shard ? layout.group(PlanAxis::data, PlanAxis::context) : layout.group(axis);
-    // As copies lie under dualpipe.
+    // Groups with a mirror, as copies of parameters lie under dualpipe.
     if (shard && plan.pipeline % 2 == 0 && round % 2 == 1)
       group.mirror = {plan.pipeline, layout.stride(PlanAxis::pipeline)};
     Slice slice;
@@ -272,7 +272,8 @@ TEST(CollectiveReference, FastPathsAgreeWithTheSimulatorUnderFaults) {
   EXPECT_GE(cut, test::at_least(1)) << "no case in which dead links cut a group";
 }
 
-// What is priced once for all stages must hold for stages that lie otherwise on the leaves of a fat tree than the first.
+// What is priced once for all stages must hold for stages that lie otherwise on the leaves of a fat tree than the
+// first.
 TEST(CollectiveReference, StagesThatEndInsideALeafAgreeWithTheSimulator) {
   int compared = 0;
   for (std::uint64_t seed = 0; seed < test::seeds(60); ++seed) {

@@ -34,7 +34,7 @@ double members_met(const std::vector<double>& shares, std::int64_t k) {
 struct Case {
   Setting setting;
   ParallelPlan plan;
-  std::vector<double> shares;  ///< of the members of the expert group
+  std::vector<double> shares;  ///< index: member of the expert group
   double chosen = 1;           ///< experts of a token
 };
 

@@ -1,5 +1,5 @@
-// No executed step lies below the floors of the flattened mode, and no price below those of the hierarchical one: random
-// plans of every stack that trains on every kind of shipped cluster, dense and with experts, in all
+// No executed step lies below the floors of the flattened mode, and no price below those of the hierarchical one:
+// random plans of every stack that trains on every kind of shipped cluster, dense and with experts, in all
 // schedules, rank orders, ZeRO stages and ways to recompute.
 #include <gtest/gtest.h>
 

@@ -155,8 +155,8 @@ TEST(ExecutionProperty, ACallAloneTakesTheTimeOfTheCollectiveModel) {
   }
 }
 
-/// Programs in which ranks do the same, over a lattice of `inner` x `outer` ranks: most steps and durations are the same
-/// on all, in some cases one rank is slower or a link between two of them.
+/// Programs in which ranks do the same, over a lattice of `inner` x `outer` ranks: most steps and durations are the
+/// same on all, in some cases one rank is slower or a link between two of them.
 class SymmetricGenerator {
  public:
   explicit SymmetricGenerator(std::uint64_t seed) : rng_(seed, 2) {
@@ -303,7 +303,7 @@ class NodesGenerator {
     constexpr CollectiveOp kOps[] = {CollectiveOp::all_reduce, CollectiveOp::all_gather,
                                      CollectiveOp::reduce_scatter};
     std::vector<std::int32_t> calls;
-    for (int call = 0; call < 3; ++call)  // of two ranks, scattering and gathering are no turns
+    for (int call = 0; call < 3; ++call)  // between two ranks, scattering and gathering take no turns
       calls.push_back(builder.call(lane, kOps[inner_ == 2 ? 0 : rng_.below(3)], Bytes(between(1e3, 1e7))));
     std::vector<std::uint64_t> steps(4 + rng_.below(12));
     for (std::uint64_t& step : steps) step = rng_.below(6);

@@ -1,4 +1,5 @@
-// What a watch hears of executed steps: nothing that is not so, more and more of it, and no answer of it changes a result.
+// What a watch hears of executed steps: nothing that is not so, more and more of it, and no answer of it changes a
+// result.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +64,8 @@ TEST(ExecutionWatch, HearsTimesThatStepsTakeAtLeast) {
   EXPECT_GT(heard_most, watched / 2);
 }
 
-// A step is given up exactly where its time is beyond what is wanted, or not at all; and the next plan knows nothing of it.
+// A step is given up exactly where its time is beyond what is wanted, or not at all; and the next plan knows nothing of
+// it.
 TEST(ExecutionWatch, EndsWhatTakesLongerAndNothingElse) {
   int ended = 0;
   for (std::uint64_t seed = 1; seed <= test::seeds(40); ++seed) {
@@ -94,7 +96,8 @@ TEST(ExecutionWatch, EndsWhatTakesLongerAndNothingElse) {
   EXPECT_GT(ended, test::at_least(30));
 }
 
-// Executions of placements that are slower than one known are ended: the choice, and its time, are those of all in full.
+// Executions of placements that are slower than one known are ended: the choice, and its time, are those of all in
+// full.
 TEST(ExecutionWatch, PlacementsAreChosenAsIfAllWereExecuted) {
   int moved = 0;
   for (std::uint64_t seed = 1; seed <= test::seeds(2); ++seed) {

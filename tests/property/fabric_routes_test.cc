@@ -117,7 +117,7 @@ class RuleRouter {
     return static_cast<std::int32_t>((a + b - 1) / b);
   }
 
-  /// Of one line.
+  /// Number of switches of one line.
   static std::int32_t switches(const DimensionSpec& d) {
     const std::int64_t n = d.size();
     switch (d.kind) {

@@ -89,7 +89,7 @@ struct RaceTruths {
   double least_slowdown = 0;
 };
 
-/// As a sweep does it.
+/// Samples faults of all points in the way that a sweep does.
 RaceTruths race_all(const SweepJob& job) {
   RaceTruths all;
   std::optional<Setting> setting;
@@ -157,7 +157,7 @@ TEST(FaultRaceProperty, FindsWhatAllSamplesOfAllPointsSay) {
     const Study study = race_study(seed);
     const SweepJob job(study);
     const RaceTruths truth = race_all(job);
-    EXPECT_GE(truth.least_slowdown, kLeastExpected - 1);  // what the bounds rest on
+    EXPECT_GE(truth.least_slowdown, kLeastExpected - 1);  // the search's bounds rest on this
     for (const std::size_t count : {std::size_t{1}, std::size_t{10}}) {
       const SearchGoal goal{count, false, {study.objectives.front()}, 0};
       ASSERT_EQ(why_unbounded(job, goal), "");

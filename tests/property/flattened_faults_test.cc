@@ -154,8 +154,8 @@ TEST(FlattenedFaults, RandomPlansStayCloseToTheHierarchicalMode) {
   EXPECT_GE(compared, test::cases(20));
 }
 
-// Under dualpipe a stage and its mirror gather updated weights together, of which as much lies beside the first forward on
-// either: a sick link of one of them must not tell them apart, else they would wait for each other for ever.
+// Under dualpipe a stage and its mirror gather updated weights together, of which as much lies beside the first forward
+// on either: a sick link of one of them must not tell them apart, else they would wait for each other for ever.
 TEST(FlattenedFaults, ASickLinkStopsNoPlanThatRunsBothWays) {
   int compared = 0;
   for (std::uint64_t seed = 1; compared < test::cases(30) && seed < 300; ++seed) {

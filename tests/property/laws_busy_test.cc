@@ -144,8 +144,8 @@ Setting work_alone(Setting setting) {
   return setting;
 }
 
-/// The seconds that the ports of a rank into a dimension are busy at least, where no stage but one uses them: bytes over
-/// bandwidth, of groups all of whose members differ in that dimension alone.
+/// The seconds that the ports of a rank into a dimension are busy at least, where no stage but one uses them: bytes
+/// over bandwidth, of groups all of whose members differ in that dimension alone.
 double busy_ports(const Case& of, std::size_t number, const GroupBytes& bytes) {
   std::int64_t stride = 1;
   const std::vector<DimensionSpec>& dimensions = of.setting.system.fabric.dimensions;
@@ -354,7 +354,7 @@ void expect_served_in_time(const Case& of, const Prediction& out, const Details&
   expect_within("the units of a prompt", 2 * weights * prompt / (readers * peak), out.ttft.value());
   const double flops = 2 * weights * (prompt + output - 1) / output;
   expect_within("the units of all requests", out.tokens_per_s_per_gpu * flops, peak);
-  if (pools) return;  // whose requests live through iterations of two kinds of ranks
+  if (pools) return;  // their requests live through iterations of two kinds of ranks
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
     GroupBytes alone;
     alone[group] = details.group_bytes[group];

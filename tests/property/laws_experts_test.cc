@@ -82,7 +82,7 @@ std::string describe_experts(std::uint64_t seed, const Setting& setting, const P
          std::to_string(setting.workload.expert_load.exponent);
 }
 
-/// What kinds of plans have been compared.
+/// Counts the kinds of plans that have been compared.
 struct PlansSeen {
   int all = 0, both_ways = 0, interleaved = 0, many_ranks = 0;
   std::array<int, 4> zero{};
@@ -117,8 +117,8 @@ void randomise(StackProfile& stack, test::ScenarioGenerator& random) {
   stack.communication.pipeline_async = random.coin();
 }
 
-// A stage and its mirror make their calls together, whichever of their chunks each of them begins with: what one of them
-// hides of the gather of weights, the other hides as well, or both wait for ever.
+// A stage and its mirror make their calls together, whichever of their chunks each of them begins with: what one of
+// them hides of the gather of weights, the other hides as well, or both wait for ever.
 TEST(LawsExperts, ExecutedDualpipeEnds) {
   int ended = 0, hidden = 0;
   for (std::uint64_t seed = 0; seed < test::seeds(60); ++seed) {
@@ -252,7 +252,7 @@ TEST(LawsExperts, BothModesAgreeOnRandomPlans) {
   }
 }
 
-// Likewise where shared experts run beside the exchanges.
+// The same where shared experts run beside the exchanges.
 TEST(LawsExperts, SharedExpertsHideExchangesInBothModes) {
   int seen = 0;
   for (std::uint64_t seed = 0; seed < 400 && seen < test::cases(20); ++seed) {
@@ -306,7 +306,7 @@ TEST(LawsExperts, InequalityCosts) {
     ExpertLoad& load = setting.workload.expert_load;
     load.distribution = LoadDistribution::histogram;
     load.histogram.assign(64, 1);
-    std::fill_n(load.histogram.begin() + 16, 8, hot);  // those of the third member
+    std::fill_n(load.histogram.begin() + 16, 8, hot);  // the experts of the third member
     const Prediction p = in_mode(setting, plan, ExecutionMode::hierarchical);
     EXPECT_GT(p.step_time.value(), step) << hot;
     EXPECT_GT(p.memory_peak.value(), memory) << hot;

@@ -28,8 +28,8 @@ const std::vector<HostConstant> kTrainingHost = {
 
 constexpr double kRounding = 1e-9;
 /// A later launch moves messages in time and may keep those of different groups out of each other's way, executed or
-/// priced (step/contention.h): to share links evenly is no optimal schedule (Graham 1969, "Bounds on multiprocessing timing
-/// anomalies"). With every constant of the plans below 8 changes do so, by 1.4 % of the step at most.
+/// priced (step/contention.h): to share links evenly is no optimal schedule (Graham 1969, "Bounds on multiprocessing
+/// timing anomalies"). With every constant of the plans below 8 changes do so, by 1.4 % of the step at most.
 constexpr double kSharedLinksBand = 0.02;
 /// The gather of updated weights hides behind its stage's own forward. Where other stages set the pace of a
 /// pipeline, a later launch lengthens that forward, hides more of the gather and moves nothing else: by less
@@ -57,7 +57,7 @@ void draw_host(Setting& setting, test::ScenarioGenerator& draw) {
 struct Trial {
   ExecutionMode mode = ExecutionMode::hierarchical;
   std::uint64_t settings = 0;
-  int plans = 0;              ///< of each setting
+  int plans = 0;              ///< number of plans for each setting
   std::uint64_t in_turn = 1;  ///< one constant in so many is tried with a plan
   bool wide_links = false;    ///< messages take their latency only
   double band = kRounding;
@@ -100,7 +100,7 @@ Tried check(const Trial& trial) {
   return tried;
 }
 
-/// Of the plans that could be timed, every schedule with every ZeRO stage.
+/// Expects that every schedule with every ZeRO stage was among the plans that could be timed.
 void expect_all(const Tried& tried) {
   if (testing::Test::HasFailure() || !test::all_seeds()) return;
   for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,

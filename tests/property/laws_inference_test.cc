@@ -76,7 +76,7 @@ struct ServedBreach {
 };
 
 struct ServedTally {
-  std::map<std::string, ServedBreach> worst;  ///< by number
+  std::map<std::string, ServedBreach> worst;  ///< key: name of the number
   std::map<std::string, int> tried;
 };
 
@@ -118,7 +118,7 @@ std::string describe_served(std::uint64_t seed, const Served& s) {
          std::to_string(s.setting.workload.concurrency);
 }
 
-/// Without the name of the dimension.
+/// The name of a number without the name of its dimension.
 std::string kind_of_number(const std::string& number) {
   return number.starts_with("fabric.") ? "fabric." + std::string(test::last_key(number)) : number;
 }
@@ -138,7 +138,7 @@ bool moves_memory(std::string_view number) {
 
 enum class Room : std::uint8_t {
   ample,  ///< for every request
-  drawn   ///< what the generator draws: requests may wait for it
+  drawn   ///< as the generator draws it: requests may have to wait for room
 };
 
 struct Draw {

@@ -25,8 +25,8 @@ using test::NumberLaw;
 constexpr double kRounding = 1e-9;
 
 /// A faster piece moves messages in time and may bring those of different groups into each other's way, executed or
-/// priced (step/contention.h): to share links evenly is no optimal schedule (Graham 1969, "Bounds on multiprocessing timing
-/// anomalies"). Of 4,000 changes on shared links 11 numbers do so, by 1.1 % of the step at most.
+/// priced (step/contention.h): to share links evenly is no optimal schedule (Graham 1969, "Bounds on multiprocessing
+/// timing anomalies"). Of 4,000 changes on shared links 11 numbers do so, by 1.1 % of the step at most.
 constexpr double kSharedLinksBand = 0.02;
 
 /// The gather of updated weights hides behind its stage's own forward. Where other stages set the pace of a
@@ -41,8 +41,9 @@ struct Breach {
 };
 struct Tally {
   std::uint64_t changes = 0;
-  Breach contended;                     ///< of whole steps, where what shared links cost is told apart
-  std::map<std::string, Breach> worst;  ///< by number
+  /// The worst of whole steps, where the cost of shared links is counted apart.
+  Breach contended;
+  std::map<std::string, Breach> worst;  ///< key: name of the number
   std::map<std::string, int> tried;
 };
 
@@ -99,9 +100,9 @@ void try_numbers(const Setting& setting, const ParallelPlan& plan, ExecutionMode
   });
 }
 
-/// What the ranks of random machines are joined by.
+/// How the ranks of random machines are connected.
 enum class Links : std::uint8_t {
-  any,   ///< what the generator draws: rings, tori, switches of several dimensions
+  any,   ///< as the generator draws it: rings, tori, switches of several dimensions
   pairs  ///< one for each pair of ranks: axes without a common pair of ranks never meet
 };
 

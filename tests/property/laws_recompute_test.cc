@@ -19,7 +19,7 @@ namespace {
 
 constexpr auto kParts = enum_values<RecomputePart>();
 
-/// In a random order.
+/// All parts, in a random order.
 std::vector<RecomputePart> shuffled_parts(test::ScenarioGenerator& random) {
   std::vector<RecomputePart> parts(kParts.begin(), kParts.end());
   for (std::size_t i = 1; i < parts.size(); ++i)

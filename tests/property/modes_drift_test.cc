@@ -75,8 +75,8 @@ TEST(ModesDrift, PassesRoundDomainsTakeAsLongAsTheyDelay) {
 }
 
 TEST(ModesDrift, ShortPassesGoOnFromDomainToDomain) {
-  // Messages that take less on links than to begin and to arrive, so that no rank waits behind a slow hop for long; rings
-  // of 12 and 16 in domains of 8 (8 and 4 members), of 12 in domains of 6 and of 24 in domains of 8.
+  // Messages that take less on links than to begin and to arrive, so that no rank waits behind a slow hop for long;
+  // rings of 12 and 16 in domains of 8 (8 and 4 members), of 12 in domains of 6 and of 24 in domains of 8.
   struct Ring {
     std::int64_t inner, outer;
     std::int32_t members;

@@ -84,7 +84,7 @@ FaultSet sick_link(std::uint64_t seed, const FabricSpec& spec) {
 struct Compared {
   std::vector<double> unmarked;  ///< differences, ascending
   int plans = 0, marked = 0, beyond = 0;
-  std::string texts;  ///< of unmarked plans beyond 5 %
+  std::string texts;  ///< descriptions of unmarked plans that differ by more than 5 %
   [[nodiscard]] double p95() const { return unmarked[unmarked.size() * 95 / 100]; }
 };
 
@@ -130,8 +130,8 @@ TEST(ModesPresets, AgreeOrSaySo) {
   EXPECT_LE(compared.marked, compared.plans / 50);
 }
 
-// What a sick link adds hides in part behind the work of the ranks that it does not make late, as far as closed forms say;
-// plans that it slows by more than a tenth are marked.
+// What a sick link adds hides in part behind the work of the ranks that it does not make late, as far as closed forms
+// say; plans that it slows by more than a tenth are marked.
 TEST(ModesPresets, AgreeOrSaySoWithASickLink) {
   const Compared compared = compare(200, 2000, sick_link);
   if (!test::all_seeds()) return;

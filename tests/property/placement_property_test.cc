@@ -79,7 +79,7 @@ TEST(PlacementProperty, CloseToTheBestOfAllPlacements) {
         EXPECT_LT(found.candidates[i - 1].cost, candidate.cost);
       }
     }
-    // On fabrics this small the search is to find the optimum itself.
+    // On fabrics as small as these the search should find the optimum.
     EXPECT_DOUBLE_EQ(found.best().cost.congestion_s, best.congestion_s);
     EXPECT_DOUBLE_EQ(found.best().cost.byte_hops, best.byte_hops);
     EXPECT_LE(found.swaps, 20'000);

@@ -97,8 +97,8 @@ TEST(PlanFloor, NoStepIsShorter) {
   RecordProperty("mean_floor_of_step", std::to_string(seen.sharpest / seen.plans));
 }
 
-// Executed, hosts run ahead of their devices from layer to layer, and calls lie beside each other: what the floors say of
-// those does not bind every execution. The chain of passes alone does: with no host, and no calls.
+// Executed, hosts run ahead of their devices from layer to layer, and calls lie beside each other: what the floors say
+// of those does not bind every execution. The chain of passes alone does: with no host, and no calls.
 TEST(PlanFloor, NoExecutedStepIsShorterThanItsPasses) {
   FloorsSeen seen;
   for (std::uint64_t seed = 1; seed <= test::seeds(60); ++seed) {
@@ -188,8 +188,9 @@ Setting bare_pipeline() {
   return s;
 }
 
-// With nothing but passes and the optimizer in a step the chain is the step: what is left of it are the messages between
-// stages, which the prediction says. (p - 1) / m of the work is bubble, so a floor that forgot it would lie 16 % lower.
+// With nothing but passes and the optimizer in a step the chain is the step: what is left of it are the messages
+// between stages, which the prediction says. (p - 1) / m of the work is bubble, so a floor that forgot it would lie 16
+// % lower.
 TEST(PlanFloor, IsTheStepWhereOnlyPassesTakeTime) {
   const Setting setting = bare_pipeline();
   for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,

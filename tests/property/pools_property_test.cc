@@ -202,7 +202,7 @@ TEST(Pools, LawsOfQueuesHoldExactly) {
     EXPECT_NEAR(m.requests_per_s * m.e2e.mean, static_cast<double>(pools.clients()), 1e-9);
     EXPECT_NEAR(m.ttft.mean + steps * m.itl.mean, m.e2e.mean, 1e-9 * m.e2e.mean);
     EXPECT_NEAR(m.waiting + total(m.classes) + all.exposed_transfer, m.e2e.mean, 1e-9 * m.e2e.mean);
-    // What was sent has arrived, but for what is under way.
+    // Everything sent has arrived, except what is still under way.
     EXPECT_GE(all.transfers_started, all.transfers_done);
     EXPECT_LE(all.transfers_started, all.transfers_done + pools.clients());
     EXPECT_LE(all.requests_done, all.transfers_done);

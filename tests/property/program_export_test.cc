@@ -26,7 +26,7 @@ double round_trip(const Setting& setting, const ParallelPlan& plan, const FaultS
   options.stack = setting.system.stack.communication;
   options.memory_rate = setting.system.device.hbm_peak();
   options.node = setting.system.device.node;
-  options.faults = faults;  // of devices: for copies; what else they slow is in the durations
+  options.faults = faults;  // sick devices slow copies; what else they slow is part of the durations
   const auto result = replay(exported.all(), network::Fabric(setting.system.fabric), options);
   EXPECT_TRUE(result.has_value()) << result.error().front().message;
   return result ? result->step_time / out.step_time.value() : 0;

@@ -24,8 +24,8 @@ namespace {
 
 using results::Fate;
 
-/// Two capacities of memory, two bandwidths of it and two of the links, times two batches: groups of settings that share
-/// floors and settings that don't.
+/// Two capacities of memory, two bandwidths of it and two of the links, times two batches: groups of settings that
+/// share floors and settings that don't.
 Study random_search_study(std::uint64_t seed) {
   test::ScenarioGenerator random(seed);
   Setting setting = random.setting(Phase::training);
@@ -411,9 +411,9 @@ std::vector<std::vector<Truth>> orders_apart(const SweepJob& job, const std::vec
   return apart;
 }
 
-/// Experts whose exchanges run in pairs where they leave a domain, which the order of ranks decides: plans that differ in
-/// nothing else need different memory. The devices have just what the leanest order of such a plan needs, of one whose
-/// first order needs more where there is one.
+/// Experts whose exchanges run in pairs where they leave a domain, which the order of ranks decides: plans that differ
+/// in nothing else need different memory. The devices have just what the leanest order of such a plan needs, of one
+/// whose first order needs more where there is one.
 Study random_expert_study(std::uint64_t seed) {
   test::ScenarioGenerator random(seed);
   Study study = random_search_study(seed);

@@ -1,3 +1,5 @@
+// Does the fast course of a server agree with the plain loop over iterations, on random loads and rules, and do its
+// times add up?
 #include <gtest/gtest.h>
 
 #include <algorithm>

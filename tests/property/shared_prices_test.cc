@@ -13,7 +13,7 @@
 namespace shardscape::sweep {
 namespace {
 
-/// Alone with its setting.
+/// Evaluates one setting alone, and shares nothing with others.
 class LonelyEvaluator final : public Evaluator {
  public:
   explicit LonelyEvaluator(const Setting& setting) : simulator_(setting) {}

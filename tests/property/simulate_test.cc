@@ -1,4 +1,4 @@
-// What must hold for every prediction, on random models, machines, stacks and plans.
+// Properties that hold for every prediction, on random models, machines, stacks and plans.
 #include "engine/simulate.h"
 
 #include <gtest/gtest.h>
@@ -235,7 +235,8 @@ TEST_P(EveryPrediction, HistoryLeavesNoTrace) {
   });
 }
 
-/// The plan with one or two of its free choices made anew: few kinds of plan, many of which share a part of their prices.
+/// The plan with one or two of its free choices made anew: few kinds of plan, many of which share a part of their
+/// prices.
 ParallelPlan neighbour(ParallelPlan plan, const Setting& setting, test::ScenarioGenerator& generator) {
   const ParallelPlan other = generator.plan(setting);
   switch (generator.below(6)) {

@@ -44,7 +44,7 @@ void sweep_into(const SweepJob& job, const fs::path& output, const Way& way) {
     options.stop = &stop;
     options.observer = [&](const SweepProgress&) { stop = ++blocks >= way.blocks_per_run; };
     complete = run_sweep(job, store, options).complete;
-    if (!complete) {  // what is there of it is of the rows of the whole, and its counts are of all its points
+    if (!complete) {  // the part there is has rows of the whole, and counts all of its points
       const ResultReader part(results::parts_folder(output));
       std::uint64_t points = 0;
       for (const results::CodeCount& status : part.summary().statuses) points += status.count;

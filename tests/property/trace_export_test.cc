@@ -104,7 +104,7 @@ TEST(TraceExport, DeferredHeadsTakeTheirTimeInAllCourses) {
       Simulator flattened(setting,
                           {.reference = false, .time_infeasible = true, .mode = ExecutionMode::flattened});
       const double executed = flattened.run(plan).step_time.value();
-      const double tolerance = interleaved ? 0.05 : 0.01;  // of chunks the prediction takes the mean
+      const double tolerance = interleaved ? 0.05 : 0.01;  // for chunks the prediction takes the mean
       EXPECT_NEAR(executed / times.predicted, 1, tolerance);
       EXPECT_NEAR(times.replayed / times.predicted, 1, tolerance);
     }

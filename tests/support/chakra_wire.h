@@ -62,7 +62,7 @@ enum class Held : std::uint8_t {
 
 struct Attribute {
   Held held = Held::nothing;
-  double number = 0;  ///< of any number or bool
+  double number = 0;  ///< value of any number or bool
   std::string text;
 };
 
@@ -87,7 +87,7 @@ struct Node {
   }
 };
 
-// NodeType
+// Values of NodeType.
 constexpr std::uint64_t kComputeNode = 4, kSendNode = 5, kReceiveNode = 6, kCollectiveNode = 7;
 
 struct Trace {

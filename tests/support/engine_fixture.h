@@ -283,7 +283,7 @@ class ScenarioGenerator {
   CounterRng rng_;
 };
 
-/// What a failure has to print to be repeated.
+/// Describes a case so that a failure can be repeated.
 inline std::string describe(std::uint64_t seed, const ParallelPlan& p) {
   return "seed " + std::to_string(seed) + ": tp " + std::to_string(p.tensor) + " cp " +
          std::to_string(p.context) + " pp " + std::to_string(p.pipeline) + " dp " + std::to_string(p.data) +

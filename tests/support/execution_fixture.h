@@ -49,7 +49,7 @@ class ExecutionBench {
   void receive(std::int32_t channel) {
     builder_.add({Kind::receive, Account::pipeline_comm, static_cast<std::uint16_t>(channel), 0, 1, 0});
   }
-  /// What was added since the last call is the program of these ranks.
+  /// Makes what was added since the last call the program of these ranks.
   void end_program(const std::vector<std::int32_t>& ranks, int times = 1) {
     const std::int32_t block = builder_.end_block();
     const std::int32_t sequence =

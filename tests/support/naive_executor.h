@@ -47,7 +47,7 @@ class NaiveExecutor {
   struct Call {
     std::int32_t number = 0;
     std::vector<std::int32_t> waiting;
-    std::vector<std::int32_t> receipts, openings;  ///< of gates that open several times
+    std::vector<std::int32_t> receipts, openings;  ///< for gates that open several times
   };
   struct Parcel {
     double left = 0;
@@ -56,7 +56,7 @@ class NaiveExecutor {
   struct Lane {
     std::deque<std::pair<std::int32_t, std::int32_t>> waiting;  ///< lanes and calls, of all that take turns
     bool inside = false;
-    std::int32_t lane = -1;  ///< of the call
+    std::int32_t lane = -1;  ///< lane of the call
     double enters = kNever;
     std::int32_t call = -1;
   };
@@ -65,7 +65,7 @@ class NaiveExecutor {
     std::size_t next = 0;
     double busy_until = 0, host = 0, ended = 0;
     bool running = false;                          ///< a compute or launch that ends at busy_until
-    std::map<std::int32_t, Lane> lanes;            ///< by the first of those that take turns
+    std::map<std::int32_t, Lane> lanes;            ///< key: the first of the lanes that take turns
     std::map<std::int32_t, std::int32_t> entered;  ///< calls so far, by lane
   };
   struct Wire {

@@ -21,14 +21,14 @@ namespace shardscape::test {
 enum class Direction : std::uint8_t {
   more_is_faster,  ///< never slower
   more_is_slower,  ///< never faster
-  no_time,         ///< of a training step: stays as it is, to the bit
+  no_time,         ///< a training step keeps its time, bit for bit
   none             ///< neither, for the reason given
 };
 
 struct NumberLaw {
-  std::string_view path;  ///< without the part; of a fabric the key alone
+  std::string_view path;  ///< without the part; for a fabric only the key
   Direction direction = Direction::none;
-  std::string_view why = {};  ///< of none
+  std::string_view why = {};  ///< the reason for `none`
   bool share = false;         ///< 1 at most
   bool whole = false;         ///< integers
 };
@@ -316,7 +316,7 @@ inline std::string_view last_key(std::string_view path) {
   return path.substr(path.rfind('.') + 1);
 }
 
-/// What a number grows to, by amounts from a rounding to several times.
+/// The larger value of a number, by an amount from little more than rounding to several times.
 inline double grown(const Number& number, const NumberLaw& law, ScenarioGenerator& draw) {
   if (law.share) return number.value + (1 - number.value) * draw.pick({0.01, 0.5, 1.0});
   if (law.whole) return std::ceil(number.value * draw.pick({1.001, 1.5, 4.0}));

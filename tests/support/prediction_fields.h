@@ -86,7 +86,7 @@ inline double uncontended(const Prediction& prediction) {
   return (prediction.step_time - prediction.contention).value();
 }
 
-/// With all digits.
+/// The number with all of its digits.
 inline std::string shown(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.17g", value);

@@ -1,4 +1,4 @@
-// Plans drawn at random.
+// Draws random plans.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What is inside a page of `shardscape report`.
+// Reads what a page of `shardscape report` contains.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 namespace shardscape::test {
 
-/// The page's data.
+/// The data inside a page.
 inline nlohmann::json page_data(const std::string& html) {
   const std::string open = "<script id=\"data\" type=\"application/json\">";
   const std::size_t begin = html.find(open), end = html.find("</script>", begin);

@@ -22,8 +22,8 @@ struct SlowPipeline {
 /// forward; a weight gradient that was put off needs its own input gradient. A message between two layers takes
 /// what `transfer` says of the stages that hold them; a blocking sender is busy until its message has
 /// arrived. Dualpipe's chain has a layer per stage, and microbatches of its second chunk, here the odd ones, meet the
-/// stages the other way round. What runs in pairs starts and ends together. Of more times than stages each chunk has its
-/// own.
+/// stages the other way round. What runs in pairs starts and ends together. Of more times than stages each chunk has
+/// its own.
 inline SlowPipeline slow_pipeline(const schedule::PipelineShape& shape,
                                   const std::vector<schedule::StageTime>& times,
                                   const schedule::Transfer& transfer) {
@@ -70,7 +70,7 @@ inline SlowPipeline slow_pipeline(const schedule::PipelineShape& shape,
       with_the_one_before = op.paired;
     }
   }
-  std::map<Node, double> end;  // of the work
+  std::map<Node, double> end;  // when the work of each node ends
   const auto input = [&](const Node& node) {
     const auto [pass, layer, microbatch] = node;
     if (pass == 2) return end[{1, layer, microbatch}];

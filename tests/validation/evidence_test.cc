@@ -30,7 +30,7 @@ struct MeasuredResidual {
   std::string model, what, table;
 };
 
-/// Of every table of plans in the reference folder.
+/// The residuals of every table of plans in the reference folder.
 const std::vector<MeasuredResidual>& measured_residuals() {
   static const std::vector<MeasuredResidual> kAll = [] {
     std::vector<MeasuredResidual> all;

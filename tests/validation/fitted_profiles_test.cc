@@ -43,7 +43,7 @@ TEST_P(FittedProfiles, AreWhatTheirFirstLineMakes) {
     std::string& word = words[i];
     const std::string before = i == 0 ? "" : words[i - 1];
     if (before == "-o") word = output.string();
-    if (before == "--folds") word = "0";  // what the fit finds does not depend on them
+    if (before == "--folds") word = "0";  // the result of the fit does not depend on folds
     if (before == "--device") device = word;
     if (word.ends_with(".csv")) word = (measurements / word).string();
     line += shell_word(word);

@@ -1,4 +1,5 @@
-// What the engine asks of a kind of attention. A kind is one file beside this one and a row in block.cc.
+// What the engine asks of a kind of attention. A kind is one file beside this one and an entry in the tables of
+// block_kinds() (model/block_kinds.cc).
 #pragma once
 
 #include <cstdint>
@@ -14,21 +15,21 @@ namespace shardscape::model {
 class AttentionBlock {
  public:
   virtual ~AttentionBlock() = default;
-  /// From the tensor-parallel region's beginning and the projections of the input to the output projection, on
-  /// one rank.
+  /// Appends the operators of one rank, from the input's projections and the entry into the tensor-parallel region to
+  /// the output projection.
   virtual void append_operators(std::vector<Operator>& ops, const OperatorBuilder& b) const = 0;
   /// What a token leaves in the key-value cache.
   [[nodiscard]] virtual KvUnits kv(const ModelSpec& model) const = 0;
-  /// Earlier tokens and its own that a token meets at most; 0: all.
+  /// The most tokens that a token meets, itself included; 0: all before it.
   [[nodiscard]] virtual double window(const ModelSpec& model) const = 0;
-  /// On one rank of a tensor group; norms of its own are part of it.
+  /// Parameters on one rank of a tensor group, with the norms inside the attention.
   [[nodiscard]] virtual PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const = 0;
-  /// Weights that a token meets in products, of the whole model.
+  /// Weights of the whole model's attention that a token is multiplied with, per block.
   [[nodiscard]] virtual double product_parameters(const ModelSpec& model) const = 0;
-  /// Matrix FLOPs of the core's forward on one sequence, every score counted, also those that the causal mask
-  /// takes; beyond a window twice those that are left, which is the same without one.
+  /// Matrix FLOPs of the core's forward on one sequence. Every score counts, also those that the causal mask removes;
+  /// with a window twice the visible ones count, which agrees with that where there is no window.
   [[nodiscard]] virtual double core_flops(const ModelSpec& model, double tokens) const = 0;
-  /// The rule of its own that a tensor degree breaks; none where it divides.
+  /// The rule that a tensor degree breaks for this attention; none where the degree divides its heads.
   [[nodiscard]] virtual Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) const = 0;
 };
 

@@ -12,8 +12,8 @@ double qkv_columns(const ModelSpec& model, std::int32_t tensor) {
   return static_cast<double>((model.heads / tensor + 2 * kv_heads) * model.head_dim);
 }
 
-/// Gains of the norms of queries and keys on one rank: those of a head are on all of them, those of the whole
-/// width are split as the columns are.
+/// Gains of the norms of queries and keys on one rank: every rank has those per head; those over the whole width are
+/// split as the columns are.
 double qk_gains(const ModelSpec& model, std::int32_t tensor) {
   if (model.qk_norm != QkNorm::full_width) return model.qk_norm_parameters();
   const std::int64_t kv_heads = MhaGqa().kv(model).local(tensor);

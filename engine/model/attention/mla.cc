@@ -6,7 +6,7 @@ namespace shardscape::model {
 
 namespace {
 
-/// Widths of one rank.
+/// Widths of the latent vectors and heads on one rank, in elements.
 struct LatentWidths {
   double q_rank, kv_rank, rope, query, nope, value, heads;
 
@@ -20,11 +20,12 @@ struct LatentWidths {
         heads(b.per_rank(b.model().heads)) {}
 };
 
-/// From the hidden states to the latent vectors, on the rank's own tokens, and into the tensor-parallel region.
+/// Products from the hidden states down to the latent vectors, on the rank's own tokens, and the gather of these
+/// vectors as they enter the tensor-parallel region.
 void append_down_projections(std::vector<Operator>& ops, const OperatorBuilder& b, const LatentWidths& w) {
   const Precision products = b.policy().products;
   const Bytes input(b.policy().operand_bytes(products) * b.own_tokens() * b.hidden());
-  if (b.serves()) {  // one product, one norm
+  if (b.serves()) {  // servers have one product and one norm for both vectors
     ops.push_back(b.own_gemm("latent_down", b.hidden(), w.q_rank + w.kv_rank + w.rope, input));
     ops.push_back(b.latent_norm("latent_norm", w.q_rank + w.kv_rank));
     return;
@@ -35,14 +36,14 @@ void append_down_projections(std::vector<Operator>& ops, const OperatorBuilder& 
   }
   ops.push_back(
       b.remade(b.own_gemm("key_value_down", b.hidden(), w.kv_rank + w.rope, input), b.repeats_norms()));
-  // Both read one tensor.
+  // Both down-projections read one input, which is kept once.
   if (w.q_rank > 0) ops.back().saved = ops.back().saved_selective = Bytes(0);
   ops.push_back(b.latent_norm("key_value_norm", w.kv_rank));
   const double queries = w.q_rank > 0 ? w.q_rank : b.hidden();
   ops.push_back(b.enter_tensor_region("latent_gather", queries + w.kv_rank + w.rope));
 }
 
-/// From a latent vector of that width (or the hidden state) to the rank's heads.
+/// Product from a latent vector of `width` elements (or from the hidden state) to `columns` of the rank's heads.
 Operator up_projection(const OperatorBuilder& b, std::string_view name, double width, double columns) {
   const Bytes input = b.gathered_input(b.policy().products, width);
   Operator product = b.remade(b.gemm(name, width, columns, input), b.repeats_norms());
@@ -50,13 +51,13 @@ Operator up_projection(const OperatorBuilder& b, std::string_view name, double w
   return product;
 }
 
-/// Queries of the rank's heads.
+/// Product that makes the queries of the rank's heads.
 void append_queries(std::vector<Operator>& ops, const OperatorBuilder& b, const LatentWidths& w) {
   const double width = w.q_rank > 0 ? w.q_rank : b.hidden();
   ops.push_back(up_projection(b, "query_up", width, w.heads * w.query));
 }
 
-/// One product for each head, of what decoding multiplies with the cache.
+/// One product for each head, in the format of attention: decoding multiplies the result with the cache.
 Operator absorbed(const OperatorBuilder& b, std::string_view name, double heads, double k, double n) {
   const compute::GemmShape shape{static_cast<std::int64_t>(std::max(1.0, b.tokens())),
                                  static_cast<std::int64_t>(n), static_cast<std::int64_t>(k),
@@ -74,13 +75,14 @@ void Mla::append_operators(std::vector<Operator>& ops, const OperatorBuilder& b)
   if (decodes) {
     ops.push_back(b.rotary((w.heads + 1) * w.rope));
     ops.push_back(absorbed(b, "absorb_keys", w.heads, w.nope, w.kv_rank));
-    const double mean = w.kv_rank + w.rope / 2;  // of scores over both and values over kv_rank
+    // Mean width: scores are over both parts of the cache, values over kv_rank alone.
+    const double mean = w.kv_rank + w.rope / 2;
     ops.push_back(b.attention_core(w.heads, 1, mean, b.attention_tensor(w.heads * (w.kv_rank + w.rope)), 0));
     ops.back().attention.cached_dim = w.kv_rank + w.rope;
     ops.push_back(absorbed(b, "absorb_values", w.heads, w.kv_rank, w.value));
   } else {
     ops.push_back(up_projection(b, "key_value_up", w.kv_rank, w.heads * (w.nope + w.value)));
-    // Turns the queries' part and writes every head's key out of its own part and the shared one.
+    // Rotates the queries' part; writes each head's key, joined from its own part and the shared one.
     ops.push_back(b.rotary(w.heads * (w.rope + w.query)));
     ops.back().again = b.repeats(RecomputePart::latent_up);
     const double pair = w.query + w.value;
@@ -88,7 +90,8 @@ void Mla::append_operators(std::vector<Operator>& ops, const OperatorBuilder& b)
     const Bytes inputs = b.attention_tensor(w.heads * (w.query + pair));
     ops.push_back(b.attention_core(w.heads, w.heads, pair / 2, inputs, 0));
     if (b.repeats(RecomputePart::latent_up)) {
-      // The shared part of the keys, which comes straight from the product that goes down.
+      // Without the other inputs only the part of the keys that heads share is kept: it comes straight from the
+      // down-projection.
       ops.back().saved_selective += b.gathered_input(b.policy().attention, w.rope) - inputs;
     }
   }

@@ -5,10 +5,11 @@
 
 namespace shardscape::model {
 
-/// Over so many elements of the inner width of all tokens on a rank; each has two inputs where the MLP is gated.
+/// The activation over `elements` elements of the inner width of all tokens on a rank; a gated MLP has two inputs per
+/// element.
 Operator activation(const OperatorBuilder& b, double elements);
 
-/// Tensors of the inner width whose gradients live at once: inputs and outputs of nonlinearity and product.
+/// Number of tensors of the inner width whose gradients live at once: inputs and outputs of nonlinearity and product.
 inline double activation_gradients(const ModelSpec& model) { return model.gated() ? 4 : 2; }
 
 }  // namespace shardscape::model

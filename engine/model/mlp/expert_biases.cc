@@ -21,7 +21,7 @@ Operator plain_biased_activation(const OperatorBuilder& b, double elements, doub
 }
 
 Operator plain_expert_bias(const OperatorBuilder& b, double elements, double experts) {
-  constexpr double kFlops = 2;  // product and sum
+  constexpr double kFlops = 2;  // a product and a sum
   const double e = b.element();
   Operator op;
   op.name = "expert_bias";

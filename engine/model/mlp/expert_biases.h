@@ -20,10 +20,10 @@
 
 namespace shardscape::model {
 
-/// In place of activation(): over so many elements of the inner width, of so many experts.
+/// Replaces activation() over `elements` elements of the inner width of `experts` experts.
 Operator plain_biased_activation(const OperatorBuilder& b, double elements, double experts);
 
-/// Behind the second product: over so many elements of its output.
+/// Follows the second product: over `elements` elements of its output, of `experts` experts.
 Operator plain_expert_bias(const OperatorBuilder& b, double elements, double experts);
 
 }  // namespace shardscape::model

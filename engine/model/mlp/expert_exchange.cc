@@ -8,7 +8,7 @@ namespace {
 
 using network::CollectiveOp;
 
-/// Of `copies` of tokens; a value takes so many bytes in forward and in backward.
+/// Bytes per value that an exchange sends in forward and in backward.
 struct ValueBytes {
   double forward, backward;
 };
@@ -31,8 +31,8 @@ Operator over_expert_tensor(const OperatorBuilder& b, std::string_view name, Col
   return exchange(b, name, ParallelGroup::expert_tensor, forward, backward, rows, {wire, wire});
 }
 
-/// Dispatch and combine are each other's backward, and alike where loads are. Of kernels that send in fp8 only the
-/// dispatch of forward does.
+/// The exchange of a layer over the expert group: dispatch if `out`, else combine. Each is the other's backward, and
+/// both are alike where all loads are equal. Where kernels send in fp8, only the forward dispatch does.
 Operator over_experts(const OperatorBuilder& b, std::string_view name, bool out, const ExpertShare& share) {
   const double copies = share.mean / b.key().experts().tensor, wire = bytes_per_element(b.policy().wire);
   const StackProfile::Experts& stack = b.stack().experts;

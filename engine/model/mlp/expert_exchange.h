@@ -9,8 +9,8 @@
 //   expert_reduce  and scatter the sum of their partial outputs
 //   combine        the outputs go back
 //
-// Where loads differ, dispatch and combine send each rank's part (network::CollectiveOp::dispatch; kernels the copies of
-// tokens that each rank is met by), and expert tensor groups gather what theirs got.
+// Where loads differ, dispatch and combine send each rank's part (network::CollectiveOp::dispatch; kernels the copies
+// of tokens that each rank is met by), and expert tensor groups gather what theirs got.
 //
 // Backward sends the gradients the other way: the same operations the other way round, of the same bytes.
 #pragma once
@@ -24,7 +24,7 @@ namespace shardscape::model {
 
 struct ExpertShare;
 
-/// `beside`: what runs while the dispatch is under way.
+/// `beside`: operators that run while the dispatch is under way.
 void append_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share,
                      std::span<const Operator> beside = {});
 void append_combine(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share);

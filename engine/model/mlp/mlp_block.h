@@ -1,4 +1,5 @@
-// What the engine asks of a kind of MLP. A kind is one file beside this one and a row in block.cc.
+// What the engine asks of a kind of MLP. A kind is one file beside this one and an entry in the tables of
+// block_kinds() (model/block_kinds.cc).
 #pragma once
 
 #include <cstdint>
@@ -13,25 +14,25 @@ namespace shardscape::model {
 class MlpBlock {
  public:
   virtual ~MlpBlock() = default;
-  /// On one rank. `input`: what the first projection keeps of its input.
+  /// Appends the operators of one rank. `input`: bytes that the first projection keeps of its input.
   virtual void append_operators(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) const = 0;
-  /// Whether it works on all tokens of the tensor group, which sums up its outputs.
+  /// Whether the MLP works on all tokens of the tensor group, whose ranks each give a part of the output's sum.
   [[nodiscard]] virtual bool in_tensor_region(const OperatorBuilder& /*b*/) const { return true; }
-  /// What a stack calls all of it, where it recomputes that.
+  /// The part of a block by which stacks name this MLP when they recompute it.
   [[nodiscard]] virtual RecomputePart part() const { return RecomputePart::mlp; }
-  /// Elements per token of the gradients of inner tensors that live at once in backward, on one rank.
+  /// Elements per token, on one rank, of the gradients of inner tensors that live at once in backward.
   [[nodiscard]] virtual double gradient_width(const Setting& setting, const LayerKey& key) const = 0;
-  /// On one rank of a tensor group, experts not counted.
+  /// Parameters on one rank of a tensor group, routed experts not counted.
   [[nodiscard]] virtual PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const = 0;
-  /// Of the experts that lie on one rank.
+  /// Parameters of the routed experts on one rank.
   [[nodiscard]] virtual PartParameters expert_parameters(const ModelSpec& /*model*/,
                                                          const ExpertSplit& /*split*/) const {
     return {};
   }
-  /// Weights that a token meets in products, of the whole model.
+  /// Weights of the whole model's MLP that a token is multiplied with, per block.
   [[nodiscard]] virtual double product_parameters(const ModelSpec& model) const = 0;
-  /// The rule of its own that a tensor degree breaks; none where it divides. `splits_experts`: of routed experts,
-  /// too.
+  /// The rule that a tensor degree breaks for this MLP; none where the degree divides its widths. `splits_experts`:
+  /// whether it splits routed experts, too.
   [[nodiscard]] virtual Reason tensor_rule(const ModelSpec& model, std::int32_t tensor,
                                            bool splits_experts) const = 0;
 };

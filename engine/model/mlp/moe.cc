@@ -1,3 +1,5 @@
+// The operators and parameters of an MLP with experts, and what falls to one rank of them: the router, the exchange of
+// tokens, the products of the experts as batches of equal ones, and the shared experts.
 #include "engine/model/mlp/moe.h"
 
 #include <algorithm>
@@ -14,20 +16,20 @@ namespace shardscape::model {
 
 namespace {
 
-/// Vector FLOPs per score of the router: softmax or sigmoid, and the search for the largest; bound by HBM on known
-/// devices.
+/// Vector FLOPs per score of the router (softmax or sigmoid, and the search for the largest); the kernels are bound by
+/// HBM on known devices.
 constexpr double kRouterFlops = 20;
-/// Of a score: whether its expert is chosen.
+/// Bytes per score of the map that says whether its expert is chosen.
 constexpr double kMapBytes = 1;
 
 double capacity(const MixtureOfExperts& moe) { return moe.capacity_factor > 0 ? moe.capacity_factor : 1; }
 
-/// Copies of each of a rank's tokens that the experts on it get, on average.
+/// Mean number of copies of each of a rank's tokens that the experts on the rank get.
 double copies(const MixtureOfExperts& moe, const LayerKey& key) {
   return capacity(moe) * static_cast<double>(moe.top_k) * key.experts().tensor / key.tensor;
 }
 
-/// Probabilities of all experts in fp32, and the map of those that are chosen.
+/// The kernel that chooses experts: it writes the probabilities of all experts in fp32 and the map of those chosen.
 Operator choice(const OperatorBuilder& b) {
   Operator op;
   op.name = "expert_choice";
@@ -40,7 +42,7 @@ Operator choice(const OperatorBuilder& b) {
   return op;
 }
 
-/// Tokens into the order of experts, or back: every copy is read or written once, every token once.
+/// Moves tokens into the order of experts, or back: every copy and every token is read or written once.
 Operator reorder(const OperatorBuilder& b, std::string_view name, double rows) {
   Operator op;
   op.name = name;
@@ -50,7 +52,7 @@ Operator reorder(const OperatorBuilder& b, std::string_view name, double rows) {
   return op;
 }
 
-/// A product of each expert that got tokens, as a batch of equal ones.
+/// A product over the experts that got tokens, counted as a batch of equal products, one for each.
 Operator expert_product(const OperatorBuilder& b, std::string_view name, const ExpertShare& share, double k,
                         double n, Bytes input) {
   const double groups = std::max(1.0, std::round(share.active));
@@ -66,7 +68,7 @@ Operator expert_product(const OperatorBuilder& b, std::string_view name, const E
   return op;
 }
 
-/// Until the host has read the loads.
+/// The device's wait until the host has read the loads.
 Operator load_wait(const OperatorBuilder& b) {
   Operator op;
   op.name = "load_wait";
@@ -84,7 +86,7 @@ bool overlaps_shared(const OperatorBuilder& b) {
          b.stack().experts.shared_overlap;
 }
 
-/// Of the shared experts: up to the second product, and that one.
+/// The shared experts in two parts: all before the second product, and that product.
 void append_shared_in(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) {
   const double inner = b.per_rank(b.model().moe->shared_ffn_hidden);
   const double in = b.model().gated() ? 2 : 1;
@@ -102,12 +104,12 @@ void append_shared_out(std::vector<Operator>& ops, const OperatorBuilder& b) {
   ops.back().beside_exchange = overlaps_shared(b);
 }
 
-/// Their output to that of the others.
+/// Adds the output of the shared experts to that of the others.
 void append_shared_sum(std::vector<Operator>& ops, const OperatorBuilder& b) {
   const double elements = b.tokens() * b.hidden();
   if (b.model().moe->shared_gate) {
-    // A score of each token out of its hidden state, whose sigmoid scales the output, which its gradient needs. The
-    // router keeps the hidden state.
+    // The gate scales the output by the sigmoid of a score computed from each token's hidden state, and keeps the
+    // output for its gradient. The router keeps the hidden state.
     Operator gate;
     gate.name = "shared_gate";
     gate.forward = {Bytes(3 * b.element() * elements), Flops(3 * elements), b.serves() ? 1.0 : 3.0};
@@ -121,23 +123,23 @@ void append_shared_sum(std::vector<Operator>& ops, const OperatorBuilder& b) {
   ops.push_back(sum);
 }
 
-/// The MLP of one expert of that width.
+/// Parameters of the MLP of one expert of inner width `width`.
 PartParameters mlp_parameters(const ModelSpec& model, double width, std::int32_t tensor) {
   const auto hidden = static_cast<double>(model.hidden);
   const double bias = model.has_mlp_bias() ? 1 : 0, in = model.gated() ? 2 : 1;
   return {(in + 1) * hidden * width / tensor, bias * (in * width / tensor + hidden), (1 + bias) * (in + 1)};
 }
 
-/// Share of the experts that any of a server's tokens meets, of which each chooses `chosen` of them: not all are liked
-/// alike. The first token meets its own; of exponentially distributed popularity (the gamma law of shape 1) c choices
-/// of others for each expert in the mean leave an expert out with the chance 1 / (1 + c). Fitted by eye to ITL of
-/// gpt-oss and DeepSeek-R1 on H200 and B200 (AIConfigurator's silicon samples): equal popularity makes batches of 16
-/// to 128 of gpt-oss 10 to 35 % too slow, shape 1/2 those of DeepSeek-R1 too fast.
+/// Share of the experts that is met by any of a server's tokens, each of which chooses the share `chosen` of them.
+/// Popularity is uneven: the first token meets its own experts; with exponentially distributed popularity (gamma law of
+/// shape 1) c choices of other tokens per expert in the mean leave an expert out with the chance 1 / (1 + c). Fitted by
+/// eye to ITL of gpt-oss and DeepSeek-R1 on H200 and B200 (AIConfigurator's silicon samples): equal popularity makes
+/// batches of 16 to 128 of gpt-oss 10 to 35 % too slow, shape 1/2 makes those of DeepSeek-R1 too fast.
 double met_by(double tokens, double chosen) { return 1 - (1 - chosen) / (1 + (tokens - 1) * chosen); }
 
-/// The mean of the largest of so many independent numbers of that mean and variance, `most` at most: of normal ones
-/// it lies sqrt(2 ln n) - 0.6 deviations above the mean (within 4 % of one from 2 to 64 on). A server's few tokens
-/// fall unevenly on the ranks of experts, whose busiest one all wait for.
+/// The mean of the largest of `ranks` independent numbers of the given mean and variance, at most `most`: for normal
+/// ones it lies sqrt(2 ln n) - 0.6 deviations above the mean (within 4 % of a deviation for n from 2 to 64). A server's
+/// few tokens fall unevenly on the ranks of experts, and all wait for the busiest.
 double busiest(double mean, double variance, std::int32_t ranks, double most) {
   constexpr double kShort = 0.6;
   const double deviations = std::sqrt(2 * std::log(static_cast<double>(ranks))) - kShort;
@@ -192,7 +194,8 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
   const Bytes shared_input = b.policy().casts() && moe.routes() ? input : Bytes(0);
   Bytes copied = input;
   if (moe.routes()) {
-    // The router's input is that of the shared experts, but for their copy of it where products cast.
+    // Router and shared experts read one input, kept once; where products cast, the shared experts keep a copy of their
+    // own.
     const Bytes own(b.element() * b.own_tokens() * b.hidden());
     const Bytes kept = b.policy().casts() && input > Bytes(0) ? own : input;
     const compute::GemmShape scores{static_cast<std::int64_t>(std::max(1.0, b.own_tokens())), moe.experts,
@@ -204,7 +207,8 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
       append_served_dispatch(ops, b);
     } else {
       if (b.stack().experts.load_wait > Seconds(0)) ops.push_back(load_wait(b));
-      // What is sent has the order of experts already; ranks that send nothing have all copies themselves.
+      // Only the tokens a rank sends are reordered, as they arrive in the order of experts; without sending, all its
+      // copies are.
       ops.push_back(reorder(b, "permute", b.key().dispatches ? share.mean : share.rows));
       std::vector<Operator> beside;
       if (early) append_shared_in(beside, b, shared_input);
@@ -212,7 +216,7 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
     }
     copied = Bytes(operand * share.rows * b.hidden());
   }
-  // Copies of tokens are kept: making them again would send them again.
+  // Copies of tokens are kept, as making them again would mean sending them again.
   ops.push_back(b.remade(expert_product(b, "expert_in", share, b.hidden(), in * share.inner, copied),
                          !moe.routes() && b.repeats_norms()));
   const bool plain_bias = runs_plain_biases(b);
@@ -245,7 +249,7 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
 }
 
 bool ExpertMlp::in_tensor_region(const OperatorBuilder& b) const {
-  // In a server a token's output comes back to one of the ranks that hold the token.
+  // In a server a token's output comes back to only one of the ranks that hold the token, which then share it.
   return !b.key().dispatches || b.model().moe->shared_experts > 0 || b.serves();
 }
 
@@ -256,7 +260,7 @@ double ExpertMlp::gradient_width(const Setting& setting, const LayerKey& key) co
   const double tensors = activation_gradients(model);
   const double inner = rows * static_cast<double>(moe.expert_ffn_hidden) / key.experts().tensor +
                        static_cast<double>(moe.shared_ffn_hidden) / key.tensor;
-  // The gradients of the copies before and after the experts.
+  // Gradients of the copies before and behind the experts.
   const double copied = moe.routes() ? 2 * rows * static_cast<double>(model.hidden) : 0;
   return tensors * inner + copied;
 }
@@ -264,13 +268,13 @@ double ExpertMlp::gradient_width(const Setting& setting, const LayerKey& key) co
 PartParameters ExpertMlp::parameters(const ModelSpec& model, std::int32_t tensor) const {
   const MixtureOfExperts& moe = *model.moe;
   PartParameters sum;
-  if (moe.routes()) {  // in the type of the activations, never cast
+  if (moe.routes()) {  // the router's weights have the activations' type and are never cast
     const double bias = moe.router_bias ? 1 : 0;
     sum = {0, static_cast<double>(moe.experts) * (static_cast<double>(model.hidden) + bias), 1 + bias};
   }
   if (moe.shared_experts == 0) return sum;
   if (moe.shared_gate)
-    sum = sum + PartParameters{0, static_cast<double>(model.hidden), 1};  // as the router's
+    sum = sum + PartParameters{0, static_cast<double>(model.hidden), 1};  // the type of the router's weights
   return sum + mlp_parameters(model, static_cast<double>(moe.shared_ffn_hidden), tensor);
 }
 

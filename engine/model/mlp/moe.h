@@ -32,18 +32,18 @@
 
 namespace shardscape::model {
 
-/// What of a layer's experts falls to one rank.
+/// The part of a layer's experts that falls to one rank.
 struct ExpertShare {
-  double experts = 0;          ///< that it holds a part of
-  double active = 0;           ///< those that get any token
-  double rows = 0;             ///< tokens of all of them together, with padding
-  double mean = 0;             ///< the same of a mean rank
-  double inner = 0;            ///< of the width of each
-  compute::ExpertLoads loads;  ///< empty: alike
+  double experts = 0;          ///< experts on the rank, whole or in part
+  double active = 0;           ///< experts of these that get any token
+  double rows = 0;             ///< copies of tokens that they get together, with padding
+  double mean = 0;             ///< copies of tokens that a mean rank gets
+  double inner = 0;            ///< the rank's part of the inner width of each expert
+  compute::ExpertLoads loads;  ///< the load of each expert; empty: all are alike
 };
 ExpertShare expert_share(const OperatorBuilder& b);
 
-/// Tokens of the busiest member of so many that the experts are dealt to, over those of a mean one; >= 1.
+/// Tokens of the busiest of the `members` ranks that the experts are dealt to, over those of a mean one; >= 1.
 double load_imbalance(const ModelSpec& model, const WorkloadSpec& workload, std::int32_t members);
 
 class ExpertMlp final : public MlpBlock {

@@ -8,7 +8,7 @@ namespace {
 
 using network::CollectiveOp;
 
-/// A call over `tokens` tokens, of whose values each takes so many bytes; none where the group has one rank.
+/// A call over `tokens` tokens with `value_bytes` bytes per value; nothing is called where the group has one rank.
 Operator served_call(const OperatorBuilder& b, std::string_view name, ParallelGroup group, CollectiveOp op,
                      double tokens, double value_bytes) {
   const ExpertSplit split = b.key().experts();
@@ -22,10 +22,10 @@ Operator served_call(const OperatorBuilder& b, std::string_view name, ParallelGr
 
 double wire_bytes(const OperatorBuilder& b) { return bytes_per_element(b.policy().wire); }
 
-/// Tokens that a rank has for the experts.
+/// Tokens that each rank sends to experts: those of its tensor group, split over the ranks that share them.
 double sent_tokens(const OperatorBuilder& b) { return b.tokens() / b.key().tensor; }
 
-/// Copies of a token, one for each rank that holds one of its experts. What servers send is dealt evenly
+/// Copies of a token, one for each rank that holds one of its experts. Tokens of servers are assumed to spread evenly
 /// (compute/expert_replicas.h).
 double ranks_met(const OperatorBuilder& b) {
   return copies_sent({.top_k = static_cast<double>(b.model().moe->top_k),
@@ -34,7 +34,8 @@ double ranks_met(const OperatorBuilder& b) {
 
 bool gathers(const OperatorBuilder& b) { return b.stack().serving.dispatch == ServedDispatch::all_gather; }
 
-/// Of what goes through the ranks that deal experts, and through those that split each.
+/// Tokens of a call over the ranks that experts are dealt to (`dealt`), and of one over those that split each expert
+/// (`split`).
 struct ServedTokens {
   double dealt, split;
 };
@@ -43,12 +44,12 @@ ServedTokens served_tokens(const OperatorBuilder& b) {
   return {sent_tokens(b) * copies, sent_tokens(b) * copies * b.key().experts().tensor};
 }
 
-/// Copies that kernels of their own are asked to send: one for each expert of a token.
+/// Copies that dispatch kernels are told to send: one for each expert of a token.
 double chosen_copies(const OperatorBuilder& b) {
   return sent_tokens(b) * static_cast<double>(b.model().moe->top_k);
 }
 
-/// The tokens to their experts.
+/// The call that sends tokens to their experts.
 Operator sent_out(const OperatorBuilder& b) {
   constexpr std::string_view kName = "dispatch";
   constexpr auto kGroup = ParallelGroup::expert;
@@ -67,7 +68,7 @@ Operator sent_out(const OperatorBuilder& b) {
                      dispatched_value_bytes(b.policy(), b.stack().experts));
 }
 
-/// And back.
+/// The call that brings their results back.
 Operator sent_back(const OperatorBuilder& b) {
   constexpr std::string_view kName = "combine";
   constexpr auto kGroup = ParallelGroup::expert;

@@ -16,7 +16,7 @@
 
 namespace shardscape::model {
 
-/// Nothing where the tensor group holds the experts that its tokens need.
+/// Appends nothing where the tensor group holds the experts that its tokens need.
 void append_served_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b);
 void append_served_combine(std::vector<Operator>& ops, const OperatorBuilder& b);
 

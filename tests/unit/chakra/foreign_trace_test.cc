@@ -80,7 +80,7 @@ class ForeignTraceTest : public test::TemporaryFolder {
     const auto loaded = load(root_);
     return loaded ? "" : loaded.error();
   }
-  /// On a ring at 1 GB/s and 1 us.
+  /// Time of the trace on a ring with links of 1 GB/s and 1 us.
   [[nodiscard]] double time_on_ring(std::int64_t size) const {
     const auto loaded = load(root_);
     EXPECT_TRUE(loaded.has_value()) << (loaded ? "" : loaded.error());
@@ -107,7 +107,7 @@ TEST_F(ForeignTraceTest, GroupZeroIsTheWorldUnlessItIsDefined) {
 }
 
 TEST_F(ForeignTraceTest, GroupsWithWordsForNamesAndUnsignedSizesAreRead) {
-  // As earlier versions of this program wrote them, ring passes with tag -1.
+  // Traces as earlier versions of this program wrote them, where ring passes have tag -1.
   write_groups(R"({"tensor 0": [0, 1], "tensor 1": [2, 3]})");
   for (std::int32_t r = 0; r < 4; ++r) {
     Node reduce = foreign_node(0, ChakraProtoMsg::COMM_COLL_NODE, "F0 block 0 out_proj");
@@ -143,7 +143,7 @@ TEST_F(ForeignTraceTest, GroupsOfMetadataNodes) {
   }
   write_ranks(4, {observed_groups(1, list), all_reduce_of(5, "0")});
   EXPECT_NEAR(time_on_ring(4), round(4), 1e-9);
-  // A list in attributes.
+  // The ranks may also be a list among the attributes.
   Node own = foreign_node(1, ChakraProtoMsg::METADATA_NODE, "group");
   attribute_of(own, "pg_name").set_string_val("tp");
   auto& ranks = *attribute_of(own, "ranks").mutable_int64_list();

@@ -137,7 +137,7 @@ TEST(FusedAttention, TilesOfKeysAreDealtToEightWavesOfHopper) {
   expect(512, 1, 1, true);             // two CTAs of a tile each
   expect(132 * 256, 1, 1, true);       // one for every SM
   expect(133 * 256, 2, 1, true);       // a second round
-  expect(8 * 132 * 256, 8, 1, true);   // as many as are aimed at
+  expect(8 * 132 * 256, 8, 1, true);   // as many splits as the kernel aims at
   expect(16 * 132 * 256, 8, 2, true);  // then each takes more
 }
 
@@ -183,7 +183,7 @@ TEST(FusedAttention, OnAmpereALaunchFindsWhatTheOneBeforeLeft) {
   // A group's first bytes take longer, by 48.6 us once L2 is full.
   const AttentionShape group = token(64, 32, 8, 32768);
   EXPECT_NEAR(decoded_alone(group, device) - decoded(group, device), 48.6e-6, 1e-6);
-  // Hopper has neither.
+  // On Hopper kernels have neither of these costs.
   for (const AttentionShape& shape : {single, group})
     EXPECT_EQ(decoded(shape, hopper()), decoded_alone(shape, hopper()));
 }

@@ -14,8 +14,8 @@ Residual residual(double error, std::int64_t gpus = 8, const std::string& plan =
 }
 
 TEST(Summarise, SigmaIsTheQuantileOfItsPlans) {
-  // Ten plans with errors of 1 to 10 %, signs in turn. 0.6827 of the ten are 6.8: the seventh. Bias: half of the ten signed errors, the fifth smallest,
-  // of -10, -8, -6, -4, -2, 1, ...
+  // Ten plans with errors of 1 to 10 %, signs in turn. 0.6827 of the ten are 6.8: the seventh. Bias: half of the ten
+  // signed errors, the fifth smallest, of -10, -8, -6, -4, -2, 1, ...
   std::vector<Residual> rows;
   for (int i = 1; i <= 10; ++i) rows.push_back(residual((i % 2 == 0 ? -0.01 : 0.01) * i, 8 - i % 3));
   const Table table = summarise(rows);
@@ -48,7 +48,7 @@ TEST(Summarise, RowsOfOnePlanShareItsWeight) {
   EXPECT_EQ(cell.rows, 6);
   EXPECT_EQ(cell.plans, 4);
   EXPECT_DOUBLE_EQ(cell.sigma, 0.2);
-  // As rows of their own, 0.6827 of six is 4.1: the fifth.
+  // If rows count on their own, 0.6827 of six is 4.1, so sigma is the fifth error.
   std::vector<Residual> alone = rows;
   for (Residual& row : alone) row.plan.clear();
   EXPECT_DOUBLE_EQ(summarise(alone).cells.at(0).sigma, 0.2);

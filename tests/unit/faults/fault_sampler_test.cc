@@ -57,7 +57,7 @@ TEST(FaultSampler, ADrawDependsOnSeedAndSampleAlone) {
     distinct.emplace(x.faults.front().link, x.faults.front().derate);
   }
   EXPECT_EQ(distinct.size(), 4U);
-  // More samples, same draws.
+  // More samples do not change the draws that were there.
   study.samples = 10'000;
   EXPECT_EQ(FaultSampler(study, fabric).draw(199).faults.front().derate, a.draw(199).faults.front().derate);
   study.seed = 8;

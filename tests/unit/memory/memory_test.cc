@@ -1,3 +1,5 @@
+// Does every kind of bytes on a device agree with sums written out by hand: parameters, ZeRO, schedules, caches and
+// buffers?
 #include "engine/memory/memory.h"
 
 #include <gtest/gtest.h>

@@ -120,7 +120,7 @@ TEST(Activations, SquaredReluKeepsOneTensorAndTakesTwoKernelsUnfused) {
     EXPECT_EQ(relu.forward.traffic.value(), (fused ? 2 : 4) * tensor);
     EXPECT_EQ(relu.backward.traffic.value(), (fused ? 3 : 6) * tensor);
     EXPECT_EQ(relu.forward.kernels, fused ? 1 : 2);
-    EXPECT_EQ(relu.saved.value(), tensor);  // of the rectified input, from which its square follows
+    EXPECT_EQ(relu.saved.value(), tensor);  // the rectified input; its square follows from it
     EXPECT_EQ(find(ops, "mlp_in").gemm.n, 14336);
   }
 }
@@ -211,7 +211,7 @@ TEST(Dropout, EachPlaceMayHaveItsOwnRate) {
   EXPECT_DOUBLE_EQ(bytes(), sbh(2) * (34 + 2 * kScores));
   setting.model.dropout = 0;
   setting.model.attention_dropout = 0.1;
-  EXPECT_DOUBLE_EQ(bytes(), sbh(2) * (32 + 5 * kScores));  // without the two masks
+  EXPECT_DOUBLE_EQ(bytes(), sbh(2) * (32 + 5 * kScores));  // the two masks are not saved
   const auto embedding = [&] {
     return embedding_operators(setting, {1, 1, 2, false}, kSequence, Mode::training).size();
   };

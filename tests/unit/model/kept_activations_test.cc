@@ -58,7 +58,8 @@ double kept_of(const Setting& setting, const Parts& parts, const LayerKey& key =
   return kept(changed, 0, Recompute::selective, key);
 }
 
-// Llama's block in bf16, h = 4096, f = 14336, a = 32: 2 (6 h + h / 2 + 3 f) + 4 a bytes for each token (saved_bytes_test).
+// Llama's block in bf16, h = 4096, f = 14336, a = 32: 2 (6 h + h / 2 + 3 f) + 4 a bytes for each token
+// (saved_bytes_test).
 TEST(KeptActivations, EachPartDropsItsOutputs) {
   const Setting setting = grouped_query();
   const double h = 4096, f = 14336, all = 2 * (6.5 * h + 3 * f) + 4 * 32;
@@ -69,7 +70,7 @@ TEST(KeptActivations, EachPartDropsItsOutputs) {
   EXPECT_DOUBLE_EQ(kept_of(setting, {kNorms, kMlp}), all - 2 * (2 * h + 3 * f));
   EXPECT_DOUBLE_EQ(kept_of(setting, {kMlp, kActivations}), all - 2 * 3 * f);
   EXPECT_DOUBLE_EQ(kept_of(setting, {kCore, kNorms, kActivations}), all - 2 * (h + 2 * h + f) - 4 * 32);
-  // Models without the part.
+  // Nothing changes for models that lack the part.
   EXPECT_DOUBLE_EQ(kept_of(setting, {kUp}), all);
   EXPECT_DOUBLE_EQ(kept_of(setting, {kExpertLayers}), all);
   for (const RecomputePart part : {kCore, kNorms, kActivations, kMlp}) {
@@ -189,7 +190,7 @@ TEST(KeptActivations, WhatRunsAgain) {
                         "key_value_up", "rotary",     "mlp_norm",       "swiglu"};
   EXPECT_EQ(repeated(as_reported(), 0), latent);
   Names of_experts = latent;
-  of_experts.insert("swiglu");  // of the shared expert
+  of_experts.insert("swiglu");  // the activation of the shared expert
   EXPECT_EQ(repeated(as_reported(), 1), of_experts);
   Setting whole = as_reported();
   whole.system.stack.selective_recompute = {kExpertLayers};

@@ -1,3 +1,5 @@
+// Do partition rules lay layers on stages and chunks as worked out by hand and as published, and is no chunk fuller
+// than it must be?
 #include "engine/model/partition.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +20,7 @@ ModelSpec gpt_of(std::int64_t layers, std::int64_t vocabulary) {
   return test::gpt(layers, 64, 4, vocabulary, 128);
 }
 
-/// Blocks of each stage.
+/// Fills `layers` with the number of blocks of each stage.
 bool partition(const ModelSpec& model, PartitionRule rule, std::int32_t stages, std::int32_t virtual_stages,
                Layers& layers) {
   StackProfile stack;

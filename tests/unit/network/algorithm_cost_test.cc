@@ -26,7 +26,7 @@ struct Bench {
     communication.bucket = Bytes(1e6);
     communication.algorithms = std::move(algorithms);
   }
-  /// Of all ranks together, and checked against the simulator.
+  /// Time of an operation of all ranks together, checked against the simulator.
   double seconds(CollectiveOp op, double bytes = kBytes) {
     CollectiveModel plain(fabric, communication, kMemory);
     plain.use_reference(true);

@@ -97,7 +97,7 @@ TEST(Collectives, ScaleOutHasALatencyAndAShareOfItsOwn) {
 // is written to a buffer and read from it.
 double counted_on_a_ring(bool reduces, bool gathers, int n) {
   constexpr int kBuffered = 2, kInput = 1, kOutput = 1;
-  int chunks = kInput;  // what the first step sends
+  int chunks = kInput;  // read for the first step's message
   for (int step = 1; reduces && step < n; ++step) chunks += kBuffered + kInput;
   chunks += kOutput;  // the rank's own share: summed up, or copied
   for (int step = 1; gathers && step < n; ++step) chunks += kBuffered + kOutput;

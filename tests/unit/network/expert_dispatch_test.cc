@@ -42,7 +42,7 @@ TEST(ExpertDispatch, LowLatencyIsItsClosedForm) {
   const ExpertExchange few = {128, 4096, 8, 8, 8, 1, 20};
   EXPECT_NEAR(us(DispatchKernels::low_latency, DispatchWay::dispatch, few), 10 + 0.08 + 128 * 4224 / 4e3,
               kExchangeRounding);
-  // On four nodes a quarter stays inside.
+  // With four nodes, a quarter of the tokens stays inside a node.
   const ExpertExchange far = {128, 4096, 8, 256, 32, 4, 20};
   EXPECT_NEAR(us(DispatchKernels::low_latency, DispatchWay::combine, far),
               12 + 1.28 + std::sqrt(3) * 8 + 1024 * 8192 * (0.25 / 200e3 + 0.75 / 50e3), 1e-6);

@@ -195,7 +195,7 @@ TEST(Adapters, SharedOnesAreALimitOfTheirOwn) {
   f.append_route(0, 8, path);
   double latency = 0;
   for (const std::int32_t link : path) latency += f.links()[static_cast<std::size_t>(link)].latency.value();
-  EXPECT_DOUBLE_EQ(latency, 2e-6);  // as with an adapter of one's own
+  EXPECT_DOUBLE_EQ(latency, 2e-6);  // the same as with an adapter for each endpoint
   EXPECT_EQ(f.link_name(path[1]), "rail: 0.adapter 0 -> 0.switch");
 }
 

@@ -59,8 +59,8 @@ TEST(LinkLoads, OfALinkTheHeaviestLoadCounts) {
 }
 
 TEST(LinkLoads, LoadsThatMightMeetAreAtLeastAsFastAsIfAllDid) {
-  // On links 0 one uses 0.4 or all, the other half with four times the flows: 0.4 + 0.5 <= 1 slows neither; of 1 and 0.5,
-  // 0.5 <= 4 / 5 of the flows keeps its pace and leaves 1 - 0.5. On links 1 only one of them sends.
+  // On links 0 one uses 0.4 or all, the other half with four times the flows: 0.4 + 0.5 <= 1 slows neither; of 1 and
+  // 0.5, 0.5 <= 4 / 5 of the flows keeps its pace and leaves 1 - 0.5. On links 1 only one of them sends.
   const LinkLoads one = {{0, 1, 0.4}, {1, 1, 1}, {0, 1, 1}}, other = {{0, 4, 0.5}};
   const KeptPaces paces = least_paces(one, other);
   EXPECT_TRUE(paces.meet);

@@ -38,7 +38,7 @@ TEST(AxisSpans, NamesDimensionsHopsAndContention) {
   EXPECT_EQ(spans[0].dimensions, (std::vector<std::int32_t>{0}));
   EXPECT_EQ(spans[0].hops, 1);
   EXPECT_EQ(spans[0].contention, 1);
-  // cp is not there.
+  // The plan has no cp.
   EXPECT_EQ(spans[1].degree, 1);
   EXPECT_EQ(spans[1].contention, 0);
   EXPECT_TRUE(spans[1].dimensions.empty());

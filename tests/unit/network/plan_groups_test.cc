@@ -1,3 +1,4 @@
+// Do groups of ranks lie where the rank order puts them, those of experts and of copies of parameters included?
 #include "engine/network/rank_group.h"
 
 #include <gtest/gtest.h>

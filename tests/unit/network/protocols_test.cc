@@ -186,7 +186,7 @@ TEST(Protocols, SickLinksSlowThemByWhatTheyCarryLess) {
   nodes.model.set_faults({{{uplink(3), 1.0 / 3, Seconds(0), false}}});
   EXPECT_NEAR(nodes.us(CollectiveOp::all_gather, 1e7), healthy + 2 * 7.0 / 8 * 1e7 / 90e3, 1e-6 * healthy);
   nodes.model.set_faults({{{uplink(3), 1, Seconds(0), true}}});
-  EXPECT_GT(nodes.us(CollectiveOp::all_gather, 1e7), healthy);  // by way of the other node
+  EXPECT_GT(nodes.us(CollectiveOp::all_gather, 1e7), healthy);  // messages go through the other node
   nodes.model.set_faults({});
   EXPECT_EQ(nodes.us(CollectiveOp::all_gather, 1e7), healthy);
 }

@@ -11,7 +11,7 @@
 namespace shardscape::network {
 namespace {
 
-constexpr double kWireRate = 1e11, kWireLatency = 1e-6;  // of a link; a route crosses two
+constexpr double kWireRate = 1e11, kWireLatency = 1e-6;  // of one link; a route crosses two links
 const std::vector<double> kMemberShares = {0.1, 0.4, 0.3, 0.2};
 
 RankGroup whole_group(std::int32_t ranks) {

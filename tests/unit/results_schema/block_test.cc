@@ -96,7 +96,7 @@ TEST_F(ResultsTest, WhateverAChunkHoldsPassesThroughHdf5sFilters) {
   const std::map<std::size_t, ColumnType> types = {
       {1, ColumnType::u8}, {4, ColumnType::i32}, {8, ColumnType::u64}};
   std::mt19937_64 random(1);
-  ChunkPacker used;  // from chunk to chunk
+  ChunkPacker used;  // used again for each chunk
   const hid_t hdf5 = H5Fcreate(file("any.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   ASSERT_GE(hdf5, 0);
   for (const hsize_t rows : {1U, 8U, 64U, 4096U, kMaxRowsPerBlock}) {

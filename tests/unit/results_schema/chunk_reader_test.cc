@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What HDF5 makes of the rows, NaN by its bits.
+/// Compares rows with what HDF5 reads; NaNs by their bits.
 template <class T>
 void expect_same(const H5File& file, const std::string& column, RowRange rows, ChunkReader& chunks) {
   const Dataset dataset = file.dataset("/points/" + column);

@@ -94,7 +94,7 @@ TEST_F(DamageTest, VerifySaysWhatToDoWithFoldersOfEarlierVersions) {
          {"earlier versions", "finish the sweep with the version that began it", "--force"})
       EXPECT_TRUE(contains(found.problems.front(), part)) << found.problems.front();
   }
-  EXPECT_EQ(ResultReader(parts()).row_count(), 16U);  // what is there can be looked at
+  EXPECT_EQ(ResultReader(parts()).row_count(), 16U);  // the rows that are there can be read
   const std::string message = store_error([&] { (void)SegmentStore::resume(parts(), manifest); });
   EXPECT_TRUE(contains(message, "of an earlier version of the program; finish the sweep with that version"));
 }
@@ -125,7 +125,7 @@ std::vector<std::size_t> heaps_in(const std::string& bytes) {
 /// Why `read` refuses; empty where it does not. Where HDF5 never comes back, SIGPROF ends the process.
 template <class Read>
 std::string refusal_in_time(const Read& read) {
-  constexpr itimerval kSeconds = {{0, 0}, {10, 0}};  // of CPU time
+  constexpr itimerval kSeconds = {{0, 0}, {10, 0}};  // limit of CPU time
   constexpr itimerval kOff = {{0, 0}, {0, 0}};
   ::setitimer(ITIMER_PROF, &kSeconds, nullptr);
   std::string message;
@@ -174,7 +174,7 @@ TEST_F(DamageTest, ZeroedHeapsAreRefusedByReadersAndFoundByVerify) {
   const std::vector<std::size_t> heaps = heaps_in(bytes);
   ASSERT_EQ(heaps.size(), 3U);
   std::set<std::size_t> of_readers = heaps_of_columns(good);
-  of_readers.insert({heaps[0], heaps[1]});  // of the file and the study
+  of_readers.insert({heaps[0], heaps[1]});  // heaps of the file's and of the study's attributes
   const auto in_a_child = [&] {
     for (const std::size_t heap : heaps) {
       for (const std::size_t from : {heap, heap + 8, heap + 16, heap + 512}) {

@@ -35,7 +35,7 @@ std::string collection(const std::string& objects) { return collection(objects, 
 
 class GlobalHeapTest : public ResultsTest {
  protected:
-  static constexpr std::uint64_t kAt = 24;  // of the collection; something else lies before and after it
+  static constexpr std::uint64_t kAt = 24;  // place of the collection; other bytes lie before and after it
 
   std::filesystem::path write(const std::string& bytes, std::size_t behind = 100) {
     const auto path = file("heap.bin");

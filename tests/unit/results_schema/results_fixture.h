@@ -117,7 +117,7 @@ class ResultsTest : public ::testing::Test {
       writer.append(encoder.encode(block, FakeBlock(manifest.layout, block).records), {});
     }
   }
-  /// One segment per range.
+  /// Seals one segment for each range.
   void seal(const SegmentStore& store, const std::vector<BlockRange>& ranges) {
     for (const BlockRange range : ranges) {
       SegmentWriter writer(store, {std::numeric_limits<std::uint64_t>::max(), std::chrono::hours(1)});

@@ -146,7 +146,7 @@ TEST_F(SegmentsTest, OneSweepAtATime) {
 /// What another process does between its making of the folder and its lock, or after it has lost the race.
 TEST_F(SegmentsTest, NobodyRemovesAFolderThatAnotherHasLocked) {
   const Manifest manifest = fake_manifest(40, 4);
-  fs::create_directory(parts());  // by the one that will lose
+  fs::create_directory(parts());  // made by the process that will lose
   const SegmentStore winner = SegmentStore::create(parts(), manifest);
   seal(winner, {{0, 2}});
   EXPECT_TRUE(contains(store_error([&] { (void)SegmentStore::create(parts(), manifest); }), "in use"));

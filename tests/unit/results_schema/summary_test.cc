@@ -136,7 +136,8 @@ TEST(Summary, NothingFeasibleOrNoObjectives) {
   none.add(0, Status::ok, Reason::none, {});
   EXPECT_TRUE(none.finish().pareto.empty());
   EXPECT_EQ(none.finish().statuses.size(), 1U);
-  none.add(Summary{{{0, 2, 1}}, {}, {{1, {}}}, {{1, {}}, {2, {}}}});  // as a damaged file may say
+  // A summary that a damaged file may contain.
+  none.add(Summary{{{0, 2, 1}}, {}, {{1, {}}}, {{1, {}}, {2, {}}}});
   EXPECT_TRUE(none.finish().pareto.empty() && none.finish().top.empty());
   EXPECT_EQ(none.finish().statuses, (std::vector<CodeCount>{{0, 3, 0}}));
   EXPECT_TRUE(SummaryBuilder({Better::smaller}).finish().top.empty());

@@ -27,7 +27,7 @@ Study placed_study(const std::vector<PlacementChoice>& choices) {
   return study;
 }
 
-/// Counts evaluations by placement.
+/// Counts evaluations of plans in plain order, and of plans that were placed.
 struct Counts {
   std::atomic<std::uint64_t> plain = 0, searched = 0;
   [[nodiscard]] EvaluatorFactory factory() {

@@ -33,7 +33,7 @@ std::vector<PipelineShape> small_shapes() {
   return shapes;
 }
 
-/// Those whose forwards and backwards run in pairs, likewise.
+/// Shapes whose forwards and backwards run in pairs.
 std::vector<PipelineShape> paired_shapes() {
   std::vector<PipelineShape> shapes;
   for (std::int32_t p = 1; p <= 8; ++p) {
@@ -265,7 +265,7 @@ TEST(Bubble, OverlappedExchangesShortenEveryPair) {
       const PipelineShape shape{ScheduleKind::interleaved, p, v, 6 * p, true};
       SCOPED_TRACE(text(shape));
       const std::vector<StageTime> times(static_cast<std::size_t>(p), time);
-      std::int32_t together = 0;  // of the first stage, which runs the fewest
+      std::int32_t together = 0;  // pairs of the first stage, which runs the fewest
       for (std::int32_t c = 0; c < v; ++c) together += pairs(shape, 0, c);
       const std::vector<double> ends = run_in_order(shape, times, {});
       const double busy = 3.0 * v * 6 * p - 0.75 * together;

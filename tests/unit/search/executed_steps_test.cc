@@ -1,4 +1,4 @@
-// What a search executes once, and for which points.
+// Which steps does a search execute, and does it execute each only once?
 #include "sweep/search/executed_steps.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST(ExecutedSteps, AreExecutedAgainWhereMoreIsWanted) {
     const auto execute = [&](const StepWatch& watch) {
       ++executions;
       Prediction prediction;
-      for (int second = 0; second <= 10; ++second) {  // of 10 s, in steps of one
+      for (int second = 0; second <= 10; ++second) {  // a step of 10 s, watched every second
         if (!watch(Seconds(second))) return prediction;
       }
       prediction.step_time = Seconds(10);

@@ -158,7 +158,7 @@ TEST(DualPipe, ExchangesHideBehindTheOtherDirection) {
     const Prediction f = predict_mode(setting, plan, ExecutionMode::flattened);
     ASSERT_TRUE(h.status == Status::ok || h.status == Status::memory) << name_of(h.reason);
     const double shown = h.breakdown[TimeClass::expert_comm].value();
-    EXPECT_GT(shown, 0) << overlap;  // those of passes that run alone
+    EXPECT_GT(shown, 0) << overlap;  // exchanges of passes that run alone
     if (overlap > 0) {
       EXPECT_LT(shown, before);
     }
@@ -185,10 +185,10 @@ TEST(OverlappedExchanges, HideInPairsOfInterleavedPassesAndOfOneStage) {
     const Prediction f = predict_mode(setting, plan, ExecutionMode::flattened);
     EXPECT_LT(h.step_time, plain.step_time) << stages;
     EXPECT_LT(h.breakdown[TimeClass::expert_comm], 0.7 * plain.breakdown[TimeClass::expert_comm]);
-    EXPECT_GT(h.memory.activations, plain.memory.activations);  // of one microbatch more
+    EXPECT_GT(h.memory.activations, plain.memory.activations);  // it holds one more microbatch
     EXPECT_NEAR(f.step_time / h.step_time, 1, 0.03) << stages;
     EXPECT_NEAR(f.breakdown.total() / f.step_time, 1, 1e-9);
-    // What compute loses to exchanges beside it is not won.
+    // If compute loses all that exchanges hide beside it, nothing is won.
     setting.system.stack.communication.expert_hidden = 0;
     const Prediction lost = predict_mode(setting, plan, ExecutionMode::hierarchical);
     EXPECT_GT(lost.step_time, h.step_time);

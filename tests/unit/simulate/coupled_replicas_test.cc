@@ -187,7 +187,7 @@ TEST(CoupledReplicas, PoolsHaveTheirOwn) {
   plan.prefill = {1, 1, 2, 1, 1};
   const Prediction apart = predict_coupled(s, plan);
   EXPECT_LT(coupled.prefill_memory_peak, apart.prefill_memory_peak);
-  EXPECT_NEAR(coupled.itl / apart.itl, 1, 0.05);  // those who decode are the same
+  EXPECT_NEAR(coupled.itl / apart.itl, 1, 0.05);  // the decoding pool is the same
 }
 
 // The last ranks of the machine may have nothing to do.
@@ -217,8 +217,8 @@ TEST(CoupledReplicas, OnlyWholeReplicasShareExperts) {
   EXPECT_EQ(refused(s, plan), Reason::ranks_by_experts);
 }
 
-// The first of T tokens meets its k of E experts. The others make c = k (T - 1) / E choices for each expert in the mean:
-// of exponential popularity x an expert is met by none of them with the chance that e^(-c x) has in the mean, the
+// The first of T tokens meets its k of E experts. The others make c = k (T - 1) / E choices for each expert in the
+// mean: of exponential popularity x an expert is met by none of them with the chance that e^(-c x) has in the mean, the
 // integral of e^(-x) e^(-c x). Of 4 ranks with 4 experts each the one with most has sqrt(2 ln 4) - 0.6 deviations more,
 // of the binomial law.
 TEST(ServedExperts, ABatchReadsTheExpertsThatItMeets) {
@@ -268,7 +268,7 @@ TEST(ServedExperts, ConvertedWeightsTakeLonger) {
   s.workload.precision = PolicyName::fp4;
   s.workload.prompt_tokens = 4096;
   s.system.device = test::round_device();
-  s.system.device.architecture = Architecture::hopper;  // whose kernels of experts are known
+  s.system.device.architecture = Architecture::hopper;  // its kernels for experts have known constants
   const auto first = [&] { return predict_coupled(s, coupled_plan(1, 1, 1)).ttft.value(); };
   const double alone = first();
   s.system.stack.serving.converted_share = 0.5;

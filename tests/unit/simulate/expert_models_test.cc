@@ -33,7 +33,7 @@ Prediction predict_experts(const Setting& setting, std::int32_t stages,
   return simulator.run(test::plan_of(2 / stages, 1, stages, 1));
 }
 
-/// What the last of two stages holds of the optimizer's state.
+/// Bytes of optimizer state on the last of two stages.
 double last_optimizer(const Setting& setting) {
   Simulator simulator(setting, SimulateOptions{});
   Details details;
@@ -113,7 +113,7 @@ TEST(ExpertSteps, FurtherTokensAreALayerAndAHeadMore) {
   const double more = s.model.further_token_parameters() + 32000.0 * 1024;
   const StackProfile::State& state = s.system.stack.state;
   EXPECT_NEAR((last_optimizer(s) - held) / ((state.master_bytes + state.moment_bytes) * more), 1, 1e-12);
-  // Servers run without.
+  // Servers run without modules for further tokens.
   Setting serving = experts_of(Phase::inference, false);
   const Prediction plain = predict_experts(serving, 2);
   serving.model.moe->mtp_layers = 1;

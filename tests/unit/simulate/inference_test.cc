@@ -1,3 +1,5 @@
+// Do latencies and throughput of servers agree with sums written out by hand, and do they respond to requests, caches
+// and plans as they must?
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -8,7 +8,8 @@ namespace shardscape {
 namespace {
 
 constexpr double kHidden = 1024, kLayers = 4;
-constexpr double kMatrices = kLayers * 12 * kHidden * kHidden;  // of the blocks; embedding and head stay bf16
+// Matrices of the blocks; embedding and head stay bf16.
+constexpr double kMatrices = kLayers * 12 * kHidden * kHidden;
 
 struct Run {
   Prediction prediction;
@@ -50,7 +51,7 @@ TEST(NarrowWeights, TakeOneByteOrTwoInsteadOfFour) {
   }
 }
 
-// Of two replicas each sends half of what it gathers.
+// Each of two replicas sends half of what it gathers.
 TEST(NarrowWeights, AreGatheredInOneByte) {
   ParallelPlan plan = test::plan_of(1, 1, 1, 2);
   plan.zero_stage = 1;

@@ -1,4 +1,4 @@
-// What a parallel block saves: communication of its tensor group, nothing else.
+// A parallel block saves communication of its tensor group, and nothing else.
 #include <gtest/gtest.h>
 
 #include "engine/simulate.h"

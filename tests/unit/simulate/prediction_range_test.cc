@@ -48,7 +48,7 @@ TEST(PredictionRange, EveryFigureCounts) {
   p.step_time = Seconds(0);
   EXPECT_FALSE(in_range(p, Phase::training));
   p = good;
-  p.ttft = Seconds(kInfinity);  // of inference only
+  p.ttft = Seconds(kInfinity);  // only inference has this figure
   p.e2e = Seconds(1);
   EXPECT_TRUE(in_range(p, Phase::training));
   EXPECT_FALSE(in_range(p, Phase::inference));

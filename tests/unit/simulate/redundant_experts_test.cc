@@ -13,7 +13,7 @@
 namespace shardscape {
 namespace {
 
-constexpr double kExpertBytes = 3.0 * 512 * 1024 * 2;  // of one expert of one layer
+constexpr double kExpertBytes = 3.0 * 512 * 1024 * 2;  // weights of one expert of one layer
 
 /// 16 experts of which a token goes through 4, in four layers.
 Setting replica_setting(std::int64_t ranks, std::int64_t redundant) {
@@ -115,7 +115,7 @@ TEST(RedundantExperts, BringTheBusiestDownButNotBelowTheMean) {
 // sqrt(2 ln 6) - 0.6 deviations of the binomial law more.
 TEST(RedundantExperts, LetExpertsDivideThatDoNot) {
   const Setting s = replica_setting(6, 2);
-  const double rows = 3.0 / 16 * 6 * 4 * 1000;  // of 4,000 choices a rank
+  const double rows = 3.0 / 16 * 6 * 4 * 1000;  // rows, where each rank makes 4,000 choices
   const double deviation = std::sqrt(2 * std::log(6.0)) - 0.6;
   EXPECT_NEAR(share_of(s, replica_plan(6, 6), 1000).rows, rows + deviation * std::sqrt(rows * 5 / 6), 1e-6);
   EXPECT_GT(predict_replicas(s, replica_plan(6, 6)).itl, Seconds(0));

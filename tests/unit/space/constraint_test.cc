@@ -57,8 +57,8 @@ TEST(Constraint, MicrobatchesAreWhole) {
 TEST(Constraint, OperatorsBindAsInArithmetic) {
   EXPECT_TRUE(holds("2 + 3 * 4 == 14"));
   EXPECT_TRUE(holds("(2 + 3) * 4 == 20"));
-  EXPECT_TRUE(holds("10 - 4 - 3 == 3"));  // from the left
-  EXPECT_TRUE(holds("64 / 4 / 2 == 8"));  // from the left
+  EXPECT_TRUE(holds("10 - 4 - 3 == 3"));  // evaluated from the left
+  EXPECT_TRUE(holds("64 / 4 / 2 == 8"));  // evaluated from the left
   EXPECT_TRUE(holds("7 % 4 * 2 == 6"));   // same level
   EXPECT_TRUE(holds("-2 * -3 == 6"));
   EXPECT_TRUE(holds("- - 2 == 2"));

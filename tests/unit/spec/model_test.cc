@@ -139,7 +139,7 @@ TEST(ModelRules, NameWhatHasNoEffect) {
   model.sliding_window = -1;
   EXPECT_TRUE(broken(model, "sliding_window"));
   model = gpt(1, 64, 4);
-  model.window_pattern = "LG";  // of no window
+  model.window_pattern = "LG";  // a pattern without a window
   EXPECT_TRUE(broken(model, "window_pattern"));
   model.sliding_window = 8;
   EXPECT_TRUE(model.validate().empty());

@@ -220,8 +220,8 @@ TEST(ExpertStack, TheDeviceWaitsForLoadsOnceAForwardAndLayer) {
 
 TEST(ExpertStack, TheHostIsNotAheadOfLayersWhoseLoadsItReads) {
   // A host that takes H for each of four layers of experts in forward, longer than they run, and nothing for all else.
-  // Where it reads their loads it meets the device in each: it is waited for H - d in each of them, whatever lies before
-  // them. Where it does not, it is ahead of them by the dense layers and the embedding.
+  // Where it reads their loads it meets the device in each: it is waited for H - d in each of them, whatever lies
+  // before them. Where it does not, it is ahead of them by the dense layers and the embedding.
   constexpr double kMicrobatches = 2, kSlow = 0.1, kSlower = 0.15;
   const auto waited = [](std::int64_t dense, double launches, double wait, Recompute recompute) {
     Setting setting = stack_setting();

@@ -1,3 +1,5 @@
+// Is every rule about plans that do not divide, or are not supported, found by the reason that it has, and in the right
+// order?
 #include "engine/step/feasibility.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What hides behind what, and for how long.
+// Which work hides which traffic, and for how long?
 #include "engine/step/overlap.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(Overlap, TrafficHidesForItsShareAndForTheRoom) {
   double room = 5;
   EXPECT_EQ(step::hide(4.0, 0.5, room), 2);  // half of it
   EXPECT_EQ(room, 3);
-  EXPECT_EQ(step::hide(8.0, 0.5, room), 3);  // what is left
+  EXPECT_EQ(step::hide(8.0, 0.5, room), 3);  // the rest of the room
   EXPECT_EQ(room, 0);
   EXPECT_EQ(step::hide(8.0, 0.5, room), 0);
   Seconds seconds(1);
@@ -64,7 +64,7 @@ TEST(Overlap, ACallHidesBehindItsLongerNeighbour) {
   EXPECT_EQ(hidden_calls({work("abcd"), call("1"), work("abc")}, step::Part::forward), "[1 abcd]");
   EXPECT_EQ(hidden_calls({work("ab"), call("1"), work("cd")}, step::Part::forward), "[1 ab]");
   EXPECT_EQ(hidden_calls({work("ab"), call("1"), work("cd")}, step::Part::backward), "[1 cd]");
-  // What takes no time is not in the way, another call is.
+  // Work that takes no time is skipped; another call is not.
   EXPECT_EQ(hidden_calls({work("a"), call("1"), work("nothing"), work("abc")}, step::Part::forward),
             "[1 abc]");
   EXPECT_EQ(hidden_calls({work("a"), call("1"), call("2"), work("abc")}, step::Part::forward),

@@ -1,4 +1,4 @@
-// What a server's largest iterations hold, against sums written out by hand.
+// Compares the memory of a server's largest iterations with sums written out by hand.
 #include "engine/step/serving_memory.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace shardscape::step {
 namespace {
 
-// Of the model below, bf16.
+// Sizes of the model below, in bf16.
 constexpr double kHidden = 1024, kHeads = 16, kKvHeads = 4, kHeadDim = 64, kFfn = 3072;
 constexpr double kVocabulary = 32000;
 

@@ -203,7 +203,7 @@ TEST(TwoBatches, AreExplainedOperatorByOperator) {
   for (const OperatorRow& row : details.operators)
     (row.bound == "link" ? links : sum) += row.count * row.time.value();
   EXPECT_NEAR(sum, out.breakdown[TimeClass::compute].value(), 1e-6 * sum);
-  EXPECT_GT(links, out.breakdown[TimeClass::expert_comm].value());  // what hides is in the table, too
+  EXPECT_GT(links, out.breakdown[TimeClass::expert_comm].value());  // the table shows hidden exchanges, too
 }
 
 }  // namespace

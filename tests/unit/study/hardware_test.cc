@@ -230,7 +230,7 @@ TEST(HardwareTechnology, RebuildsTheDeviceAndTheNetwork) {
     EXPECT_EQ(system.fabric.dimensions[0].bandwidth.value(), 300e9);
     EXPECT_EQ(system.fabric.dimensions[1].bandwidth.value(), i % 2 == 0 ? 100e9 : 200e9);
   }
-  const Study back = good(study->resolved_yaml);  // without any preset
+  const Study back = good(study->resolved_yaml);  // the resolved study needs no presets
   EXPECT_EQ(back.resolved_yaml, study->resolved_yaml);
   EXPECT_EQ(back.systems[3].device.sm.clock.value(), study->systems[3].device.sm.clock.value());
 

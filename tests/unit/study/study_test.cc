@@ -1,3 +1,5 @@
+// Are studies read as they are documented: references, workloads, axes, constraints, columns, overrides, defaults and
+// problems?
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -49,7 +49,7 @@ gpus: 16
 study: unit
 )";
 
-// From line 30.
+// These texts begin at line 30 of the study.
 inline const char* const kTraining = "workload: {phase: training, sequence_length: 512, global_batch: 32}\n";
 inline const char* const kInference =
     "workload: {phase: inference, prompt_tokens: 100, output_tokens: [10, 20], concurrency: [1, 8]}\n";

@@ -1,3 +1,4 @@
+// Do devices of other technologies come out as worked out by hand, and do they keep their budgets of area and power?
 #include "sweep/technology/build_device.h"
 
 #include <gtest/gtest.h>
@@ -87,7 +88,7 @@ TEST(BuildDevice, NothingChangedGivesTheReferenceItself) {
   EXPECT_NEAR(same.area.value(), mm2(1000).value(), 1e-15);
   EXPECT_DOUBLE_EQ(same.power().value(), 410);
   EXPECT_EQ(same.device.name, "gpu");
-  // Its own budgets, written out, change nothing either.
+  // Stating the device's own budgets changes nothing, either.
   Choice budgets;
   budgets.area = mm2(1000);
   budgets.power = Watts(410);

@@ -19,7 +19,7 @@ using network::dimension_of;
 using network::Fabric;
 using network::fabric_of;
 
-constexpr double kLatency = 1e-6;  ///< of a link of these fabrics; 1 GB/s
+constexpr double kLatency = 1e-6;  ///< of one link of these fabrics, which carries 1 GB/s
 
 using Ids = std::vector<std::uint64_t>;
 
@@ -275,8 +275,8 @@ TEST(Replay, GroupsByDimension) {
 }
 
 TEST(Replay, GroupsThatDoNotTileDomainsHaveARingForEachAdapter) {
-  // Three of four ranks of each of two nodes, whose inner links are fast. One ring would send 2 * 5/6 of the buffer over
-  // one adapter; three rings send a third of that over three, which no algorithm undercuts.
+  // Three of four ranks of each of two nodes, whose inner links are fast. One ring would send 2 * 5/6 of the buffer
+  // over one adapter; three rings send a third of that over three, which no algorithm undercuts.
   DimensionSpec node = dimension_of("node", DimensionKind::switched, {4});
   node.bandwidth = BytesPerSecond(1e12);
   DimensionSpec network = dimension_of("network", DimensionKind::switched, {2});

@@ -154,7 +154,7 @@ TEST(StepTimeline, ThePiecesOfAPassAreWhatItWasTimedWith) {
 }
 
 TEST(StepTimeline, WhatArrivesDoesSoAfterItsPassAndBeforeTheNextStageTakesIt) {
-  // On the trace's clock, the host's millisecond before the pipeline included.
+  // All times are on the trace's clock, which includes the host's millisecond before the pipeline.
   const DrawnStep d = drawn(ScheduleKind::one_f_one_b, 16, false);
   std::map<int, double> arrives, taken;  // activations of stage 0 by microbatch, and when stage 1 begins
   for (const json& event : d.document.at("traceEvents")) {

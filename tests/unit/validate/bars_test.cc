@@ -31,7 +31,7 @@ TEST(Bars, ErrorsAreBoundedAboveAccuraciesBelow) {
   const std::vector<Bar> bars = {{"step_time.mape", 0.05}, {"step_time.mape", 0.049}, {"oom.accuracy", 0.97},
                                  {"oom.accuracy", 0.971},  {"ttft.mape", 0.1},        {"memory.mape", 0.1}};
   const std::vector<BarResult> results = check_bars(bars, statistics);
-  ASSERT_EQ(results.size(), 4U);  // what is not measured is not checked
+  ASSERT_EQ(results.size(), 4U);  // bars without a measurement are not checked
   EXPECT_TRUE(results[0].held);
   EXPECT_FALSE(results[1].held);
   EXPECT_TRUE(results[2].held);

@@ -1,3 +1,4 @@
+// Are rows of measurements predicted as a study would predict them, grouped and ranked, and are their problems located?
 #include "sweep/validate/evaluation.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ Evaluation evaluated(const std::string& rows, const std::string& header = test::
   return evaluate(parse_csv(header + rows, "t.csv"), presets, {});
 }
 
-/// What the study says: another way to the same setting.
+/// The prediction by a study, which is another way to the same setting.
 Prediction by_study(const std::string& study_text, const std::string& point) {
   const auto study = sweep::parse_study(study_text, "study.yaml", {}, catalog());
   EXPECT_TRUE(study) << study.error().to_string();
@@ -39,7 +40,7 @@ std::vector<std::string> problems_of(const Evaluation& evaluation) {
   return texts;
 }
 
-/// Without what lies outside the framework's allocator.
+/// Memory without what lies outside the framework's allocator.
 double allocated(const Prediction& prediction) {
   const MemoryUse& use = prediction.memory;
   return (use.weights + use.gradients + use.optimizer + use.activations + use.logits + use.kv_cache +

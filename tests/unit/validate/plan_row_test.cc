@@ -1,3 +1,5 @@
+// Are the cells of measured plans read as documented, are blanks filled with what is usual, and are problems named by
+// column?
 #include "sweep/validate/plan_row.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Are presets found by name and path, are problems located in the right file, and do shipped presets have the sizes of
+// their originals?
 #include "sweep/yaml/catalog.h"
 
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@ ModelSpec preset(const std::string& name) {
   return model.value_or(ModelSpec());
 }
 
-/// What authors count as active beside the layers.
+/// Which parts authors count as active besides the layers.
 enum class Counted { layers, head, head_and_embedding };
 
 struct PublishedSize {

@@ -1,3 +1,5 @@
+// Are configurations of each model family of Hugging Face read with the right defaults, and is what is not modelled
+// refused?
 #include "sweep/yaml/huggingface.h"
 
 #include <gtest/gtest.h>
@@ -211,7 +213,8 @@ TEST(HuggingFace, SlidingWindows) {
     return good_config(with("\"sliding_window\": 512, " + keys, "qwen2")).sliding_window;
   };
   EXPECT_EQ(qwen(R"("use_sliding_window": false)"), 0);
-  EXPECT_EQ(qwen(R"("use_sliding_window": true, "max_window_layers": 3)"), 512);  // of 6 layers
+  // Some of the 6 layers have a window.
+  EXPECT_EQ(qwen(R"("use_sliding_window": true, "max_window_layers": 3)"), 512);
   EXPECT_EQ(qwen(R"("use_sliding_window": true, "max_window_layers": 6)"), 0);
   EXPECT_EQ(qwen(R"("layer_types": ["full_attention", "full_attention"])"), 0);
   EXPECT_EQ(qwen(R"("layer_types": ["full_attention", "sliding_attention"])"), 512);

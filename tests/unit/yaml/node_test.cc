@@ -1,3 +1,4 @@
+// Is YAML text parsed into nodes with their places, are errors located, and are texts refused that no study needs?
 #include "sweep/yaml/node.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Are models, devices, stacks and fabrics read from YAML with defaults and located problems, and do they read back
+// equal?
 #include "sweep/yaml/specs.h"
 
 #include <gtest/gtest.h>
