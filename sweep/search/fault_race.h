@@ -2,7 +2,7 @@
 // sweep makes of each.
 //
 // The expected time of a point is its healthy time t times 1 + the mean slowdown over the study's samples, which are
-// the same for every point. No sick link or device makes a step faster in the hierarchical mode (sweep/README.md,
+// the same for every point. No sick link or device makes a step faster in the hierarchical mode (sweep/study/README.md,
 // Faults) where every price is exact; prices of contended collectives may be e = kCollectiveTolerance too long, that of
 // the healthy machine and not that of the sick one, so slowdowns are >= -e. (A dead link may make it faster: what takes
 // a detour leaves links that it shared. Studies with such faults are not raced.) After some of N samples, u of them

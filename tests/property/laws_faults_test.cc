@@ -18,7 +18,7 @@ bool has_time(const Prediction& p) { return p.status == Status::ok || p.status =
 
 constexpr double kRounding = 1e-9;
 /// Gains that are real where groups contend: ranks that a sick link makes late leave the links of the next
-/// operation to others (Graham's anomalies; sweep/README.md, Faults). Of 297 faults below 5 gain more than
+/// operation to others (Graham's anomalies; sweep/study/README.md, Faults). Of 297 faults below 5 gain more than
 /// 0.1 %: 0.2, 0.2, 0.4, 1.2 and 3.4 %.
 constexpr double kSharedLinksBand = 0.04, kNoticed = 1e-3;
 
