@@ -73,6 +73,12 @@ inline constexpr Range kScaling{0.01, 1};  ///< its power log2(nodes), at most 3
 inline constexpr Range kBucket{1024, 1e18, "B"};
 inline constexpr Range kBucketOrDefault{1024, 1e18, "B", true};
 inline constexpr Range kOverhead{1, 1e3};
+inline constexpr Range kTimesOfPeak{
+    0, 10};  ///< a time over that at the memory's peak rate, or passes over a tensor
+inline constexpr Range kBytesOfWeight{0, 100};  ///< traffic per weight of a product
+inline constexpr Range kSms{1, 1000};           ///< that kernels of a library run on
+inline constexpr Range kSmsOrNone{0, 1000};
+inline constexpr Range kMicrobatchesOrAll{0, 1e6};  ///< 0: all
 
 // Ranges of random distributions and of measurements.
 inline constexpr Range kWeight{1e-9, 1e9};

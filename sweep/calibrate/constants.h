@@ -1,22 +1,20 @@
-// The constants that measurements may move: ONE table of what each is, how far it may go and how firmly the
-// profile's own value is believed.
+// The constants that measurements may move: what each is, how far it may go and how firmly the profile's own value is
+// believed. Those of a stack are the rows of its table of numbers that have a rule (spec/stack_numbers.h).
 //
-// A constant is fitted in units of its prior width around its prior value p (the profile's own):
-//   logarithmic  value = p * exp(width * u)     durations, bytes, achieved fractions: a log-normal prior
-//   linear       value = p + width * u          shares and ratios whose zero has a meaning: a normal prior
-// so that u has a standard normal prior. The range is where the value is physically possible; its reason
-// stands beside it. Ranges never depend on the data.
+// A constant is fitted in units of its prior width around its prior value, the profile's own (FitScale), so that this
+// deviation u has a standard normal prior. The range is where the value is physically possible; its reason stands
+// beside it. Ranges never depend on the data.
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 
-#include "engine/base/enum_names.h"
 #include "engine/spec/device.h"
+#include "engine/spec/number_row.h"
 #include "engine/spec/stack.h"
 #include "sweep/yaml/quantity_text.h"
 
@@ -28,9 +26,8 @@ struct Candidate {
   std::optional<DeviceSpec> device;
 };
 
-enum class Scale : std::uint8_t { logarithmic, linear };
-/// The measurements that a constant affects. Times do not depend on memory constants, nor memory on the others.
-enum class ActsOn : std::uint8_t { time, memory };
+using Scale = FitScale;
+using ActsOn = FitActsOn;
 
 struct Constant {
   std::string_view path;                     ///< of the YAML key; after "device." for one of the device
@@ -41,8 +38,8 @@ struct Constant {
   std::string_view range_reason;
   double width;             ///< standard deviation of the prior, of ln(value) or of the value (see Scale)
   std::string_view effect;  ///< description of what it acts on
-  double (*get)(const Candidate&);
-  void (*set)(Candidate&, double);
+  std::function<double(const Candidate&)> get;
+  std::function<void(Candidate&, double)> set;
 
   [[nodiscard]] bool of_device() const { return path.starts_with("device."); }
   /// Whether the candidate's machine has the mechanism at all: constants of products by energy and latency only act on
@@ -68,8 +65,3 @@ std::string exact_value(const Constant& constant, double value);
 tl::expected<double, std::string> parse_value(const Constant& constant, std::string_view text);
 
 }  // namespace shardscape::calibrate
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(calibrate::Scale, "logarithmic", "linear");
-SHARDSCAPE_ENUM_NAMES(calibrate::ActsOn, "time", "memory");
-}  // namespace shardscape

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "engine/base/hash.h"
+#include "engine/spec/stack_numbers.h"
 
 namespace shardscape::sweep {
 
@@ -27,30 +28,13 @@ std::uint64_t mark_of(std::initializer_list<double> numbers, std::uint64_t mark 
 /// A hash of the fields that studies vary most, so that few different systems share it.
 std::uint64_t mark_of(const System& system) {
   const DeviceSpec& device = system.device;
-  const StackProfile::Host& host = system.stack.host;
-  const StackProfile::Communication& calls = system.stack.communication;
-  std::uint64_t mark = mark_of({static_cast<double>(device.sm.count),
-                                device.sm.clock.value(),
-                                device.sm.vector_flops_per_clock,
-                                device.sm.sram.value(),
-                                device.l2.capacity.value(),
-                                device.l2.bytes_per_clock,
-                                static_cast<double>(device.hbm.stacks),
-                                device.hbm.bandwidth_per_stack.value(),
-                                device.hbm.capacity_per_stack.value(),
-                                device.sustained.tensor,
-                                device.sustained.hbm,
-                                device.kernel_latency.value(),
-                                host.forward_layer.value(),
-                                host.backward_layer.value(),
-                                host.per_collective.value(),
-                                host.step_fixed.value(),
-                                calls.call.value(),
-                                calls.rank_step.value(),
-                                calls.scale_up_fraction,
-                                calls.scale_out_fraction,
-                                calls.tensor_overlap,
-                                calls.data_overlap});
+  std::uint64_t mark =
+      mark_of({static_cast<double>(device.sm.count), device.sm.clock.value(),
+               device.sm.vector_flops_per_clock, device.sm.sram.value(), device.l2.capacity.value(),
+               device.l2.bytes_per_clock, static_cast<double>(device.hbm.stacks),
+               device.hbm.bandwidth_per_stack.value(), device.hbm.capacity_per_stack.value(),
+               device.sustained.tensor, device.sustained.hbm, device.kernel_latency.value()});
+  for (const StackNumber& number : stack_numbers()) mark = mark_of({number.get(system.stack)}, mark);
   for (const double flops : device.sm.tensor_flops_per_clock) mark = mark_of({flops}, mark);
   for (const DimensionSpec& dimension : system.fabric.dimensions)
     mark = mark_of(

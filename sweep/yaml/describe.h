@@ -3,14 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "engine/spec/device.h"
 #include "engine/spec/fabric_spec.h"
 #include "engine/spec/model.h"
 #include "engine/spec/ranges.h"
 #include "engine/spec/stack.h"
+#include "engine/spec/stack_numbers.h"
 #include "sweep/yaml/visitors.h"
 
 namespace shardscape::yaml {
@@ -368,44 +371,20 @@ void describe(V& v, FabricSpec& f) {
   v.list("dimensions", f.dimensions, [](V& item, DimensionSpec& d) { describe(item, d); });
 }
 
+/// The numbers of a stack whose keys lie in `group` ("host."; "": those outside of groups), by its table.
 template <class V>
-void describe(V& v, StackProfile::Host& h) {
-  v.optional("forward_layer", h.forward_layer);
-  v.optional("backward_layer", h.backward_layer);
-  v.optional("per_collective", h.per_collective);
-  v.optional("per_collective_rank", h.per_collective_rank);
-  v.optional("step_fixed", h.step_fixed);
-  v.optional("decode_layer", h.decode_layer);
-  v.optional("decode_step_fixed", h.decode_step_fixed);
-  v.optional("decode_gap", h.decode_gap);
-  v.optional("decode_sequence", h.decode_sequence);
-}
-
-template <class V>
-void describe(V& v, StackProfile::Communication& c) {
-  v.optional("call", c.call);
-  v.optional("rank_step", c.rank_step);
-  v.optional("rank_step_scale_out", c.rank_step_scale_out);
-  v.optional("local_copy", c.local_copy);
-  v.optional("scale_out_scaling", c.scale_out_scaling);
-  v.optional("zero_bucket", c.zero_bucket);
-  v.optional("scale_up_fraction", c.scale_up_fraction);
-  v.optional("scale_out_fraction", c.scale_out_fraction);
-  v.optional("tensor_overlap", c.tensor_overlap);
-  v.optional("context_overlap", c.context_overlap);
-  v.optional("data_overlap", c.data_overlap);
-  v.optional("data_hidden", c.data_hidden);
-  v.optional("data_sms", c.data_sms);
-  v.optional("gather_overlap", c.gather_overlap);
-  v.optional("expert_overlap", c.expert_overlap);
-  v.optional("overlapped_exchanges", c.overlapped_exchanges);
-  v.optional("expert_hidden", c.expert_hidden);
-  v.optional("pipeline_async", c.pipeline_async);
-  v.optional("scatter_boundaries", c.scatter_boundaries);
-  v.required("bucket", c.bucket);
-  v.optional("protocols", c.protocols);
-  v.optional("all_reduce", c.all_reduce);
-  v.choices("algorithms", c.algorithms, StackProfile::Communication::all_algorithms());
+void describe_numbers(V& v, StackProfile& s, std::string_view group) {
+  for (const StackNumber& number : stack_numbers()) {
+    const std::string_view key = number.path.substr(std::min(group.size(), number.path.size()));
+    if (!number.path.starts_with(group) || key.find('.') != std::string_view::npos) continue;
+    number.visit(s, [&](auto& value) {
+      if (number.required) {
+        v.required(key.data(), value);  // the end of a literal
+      } else {
+        v.optional(key.data(), value);
+      }
+    });
+  }
 }
 
 template <class V>
@@ -424,34 +403,28 @@ void describe(V& v, StackProfile& s) {
   v.choices("selective_recompute", s.selective_recompute,
             {RecomputePart::attention_core, RecomputePart::norms, RecomputePart::latent_up,
              RecomputePart::activations, RecomputePart::mlp, RecomputePart::experts});
-  v.optional("zero_slice", s.zero_slice);
-  v.optional_group("host", [&](V& host) { describe(host, s.host); });
-  v.group("communication", [&](V& communication) { describe(communication, s.communication); });
+  describe_numbers(v, s, "");
+  v.optional_group("host", [&](V& host) { describe_numbers(host, s, "host."); });
+  v.group("communication", [&](V& calls) {
+    describe_numbers(calls, s, "communication.");
+    calls.optional("overlapped_exchanges", s.communication.overlapped_exchanges);
+    calls.optional("pipeline_async", s.communication.pipeline_async);
+    calls.optional("scatter_boundaries", s.communication.scatter_boundaries);
+    calls.optional("protocols", s.communication.protocols);
+    calls.optional("all_reduce", s.communication.all_reduce);
+    calls.choices("algorithms", s.communication.algorithms, StackProfile::Communication::all_algorithms());
+  });
   v.optional_group("serving", [&](V& serving) {
     serving.optional("scheduler", s.serving.scheduler);
-    serving.optional("token_budget", s.serving.token_budget);
-    serving.optional("max_batch", s.serving.max_batch);
-    serving.optional("kv_block", s.serving.kv_block);
-    serving.optional("kv_share", s.serving.kv_share);
+    describe_numbers(serving, s, "serving.");
     serving.optional("fp8_cache", s.serving.fp8_cache);
     serving.optional("fp8_cache_blackwell", s.serving.fp8_cache_blackwell);
     serving.optional("kv_transfer", s.serving.kv_transfer);
     serving.optional("dispatch", s.serving.dispatch);
-    serving.optional("converted_share", s.serving.converted_share);
-    serving.optional("redundant_experts", s.serving.redundant_experts);
-    serving.optional("prefill_redundant_experts", s.serving.prefill_redundant_experts);
     serving.optional("two_batch_overlap", s.serving.two_batch_overlap);
   });
-  v.optional_group("state", [&](V& state) {
-    state.optional("gradient_bytes", s.state.gradient_bytes);
-    state.optional("gradient_comm_bytes", s.state.gradient_comm_bytes);
-    state.optional("master_bytes", s.state.master_bytes);
-    state.optional("moment_bytes", s.state.moment_bytes);
-  });
-  v.optional_group("quantisation", [&](V& quantisation) {
-    quantisation.optional("passes", s.quantisation.passes);
-    quantisation.optional("weight_bytes", s.quantisation.weight_bytes);
-  });
+  v.optional_group("state", [&](V& state) { describe_numbers(state, s, "state."); });
+  v.optional_group("quantisation", [&](V& casts) { describe_numbers(casts, s, "quantisation."); });
   v.optional_group("kept", [&](V& kept) {
     kept.optional("attention_output", s.kept.attention_output);
     kept.optional("activation_inputs", s.kept.activation_inputs);
@@ -459,25 +432,16 @@ void describe(V& v, StackProfile& s) {
   });
   v.optional_group("experts", [&](V& experts) {
     experts.optional("dispatch", s.experts.dispatch);
-    experts.optional("dispatch_sms", s.experts.dispatch_sms);
+    describe_numbers(experts, s, "experts.");
     experts.optional("fp8_dispatch", s.experts.fp8_dispatch);
     experts.optional("shared_overlap", s.experts.shared_overlap);
-    experts.optional("forward_layer", s.experts.forward_layer);
-    experts.optional("backward_layer", s.experts.backward_layer);
-    experts.optional("per_expert", s.experts.per_expert);
-    experts.optional("load_wait", s.experts.load_wait);
     experts.optional("fused_bias", s.experts.fused_bias);
-    experts.optional("plain_launch", s.experts.plain_launch);
   });
   v.optional_group("head", [&](V& head) {
     head.optional("deferred_weight_gradient", s.head.deferred_weight_gradient);
-    head.optional("deferral_limit", s.head.deferral_limit);
+    describe_numbers(head, s, "head.");
   });
-  v.optional_group("memory", [&](V& memory) {
-    memory.optional("reserve", s.memory.reserve);
-    memory.optional("workspace", s.memory.workspace);
-    memory.optional("fragmentation", s.memory.fragmentation);
-  });
+  v.optional_group("memory", [&](V& memory) { describe_numbers(memory, s, "memory."); });
   v.words("software", s.tables.software);
   v.words("expert_software", s.tables.expert_software);
   v.fact("expert_software_from", s.tables.expert_software_from);

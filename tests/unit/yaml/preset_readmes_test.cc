@@ -1,4 +1,5 @@
 // Do the README files of the presets name every key, and is what they show valid?
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -6,6 +7,7 @@
 #include <iterator>
 #include <string>
 
+#include "engine/spec/stack_numbers.h"
 #include "sweep/yaml/device_shares.h"
 #include "sweep/yaml/huggingface_keys.h"
 #include "sweep/yaml/loader.h"
@@ -54,6 +56,15 @@ TEST(PresetReadmes, NameEveryKeyOfADevice) {
       }
     }
     EXPECT_NE(text.find('`' + path), std::string::npos) << path;
+  }
+}
+
+TEST(PresetReadmes, HaveTheTableOfTheNumbersOfAStack) {
+  const std::string text = readme("hw_presets");
+  for (const StackNumber& number : stack_numbers()) {
+    const std::string line =
+        fmt::format("| `{}` | {} | {} |\n", number.path, number.range.text(), number.meaning);
+    EXPECT_NE(text.find(line), std::string::npos) << line;
   }
 }
 
