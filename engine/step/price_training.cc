@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "engine/model/block_kinds.h"
 #include "engine/step/contention.h"
@@ -92,11 +93,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   const bool apart = told_apart(collectives);
   const bool shared = collectives.has_faults() && parts.known() != nullptr;
   for (std::size_t s = 0; s < stages; ++s) {
-    if (!parts.passes(s)) continue;
-    if (like_the_one_before(in, s, collectives)) {
-      copy_stage(scratch, s - 1, scratch, s);
-      continue;
-    }
+    if (!parts.passes(s) || scratch.alike[s]) continue;
     const StagePasses passes = shared ? slowed(s) : s == 0 || !apart ? healthy(s) : passes_of(in.costs, s);
     scratch.forward[s] = passes.forward;
     scratch.backward[s] = passes.backward;
@@ -154,8 +151,12 @@ class ChunkFiller {
       const Seconds before = chunks[c].forward.total() + chunks[mate(c)].backward.total() - chunks[c].hidden;
       slowest[c] = std::max(before, pair_of(stage, c, mate(c), timer, known));
     }
+    const StagePasses* of_chunk = nullptr;
+    StageKind kind;
     for (std::size_t c = 0; c < each_; ++c) {
-      const StagePasses& passes = passes_of(stage, static_cast<std::int32_t>(c), timer, known);
+      const StageKind before = std::exchange(kind, chunk_kind(in_, stage, static_cast<std::int32_t>(c)));
+      if (c == 0 || kind != before) of_chunk = &passes_of(stage, static_cast<std::int32_t>(c), timer, known);
+      const StagePasses& passes = *of_chunk;
       ChunkPasses& chunk = chunks[c];
       if (passes.forward.total() > chunk.forward.total()) chunk.forward = passes.forward;
       if (passes.backward.total() <= chunk.backward.total()) continue;
@@ -200,17 +201,35 @@ class ChunkFiller {
   std::span<ChunkPasses> chunks_;
 };
 
-/// Whether the chunks of a stage, before traffic beside them, take what those of the one before it do, alone and in pairs.
-bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s,
-                                 const network::CollectiveModel& collectives) {
-  if (!like_the_one_before(in, s, collectives)) return false;
+/// Whether the chunks of a stage that is like the one before it take what those do, alone and in pairs.
+bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s) {
   const auto stage = static_cast<std::int32_t>(s), each = in.pipeline.virtual_stages;
   const auto chunks = in.chunks.begin() + stage * each;
-  if (!std::equal(chunks, chunks + each, chunks - each)) return false;
+  if (each > 1 && !std::equal(chunks, chunks + each, chunks - each)) return false;
   for (std::int32_t c = 0; in.pipeline.overlaps && c < each; ++c) {
     if (schedule::mate(in.pipeline, stage, c) != schedule::mate(in.pipeline, stage - 1, c)) return false;
   }
   return true;
+}
+
+/// Finds the stages that need no look: their times are copied when those before them are known. The plain path looks at
+/// all chunks.
+void find_alike(const TrainingStep& in, const network::CollectiveModel& collectives,
+                TrainingScratch& scratch) {
+  scratch.alike.assign(static_cast<std::size_t>(in.plan.pipeline), 0);
+  if (scratch.parts->known() != nullptr || (scratch.reference && in.pipeline.virtual_stages > 1)) return;
+  for (std::size_t s = 0; s < scratch.alike.size(); ++s)
+    scratch.alike[s] = like_the_one_before(in, s, collectives) && chunks_like_the_ones_before(in, s);
+}
+
+void copy_alike(const TrainingStep& in, TrainingScratch& scratch) {
+  const std::ptrdiff_t each = in.pipeline.virtual_stages;
+  for (std::size_t s = 0; s < scratch.alike.size(); ++s) {
+    if (!scratch.alike[s]) continue;
+    copy_stage(scratch, s - 1, scratch, s);
+    const auto chunks = scratch.chunks.begin() + static_cast<std::ptrdiff_t>(s) * each;
+    if (each > 1) std::copy(chunks - each, chunks, chunks);
+  }
 }
 
 /// Those of a stage that sick links slow, as far as other plans have asked for them; else fill().
@@ -274,12 +293,8 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   StageTimer first(in, first_timer, known);
   const bool apart = told_apart(collectives), shared = collectives.has_faults() && parts.known() != nullptr;
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
-    if (!parts.passes(s)) continue;
+    if (!parts.passes(s) || scratch.alike[s]) continue;
     const std::span<ChunkPasses> of_stage = std::span(scratch.chunks).subspan(s * each, each);
-    if (!scratch.reference && chunks_like_the_ones_before(in, s, collectives)) {
-      std::ranges::copy(std::span(scratch.chunks).subspan((s - 1) * each, each), of_stage.begin());
-      continue;
-    }
     std::ranges::fill(of_stage, ChunkPasses());
     if (shared) {
       take_slowed(in, s, collectives, scratch, of_stage, [&] {
@@ -299,7 +314,8 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   }
   collectives.set_memory_share(1);
   for (std::size_t s = 0; s < scratch.forward.size(); ++s)
-    if (parts.passes(s)) add_up_chunks(std::span(scratch.chunks).subspan(s * each, each), s, scratch);
+    if (parts.passes(s) && !scratch.alike[s])
+      add_up_chunks(std::span(scratch.chunks).subspan(s * each, each), s, scratch);
 }
 
 /// The seconds of one message over each boundary between stages, as if no other boundary were sending: a
@@ -332,18 +348,25 @@ schedule::Transfer priced_transfer(const TrainingStep& in, const RankGroups& gro
 
 /// What the pipeline is timed with.
 void fill_schedule_times(const TrainingStep& in, TrainingScratch& scratch) {
-  scratch.times.clear();
-  const auto add = [&](const PassTime& forward, const PassTime& backward, Seconds weight, Seconds hidden) {
-    scratch.times.push_back(
-        {forward.total().value(), backward.total().value(), weight.value(), hidden.value()});
+  const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
+  std::vector<schedule::StageTime>& times = scratch.times;
+  times.resize(scratch.forward.size() * each);
+  const auto set = [&](std::size_t i, const PassTime& forward, const PassTime& backward, Seconds weight,
+                       Seconds hidden) {
+    times[i] = {forward.total().value(), backward.total().value(), weight.value(), hidden.value()};
   };
-  if (in.pipeline.virtual_stages > 1) {
-    for (const ChunkPasses& chunk : scratch.chunks)
-      add(chunk.forward, chunk.backward, chunk.weight, chunk.hidden);
-    return;
+  for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
+    for (std::size_t i = s * each; i < (s + 1) * each; ++i) {
+      if (scratch.alike[s]) {
+        times[i] = times[i - each];
+      } else if (each > 1) {
+        const ChunkPasses& chunk = scratch.chunks[i];
+        set(i, chunk.forward, chunk.backward, chunk.weight, chunk.hidden);
+      } else {
+        set(i, scratch.forward[s], scratch.backward[s], scratch.weight[s], scratch.hidden[s]);
+      }
+    }
   }
-  for (std::size_t s = 0; s < scratch.forward.size(); ++s)
-    add(scratch.forward[s], scratch.backward[s], scratch.weight[s], scratch.hidden[s]);
 }
 
 /// What pairs of a stage hide in a step.
@@ -475,6 +498,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   if (!plain) layers.forget();
   if (step == nullptr && !layers.groups) layers.groups = layout.groups();
   const RankGroups& groups = step != nullptr ? step->groups : *layers.groups;
+  find_alike(in, collectives, scratch);
   fill_stage_times(in, layout, groups, collectives, layers, scratch);
   fill_chunk_times(in, layout, groups, collectives, layers, scratch);
   const bool records = collectives.records_links(),
@@ -482,6 +506,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   if (records) scratch.known->layers = scratch;
   StageDataCosts* const data = plain ? &scratch.data_costs->of(in) : nullptr;
   add_data_parallel(in, layout, groups, collectives, data, scratch);
+  copy_alike(in, scratch);
   if (records) scratch.known->passes = scratch;
   run_pipeline(in, groups, collectives, shared, scratch);
   if (records) keep_pipeline(scratch);

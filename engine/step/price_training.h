@@ -196,6 +196,7 @@ struct TrainingScratch : StageTimes {
   TrainingScratch();
   ~TrainingScratch();
 
+  std::vector<char> alike;                 ///< stages whose times, by chunk too, are those of the one before
   std::vector<StageTail> tails;            ///< see every_tail
   std::vector<schedule::StageTime> times;  ///< as schedule::run_in_order() takes them
   schedule::Transfer transfer;

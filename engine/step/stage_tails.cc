@@ -104,6 +104,19 @@ Seconds lost_in_step(const TrainingStep& in, const TrainingScratch& scratch, std
   return lost_once(in.setting.system, beside);
 }
 
+StageTail without_gradients(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s,
+                            const TailCosts& costs) {
+  StageTail tail;
+  const Seconds hidden =
+      hidden_gather(in.setting.system.stack.communication, costs.weights, scratch.forward[s].total());
+  tail.lost = lost_in_step(in, scratch, s, costs, hidden);
+  tail.data_comm = costs.weights.whole - hidden + tail.lost;
+  tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights.whole : 0;
+  tail.optimizer = costs.optimizer;
+  tail.deferred = in.last(static_cast<std::int32_t>(s)) ? scratch.deferred : PassTime();
+  return tail;
+}
+
 /// Sums in another order differ by this much, relative, at most: some 1e-16 for each of the layers of a stage.
 constexpr double kSumRounding = 1e-12;
 
@@ -164,6 +177,7 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
   };
   LastStage last;
   std::optional<Exposed> known;  // of the run of equal stages
+  StageTail whole;               // likewise, all but the gradients
   for (std::size_t s = 0; s < stages; ++s) {
     if (!like_the_one_before(in, s, collectives)) {
       if (parts.tail(s)) price(s);
@@ -174,14 +188,8 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
       scratch.known->tails.push_back(costs);
       scratch.known->links[s].tail = collectives.take_recorded_part();
     }
-    StageTail& tail = scratch.tails[s];
-    const Seconds hidden =
-        hidden_gather(in.setting.system.stack.communication, costs.weights, scratch.forward[s].total());
-    tail.lost = lost_in_step(in, scratch, s, costs, hidden);
-    tail.data_comm = costs.weights.whole - hidden + tail.lost;
-    tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights.whole : 0;
-    tail.optimizer = costs.optimizer;
-    tail.deferred = in.last(static_cast<std::int32_t>(s)) ? scratch.deferred : PassTime();
+    if (!scratch.alike[s]) whole = without_gradients(in, scratch, s, costs);
+    StageTail& tail = scratch.tails[s] = whole;
     if (!costs.gradients.empty()) {
       Seconds most;
       for (const GroupGradients& group : costs.gradients) most += group.time;
