@@ -287,16 +287,31 @@ void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t phase, std:
   if (joined > 0 && first == joined) forward_input_[index(joined)] = second_[index(joined)];
 }
 
-/// Both, of a step in which all stages take part and none ends a chunk's last microbatch.
-void PipelineWave::both_of_chunks(std::int32_t phase, std::int32_t longest) {
-  begin_backward(phase, 0, stages_ - 1);
-  begin_forward(phase, longest, 0);
-  begin_backward_chunk(0, stages_ - 1);
-  begin_forward_chunk(0, stages_ - 1);
-  const auto step = blocking_ ? work_both<true> : work_both<false>;
-  step(backward_lanes(), forward_lanes(), stages_);
-  backward_input_.back() = backward_input_.front();
-  forward_input_[0] = forward_input_.back();
+/// Both, of `steps` in which all stages take part and none ends a chunk's last microbatch.
+void PipelineWave::both_of_chunks(std::int32_t phase, std::int32_t longest, std::int32_t steps) {
+  const Lanes back = backward_lanes(), ahead = forward_lanes();
+  const std::int32_t last = stages_ - 1, inner = group_ - stages_;
+  const TwoTimes none, backward_round = backward_round_, forward_round = forward_round_;
+  TwoTimes *const backward_message = backward_message_.data(), *const forward_message =
+                                                                   &forward_message_.back();
+  // The places in their groups of the forwards of the first and of the last stage.
+  std::int32_t of_first = in_group(in_group(longest - last) + phase),
+               of_last = in_group(in_group(longest - 2 * last) + phase);
+  const auto next = [&](std::int32_t n) { return n + 1 == group_ ? 0 : n + 1; };
+  for (; steps > 0; --steps) {
+    if (phase < stages_) back.input[stages_] = none;
+    *backward_message = phase >= last && phase - last < inner ? backward_round : none;
+    *forward_message = of_last < inner ? forward_round : none;
+    if (of_first < stages_) ahead.input[0] = none;
+    begin_backward_chunk(0, last);
+    begin_forward_chunk(0, last);
+    blocking_ ? work_both<true>(back, ahead, stages_) : work_both<false>(back, ahead, stages_);
+    back.input[stages_] = back.input[0];
+    ahead.input[0] = ahead.input[stages_];
+    phase = next(phase);
+    of_first = next(of_first);
+    of_last = next(of_last);
+  }
 }
 
 void PipelineWave::run_interleaved() {
@@ -308,9 +323,15 @@ void PipelineWave::run_interleaved() {
   backward_turn_ = {stages_ - 1, shape_.virtual_stages - 1};
   std::int32_t phase = 0;  // step % group_
   for (std::int32_t step = 0; step <= total_ + stages_ - 2; ++step) {
-    const std::int32_t whole = total_ - longest + stages_ - 2 - step;  // further steps of all stages
+    std::int32_t whole = total_ - longest + stages_ - 2 - step;  // further steps of all stages
     if (step >= stages_ - 1 && whole >= 0 && step < total_ - group_) {
-      both_of_chunks(phase, longest);
+      // Up to the next look at the state.
+      const std::int32_t look = phase <= stages_ ? stages_ : stages_ + group_;
+      const std::int32_t more = std::min({whole, total_ - group_ - 1 - step, look - phase});
+      both_of_chunks(phase, longest, more + 1);
+      step += more;
+      whole -= more;
+      phase = in_group(phase + more);
     } else {
       backward_of_chunks(step, phase);
       forward_of_chunks(step, phase, longest);

@@ -82,7 +82,7 @@ class PipelineWave {
   void begin_forward(std::int32_t phase, std::int32_t longest, std::int32_t first);
   void backward_of_chunks(std::int32_t step, std::int32_t phase);
   void forward_of_chunks(std::int32_t step, std::int32_t phase, std::int32_t longest);
-  void both_of_chunks(std::int32_t phase, std::int32_t longest);
+  void both_of_chunks(std::int32_t phase, std::int32_t longest, std::int32_t steps);
   /// Whose turn it is to begin another chunk in a step: a stage, and which chunk.
   struct Turn {
     std::int32_t stage = 0, chunk = 0;
