@@ -13,12 +13,12 @@ namespace shardscape::model {
 inline constexpr std::size_t kMostBlockKinds = 4;
 
 struct BlockRun {
-  std::size_t kind = 0;
+  std::uint32_t kind = 0;
   std::int32_t count = 0;
   friend bool operator==(const BlockRun&, const BlockRun&) = default;
 };
 
-/// Runs of equal blocks in the order of the forward pass. Blocks of one kind are one run, though others lie
+/// Small, as many are compared. Runs of equal blocks in the order of the forward pass. Blocks of one kind are one run, though others lie
 /// between them: they add up all the same.
 class StageLayers {
  public:
@@ -27,9 +27,9 @@ class StageLayers {
 
   void add(std::size_t kind, std::int32_t count) {
     if (count <= 0) return;
-    std::size_t run = 0;
+    std::uint32_t run = 0;
     while (run < size_ && runs_[run].kind != kind) ++run;
-    if (run == size_) runs_[size_++] = {kind, 0};
+    if (run == size_) runs_[size_++] = {static_cast<std::uint32_t>(kind), 0};
     runs_[run].count += count;
   }
   /// Modules that predict further tokens (model/head.h). They are no blocks and behind all of them.
@@ -57,7 +57,7 @@ class StageLayers {
 
  private:
   std::array<BlockRun, kMostBlockKinds> runs_{};
-  std::size_t size_ = 0;
+  std::uint32_t size_ = 0;
   std::int32_t further_ = 0;
 };
 

@@ -89,7 +89,7 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const R
   const auto each = static_cast<std::ptrdiff_t>(in.pipeline.virtual_stages);
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
     const auto s = static_cast<std::size_t>(stage);
-    if (!parts.beside(s) || scratch.alike[s]) continue;
+    if (!parts.beside(s) || scratch.is_twin(s)) continue;
     if (!parts.passes(s)) {
       const StageTimes& before = parts.known()->layers;
       copy_stage(before, s, scratch, s);

@@ -93,7 +93,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   const bool apart = told_apart(collectives);
   const bool shared = collectives.has_faults() && parts.known() != nullptr;
   for (std::size_t s = 0; s < stages; ++s) {
-    if (!parts.passes(s) || scratch.alike[s]) continue;
+    if (!parts.passes(s) || scratch.is_twin(s)) continue;
     const StagePasses passes = shared ? slowed(s) : s == 0 || !apart ? healthy(s) : passes_of(in.costs, s);
     scratch.forward[s] = passes.forward;
     scratch.backward[s] = passes.backward;
@@ -212,20 +212,21 @@ bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s) {
   return true;
 }
 
-/// Finds the stages that need no look: their times are copied when those before them are known. The plain path looks at
-/// all chunks.
-void find_alike(const TrainingStep& in, const network::CollectiveModel& collectives,
+/// Finds the stages that need no look. The plain path looks at all chunks.
+void find_twins(const TrainingStep& in, const network::CollectiveModel& collectives,
                 TrainingScratch& scratch) {
-  scratch.alike.assign(static_cast<std::size_t>(in.plan.pipeline), 0);
-  if (scratch.parts->known() != nullptr || (scratch.reference && in.pipeline.virtual_stages > 1)) return;
-  for (std::size_t s = 0; s < scratch.alike.size(); ++s)
-    scratch.alike[s] = like_the_one_before(in, s, collectives) && chunks_like_the_ones_before(in, s);
+  scratch.twin.resize(static_cast<std::size_t>(in.plan.pipeline));
+  const bool all = scratch.parts->known() != nullptr || (scratch.reference && in.pipeline.virtual_stages > 1);
+  for (std::size_t s = 0; s < scratch.twin.size(); ++s) {
+    const bool alike = !all && like_the_one_before(in, s, collectives) && chunks_like_the_ones_before(in, s);
+    scratch.twin[s] = alike ? scratch.twin[s - 1] : s;
+  }
 }
 
-void copy_alike(const TrainingStep& in, TrainingScratch& scratch) {
+void copy_to_twins(const TrainingStep& in, TrainingScratch& scratch) {
   const std::ptrdiff_t each = in.pipeline.virtual_stages;
-  for (std::size_t s = 0; s < scratch.alike.size(); ++s) {
-    if (!scratch.alike[s]) continue;
+  for (std::size_t s = 0; s < scratch.twin.size(); ++s) {
+    if (!scratch.is_twin(s)) continue;
     copy_stage(scratch, s - 1, scratch, s);
     const auto chunks = scratch.chunks.begin() + static_cast<std::ptrdiff_t>(s) * each;
     if (each > 1) std::copy(chunks - each, chunks, chunks);
@@ -293,7 +294,7 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   StageTimer first(in, first_timer, known);
   const bool apart = told_apart(collectives), shared = collectives.has_faults() && parts.known() != nullptr;
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
-    if (!parts.passes(s) || scratch.alike[s]) continue;
+    if (!parts.passes(s) || scratch.is_twin(s)) continue;
     const std::span<ChunkPasses> of_stage = std::span(scratch.chunks).subspan(s * each, each);
     std::ranges::fill(of_stage, ChunkPasses());
     if (shared) {
@@ -314,7 +315,7 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   }
   collectives.set_memory_share(1);
   for (std::size_t s = 0; s < scratch.forward.size(); ++s)
-    if (parts.passes(s) && !scratch.alike[s])
+    if (parts.passes(s) && !scratch.is_twin(s))
       add_up_chunks(std::span(scratch.chunks).subspan(s * each, each), s, scratch);
 }
 
@@ -357,7 +358,7 @@ void fill_schedule_times(const TrainingStep& in, TrainingScratch& scratch) {
   };
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
     for (std::size_t i = s * each; i < (s + 1) * each; ++i) {
-      if (scratch.alike[s]) {
+      if (scratch.is_twin(s)) {
         times[i] = times[i - each];
       } else if (each > 1) {
         const ChunkPasses& chunk = scratch.chunks[i];
@@ -498,7 +499,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   if (!plain) layers.forget();
   if (step == nullptr && !layers.groups) layers.groups = layout.groups();
   const RankGroups& groups = step != nullptr ? step->groups : *layers.groups;
-  find_alike(in, collectives, scratch);
+  find_twins(in, collectives, scratch);
   fill_stage_times(in, layout, groups, collectives, layers, scratch);
   fill_chunk_times(in, layout, groups, collectives, layers, scratch);
   const bool records = collectives.records_links(),
@@ -506,7 +507,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   if (records) scratch.known->layers = scratch;
   StageDataCosts* const data = plain ? &scratch.data_costs->of(in) : nullptr;
   add_data_parallel(in, layout, groups, collectives, data, scratch);
-  copy_alike(in, scratch);
+  if (scratch.every_tail) copy_to_twins(in, scratch);
   if (records) scratch.known->passes = scratch;
   run_pipeline(in, groups, collectives, shared, scratch);
   if (records) keep_pipeline(scratch);
@@ -515,8 +516,9 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   out.step_time = end + fixed;
 
   const double m = in.pipeline.per_chunk();
-  PassTime busy = m * scratch.forward[critical];
-  busy += m * scratch.backward[critical];
+  const std::size_t twin = scratch.twin[critical];
+  PassTime busy = m * scratch.forward[twin];
+  busy += m * scratch.backward[twin];
   const Seconds hidden = hidden_in_step(in, scratch, critical);
   const bool exchanging = in.setting.system.stack.communication.expert_overlap > 0;
   const Seconds exchanges = exchanging ? std::min(hidden, busy[TimeClass::expert_comm]) : Seconds(0);
@@ -536,8 +538,8 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
     const TimedStage stage{critical,
                            out.step_time,
                            passes,
-                           m * scratch.forward[critical][TimeClass::host],
-                           m * scratch.backward[critical][TimeClass::host],
+                           m * scratch.forward[twin][TimeClass::host],
+                           m * scratch.backward[twin][TimeClass::host],
                            bubble,
                            tail.data_comm - tail.lost};
     const Contention contention = slower_machine ? contention_on(in.sick.front(), in, stage, collectives)

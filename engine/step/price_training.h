@@ -196,7 +196,9 @@ struct TrainingScratch : StageTimes {
   TrainingScratch();
   ~TrainingScratch();
 
-  std::vector<char> alike;                 ///< stages whose times, by chunk too, are those of the one before
+  /// Of each stage the first with its times, by chunk too: itself, or one before it. Only that one's are filled, unless
+  /// every_tail.
+  std::vector<std::size_t> twin;
   std::vector<StageTail> tails;            ///< see every_tail
   std::vector<schedule::StageTime> times;  ///< as schedule::run_in_order() takes them
   schedule::Transfer transfer;
@@ -216,7 +218,8 @@ struct TrainingScratch : StageTimes {
   std::unique_ptr<DataCostsMemo> data_costs;
   bool reference =
       false;  ///< walk the schedule operation by operation instead, and share nothing between plans
-  bool every_tail = false;  ///< say the exposed gradients of every stage, not only of those that may end last
+  bool every_tail = false;  ///< fill the tails of all stages, not only of the one that ends last
+  [[nodiscard]] bool is_twin(std::size_t stage) const { return twin[stage] != stage; }
 };
 
 /// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical
