@@ -211,9 +211,8 @@ void PipelineWave::begin_forward_chunk(std::int32_t first, std::int32_t last) {
 
 // Backward k - (S - 1 - s) of stage s, likewise, and chunks from the last one on.
 void PipelineWave::begin_backward_chunk(std::int32_t first, std::int32_t last) {
-  if (chunks_.empty()) return;
   const auto [s, chunk] = backward_turn_;
-  if (s >= first && s <= last) {
+  if (s >= first && s <= last && !chunks_.empty()) {
     const double work = chunks_[index(s * shape_.virtual_stages + chunk)].backward;
     backward_work_[index(s)] = TwoTimes(work, work);
   }
@@ -267,13 +266,11 @@ void PipelineWave::backward_of_chunks(std::int32_t step, std::int32_t phase) {
   begin_backward_chunk(first, last);
   backward(first, last);
   if (first == 0) backward_input_.back() = backward_input_.front();
-  if (step < total_ - group_) return;
-  // The stage that ends a chunk's last microbatch.
-  const std::int32_t s = (2 * stages_ - 2 - step % stages_) % stages_;
-  const std::int32_t k = step - (stages_ - 1 - s);
-  if (k < total_ - group_ || s < first || s > last) return;
-  const std::int32_t chunk = s * shape_.virtual_stages + shape_.virtual_stages - 1 - k % group_ / stages_;
-  chunk_end_[index(chunk)] = end_[index(s)];
+  // The stage that begins another chunk in the next step ends the one before it.
+  const auto [s, next] = backward_turn_;
+  if (step - (stages_ - 1 - s) < total_ - group_ || s < first || s > last) return;
+  const std::int32_t chunk = next + 1 == shape_.virtual_stages ? 0 : next + 1;
+  chunk_end_[index(s * shape_.virtual_stages + chunk)] = end_[index(s)];
 }
 
 void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t phase, std::int32_t longest) {

@@ -185,10 +185,7 @@ class ContentionSum {
 
   /// What all operations would take one after the other: no link is busy for longer.
   [[nodiscard]] Seconds all_in_turn(const ContendedData& data, double count) const {
-    Seconds all = count * data.beside.time + data.once.time;
-    for (const ContendedCalls::Sent& sent : calls_.ends) all += sent.seconds;
-    for (const ContendedCalls::Sent& sent : calls_.sent) all += sent.seconds;
-    return all;
+    return count * data.beside.time + data.once.time + calls_.time;
   }
 
   Seconds on_links(ContendedData::Sent& sent) {
@@ -203,12 +200,14 @@ class ContentionSum {
     const std::size_t first = calls_.sent.size();
     for (const CollectiveCall& call : part.calls) {
       const OneCall one = one_call(call);
+      const ContendedCalls::Sent sent{&call, count * call.repeats * one.on_links, 1};
+      calls_.time += sent.seconds;
       if (!meets) {
-        calls_.ends.push_back({&call, count * call.repeats * one.on_links, 1});
+        calls_.ends.push_back(sent);
         continue;
       }
       calls_.siblings += count * call.repeats * one.siblings;
-      calls_.sent.push_back({&call, count * call.repeats * one.on_links, 1});
+      calls_.sent.push_back(sent);
       if (call.group == ParallelGroup::context) context += call.repeats * one.time;
     }
     if (context <= Seconds(0)) return;

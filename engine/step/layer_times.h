@@ -45,6 +45,26 @@ struct StagePasses {
   Seconds hidden;     ///< by a pair of them
 };
 
+/// Data-parallel traffic beside a pass.
+struct BesidePass {
+  Seconds beyond;  ///< what outlasts the pass
+  Seconds lost;    ///< by compute while the traffic is under way
+  [[nodiscard]] Seconds exposed() const { return beyond + lost; }
+};
+
+/// Data-parallel traffic of every microbatch beside the passes of a stage, over all its chunks.
+struct StageTraffic {
+  BesidePass forward, backward, weight;
+};
+
+/// One microbatch through one chunk.
+struct ChunkPasses {
+  PassTime forward, backward;
+  Seconds weight;       ///< the part of backward that may be put off
+  Seconds hidden;       ///< of a pair: its forward beside the backward of its mate (schedule::mate())
+  StageTraffic beside;  ///< an equal share of the stage's traffic beside this chunk's passes
+};
+
 /// What the passes of a stage, or of a chunk, depend on beside the times of its layers.
 struct StageKind {
   model::StageLayers layers;
@@ -61,6 +81,14 @@ struct KnownPasses {
 struct KnownPair {
   StageKind forward, backward;
   Seconds hidden;
+};
+
+/// The chunks of a stage as they are without traffic beside them.
+struct KnownChunks {
+  std::int32_t stage = 0, deferred = 0;
+  bool overlaps = false, both_ways = false;
+  boost::container::small_vector<model::StageLayers, 4> layers;
+  std::vector<ChunkPasses> passes;
 };
 
 /// What contention_of() needs to know of the calls of a stage with these layers.
@@ -80,6 +108,7 @@ struct ContendedCalls {
   model::StageLayers layers;
   bool first = false, last = false;  ///< as in StageKind
   Seconds siblings = {};             ///< what of all calls is due to the groups of other stages
+  Seconds time = {};                 ///< of all calls, one after the other
   boost::container::small_vector<Sent, 24> sent = {};  ///< few models have more: no memory is asked for
   boost::container::small_vector<Sent, 8> ends = {};  ///< of embedding, head and what predicts further tokens
   boost::container::small_vector<Meeting, 2> meetings = {};
@@ -95,6 +124,7 @@ struct LayerTimes {
   std::vector<ContendedCalls> contended;                       ///< of the stages that were asked for
   std::vector<KnownPasses> stages;                             ///< likewise, and of their chunks
   std::vector<KnownPair> pairs;                                ///< of their chunks
+  std::vector<KnownChunks> chunks;                             ///< likewise
   std::optional<network::RankGroups> groups;
   std::array<std::optional<schedule::Transfer>, 2> transfers;  ///< between stages: of a chain, of a ring
 
@@ -103,6 +133,7 @@ struct LayerTimes {
     contended.clear();
     stages.clear();
     pairs.clear();
+    chunks.clear();
     groups.reset();
     for (std::optional<schedule::Transfer>& transfer : transfers) transfer.reset();
   }

@@ -45,6 +45,16 @@ void keep_later(EndLayers& kept, const EndLayers& other) {
     kept.*part = std::max(kept.*part, other.*part);
 }
 
+void put_passes(const StagePasses& passes, std::size_t s, TrainingScratch& scratch) {
+  scratch.forward[s] = passes.forward;
+  scratch.backward[s] = passes.backward;
+  scratch.weight[s] = passes.weight;
+  scratch.weight_host[s] = passes.weight_host;
+  scratch.ends[s] = passes.ends;
+  scratch.hidden[s] = passes.hidden;
+  if (s + 1 == scratch.forward.size()) scratch.deferred = passes.deferred;
+}
+
 /// `known`: of the layers on healthy devices, of the first stage where links tell stages apart.
 void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                       network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
@@ -94,14 +104,13 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   const bool shared = collectives.has_faults() && parts.known() != nullptr;
   for (std::size_t s = 0; s < stages; ++s) {
     if (!parts.passes(s) || scratch.is_twin(s)) continue;
-    const StagePasses passes = shared ? slowed(s) : s == 0 || !apart ? healthy(s) : passes_of(in.costs, s);
-    scratch.forward[s] = passes.forward;
-    scratch.backward[s] = passes.backward;
-    scratch.weight[s] = passes.weight;
-    scratch.weight_host[s] = passes.weight_host;
-    scratch.ends[s] = passes.ends;
-    scratch.hidden[s] = passes.hidden;
-    if (s + 1 == stages) scratch.deferred = passes.deferred;
+    if (shared) {
+      put_passes(slowed(s), s, scratch);
+    } else if (s == 0 || !apart) {
+      put_passes(healthy(s), s, scratch);
+    } else {
+      put_passes(passes_of(in.costs, s), s, scratch);
+    }
     if (collectives.records_links()) scratch.known->links[s].passes = collectives.take_recorded_part();
   }
   for (const SickStage& sick : in.sick) {
@@ -165,6 +174,29 @@ class ChunkFiller {
     }
     for (std::size_t c = 0; pairs && c < each_; ++c)
       chunks[c].hidden = chunks[c].forward.total() + chunks[mate(c)].backward.total() - slowest[c];
+  }
+
+  /// The same of a stage that nothing else has filled, as far as other plans have asked for it.
+  void fill_once(std::size_t s, StageTimer& timer, LayerTimes& known) {
+    const std::span<ChunkPasses> chunks = chunks_.subspan(s * each_, each_);
+    const auto stage = static_cast<std::int32_t>(s), deferred = in_.deferred();
+    const bool overlaps = in_.pipeline.overlaps, both_ways = in_.pipeline.both_ways();
+    const std::span<const model::StageLayers> layers = std::span(in_.chunks).subspan(s * each_, each_);
+    for (const KnownChunks& of : known.chunks) {
+      if (of.stage == stage && of.deferred == deferred && of.overlaps == overlaps &&
+          of.both_ways == both_ways && std::ranges::equal(of.layers, layers)) {
+        std::ranges::copy(of.passes, chunks.begin());
+        return;
+      }
+    }
+    std::ranges::fill(chunks, ChunkPasses());
+    fill(s, timer, known);
+    known.chunks.push_back({stage,
+                            deferred,
+                            overlaps,
+                            both_ways,
+                            {layers.begin(), layers.end()},
+                            {chunks.begin(), chunks.end()}});
   }
 
  private:
@@ -296,15 +328,17 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
     if (!parts.passes(s) || scratch.is_twin(s)) continue;
     const std::span<ChunkPasses> of_stage = std::span(scratch.chunks).subspan(s * each, each);
-    std::ranges::fill(of_stage, ChunkPasses());
-    if (shared) {
-      take_slowed(in, s, collectives, scratch, of_stage, [&] {
-        fill_with(s, in.costs, scratch.sick_passes->layers(sick_key(in, s, collectives, scratch)));
-      });
-    } else if (s == 0 || !apart) {
-      chunks.fill(s, first, known);
+    if (!shared && (s == 0 || !apart)) {
+      chunks.fill_once(s, first, known);
     } else {
-      fill_alone(s, in.costs);
+      std::ranges::fill(of_stage, ChunkPasses());
+      if (shared) {
+        take_slowed(in, s, collectives, scratch, of_stage, [&] {
+          fill_with(s, in.costs, scratch.sick_passes->layers(sick_key(in, s, collectives, scratch)));
+        });
+      } else {
+        fill_alone(s, in.costs);
+      }
     }
     if (collectives.records_links())
       scratch.known->links[s].passes.insert_all(collectives.take_recorded_part());
