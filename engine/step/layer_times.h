@@ -45,26 +45,6 @@ struct StagePasses {
   Seconds hidden;     ///< by a pair of them
 };
 
-/// Data-parallel traffic beside a pass.
-struct BesidePass {
-  Seconds beyond;  ///< what outlasts the pass
-  Seconds lost;    ///< by compute while the traffic is under way
-  [[nodiscard]] Seconds exposed() const { return beyond + lost; }
-};
-
-/// Data-parallel traffic of every microbatch beside the passes of a stage, over all its chunks.
-struct StageTraffic {
-  BesidePass forward, backward, weight;
-};
-
-/// One microbatch through one chunk.
-struct ChunkPasses {
-  PassTime forward, backward;
-  Seconds weight;       ///< the part of backward that may be put off
-  Seconds hidden;       ///< of a pair: its forward beside the backward of its mate (schedule::mate())
-  StageTraffic beside;  ///< an equal share of the stage's traffic beside this chunk's passes
-};
-
 /// What the passes of a stage, or of a chunk, depend on beside the times of its layers.
 struct StageKind {
   model::StageLayers layers;
@@ -77,18 +57,16 @@ struct KnownPasses {
   StageKind kind;
   StagePasses passes;
 };
+/// Of a chunk, no more than is asked for: there are many, and memory that is looked through takes time.
+struct KnownChunk {
+  StageKind kind;
+  PassTime forward, backward;
+  Seconds weight;
+};
 /// What a forward through one chunk and a backward through another hide of each other.
 struct KnownPair {
   StageKind forward, backward;
   Seconds hidden;
-};
-
-/// The chunks of a stage as they are without traffic beside them.
-struct KnownChunks {
-  std::int32_t stage = 0, deferred = 0;
-  bool overlaps = false, both_ways = false;
-  boost::container::small_vector<model::StageLayers, 4> layers;
-  std::vector<ChunkPasses> passes;
 };
 
 /// What contention_of() needs to know of the calls of a stage with these layers.
@@ -109,9 +87,9 @@ struct ContendedCalls {
   bool first = false, last = false;  ///< as in StageKind
   Seconds siblings = {};             ///< what of all calls is due to the groups of other stages
   Seconds time = {};                 ///< of all calls, one after the other
+  boost::container::small_vector<Meeting, 2> meetings = {};
   boost::container::small_vector<Sent, 24> sent = {};  ///< few models have more: no memory is asked for
   boost::container::small_vector<Sent, 8> ends = {};  ///< of embedding, head and what predicts further tokens
-  boost::container::small_vector<Meeting, 2> meetings = {};
   [[nodiscard]] bool of(const model::StageLayers& of_layers, bool begins, bool ends_there) const {
     return first == begins && last == ends_there && layers == of_layers;
   }
@@ -122,9 +100,9 @@ struct LayerTimes {
   std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and of no other layers
   std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< by LayerKind::index()
   std::vector<ContendedCalls> contended;                       ///< of the stages that were asked for
-  std::vector<KnownPasses> stages;                             ///< likewise, and of their chunks
+  std::vector<KnownPasses> stages;                             ///< likewise
+  std::vector<KnownChunk> chunks;                              ///< of stages of several
   std::vector<KnownPair> pairs;                                ///< of their chunks
-  std::vector<KnownChunks> chunks;                             ///< likewise
   std::optional<network::RankGroups> groups;
   std::array<std::optional<schedule::Transfer>, 2> transfers;  ///< between stages: of a chain, of a ring
 

@@ -160,52 +160,34 @@ class ChunkFiller {
       const Seconds before = chunks[c].forward.total() + chunks[mate(c)].backward.total() - chunks[c].hidden;
       slowest[c] = std::max(before, pair_of(stage, c, mate(c), timer, known));
     }
-    const StagePasses* of_chunk = nullptr;
+    const KnownChunk* of_chunk = nullptr;
     StageKind kind;
+    Seconds ahead, back;
     for (std::size_t c = 0; c < each_; ++c) {
       const StageKind before = std::exchange(kind, chunk_kind(in_, stage, static_cast<std::int32_t>(c)));
-      if (c == 0 || kind != before) of_chunk = &passes_of(stage, static_cast<std::int32_t>(c), timer, known);
-      const StagePasses& passes = *of_chunk;
+      if (c == 0 || kind != before) {
+        of_chunk = &passes_of(stage, static_cast<std::int32_t>(c), timer, known);
+        ahead = of_chunk->forward.total();
+        back = of_chunk->backward.total();
+      }
       ChunkPasses& chunk = chunks[c];
-      if (passes.forward.total() > chunk.forward.total()) chunk.forward = passes.forward;
-      if (passes.backward.total() <= chunk.backward.total()) continue;
-      chunk.backward = passes.backward;
-      chunk.weight = passes.weight;
+      if (ahead > chunk.forward.total()) chunk.forward = of_chunk->forward;
+      if (back <= chunk.backward.total()) continue;
+      chunk.backward = of_chunk->backward;
+      chunk.weight = of_chunk->weight;
     }
     for (std::size_t c = 0; pairs && c < each_; ++c)
       chunks[c].hidden = chunks[c].forward.total() + chunks[mate(c)].backward.total() - slowest[c];
   }
 
-  /// The same of a stage that nothing else has filled, as far as other plans have asked for it.
-  void fill_once(std::size_t s, StageTimer& timer, LayerTimes& known) {
-    const std::span<ChunkPasses> chunks = chunks_.subspan(s * each_, each_);
-    const auto stage = static_cast<std::int32_t>(s), deferred = in_.deferred();
-    const bool overlaps = in_.pipeline.overlaps, both_ways = in_.pipeline.both_ways();
-    const std::span<const model::StageLayers> layers = std::span(in_.chunks).subspan(s * each_, each_);
-    for (const KnownChunks& of : known.chunks) {
-      if (of.stage == stage && of.deferred == deferred && of.overlaps == overlaps &&
-          of.both_ways == both_ways && std::ranges::equal(of.layers, layers)) {
-        std::ranges::copy(of.passes, chunks.begin());
-        return;
-      }
-    }
-    std::ranges::fill(chunks, ChunkPasses());
-    fill(s, timer, known);
-    known.chunks.push_back({stage,
-                            deferred,
-                            overlaps,
-                            both_ways,
-                            {layers.begin(), layers.end()},
-                            {chunks.begin(), chunks.end()}});
-  }
-
  private:
-  const StagePasses& passes_of(std::int32_t stage, std::int32_t chunk, StageTimer& timer, LayerTimes& known) {
+  const KnownChunk& passes_of(std::int32_t stage, std::int32_t chunk, StageTimer& timer, LayerTimes& known) {
     const StageKind kind = chunk_kind(in_, stage, chunk);
-    const auto found = std::ranges::find(known.stages, kind, &KnownPasses::kind);
-    if (found != known.stages.end()) return found->passes;
-    known.stages.push_back({kind, timer.of(in_.chunk_layers(stage, chunk))});
-    return known.stages.back().passes;
+    const auto found = std::ranges::find(known.chunks, kind, &KnownChunk::kind);
+    if (found != known.chunks.end()) return *found;
+    const StagePasses passes = timer.of(in_.chunk_layers(stage, chunk));
+    known.chunks.push_back({kind, passes.forward, passes.backward, passes.weight});
+    return known.chunks.back();
   }
   /// What the forward of a chunk and the backward of its mate take together on the devices of the timer.
   Seconds pair_of(std::int32_t stage, std::size_t chunk, std::size_t mate, StageTimer& timer,
@@ -328,17 +310,15 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
     if (!parts.passes(s) || scratch.is_twin(s)) continue;
     const std::span<ChunkPasses> of_stage = std::span(scratch.chunks).subspan(s * each, each);
-    if (!shared && (s == 0 || !apart)) {
-      chunks.fill_once(s, first, known);
+    std::ranges::fill(of_stage, ChunkPasses());
+    if (shared) {
+      take_slowed(in, s, collectives, scratch, of_stage, [&] {
+        fill_with(s, in.costs, scratch.sick_passes->layers(sick_key(in, s, collectives, scratch)));
+      });
+    } else if (s == 0 || !apart) {
+      chunks.fill(s, first, known);
     } else {
-      std::ranges::fill(of_stage, ChunkPasses());
-      if (shared) {
-        take_slowed(in, s, collectives, scratch, of_stage, [&] {
-          fill_with(s, in.costs, scratch.sick_passes->layers(sick_key(in, s, collectives, scratch)));
-        });
-      } else {
-        fill_alone(s, in.costs);
-      }
+      fill_alone(s, in.costs);
     }
     if (collectives.records_links())
       scratch.known->links[s].passes.insert_all(collectives.take_recorded_part());

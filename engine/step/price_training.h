@@ -50,6 +50,12 @@
 
 namespace shardscape::step {
 
+/// Data-parallel traffic beside a pass.
+struct BesidePass {
+  Seconds beyond;  ///< what outlasts the pass
+  Seconds lost;    ///< by compute while the traffic is under way
+  [[nodiscard]] Seconds exposed() const { return beyond + lost; }
+};
 /// `traffic` long, beside a pass of so many seconds.
 BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic, Seconds pass);
 /// By compute to traffic that lies beside it for so long.
@@ -142,6 +148,11 @@ struct TrainingStep {
   [[nodiscard]] Boundary boundary() const;
 };
 
+/// Data-parallel traffic of every microbatch beside the passes of a stage, over all its chunks.
+struct StageTraffic {
+  BesidePass forward, backward, weight;
+};
+
 /// What a stage does after its last backward.
 struct StageTail {
   Seconds data_comm;          ///< exposed gradient traffic and gather of updated weights, and `lost`
@@ -149,6 +160,14 @@ struct StageTail {
   double weights_hidden = 0;  ///< share of that gather that runs beside the first forward, 0..1
   Seconds optimizer;
   PassTime deferred;  ///< weight gradients of the head, before all else
+};
+
+/// One microbatch through one chunk.
+struct ChunkPasses {
+  PassTime forward, backward;
+  Seconds weight;       ///< the part of backward that may be put off
+  Seconds hidden;       ///< as below, of its forward beside the backward of its mate (schedule::mate())
+  StageTraffic beside;  ///< an equal share of the stage's traffic beside this chunk's passes
 };
 
 /// What each stage takes.
