@@ -367,8 +367,8 @@ bool PipelineWave::settled(std::int32_t period, std::int32_t round) {
 }
 
 void PipelineWave::snapshot() {
-  std::rotate(snapshots_.begin(), snapshots_.end() - 1, snapshots_.end());
-  std::vector<TwoTimes>& state = snapshots_.front();
+  latest_ = (latest_ + snapshots_.size() - 1) % snapshots_.size();
+  std::vector<TwoTimes>& state = snapshots_[latest_];
   // Without chunks nothing is sent between the ends of the pipeline.
   const std::ptrdiff_t ends = shape_.virtual_stages > 1 ? 0 : 1;
   state.assign(end_.begin(), end_.end());
@@ -381,8 +381,8 @@ void PipelineWave::snapshot() {
 /// are none.
 std::optional<TwoTimes> PipelineWave::shift_since(std::size_t back) const {
   if (snapshot_count_ <= back) return std::nullopt;
-  const std::vector<TwoTimes>& now = snapshots_.front();
-  const std::vector<TwoTimes>& then = snapshots_[back];
+  const std::vector<TwoTimes>& now = snapshots_[latest_];
+  const std::vector<TwoTimes>& then = snapshots_[(latest_ + back) % snapshots_.size()];
   const TwoTimes tolerance = kShiftTolerance * now[0];
   TwoTimes smallest = now[0] - then[0], largest = smallest;
   for (std::size_t i = 1; i < now.size(); ++i) {

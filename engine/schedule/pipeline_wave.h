@@ -131,8 +131,8 @@ class PipelineWave {
   double skipped_ = 0;                              ///< periods
   TwoTimes per_period_;                             ///< seconds, mean over a cycle
   std::int32_t cycle_ = 1;                          ///< periods
-  std::array<std::vector<TwoTimes>, 6> snapshots_;  ///< latest first
-  std::size_t snapshot_count_ = 0;
+  std::array<std::vector<TwoTimes>, 6> snapshots_;  ///< from the latest on, round the end
+  std::size_t snapshot_count_ = 0, latest_ = 0;
 
   std::vector<double> stage_ends_, chunk_ends_, free_ends_;  ///< the results
 };

@@ -72,9 +72,9 @@ struct KnownPair {
 /// What contention_of() needs to know of the calls of a stage with these layers.
 struct ContendedCalls {
   struct Sent {
-    const model::CollectiveCall* call = nullptr;
-    Seconds seconds;   ///< of all microbatches
-    double shown = 1;  ///< what of a longer call work beside it does not hide
+    std::size_t call = 0;  ///< of `calls`
+    Seconds seconds;       ///< of all microbatches
+    double shown = 1;      ///< what of a longer call work beside it does not hide
   };
   /// How the calls share links with traffic over these, where that lies beside all of the passes.
   struct Meeting {
@@ -88,6 +88,7 @@ struct ContendedCalls {
   Seconds siblings = {};             ///< what of all calls is due to the groups of other stages
   Seconds time = {};                 ///< of all calls, one after the other
   boost::container::small_vector<Meeting, 2> meetings = {};
+  boost::container::small_vector<const model::CollectiveCall*, 8> calls = {};  ///< different ones
   boost::container::small_vector<Sent, 24> sent = {};  ///< few models have more: no memory is asked for
   boost::container::small_vector<Sent, 8> ends = {};  ///< of embedding, head and what predicts further tokens
   [[nodiscard]] bool of(const model::StageLayers& of_layers, bool begins, bool ends_there) const {
