@@ -45,6 +45,28 @@ void keep_later(EndLayers& kept, const EndLayers& other) {
     kept.*part = std::max(kept.*part, other.*part);
 }
 
+/// Whether the chunks of a stage that is like the one before it take what those do, alone and in pairs.
+bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s) {
+  const auto stage = static_cast<std::int32_t>(s), each = in.pipeline.virtual_stages;
+  const auto chunks = in.chunks.begin() + stage * each;
+  if (each > 1 && !std::equal(chunks, chunks + each, chunks - each)) return false;
+  for (std::int32_t c = 0; in.pipeline.overlaps && c < each; ++c) {
+    if (schedule::mate(in.pipeline, stage, c) != schedule::mate(in.pipeline, stage - 1, c)) return false;
+  }
+  return true;
+}
+
+/// Finds the stages that need no look. The plain path looks at all chunks.
+void find_twins(const TrainingStep& in, const network::CollectiveModel& collectives,
+                TrainingScratch& scratch) {
+  scratch.twin.resize(static_cast<std::size_t>(in.plan.pipeline));
+  const bool all = scratch.parts->known() != nullptr || (scratch.reference && in.pipeline.virtual_stages > 1);
+  for (std::size_t s = 0; s < scratch.twin.size(); ++s) {
+    const bool alike = !all && like_the_one_before(in, s, collectives) && chunks_like_the_ones_before(in, s);
+    scratch.twin[s] = alike ? scratch.twin[s - 1] : s;
+  }
+}
+
 void put_passes(const StagePasses& passes, std::size_t s, TrainingScratch& scratch) {
   scratch.forward[s] = passes.forward;
   scratch.backward[s] = passes.backward;
@@ -58,6 +80,7 @@ void put_passes(const StagePasses& passes, std::size_t s, TrainingScratch& scrat
 /// `known`: of the layers on healthy devices, of the first stage where links tell stages apart.
 void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                       network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
+  find_twins(in, collectives, scratch);
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   const PartsToPrice& parts = *scratch.parts;
   scratch.forward.resize(stages);
@@ -214,28 +237,6 @@ class ChunkFiller {
   std::size_t each_;
   std::span<ChunkPasses> chunks_;
 };
-
-/// Whether the chunks of a stage that is like the one before it take what those do, alone and in pairs.
-bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s) {
-  const auto stage = static_cast<std::int32_t>(s), each = in.pipeline.virtual_stages;
-  const auto chunks = in.chunks.begin() + stage * each;
-  if (each > 1 && !std::equal(chunks, chunks + each, chunks - each)) return false;
-  for (std::int32_t c = 0; in.pipeline.overlaps && c < each; ++c) {
-    if (schedule::mate(in.pipeline, stage, c) != schedule::mate(in.pipeline, stage - 1, c)) return false;
-  }
-  return true;
-}
-
-/// Finds the stages that need no look. The plain path looks at all chunks.
-void find_twins(const TrainingStep& in, const network::CollectiveModel& collectives,
-                TrainingScratch& scratch) {
-  scratch.twin.resize(static_cast<std::size_t>(in.plan.pipeline));
-  const bool all = scratch.parts->known() != nullptr || (scratch.reference && in.pipeline.virtual_stages > 1);
-  for (std::size_t s = 0; s < scratch.twin.size(); ++s) {
-    const bool alike = !all && like_the_one_before(in, s, collectives) && chunks_like_the_ones_before(in, s);
-    scratch.twin[s] = alike ? scratch.twin[s - 1] : s;
-  }
-}
 
 void copy_to_twins(const TrainingStep& in, TrainingScratch& scratch) {
   const std::ptrdiff_t each = in.pipeline.virtual_stages;
@@ -399,6 +400,7 @@ Seconds hidden_in_step(const TrainingStep& in, const TrainingScratch& scratch, s
 void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
                   LayerTimes* shared, TrainingScratch& scratch) {
   const PartsToPrice& parts = *scratch.parts;
+  if (scratch.every_tail) copy_to_twins(in, scratch);
   fill_schedule_times(in, scratch);
   if (!parts.boundaries()) scratch.transfer = parts.known()->transfer;
   if (!parts.pipeline()) {
@@ -513,7 +515,6 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   if (!plain) layers.forget();
   if (step == nullptr && !layers.groups) layers.groups = layout.groups();
   const RankGroups& groups = step != nullptr ? step->groups : *layers.groups;
-  find_twins(in, collectives, scratch);
   fill_stage_times(in, layout, groups, collectives, layers, scratch);
   fill_chunk_times(in, layout, groups, collectives, layers, scratch);
   const bool records = collectives.records_links(),
@@ -521,7 +522,6 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   if (records) scratch.known->layers = scratch;
   StageDataCosts* const data = plain ? &scratch.data_costs->of(in) : nullptr;
   add_data_parallel(in, layout, groups, collectives, data, scratch);
-  if (scratch.every_tail) copy_to_twins(in, scratch);
   if (records) scratch.known->passes = scratch;
   run_pipeline(in, groups, collectives, shared, scratch);
   if (records) keep_pipeline(scratch);
