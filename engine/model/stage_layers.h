@@ -13,13 +13,13 @@ namespace shardscape::model {
 inline constexpr std::size_t kMostBlockKinds = 4;
 
 struct BlockRun {
-  std::size_t kind = 0;
+  std::uint32_t kind = 0;
   std::int32_t count = 0;
   friend bool operator==(const BlockRun&, const BlockRun&) = default;
 };
 
 /// Counts of blocks, one run per kind in the order in which kinds first occur. Blocks of one kind that lie apart are in
-/// one run, as only sums over blocks are taken.
+/// one run, as only sums over blocks are taken. Small, since many are compared.
 class StageLayers {
  public:
   StageLayers() = default;
@@ -27,9 +27,9 @@ class StageLayers {
 
   void add(std::size_t kind, std::int32_t count) {
     if (count <= 0) return;
-    std::size_t run = 0;
+    std::uint32_t run = 0;
     while (run < size_ && runs_[run].kind != kind) ++run;
-    if (run == size_) runs_[size_++] = {kind, 0};
+    if (run == size_) runs_[size_++] = {static_cast<std::uint32_t>(kind), 0};
     runs_[run].count += count;
   }
   /// Adds modules that predict further tokens (model/head.h), which are not blocks and lie behind all of them.
@@ -57,7 +57,7 @@ class StageLayers {
 
  private:
   std::array<BlockRun, kMostBlockKinds> runs_{};
-  std::size_t size_ = 0;
+  std::uint32_t size_ = 0;
   std::int32_t further_ = 0;
 };
 

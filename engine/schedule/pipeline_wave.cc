@@ -213,9 +213,8 @@ void PipelineWave::begin_forward_chunk(std::int32_t first, std::int32_t last) {
 
 // Backward k - (S - 1 - s) of stage s begins a chunk by the same rule; chunks count down from the last.
 void PipelineWave::begin_backward_chunk(std::int32_t first, std::int32_t last) {
-  if (chunks_.empty()) return;
   const auto [s, chunk] = backward_turn_;
-  if (s >= first && s <= last) {
+  if (s >= first && s <= last && !chunks_.empty()) {
     const double work = chunks_[index(s * shape_.virtual_stages + chunk)].backward;
     backward_work_[index(s)] = TwoTimes(work, work);
   }
@@ -271,13 +270,11 @@ void PipelineWave::backward_of_chunks(std::int32_t step, std::int32_t phase) {
   begin_backward_chunk(first, last);
   backward(first, last);
   if (first == 0) backward_input_.back() = backward_input_.front();
-  if (step < total_ - group_) return;
-  // The stage whose backward in this step ends a chunk's last microbatch.
-  const std::int32_t s = (2 * stages_ - 2 - step % stages_) % stages_;
-  const std::int32_t k = step - (stages_ - 1 - s);
-  if (k < total_ - group_ || s < first || s > last) return;
-  const std::int32_t chunk = s * shape_.virtual_stages + shape_.virtual_stages - 1 - k % group_ / stages_;
-  chunk_end_[index(chunk)] = end_[index(s)];
+  // The stage that begins another chunk in the next step ends the one before it.
+  const auto [s, next] = backward_turn_;
+  if (step - (stages_ - 1 - s) < total_ - group_ || s < first || s > last) return;
+  const std::int32_t chunk = next + 1 == shape_.virtual_stages ? 0 : next + 1;
+  chunk_end_[index(s * shape_.virtual_stages + chunk)] = end_[index(s)];
 }
 
 void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t phase, std::int32_t longest) {
@@ -291,16 +288,31 @@ void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t phase, std:
   if (joined > 0 && first == joined) forward_input_[index(joined)] = second_[index(joined)];
 }
 
-/// Backward and forward of a step in which all stages take part and none ends a chunk's last microbatch.
-void PipelineWave::both_of_chunks(std::int32_t phase, std::int32_t longest) {
-  begin_backward(phase, 0, stages_ - 1);
-  begin_forward(phase, longest, 0);
-  begin_backward_chunk(0, stages_ - 1);
-  begin_forward_chunk(0, stages_ - 1);
-  const auto step = blocking_ ? work_both<true> : work_both<false>;
-  step(backward_lanes(), forward_lanes(), stages_);
-  backward_input_.back() = backward_input_.front();
-  forward_input_[0] = forward_input_.back();
+/// Backward and forward of `steps` in which all stages take part and none ends a chunk's last microbatch.
+void PipelineWave::both_of_chunks(std::int32_t phase, std::int32_t longest, std::int32_t steps) {
+  const Lanes back = backward_lanes(), ahead = forward_lanes();
+  const std::int32_t last = stages_ - 1, inner = group_ - stages_;
+  const TwoTimes none, backward_round = backward_round_, forward_round = forward_round_;
+  TwoTimes *const backward_message = backward_message_.data(), *const forward_message =
+                                                                   &forward_message_.back();
+  // The places in their groups of the forwards of the first and of the last stage.
+  std::int32_t of_first = in_group(in_group(longest - last) + phase),
+               of_last = in_group(in_group(longest - 2 * last) + phase);
+  const auto next = [&](std::int32_t n) { return n + 1 == group_ ? 0 : n + 1; };
+  for (; steps > 0; --steps) {
+    if (phase < stages_) back.input[stages_] = none;
+    *backward_message = phase >= last && phase - last < inner ? backward_round : none;
+    *forward_message = of_last < inner ? forward_round : none;
+    if (of_first < stages_) ahead.input[0] = none;
+    begin_backward_chunk(0, last);
+    begin_forward_chunk(0, last);
+    blocking_ ? work_both<true>(back, ahead, stages_) : work_both<false>(back, ahead, stages_);
+    back.input[stages_] = back.input[0];
+    ahead.input[0] = ahead.input[stages_];
+    phase = next(phase);
+    of_first = next(of_first);
+    of_last = next(of_last);
+  }
 }
 
 void PipelineWave::run_interleaved() {
@@ -312,10 +324,15 @@ void PipelineWave::run_interleaved() {
   backward_turn_ = {stages_ - 1, shape_.virtual_stages - 1};
   std::int32_t phase = 0;  // step % group_
   for (std::int32_t step = 0; step <= total_ + stages_ - 2; ++step) {
-    // Further steps in which all stages work.
-    const std::int32_t whole = total_ - longest + stages_ - 2 - step;
+    std::int32_t whole = total_ - longest + stages_ - 2 - step;  // further steps of all stages
     if (step >= stages_ - 1 && whole >= 0 && step < total_ - group_) {
-      both_of_chunks(phase, longest);
+      // As many as there are up to the next look at the state.
+      const std::int32_t look = phase <= stages_ ? stages_ : stages_ + group_;
+      const std::int32_t more = std::min({whole, total_ - group_ - 1 - step, look - phase});
+      both_of_chunks(phase, longest, more + 1);
+      step += more;
+      whole -= more;
+      phase = in_group(phase + more);
     } else {
       backward_of_chunks(step, phase);
       forward_of_chunks(step, phase, longest);
@@ -354,8 +371,8 @@ bool PipelineWave::settled(std::int32_t period, std::int32_t round) {
 }
 
 void PipelineWave::snapshot() {
-  std::rotate(snapshots_.begin(), snapshots_.end() - 1, snapshots_.end());
-  std::vector<TwoTimes>& state = snapshots_.front();
+  latest_ = (latest_ + snapshots_.size() - 1) % snapshots_.size();
+  std::vector<TwoTimes>& state = snapshots_[latest_];
   // Without chunks nothing is sent between the last stage and the first.
   const std::ptrdiff_t ends = shape_.virtual_stages > 1 ? 0 : 1;
   state.assign(end_.begin(), end_.end());
@@ -367,8 +384,8 @@ void PipelineWave::snapshot() {
 /// The shift from the snapshot `back` places ago to the latest one, if all numbers have moved by one constant.
 std::optional<TwoTimes> PipelineWave::shift_since(std::size_t back) const {
   if (snapshot_count_ <= back) return std::nullopt;
-  const std::vector<TwoTimes>& now = snapshots_.front();
-  const std::vector<TwoTimes>& then = snapshots_[back];
+  const std::vector<TwoTimes>& now = snapshots_[latest_];
+  const std::vector<TwoTimes>& then = snapshots_[(latest_ + back) % snapshots_.size()];
   const TwoTimes tolerance = kShiftTolerance * now[0];
   TwoTimes smallest = now[0] - then[0], largest = smallest;
   for (std::size_t i = 1; i < now.size(); ++i) {

@@ -83,7 +83,7 @@ class PipelineWave {
   void begin_forward(std::int32_t phase, std::int32_t longest, std::int32_t first);
   void backward_of_chunks(std::int32_t step, std::int32_t phase);
   void forward_of_chunks(std::int32_t step, std::int32_t phase, std::int32_t longest);
-  void both_of_chunks(std::int32_t phase, std::int32_t longest);
+  void both_of_chunks(std::int32_t phase, std::int32_t longest, std::int32_t steps);
   /// The stage that begins another chunk in a step, and that chunk.
   struct Turn {
     std::int32_t stage = 0, chunk = 0;
@@ -132,11 +132,12 @@ class PipelineWave {
   std::vector<TwoTimes> second_;             ///< last message of a warm-up, by receiver
   TwoTimes forward_round_, backward_round_;  ///< seconds of messages between the last and the first stage
 
-  double skipped_ = 0;                              ///< number of periods skipped
-  TwoTimes per_period_;                             ///< seconds per period, mean over a cycle
-  std::int32_t cycle_ = 1;                          ///< periods per cycle
-  std::array<std::vector<TwoTimes>, 6> snapshots_;  ///< states at the beginning of periods, latest first
-  std::size_t snapshot_count_ = 0;
+  double skipped_ = 0;      ///< number of periods skipped
+  TwoTimes per_period_;     ///< seconds per period, mean over a cycle
+  std::int32_t cycle_ = 1;  ///< periods per cycle
+  std::array<std::vector<TwoTimes>, 6>
+      snapshots_;  ///< states at the beginning of periods: the latest at latest_, older ones behind it, cyclically
+  std::size_t snapshot_count_ = 0, latest_ = 0;
 
   std::vector<double> stage_ends_, chunk_ends_, free_ends_;  ///< the results
 };

@@ -109,7 +109,7 @@ class ContentionSum {
       sending.push_back(seconds);
     };
     const auto add_call = [&](const ContendedCalls::Sent& sent) {
-      const CollectiveCall& call = *sent.call;
+      const CollectiveCall& call = *calls_.calls[sent.call];
       const RankGroup& group = groups_[call.group];
       for (std::size_t i = 0; shared_ && i < operations.size(); ++i) {
         const network::CollectiveModel::Asked& known = operations[i];
@@ -191,10 +191,7 @@ class ContentionSum {
 
   /// Time of all operations one after the other, which no link can be busy for longer than.
   [[nodiscard]] Seconds all_in_turn(const ContendedData& data, double count) const {
-    Seconds all = count * data.beside.time + data.once.time;
-    for (const ContendedCalls::Sent& sent : calls_.ends) all += sent.seconds;
-    for (const ContendedCalls::Sent& sent : calls_.sent) all += sent.seconds;
-    return all;
+    return count * data.beside.time + data.once.time + calls_.time;
   }
 
   Seconds on_links(ContendedData::Sent& sent) {
@@ -208,13 +205,16 @@ class ContentionSum {
     Seconds context;
     const std::size_t first = calls_.sent.size();
     for (const CollectiveCall& call : part.calls) {
-      const OneCall one = one_call(call);
+      const std::size_t number = number_of(call);
+      const OneCall& one = listed_[number];
+      const ContendedCalls::Sent sent{number, count * call.repeats * one.on_links, 1};
+      calls_.time += sent.seconds;
       if (!meets) {
-        calls_.ends.push_back({&call, count * call.repeats * one.on_links, 1});
+        calls_.ends.push_back(sent);
         continue;
       }
       calls_.siblings += count * call.repeats * one.siblings;
-      calls_.sent.push_back({&call, count * call.repeats * one.on_links, 1});
+      calls_.sent.push_back(sent);
       if (call.group == ParallelGroup::context) context += call.repeats * one.time;
     }
     if (context <= Seconds(0)) return;
@@ -225,27 +225,26 @@ class ContentionSum {
     };
     const double shown = 1 - (hidden(2 * context) - hidden(context)) / context;
     for (std::size_t i = first; i < calls_.sent.size(); ++i)
-      if (calls_.sent[i].call->group == ParallelGroup::context) calls_.sent[i].shown = shown;
+      if (calls_.calls[calls_.sent[i].call]->group == ParallelGroup::context) calls_.sent[i].shown = shown;
   }
 
   /// A call's time, the part of it that is due to groups of other stages, and its time on links. The passes of a stage
   /// have few different calls, so that times are kept; the plain path asks for each of them.
   struct OneCall {
-    const CollectiveCall* call;
     Seconds time, siblings, on_links;
   };
   static bool alike(const CollectiveCall& one, const CollectiveCall& other) {
     return one.group == other.group && one.op == other.op && one.bytes == other.bytes;
   }
-  OneCall one_call(const CollectiveCall& call) {
-    for (const OneCall& known : listed_) {
-      if (shared_ && alike(*known.call, call)) return known;
-    }
+  std::size_t number_of(const CollectiveCall& call) {
+    for (std::size_t i = 0; shared_ && i < listed_.size(); ++i)
+      if (alike(*calls_.calls[i], call)) return i;
     const RankGroup& group = groups_[call.group];
     const Seconds time = collectives_.time(call.op, call.bytes, group);
-    listed_.push_back({&call, time, time - within(call.op, call.bytes, group, 1, time),
+    calls_.calls.push_back(&call);
+    listed_.push_back({time, time - within(call.op, call.bytes, group, 1, time),
                        collectives_.time_on_links(call.op, call.bytes, group)});
-    return listed_.back();
+    return listed_.size() - 1;
   }
 
   [[nodiscard]] network::CollectiveModel::Asked asked(const ContendedData::Sent& sent) const {
@@ -261,22 +260,13 @@ class ContentionSum {
       if (known.links == sent_beside.links) return known;
     ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back();
     meeting.links = sent_beside.links;
-    boost::container::small_vector<network::KeptPaces, 24> paces;  // index: call
+    boost::container::small_vector<std::optional<network::KeptPaces>, 8> paces(calls_.calls.size());
     for (const ContendedCalls::Sent& sent : calls_.sent) {
-      const CollectiveCall& call = *sent.call;
-      // Reuse the paces of an equal call that was asked for before.
-      const std::span<const ContendedCalls::Sent> before(calls_.sent.data(), paces.size());
-      const auto like = std::ranges::find_if(before, [&](const ContendedCalls::Sent& other) {
-        return shared_ && other.seconds > Seconds(0) && alike(*other.call, call);
-      });
-      if (like != before.end()) {
-        paces.push_back(network::KeptPaces(paces[static_cast<std::size_t>(like - before.begin())]));
-      } else if (sent.seconds > Seconds(0)) {
-        paces.push_back(collectives_.paces_together({call.op, call.bytes, groups_[call.group]}, data));
-      } else {
-        paces.emplace_back();
-      }
-      const double kept = paces.back().one, theirs = paces.back().other;
+      if (sent.seconds <= Seconds(0)) continue;
+      const CollectiveCall& call = *calls_.calls[sent.call];
+      std::optional<network::KeptPaces>& both = paces[sent.call];
+      if (!both) both = collectives_.paces_together({call.op, call.bytes, groups_[call.group]}, data);
+      const double kept = both->one, theirs = both->other;
       const Seconds longer = (sent.shown * (1 / kept - 1)) * sent.seconds;
       meeting.longer[class_of(call.group)] += longer;
       meeting.late += longer;

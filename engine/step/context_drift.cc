@@ -44,7 +44,7 @@ std::int32_t together(const RankGroup& experts, const RankGroup::Level& context)
   std::int32_t last = 0;  // highest place along the context axis that a member of the first expert group has
   for (std::int32_t l = 0; l < experts.depth; ++l) {
     const auto [extent, stride] = experts.levels[static_cast<std::size_t>(l)];
-    for (std::int32_t i = 1; i < extent; ++i) {
+    for (std::int32_t i = 1; i < extent && last + 1 < context.extent; ++i) {
       const std::int32_t place = i * stride / context.stride % context.extent;
       last = std::max(last, place);
     }
@@ -59,9 +59,9 @@ Seconds spared_by_drift(const TrainingStep& in, const model::CollectiveCall& cal
   const RankGroup& group = groups[call.group];
   if (call.op != CollectiveOp::ring_pass) return Seconds(0);
   const InDomains inside = in_domains(in.setting.system.fabric, group);
+  if (inside.most == 1 || inside.most == group.size() || call.repeats + 1 != group.size()) return Seconds(0);
   const std::int32_t last =
       in.key().dispatches ? together(groups[ParallelGroup::expert], group.levels.front()) : 1;
-  if (inside.most == 1 || inside.most == group.size() || call.repeats + 1 != group.size()) return Seconds(0);
   RankGroup near = group;
   near.levels.front().extent = inside.most;
   const Seconds slow = collectives.time_without_faults(call.op, call.bytes, group),

@@ -87,33 +87,22 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const R
   }
   const PartsToPrice& parts = *scratch.parts;
   const auto each = static_cast<std::ptrdiff_t>(in.pipeline.virtual_stages);
-  std::optional<BesideCosts> own;  // costs of this stage, or of the run of equal stages that it is in
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
     const auto s = static_cast<std::size_t>(stage);
-    if (!parts.beside(s)) {
-      own.reset();
-      continue;
-    }
+    if (!parts.beside(s) || scratch.is_twin(s)) continue;
     if (!parts.passes(s)) {
       const StageTimes& before = parts.known()->layers;
       copy_stage(before, s, scratch, s);
       if (each > 1)
         std::copy_n(before.chunks.begin() + stage * each, each, scratch.chunks.begin() + stage * each);
     }
-    const bool like = like_the_one_before(in, s, collectives);
-    if (like && each == 1) {
-      copy_stage(scratch, s - 1, scratch, s);
-      continue;
-    }
-    if (!like || !own) {
-      std::optional<BesideCosts>* const shared = data != nullptr ? &data->of(in, stage).beside : nullptr;
-      own = shared != nullptr && *shared ? *shared : beside_costs(in, s, layout, groups, collectives);
-      if (shared != nullptr) *shared = own;
-    }
+    std::optional<BesideCosts> own;
+    std::optional<BesideCosts>& costs = data != nullptr ? data->of(in, stage).beside : own;
+    if (!costs) costs = beside_costs(in, s, layout, groups, collectives);
     if (each > 1) {
-      add_beside_chunks(in, *own, s, scratch);
+      add_beside_chunks(in, *costs, s, scratch);
     } else {
-      scratch.beside[s] = add_beside(in.setting.system.stack.communication, *own, 1, scratch.forward[s],
+      scratch.beside[s] = add_beside(in.setting.system.stack.communication, *costs, 1, scratch.forward[s],
                                      scratch.backward[s], scratch.weight[s]);
     }
     if (collectives.records_links()) scratch.known->links[s].beside = collectives.take_recorded_part();

@@ -63,8 +63,8 @@ LastBackward last_backward(const TrainingStep& in, const TrainingScratch& scratc
   const std::size_t chunks = passes.size();
   const auto ends = chunks == 1 ? std::span(scratch.end).subspan(stage, 1)
                                 : std::span(scratch.chunk_end).subspan(stage * chunks, chunks);
-  const EndLayers& end = scratch.ends[stage];
-  const Seconds blocks = end.blocks + scratch.backward[stage][TimeClass::data_comm];
+  const EndLayers& end = scratch.ends[scratch.twin[stage]];
+  const Seconds blocks = end.blocks + scratch.backward[scratch.twin[stage]][TimeClass::data_comm];
   return {end.head,
           (1.0 / std::max(1, in.layers[stage].further())) * end.further,
           (1.0 / std::max(1, in.layers[stage].count())) * blocks,

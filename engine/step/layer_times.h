@@ -57,6 +57,12 @@ struct KnownPasses {
   StageKind kind;
   StagePasses passes;
 };
+/// The times of a chunk, no more of them than is asked for: there are many, and memory that is looked through takes time.
+struct KnownChunk {
+  StageKind kind;
+  PassTime forward, backward;
+  Seconds weight;
+};
 /// Seconds that a forward through one chunk and a backward through another hide of each other.
 struct KnownPair {
   StageKind forward, backward;
@@ -66,9 +72,9 @@ struct KnownPair {
 /// What contention_of() needs to know about the calls of a stage with these layers.
 struct ContendedCalls {
   struct Sent {
-    const model::CollectiveCall* call = nullptr;
-    Seconds seconds;   ///< of all microbatches together
-    double shown = 1;  ///< share of a call's lengthening that work beside it does not hide, 0..1
+    std::size_t call = 0;  ///< index in `calls`
+    Seconds seconds;       ///< of all microbatches together
+    double shown = 1;      ///< share of a call's lengthening that work beside it does not hide, 0..1
   };
   /// How the calls share links with traffic over these `links`, if that lies beside all of the passes.
   struct Meeting {
@@ -80,10 +86,13 @@ struct ContendedCalls {
   model::StageLayers layers;
   bool first = false, last = false;  ///< as in StageKind
   Seconds siblings = {};             ///< seconds of all calls that are due to groups of other stages
-  boost::container::small_vector<Sent, 24> sent = {};  ///< sized so that few models need memory from the heap
-  /// Calls of embedding, head and modules of further tokens.
-  boost::container::small_vector<Sent, 8> ends = {};
+  Seconds time = {};                 ///< seconds of all calls, one after the other
   boost::container::small_vector<Meeting, 2> meetings = {};
+  boost::container::small_vector<const model::CollectiveCall*, 8> calls =
+      {};                                              ///< the different calls of the stage
+  boost::container::small_vector<Sent, 24> sent = {};  ///< sized so that few models need memory from the heap
+  boost::container::small_vector<Sent, 8> ends =
+      {};  ///< calls of embedding, head and modules of further tokens
   [[nodiscard]] bool of(const model::StageLayers& of_layers, bool begins, bool ends_there) const {
     return first == begins && last == ends_there && layers == of_layers;
   }
@@ -94,9 +103,9 @@ struct LayerTimes {
   std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and different for different layers
   std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< index: LayerKind::index()
   std::vector<ContendedCalls> contended;                       ///< of the stages that were asked for
-  /// Of the stages, and chunks of stages, that were asked for.
-  std::vector<KnownPasses> stages;
-  std::vector<KnownPair> pairs;  ///< pairs of passes through chunks
+  std::vector<KnownPasses> stages;                             ///< stages that were asked for
+  std::vector<KnownChunk> chunks;                              ///< chunks of stages that have several
+  std::vector<KnownPair> pairs;                                ///< pairs of passes through chunks
   std::optional<network::RankGroups> groups;
   /// Of messages between stages: in a chain, in a ring.
   std::array<std::optional<schedule::Transfer>, 2> transfers;
@@ -106,6 +115,7 @@ struct LayerTimes {
     contended.clear();
     stages.clear();
     pairs.clear();
+    chunks.clear();
     groups.reset();
     for (std::optional<schedule::Transfer>& transfer : transfers) transfer.reset();
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "engine/model/block_kinds.h"
 #include "engine/step/contention.h"
@@ -47,10 +48,43 @@ void keep_later(EndLayers& kept, const EndLayers& other) {
     kept.*part = std::max(kept.*part, other.*part);
 }
 
+/// Whether the chunks of a stage that is like the one before it take what those do, alone and in pairs.
+bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s) {
+  const auto stage = static_cast<std::int32_t>(s), each = in.pipeline.virtual_stages;
+  const auto chunks = in.chunks.begin() + stage * each;
+  if (each > 1 && !std::equal(chunks, chunks + each, chunks - each)) return false;
+  for (std::int32_t c = 0; in.pipeline.overlaps && c < each; ++c) {
+    if (schedule::mate(in.pipeline, stage, c) != schedule::mate(in.pipeline, stage - 1, c)) return false;
+  }
+  return true;
+}
+
+/// Finds the stages that take what the one before them takes. The plain path looks at all chunks.
+void find_twins(const TrainingStep& in, const network::CollectiveModel& collectives,
+                TrainingScratch& scratch) {
+  scratch.twin.resize(static_cast<std::size_t>(in.plan.pipeline));
+  const bool all = scratch.parts->known() != nullptr || (scratch.reference && in.pipeline.virtual_stages > 1);
+  for (std::size_t s = 0; s < scratch.twin.size(); ++s) {
+    const bool alike = !all && like_the_one_before(in, s, collectives) && chunks_like_the_ones_before(in, s);
+    scratch.twin[s] = alike ? scratch.twin[s - 1] : s;
+  }
+}
+
+void put_passes(const StagePasses& passes, std::size_t s, TrainingScratch& scratch) {
+  scratch.forward[s] = passes.forward;
+  scratch.backward[s] = passes.backward;
+  scratch.weight[s] = passes.weight;
+  scratch.weight_host[s] = passes.weight_host;
+  scratch.ends[s] = passes.ends;
+  scratch.hidden[s] = passes.hidden;
+  if (s + 1 == scratch.forward.size()) scratch.deferred = passes.deferred;
+}
+
 /// Fills the times of all stages. `known`: times of the layers on healthy devices (where links tell stages apart, those
 /// of the first stage).
 void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                       network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
+  find_twins(in, collectives, scratch);
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   const PartsToPrice& parts = *scratch.parts;
   scratch.forward.resize(stages);
@@ -96,19 +130,14 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   const bool apart = told_apart(collectives);
   const bool shared = collectives.has_faults() && parts.known() != nullptr;
   for (std::size_t s = 0; s < stages; ++s) {
-    if (!parts.passes(s)) continue;
-    if (like_the_one_before(in, s, collectives)) {
-      copy_stage(scratch, s - 1, scratch, s);
-      continue;
+    if (!parts.passes(s) || scratch.is_twin(s)) continue;
+    if (shared) {
+      put_passes(slowed(s), s, scratch);
+    } else if (s == 0 || !apart) {
+      put_passes(healthy(s), s, scratch);
+    } else {
+      put_passes(passes_of(in.costs, s), s, scratch);
     }
-    const StagePasses passes = shared ? slowed(s) : s == 0 || !apart ? healthy(s) : passes_of(in.costs, s);
-    scratch.forward[s] = passes.forward;
-    scratch.backward[s] = passes.backward;
-    scratch.weight[s] = passes.weight;
-    scratch.weight_host[s] = passes.weight_host;
-    scratch.ends[s] = passes.ends;
-    scratch.hidden[s] = passes.hidden;
-    if (s + 1 == stages) scratch.deferred = passes.deferred;
     if (collectives.records_links()) scratch.known->links[s].passes = collectives.take_recorded_part();
   }
   for (const SickStage& sick : in.sick) {
@@ -159,25 +188,34 @@ class ChunkFiller {
       const Seconds before = chunks[c].forward.total() + chunks[mate(c)].backward.total() - chunks[c].hidden;
       slowest[c] = std::max(before, pair_of(stage, c, mate(c), timer, known));
     }
+    const KnownChunk* of_chunk = nullptr;
+    StageKind kind;
+    Seconds ahead, back;
     for (std::size_t c = 0; c < each_; ++c) {
-      const StagePasses& passes = passes_of(stage, static_cast<std::int32_t>(c), timer, known);
+      const StageKind before = std::exchange(kind, chunk_kind(in_, stage, static_cast<std::int32_t>(c)));
+      if (c == 0 || kind != before) {
+        of_chunk = &passes_of(stage, static_cast<std::int32_t>(c), timer, known);
+        ahead = of_chunk->forward.total();
+        back = of_chunk->backward.total();
+      }
       ChunkPasses& chunk = chunks[c];
-      if (passes.forward.total() > chunk.forward.total()) chunk.forward = passes.forward;
-      if (passes.backward.total() <= chunk.backward.total()) continue;
-      chunk.backward = passes.backward;
-      chunk.weight = passes.weight;
+      if (ahead > chunk.forward.total()) chunk.forward = of_chunk->forward;
+      if (back <= chunk.backward.total()) continue;
+      chunk.backward = of_chunk->backward;
+      chunk.weight = of_chunk->weight;
     }
     for (std::size_t c = 0; pairs && c < each_; ++c)
       chunks[c].hidden = chunks[c].forward.total() + chunks[mate(c)].backward.total() - slowest[c];
   }
 
  private:
-  const StagePasses& passes_of(std::int32_t stage, std::int32_t chunk, StageTimer& timer, LayerTimes& known) {
+  const KnownChunk& passes_of(std::int32_t stage, std::int32_t chunk, StageTimer& timer, LayerTimes& known) {
     const StageKind kind = chunk_kind(in_, stage, chunk);
-    const auto found = std::ranges::find(known.stages, kind, &KnownPasses::kind);
-    if (found != known.stages.end()) return found->passes;
-    known.stages.push_back({kind, timer.of(in_.chunk_layers(stage, chunk))});
-    return known.stages.back().passes;
+    const auto found = std::ranges::find(known.chunks, kind, &KnownChunk::kind);
+    if (found != known.chunks.end()) return *found;
+    const StagePasses passes = timer.of(in_.chunk_layers(stage, chunk));
+    known.chunks.push_back({kind, passes.forward, passes.backward, passes.weight});
+    return known.chunks.back();
   }
   /// Seconds that the forward of a chunk and the backward of its mate take together on the timer's devices.
   Seconds pair_of(std::int32_t stage, std::size_t chunk, std::size_t mate, StageTimer& timer,
@@ -205,18 +243,14 @@ class ChunkFiller {
   std::span<ChunkPasses> chunks_;
 };
 
-/// Whether the chunks of a stage, before traffic beside them, take what the chunks of the stage before take, alone and
-/// in pairs.
-bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s,
-                                 const network::CollectiveModel& collectives) {
-  if (!like_the_one_before(in, s, collectives)) return false;
-  const auto stage = static_cast<std::int32_t>(s), each = in.pipeline.virtual_stages;
-  const auto chunks = in.chunks.begin() + stage * each;
-  if (!std::equal(chunks, chunks + each, chunks - each)) return false;
-  for (std::int32_t c = 0; in.pipeline.overlaps && c < each; ++c) {
-    if (schedule::mate(in.pipeline, stage, c) != schedule::mate(in.pipeline, stage - 1, c)) return false;
+void copy_to_twins(const TrainingStep& in, TrainingScratch& scratch) {
+  const std::ptrdiff_t each = in.pipeline.virtual_stages;
+  for (std::size_t s = 0; s < scratch.twin.size(); ++s) {
+    if (!scratch.is_twin(s)) continue;
+    copy_stage(scratch, s - 1, scratch, s);
+    const auto chunks = scratch.chunks.begin() + static_cast<std::ptrdiff_t>(s) * each;
+    if (each > 1) std::copy(chunks - each, chunks, chunks);
   }
-  return true;
 }
 
 /// Takes the chunks of a stage that sick links slow from what other plans have asked for; calls fill() for the rest.
@@ -280,12 +314,8 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   StageTimer first(in, first_timer, known);
   const bool apart = told_apart(collectives), shared = collectives.has_faults() && parts.known() != nullptr;
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
-    if (!parts.passes(s)) continue;
+    if (!parts.passes(s) || scratch.is_twin(s)) continue;
     const std::span<ChunkPasses> of_stage = std::span(scratch.chunks).subspan(s * each, each);
-    if (!scratch.reference && chunks_like_the_ones_before(in, s, collectives)) {
-      std::ranges::copy(std::span(scratch.chunks).subspan((s - 1) * each, each), of_stage.begin());
-      continue;
-    }
     std::ranges::fill(of_stage, ChunkPasses());
     if (shared) {
       take_slowed(in, s, collectives, scratch, of_stage, [&] {
@@ -305,7 +335,8 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   }
   collectives.set_memory_share(1);
   for (std::size_t s = 0; s < scratch.forward.size(); ++s)
-    if (parts.passes(s)) add_up_chunks(std::span(scratch.chunks).subspan(s * each, each), s, scratch);
+    if (parts.passes(s) && !scratch.is_twin(s))
+      add_up_chunks(std::span(scratch.chunks).subspan(s * each, each), s, scratch);
 }
 
 /// Seconds of one message over each boundary between stages, as if no other boundary were sending: a stage sends when
@@ -337,18 +368,25 @@ schedule::Transfer priced_transfer(const TrainingStep& in, const RankGroups& gro
 
 /// Fills the times that the pipeline is run with.
 void fill_schedule_times(const TrainingStep& in, TrainingScratch& scratch) {
-  scratch.times.clear();
-  const auto add = [&](const PassTime& forward, const PassTime& backward, Seconds weight, Seconds hidden) {
-    scratch.times.push_back(
-        {forward.total().value(), backward.total().value(), weight.value(), hidden.value()});
+  const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
+  std::vector<schedule::StageTime>& times = scratch.times;
+  times.resize(scratch.forward.size() * each);
+  const auto set = [&](std::size_t i, const PassTime& forward, const PassTime& backward, Seconds weight,
+                       Seconds hidden) {
+    times[i] = {forward.total().value(), backward.total().value(), weight.value(), hidden.value()};
   };
-  if (in.pipeline.virtual_stages > 1) {
-    for (const ChunkPasses& chunk : scratch.chunks)
-      add(chunk.forward, chunk.backward, chunk.weight, chunk.hidden);
-    return;
+  for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
+    for (std::size_t i = s * each; i < (s + 1) * each; ++i) {
+      if (scratch.is_twin(s)) {
+        times[i] = times[i - each];
+      } else if (each > 1) {
+        const ChunkPasses& chunk = scratch.chunks[i];
+        set(i, chunk.forward, chunk.backward, chunk.weight, chunk.hidden);
+      } else {
+        set(i, scratch.forward[s], scratch.backward[s], scratch.weight[s], scratch.hidden[s]);
+      }
+    }
   }
-  for (std::size_t s = 0; s < scratch.forward.size(); ++s)
-    add(scratch.forward[s], scratch.backward[s], scratch.weight[s], scratch.hidden[s]);
 }
 
 /// Seconds that all pairs of a stage hide in one step.
@@ -367,6 +405,7 @@ Seconds hidden_in_step(const TrainingStep& in, const TrainingScratch& scratch, s
 void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
                   LayerTimes* shared, TrainingScratch& scratch) {
   const PartsToPrice& parts = *scratch.parts;
+  if (scratch.every_tail) copy_to_twins(in, scratch);
   fill_schedule_times(in, scratch);
   if (!parts.boundaries()) scratch.transfer = parts.known()->transfer;
   if (!parts.pipeline()) {
@@ -498,8 +537,9 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   out.step_time = end + fixed;
 
   const double m = in.pipeline.per_chunk();
-  PassTime busy = m * scratch.forward[critical];
-  busy += m * scratch.backward[critical];
+  const std::size_t twin = scratch.twin[critical];
+  PassTime busy = m * scratch.forward[twin];
+  busy += m * scratch.backward[twin];
   const Seconds hidden = hidden_in_step(in, scratch, critical);
   const bool exchanging = in.setting.system.stack.communication.expert_overlap > 0;
   const Seconds exchanges = exchanging ? std::min(hidden, busy[TimeClass::expert_comm]) : Seconds(0);
@@ -519,8 +559,8 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
     const TimedStage stage{critical,
                            out.step_time,
                            passes,
-                           m * scratch.forward[critical][TimeClass::host],
-                           m * scratch.backward[critical][TimeClass::host],
+                           m * scratch.forward[twin][TimeClass::host],
+                           m * scratch.backward[twin][TimeClass::host],
                            bubble,
                            tail.data_comm - tail.lost};
     const Contention contention = slower_machine ? contention_on(in.sick.front(), in, stage, collectives)

@@ -197,8 +197,11 @@ struct TrainingScratch : StageTimes {
   TrainingScratch();
   ~TrainingScratch();
 
-  std::vector<StageTail> tails;            ///< complete only with every_tail
-  std::vector<schedule::StageTime> times;  ///< in the order that schedule::run_in_order() takes
+  /// Of each stage the first with its times, by chunk too: itself, or one before it. Only that one's are filled, unless
+  /// every_tail.
+  std::vector<std::size_t> twin;
+  std::vector<StageTail> tails;            ///< see every_tail
+  std::vector<schedule::StageTime> times;  ///< as schedule::run_in_order() takes them
   schedule::Transfer transfer;
   std::vector<double> end, end_without_transfers;  ///< index: stage; end of its last backward
   /// End of the last microbatch's backward, index [stage][chunk]; empty where each stage is one chunk.
@@ -214,9 +217,10 @@ struct TrainingScratch : StageTimes {
   std::unique_ptr<PartsToPrice> parts;
   std::unique_ptr<SickPassesMemo> sick_passes;
   std::unique_ptr<DataCostsMemo> data_costs;
-  bool reference = false;  ///< walks the schedule operation by operation, and shares nothing between plans
-  /// Finds the exposed gradients of every stage, not only of those that may end last.
-  bool every_tail = false;
+  bool reference =
+      false;  ///< walk the schedule operation by operation instead, and share nothing between plans
+  bool every_tail = false;  ///< fill the tails of all stages, not only of the one that ends last
+  [[nodiscard]] bool is_twin(std::size_t stage) const { return twin[stage] != stage; }
 };
 
 /// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical

@@ -106,7 +106,20 @@ Seconds lost_in_step(const TrainingStep& in, const TrainingScratch& scratch, std
   return lost_once(in.setting.system, beside);
 }
 
-/// Relative bound of how much sums in different orders differ: some 1e-16 for each layer of a stage.
+StageTail without_gradients(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s,
+                            const TailCosts& costs) {
+  StageTail tail;
+  const Seconds hidden =
+      hidden_gather(in.setting.system.stack.communication, costs.weights, scratch.forward[s].total());
+  tail.lost = lost_in_step(in, scratch, s, costs, hidden);
+  tail.data_comm = costs.weights.whole - hidden + tail.lost;
+  tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights.whole : 0;
+  tail.optimizer = costs.optimizer;
+  tail.deferred = in.last(static_cast<std::int32_t>(s)) ? scratch.deferred : PassTime();
+  return tail;
+}
+
+/// Sums in another order differ by this much, relative, at most: some 1e-16 for each of the layers of a stage.
 constexpr double kSumRounding = 1e-12;
 
 /// When a stage has ended its last pass, and on the last stage also the deferred weight gradients.
@@ -115,10 +128,10 @@ Seconds at_work(const TrainingStep& in, const TrainingScratch& scratch, std::siz
   return Seconds(scratch.end[s]) + (last ? scratch.deferred.total() : Seconds(0));
 }
 
-/// The end of a stage's step, once its tail is known.
-Seconds end_of(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s) {
-  const StageTail& tail = scratch.tails[s];
-  return at_work(in, scratch, s) + wait_for_mirror(in, scratch, s) + tail.data_comm + tail.optimizer;
+/// The end of a stage's step.
+Seconds end_of(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s, Seconds data_comm,
+               Seconds optimizer) {
+  return at_work(in, scratch, s) + wait_for_mirror(in, scratch, s) + data_comm + optimizer;
 }
 
 /// How much of its gradients a stage in a run of equal stages exposed.
@@ -136,7 +149,8 @@ bool exposes_no_more(const TrainingStep& in, const TrainingScratch& scratch, std
   const double* const ends = scratch.chunk_end.data() + stage * chunks;
   const double* const those = scratch.chunk_end.data() + than * chunks;
   for (std::size_t c = 0; c < chunks; ++c) {
-    const bool alike = in.chunks[stage * chunks + c] == in.chunks[than * chunks + c];
+    const bool alike = scratch.twin[stage] == scratch.twin[than] ||
+                       in.chunks[stage * chunks + c] == in.chunks[than * chunks + c];
     if (!alike || ends[0] - ends[c] < (those[0] - those[c]) - kSumRounding * ends[0]) return false;
   }
   return true;
@@ -166,7 +180,8 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
     own = *shared;
   };
   LastStage last;
-  std::optional<Exposed> known;  // within the run of equal stages
+  std::optional<Exposed> known;  // of the run of equal stages
+  StageTail whole;               // likewise, all but the gradients
   for (std::size_t s = 0; s < stages; ++s) {
     if (!like_the_one_before(in, s, collectives)) {
       if (parts.tail(s)) price(s);
@@ -177,28 +192,27 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
       scratch.known->tails.push_back(costs);
       scratch.known->links[s].tail = collectives.take_recorded_part();
     }
-    StageTail& tail = scratch.tails[s];
-    const Seconds hidden =
-        hidden_gather(in.setting.system.stack.communication, costs.weights, scratch.forward[s].total());
-    tail.lost = lost_in_step(in, scratch, s, costs, hidden);
-    tail.data_comm = costs.weights.whole - hidden + tail.lost;
-    tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights.whole : 0;
-    tail.optimizer = costs.optimizer;
-    tail.deferred = in.last(static_cast<std::int32_t>(s)) ? scratch.deferred : PassTime();
+    if (!scratch.is_twin(s)) whole = without_gradients(in, scratch, s, costs);
+    Seconds exposed;
     if (!costs.gradients.empty()) {
       Seconds most;
       for (const GroupGradients& group : costs.gradients) most += group.time;
       if (known && exposes_no_more(in, scratch, s, known->stage)) most = std::min(most, known->time);
-      const bool may_end_last = s == 0 || (1 + kSumRounding) * (end_of(in, scratch, s) + most) >= last.end;
+      const Seconds without = end_of(in, scratch, s, whole.data_comm, whole.optimizer);
+      const bool may_end_last = s == 0 || (1 + kSumRounding) * (without + most) >= last.end;
       if (may_end_last || scratch.every_tail) {
-        const Seconds exposed = exposed_gradients(in, static_cast<std::int32_t>(s),
-                                                  last_backward(in, scratch, s), costs.gradients);
+        exposed = exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s),
+                                    costs.gradients);
         known = {s, exposed};
-        tail.data_comm += exposed;
       }
     }
-    const Seconds end = end_of(in, scratch, s);
-    if (s == 0 || end > last.end) last = {s, end};
+    const Seconds end = end_of(in, scratch, s, whole.data_comm + exposed, whole.optimizer);
+    const bool is_last = s == 0 || end > last.end;
+    if (is_last) last = {s, end};
+    if (is_last || scratch.every_tail) {
+      scratch.tails[s] = whole;
+      scratch.tails[s].data_comm += exposed;
+    }
   }
   collectives.set_memory_share(1);
   return last;

@@ -12,9 +12,8 @@
 
 namespace shardscape::step {
 
-/// Finds the stage that ends last (the first of several) and when; fills the tails of the scratch, whose pipeline must
-/// have been timed. Without every_tail, tails of stages that end earlier may lack their exposed gradients. `data`: what
-/// plans share, or null.
+/// The stage that ends last, the first of several, and when; fills the tails of the scratch, whose pipeline has been
+/// timed; unless every_tail that of this stage and some others. `data`: what plans share, or null.
 struct LastStage {
   std::size_t stage = 0;
   Seconds end;

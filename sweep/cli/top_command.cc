@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
@@ -102,19 +103,36 @@ bool may_tie(const ResultReader& reader, const TopQuestion& question, const TopR
   return by != results::ColumnGroup::id && by != results::ColumnGroup::plan;
 }
 
+/// The same rows and `more` of them.
+void read_further(const ResultReader& reader, std::span<const std::uint64_t> more, ChosenRows& chosen) {
+  const ChosenRows further = read_rows(reader, {more.begin(), more.end()});
+  chosen.rows.insert(chosen.rows.end(), more.begin(), more.end());
+  chosen.values.resize(further.values.size());
+  for (std::size_t i = 0; i < further.values.size(); ++i)
+    chosen.values[i].insert(chosen.values[i].end(), further.values[i].begin(), further.values[i].end());
+}
+
 TopTable table_of(const ResultReader& reader, TopQuestion question, bool count_points) {
   // On average a row of the table stands for at most so many points.
   constexpr std::uint64_t kMostTied = 32;
+  // So many are found at once: the pass over the file is what takes time.
+  constexpr std::uint64_t kAtOnce = 1024;
   const std::uint64_t rows = question.count;
-  for (bool last = false;; question.count *= 2) {
-    last = count_points || question.count / kMostTied >= rows;
-    TopTable table;
-    table.found = find_top_rows(reader, question);
-    table.chosen = read_rows(reader, table.found.rows);
+  TopTable table;
+  std::uint64_t asked = 0;  // of the file
+  for (std::uint64_t count = rows;; count *= 2) {
+    const bool last = count_points || count / kMostTied >= rows;
+    if (count > asked) {
+      question.count = asked = std::max(count, kAtOnce);
+      table.found = find_top_rows(reader, question);
+    }
+    const std::span known(table.found.rows.data(), std::min<std::uint64_t>(table.found.rows.size(), count));
+    read_further(reader, known.subspan(table.chosen.rows.size()), table.chosen);
     const bool tie = may_tie(reader, question, table.found);
     if (tie) table.groups = tied_rows(reader, table.chosen);
-    // Read one group more than is shown, so that all shown groups are complete.
-    if (tie && !last && table.groups.size() <= rows && table.found.rows.size() == question.count) continue;
+    // One group more than is shown, so that all of those are complete.
+    if (tie && !last && table.groups.size() <= rows && known.size() == count) continue;
+    table.found.rows = table.chosen.rows;
     if (!tie) {
       for (std::size_t row = 0; row < table.chosen.rows.size(); ++row) table.groups.push_back({row});
     }
