@@ -290,7 +290,6 @@ void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t phase, std:
 
 /// Backward and forward of `steps` in which all stages take part and none ends a chunk's last microbatch.
 void PipelineWave::both_of_chunks(std::int32_t phase, std::int32_t longest, std::int32_t steps) {
-  const Lanes back = backward_lanes(), ahead = forward_lanes();
   const std::int32_t last = stages_ - 1, inner = group_ - stages_;
   const TwoTimes none, backward_round = backward_round_, forward_round = forward_round_;
   TwoTimes *const backward_message = backward_message_.data(), *const forward_message =
@@ -300,12 +299,13 @@ void PipelineWave::both_of_chunks(std::int32_t phase, std::int32_t longest, std:
                of_last = in_group(in_group(longest - 2 * last) + phase);
   const auto next = [&](std::int32_t n) { return n + 1 == group_ ? 0 : n + 1; };
   for (; steps > 0; --steps) {
-    if (phase < stages_) back.input[stages_] = none;
+    if (phase < stages_) backward_input_.back() = none;
     *backward_message = phase >= last && phase - last < inner ? backward_round : none;
     *forward_message = of_last < inner ? forward_round : none;
-    if (of_first < stages_) ahead.input[0] = none;
+    if (of_first < stages_) forward_input_[0] = none;
     begin_backward_chunk(0, last);
     begin_forward_chunk(0, last);
+    const Lanes back = backward_lanes(), ahead = forward_lanes();
     blocking_ ? work_both<true>(back, ahead, stages_) : work_both<false>(back, ahead, stages_);
     back.input[stages_] = back.input[0];
     ahead.input[0] = ahead.input[stages_];

@@ -200,8 +200,8 @@ struct TrainingScratch : StageTimes {
   /// Of each stage the first with its times, by chunk too: itself, or one before it. Only that one's are filled, unless
   /// every_tail.
   std::vector<std::size_t> twin;
-  std::vector<StageTail> tails;            ///< see every_tail
-  std::vector<schedule::StageTime> times;  ///< as schedule::run_in_order() takes them
+  std::vector<StageTail> tails;            ///< complete only with every_tail
+  std::vector<schedule::StageTime> times;  ///< in the order that schedule::run_in_order() takes
   schedule::Transfer transfer;
   std::vector<double> end, end_without_transfers;  ///< index: stage; end of its last backward
   /// End of the last microbatch's backward, index [stage][chunk]; empty where each stage is one chunk.

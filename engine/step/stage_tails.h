@@ -13,7 +13,7 @@
 namespace shardscape::step {
 
 /// The stage that ends last, the first of several, and when; fills the tails of the scratch, whose pipeline has been
-/// timed; unless every_tail that of this stage and some others. `data`: what plans share, or null.
+/// timed: those of all stages with every_tail, else of this one and of some others. `data`: what plans share, or null.
 struct LastStage {
   std::size_t stage = 0;
   Seconds end;

@@ -20,8 +20,8 @@ namespace shardscape::calibrate {
 
 namespace {
 
-using enum ActsOn;
-using enum Scale;
+using enum FitActsOn;
+using enum FitScale;
 using yaml::Dimension;
 
 template <class T>
@@ -84,8 +84,8 @@ std::vector<Constant> of_stacks() {
         },
         number.field);
     list.push_back({number.path, dimension, fit.acts_on, fit.scale, fit.low, fit.high, fit.reason, fit.width,
-                    number.meaning, [&](const Candidate& c) { return number.get(c.stack); },
-                    [&](Candidate& c, double value) { number.set(c.stack, value); }});
+                    number.meaning, [row = &number](const Candidate& c) { return row->get(c.stack); },
+                    [row = &number](Candidate& c, double value) { row->set(c.stack, value); }});
   }
   return list;
 }

@@ -59,9 +59,8 @@ struct TopArguments {
   std::string format = "table";
   bool breakdown = false;
   std::optional<std::size_t> confirm;
-  bool count_points =
-      /// `count` is of points and not of rows of the table, as no further points are known to belong there.
-      false;
+  /// `count` is of points and not of rows of the table, as no further points are known to belong there.
+  bool count_points = false;
   const std::atomic<bool>* stop = nullptr;
 };
 

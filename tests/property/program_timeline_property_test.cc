@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/timeline/step_timeline.h"
 #include "tests/support/drawn_program.h"
 
 namespace shardscape::timeline {
@@ -92,6 +93,27 @@ TEST(ProgramTimelineProperty, ClassesOfTheCriticalRankAreTheBreakdown) {
       EXPECT_TRUE(seconds.empty());
     }
   }
+}
+
+TEST(StepTimelineProperty, LongStepsStayBoundedByDefault) {
+  constexpr int kBatch = 4096;
+  Setting s;
+  s.model = test::llama(8, 1024, 16, 4, 4096, 32000);
+  s.system.device = test::round_device();
+  s.system.fabric = test::crossbar(8, 50e9, 1e-6);
+  s.system.stack = test::plain_stack();
+  s.workload = test::training(1024, kBatch);
+  ParallelPlan plan = test::plan_of(2, 1, 2, 2);
+  plan.schedule = ScheduleKind::one_f_one_b;
+  Details details;
+  details.want_program = true;
+  Simulator(s).run(plan, {}, &details);
+  const json document = json::parse(step_timeline_json(*details.program));
+  EXPECT_LT(document.at("otherData").at("operators_of_microbatches").get<int>(), kBatch / 2);
+  std::size_t slices = 0;
+  for (const json& event : document.at("traceEvents")) slices += event.at("pid") > 0 ? 1 : 0;
+  EXPECT_LE(slices, kMostOperatorSlices + 100);
+  EXPECT_GT(slices, kMostOperatorSlices / 4);
 }
 
 }  // namespace
