@@ -76,7 +76,6 @@ hid_t native_type() {
 /// The same for a column; owned, so that no handle outlives its use.
 Hid memory_type(ColumnType type);
 
-class GlobalHeaps;
 class H5File;
 class OutputDevice;
 
@@ -90,7 +89,7 @@ class Dataset {
   [[nodiscard]] std::uint64_t rows() const;
   /// Rows per chunk; 0 where the dataset is not chunked.
   [[nodiscard]] std::uint64_t chunk_rows() const;
-  /// One of the column types; StoreError for any other.
+  /// One of the column types, of a segment's booleans u8; StoreError for any other.
   [[nodiscard]] ColumnType column_type() const;
   [[nodiscard]] bool has_type(ColumnType type) const;
 
@@ -148,8 +147,7 @@ class Dataset {
   void read_into(hid_t memory_type, std::uint64_t begin, std::uint64_t end, void* out) const;
 
   std::filesystem::path file_path_;
-  std::shared_ptr<GlobalHeaps> heaps_;          ///< the file's
-  std::shared_ptr<const OutputDevice> output_;  ///< likewise
+  std::shared_ptr<const OutputDevice> output_;  ///< the file's
   std::string path_;
   Hid id_;
 };
@@ -179,8 +177,6 @@ class H5File {
   [[nodiscard]] std::vector<std::string> children(const std::string& group) const;
   void create_group(const std::string& path) const;
 
-  /// Names the type of booleans in the file, before the first column: netCDF knows no types without a name.
-  void name_boolean_type() const;
   /// A column whose chunks come ready made: shuffle (unless one byte wide) + deflate.
   [[nodiscard]] Dataset create_column(const std::string& group, const ColumnInfo& column, std::uint64_t rows,
                                       std::uint64_t chunk_rows) const;
@@ -195,8 +191,8 @@ class H5File {
                        std::string_view long_name) const {
     return write_values(path, native_type<T>(), values.size(), values.data(), unit, long_name);
   }
-  /// A scalar text.
-  Dataset write_text(const std::string& path, std::string_view text) const;
+  /// The bytes of a text, which may be long.
+  Dataset write_text(const std::string& path, std::string_view text, std::string_view long_name) const;
   [[nodiscard]] std::string read_text(const std::string& path) const;
 
   void set_attribute(const char* name, std::string_view text) const;
@@ -207,16 +203,11 @@ class H5File {
   /// Attributes of the root; those that are neither text nor integer are left out.
   [[nodiscard]] std::map<std::string, std::string> attributes() const;
 
-  /// StoreError unless every attribute of variable length, also of those that this program does not read,
-  /// lies where other readers of HDF5 can follow it.
-  void check_heaps() const;
-
   /// StoreError with this file's path and the innermost HDF5 reason.
   [[noreturn]] void fail(const std::string& what) const;
   hid_t check(hid_t id, const std::string& what) const;
 
  private:
-  [[nodiscard]] Hid type_of(ColumnType type) const;
   static H5File open(const std::filesystem::path& path, hid_t access);
   H5File(std::filesystem::path path, Hid id, std::shared_ptr<const OutputDevice> output = nullptr)
       : path_(std::move(path)), output_(std::move(output)), id_(std::move(id)) {}
@@ -228,7 +219,6 @@ class H5File {
   std::filesystem::path path_;
   std::shared_ptr<const OutputDevice> output_;  ///< of a file that is created on the disk; outlives `id_`
   Hid id_;
-  std::shared_ptr<GlobalHeaps> heaps_;  ///< of a file that was opened, not created
 };
 
 }  // namespace shardscape::results

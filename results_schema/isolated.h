@@ -8,7 +8,7 @@
 
 namespace shardscape::results {
 
-/// As verify(), but certain to return, whatever the bytes: that HDF5 crashes over a file, or spends `limit` of
+/// As verify() and the dimensions of a finished file, but certain to return, whatever the bytes: that HDF5 crashes over a file, or spends `limit` of
 /// CPU time on it, is then reported as the file's problem. Starts a process; call it from a
 /// program that runs one thread.
 Verification verify_isolated(const std::filesystem::path& file,

@@ -297,17 +297,6 @@ class Verifier {
   Problems problems_;
 };
 
-/// Attributes that this program writes for others (dimension scales) must not lead them astray.
-std::optional<std::string> heap_problem(const std::filesystem::path& file) {
-  const QuietErrors quiet;
-  try {
-    H5File::open(file).check_heaps();
-  } catch (const StoreError& error) {
-    return error.reason();
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Verification verify(const std::filesystem::path& file, const std::function<void()>& step) {
@@ -319,12 +308,7 @@ Verification verify(const std::filesystem::path& file, const std::function<void(
     auto damaged = damaged_files(parts ? file : parts_folder(file));
     if (!damaged.empty()) return {0, 0, std::move(damaged)};
   }
-  Verification found = Verifier(file, step).run();
-  if (finished) {
-    std::optional<std::string> problem = heap_problem(file);
-    if (problem) found.problems.push_back(std::move(*problem));
-  }
-  return found;
+  return Verifier(file, step).run();
 }
 
 }  // namespace shardscape::results
