@@ -146,9 +146,6 @@ std::span<const ColumnInfo> fault_sample_columns();
 /// As ColumnTable::put(), of a column of fault_sample_columns().
 void put_fault_samples(std::size_t column, std::span<const FaultSampleRecord> rows, std::byte* out);
 
-/// `fill` of the column of /points with this name, in any study; nothing where it has none.
-std::optional<double> missing_mark(std::string_view column);
-
 /// Names of the codes of `rank_order` (rank_order_code() in engine/spec/plan.h), as a file's flag_meanings hold
 /// them: whoever reads a file goes by those of the file.
 std::vector<std::string> rank_order_names();

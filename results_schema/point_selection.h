@@ -25,7 +25,7 @@ namespace shardscape::results {
 
 struct PointSelection {
   SelectionKind kind = SelectionKind::all;
-  std::uint64_t study_points = 0;  ///< of the whole study; 0: not recorded (files of schema version 1)
+  std::uint64_t study_points = 0;  ///< of the whole study
   std::uint64_t seed = 0;          ///< of a sample
   /// Of a search the ids, ascending, while it is written; files have them in their rows only.
   std::shared_ptr<const std::vector<std::uint64_t>> ids = nullptr;

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "engine/prediction.h"
-#include "results_schema/hdf5_io.h"
 #include "results_schema/manifest.h"
 #include "results_schema/segments.h"
 #include "results_schema/summary_io.h"
