@@ -208,7 +208,6 @@ void check_space(const std::vector<Segment>& segments, const fs::path& folder) {
 Summary write_output(From from, const Manifest& manifest, const std::vector<Segment>& segments,
                      const fs::path& path, const RunInfo& run) {
   H5File file = H5File::create(path);
-  file.name_boolean_type();
   write_manifest(file, kResultsSchema, manifest, run, true);
   const Summary summary = manifest.study.stored_rows.all() ? copy_all(from, manifest, segments, file)
                                                            : choose_rows(from, manifest, segments, file);

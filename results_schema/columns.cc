@@ -496,20 +496,6 @@ void append_numbers(ColumnType type, std::span<const std::byte> packed, std::siz
   });
 }
 
-std::optional<double> missing_mark(std::string_view column) {
-  std::optional<double> mark;
-  const auto look = [&](std::span<const FixedColumn> table) {
-    for (const FixedColumn& fixed : table) {
-      if (column == fixed.name) mark = fixed.fill;
-    }
-  };
-  look(kMicrobatches);
-  look(kOutputs);
-  look(kFaults);
-  look(kReliability);
-  return mark;
-}
-
 namespace {
 
 using Sample = const FaultSampleRecord&;

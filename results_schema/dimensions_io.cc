@@ -27,6 +27,7 @@ Hid create_scale(const H5File& file, const std::string& path, std::uint64_t leng
   return scale;
 }
 
+<<<<<<< HEAD
 /// Gives all columns of a group one dimension.
 void share_dimension(const H5File& file, const std::string& group, const std::string& dimension) {
   const std::vector<std::string> columns = file.children(group);
@@ -36,18 +37,50 @@ void share_dimension(const H5File& file, const std::string& group, const std::st
     const Dataset column = file.dataset(group + "/" + name);
     if (H5DSattach_scale(column.id(), scale.get(), 0) < 0) column.fail("can't write its dimension");
   }
+=======
+struct SharedDimension {
+  const char* group;
+  const char* scale;
+};
+
+/// One for all columns of a group; of groups that are not in every file, too.
+constexpr std::array kDimensions = {SharedDimension{"/points", "/point"},
+                                    SharedDimension{kSamplesGroup, "/fault_sample"},
+                                    SharedDimension{"/links", "/link"},
+                                    SharedDimension{"/summary/status_counts", "/summary/status_count"},
+                                    SharedDimension{"/summary/reason_counts", "/summary/reason_count"},
+                                    SharedDimension{"/summary/pareto", "/summary/pareto_point"},
+                                    SharedDimension{"/summary/top", "/summary/top_point"}};
+
+std::vector<Dataset> columns_of(const H5File& file, const std::string& group) {
+  std::vector<Dataset> columns;
+  if (!file.has(group)) return columns;
+  for (const std::string& name : file.children(group)) columns.push_back(file.dataset(group + "/" + name));
+  return columns;
+>>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
 }
 
 }  // namespace
 
 void write_dimensions(const H5File& file) {
-  share_dimension(file, "/points", "/point");
-  if (file.has(kSamplesGroup)) share_dimension(file, kSamplesGroup, "/fault_sample");
-  share_dimension(file, "/links", "/link");
-  share_dimension(file, "/summary/status_counts", "/summary/status_count");
-  share_dimension(file, "/summary/reason_counts", "/summary/reason_count");
-  share_dimension(file, "/summary/pareto", "/summary/pareto_point");
-  share_dimension(file, "/summary/top", "/summary/top_point");
+  for (const auto& [group, path] : kDimensions) {
+    const std::vector<Dataset> columns = columns_of(file, group);
+    if (columns.empty()) continue;
+    const Hid scale = create_scale(file, path, columns.front().rows());
+    for (const Dataset& column : columns)
+      if (H5DSattach_scale(column.id(), scale.get(), 0) < 0) column.fail("can't write its dimension");
+  }
+}
+
+void check_dimensions(const H5File& file) {
+  for (const auto& [group, path] : kDimensions) {
+    const std::vector<Dataset> columns = columns_of(file, group);
+    if (columns.empty()) continue;
+    const Dataset scale = file.dataset(path);
+    for (const Dataset& column : columns)
+      if (H5DSis_attached(column.id(), scale.id(), 0) <= 0)
+        column.fail("has lost its dimension " + scale.path());
+  }
 }
 
 }  // namespace shardscape::results

@@ -7,17 +7,18 @@
 #include <algorithm>
 #include <array>
 
-#include "results_schema/boolean_type.h"
 #include "results_schema/column_attributes.h"
-#include "results_schema/global_heap.h"
 #include "results_schema/output_device.h"
-#include "results_schema/text_io.h"
 
 namespace shardscape::results {
 
 namespace fs = std::filesystem;
 
 namespace {
+
+// What xarray takes for a boolean: a number of one byte with this attribute.
+constexpr const char* kDtype = "dtype";
+constexpr const char* kBooleanDtype = "bool";
 
 herr_t innermost(unsigned depth, const H5E_error2_t* error, void* text) {
   if (depth == 0 && error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
@@ -37,7 +38,21 @@ bool write_number_attribute(hid_t object, const char* name, hid_t type, const vo
   return attribute.get() >= 0 && H5Awrite(attribute.get(), type, value) >= 0;
 }
 
+<<<<<<< HEAD
 /// Writes a number as an attribute of the given integer or float type.
+=======
+/// UTF-8 of as many bytes as it has; one, where it has none. HDF5 reads a damaged text of variable length forever.
+bool write_text_attribute(hid_t object, const char* name, std::string_view text) {
+  const std::string terminated(text);
+  const Hid type(H5Tcopy(H5T_C_S1));
+  H5Tset_size(type.get(), std::max<std::size_t>(1, text.size()));
+  H5Tset_cset(type.get(), H5T_CSET_UTF8);
+  H5Tset_strpad(type.get(), H5T_STR_NULLPAD);
+  return write_number_attribute(object, name, type.get(), terminated.c_str());
+}
+
+/// A number of the given type of integer or float.
+>>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
 bool write_converted_attribute(hid_t object, const char* name, hid_t type, double value) {
   std::array<double, 1> bytes = {value};
   return H5Tconvert(H5T_NATIVE_DOUBLE, type, 1, bytes.data(), nullptr, H5P_DEFAULT) >= 0 &&
@@ -54,8 +69,25 @@ bool read_number_attribute(hid_t attribute, T& value) {
          H5Aread(attribute, native_type<T>(), &value) >= 0;
 }
 
+<<<<<<< HEAD
 // Tracking the order of attributes gives object headers a checksum, and compact links stay inside such a header. So
 // HDF5 reports damage instead of following garbage.
+=======
+/// Nothing where it is none of ours, or HDF5 can't read it.
+std::optional<std::string> read_text_attribute(hid_t attribute) {
+  const Hid type(H5Aget_type(attribute));
+  const Hid space(H5Aget_space(attribute));
+  if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) != 0 ||
+      !is_scalar(space.get()))
+    return std::nullopt;
+  std::string text(H5Tget_size(type.get()), '\0');
+  if (H5Aread(attribute, type.get(), text.data()) < 0) return std::nullopt;
+  return text.substr(0, text.find('\0'));
+}
+
+// Tracking the order of attributes gives object headers their checksummed form; compact links stay inside
+// such a header. Damage is then an error of HDF5's instead of a walk through garbage.
+>>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
 Hid ordered_creation(hid_t kind) {
   constexpr unsigned kCompactLinks = 4096;
   Hid list(H5Pcreate(kind));
@@ -96,6 +128,7 @@ Hid memory_type(ColumnType type) {
   const auto copy = [](hid_t of) { return Hid(H5Tcopy(of)); };
   switch (type) {
     case ColumnType::u8:
+    case ColumnType::boolean:
       return copy(native_type<std::uint8_t>());
     case ColumnType::i32:
       return copy(native_type<std::int32_t>());
@@ -105,8 +138,6 @@ Hid memory_type(ColumnType type) {
       return copy(native_type<float>());
     case ColumnType::f8:
       return copy(native_type<double>());
-    case ColumnType::boolean:
-      return boolean_type();
   }
   return Hid();
 }
@@ -114,11 +145,7 @@ Hid memory_type(ColumnType type) {
 // ---- Dataset ----
 
 Dataset::Dataset(const H5File& file, std::string path, Hid id)
-    : file_path_(file.path()),
-      heaps_(file.heaps_),
-      output_(file.output_),
-      path_(std::move(path)),
-      id_(std::move(id)) {}
+    : file_path_(file.path()), output_(file.output_), path_(std::move(path)), id_(std::move(id)) {}
 
 void Dataset::fail(const std::string& what) const { throw_store_error(file_path_, path_ + ": " + what); }
 
@@ -141,11 +168,9 @@ std::uint64_t Dataset::chunk_rows() const {
 }
 
 ColumnType Dataset::column_type() const {
-  const Hid type(H5Dget_type(id()));
-  for (const auto column : {ColumnType::u8, ColumnType::i32, ColumnType::u64, ColumnType::f4, ColumnType::f8,
-                            ColumnType::boolean}) {
-    if (H5Tequal(type.get(), memory_type(column).get()) > 0) return column;
-  }
+  if (text_attribute(kDtype) == kBooleanDtype && has_type(ColumnType::boolean)) return ColumnType::boolean;
+  for (const auto type : {ColumnType::u8, ColumnType::i32, ColumnType::u64, ColumnType::f4, ColumnType::f8})
+    if (has_type(type)) return type;
   fail("has a type that no column has");
 }
 
@@ -239,9 +264,8 @@ void Dataset::set_attribute(const char* name, std::string_view text) const {
 
 std::string Dataset::text_attribute(const char* name, std::string_view otherwise) const {
   if (H5Aexists(id(), name) <= 0) return std::string(otherwise);
-  if (!heaps_) fail("is being written");
   const Hid attribute(H5Aopen(id(), name, H5P_DEFAULT));
-  const auto text = text_of_attribute(attribute.get(), *heaps_, path_ + ": attribute " + name);
+  const auto text = read_text_attribute(attribute.get());
   if (!text) fail(std::string("can't read attribute ") + name);
   return *text;
 }
@@ -303,16 +327,6 @@ H5File H5File::open(const fs::path& path, hid_t access) {
   if (!fs::is_regular_file(status)) throw StoreError(path, "is not a regular file");
   H5File file(path, Hid(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access)));
   file.check(file.id(), "is not a readable HDF5 file");
-  const Hid creation(H5Fget_create_plist(file.id()));
-  hsize_t base = 0;
-  std::size_t address = 0;
-  std::size_t length = 0;
-  if (H5Pget_userblock(creation.get(), &base) < 0 || H5Pget_sizes(creation.get(), &address, &length) < 0 ||
-      address != 8 || length != 8) {
-    file.fail("does not have addresses and lengths of 8 bytes, as result files do");
-  }
-  if (!is_boolean_type_sound(file.id(), path, base)) file.fail(fmt::format("{} is damaged", kBooleanType));
-  file.heaps_ = std::make_shared<GlobalHeaps>(path, base);
   return file;
 }
 
@@ -356,15 +370,6 @@ bool H5File::is_dataset(const std::string& path) const {
   return object_type(*this, path) == H5O_TYPE_DATASET;
 }
 
-void H5File::name_boolean_type() const {
-  if (!results::name_boolean_type(id())) fail(std::string("can't write ") + kBooleanType);
-}
-
-Hid H5File::type_of(ColumnType type) const {
-  const bool named = type == ColumnType::boolean && has(kBooleanType);
-  return named ? Hid(H5Topen2(id(), kBooleanType, H5P_DEFAULT)) : memory_type(type);
-}
-
 std::vector<std::string> H5File::children(const std::string& group) const {
   if (group != "/" && !has(group)) fail("has no " + group);
   const Hid object(check(H5Gopen2(id(), group.c_str(), H5P_DEFAULT), group + " is not a group"));
@@ -394,7 +399,7 @@ Dataset H5File::create_bare_column(const std::string& group, const ColumnInfo& c
   const hsize_t unlimited = H5S_UNLIMITED;  // only with this may a chunk be longer than the table
   const Hid space(H5Screate_simple(1, &size, &unlimited));
   const Hid creation = dataset_creation(chunk_rows, size_of(column.type));
-  const Hid type = type_of(column.type);
+  const Hid type = memory_type(column.type);
   return {*this, path,
           Hid(check(H5Dcreate2(id(), path.c_str(), type.get(), space.get(), H5P_DEFAULT, creation.get(),
                                H5P_DEFAULT),
@@ -407,6 +412,7 @@ Dataset H5File::create_column(const std::string& group, const ColumnInfo& column
   dataset.set_attribute("units", column.unit);
   dataset.set_attribute("long_name", column.long_name);
   dataset.set_attribute("group", name_of(column.group));
+  if (column.type == ColumnType::boolean) dataset.set_attribute(kDtype, kBooleanDtype);
   if (column.better != Better::neither) dataset.set_attribute("better", name_of(column.better));
   if (!column.meanings.empty()) set_codes(dataset, column.type, column.meanings);
   const auto number = [&](const char* name, hid_t kind, double value) {
@@ -465,27 +471,15 @@ Dataset H5File::write_values(const std::string& path, hid_t type, std::size_t co
   return dataset;
 }
 
-Dataset H5File::write_text(const std::string& path, std::string_view text) const {
-  const std::string terminated(text);
-  const char* pointer = terminated.c_str();
-  const Hid type = text_type();
-  const Hid space(H5Screate(H5S_SCALAR));
-  const Hid creation = dataset_creation(0, 1);
-  Dataset dataset(*this, path,
-                  Hid(check(H5Dcreate2(id(), path.c_str(), type.get(), space.get(), H5P_DEFAULT,
-                                       creation.get(), H5P_DEFAULT),
-                            "can't write " + path)));
-  if (H5Dwrite(dataset.id(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, &pointer) < 0) {
-    fail("can't write " + path);
-  }
-  return dataset;
+Dataset H5File::write_text(const std::string& path, std::string_view text, std::string_view long_name) const {
+  return write_values(path, native_type<std::uint8_t>(), text.size(), text.data(), "1", long_name);
 }
 
 std::string H5File::read_text(const std::string& path) const {
-  if (!heaps_) fail("is being written");
-  const auto text = text_of_dataset(dataset(path).id(), *heaps_, path);
-  if (!text) fail(path + " is not a readable text");
-  return *text;
+  const Dataset text = dataset(path);
+  if (!text.has_type(ColumnType::u8)) text.fail("is not a text");
+  const std::vector<std::uint8_t> bytes = text.read_all<std::uint8_t>();
+  return {bytes.begin(), bytes.end()};
 }
 
 void H5File::set_attribute(const char* name, std::string_view text) const {
@@ -519,9 +513,8 @@ std::vector<std::string> attribute_names(const H5File& file, hid_t object) {
 
 std::string H5File::text_attribute(const char* name) const {
   if (H5Aexists(id(), name) <= 0) fail(std::string("has no attribute ") + name);
-  if (!heaps_) fail("is being written");
   const Hid attribute(H5Aopen(id(), name, H5P_DEFAULT));
-  const auto text = text_of_attribute(attribute.get(), *heaps_, std::string("attribute ") + name);
+  const auto text = read_text_attribute(attribute.get());
   if (!text) fail(fmt::format("attribute {} is not a text", name));
   return *text;
 }
@@ -537,37 +530,16 @@ std::uint64_t H5File::number_attribute(const char* name) const {
 }
 
 std::map<std::string, std::string> H5File::attributes() const {
-  if (!heaps_) fail("is being written");
   std::map<std::string, std::string> found;
   for (const std::string& name : attribute_names(*this, id())) {
     const Hid attribute(H5Aopen(id(), name.c_str(), H5P_DEFAULT));
     std::uint64_t number = 0;
-    if (const auto text = text_of_attribute(attribute.get(), *heaps_, "attribute " + name))
+    if (const auto text = read_text_attribute(attribute.get()))
       found[name] = *text;
     else if (read_number_attribute(attribute.get(), number))
       found[name] = std::to_string(number);
   }
   return found;
-}
-
-void H5File::check_heaps() const {
-  if (!heaps_) fail("is being written");
-  std::vector<std::string> objects;
-  const auto collect = [](hid_t, const char* name, const H5O_info_t*, void* list) -> herr_t {
-    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
-    return 0;
-  };
-  if (H5Ovisit2(id(), H5_INDEX_NAME, H5_ITER_INC, collect, &objects, H5O_INFO_BASIC) < 0)
-    fail("can't list its objects");
-  for (const std::string& path : objects) {
-    const Hid object(check(H5Oopen(id(), path.c_str(), H5P_DEFAULT), "can't open /" + path));
-    const std::string prefix = path == "." ? "" : '/' + path + ": ";
-    for (const std::string& name : attribute_names(*this, object.get())) {
-      const Hid attribute(H5Aopen(object.get(), name.c_str(), H5P_DEFAULT));
-      for (const HeapReference& reference : references_of_attribute(attribute.get()))
-        heaps_->check(reference, prefix + "attribute " + name);
-    }
-  }
 }
 
 }  // namespace shardscape::results

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "results_schema/dimensions_io.h"
 #include "results_schema/files.h"
 
 namespace shardscape::results {
@@ -43,10 +44,22 @@ std::optional<std::string> take_text(std::string_view& message) {
   return text;
 }
 
+/// Of dimensions, which only other readers of the file follow.
+void check_dimensions(const fs::path& file, Verification& found) {
+  const QuietErrors quiet;
+  try {
+    if (fs::is_regular_file(file)) check_dimensions(H5File::open(file));
+  } catch (const StoreError& error) {
+    found.problems.push_back(error.reason());
+  }
+}
+
 std::string message_of(const fs::path& file, const std::function<void()>& step) {
   std::string message;
   try {
-    const Verification found = verify(file, step);
+    Verification found = verify(file, step);
+    step();
+    check_dimensions(file, found);
     add_text(message, "ok");
     add_text(message, std::to_string(found.rows));
     add_text(message, std::to_string(found.samples));

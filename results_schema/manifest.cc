@@ -90,11 +90,11 @@ std::vector<LinkRecord> read_links(const H5File& file) {
 
 void write_study(const H5File& file, const StudyInfo& study) {
   file.create_group("/study");
-  file.write_text("/study/resolved_yaml", study.resolved_yaml)
-      .set_attribute("long_name", "the study with every default filled in");
+  file.write_text("/study/resolved_yaml", study.resolved_yaml, "the study with every default filled in");
   file.create_group("/study/sources");
   for (const SourceText& source : study.sources) {
-    const Dataset text = file.write_text("/study/sources/" + object_name(source.name), source.text);
+    const Dataset text =
+        file.write_text("/study/sources/" + object_name(source.name), source.text, "an input verbatim");
     text.set_attribute("name", source.name);
     text.set_attribute("sha256", sha256_hex(source.text));
   }
@@ -195,20 +195,19 @@ std::optional<SearchInfo> read_search(const H5File& file) {
   return search;
 }
 
-/// Files of schema version 1 do not say how their points were chosen.
 PointSelection read_selection(const H5File& file, std::uint64_t total_points) {
-  if (schema_version(file) < 2) return {};
   const auto kind = parse_enum<SelectionKind>(file.text_attribute("selection"));
   const PointSelection selection{kind.value_or(SelectionKind::all), file.number_attribute("study_points"),
                                  file.number_attribute("sample_seed")};
   const bool some = selection.kind != SelectionKind::all;
+<<<<<<< HEAD
   const bool recorded = selection.study_points != 0 || some;  // false where files of version 1 were merged
+=======
+>>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
   const bool fits =
       total_points <= selection.study_points &&
       (some == (total_points < selection.study_points) || selection.kind == SelectionKind::search);
-  if (!kind || (recorded && !fits)) {
-    file.fail("its selection does not fit its number of points");
-  }
+  if (!kind || !fits) file.fail("its selection does not fit its number of points");
   return selection;
 }
 
@@ -220,7 +219,6 @@ StoredRows read_stored_rows(const H5File& file) {
 }
 
 ShardRange read_shards(const H5File& file) {
-  if (schema_version(file) < 2) return {1, 1, 0};
   const auto shards = parse_shards(file.text_attribute("shard"));
   if (!shards) file.fail("attribute shard is not I/N");
   return *shards;
@@ -289,17 +287,17 @@ std::vector<std::string> manifest_problems(const Manifest& manifest) {
 }
 
 void check_schema(const H5File& file, const char* schema) {
-  if (H5Aexists(file.id(), "schema") <= 0 || file.text_attribute("schema") != schema) {
+  const bool versioned = H5Aexists(file.id(), "schema") > 0 && H5Aexists(file.id(), "schema_version") > 0;
+  const std::uint64_t version = versioned ? file.number_attribute("schema_version") : kSchemaVersion;
+  if (version != kSchemaVersion) {  // known before any text is read
+    file.fail(
+        fmt::format("has schema version {}; this program reads version {}: make the sweep again with it, "
+                    "or use the release of the program that wrote the file",
+                    version, kSchemaVersion));
+  }
+  if (!versioned || file.text_attribute("schema") != schema)
     file.fail(fmt::format("is not a {} file", schema));
-  }
-  const std::uint64_t version = schema_version(file);
-  if (version < kOldestSchemaVersion || version > kSchemaVersion) {
-    file.fail(fmt::format("has schema version {}; this program reads versions {} to {}", version,
-                          kOldestSchemaVersion, kSchemaVersion));
-  }
 }
-
-std::uint64_t schema_version(const H5File& file) { return file.number_attribute("schema_version"); }
 
 void write_manifest(const H5File& file, const char* schema, const Manifest& manifest, const RunInfo& run,
                     bool complete) {
@@ -361,8 +359,12 @@ Manifest read_manifest(const H5File& file) {
   if (H5Aexists(file.id(), kStoredColumns) > 0)
     manifest.study.stored_columns = words(file.text_attribute(kStoredColumns));
   manifest.study.stored_rows = read_stored_rows(file);
+<<<<<<< HEAD
   if (H5Aexists(file.id(), "assumptions") > 0)  // files of earlier versions do not have it
     manifest.study.assumptions = file.text_attribute("assumptions");
+=======
+  manifest.study.assumptions = file.text_attribute("assumptions");
+>>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
   manifest.study.seed = file.number_attribute("seed");
   manifest.study.links = read_links(file);
   manifest.study.dimensions = words(file.dataset("/links/dimension").text_attribute("flag_meanings"));
@@ -370,18 +372,9 @@ Manifest read_manifest(const H5File& file) {
   manifest.layout = read_layout(file);
   manifest.shards = read_shards(file);
   manifest.search = read_search(file);
-  for (const std::string& name : file.children("/points")) {
+  for (const std::string& name : file.children("/points"))
     manifest.columns.push_back(column_info(file.dataset("/points/" + name), name));
-    if (schema_version(file) < 2) manifest.columns.back().fill = missing_mark(name);
-  }
   if (file.has(kSamplesGroup)) manifest.sample_columns = read_sample_columns(file);
-  if (schema_version(file) < 2) {
-    for (ColumnInfo& column : manifest.sample_columns) {
-      const std::string_view name = column.name == "link" ? "link_id" : std::string_view(column.name);
-      const auto now = std::ranges::find(fault_sample_columns(), name, &ColumnInfo::name);
-      if (now != fault_sample_columns().end()) column.fill = now->fill;
-    }
-  }
   check_table(file, manifest);
   return manifest;
 }

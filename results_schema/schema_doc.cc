@@ -53,7 +53,7 @@ constexpr const char* kLayout = R"( |
 
 | path | content |
 |---|---|
-| `/study/resolved_yaml` | the study with every default filled in |
+| `/study/resolved_yaml` | the study with every default filled in, its bytes |
 | `/study/sources/*` | every input verbatim; attributes `name` and `sha256`; a slash in a name is a colon here |
 | `/points/*` | one 1-D dataset per column, one row per point, or per point that `stored_rows` names, ascending by `point_id`; listed below |
 | `/fault_samples/*` | studies with faults: one 1-D dataset per column, one row per fault of a sample, ascending by `point_id`, `sample`, `fault`; of the rows of `/points` that are ok; listed below |
@@ -71,15 +71,22 @@ scales in the root, without data), so that `xarray.open_dataset("OUT.h5", group=
 
 ## Versions
 
-Version 2 added the choice of points, dimensions, `_FillValue`, `ordered` and booleans, and renamed `/fault_samples/link` to `link_id`, as in `/links`. The program and the Python loader read both versions.
+Version 3 has no text of variable length, which HDF5 1.10 reads forever where it is damaged, and booleans without a type of their own. The program and the Python
+loader read this version alone, and say so of any other: make the sweep again, or read its file with the release that wrote it.
+
+## Texts
+
+A text in an attribute is a scalar of fixed length, UTF-8 (h5py gives bytes; an empty one is a zero byte). A long text is a dataset of its bytes, UTF-8:
+`bytes(file["study/resolved_yaml"][()]).decode()` in h5py. Only the references of columns to their dimensions are of variable length; the program's readers do not
+follow them, and `verify` looks at each in a process of its own.
 
 ## Columns of /points
 
 Attributes of each: `units` (UDUNITS; "1" where there is none), `long_name`, `group`; `better` (smaller or larger) where an end is better;
 `flag_values` and `flag_meanings` (CF conventions) where the numbers are codes. Columns are compressed by shuffle (none for one-byte types) and deflate.
 
-`ordered` is 1 where codes, or the numbers `valid_min` to `valid_max`, are steps of one scale. Type `bool` is an enumeration of one byte, FALSE and TRUE (h5py's
-booleans), named `/boolean`.
+`ordered` is 1 where codes, or the numbers `valid_min` to `valid_max`, are steps of one scale. Type `bool` is a u8, 0 or 1, with the attribute `dtype` = "bool", as
+xarray has it.
 
 What was not computed is NaN in floats and the value of `_FillValue` in integers. Times, rates and the breakdown are NaN unless `status` is ok. Memory is NaN where a plan was rejected before memory was counted.
 A point that has a figure which is infinite, no number, or beyond all machines (1e30 s or bytes), or would take more passes or iterations than are walked through one by one, has status `out_of_range` and no figures at all.

@@ -122,8 +122,7 @@ class StoredAssembly {
       if (rows.empty()) continue;
       for (std::size_t c = 0; c < targets.size(); ++c) {
         const Dataset source = file.dataset("/points/" + manifest_.columns[c].name);
-        if (source.column_type() != manifest_.columns[c].type)
-          source.fail("does not have the type of the study");
+        if (!source.has_type(manifest_.columns[c].type)) source.fail("does not have the type of the study");
         filler.append_rows(c, ColumnPieces(source), rows, targets[c].chunk_writer());
       }
     }

@@ -11,7 +11,6 @@
 #include <optional>
 
 #include "engine/prediction.h"
-#include "results_schema/hdf5_io.h"
 #include "results_schema/manifest.h"
 #include "results_schema/segments.h"
 #include "results_schema/summary_io.h"
@@ -300,6 +299,7 @@ class Verifier {
   Problems problems_;
 };
 
+<<<<<<< HEAD
 /// Attributes that this program writes for others (dimension scales) must not lead other readers astray.
 std::optional<std::string> heap_problem(const std::filesystem::path& file) {
   const QuietErrors quiet;
@@ -311,6 +311,8 @@ std::optional<std::string> heap_problem(const std::filesystem::path& file) {
   return std::nullopt;
 }
 
+=======
+>>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
 }  // namespace
 
 Verification verify(const std::filesystem::path& file, const std::function<void()>& step) {
@@ -322,12 +324,7 @@ Verification verify(const std::filesystem::path& file, const std::function<void(
     auto damaged = damaged_files(parts ? file : parts_folder(file));
     if (!damaged.empty()) return {0, 0, std::move(damaged)};
   }
-  Verification found = Verifier(file, step).run();
-  if (finished) {
-    std::optional<std::string> problem = heap_problem(file);
-    if (problem) found.problems.push_back(std::move(*problem));
-  }
-  return found;
+  return Verifier(file, step).run();
 }
 
 }  // namespace shardscape::results

@@ -40,13 +40,7 @@ import pandas as pd
 
 __all__ = ["ResultsError", "load", "units", "best", "study", "links", "summary", "fault_samples"]
 
-SCHEMA_VERSIONS = (1, 2)
-# What files of version 1 do not say themselves: marks of missing integers, booleans, a column's name.
-MARKS_1 = {"microbatches": 0, "peak_stage": -1, "worst_link": -1, "worst_device": -1, "link": -1, "device": -1}
-BOOLEANS_1 = {"sequence_parallel"}
-ORDERED_1 = {"recompute"}
-LEVELS_1 = {"zero_stage": 4}
-NAMES_1 = {"link": "link_id"}
+SCHEMA_VERSION = 3
 TOP_COUNT = 10
 
 
@@ -63,14 +57,14 @@ def load(path, columns=None):
 def units(path):
     """The unit of every column (UDUNITS; "1" where there is none)."""
     with _Results(path) as results:
-        return {name: column.attrs["units"] for name, column in results.columns().items()}
+        return {name: _attribute(column, "units") for name, column in results.columns().items()}
 
 
 def best(path, n=1, by=None):
     """The n best feasible points by a column (the first objective by default); of equal points the first."""
     with _Results(path) as results:
         by = by or results.first_objective()
-        better = results.column(by).attrs.get("better")
+        better = _attribute(results.column(by), "better")
         if better is None:
             raise ResultsError(f"{path}: column {by} has no better direction")
         frame = results.frame()
@@ -82,9 +76,9 @@ def best(path, n=1, by=None):
 def study(path):
     """Attributes of the run, the resolved study and the inputs: a dict with title, study_sha256, ..., resolved_yaml, sources."""
     with _Results(path) as results:
-        info = {name: _plain(value) for name, value in results.head.attrs.items()}
-        info["resolved_yaml"] = results.head["study/resolved_yaml"].asstr()[()]
-        info["sources"] = {text.attrs["name"]: text.asstr()[()] for text in results.head["study/sources"].values()}
+        info = {name: _attribute(results.head, name) for name in results.head.attrs}
+        info["resolved_yaml"] = _text(results.head["study/resolved_yaml"])
+        info["sources"] = {_attribute(text, "name"): _text(text) for text in results.head["study/sources"].values()}
         return info
 
 
@@ -138,9 +132,12 @@ class _Results:
             yield self.head
         for path in self.segments:
             with _opened(path, "shardscape-segment") as segment:
-                if segment.attrs["study_sha256"] != self.head.attrs["study_sha256"]:
+                if _attribute(segment, "study_sha256") != self.attribute("study_sha256"):
                     raise ResultsError(f"{path}: belongs to another study")
                 yield segment
+
+    def attribute(self, name, default=None):
+        return _attribute(self.head, name, default)
 
     def columns(self):
         return dict(self.head["points"].items())
@@ -152,7 +149,7 @@ class _Results:
         return columns[name]
 
     def objectives(self):
-        return self.head.attrs["objectives"].split()
+        return self.attribute("objectives").split()
 
     def first_objective(self):
         if not self.objectives():
@@ -170,28 +167,23 @@ class _Results:
 
     def _with_selection(self, frame):
         """Which of the study's points the rows are."""
-        attributes = self.head.attrs
-        frame.attrs["title"] = attributes["title"]
-        frame.attrs["study_points"] = _plain(attributes.get("study_points"))
-        frame.attrs["selection"] = attributes.get("selection")
+        for name in ("title", "study_points", "selection"):
+            frame.attrs[name] = self.attribute(name)
         frame.attrs["selection_text"] = self.selection_text()
         return frame
 
     def selection_text(self):
         """The words of the program's own tables."""
-        attributes = self.head.attrs
-        if not attributes.get("study_points"):
-            return "how many there are in the study is not recorded, as in all files of schema version 1"
-        total, study = int(attributes["total_points"]), int(attributes["study_points"])
+        total, study = self.attribute("total_points"), self.attribute("study_points")
         kinds = {"all": "", "first": f"the first {total:,}", "sample": f"a sample of {total:,}",
                  "search": f"{total:,} that a search visited"}
-        chosen = kinds[attributes["selection"]]
-        if attributes["shard"] != "1/1":
-            numbers, _, count = attributes["shard"].partition("/")
+        chosen = kinds[self.attribute("selection")]
+        if self.attribute("shard") != "1/1":
+            numbers, _, count = self.attribute("shard").partition("/")
             first, _, last = numbers.partition("-")
             part = f"shards {int(first):,} to {int(last):,}" if last else f"shard {int(first):,}" if first else ""
-            start = int(attributes["first_block"]) * int(attributes["rows_per_block"])
-            end = min(total, start + int(attributes["block_count"]) * int(attributes["rows_per_block"]))
+            start = self.attribute("first_block") * self.attribute("rows_per_block")
+            end = min(total, start + self.attribute("block_count") * self.attribute("rows_per_block"))
             part = f"{part} of {int(count):,}" if part else f"rows {start:,} to {end - 1:,}"
             chosen = f"{part} of {chosen}" if chosen else part
         rows = self.stored_rows_text()
@@ -200,7 +192,7 @@ class _Results:
 
     def stored_rows_text(self):
         """Which of the points the rows are; empty where all."""
-        choice, *words = self.head.attrs.get("stored_rows", "all").split()
+        choice, *words = self.attribute("stored_rows", "all").split()
         among = "" if self.complete else "candidates for "
         texts = {"all": lambda: "", "feasible": lambda: "the feasible ones",
                  "pareto": lambda: f"{among}the Pareto front over {', '.join(words)}",
@@ -211,9 +203,7 @@ class _Results:
         group = "fault_samples"
         if group not in self.head:
             raise ResultsError(f"{self.path}: holds no fault samples; the study has no faults")
-        stored = dict(self.head[group].items())
-        old = self.head.attrs["schema_version"] < 2
-        known = {NAMES_1.get(name, name) if old else name: column for name, column in stored.items()}
+        known = dict(self.head[group].items())
         names = list(known) if columns is None else list(columns)
         for name in names:
             if name not in known:
@@ -221,7 +211,7 @@ class _Results:
         parts = {name: [known[name][:0]] for name in names}
         for file in self._files():
             for name in names:
-                parts[name].append(file[group][known[name].name.split("/")[-1]][:])
+                parts[name].append(file[group][name][:])
         frame = pd.DataFrame({n: _decoded(np.concatenate(parts.pop(n)), known[n]) for n in names})
         return self._with_selection(_described(frame, known))
 
@@ -248,7 +238,7 @@ class _Results:
         return {**counts, "pareto": self.pareto_of(found["pareto"]), "top": self.top_of(found["top"])}
 
     def _signs(self):
-        better = [self.column(name).attrs["better"] for name in self.objectives()]
+        better = [_attribute(self.column(name), "better") for name in self.objectives()]
         return np.array([1.0 if direction == "smaller" else -1.0 for direction in better])
 
     def pareto_of(self, points):
@@ -269,10 +259,12 @@ def _opened(path, schema):
         file = h5py.File(path, "r")
     except OSError as error:
         raise ResultsError(f"{path}: {error}") from error
-    if file.attrs.get("schema") != schema:
+    version = _attribute(file, "schema_version", SCHEMA_VERSION)
+    if version != SCHEMA_VERSION:  # known before any text is read
+        problem = (f"has schema version {version}; this loader reads version {SCHEMA_VERSION}: make the sweep again with its program, "
+                   "or use the release of the program that wrote the file")
+    elif _attribute(file, "schema") != schema:
         problem = f"is not a {schema} file"
-    elif file.attrs["schema_version"] not in SCHEMA_VERSIONS:
-        problem = f"has schema version {file.attrs['schema_version']}; this loader reads {SCHEMA_VERSIONS[0]} to {SCHEMA_VERSIONS[-1]}"
     else:
         return file
     file.close()
@@ -304,17 +296,15 @@ def _added_counts(frame, name):
 
 def _decoded(values, column):
     """Codes become categoricals, scales ordered ones; integers with missing values nullable."""
-    attributes, name = column.attrs, column.name.split("/")[-1]
-    old = column.file.attrs["schema_version"] < 2
-    ordered = bool(attributes.get("ordered", old and (name in ORDERED_1 or name in LEVELS_1)))
-    if "flag_meanings" in attributes:
-        return pd.Categorical.from_codes(values.astype(np.int64), attributes["flag_meanings"].split(), ordered=ordered)
+    ordered = bool(_attribute(column, "ordered", 0))
+    meanings = _attribute(column, "flag_meanings")
+    if meanings is not None:
+        return pd.Categorical.from_codes(values.astype(np.int64), meanings.split(), ordered=ordered)
     if ordered:
-        levels = attributes["valid_max"] + 1 if "valid_max" in attributes else LEVELS_1[name]
-        return pd.Categorical.from_codes(values.astype(np.int64), range(int(levels)), ordered=True)
-    if old and name in BOOLEANS_1:
+        return pd.Categorical.from_codes(values.astype(np.int64), range(_attribute(column, "valid_max") + 1), ordered=True)
+    if _attribute(column, "dtype") == "bool":
         return values.astype(bool)
-    mark = attributes.get("_FillValue", MARKS_1.get(name) if old else None)
+    mark = _attribute(column, "_FillValue")
     if mark is not None and np.issubdtype(values.dtype, np.integer):
         return pd.arrays.IntegerArray(values.astype(np.int64), values == mark)
     return values
@@ -326,13 +316,20 @@ def _table(group):
 
 def _described(frame, columns):
     """The frame with units and meanings of its columns in `attrs`."""
-    frame.attrs["units"] = {name: columns[name].attrs["units"] for name in frame.columns}
-    frame.attrs["long_names"] = {name: columns[name].attrs["long_name"] for name in frame.columns}
+    frame.attrs["units"] = {name: _attribute(columns[name], "units") for name in frame.columns}
+    frame.attrs["long_names"] = {name: _attribute(columns[name], "long_name") for name in frame.columns}
     return frame
 
 
-def _plain(value):
-    return value.item() if isinstance(value, np.generic) else value
+def _attribute(item, name, default=None):
+    """A text (stored as UTF-8) or a number."""
+    value = item.attrs.get(name, default)
+    value = value.item() if isinstance(value, np.generic) else value
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _text(dataset):
+    return dataset[()].tobytes().decode()
 
 
 def main(arguments=None):

@@ -39,10 +39,6 @@ std::string describe_choice(const results::BlockLayout& layout, const results::S
     chosen = part_text(layout, shards) + (chosen.empty() ? "" : " of " + chosen);
   }
   if (!rows.empty()) chosen = rows + (chosen.empty() ? "" : " of " + chosen);
-  if (layout.selection.study_points == 0) {
-    return chosen + (chosen.empty() ? "" : "; ") +
-           "how many there are in the study is not recorded, as in all files of schema version 1";
-  }
   if (chosen.empty()) return "";
   return "of " + format_count(layout.selection.study_points) + " in the study, " + chosen;
 }

@@ -30,7 +30,6 @@ class LoaderTest(unittest.TestCase):
         subprocess.run([os.environ["SHARDSCAPE_WRITE_RESULTS"], cls.folder], check=True)
         cls.done = os.path.join(cls.folder, "done.h5")
         cls.running = os.path.join(cls.folder, "running.h5")
-        cls.old = os.path.join(cls.folder, "old.h5")
 
     @classmethod
     def tearDownClass(cls):
@@ -44,7 +43,7 @@ class LoaderTest(unittest.TestCase):
             self.assertEqual(list(frame.columns), list(file["points"]))
             np.testing.assert_array_equal(frame["mfu"], file["points/mfu"][:])
             np.testing.assert_array_equal(frame["status"].cat.codes, file["points/status"][:])
-            self.assertEqual(file["points/sequence_parallel"].dtype, np.dtype(bool))
+            self.assertEqual(file["points/sequence_parallel"].dtype, np.uint8)
         self.assertEqual(frame["sequence_parallel"].dtype, np.dtype(bool))
 
     def test_scales_are_ordered_categoricals(self):
@@ -61,7 +60,7 @@ class LoaderTest(unittest.TestCase):
 
     def test_integers_that_were_not_computed_are_missing(self):
         # The writer counts memory for ok, memory and unreachable points only, as the program does.
-        for path in (self.done, self.running, self.old):
+        for path in (self.done, self.running):
             frame = sr.load(path)
             counted = frame["status"].isin(["ok", "memory", "unreachable"])
             self.assertEqual(frame["peak_stage"].dtype, pd.Int64Dtype())
@@ -143,18 +142,22 @@ class LoaderTest(unittest.TestCase):
         with xr.open_dataset(self.done, engine="h5netcdf") as root:
             self.assertEqual(root.attrs["title"], "made up")
 
-    def test_files_of_schema_version_1(self):
-        old, new = sr.load(self.old), sr.load(self.done)
-        with h5py.File(self.old) as file:
-            self.assertEqual(file.attrs["schema_version"], 1)
-            self.assertEqual(file["points/sequence_parallel"].dtype, np.uint8)
-            self.assertNotIn("point", file)
-        added = ["outside_domain"]  # version 1 had no such column, so nothing says that its bytes are booleans
-        pd.testing.assert_frame_equal(old.drop(columns=added), new.drop(columns=added))
-        self.assertIn("schema version 1", old.attrs["selection_text"])
-        pd.testing.assert_frame_equal(sr.fault_samples(os.path.join(self.folder, "old_faults.h5")),
-                                      sr.fault_samples(os.path.join(self.folder, "faults.h5")))
-        self.assertEqual(list(sr.fault_samples(os.path.join(self.folder, "old_faults.h5"), ["link_id"])), ["link_id"])
+    def test_files_of_earlier_schemas_are_refused(self):
+        old = os.path.join(self.folder, "old.h5")
+        seed = os.path.join(os.path.dirname(__file__), "..", "fuzz", "corpus", "result", "finished_version_2.bin")
+        with open(seed, "rb") as stored, open(old, "wb") as file:
+            file.write(stored.read()[1:])  # the first byte is the fuzzer's
+        with self.assertRaisesRegex(sr.ResultsError, "schema version 2; this loader reads version 3: make the sweep again"):
+            sr.load(old)
+
+    def test_texts_are_str(self):
+        for path in (self.done, self.running):
+            study = sr.study(path)
+            for name in ("title", "schema", "objectives", "created_utc", "assumptions", "resolved_yaml"):
+                self.assertIs(type(study[name]), str, name)
+            self.assertEqual({type(text) for source in study["sources"].items() for text in source}, {str})
+            self.assertEqual({type(unit) for unit in sr.units(path).values()}, {str})
+            self.assertEqual({type(text) for text in sr.load(path).attrs["long_names"].values()}, {str})
 
     def test_codes_are_categoricals(self):
         frame = sr.load(self.done, columns=["status", "step_time_s", "rank_order", "fabric_algorithm"])
@@ -185,8 +188,8 @@ class LoaderTest(unittest.TestCase):
 
     def check_units(self, name, item):
         if isinstance(item, h5py.Dataset) and not name.startswith("study/") and "CLASS" not in item.attrs:
-            self.assertIsInstance(item.attrs["units"], str, name)
-            self.assertIsInstance(item.attrs["long_name"], str, name)
+            self.assertIsInstance(item.attrs["units"], bytes, name)  # UTF-8
+            self.assertIsInstance(item.attrs["long_name"], bytes, name)
 
     def test_best(self):
         frame = sr.load(self.done)
@@ -208,7 +211,7 @@ class LoaderTest(unittest.TestCase):
         self.assertEqual(study["sources"]["models/none.yaml"], "layers: 0\n")
         with h5py.File(self.done) as file:
             for text in file["study/sources"].values():
-                self.assertEqual(text.attrs["sha256"], hashlib.sha256(text[()]).hexdigest())
+                self.assertEqual(text.attrs["sha256"].decode(), hashlib.sha256(text[()]).hexdigest())
 
     def test_links(self):
         links = sr.links(self.done)

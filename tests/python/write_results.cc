@@ -4,7 +4,6 @@
 #include <iostream>
 #include <string_view>
 
-#include "tests/support/old_layout.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::results {
@@ -19,11 +18,6 @@ void seal(const ColumnTable& table, const SegmentStore& store, BlockRange range)
   writer.seal();
 }
 
-void copy_old(const std::filesystem::path& from, const std::filesystem::path& to) {
-  std::filesystem::copy_file(from, to);
-  test::OldLayout::convert(to);
-}
-
 void write(const std::filesystem::path& folder) {
   const Manifest manifest = fake_manifest(1001, 64);
   const ColumnTable table(Phase::training, fake_hardware());
@@ -33,7 +27,6 @@ void write(const std::filesystem::path& folder) {
   auto done = SegmentStore::create(parts_folder(folder / "done.h5"), manifest);
   seal(table, done, {0, 16});
   assemble(std::move(done), folder / "done.h5", manifest.run);
-  copy_old(folder / "done.h5", folder / "old.h5");
 }
 
 /// Parts of a study of 1,001 points: FOLDER/first.h5, FOLDER/sample.h5 and FOLDER/shard.h5.
@@ -96,7 +89,6 @@ void write_faulty(const std::filesystem::path& folder) {
     writer.seal();
     if (std::string_view(name) == "faults.h5") assemble(std::move(store), folder / name, manifest.run);
   }
-  copy_old(folder / "faults.h5", folder / "old_faults.h5");
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "engine/base/strata.h"
-#include "tests/support/old_layout.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::results {
@@ -113,35 +112,6 @@ TEST_F(SelectionFileTest, IntegersThatWereNotComputedReadAsNaN) {
     missing += counted ? 0 : 1;
   }
   EXPECT_GT(missing, 0U);
-}
-
-TEST_F(SelectionFileTest, FilesOfVersion1ReadAlike) {
-  const auto path = finished("new.h5", fake_manifest(200, 64), {{0, 4}});
-  std::filesystem::copy_file(path, file("old.h5"));
-  test::OldLayout::convert(file("old.h5"));
-  const ResultReader now(path), old(file("old.h5"));
-  EXPECT_EQ(old.attributes().at("schema_version"), "1");
-  EXPECT_EQ(old.find("sequence_parallel")->type, ColumnType::u8);
-  EXPECT_EQ(old.layout().selection, PointSelection());  // not recorded
-  ASSERT_EQ(old.columns().size(), now.columns().size());
-  for (const ColumnInfo& column : now.columns()) {
-    const auto a = now.read(column.name), b = old.read(column.name);
-    ASSERT_EQ(a.size(), b.size());
-    for (std::size_t row = 0; row < a.size(); ++row)
-      EXPECT_TRUE(a[row] == b[row] || (std::isnan(a[row]) && std::isnan(b[row]))) << column.name;
-  }
-  EXPECT_EQ(old.summary().top, now.summary().top);
-}
-
-TEST_F(SelectionFileTest, FilesOfLaterVersionsAreRefused) {
-  const auto path = finished("out.h5", fake_manifest(64, 64), {{0, 1}});
-  const hid_t later = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
-  const hid_t attribute = H5Aopen(later, "schema_version", H5P_DEFAULT);
-  const std::uint64_t version = 3;
-  H5Awrite(attribute, H5T_NATIVE_UINT64, &version);
-  H5Aclose(attribute);
-  H5Fclose(later);
-  EXPECT_TRUE(contains(store_error([&] { (void)ResultReader(path); }), "reads versions 1 to 2"));
 }
 
 }  // namespace

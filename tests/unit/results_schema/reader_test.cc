@@ -3,9 +3,12 @@
 
 #include <hdf5.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <fstream>
 
+#include "results_schema/verify.h"
 #include "tests/support/paths.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
@@ -51,22 +54,52 @@ TEST_F(ResultsTest, PartsReadAsTheFinishedFile) {
   EXPECT_EQ(done.attributes().at("complete"), "1");
 }
 
-// Codes of rank orders go by the names that the file holds, whatever axes the program that reads it has. The
-// file of the schema before this one is that of the fuzzers, which put a byte in front.
-TEST_F(ResultsTest, AnOlderFileNamesItsOwnRankOrders) {
+/// A finished file of version 2 of the schema: that of the fuzzers, which put a byte in front.
+fs::path old_file(const fs::path& path) {
   std::ifstream in(fs::path(test::source_dir()) / "tests/fuzz/corpus/result/finished_version_2.bin",
                    std::ios::binary);
   in.ignore(1);
-  std::ofstream(file("old.h5"), std::ios::binary) << in.rdbuf();
-  const ResultReader old(file("old.h5"));
-  const ColumnInfo* const order = old.find("rank_order");
-  ASSERT_NE(order, nullptr);
-  // The 24 orders of four axes, innermost first, as version 2 had them.
-  ASSERT_EQ(order->meanings.size(), 24U);
-  EXPECT_EQ(order->meanings[0], "tp-cp-dp-pp");
-  EXPECT_EQ(order->meanings[9], "cp-dp-pp-tp");
-  EXPECT_EQ(order->meanings[23], "pp-dp-cp-tp");
-  for (const double code : old.read("rank_order")) EXPECT_EQ(code, 0);
+  std::ofstream(path, std::ios::binary) << in.rdbuf();
+  return path;
+}
+
+// Their texts are not read: they are of variable length.
+TEST_F(ResultsTest, FilesOfOtherVersionsAreRefusedBeforeTheirTextsAreRead) {
+  const fs::path old = old_file(file("old.h5"));
+  const auto refused = [](const std::string& message, const std::string& version) {
+    for (const std::string& part : {"has schema version " + version + "; this program reads version 3",
+                                    std::string("make the sweep again"), std::string("the release")})
+      EXPECT_TRUE(contains(message, part)) << message;
+  };
+  refused(store_error([&] { const ResultReader reader(old); }), "2");
+  refused(store_error([&] { (void)verify(old); }), "2");
+  refused(store_error([&] { (void)open_parts(std::array{old}); }), "2");
+
+  const fs::path later = finished("later.h5", fake_manifest(64, 64), {{0, 1}});
+  const hid_t id = H5Fopen(later.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  const hid_t attribute = H5Aopen(id, "schema_version", H5P_DEFAULT);
+  constexpr std::uint64_t kVersion = 4;
+  H5Awrite(attribute, H5T_NATIVE_UINT64, &kVersion);
+  H5Aclose(attribute);
+  H5Fclose(id);
+  refused(store_error([&] { const ResultReader reader(later); }), "4");
+}
+
+// Whatever lies in an attribute or a dataset: nothing, letters of more than one byte, more than an object header holds.
+TEST_F(ResultsTest, TextsOfAnyLengthReadBack) {
+  Manifest manifest = fake_manifest(40, 4);
+  manifest.study.title = "80 GB at 2 \xe2\x82\xac";
+  manifest.study.resolved_yaml = std::string(100'000, 'x');
+  manifest.study.sources = {{"empty.yaml", ""}, {"zero.yaml", std::string("a\0b", 3)}};
+  ColumnInfo& codes = *std::ranges::find(manifest.columns, "fabric_algorithm", &ColumnInfo::name);
+  codes.long_name = "";
+  codes.meanings = {std::string(70'000, 'y'), "tree", "z"};
+  const ResultReader reader(finished("out.h5", manifest, {{0, 10}}));
+  EXPECT_EQ(reader.attributes().at("title"), manifest.study.title);
+  EXPECT_EQ(reader.attributes().at("command_line"), "");
+  EXPECT_EQ(reader.resolved_yaml(), manifest.study.resolved_yaml);
+  EXPECT_EQ(reader.sources(), manifest.study.sources);
+  EXPECT_EQ(reader.columns(), manifest.columns);
 }
 
 TEST_F(ResultsTest, RunningSweepShowsItsSealedRows) {
