@@ -16,7 +16,7 @@ class SharedNetworks;
 }
 
 struct SimulateOptions {
-  bool reference = false;        ///< the plain path: no memo, no fast path, no shortcut; same results, slowly
+  bool reference = false;        ///< no memos, no shared prices, no shortcuts: the same results, slowly
   bool time_infeasible = false;  ///< predict the time of points that do not fit in memory, too
   ExecutionMode mode = ExecutionMode::hierarchical;
   /// How far the network time of a collective may lie above its simulation where bounds prove it, relative,

@@ -100,8 +100,4 @@ struct DisaggregatedMeasured {
 /// Time proportional to events: requests, their pieces, the flows of their caches that differ.
 DisaggregatedMeasured serve_disaggregated(const DisaggregatedLoad& load, bool keep_iterations = false);
 
-/// The same by brute force: every iteration timed, every flow sent. The oracle of the one above.
-DisaggregatedMeasured serve_disaggregated_plainly(const DisaggregatedLoad& load,
-                                                  bool keep_iterations = false);
-
 }  // namespace shardscape::serving

@@ -167,7 +167,4 @@ Measured measure(const Trajectory& trajectory, const Load& load, const Timer& ti
 /// Requests that the measured part counts for; see the laws above.
 double requests_measured(const Trajectory& trajectory, const Load& load);
 
-/// The same by brute force: every iteration timed, every token's moment kept. The oracle of the two above.
-Measured serve_plainly(const Load& load, const Rules& rules, const Timer& timer);
-
 }  // namespace shardscape::serving

@@ -59,12 +59,16 @@ struct FlattenedPools {
   FlattenedRun prefill, decode;
 };
 
+/// Finds the course of two pools; keeps its iterations where the flag says so.
+using PooledCourse = serving::DisaggregatedMeasured(const serving::DisaggregatedLoad&, bool);
+
 /// Fills what time_inference() does, and the transfers. False where dead links cut the pools off from each
 /// other; whether links are dead inside a pool, its collectives say. `operators`, where given: the table of
-/// explain_inference(), of both pools.
+/// explain_inference(), of both pools. `course`: tests have an obvious one.
 bool time_disaggregated(const DisaggregatedInputs& inputs, const PoolCollectives& collectives,
                         network::PricedNetwork& network, InferenceMemo& memo, bool plainly,
                         FlattenedPools* flattened, Prediction& prediction,
-                        std::vector<OperatorRow>* operators);
+                        std::vector<OperatorRow>* operators,
+                        PooledCourse& course = serving::serve_disaggregated);
 
 }  // namespace shardscape::step

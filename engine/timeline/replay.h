@@ -14,11 +14,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <tl/expected.hpp>
 #include <vector>
 
 #include "engine/base/enum_names.h"
 #include "engine/network/fabric.h"
+#include "engine/network/traffic.h"
 #include "engine/spec/device.h"
 #include "engine/spec/fault.h"
 #include "engine/spec/stack.h"
@@ -48,6 +51,10 @@ enum class ReplayOrder : std::uint8_t {
   ready_first  ///< fixed beforehand: what would be ready first if communication were free, then the lower id
 };
 
+/// Runs traffic on links of these bytes per second, and tells the observer when gates open.
+using TrafficSimulator = std::function<network::FlowResult(const network::Traffic&, std::span<const double>,
+                                                           network::GateObserver*)>;
+
 struct ReplayOptions {
   StackProfile::Communication stack = {};  ///< of none: bare links and calls that cost nothing
   BytesPerSecond memory_rate = {};         ///< peak rate of the ranks' memory; for stack.local_copy
@@ -55,7 +62,7 @@ struct ReplayOptions {
   FaultSet faults =
       {};  ///< of devices: the share of the memory's rate, for stack.local_copy; clocks do nothing
   ReplayOrder order = ReplayOrder::node_id;
-  bool reference = false;  ///< the naive simulator
+  TrafficSimulator simulator = {};  ///< none: network::FlowSimulator; tests have an obvious one
 };
 
 /// Compute and memory nodes without a duration but with operations or bytes get the longer of operations over

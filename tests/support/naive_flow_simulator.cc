@@ -1,4 +1,4 @@
-#include "engine/network/naive_flow_simulator.h"
+#include "tests/support/naive_flow_simulator.h"
 
 #include <algorithm>
 #include <deque>

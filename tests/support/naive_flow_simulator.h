@@ -1,5 +1,5 @@
-// The oracle: the same traffic, every rate solved from scratch at every event. Short and obvious; for tests
-// and --reference.
+// The oracle of network::FlowSimulator: the same traffic, every rate solved from scratch at every event. Short and
+// obvious.
 #pragma once
 
 #include <span>
