@@ -16,8 +16,7 @@ class SharedNetworks;
 }
 
 struct SimulateOptions {
-  /// Takes the plain path without memo, fast paths and shortcuts: same results, slowly.
-  bool reference = false;
+  bool reference = false;        ///< without memos, shared prices and shortcuts: the same results, slowly
   bool time_infeasible = false;  ///< also predicts the time of points that do not fit in memory
   ExecutionMode mode = ExecutionMode::hierarchical;
   /// How far the network time of a collective may lie above its simulation where bounds prove it, relative,

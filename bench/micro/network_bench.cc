@@ -16,8 +16,8 @@
 #include "engine/base/counter_rng.h"
 #include "engine/network/fabric.h"
 #include "engine/network/flow_simulator.h"
-#include "engine/network/naive_flow_simulator.h"
 #include "engine/network/traffic_builder.h"
+#include "tests/support/naive_flow_simulator.h"
 
 namespace shardscape {
 namespace {

@@ -25,8 +25,7 @@ sweep::Study serving_study(const std::vector<std::string>& overrides) {
 }
 
 /// Every point of the study, setting by setting, as a sweep evaluates them.
-void serve_points(benchmark::State& state, const std::vector<std::string>& overrides,
-                  SimulateOptions options) {
+void serve_points(benchmark::State& state, const std::vector<std::string>& overrides) {
   const sweep::Study study = serving_study(overrides);
   std::vector<Setting> settings;
   for (std::size_t i = 0; i < study.setting_count(); ++i) settings.push_back(study.setting(i));
@@ -34,7 +33,7 @@ void serve_points(benchmark::State& state, const std::vector<std::string>& overr
   std::int64_t points = 0, feasible = 0;
   for (auto _ : state) {
     std::vector<Simulator> simulators;
-    for (const Setting& setting : settings) simulators.emplace_back(setting, options);
+    for (const Setting& setting : settings) simulators.emplace_back(setting);
     for (std::uint64_t id = 0; id < space.size(); ++id) {
       const auto point = space.point(id);
       const Prediction prediction = simulators[point.setting].run(point.plan);
@@ -59,16 +58,11 @@ const std::vector<std::string>& split_points() {
   return overrides;
 }
 
-void BM_ServeColocated(benchmark::State& state) { serve_points(state, colocated_points(), {}); }
+void BM_ServeColocated(benchmark::State& state) { serve_points(state, colocated_points()); }
 BENCHMARK(BM_ServeColocated)->Unit(benchmark::kMillisecond);
 
-void BM_ServeSplit(benchmark::State& state) { serve_points(state, split_points(), {}); }
+void BM_ServeSplit(benchmark::State& state) { serve_points(state, split_points()); }
 BENCHMARK(BM_ServeSplit)->Unit(benchmark::kMillisecond);
-
-void BM_ServeSplitReference(benchmark::State& state) {
-  serve_points(state, split_points(), {.reference = true});
-}
-BENCHMARK(BM_ServeSplitReference)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace shardscape

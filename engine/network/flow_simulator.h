@@ -5,7 +5,7 @@
 // no flow is faster. When flows start or end, only the part of the allocation that can change is solved
 // again: the flows that lost or may lose that certificate, found by propagation from the touched links (the
 // bottleneck structure of Ros-Giralt et al. 2021), with all other flows held at their rates. The allocation
-// is unique, so the result is that of solving everything (NaiveFlowSimulator, the oracle).
+// is unique, so the result is that of solving everything (tests/support/naive_flow_simulator.h, the oracle).
 #pragma once
 
 #include <memory>

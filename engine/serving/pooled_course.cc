@@ -1,5 +1,5 @@
-// The course of two pools, event by event. What happens is what plain_pooled_course.cc says, iteration by iteration;
-// what makes it quick:
+// The course of two pools, event by event. What happens is what the header says, iteration by iteration; what
+// makes it quick:
 //
 //   decode      Iterations of the same sequences are one run, in closed form (decode_times.h). A run ends when the
 //               first sequence does, or with the iteration during which the next one gets its cache. Sequences are

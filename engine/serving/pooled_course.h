@@ -101,8 +101,4 @@ struct DisaggregatedMeasured {
 /// Simulates the pools. Time in proportion to events: requests, their pieces, and the differing flows of their caches.
 DisaggregatedMeasured serve_disaggregated(const DisaggregatedLoad& load, bool keep_iterations = false);
 
-/// The same by brute force, as the oracle of serve_disaggregated(): every iteration is timed, every flow sent.
-DisaggregatedMeasured serve_disaggregated_plainly(const DisaggregatedLoad& load,
-                                                  bool keep_iterations = false);
-
 }  // namespace shardscape::serving

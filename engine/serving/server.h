@@ -167,8 +167,4 @@ Measured measure(const Trajectory& trajectory, const Load& load, const Timer& ti
 /// Number of requests that the measured part counts for; see the laws above.
 double requests_measured(const Trajectory& trajectory, const Load& load);
 
-/// The same by brute force, as the oracle of trajectory() and measure(): every iteration is timed, every token's moment
-/// kept.
-Measured serve_plainly(const Load& load, const Rules& rules, const Timer& timer);
-
 }  // namespace shardscape::serving

@@ -149,7 +149,6 @@ void fill_latencies(const Measured& measured, Prediction& out) {
 void time_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
                     bool plainly, Prediction& out, FlattenedRun* flattened) {
   const serving::Load load = load_of(in);
-  const serving::Rules rules = rules_of(in);
   const serving::Timer timer = iteration_timer(in, collectives, memo, plainly, flattened);
   if (flattened != nullptr) {
     // One iteration shows whether dead links cut ranks off. Its time would be zero then, and measuring a
@@ -157,10 +156,7 @@ void time_inference(const InferenceInputs& in, network::CollectiveModel& collect
     timer(full_decode(in));
     if (flattened->unreachable) return;
   }
-  const Measured measured = plainly ? serving::serve_plainly(load, rules, timer)
-                                    : serving::measure(memo.trajectory(load, rules), load, timer);
-
-  fill_latencies(measured, out);
+  fill_latencies(serving::measure(memo.trajectory(load, rules_of(in)), load, timer), out);
   const auto [all, busiest] = coupled_requests(in.setting, in.plan, in.shape.coupled);
   out.decode_batch *= static_cast<double>(all) / static_cast<double>(busiest);
   out.step_time = Seconds(serving::total(timer(full_decode(in))));

@@ -100,8 +100,8 @@ serving::Timer iteration_timer(const InferenceInputs& inputs, network::Collectiv
 void fill_latencies(const serving::Measured& measured, Prediction& prediction);
 
 /// Fills ttft, itl, e2e, step_time (one decode iteration of a full batch of mean length), rates and
-/// breakdown. `plainly`: every iteration one by one. `flattened`: by executed iterations; nothing is filled
-/// where dead links cut a group off.
+/// breakdown. `flattened`: by executed iterations (`plainly`: as in iteration_timer); nothing is filled where dead
+/// links cut a group off.
 void time_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives, InferenceMemo& memo,
                     bool plainly, Prediction& prediction, FlattenedRun* flattened = nullptr);
 

@@ -118,7 +118,8 @@ ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const 
 
 bool time_disaggregated(const DisaggregatedInputs& in, const PoolCollectives& collectives,
                         network::PricedNetwork& network, InferenceMemo& memo, bool plainly,
-                        FlattenedPools* flattened, Prediction& out, std::vector<OperatorRow>* operators) {
+                        FlattenedPools* flattened, Prediction& out, std::vector<OperatorRow>* operators,
+                        PooledCourse& course) {
   const Setting& setting = in.setting;
   const KvTraffic traffic = kv_traffic(setting, {in.prefill.plan, in.prefill.layers, in.prefill.placement},
                                        {in.decode.plan, in.decode.layers, in.decode.placement}, network);
@@ -140,9 +141,7 @@ bool time_disaggregated(const DisaggregatedInputs& in, const PoolCollectives& co
       setting.model.layers, in.prefill.shape.coupled,   in.decode.shape.coupled};
   const serving::DisaggregatedLoad load{load_of(prefill), pool_of(setting, in.prefill, read),
                                         decoding_pool(setting, in.decode, write), fabric};
-  const bool keep = operators != nullptr;
-  const DisaggregatedMeasured measured =
-      plainly ? serving::serve_disaggregated_plainly(load, keep) : serving::serve_disaggregated(load, keep);
+  const DisaggregatedMeasured measured = course(load, operators != nullptr);
   fill(setting, in.prefill.plan.gpus() + in.decode.plan.gpus(), measured, out);
   out.kv_bytes = traffic.request;
   if (operators == nullptr) return true;

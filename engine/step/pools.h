@@ -59,12 +59,16 @@ struct FlattenedPools {
   FlattenedRun prefill, decode;
 };
 
+/// Finds the course of two pools; keeps its iterations where the flag says so.
+using PooledCourse = serving::DisaggregatedMeasured(const serving::DisaggregatedLoad&, bool);
+
 /// Fills what time_inference() fills, and the times and bytes of transfers. Returns false where dead links cut the
 /// pools off from each other; the collectives of each pool tell whether links inside of it are dead. `operators`, where
-/// given, gets the table of explain_inference() for both pools.
+/// given, gets the table of explain_inference() for both pools. `course`: tests have an obvious one.
 bool time_disaggregated(const DisaggregatedInputs& inputs, const PoolCollectives& collectives,
                         network::PricedNetwork& network, InferenceMemo& memo, bool plainly,
                         FlattenedPools* flattened, Prediction& prediction,
-                        std::vector<OperatorRow>* operators);
+                        std::vector<OperatorRow>* operators,
+                        PooledCourse& course = serving::serve_disaggregated);
 
 }  // namespace shardscape::step

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "engine/base/check.h"
-#include "engine/network/naive_flow_simulator.h"
 #include "engine/timeline/replay_network.h"
 
 namespace shardscape::timeline {
@@ -388,10 +387,10 @@ tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, const ne
   if (!traffic.build()) return tl::unexpected(reach_problems(traffic, network.routes()));
 
   Dispatcher clock(*linked, traffic);
-  network::FlowSimulator simulator;
   const network::FlowResult result =
-      options.reference ? network::simulate_naively(traffic.traffic(), network.bytes_per_second(), &clock)
-                        : simulator.run(traffic.traffic(), network.bytes_per_second(), nullptr, &clock);
+      options.simulator
+          ? options.simulator(traffic.traffic(), network.bytes_per_second(), &clock)
+          : network::FlowSimulator().run(traffic.traffic(), network.bytes_per_second(), nullptr, &clock);
   Replay out;
   out.nodes = linked->nodes();
   out.messages = result.received - traffic.relays();

@@ -14,11 +14,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <tl/expected.hpp>
 #include <vector>
 
 #include "engine/base/enum_names.h"
 #include "engine/network/fabric.h"
+#include "engine/network/traffic.h"
 #include "engine/spec/device.h"
 #include "engine/spec/fault.h"
 #include "engine/spec/stack.h"
@@ -49,6 +52,10 @@ enum class ReplayOrder : std::uint8_t {
   ready_first
 };
 
+/// Runs traffic on links of these bytes per second, and tells the observer when gates open.
+using TrafficSimulator = std::function<network::FlowResult(const network::Traffic&, std::span<const double>,
+                                                           network::GateObserver*)>;
+
 struct ReplayOptions {
   StackProfile::Communication stack = {};  ///< default: bare links and calls without cost
   BytesPerSecond memory_rate = {};         ///< peak rate of the ranks' memory; for stack.local_copy
@@ -56,7 +63,7 @@ struct ReplayOptions {
   FaultSet faults =
       {};  ///< of device faults only the share of the memory's rate counts, for stack.local_copy
   ReplayOrder order = ReplayOrder::node_id;
-  bool reference = false;  ///< use the naive simulator
+  TrafficSimulator simulator = {};  ///< none: network::FlowSimulator; tests have an obvious one
 };
 
 /// Sets the duration of compute and memory nodes that have none but have operations or bytes: the larger of operations

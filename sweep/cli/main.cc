@@ -132,7 +132,7 @@ int run(int argc, char** argv) {
         ->check(not_empty())
         ->check(CLI::Validator(CLI::ExistingDirectory).description(""));
     command->add_flag("--reference", common.reference,
-                      "The plain path: no memo, no fast path, no shortcut; same results, slowly");
+                      "No memos, no shared prices, no shortcuts: the same results, slowly");
   }
   try {
     std::vector<std::string> words = expand_lists({argv + 1, argv + argc});

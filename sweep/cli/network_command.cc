@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "engine/network/faulty_fabric.h"
-#include "engine/network/naive_flow_simulator.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/cpu_time.h"
 #include "sweep/cli/network_report.h"
@@ -53,9 +52,6 @@ std::string deadlock(const network::PatternTraffic& plan) {
 }
 
 int run_network(const NetworkArguments& arguments, const CommonOptions& common) {
-  if (common.reference && !arguments.timeline.empty()) {
-    throw BadInput("command line: --timeline needs the production simulator, not --reference");
-  }
   const auto network = network_case::load_case(arguments.file);
   if (!network) throw BadInput(split_lines(network.error()));
   network::FaultyFabric fabric(network->fabric);
@@ -76,9 +72,7 @@ int run_network(const NetworkArguments& arguments, const CommonOptions& common) 
   SimulatedCase simulated{*network, *plan, fabric.bytes_per_second(), {}, 0};
   network::FlowSimulator simulator;
   const double begin = cpu_seconds();
-  simulated.result = common.reference ? network::simulate_naively(plan->traffic, fabric.bytes_per_second())
-                                      : simulator.run(plan->traffic, fabric.bytes_per_second(),
-                                                      timeline ? &*timeline : nullptr);
+  simulated.result = simulator.run(plan->traffic, fabric.bytes_per_second(), timeline ? &*timeline : nullptr);
   simulated.cpu_seconds = cpu_seconds() - begin;
   if (simulated.result.received < plan->traffic.sent()) {
     throw BadInput(arguments.file.string() + ": " + deadlock(*plan));

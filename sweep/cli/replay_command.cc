@@ -142,7 +142,6 @@ int run_replay(const ReplayArguments& arguments, const CommonOptions& common) {
   options.memory_rate = machine.cluster.device.hbm_peak();
   options.node = machine.cluster.device.node;
   options.order = parse_enum<timeline::ReplayOrder>(arguments.order).value();
-  options.reference = common.reference;
   options.faults = parse_faults(arguments.faults, machine.fabric);
   if (std::ranges::any_of(options.faults.devices,
                           [](const DeviceFault& f) { return f.compute_share != 1; })) {

@@ -12,7 +12,6 @@
 
 #include "engine/base/counter_rng.h"
 #include "engine/network/collective_model.h"
-#include "engine/network/naive_flow_simulator.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/seeds.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/network/folded_sends.h"
-#include "engine/network/naive_flow_simulator.h"
 #include "tests/support/fabrics.h"
+#include "tests/support/naive_flow_simulator.h"
 #include "tests/support/seeds.h"
 #include "tests/support/traffic_fixture.h"
 

@@ -8,14 +8,14 @@
 #include "engine/network/fabric.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/plain_simulator.h"
 #include "tests/support/seeds.h"
 
 namespace shardscape {
 namespace {
 
-SimulateOptions exact(bool reference) {
+SimulateOptions exact() {
   SimulateOptions options;
-  options.reference = reference;
   options.collective_tolerance = 1e-9;
   return options;
 }
@@ -66,7 +66,8 @@ TEST(FaultStudy, RerunIsThePlainPath) {
     const Phase phase = seed % 4 == 0 ? Phase::inference : Phase::training;
     const Setting setting = generator.setting(phase);
     const network::Fabric fabric(setting.system.fabric);
-    Simulator fast(setting, exact(false)), slow(setting, exact(true));
+    Simulator fast(setting, exact());
+    test::PlainSimulator slow(setting, exact());
     std::vector<FaultSet> draws;
     for (int i = 0; i < 6; ++i) draws.push_back(random_faults(generator, fabric, phase));
     for (int i = 0; i < 4; ++i) {
@@ -99,7 +100,8 @@ TEST(FaultStudy, EveryLinkInTurnIsThePlainPath) {
   for (const auto& dimensions : fabrics) {
     setting.system.fabric.dimensions = dimensions;
     const network::Fabric fabric(setting.system.fabric);
-    Simulator fast(setting, exact(false)), slow(setting, exact(true));
+    Simulator fast(setting, exact());
+    test::PlainSimulator slow(setting, exact());
     for (const ParallelPlan& plan :
          {test::plan_of(4, 1, 4, 2), test::plan_of(2, 2, 2, 4), test::plan_of(8, 1, 1, 4)}) {
       const Prediction healthy = fast.run(plan);

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "engine/network/max_min_solver.h"
-#include "engine/network/naive_flow_simulator.h"
+#include "tests/support/naive_flow_simulator.h"
 #include "tests/support/random_traffic.h"
 #include "tests/support/seeds.h"
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <random>
 
-#include "engine/network/naive_flow_simulator.h"
+#include "tests/support/naive_flow_simulator.h"
 #include "tests/support/seeds.h"
 #include "tests/support/traffic_fixture.h"
 

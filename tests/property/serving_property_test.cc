@@ -9,6 +9,7 @@
 #include "engine/base/counter_rng.h"
 #include "engine/serving/percentile.h"
 #include "engine/serving/server.h"
+#include "tests/support/plain_courses.h"
 #include "tests/support/seeds.h"
 
 namespace shardscape::serving {

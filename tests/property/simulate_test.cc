@@ -12,6 +12,7 @@
 #include "engine/network/fabric.h"
 #include "sweep/runner/shared_networks.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/plain_simulator.h"
 #include "tests/support/prediction_fields.h"
 #include "tests/support/seeds.h"
 
@@ -22,9 +23,8 @@ constexpr std::uint64_t kSettings = 150;
 constexpr int kPlansPerSetting = test::size_of_case(20, 8);
 constexpr double kTolerance = 1e-9;
 
-SimulateOptions timed(bool reference = false) {
+SimulateOptions timed() {
   SimulateOptions options;
-  options.reference = reference;
   options.time_infeasible = true;
   options.collective_tolerance = kTolerance;
   return options;
@@ -141,16 +141,16 @@ TEST_P(EveryPrediction, RatesFollowFromTheTime) {
   });
 }
 
-TEST_P(EveryPrediction, ReferencePathAgrees) {
+TEST_P(EveryPrediction, PlainPathAgrees) {
   check(
       [](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto&) {
-        const Prediction plain = Simulator(setting, timed(true)).run(plan);
+        const Prediction plain = test::PlainSimulator(setting, timed()).run(plan);
         EXPECT_EQ(difference(out, plain, kTolerance), "");
       },
       60);
 }
 
-TEST(EveryInterleavedPlan, ReferencePathAgreesWhereChunksOfEqualStagesDiffer) {
+TEST(EveryInterleavedPlan, PlainPathAgreesWhereChunksOfEqualStagesDiffer) {
   // Layers with and without a window at random: stages of as many of both, by chunk not.
   for (std::uint64_t seed = 1; seed <= test::seeds(400); ++seed) {
     CounterRng random(seed, 11);
@@ -172,11 +172,11 @@ TEST(EveryInterleavedPlan, ReferencePathAgreesWhereChunksOfEqualStagesDiffer) {
     SCOPED_TRACE(test::describe(seed, plan) + setting.model.window_pattern);
     const Prediction out = Simulator(setting, timed()).run(plan);
     ASSERT_TRUE(has_time(out));
-    ASSERT_EQ(difference(out, Simulator(setting, timed(true)).run(plan), kTolerance), "");
+    ASSERT_EQ(difference(out, test::PlainSimulator(setting, timed()).run(plan), kTolerance), "");
   }
 }
 
-TEST(EveryServingPool, ReferencePathAgrees) {
+TEST(EveryServingPool, PlainPathAgrees) {
   // Half of the ranks read prompts, half decode: the cache that travels between them is in the times, too.
   int timed_plans = 0, with_transfer = 0;
   for (std::uint64_t seed = 1; seed <= test::seeds(60); ++seed) {
@@ -184,12 +184,13 @@ TEST(EveryServingPool, ReferencePathAgrees) {
     const Setting setting = generator.setting(Phase::inference);
     const std::int64_t ranks = setting.system.fabric.size();
     if (ranks < 2) continue;
-    Simulator simulator(setting, timed()), reference(setting, timed(true));
+    Simulator simulator(setting, timed());
+    test::PlainSimulator plain(setting, timed());
     for (int i = 0; i < kPlansPerSetting; ++i) {
       const ParallelPlan plan = with_prefill_pool(generator.plan(setting), generator);
       SCOPED_TRACE(test::describe(seed, plan));
       const Prediction out = simulator.run(plan);
-      EXPECT_EQ(difference(out, reference.run(plan), kTolerance), "");
+      EXPECT_EQ(difference(out, plain.run(plan), kTolerance), "");
       if (HasFailure()) return;  // one scenario is enough to look at
       if (!has_time(out)) continue;
       ++timed_plans;

@@ -3,6 +3,7 @@
 
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/plain_simulator.h"
 
 namespace shardscape {
 namespace {
@@ -44,8 +45,8 @@ TEST(TwoBatchesProperty, ModesAgreeWhereNothingContends) {
     EXPECT_NEAR(slow.itl / fast.itl, 1, kBend);
     EXPECT_NEAR(slow.ttft / fast.ttft, 1, kBend);
     EXPECT_NEAR(fast.breakdown.total().value(), fast.e2e.value(), 1e-9 * fast.e2e.value());
-    // Reference: every iteration one by one, nothing remembered.
-    const Prediction plain = Simulator(setting, {.reference = true}).run(plan);
+    // Every iteration one by one, nothing remembered.
+    const Prediction plain = test::PlainSimulator(setting).run(plan);
     EXPECT_NEAR(plain.e2e / fast.e2e, 1, 1e-6);
   }
 }

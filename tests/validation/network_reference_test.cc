@@ -9,10 +9,10 @@
 #include <string>
 
 #include "engine/network/flow_simulator.h"
-#include "engine/network/naive_flow_simulator.h"
 #include "engine/network/traffic_builder.h"
 #include "sweep/network_case/network_case.h"
 #include "tests/support/csv.h"
+#include "tests/support/naive_flow_simulator.h"
 #include "tests/support/packet_level.h"
 #include "tests/support/paths.h"
 

@@ -6,7 +6,7 @@
 
 #include <initializer_list>
 
-#include "engine/network/naive_flow_simulator.h"
+#include "tests/support/naive_flow_simulator.h"
 
 namespace shardscape::network {
 namespace {

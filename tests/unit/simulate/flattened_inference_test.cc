@@ -8,6 +8,7 @@
 #include "engine/network/faulty_fabric.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/plain_simulator.h"
 
 namespace shardscape {
 namespace {
@@ -15,9 +16,8 @@ namespace {
 using test::plan_of;
 
 Prediction predict_requests(const Setting& setting, const ParallelPlan& plan,
-                            ExecutionMode mode = ExecutionMode::flattened, bool reference = false) {
-  const Prediction out =
-      Simulator(setting, {.reference = reference, .time_infeasible = true, .mode = mode}).run(plan);
+                            ExecutionMode mode = ExecutionMode::flattened) {
+  const Prediction out = Simulator(setting, {.time_infeasible = true, .mode = mode}).run(plan);
   EXPECT_TRUE(out.status == Status::ok || out.status == Status::memory) << name_of(out.reason);
   EXPECT_NEAR(out.breakdown.total().value(), out.e2e.value(), 1e-9 * out.e2e.value());
   return out;
@@ -126,8 +126,9 @@ TEST(FlattenedInference, MemoryOfIterationsChangesNothing) {
   setting.system.stack.serving.token_budget = 700;
   setting.system.stack.serving.max_batch = 4;
   const ParallelPlan plan = plan_of(2, 1, 2, 1);
+  const SimulateOptions options{.time_infeasible = true, .mode = ExecutionMode::flattened};
   const Prediction fast = predict_requests(setting, plan),
-                   plain = predict_requests(setting, plan, ExecutionMode::flattened, true);
+                   plain = test::PlainSimulator(setting, options).run(plan);
   EXPECT_NEAR(fast.e2e / plain.e2e, 1, 1e-9);
   EXPECT_NEAR(fast.ttft / plain.ttft, 1, 1e-9);
   EXPECT_NEAR(fast.itl_spread.p95 / plain.itl_spread.p95, 1, 1e-9);

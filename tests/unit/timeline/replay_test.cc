@@ -11,6 +11,7 @@
 #include "engine/base/counter_rng.h"
 #include "engine/timeline/replay_network.h"
 #include "tests/support/fabrics.h"
+#include "tests/support/naive_flow_simulator.h"
 
 namespace shardscape::timeline {
 namespace {
@@ -63,7 +64,7 @@ Replay run(const ExecutionTrace& trace, const Fabric& fabric, ReplayOptions opti
   const auto fast = replay(trace, fabric, options);
   EXPECT_TRUE(fast.has_value()) << (fast ? "" : fast.error().front().message);
   if (!fast) return {};
-  options.reference = true;
+  options.simulator = network::simulate_naively;
   const auto naive = replay(trace, fabric, options);
   EXPECT_NEAR(naive->step_time, fast->step_time, 1e-9 * fast->step_time);
   for (const RankUse& use : fast->ranks) {

@@ -7,7 +7,7 @@
 #include "engine/base/check.h"
 #include "engine/network/fluid.h"
 #include "engine/serving/percentile.h"
-#include "engine/serving/pooled_course.h"
+#include "tests/support/plain_courses.h"
 
 namespace shardscape::serving {
 

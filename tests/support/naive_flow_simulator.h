@@ -1,5 +1,5 @@
-// The reference simulator: simulates the same traffic, and solves every rate from scratch at every event. Short and
-// plain; for tests and --reference.
+// The oracle of network::FlowSimulator: the same traffic, every rate solved from scratch at every event. Short and
+// obvious.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
 // Simulates traffic by solving all rates from scratch at every event. Deliberately plain: the production simulator is
 // tested against it.
-#include "engine/network/naive_flow_simulator.h"
+#include "tests/support/naive_flow_simulator.h"
 
 #include <algorithm>
 #include <deque>

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "engine/serving/server.h"
+#include "tests/support/plain_courses.h"
 
 namespace shardscape::serving {
 
