@@ -147,16 +147,8 @@ std::span<const ColumnInfo> fault_sample_columns();
 /// Writes one column of fault_sample_columns(), as ColumnTable::put() does.
 void put_fault_samples(std::size_t column, std::span<const FaultSampleRecord> rows, std::byte* out);
 
-<<<<<<< HEAD
-/// The `fill` value of the column of /points with this name, in any study; nothing where it has none.
-std::optional<double> missing_mark(std::string_view column);
-
 /// Names of the codes of `rank_order` (rank_order_code() in engine/spec/plan.h) as flag_meanings hold them. Readers of
 /// a file use those of the file.
-=======
-/// Names of the codes of `rank_order` (rank_order_code() in engine/spec/plan.h), as a file's flag_meanings hold
-/// them: whoever reads a file goes by those of the file.
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
 std::vector<std::string> rank_order_names();
 
 /// A fingerprint of names, units, types and codes (hexadecimal SHA-256): files with equal fingerprints have

@@ -27,23 +27,12 @@ Hid create_scale(const H5File& file, const std::string& path, std::uint64_t leng
   return scale;
 }
 
-<<<<<<< HEAD
-/// Gives all columns of a group one dimension.
-void share_dimension(const H5File& file, const std::string& group, const std::string& dimension) {
-  const std::vector<std::string> columns = file.children(group);
-  if (columns.empty()) return;
-  const Hid scale = create_scale(file, dimension, file.dataset(group + "/" + columns.front()).rows());
-  for (const std::string& name : columns) {
-    const Dataset column = file.dataset(group + "/" + name);
-    if (H5DSattach_scale(column.id(), scale.get(), 0) < 0) column.fail("can't write its dimension");
-  }
-=======
 struct SharedDimension {
   const char* group;
   const char* scale;
 };
 
-/// One for all columns of a group; of groups that are not in every file, too.
+/// The dimension that all columns of a group share. Some of the groups are not in every file.
 constexpr std::array kDimensions = {SharedDimension{"/points", "/point"},
                                     SharedDimension{kSamplesGroup, "/fault_sample"},
                                     SharedDimension{"/links", "/link"},
@@ -57,7 +46,6 @@ std::vector<Dataset> columns_of(const H5File& file, const std::string& group) {
   if (!file.has(group)) return columns;
   for (const std::string& name : file.children(group)) columns.push_back(file.dataset(group + "/" + name));
   return columns;
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
 }
 
 }  // namespace

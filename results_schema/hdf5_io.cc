@@ -38,10 +38,8 @@ bool write_number_attribute(hid_t object, const char* name, hid_t type, const vo
   return attribute.get() >= 0 && H5Awrite(attribute.get(), type, value) >= 0;
 }
 
-<<<<<<< HEAD
-/// Writes a number as an attribute of the given integer or float type.
-=======
-/// UTF-8 of as many bytes as it has; one, where it has none. HDF5 reads a damaged text of variable length forever.
+/// Writes a text as UTF-8 of a fixed length, its own or 1 if it is empty. (Of variable length HDF5 reads a damaged text
+/// forever.)
 bool write_text_attribute(hid_t object, const char* name, std::string_view text) {
   const std::string terminated(text);
   const Hid type(H5Tcopy(H5T_C_S1));
@@ -51,8 +49,7 @@ bool write_text_attribute(hid_t object, const char* name, std::string_view text)
   return write_number_attribute(object, name, type.get(), terminated.c_str());
 }
 
-/// A number of the given type of integer or float.
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
+/// Writes a number as an attribute of the given integer or float type.
 bool write_converted_attribute(hid_t object, const char* name, hid_t type, double value) {
   std::array<double, 1> bytes = {value};
   return H5Tconvert(H5T_NATIVE_DOUBLE, type, 1, bytes.data(), nullptr, H5P_DEFAULT) >= 0 &&
@@ -69,11 +66,7 @@ bool read_number_attribute(hid_t attribute, T& value) {
          H5Aread(attribute, native_type<T>(), &value) >= 0;
 }
 
-<<<<<<< HEAD
-// Tracking the order of attributes gives object headers a checksum, and compact links stay inside such a header. So
-// HDF5 reports damage instead of following garbage.
-=======
-/// Nothing where it is none of ours, or HDF5 can't read it.
+/// The text of an attribute; nothing where it is no text of fixed length, or HDF5 can't read it.
 std::optional<std::string> read_text_attribute(hid_t attribute) {
   const Hid type(H5Aget_type(attribute));
   const Hid space(H5Aget_space(attribute));
@@ -85,9 +78,8 @@ std::optional<std::string> read_text_attribute(hid_t attribute) {
   return text.substr(0, text.find('\0'));
 }
 
-// Tracking the order of attributes gives object headers their checksummed form; compact links stay inside
-// such a header. Damage is then an error of HDF5's instead of a walk through garbage.
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
+// Tracking the order of attributes gives object headers a checksum, and compact links stay inside such a header. So
+// HDF5 reports damage instead of following garbage.
 Hid ordered_creation(hid_t kind) {
   constexpr unsigned kCompactLinks = 4096;
   Hid list(H5Pcreate(kind));

@@ -89,11 +89,7 @@ class Dataset {
   [[nodiscard]] std::uint64_t rows() const;
   /// Rows per chunk; 0 where the dataset has no chunks.
   [[nodiscard]] std::uint64_t chunk_rows() const;
-<<<<<<< HEAD
-  /// The type of the dataset as a column type; StoreError where it is none.
-=======
-  /// One of the column types, of a segment's booleans u8; StoreError for any other.
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
+  /// The type of the dataset as a column type (u8 for the booleans of a segment); StoreError where it is none.
   [[nodiscard]] ColumnType column_type() const;
   [[nodiscard]] bool has_type(ColumnType type) const;
 
@@ -151,12 +147,7 @@ class Dataset {
   void read_into(hid_t memory_type, std::uint64_t begin, std::uint64_t end, void* out) const;
 
   std::filesystem::path file_path_;
-<<<<<<< HEAD
-  std::shared_ptr<GlobalHeaps> heaps_;          ///< shared with the file
   std::shared_ptr<const OutputDevice> output_;  ///< shared with the file
-=======
-  std::shared_ptr<const OutputDevice> output_;  ///< the file's
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
   std::string path_;
   Hid id_;
 };
@@ -186,13 +177,7 @@ class H5File {
   [[nodiscard]] std::vector<std::string> children(const std::string& group) const;
   void create_group(const std::string& path) const;
 
-<<<<<<< HEAD
-  /// Adds the named type of booleans, before the first column: netCDF has no types without a name.
-  void name_boolean_type() const;
   /// Creates a column whose chunks come already packed: shuffle (unless one byte wide) + deflate.
-=======
-  /// A column whose chunks come ready made: shuffle (unless one byte wide) + deflate.
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
   [[nodiscard]] Dataset create_column(const std::string& group, const ColumnInfo& column, std::uint64_t rows,
                                       std::uint64_t chunk_rows) const;
   /// Creates a column without attributes, for a segment, whose columns the manifest describes.
@@ -218,15 +203,7 @@ class H5File {
   /// Attributes of the root as text; those that are neither text nor integers are left out.
   [[nodiscard]] std::map<std::string, std::string> attributes() const;
 
-<<<<<<< HEAD
-  /// StoreError unless other readers of HDF5 can follow every attribute of variable length, also those that this
-  /// program does not read.
-  void check_heaps() const;
-
   /// Throws StoreError with this file's path and the innermost HDF5 reason.
-=======
-  /// StoreError with this file's path and the innermost HDF5 reason.
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
   [[noreturn]] void fail(const std::string& what) const;
   hid_t check(hid_t id, const std::string& what) const;
 
@@ -243,10 +220,6 @@ class H5File {
   /// For a file that is created on the disk; must outlive `id_`.
   std::shared_ptr<const OutputDevice> output_;
   Hid id_;
-<<<<<<< HEAD
-  std::shared_ptr<GlobalHeaps> heaps_;  ///< for a file that was opened, not created
-=======
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
 };
 
 }  // namespace shardscape::results

@@ -8,14 +8,9 @@
 
 namespace shardscape::results {
 
-<<<<<<< HEAD
-/// verify(), but certain to return, whatever the bytes: if HDF5 crashes over a file, or spends `limit` of CPU time on
-/// it, that is reported as a problem of the file. Forks a process; call it from a program with one thread.
-=======
-/// As verify() and the dimensions of a finished file, but certain to return, whatever the bytes: that HDF5 crashes over a file, or spends `limit` of
-/// CPU time on it, is then reported as the file's problem. Starts a process; call it from a
-/// program that runs one thread.
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
+/// verify(), and the dimensions of a finished file, but certain to return, whatever the bytes: if HDF5 crashes over a
+/// file, or spends `limit` of CPU time on it, that is reported as a problem of the file. Forks a process; call it from
+/// a program with one thread.
 Verification verify_isolated(const std::filesystem::path& file,
                              std::chrono::seconds limit = std::chrono::seconds(10));
 

@@ -200,10 +200,6 @@ PointSelection read_selection(const H5File& file, std::uint64_t total_points) {
   const PointSelection selection{kind.value_or(SelectionKind::all), file.number_attribute("study_points"),
                                  file.number_attribute("sample_seed")};
   const bool some = selection.kind != SelectionKind::all;
-<<<<<<< HEAD
-  const bool recorded = selection.study_points != 0 || some;  // false where files of version 1 were merged
-=======
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
   const bool fits =
       total_points <= selection.study_points &&
       (some == (total_points < selection.study_points) || selection.kind == SelectionKind::search);
@@ -359,12 +355,7 @@ Manifest read_manifest(const H5File& file) {
   if (H5Aexists(file.id(), kStoredColumns) > 0)
     manifest.study.stored_columns = words(file.text_attribute(kStoredColumns));
   manifest.study.stored_rows = read_stored_rows(file);
-<<<<<<< HEAD
-  if (H5Aexists(file.id(), "assumptions") > 0)  // files of earlier versions do not have it
-    manifest.study.assumptions = file.text_attribute("assumptions");
-=======
   manifest.study.assumptions = file.text_attribute("assumptions");
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
   manifest.study.seed = file.number_attribute("seed");
   manifest.study.links = read_links(file);
   manifest.study.dimensions = words(file.dataset("/links/dimension").text_attribute("flag_meanings"));

@@ -14,15 +14,8 @@ namespace shardscape::results {
 inline constexpr const char* kResultsSchema = "shardscape-results";
 inline constexpr const char* kManifestSchema = "shardscape-manifest";
 inline constexpr const char* kSegmentSchema = "shardscape-segment";
-<<<<<<< HEAD
-/// Version 2 says how the points were chosen, has dimension scales, missing marks (`_FillValue`), booleans,
-/// and `link_id` in /fault_samples where version 1 had `link`.
-inline constexpr std::uint64_t kSchemaVersion = 2;
-inline constexpr std::uint64_t kOldestSchemaVersion = 1;  ///< the oldest that this program reads
-=======
 /// Version 3 has no texts of variable length, which HDF5 reads forever where they are damaged.
 inline constexpr std::uint64_t kSchemaVersion = 3;
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
 
 /// Writes root attributes, /study, /links and an empty /points.
 void write_manifest(const H5File& file, const char* schema, const Manifest& manifest, const RunInfo& run,
@@ -31,13 +24,7 @@ void write_manifest(const H5File& file, const char* schema, const Manifest& mani
 /// StoreError where the manifest is incomplete, or lacks columns that every reader needs.
 Manifest read_manifest(const H5File& file);
 
-<<<<<<< HEAD
-std::uint64_t schema_version(const H5File& file);
-
-/// StoreError unless the root names `schema` and a version that this program reads.
-=======
-/// StoreError unless the root says `schema` and this version of it.
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
+/// StoreError unless the root names `schema` and this version of it.
 void check_schema(const H5File& file, const char* schema);
 
 }  // namespace shardscape::results

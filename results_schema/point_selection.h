@@ -25,16 +25,9 @@ namespace shardscape::results {
 
 struct PointSelection {
   SelectionKind kind = SelectionKind::all;
-<<<<<<< HEAD
-  /// Number of points of the whole study; 0: not recorded (files of schema version 1).
-  std::uint64_t study_points = 0;
-  std::uint64_t seed = 0;  ///< seed of a sample
+  std::uint64_t study_points = 0;  ///< number of points of the whole study
+  std::uint64_t seed = 0;          ///< seed of a sample
   /// Ids of a search's points, ascending, while the file is written; afterwards only its rows have them.
-=======
-  std::uint64_t study_points = 0;  ///< of the whole study
-  std::uint64_t seed = 0;          ///< of a sample
-                                   /// Of a search the ids, ascending, while it is written; files have them in their rows only.
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
   std::shared_ptr<const std::vector<std::uint64_t>> ids = nullptr;
 
   /// Whether point() may be called: not for a search that was read from a file.

@@ -190,10 +190,6 @@ struct ResultReader::Impl {
     return here.stored_alike(there, range.begin, end);
   }
 
-<<<<<<< HEAD
-  /// The column by its current name: files of schema version 1 call link_id link.
-=======
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
   [[nodiscard]] const ColumnInfo& sample_column(std::string_view name) const {
     const auto& columns = manifest.sample_columns;
     const auto found = std::ranges::find(columns, name, &ColumnInfo::name);

@@ -299,20 +299,6 @@ class Verifier {
   Problems problems_;
 };
 
-<<<<<<< HEAD
-/// Attributes that this program writes for others (dimension scales) must not lead other readers astray.
-std::optional<std::string> heap_problem(const std::filesystem::path& file) {
-  const QuietErrors quiet;
-  try {
-    H5File::open(file).check_heaps();
-  } catch (const StoreError& error) {
-    return error.reason();
-  }
-  return std::nullopt;
-}
-
-=======
->>>>>>> 02b58bd41fe6208f51def26b81c0516968897f6e
 }  // namespace
 
 Verification verify(const std::filesystem::path& file, const std::function<void()>& step) {
