@@ -51,8 +51,10 @@ void keep_later(EndLayers& kept, const EndLayers& other) {
 /// Whether the chunks of a stage that is like the one before it take what those do, alone and in pairs.
 bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s) {
   const auto stage = static_cast<std::int32_t>(s), each = in.pipeline.virtual_stages;
-  const auto chunks = in.chunks.begin() + stage * each;
-  if (each > 1 && !std::equal(chunks, chunks + each, chunks - each)) return false;
+  if (each > 1) {  // stages of one chunk have none listed
+    const auto chunks = in.chunks.begin() + stage * each;
+    if (!std::equal(chunks, chunks + each, chunks - each)) return false;
+  }
   for (std::int32_t c = 0; in.pipeline.overlaps && c < each; ++c) {
     if (schedule::mate(in.pipeline, stage, c) != schedule::mate(in.pipeline, stage - 1, c)) return false;
   }
@@ -248,8 +250,9 @@ void copy_to_twins(const TrainingStep& in, TrainingScratch& scratch) {
   for (std::size_t s = 0; s < scratch.twin.size(); ++s) {
     if (!scratch.is_twin(s)) continue;
     copy_stage(scratch, s - 1, scratch, s);
+    if (each == 1) continue;  // no chunks are listed
     const auto chunks = scratch.chunks.begin() + static_cast<std::ptrdiff_t>(s) * each;
-    if (each > 1) std::copy(chunks - each, chunks, chunks);
+    std::copy(chunks - each, chunks, chunks);
   }
 }
 
