@@ -141,9 +141,7 @@ double attention_flops(const AttentionRequest& r, const compute::OperatorCost& c
 
 void print_attention(std::ostream& out, const AttentionRequest& request, const compute::OperatorCost& cost) {
   const compute::AttentionShape& s = request.shape;
-  TextTable table;
-  table.add_column("", TextTable::Align::left);
-  table.add_column("", TextTable::Align::left);
+  TextTable table = TextTable::pairs();
   const auto count = [](double n) { return format_count(static_cast<std::uint64_t>(n)); };
   table.add_row(
       {"kernel", fmt::format("{} {}, {}, on {}", request.latent ? "latent" : name_of(request.kernel),

@@ -37,10 +37,7 @@ std::vector<Stage> stages(const FileReport& file) {
 }
 
 void print_constant_results(std::ostream& out, const Calibration& calibration) {
-  TextTable table;
-  table.add_column("constant", Align::left);
-  for (const char* heading : {"before", "after", "std. error"}) table.add_column(heading);
-  table.add_column("identified", Align::left);
+  TextTable table({left("constant"), "before", "after", "std. error", left("identified")});
   for (const ConstantResult& found : calibration.constants) {
     const Constant& constant = *found.constant;
     const auto text = [&](double value) { return value == 0 ? "0" : format_value(constant, value); };
@@ -52,10 +49,7 @@ void print_constant_results(std::ostream& out, const Calibration& calibration) {
 }
 
 void print_errors(std::ostream& out, const FileReport& file) {
-  TextTable table;
-  table.add_column("absolute error", Align::left);
-  table.add_column("", Align::left);
-  for (const char* heading : {"measured", "mean", "median", "p90", "max", "bias"}) table.add_column(heading);
+  TextTable table({left("absolute error"), left(""), "measured", "mean", "median", "p90", "max", "bias"});
   const std::vector<Stage> list = stages(file);
   for (std::size_t m = 0; m < file.before.metrics.size(); ++m) {
     std::string name = file.before.metrics[m].name;
@@ -79,9 +73,7 @@ std::optional<double> statistic(const validate::Evaluation& evaluation, const st
 
 /// Prints out-of-memory verdicts and ranking, if the table has them.
 void print_judgements(std::ostream& out, const FileReport& file) {
-  TextTable table;
-  table.add_column("", Align::left);
-  for (const char* heading : {"OOM accuracy", "Spearman", "regret mean"}) table.add_column(heading);
+  TextTable table({left(""), "OOM accuracy", "Spearman", "regret mean"});
   bool any = false;
   for (const Stage& stage : stages(file)) {
     const auto accuracy = statistic(*stage.evaluation, "oom.accuracy");
@@ -203,11 +195,8 @@ std::vector<std::string> calibration_header(const Calibration& calibration, cons
 }
 
 void print_constants(std::ostream& out) {
-  TextTable table;
-  table.add_column("constant", Align::left);
-  for (const char* heading : {"unit", "low", "high", "width"}) table.add_column(heading);
-  for (const char* heading : {"prior", "fitted to", "acts on", "range"})
-    table.add_column(heading, Align::left);
+  TextTable table({left("constant"), "unit", "low", "high", "width", left("prior"), left("fitted to"),
+                   left("acts on"), left("range")});
   for (const Constant& constant : calibrate::constants()) {
     table.add_row({std::string(constant.path), unit_of(constant), format_value(constant, constant.low),
                    format_value(constant, constant.high), format_fixed(constant.width, 2),

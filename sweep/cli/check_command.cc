@@ -62,10 +62,7 @@ void print_built_devices(const sweep::Study& study) {
     return axis.path.starts_with("technology.");
   };
   if (std::ranges::none_of(study.hardware, is_technology)) return;
-  TextTable table;
-  table.add_column("device", TextTable::Align::left);
-  for (const char* heading : {"SMs", "clock", "peak", "L2", "memory", "bandwidth", "power"})
-    table.add_column(heading);
+  TextTable table({left("device"), "SMs", "clock", "peak", "L2", "memory", "bandwidth", "power"});
   std::vector<std::vector<std::string>> rows;
   for (const System& system : study.systems) {
     const DeviceSpec& d = system.device;

@@ -189,9 +189,7 @@ int run_exchange(const CollectiveRequest& request, const CollectiveArguments& ar
     std::cout << json_text(json, 2) << '\n';
     return kDone;
   }
-  TextTable table;
-  table.add_column("", TextTable::Align::left);
-  table.add_column("", TextTable::Align::left);
+  TextTable table = TextTable::pairs();
   table.add_row(
       {"call", fmt::format("{} of {} x {} values a rank to {} of {} experts, {} GPUs in {} nodes, {}",
                            arguments.operation, call.tokens, call.hidden, call.top_k, call.experts,
@@ -227,9 +225,7 @@ int run_collective(const CollectiveArguments& arguments, const CommonOptions& co
     std::cout << json_text(json, 2) << '\n';
     return kDone;
   }
-  TextTable table;
-  table.add_column("", TextTable::Align::left);
-  table.add_column("", TextTable::Align::left);
+  TextTable table = TextTable::pairs();
   table.add_row(
       {"call", fmt::format("{} of {} among {} GPUs, {}", arguments.operation,
                            format_si(request.bytes.value(), "B"), request.ranks, request.device.name)});

@@ -47,10 +47,7 @@ nlohmann::ordered_json to_json(const std::vector<results::ColumnDifference>& dif
 }
 
 void print(const std::vector<results::ColumnDifference>& differences) {
-  TextTable table;
-  table.add_column("column", TextTable::Align::left);
-  for (const char* heading : {"rows", "largest", "at point", "first file", "second file"})
-    table.add_column(heading);
+  TextTable table({left("column"), "rows", "largest", "at point", "first file", "second file"});
   for (const results::ColumnDifference& d : differences) {
     table.add_row({"/" + d.table + "/" + d.column, format_count(d.rows), exactly(d.largest),
                    std::to_string(d.point_id), exactly(d.a), exactly(d.b)});

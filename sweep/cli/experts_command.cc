@@ -102,9 +102,7 @@ int run_experts(const ExpertsArguments& arguments, const CommonOptions& common) 
     std::cout << json_text(json, 2) << '\n';
     return kDone;
   }
-  TextTable table;
-  table.add_column("", TextTable::Align::left);
-  table.add_column("", TextTable::Align::left);
+  TextTable table = TextTable::pairs();
   const auto count = [](std::int64_t n) { return format_count(static_cast<std::uint64_t>(n)); };
   table.add_row(
       {"experts", fmt::format("{} of {} on a rank, {} -> {}{}, {}, on {}", count(r.routing.experts / r.ranks),

@@ -130,9 +130,7 @@ void print_json(std::ostream& out, const GemmCost& cost) {
 void print_text(std::ostream& out, const Request& request, const GemmCost& cost) {
   const compute::GemmShape& s = request.shape;
   const DeviceSpec& device = request.device;
-  TextTable table;
-  table.add_column("", TextTable::Align::left);
-  table.add_column("", TextTable::Align::left);
+  TextTable table = TextTable::pairs();
   const auto count = [](std::int64_t n) { return format_count(static_cast<std::uint64_t>(n)); };
   const auto clock = request.options.locked_clock;
   table.add_row({"product", fmt::format("{} x {} x {}, {}, on {}{}", count(s.m), count(s.n), count(s.k),

@@ -45,10 +45,8 @@ void print_comparison(std::ostream& out, const ModeComparison& comparison) {
       << " events), on the critical rank\n";
   const bool training = comparison.phase == Phase::training;
   const Seconds step = whole(comparison, h);
-  TextTable table;
-  table.add_column("", Align::left);
-  for (const char* heading : {"hierarchical", "flattened", "difference"}) table.add_column(heading);
-  table.add_column(training ? "of the step" : "of the request");
+  TextTable table(
+      {left(""), "hierarchical", "flattened", "difference", training ? "of the step" : "of the request"});
   constexpr double kRounding = 1e-9;  // relative to the whole
   const auto row = [&](const char* name, Seconds a, Seconds b, Seconds of) {
     const double difference = (b - a).value(), share = difference / of.value();

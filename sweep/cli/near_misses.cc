@@ -28,7 +28,6 @@ namespace {
 using report::Fix;
 using report::NearMiss;
 using results::ResultReader;
-using Align = TextTable::Align;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kMissesShown = 3, kFixesShown = 3;
@@ -244,16 +243,9 @@ void print_near_misses(std::ostream& out, const std::vector<NearMiss>& misses) {
   if (misses.empty()) return;
   const bool settings =
       std::ranges::any_of(misses, [](const NearMiss& miss) { return !miss.setting.empty(); });
-  TextTable table, fixes;
-  table.add_column("point");
-  table.add_column("what it lacks", Align::left);
-  table.add_column("plan", Align::left);
-  if (settings) table.add_column("setting", Align::left);
-  fixes.add_column("point");
-  fixes.add_column("change", Align::left);
-  fixes.add_column("memory");
-  fixes.add_column("time");
-  fixes.add_column("where", Align::left);
+  TextTable table({"point", left("what it lacks"), left("plan")});
+  TextTable fixes({"point", left("change"), "memory", "time", left("where")});
+  if (settings) table.add_column("setting", TextTable::Align::left);
   bool of_plan = false;
   for (const NearMiss& miss : misses) {
     std::vector<std::string> cells = {std::to_string(miss.point_id), miss.problem, miss.plan};

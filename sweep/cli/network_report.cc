@@ -130,10 +130,7 @@ void print_report(std::ostream& out, const SimulatedCase& simulated) {
                     });
   out << "\nbusiest links"
       << (shown < order.size() ? fmt::format(", {} of {}", shown, count(totals.links_used)) : "") << '\n';
-  TextTable table;
-  table.add_column("link", TextTable::Align::left);
-  for (const char* heading : {"bandwidth", "bytes", "flows", "utilisation"}) table.add_column(heading);
-  table.add_column("", TextTable::Align::left);
+  TextTable table({left("link"), "bandwidth", "bytes", "flows", "utilisation", left("")});
   for (std::size_t i = 0; i < shown; ++i) {
     const std::size_t link = order[i];
     const double utilisation = totals.utilisation(simulated, link);

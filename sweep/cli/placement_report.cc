@@ -49,12 +49,7 @@ Json spans_json(const std::vector<AxisSpan>& spans, const Setting& setting) {
 }
 
 void print_spans(std::ostream& out, const std::vector<AxisSpan>& spans, const Setting& setting) {
-  TextTable table;
-  table.add_column("axis", Align::left);
-  table.add_column("degree");
-  table.add_column("stride");
-  table.add_column("crosses", Align::left);
-  for (const char* heading : {"hops", "mean", "contention"}) table.add_column(heading);
+  TextTable table({left("axis"), "degree", "stride", left("crosses"), "hops", "mean", "contention"});
   for (const AxisSpan& span : spans) {
     if (span.degree == 1) continue;
     if (span.axes.size() > 1 && (spans[1].degree == 1 || spans[2].degree == 1))
@@ -94,9 +89,7 @@ void print_gain(std::ostream& out, const BetterPlacement& better, const Setting&
     return;
   }
   out << "\nbetter placement, the fastest of " << better.found.timed << " timed\n";
-  TextTable table;
-  table.add_column("", Align::left);
-  for (const char* heading : {"plain order", "optimised", "change"}) table.add_column(heading);
+  TextTable table({left(""), "plain order", "optimised", "change"});
   const auto add = [&](const char* name, double before, double after, auto format) {
     table.add_row({name, format(before), format(after), change(before, after)});
   };

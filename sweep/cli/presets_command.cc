@@ -155,9 +155,7 @@ tl::expected<std::string, std::string> with_preset(const Catalog& catalog, Prese
 
 int list_presets(const Catalog& catalog) {
   for (const auto& [kind, title] : kKinds) {
-    TextTable table;
-    table.add_column("", TextTable::Align::left);
-    table.add_column("", TextTable::Align::left);
+    TextTable table = TextTable::pairs();
     for (const Catalog::Entry& entry : catalog.list(kind)) {
       const auto line = with_preset(catalog, kind, entry.name, [](const auto& spec) { return facts(spec); });
       table.add_row(

@@ -115,9 +115,7 @@ void print_report(const ReplayArguments& arguments, const timeline::Replay& repl
             << format_count(static_cast<std::uint64_t>(replay.nodes)) << " nodes, "
             << format_count(static_cast<std::uint64_t>(replay.messages)) << " messages on "
             << arguments.cluster << (arguments.stack.empty() ? "" : ", " + arguments.stack) << "\n\n";
-  TextTable table;
-  for (const char* heading : {"rank", "compute", "comm", "exposed", "idle", "busy"})
-    table.add_column(heading);
+  TextTable table({"rank", "compute", "comm", "exposed", "idle", "busy"});
   for (std::size_t r = 0; r < std::min(replay.ranks.size(), kShown); ++r) {
     const timeline::RankUse& use = replay.ranks[r];
     table.add_row({std::to_string(r), format_seconds(use.compute), format_seconds(use.communication),

@@ -140,11 +140,7 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::Se
   const auto points = static_cast<double>(job.space().size());
   out << echo(job.study().title) << ": searched " << format_count(job.space().size()) << " points, "
       << format_duration(cpu_seconds) << " of CPU\n";
-  TextTable table;
-  table.add_column("", TextTable::Align::left);
-  table.add_column("points");
-  table.add_column("");
-  table.add_column("", TextTable::Align::left);
+  TextTable table({left(""), "points", "", left("")});
   for (const Fate fate : enum_values<Fate>()) {
     const std::uint64_t count = count_of(info.counts, fate);
     if (count == 0 && fate != Fate::visited) continue;

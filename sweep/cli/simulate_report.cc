@@ -130,9 +130,7 @@ double capacity(const SimulatedPoint& point) { return point.setting.system.devic
 
 void print_heading(std::ostream& out, const SimulatedPoint& point) {
   const sweep::Study& study = point.study;
-  TextTable table;
-  table.add_column("", Align::left);
-  table.add_column("", Align::left);
+  TextTable table = TextTable::pairs();
   table.add_row(
       {"study", fmt::format("{}: {} on {} ({} x {}), {}", study.title, study.model_name, study.cluster_name,
                             format_count(static_cast<std::uint64_t>(study.gpus)),
@@ -200,10 +198,7 @@ void print_neighbours(std::ostream& out, const SimulatedPoint& point) {
     return;
   }
   out << "\nnearest plans that fit\n";
-  TextTable table;
-  table.add_column("change", Align::left);
-  table.add_column("memory");
-  table.add_column(is_training(point) ? "step" : "request");
+  TextTable table({left("change"), "memory", is_training(point) ? "step" : "request"});
   for (const Neighbour& near : point.nearest_feasible) {
     table.add_row(
         {sweep::changes_text(near.plan, point.plan, point.setting.workload.phase),
@@ -228,11 +223,7 @@ Json neighbours_json(const SimulatedPoint& point) {
 }
 
 TextTable share_table() {
-  TextTable table;
-  table.add_column("", Align::left);
-  table.add_column("");
-  table.add_column("");
-  table.add_column("", Align::left);
+  TextTable table({left(""), "", "", left("")});
   return table;
 }
 
@@ -259,8 +250,7 @@ void print_stages(std::ostream& out, const SimulatedPoint& point, const std::str
   const bool layers = stage_layers.size() == stages;
   const bool times = details.stage_forward.size() == stages && details.stage_backward.size() == stages;
   out << '\n' << title << '\n';
-  TextTable table;
-  table.add_column("stage");
+  TextTable table({"stage"});
   if (layers) table.add_column("layers");
   if (times) table.add_column("forward"), table.add_column("backward");
   table.add_column("memory");
@@ -369,11 +359,8 @@ void print_report(std::ostream& out, const SimulatedPoint& point) {
 
 void print_operators(std::ostream& out, const SimulatedPoint& point) {
   out << "\noperators on the critical rank\n";
-  TextTable table;
-  for (const char* heading : {"phase", "operator", "shape"}) table.add_column(heading, Align::left);
-  for (const char* heading : {"count", "time each", "total", "share"}) table.add_column(heading);
-  table.add_column("bound by", Align::left);
-  table.add_column("algorithm", Align::left);
+  TextTable table({left("phase"), left("operator"), left("shape"), "count", "time each", "total", "share",
+                   left("bound by"), left("algorithm")});
   const double whole = whole_time(point).value();
   for (const OperatorRow& row : point.details.operators) {
     const double total = row.count * row.time.value();

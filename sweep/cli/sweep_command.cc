@@ -252,9 +252,7 @@ void print_done(const results::Summary& summary, const sweep::SweepJob& job,
 }
 
 void print_stats(const sweep::SweepOutcome& outcome, const RunCost& cost) {
-  TextTable table;
-  table.add_column("", TextTable::Align::left);
-  table.add_column("");
+  TextTable table({left(""), ""});
   const bool several = cost.ranks > 1;
   if (several) table.add_row({"ranks", std::to_string(cost.ranks)});
   table.add_row({"elapsed", format_seconds(cost.elapsed)});

@@ -39,12 +39,7 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   return lines;
 }
 
-TextTable TextTable::pairs() {
-  TextTable table;
-  table.add_column("", Align::left);
-  table.add_column("", Align::left);
-  return table;
-}
+TextTable TextTable::pairs() { return {left(""), left("")}; }
 
 void TextTable::add_column(std::string heading, Align align) {
   heading = printable(heading);

@@ -1,10 +1,12 @@
 // Tables of text with aligned columns.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace shardscape::cli {
@@ -12,7 +14,18 @@ namespace shardscape::cli {
 class TextTable {
  public:
   enum class Align { left, right };
+  /// The heading of a column: a text alone is that of numbers, left() that of texts.
+  struct Heading {
+    Heading(const char* words) : text(words) {}
+    Heading(std::string words, Align side) : text(std::move(words)), align(side) {}
+    std::string text;
+    Align align = Align::right;
+  };
 
+  TextTable() = default;
+  TextTable(std::initializer_list<Heading> headings) {
+    for (const Heading& heading : headings) add_column(heading.text, heading.align);
+  }
   /// A table of two left-aligned columns without headings: names and their values.
   static TextTable pairs();
 
@@ -48,6 +61,9 @@ class TextTable {
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+/// The heading of a column of texts.
+inline TextTable::Heading left(std::string heading) { return {std::move(heading), TextTable::Align::left}; }
 
 /// The text in lines of at most `width` characters, broken after spaces and commas where possible.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);

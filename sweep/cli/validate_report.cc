@@ -49,9 +49,7 @@ void add_error_row(const Metric& metric, const std::string& part, TextTable& tab
 }
 
 void print_errors(std::ostream& out, const Evaluation& all, const std::vector<Part>& parts) {
-  TextTable table;
-  table.add_column("absolute error", Align::left);
-  for (const char* heading : {"rows", "mean", "median", "p90", "max", "bias"}) table.add_column(heading);
+  TextTable table({left("absolute error"), "rows", "mean", "median", "p90", "max", "bias"});
   for (std::size_t i = 0; i < all.metrics.size(); ++i) {
     add_error_row(all.metrics[i], "", table);
     for (const Part& part : parts) add_error_row(part.evaluation.metrics[i], part.name, table);
@@ -127,11 +125,7 @@ void print_pairs(std::ostream& out, const ValidatedFile& file, const Metric& met
   }
   if (pairs.empty()) return;
   out << '\n' << "  " << metric.name << (view.rows ? ", all rows" : ", worst rows") << '\n';
-  TextTable table;
-  table.add_column("line");
-  table.add_column("id", Align::left);
-  for (const char* heading : {"measured", "predicted", "error"}) table.add_column(heading);
-  table.add_column("what", Align::left);
+  TextTable table({"line", left("id"), "measured", "predicted", "error", left("what")});
   for (const Pair& pair : pairs) {
     const EvaluatedRow& row = file.evaluation.rows[pair.row];
     table.add_row({std::to_string(row.line), row.id, value_text(pair.measured, metric.unit),
@@ -149,9 +143,7 @@ void print_misjudged(std::ostream& out, const ValidatedFile& file, const Validat
   const std::size_t shown = view.rows ? wrong.size() : std::min(wrong.size(), view.worst);
   if (shown == 0) return;
   out << '\n' << "  out of memory, misjudged rows (" << shown << " of " << wrong.size() << ")\n";
-  TextTable table;
-  table.add_column("line");
-  for (const char* heading : {"id", "measured", "predicted", "what"}) table.add_column(heading, Align::left);
+  TextTable table({"line", left("id"), left("measured"), left("predicted"), left("what")});
   const auto word = [](bool oom) { return oom ? "out of memory" : "fits"; };
   for (std::size_t i = 0; i < shown; ++i) {
     const EvaluatedRow& row = *wrong[i];
@@ -171,11 +163,7 @@ void print_bars(std::ostream& out, const ValidatedFile& file) {
   const std::vector<validate::BarResult> results = bar_results(file);
   if (results.empty()) return;
   out << '\n';
-  TextTable table;
-  table.add_column("check", Align::left);
-  table.add_column("value");
-  table.add_column("bar");
-  table.add_column("", Align::left);
+  TextTable table({left("check"), "value", "bar", left("")});
   for (const validate::BarResult& result : results) {
     const std::string sign = validate::is_lower_bound(result.bar) ? ">= " : "<= ";
     table.add_row({result.bar.statistic, limit_text(result.bar.statistic, result.value),

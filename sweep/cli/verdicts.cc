@@ -101,10 +101,7 @@ VerdictCounts verdict_counts(const sweep::Tally& tally, std::uint64_t points) {
 }
 
 void print_verdicts(std::ostream& out, const VerdictCounts& counts) {
-  TextTable table;
-  table.add_column("", TextTable::Align::left);
-  table.add_column("");
-  table.add_column("");
+  TextTable table({left(""), "", ""});
   if (counts.examples) table.add_column("", TextTable::Align::left);
   table.add_column("", TextTable::Align::left);
   const auto add = [&](const std::string& name, const results::CodeCount& entry, const std::string& meaning) {
