@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/safe_text.h"
@@ -29,19 +28,15 @@ namespace shardscape::cli {
 namespace {
 
 constexpr const char* kAttentionFooter =
-    "Examples:\n"
-    "  shardscape attention --device h100-sxm-80gb --batch 4 --seq 8192 --heads 32 --kv-heads 8\n"
-    "  shardscape attention --device b200-sxm-180gb --batch 64 --seq 2048 --heads 64 --kv-heads 8 --phase "
-    "decode\n"
-    "  shardscape attention --device h200-sxm-141gb --latent --batch 64 --seq 4096 --heads 16 --phase "
-    "decode\n"
-    "\n"
-    "Causal, without dropout. 'forward' and 'backward' are kernels of a training step, 'prompt' and "
-    "'decode'\n"
-    "those of a server, alone, with the kernels that prepare their inputs; --seq is then the length of the\n"
-    "prompts or what is cached. --latent: DeepSeek's attention over one compressed cache of 576 values a "
-    "token,\n"
-    "--dtype being the type of the cache. --device takes a name of 'shardscape presets' or a path.";
+    R"(Examples:
+  shardscape attention --device h100-sxm-80gb --batch 4 --seq 8192 --heads 32 --kv-heads 8
+  shardscape attention --device b200-sxm-180gb --batch 64 --seq 2048 --heads 64 --kv-heads 8 --phase decode
+  shardscape attention --device h200-sxm-141gb --latent --batch 64 --seq 4096 --heads 16 --phase decode
+
+Causal, without dropout. 'forward' and 'backward' are kernels of a training step, 'prompt' and 'decode'
+those of a server, alone, with the kernels that prepare their inputs; --seq is then the length of the
+prompts or what is cached. --latent: DeepSeek's attention over one compressed cache of 576 values a token,
+--dtype being the type of the cache. --device takes a name of 'shardscape presets' or a path.)";
 
 struct AttentionArguments {
   std::string device, precision, batch = "1", seq, heads, kv_heads, head_dim, phase, kernel;
@@ -176,10 +171,9 @@ int run_attention(const AttentionArguments& arguments, const CommonOptions& comm
 
 }  // namespace
 
-void add_attention_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command =
-      app.add_subcommand("attention", "The time of one fused attention kernel on one device");
-  const auto arguments = std::make_shared<AttentionArguments>();
+void add_attention_command(const Program& program) {
+  const auto [command, arguments] = program.add(
+      "attention", "The time of one fused attention kernel on one device", kAttentionFooter, run_attention);
   command->add_option("--device", arguments->device, "A device preset or file")->required();
   command->add_option("--seq", arguments->seq, "Tokens of each sequence")->required();
   command->add_option("--heads", arguments->heads, "Query heads")->required();
@@ -192,9 +186,7 @@ void add_attention_command(CLI::App& app, const CommonOptions& common, Action& a
   command->add_option("--kernel", arguments->kernel,
                       "flash, flash_alibi, flash3, cudnn or trtllm, as in stacks; default cudnn");
   command->add_option("--dtype", arguments->precision, "As for gemm; of the cache in decode");
-  command->add_flag("--json", arguments->json, "One JSON document on stdout");
-  command->footer(kAttentionFooter);
-  run_when_chosen(*command, action, [arguments, &common] { return run_attention(*arguments, common); });
+  add_json(*command, arguments->json);
 }
 
 }  // namespace shardscape::cli

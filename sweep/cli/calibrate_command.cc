@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <memory>
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
@@ -23,28 +22,20 @@ namespace fs = std::filesystem;
 using calibrate::Constant;
 
 constexpr const char* kCalibrateExamples =
-    "Examples:\n"
-    "  shardscape calibrate --list                                        what can be fitted, and how far\n"
-    "  shardscape calibrate runs.csv --stack nanotron-a -o nanotron-a.yaml\n"
-    "  shardscape calibrate runs.csv --stack pytorch --rows-of my-stack --hold-out 1/3 -o my-stack.yaml\n"
-    "  shardscape calibrate runs.csv --stack megatron-core --only host.forward_layer,host.backward_layer -o "
-    "m.yaml\n"
-    "  shardscape calibrate nccl.csv --stack nccl-tests --where \"gpus == gpus_per_node\" -o nccl.yaml\n"
-    "  shardscape calibrate kernels.csv --stack pytorch --device a100-sxm-80gb -o out.yaml    also writes "
-    "out.device.yaml\n"
-    "  shardscape calibrate gemm.csv attention.csv nccl.csv --device my-gpu.yaml -o my-gpu.fitted.yaml    "
-    "the "
-    "device alone\n"
-    "\n"
-    "Tables are those of 'shardscape validate'. Bounded least squares on the logarithm of predicted over "
-    "measured,\n"
-    "soft-L1 loss (errors above 5 % count linearly), weak priors around the profile's own values. A constant "
-    "that\n"
-    "the rows cannot identify (no dependence, at an end of its range, or seen only together with another) "
-    "keeps\n"
-    "its value and is said to. One that is 0 stands for a mechanism that is off, and stays 0 unless --start "
-    "gives\n"
-    "it a value. Standard errors are relative.";
+    R"(Examples:
+  shardscape calibrate --list                                        what can be fitted, and how far
+  shardscape calibrate runs.csv --stack nanotron-a -o nanotron-a.yaml
+  shardscape calibrate runs.csv --stack pytorch --rows-of my-stack --hold-out 1/3 -o my-stack.yaml
+  shardscape calibrate runs.csv --stack megatron-core --only host.forward_layer,host.backward_layer -o m.yaml
+  shardscape calibrate nccl.csv --stack nccl-tests --where "gpus == gpus_per_node" -o nccl.yaml
+  shardscape calibrate kernels.csv --stack pytorch --device a100-sxm-80gb -o out.yaml    also writes out.device.yaml
+  shardscape calibrate gemm.csv attention.csv nccl.csv --device my-gpu.yaml -o my-gpu.fitted.yaml    the device alone
+
+Tables are those of 'shardscape validate'. Bounded least squares on the logarithm of predicted over measured,
+soft-L1 loss (errors above 5 % count linearly), weak priors around the profile's own values. A constant that
+the rows cannot identify (no dependence, at an end of its range, or seen only together with another) keeps
+its value and is said to. One that is 0 stands for a mechanism that is off, and stays 0 unless --start gives
+it a value. Standard errors are relative.)";
 
 struct CalibrateArguments {
   std::vector<fs::path> files;
@@ -283,12 +274,11 @@ int run_calibrate(const CalibrateArguments& arguments, const CommonOptions& comm
 
 }  // namespace
 
-void add_calibrate_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command =
-      app.add_subcommand("calibrate", "Fit a software stack's constants to measurements");
-  const auto arguments = std::make_shared<CalibrateArguments>();
+void add_calibrate_command(const Program& program) {
+  const auto [command, arguments] = program.add(
+      "calibrate", "Fit a software stack's constants to measurements", kCalibrateExamples, run_calibrate);
   command->add_option("MEASUREMENTS", arguments->files, "Tables (CSV), see 'shardscape validate --help'");
-  const auto text = [&](const char* name, auto& target, const char* type, const char* what) {
+  const auto text = [&command = command](const char* name, auto& target, const char* type, const char* what) {
     return command->add_option(name, target, what)->type_name(type)->allow_extra_args(false);
   };
   text("--stack", arguments->stack, "STACK", "The profile to start from: a preset or a path");
@@ -318,10 +308,8 @@ void add_calibrate_command(CLI::App& app, const CommonOptions& common, Action& a
       ->capture_default_str()
       ->check(CLI::IsMember({"plan", "model"}));
   command->add_flag("--list", arguments->list, "List the constants that can be fitted, with their ranges");
-  command->add_flag("--json", arguments->json, "One JSON document on stdout");
+  add_json(*command, arguments->json);
   command->add_flag("--quiet", arguments->quiet, "No progress on stderr");
-  command->footer(kCalibrateExamples);
-  run_when_chosen(*command, action, [arguments, &common] { return run_calibrate(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <memory>
 
 #include "engine/base/strata.h"
 #include "engine/base/suggest.h"
@@ -24,14 +23,13 @@ namespace shardscape::cli {
 namespace {
 
 constexpr const char* kCheckFooter =
-    "Examples:\n"
-    "  shardscape check study.yaml\n"
-    "  shardscape check study.yaml --set gpus=128\n"
-    "  shardscape check study.yaml --set faults.samples=1000\n"
-    "\n"
-    "Parses the study, lists its axes and counts its points. A sample spread over the space is evaluated to "
-    "count\n"
-    "rejections by reason and to estimate the time and the file size of a sweep. Nothing is written.";
+    R"(Examples:
+  shardscape check study.yaml
+  shardscape check study.yaml --set gpus=128
+  shardscape check study.yaml --set faults.samples=1000
+
+Parses the study, lists its axes and counts its points. A sample spread over the space is evaluated to count
+rejections by reason and to estimate the time and the file size of a sweep. Nothing is written.)";
 
 /// A sample has this many blocks of so many neighbouring points, which share remembered results as they do in a sweep.
 constexpr std::uint64_t kSampleBlocks = 32;
@@ -252,13 +250,11 @@ int run_check(const StudyArguments& arguments, const CommonOptions& common) {
 
 }  // namespace
 
-void add_check_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command = app.add_subcommand(
-      "check", "Parse a study, count its points and rejections, estimate time and file size");
-  const auto arguments = std::make_shared<StudyArguments>();
+void add_check_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("check", "Parse a study, count its points and rejections, estimate time and file size",
+                  kCheckFooter, run_check);
   add_study_arguments(*command, *arguments);
-  command->footer(kCheckFooter);
-  run_when_chosen(*command, action, [arguments, &common] { return run_check(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -36,17 +35,14 @@ namespace shardscape::cli {
 namespace {
 
 constexpr const char* kCollectiveFooter =
-    "Examples:\n"
-    "  shardscape collective all_reduce 16MB --device h100-sxm-80gb --gpus 8\n"
-    "  shardscape collective all_reduce 64KiB --device b200-sxm-180gb --gpus 4 --kernels trtllm\n"
-    "  shardscape collective dispatch --tokens 128 --hidden 7168 --top-k 8 --experts 256 --device "
-    "h200-sxm-141gb --gpus 16 --nodes 2\n"
-    "\n"
-    "Alone in one node, over the links of the device's data sheet: by NCCL's protocols or, with --kernels, "
-    "by\n"
-    "the all-reduce of an inference engine (vllm, sglang, trtllm). The size is that of the whole tensor, as\n"
-    "nccl-tests counts it. dispatch and combine move tokens to their experts and back, by DeepEP's kernels. "
-    "For calls across nodes and between others see 'shardscape network'.";
+    R"(Examples:
+  shardscape collective all_reduce 16MB --device h100-sxm-80gb --gpus 8
+  shardscape collective all_reduce 64KiB --device b200-sxm-180gb --gpus 4 --kernels trtllm
+  shardscape collective dispatch --tokens 128 --hidden 7168 --top-k 8 --experts 256 --device h200-sxm-141gb --gpus 16 --nodes 2
+
+Alone in one node, over the links of the device's data sheet: by NCCL's protocols or, with --kernels, by
+the all-reduce of an inference engine (vllm, sglang, trtllm). The size is that of the whole tensor, as
+nccl-tests counts it. dispatch and combine move tokens to their experts and back, by DeepEP's kernels. For calls across nodes and between others see 'shardscape network'.)";
 
 constexpr std::int64_t kMostRanks = 1024;
 constexpr double kMostBytes = 1e13;
@@ -238,10 +234,10 @@ int run_collective(const CollectiveArguments& arguments, const CommonOptions& co
 
 }  // namespace
 
-void add_collective_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command =
-      app.add_subcommand("collective", "The time of one collective inside a node of a device");
-  const auto arguments = std::make_shared<CollectiveArguments>();
+void add_collective_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("collective", "The time of one collective inside a node of a device", kCollectiveFooter,
+                  run_collective);
   command
       ->add_option("operation", arguments->operation,
                    "all_reduce, reduce_scatter, all_gather, all_to_all, dispatch or combine")
@@ -258,9 +254,7 @@ void add_collective_command(CLI::App& app, const CommonOptions& common, Action& 
   command->add_option("--nodes", arguments->nodes, "Likewise: nodes that hold the GPUs; default 1");
   command->add_option("--sms", arguments->sms, "Likewise: SMs of the normal kernels; default 20");
   command->add_flag("--eager", arguments->eager, "Launched by the host, not by a CUDA graph");
-  command->add_flag("--json", arguments->json, "One JSON document on stdout");
-  command->footer(kCollectiveFooter);
-  run_when_chosen(*command, action, [arguments, &common] { return run_collective(*arguments, common); });
+  add_json(*command, arguments->json);
 }
 
 }  // namespace shardscape::cli

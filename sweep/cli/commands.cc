@@ -108,6 +108,16 @@ std::string count_problems(std::size_t count) {
   return fmt::format("{}{}", count, count == 1 ? " problem" : " problems");
 }
 
+std::vector<std::string> split_names(std::string_view text) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    names.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
 std::vector<std::string> split_lines(std::string_view text) {
   std::vector<std::string> lines;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -176,6 +186,19 @@ std::vector<fs::path> input_files(const sweep::Study& study) {
   std::vector<fs::path> files;
   for (const sweep::SourceText& source : study.sources) files.push_back(source.path);
   return files;
+}
+
+void add_results(CLI::App& command, fs::path& file) {
+  command.add_option("RESULTS", file, "OUT.h5, or the OUT.h5.parts of a running sweep")->required();
+}
+
+void add_json(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "One JSON document on stdout");
+}
+
+void add_progress(CLI::App& command, std::string& mode) {
+  command.add_option("--progress", mode, "auto, plain, json (one object per line on stdout) or none")
+      ->type_name("MODE");
 }
 
 CLI::Option* add_force(CLI::App& command, bool& force) {

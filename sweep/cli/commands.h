@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <span>
@@ -15,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/enum_names.h"
+#include "engine/base/suggest.h"
 #include "results_schema/manifest.h"
 #include "results_schema/reader.h"
 #include "sweep/study/study.h"
@@ -83,6 +86,16 @@ class Failure : public std::runtime_error {
 void print_problems(std::ostream& out, std::span<const std::string> problems, std::size_t further = 0);
 /// The count in words: "1 problem", "3 problems".
 std::string count_problems(std::size_t count);
+/// The value that an option names, one of an enum's. BadInput where there is none.
+template <class E>
+E parse_choice(const char* option, const std::string& text) {
+  if (const auto value = parse_enum<E>(text)) return *value;
+  const auto names = enum_names<E>();
+  throw BadInput(std::string(option) + ": '" + text + "' is not one of " + join_names(names) +
+                 did_you_mean(text, names));
+}
+/// The parts of a text between commas.
+std::vector<std::string> split_names(std::string_view text);
 /// The lines of a text, without line ends.
 std::vector<std::string> split_lines(std::string_view text);
 
@@ -97,29 +110,37 @@ struct CommonOptions {
 /// Runs a command after the whole command line has been parsed; returns the exit code. Failures are exceptions:
 /// BadInput gives exit code 2, any other std::exception 1.
 using Action = std::function<int()>;
-/// Makes `run` the program's action if `command` is the chosen one.
-template <class Run>
-void run_when_chosen(CLI::App& command, Action& action, Run run) {
-  command.callback([&action, run] { action = run; });
-}
 
-/// Each adds its subcommand to `app`; if that is chosen, it sets `action`. The options must outlive the run.
-void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_search_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_check_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_top_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_sensitivity_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_export_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_attention_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_experts_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_collective_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_network_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_replay_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_validate_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_calibrate_command(CLI::App& app, const CommonOptions& common, Action& action);
-void add_presets_command(CLI::App& app, const CommonOptions& common, Action& action);
+/// The program that commands are added to. All must outlive the run.
+struct Program {
+  CLI::App& app;
+  const CommonOptions& common;
+  Action& action;  ///< set to what the chosen command runs
+
+  /// A subcommand, and what its options are to be written into; `run` gets that if the command is chosen.
+  template <class Arguments>
+  struct Added {
+    CLI::App* command;
+    std::shared_ptr<Arguments> arguments;
+  };
+  template <class Arguments>
+  Added<Arguments> add(const char* name, const char* what, const std::string& footer,
+                       int (*run)(const Arguments&, const CommonOptions&)) const {
+    Added<Arguments> added{app.add_subcommand(name, what), std::make_shared<Arguments>()};
+    added.command->footer(footer);
+    added.command->callback([action = &action, common = &common, arguments = added.arguments, run] {
+      *action = [=] { return run(*arguments, *common); };
+    });
+    return added;
+  }
+};
+
+/// Each adds its subcommand, with its options.
+using AddCommand = void(const Program& program);
+AddCommand add_sweep_command, add_search_command, add_check_command, add_simulate_command, add_top_command,
+    add_sensitivity_command, add_report_command, add_export_command, add_merge_command, add_verify_command,
+    add_diff_command, add_gemm_command, add_attention_command, add_experts_command, add_collective_command,
+    add_network_command, add_replay_command, add_validate_command, add_calibrate_command, add_presets_command;
 
 /// The user's preset directories first, then those that came with the program (in the source tree it was built from, or
 /// beside the installed binary).
@@ -144,6 +165,12 @@ std::vector<std::filesystem::path> input_files(const sweep::Study& study);
 /// BadInput where the study has no points.
 void require_points(const sweep::SweepJob& job, const std::filesystem::path& study);
 
+/// Adds the argument RESULTS: a result file, or the folder of an unfinished one.
+void add_results(CLI::App& command, std::filesystem::path& file);
+/// Adds --json.
+void add_json(CLI::App& command, bool& json);
+/// Adds --progress, a ProgressMode.
+void add_progress(CLI::App& command, std::string& mode);
 /// Adds --force, which allows outputs to be replaced.
 CLI::Option* add_force(CLI::App& command, bool& force);
 

@@ -1,12 +1,11 @@
 // shardscape diff: compares two result files of one study.
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/safe_text.h"
 #include "results_schema/diff.h"
+#include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
-#include "sweep/cli/result_commands.h"
 #include "sweep/cli/text_table.h"
 #include "sweep/cli/usage.h"
 
@@ -15,14 +14,12 @@ namespace shardscape::cli {
 namespace {
 
 constexpr const char* kDiffFooter =
-    "Examples:\n"
-    "  shardscape diff a.h5 b.h5\n"
-    "  shardscape sweep study.yaml -o plain.h5 --reference && shardscape diff out.h5 plain.h5 --tolerance "
-    "1e-9\n"
-    "\n"
-    "Compares every value of /points and /fault_samples. Exit code 0: none differs by more than the "
-    "tolerance; 3: some\n"
-    "do; 2: the files hold different studies or points. Fault samples beside a target_ci must be as many.";
+    R"(Examples:
+  shardscape diff a.h5 b.h5
+  shardscape sweep study.yaml -o plain.h5 --reference && shardscape diff out.h5 plain.h5 --tolerance 1e-9
+
+Compares every value of /points and /fault_samples. Exit code 0: none differs by more than the tolerance; 3: some
+do; 2: the files hold different studies or points. Fault samples beside a target_ci must be as many.)";
 
 struct DiffArguments {
   std::filesystem::path a, b;
@@ -55,7 +52,7 @@ void print(const std::vector<results::ColumnDifference>& differences) {
   table.print(std::cout, 2);
 }
 
-int run_diff(const DiffArguments& arguments) {
+int run_diff(const DiffArguments& arguments, const CommonOptions& /*common*/) {
   const results::ResultReader a = open_results(arguments.a), b = open_results(arguments.b);
   if (const auto why = results::why_not_comparable(a, b))
     throw BadInput(arguments.a.string() + " and " + arguments.b.string() + ": " + *why + "\n");
@@ -82,10 +79,9 @@ int run_diff(const DiffArguments& arguments) {
 
 }  // namespace
 
-void add_diff_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
-  CLI::App* const command =
-      app.add_subcommand("diff", "Compare two result files of one study, value by value");
-  const auto arguments = std::make_shared<DiffArguments>();
+void add_diff_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("diff", "Compare two result files of one study, value by value", kDiffFooter, run_diff);
   command->add_option("A", arguments->a, "OUT.h5 or OUT.h5.parts")->required();
   command->add_option("B", arguments->b, "The other one")->required();
   command
@@ -94,9 +90,7 @@ void add_diff_command(CLI::App& app, const CommonOptions& /*common*/, Action& ac
                    "(default 0: to the bit)")
       ->type_name("SHARE")
       ->check(share());
-  command->add_flag("--json", arguments->json, "One JSON document on stdout");
-  command->footer(kDiffFooter);
-  run_when_chosen(*command, action, [arguments] { return run_diff(*arguments); });
+  add_json(*command, arguments->json);
 }
 
 }  // namespace shardscape::cli

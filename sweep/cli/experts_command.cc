@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -19,19 +18,13 @@ namespace shardscape::cli {
 namespace {
 
 constexpr const char* kExpertsFooter =
-    "Examples:\n"
-    "  shardscape experts --device h100-sxm-80gb --tokens 4096 --hidden 7168 --inner 2048 --experts 256 "
-    "--top-k "
-    "8 --ep 8\n"
-    "  shardscape experts --device h200-sxm-141gb --tokens 64 --hidden 4096 --inner 1536 --experts 128 "
-    "--top-k "
-    "8 --ep 4 --power-law 1.2\n"
-    "\n"
-    "Router, permutation and both grouped products of one rank, alone. The tokens of the whole group choose "
-    "--top-k\n"
-    "of --experts: evenly or, with --power-law A, as a router that prefers some; then the time is the mean "
-    "over\n"
-    "draws, of the rank that has most. --device takes a name of 'shardscape presets' or a path.";
+    R"(Examples:
+  shardscape experts --device h100-sxm-80gb --tokens 4096 --hidden 7168 --inner 2048 --experts 256 --top-k 8 --ep 8
+  shardscape experts --device h200-sxm-141gb --tokens 64 --hidden 4096 --inner 1536 --experts 128 --top-k 8 --ep 4 --power-law 1.2
+
+Router, permutation and both grouped products of one rank, alone. The tokens of the whole group choose --top-k
+of --experts: evenly or, with --power-law A, as a router that prefers some; then the time is the mean over
+draws, of the rank that has most. --device takes a name of 'shardscape presets' or a path.)";
 
 constexpr std::int64_t kMostExperts = 65'536, kMostRoutedTokens = 100'000'000;
 constexpr double kSteepest = 10;
@@ -120,10 +113,9 @@ int run_experts(const ExpertsArguments& arguments, const CommonOptions& common) 
 
 }  // namespace
 
-void add_experts_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command =
-      app.add_subcommand("experts", "The time of the experts of one rank on one device");
-  const auto arguments = std::make_shared<ExpertsArguments>();
+void add_experts_command(const Program& program) {
+  const auto [command, arguments] = program.add(
+      "experts", "The time of the experts of one rank on one device", kExpertsFooter, run_experts);
   command->add_option("--device", arguments->device, "A device preset or file")->required();
   command->add_option("--tokens", arguments->tokens, "Tokens of all ranks together")->required();
   command->add_option("--hidden", arguments->hidden, "Width of a token")->required();
@@ -137,9 +129,7 @@ void add_experts_command(CLI::App& app, const CommonOptions& common, Action& act
   command->add_flag("--ungated", arguments->ungated, "One matrix up instead of two");
   command->add_option("--dtype", arguments->precision, "As for gemm");
   command->add_flag("--block-scales", arguments->blocks, "fp8 with a scale for each block of 128");
-  command->add_flag("--json", arguments->json, "One JSON document on stdout");
-  command->footer(kExpertsFooter);
-  run_when_chosen(*command, action, [arguments, &common] { return run_experts(*arguments, common); });
+  add_json(*command, arguments->json);
 }
 
 }  // namespace shardscape::cli

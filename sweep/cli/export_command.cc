@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iostream>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -28,14 +27,14 @@ using results::ColumnInfo;
 using results::ResultReader;
 
 constexpr const char* kExportFooter =
-    "Examples:\n"
-    "  shardscape export out.h5 --csv points.csv\n"
-    "  shardscape export out.h5 --csv samples.csv --table fault_samples\n"
-    "  shardscape export out.h5 --csv points.csv --force          replace the file of an earlier run\n"
-    "  shardscape export out.h5 --csv - | head\n"
-    "\n"
-    "Every column under its full name, in SI units, codes by their names; what was not computed is empty.\n"
-    "Where the file holds a part of its study only, a note on standard error says which.";
+    R"(Examples:
+  shardscape export out.h5 --csv points.csv
+  shardscape export out.h5 --csv samples.csv --table fault_samples
+  shardscape export out.h5 --csv points.csv --force          replace the file of an earlier run
+  shardscape export out.h5 --csv - | head
+
+Every column under its full name, in SI units, codes by their names; what was not computed is empty.
+Where the file holds a part of its study only, a note on standard error says which.)";
 
 struct ExportArguments {
   std::filesystem::path file;
@@ -121,7 +120,7 @@ void write_table(std::ostream& out, const ResultReader& reader, bool samples) {
   }
 }
 
-int run_export(const ExportArguments& arguments) {
+int run_export(const ExportArguments& arguments, const CommonOptions& /*common*/) {
   const ResultReader reader = open_results(arguments.file);
   const bool samples = arguments.table == "fault_samples";
   if (samples && reader.sample_columns().empty()) {
@@ -142,11 +141,10 @@ int run_export(const ExportArguments& arguments) {
 
 }  // namespace
 
-void add_export_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
-  CLI::App* const command = app.add_subcommand("export", "A table of a result file as CSV");
-  const auto arguments = std::make_shared<ExportArguments>();
-  command->add_option("RESULTS", arguments->file, "OUT.h5, or the OUT.h5.parts of a running sweep")
-      ->required();
+void add_export_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("export", "A table of a result file as CSV", kExportFooter, run_export);
+  add_results(*command, arguments->file);
   command->add_option("--csv", arguments->csv, "The file to write; - is standard output")
       ->required()
       ->type_name("OUT.csv");
@@ -154,8 +152,6 @@ void add_export_command(CLI::App& app, const CommonOptions& /*common*/, Action& 
       ->type_name("TABLE")
       ->check(one_of({"points", "fault_samples"}));
   add_force(*command, arguments->force);
-  command->footer(kExportFooter);
-  run_when_chosen(*command, action, [arguments] { return run_export(*arguments); });
 }
 
 }  // namespace shardscape::cli

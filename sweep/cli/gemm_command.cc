@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -23,18 +22,16 @@ using compute::GemmCost;
 using compute::GemmTile;
 
 constexpr const char* kGemmFooter =
-    "Examples:\n"
-    "  shardscape gemm 4096 12288 12288 --device a100-sxm-80gb\n"
-    "  shardscape gemm 1 8192 28672 --device h100-sxm-80gb --dtype fp8 --json\n"
-    "  shardscape gemm 1024 6144 4096 --device a100-sxm-80gb --tile 128x128x32 --clock 1.036e9\n"
-    "\n"
-    "C[M,N] = A[M,K] B[K,N]. Without --clock: one kernel of a busy stream at the clock that the power limit\n"
-    "leaves a step. --burst: the kernel alone, launched for a moment, which may draw more. With --clock: "
-    "what\n"
-    "a profiler reports that locks the clock there and clears the caches before each kernel. 'waves' is the\n"
-    "number of output tiles that the busiest SM works off, ceil(CTAs / SMs); 'bound' is compute, sram, l2, "
-    "hbm\n"
-    "or launch. --device takes a name of 'shardscape presets' or a path.";
+    R"(Examples:
+  shardscape gemm 4096 12288 12288 --device a100-sxm-80gb
+  shardscape gemm 1 8192 28672 --device h100-sxm-80gb --dtype fp8 --json
+  shardscape gemm 1024 6144 4096 --device a100-sxm-80gb --tile 128x128x32 --clock 1.036e9
+
+C[M,N] = A[M,K] B[K,N]. Without --clock: one kernel of a busy stream at the clock that the power limit
+leaves a step. --burst: the kernel alone, launched for a moment, which may draw more. With --clock: what
+a profiler reports that locks the clock there and clears the caches before each kernel. 'waves' is the
+number of output tiles that the busiest SM works off, ceil(CTAs / SMs); 'bound' is compute, sram, l2, hbm
+or launch. --device takes a name of 'shardscape presets' or a path.)";
 
 constexpr std::int64_t kMaxTile = 4096;
 
@@ -164,9 +161,9 @@ int run_gemm(const GemmArguments& arguments, const CommonOptions& common) {
 
 }  // namespace
 
-void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command = app.add_subcommand("gemm", "The time of one matrix product on one device");
-  const auto arguments = std::make_shared<GemmArguments>();
+void add_gemm_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("gemm", "The time of one matrix product on one device", kGemmFooter, run_gemm);
   command->add_option("M", arguments->m, "Rows of C")->required();
   command->add_option("N", arguments->n, "Columns of C")->required();
   command->add_option("K", arguments->k, "What is summed over")->required();
@@ -179,9 +176,7 @@ void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action
       ->type_name("HZ");
   command->add_flag("--burst", arguments->burst,
                     "The kernel alone, for a moment: more power than a step's limit leaves");
-  command->add_flag("--json", arguments->json, "One JSON document on stdout");
-  command->footer(kGemmFooter);
-  run_when_chosen(*command, action, [arguments, &common] { return run_gemm(*arguments, common); });
+  add_json(*command, arguments->json);
 }
 
 }  // namespace shardscape::cli

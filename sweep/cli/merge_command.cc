@@ -1,11 +1,10 @@
 // shardscape merge: joins the shards of a sweep into one result file.
 #include <algorithm>
 #include <iostream>
-#include <memory>
 
 #include "results_schema/assemble.h"
+#include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
-#include "sweep/cli/result_commands.h"
 #include "sweep/cli/selection_text.h"
 
 namespace shardscape::cli {
@@ -15,14 +14,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMergeFooter =
-    "Examples:\n"
-    "  shardscape sweep study.yaml -o a.h5 --shard 1/2        on one machine\n"
-    "  shardscape sweep study.yaml -o b.h5 --shard 2/2        on another\n"
-    "  shardscape merge a.h5 b.h5 -o all.h5                   as if one had done it all\n"
-    "\n"
-    "The files are finished shards of one study by one version of the program, neighbours without a gap, in "
-    "any order.\n"
-    "They stay as they are. Some of the shards make a larger shard.";
+    R"(Examples:
+  shardscape sweep study.yaml -o a.h5 --shard 1/2        on one machine
+  shardscape sweep study.yaml -o b.h5 --shard 2/2        on another
+  shardscape merge a.h5 b.h5 -o all.h5                   as if one had done it all
+
+The files are finished shards of one study by one version of the program, neighbours without a gap, in any order.
+They stay as they are. Some of the shards make a larger shard.)";
 
 struct MergeArguments {
   std::vector<fs::path> files;
@@ -57,14 +55,12 @@ int run_merge(const MergeArguments& arguments, const CommonOptions& common) {
 
 }  // namespace
 
-void add_merge_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command = app.add_subcommand("merge", "Put the shards of a sweep together into one file");
-  const auto arguments = std::make_shared<MergeArguments>();
+void add_merge_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("merge", "Put the shards of a sweep together into one file", kMergeFooter, run_merge);
   command->add_option("RESULTS", arguments->files, "The shards' files")->required()->type_name("PART.h5");
   command->add_option("-o,--output", arguments->output, "The file to write")->required()->type_name("ALL.h5");
   add_force(*command, arguments->force);
-  command->footer(kMergeFooter);
-  run_when_chosen(*command, action, [arguments, &common] { return run_merge(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <memory>
 #include <optional>
 
 #include "engine/network/faulty_fabric.h"
@@ -15,17 +14,16 @@ namespace shardscape::cli {
 namespace {
 
 constexpr const char* kNetworkFooter =
-    "Examples:\n"
-    "  shardscape network case.json\n"
-    "  shardscape network case.json --json\n"
-    "  shardscape network case.json --timeline links.json      open it in ui.perfetto.dev\n"
-    "\n"
-    "A case is a fabric, its faults and the patterns that run on it (bytes, seconds):\n"
-    "  {\"topology\": {\"dims\": [{\"type\": \"torus\", \"shape\": [4, 4], \"bw\": 100e9, \"lat\": 5e-7}]},\n"
-    "   \"faults\": [{\"kind\": \"derate\", \"a\": 1, \"b\": 2, \"factor\": 0.5}],\n"
-    "   \"patterns\": [{\"op\": \"allreduce\", \"algo\": \"ring\", \"groups\": [[0, 1, 2, 3]], \"bytes\": "
-    "67108864}]}\n"
-    "engine/network/README.md lists every key.";
+    R"(Examples:
+  shardscape network case.json
+  shardscape network case.json --json
+  shardscape network case.json --timeline links.json      open it in ui.perfetto.dev
+
+A case is a fabric, its faults and the patterns that run on it (bytes, seconds):
+  {"topology": {"dims": [{"type": "torus", "shape": [4, 4], "bw": 100e9, "lat": 5e-7}]},
+   "faults": [{"kind": "derate", "a": 1, "b": 2, "factor": 0.5}],
+   "patterns": [{"op": "allreduce", "algo": "ring", "groups": [[0, 1, 2, 3]], "bytes": 67108864}]}
+engine/network/README.md lists every key.)";
 
 struct NetworkArguments {
   std::filesystem::path file;
@@ -84,16 +82,14 @@ int run_network(const NetworkArguments& arguments, const CommonOptions& common) 
 
 }  // namespace
 
-void add_network_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command = app.add_subcommand("network", "Run communication patterns on a fabric");
-  const auto arguments = std::make_shared<NetworkArguments>();
+void add_network_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("network", "Run communication patterns on a fabric", kNetworkFooter, run_network);
   command->add_option("CASE", arguments->file, "The case (JSON)")->required();
-  command->add_flag("--json", arguments->json, "One JSON document on stdout");
+  add_json(*command, arguments->json);
   command->add_option("--timeline", arguments->timeline, "Write the utilisation of every link over time")
       ->type_name("OUT.json");
   command->add_flag("--force", arguments->force, "Replace the file that --timeline names");
-  command->footer(kNetworkFooter);
-  run_when_chosen(*command, action, [arguments, &common] { return run_network(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

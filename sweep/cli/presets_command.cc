@@ -5,7 +5,6 @@
 #include <array>
 #include <filesystem>
 #include <iostream>
-#include <memory>
 #include <optional>
 
 #include "engine/base/suggest.h"
@@ -24,12 +23,12 @@ using yaml::Catalog;
 using yaml::PresetKind;
 
 constexpr const char* kPresetsFooter =
-    "Examples:\n"
-    "  shardscape presets\n"
-    "  shardscape presets a100-sxm-80gb\n"
-    "  shardscape presets my-gpu.yaml\n"
-    "  shardscape presets Llama-3.1-8B/config.json\n"
-    "  shardscape presets --presets my-presets";
+    R"(Examples:
+  shardscape presets
+  shardscape presets a100-sxm-80gb
+  shardscape presets my-gpu.yaml
+  shardscape presets Llama-3.1-8B/config.json
+  shardscape presets --presets my-presets)";
 
 constexpr std::array<std::pair<PresetKind, const char*>, 8> kKinds = {
     {{PresetKind::model, "models"},
@@ -214,64 +213,53 @@ PresetKind kind_of(const Catalog& catalog, const std::string& file) {
                  "dimensions, a stack communication");
 }
 
-int show_file(const Catalog& catalog, const std::string& file) {
-  const auto found = catalog.find(PresetKind::model, file, {});
-  if (!found) throw BadInput("presets: " + found.error());
-  const PresetKind kind = kind_of(catalog, file);
-  const auto text = with_preset(catalog, kind, file, [](const auto& spec) { return yaml::to_yaml(spec); });
+/// Prints a preset with every default filled in, below its kind and file.
+void show(const Catalog& catalog, PresetKind kind, const std::string& name, const std::string& file) {
+  const auto text = with_preset(catalog, kind, name, [](const auto& spec) { return yaml::to_yaml(spec); });
   if (!text) throw BadInput(split_lines(text.error()));
   std::cout << "# " << name_of(kind) << ", " << file << '\n' << *text;
-  return kDone;
-}
-
-/// Shows a model by a name that no file has: a hub's name, or one with a number of layers.
-int show_other_model(const Catalog& catalog, const std::string& name) {
-  const auto text =
-      with_preset(catalog, PresetKind::model, name, [](const auto& spec) { return yaml::to_yaml(spec); });
-  if (!text) throw BadInput(split_lines(text.error()));
-  std::cout << "# model, " << catalog.find_model(name, {})->file.string() << '\n' << *text;
-  return kDone;
 }
 
 int show_preset(const Catalog& catalog, const std::string& name) {
-  const bool other_name =
-      !catalog.find(PresetKind::model, name, {}).has_value() && catalog.find_model(name, {}).has_value();
-  if (other_name) return show_other_model(catalog, name);
-  if (yaml::is_path(name)) return show_file(catalog, name);
+  const auto file = catalog.find(PresetKind::model, name, {});
+  const auto model = catalog.find_model(name, {});
+  if (!file && model) {  // a name that no file has: a hub's name, or one with a number of layers
+    show(catalog, PresetKind::model, name, model->file.string());
+    return kDone;
+  }
+  if (yaml::is_path(name)) {
+    if (!file) throw BadInput("presets: " + file.error());
+    show(catalog, kind_of(catalog, name), name, name);
+    return kDone;
+  }
   std::vector<std::string> names;
   bool found = false;
   for (const auto& [kind, title] : kKinds) {
     for (const Catalog::Entry& entry : catalog.list(kind)) {
       names.push_back(entry.name);
-      if (entry.name != name) continue;
-      found = true;
-      const auto text =
-          with_preset(catalog, kind, name, [](const auto& spec) { return yaml::to_yaml(spec); });
-      if (!text) throw BadInput(split_lines(text.error()));
-      std::cout << "# " << name_of(kind) << ", " << entry.file.string() << '\n' << *text;
+      if (entry.name == name) show(catalog, kind, name, entry.file.string());
+      found = found || entry.name == name;
     }
   }
-  if (!found) {
-    throw BadInput("presets: no preset '" + name + "'" + did_you_mean(name, names) +
-                   "; 'shardscape presets' lists all");
-  }
-  return kDone;
+  if (found) return kDone;
+  throw BadInput("presets: no preset '" + name + "'" + did_you_mean(name, names) +
+                 "; 'shardscape presets' lists all");
+}
+
+int run_presets(const std::string& name, const CommonOptions& common) {
+  const Catalog catalog = make_catalog(common);
+  return name.empty() ? list_presets(catalog) : show_preset(catalog, name);
 }
 
 }  // namespace
 
-void add_presets_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command =
-      app.add_subcommand("presets", "List models, devices, clusters, stacks and technologies, or show one");
-  const auto name = std::make_shared<std::string>();
+void add_presets_command(const Program& program) {
+  const auto [command, name] =
+      program.add("presets", "List models, devices, clusters, stacks and technologies, or show one",
+                  kPresetsFooter, run_presets);
   command->add_option("NAME", *name,
                       "Show this preset, or the model, device, cluster or stack of this file, with every "
                       "default filled in");
-  command->footer(kPresetsFooter);
-  run_when_chosen(*command, action, [name, &common] {
-    const Catalog catalog = make_catalog(common);
-    return name->empty() ? list_presets(catalog) : show_preset(catalog, *name);
-  });
 }
 
 }  // namespace shardscape::cli

@@ -1,7 +1,6 @@
 // shardscape replay: replays Chakra execution traces on a fabric.
 #include <algorithm>
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -21,29 +20,19 @@ namespace shardscape::cli {
 namespace {
 
 constexpr const char* kReplayFooter =
-    "Examples:\n"
-    "  shardscape replay traces --cluster dgx-h100\n"
-    "  shardscape replay traces --cluster a100-torus2d-ring-64 --stack megatron-core --json\n"
-    "  shardscape replay traces --cluster a100-torus2d-ring-64 --stack megatron-core --fault 0-1=0.5\n"
-    "  shardscape simulate study.yaml --chakra traces && shardscape replay traces --cluster dgx-a100 --stack "
-    "megatron-core\n"
-    "\n"
-    "DIR holds one trace per rank, PREFIX.RANK.et for ranks 0, 1, ... Process groups come from a JSON object "
-    "of group\n"
-    "names and lists of ranks (comm_groups.json, or the only .json file) or from METADATA nodes; where "
-    "neither "
-    "defines\n"
-    "group 0, it is all ranks. Rank r runs on GPU r. Without --stack messages use links fully and calls cost "
-    "nothing.\n"
-    "A compute node takes the time of its attribute shardscape_duration_ns, or else duration_micros; without "
-    "either, the\n"
-    "time of its num_ops and tensor_size on the cluster's device. MEM_LOAD and MEM_STORE nodes take "
-    "tensor_size "
-    "over the\n"
-    "HBM bandwidth. Collectives of the host (PyTorch's c10d and nccl operators) are calls that start "
-    "kernels; "
-    "the kernels\n"
-    "are what moves the data.";
+    R"(Examples:
+  shardscape replay traces --cluster dgx-h100
+  shardscape replay traces --cluster a100-torus2d-ring-64 --stack megatron-core --json
+  shardscape replay traces --cluster a100-torus2d-ring-64 --stack megatron-core --fault 0-1=0.5
+  shardscape simulate study.yaml --chakra traces && shardscape replay traces --cluster dgx-a100 --stack megatron-core
+
+DIR holds one trace per rank, PREFIX.RANK.et for ranks 0, 1, ... Process groups come from a JSON object of group
+names and lists of ranks (comm_groups.json, or the only .json file) or from METADATA nodes; where neither defines
+group 0, it is all ranks. Rank r runs on GPU r. Without --stack messages use links fully and calls cost nothing.
+A compute node takes the time of its attribute shardscape_duration_ns, or else duration_micros; without either, the
+time of its num_ops and tensor_size on the cluster's device. MEM_LOAD and MEM_STORE nodes take tensor_size over the
+HBM bandwidth. Collectives of the host (PyTorch's c10d and nccl operators) are calls that start kernels; the kernels
+are what moves the data.)";
 
 struct ReplayArguments {
   std::filesystem::path folder;
@@ -164,9 +153,9 @@ int run_replay(const ReplayArguments& arguments, const CommonOptions& common) {
 
 }  // namespace
 
-void add_replay_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command = app.add_subcommand("replay", "Run Chakra execution traces on a fabric");
-  const auto arguments = std::make_shared<ReplayArguments>();
+void add_replay_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("replay", "Run Chakra execution traces on a fabric", kReplayFooter, run_replay);
   command->add_option("DIR", arguments->folder, "The folder of the traces")->required();
   command->add_option("--cluster", arguments->cluster, "The cluster: a preset or a file")->required();
   command->add_option("--stack", arguments->stack, "The software stack: a preset or a file");
@@ -184,9 +173,7 @@ void add_replay_command(CLI::App& app, const CommonOptions& common, Action& acti
                    "id, as ASTRA-sim does) or ready (what would be ready first if communication were free); "
                    "default: id")
       ->check(CLI::IsMember({"id", "ready"}));
-  command->add_flag("--json", arguments->json, "One JSON document on stdout");
-  command->footer(kReplayFooter);
-  run_when_chosen(*command, action, [arguments, &common] { return run_replay(*arguments, common); });
+  add_json(*command, arguments->json);
 }
 
 }  // namespace shardscape::cli

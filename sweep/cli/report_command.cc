@@ -1,15 +1,14 @@
 // shardscape report: writes a result file as one interactive HTML page.
 #include <algorithm>
 #include <iostream>
-#include <memory>
 
 #include "results_schema/output_file.h"
 #include "results_schema/reader.h"
 #include "results_schema/report/write_report.h"
+#include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/near_misses.h"
 #include "sweep/cli/report_facts.h"
-#include "sweep/cli/result_commands.h"
 #include "sweep/cli/selection_text.h"
 #include "sweep/cli/top_output.h"
 #include "sweep/cli/usage.h"
@@ -22,17 +21,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kReportFooter =
-    "Examples:\n"
-    "  shardscape report out.h5 -o report.html\n"
-    "  shardscape report out.h5 -o report.html --force          replace the page of an earlier run\n"
-    "  shardscape report out.h5 -o report.html --points 5000    a smaller page of a large study\n"
-    "\n"
-    "The page holds its data and scripts: it opens from disk, without a network, and can be sent as it is. "
-    "Studies with\n"
-    "more feasible points than --points show a sample, always with the Pareto front and the best plans; the "
-    "page says so.\n"
-    "The same results give the same page. A sweep that is still running, or was interrupted, can be read "
-    "too.";
+    R"(Examples:
+  shardscape report out.h5 -o report.html
+  shardscape report out.h5 -o report.html --force          replace the page of an earlier run
+  shardscape report out.h5 -o report.html --points 5000    a smaller page of a large study
+
+The page holds its data and scripts: it opens from disk, without a network, and can be sent as it is. Studies with
+more feasible points than --points show a sample, always with the Pareto front and the best plans; the page says so.
+The same results give the same page. A sweep that is still running, or was interrupted, can be read too.)";
 
 struct ReportArguments {
   fs::path file, output;
@@ -40,7 +36,7 @@ struct ReportArguments {
   bool force = false;
 };
 
-int run_report(const ReportArguments& arguments) {
+int run_report(const ReportArguments& arguments, const CommonOptions& /*common*/) {
   const results::ResultReader reader = open_results(arguments.file);
   const fs::path inputs[] = {arguments.file};
   const results::OutputPath output(arguments.output, arguments.force, inputs);
@@ -63,11 +59,10 @@ int run_report(const ReportArguments& arguments) {
 
 }  // namespace
 
-void add_report_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
-  CLI::App* const command = app.add_subcommand("report", "Results as one interactive HTML page");
-  const auto arguments = std::make_shared<ReportArguments>();
-  command->add_option("RESULTS", arguments->file, "OUT.h5, or the OUT.h5.parts of a running sweep")
-      ->required();
+void add_report_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("report", "Results as one interactive HTML page", kReportFooter, run_report);
+  add_results(*command, arguments->file);
   command->add_option("-o,--output", arguments->output, "The page to write")
       ->required()
       ->type_name("REPORT.html");
@@ -76,8 +71,6 @@ void add_report_command(CLI::App& app, const CommonOptions& /*common*/, Action& 
       ->check(whole_number(1))
       ->capture_default_str();
   add_force(*command, arguments->force);
-  command->footer(kReportFooter);
-  run_when_chosen(*command, action, [arguments] { return run_report(*arguments); });
 }
 
 }  // namespace shardscape::cli

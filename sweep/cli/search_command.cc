@@ -36,28 +36,19 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSearchFooter =
-    "Examples:\n"
-    "  shardscape search study.yaml                            the ten best, as sweep and top would show "
-    "them\n"
-    "  shardscape search study.yaml -n 3 -o best.h5            keep what was visited: a result file like any "
-    "other\n"
-    "  shardscape search study.yaml -n 20 --confirm 20         the same, executed as well and ranked by "
-    "that\n"
-    "  shardscape search study.yaml --mode flattened           the ten best executed steps: no price "
-    "decides\n"
-    "  shardscape search study.yaml --pareto step_time_s,memory_peak_bytes\n"
-    "  shardscape search study.yaml --within 2%                sooner: nothing left out is better by more "
-    "than 2 %\n"
-    "  shardscape search study.yaml --budget 10s               the best found by then, and what the rest can "
-    "reach\n"
-    "\n"
-    "Regions of the design space are cut off by lower bounds, memory and constraints, so the answer is that "
-    "of a\n"
-    "sweep. Bounds are known for step_time_s, tokens_per_s_per_gpu and mfu of training, with --mode "
-    "hierarchical for\n"
-    "expected_step_time_s, too, and for a front of one of them and memory_peak_bytes; those of --mode "
-    "flattened are\n"
-    "tested, not proved. For anything else every point is evaluated, and --budget is refused.";
+    R"(Examples:
+  shardscape search study.yaml                            the ten best, as sweep and top would show them
+  shardscape search study.yaml -n 3 -o best.h5            keep what was visited: a result file like any other
+  shardscape search study.yaml -n 20 --confirm 20         the same, executed as well and ranked by that
+  shardscape search study.yaml --mode flattened           the ten best executed steps: no price decides
+  shardscape search study.yaml --pareto step_time_s,memory_peak_bytes
+  shardscape search study.yaml --within 2%                sooner: nothing left out is better by more than 2 %
+  shardscape search study.yaml --budget 10s               the best found by then, and what the rest can reach
+
+Regions of the design space are cut off by lower bounds, memory and constraints, so the answer is that of a
+sweep. Bounds are known for step_time_s, tokens_per_s_per_gpu and mfu of training, with --mode hierarchical for
+expected_step_time_s, too, and for a front of one of them and memory_peak_bytes; those of --mode flattened are
+tested, not proved. For anything else every point is evaluated, and --budget is refused.)";
 
 struct SearchArguments {
   StudyArguments study;
@@ -108,22 +99,6 @@ Budget parse_budget(const std::string& text) {
                    "'20000 points'");
   }
   return budget;
-}
-
-ProgressMode parse_search_progress(const std::string& text) {
-  if (const auto mode = parse_enum<ProgressMode>(text)) return *mode;
-  const auto names = enum_names<ProgressMode>();
-  throw BadInput("--progress: '" + text + "' is not one of " + join_names(names) + did_you_mean(text, names));
-}
-
-std::vector<std::string> split_names(const std::string& text) {
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    names.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return names;
 }
 
 sweep::SearchGoal goal_of(const SearchArguments& arguments, const sweep::SweepJob& job) {
@@ -200,7 +175,7 @@ sweep::Study with_all_rows(sweep::Study study) {
 /// What a process gets from its command line.
 struct WantedSearch {
   WantedSearch(const SearchArguments& arguments, const CommonOptions& common, const ranks::Ranks& ranks)
-      : mode(parse_search_progress(arguments.progress)),
+      : mode(parse_choice<ProgressMode>("--progress", arguments.progress)),
         budget(parse_budget(arguments.budget)),
         study(with_all_rows(load(arguments.study, common, ranks.rank() != 0))),
         job(study),
@@ -501,7 +476,9 @@ void follow(const SearchArguments& arguments, const CommonOptions& common, ranks
     run_executed(*wanted, common, interrupt.stop(), ranks, points, ran.visited_here);
 }
 
-int run_search_command(const SearchArguments& arguments, const CommonOptions& common) {
+int run_search_command(const SearchArguments& given, const CommonOptions& common) {
+  SearchArguments arguments = given;
+  if (!given.execution.empty()) arguments.study.overrides.push_back("mode=" + given.execution);
   const std::unique_ptr<ranks::Ranks> ranks = join_ranks(false);
   return run_together(
       *ranks, [&] { return lead(arguments, common, *ranks); }, [&] { follow(arguments, common, *ranks); });
@@ -509,10 +486,10 @@ int run_search_command(const SearchArguments& arguments, const CommonOptions& co
 
 }  // namespace
 
-void add_search_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command =
-      app.add_subcommand("search", "The best points of a study, certified, without visiting them all");
-  const auto arguments = std::make_shared<SearchArguments>();
+void add_search_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("search", "The best points of a study, certified, without visiting them all", kSearchFooter,
+                  run_search_command);
   add_study_arguments(*command, arguments->study);
   command->add_option("-n,--count", arguments->count, "Points to find (default 10)")
       ->type_name("N")
@@ -540,21 +517,13 @@ void add_search_command(CLI::App& app, const CommonOptions& common, Action& acti
   command->add_option("--format", arguments->format, "table, csv, json or yaml")
       ->type_name("FORMAT")
       ->check(one_of({"table", "csv", "json", "yaml"}));
-  command
-      ->add_option("--progress", arguments->progress,
-                   "auto, plain, json (one object per line on stdout) or none")
-      ->type_name("MODE");
+  add_progress(*command, arguments->progress);
   add_confirm(*command, arguments->confirm);
   command
       ->add_option("--mode", arguments->execution,
                    "Instead of the study's own: hierarchical, or flattened, the best executed steps")
       ->type_name("MODE")
       ->check(one_of({"hierarchical", "flattened"}));
-  command->footer(kSearchFooter);
-  run_when_chosen(*command, action, [arguments, &common] {
-    if (!arguments->execution.empty()) arguments->study.overrides.push_back("mode=" + arguments->execution);
-    return run_search_command(*arguments, common);
-  });
 }
 
 }  // namespace shardscape::cli

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -28,21 +27,17 @@ using results::ColumnInfo;
 using results::ResultReader;
 
 constexpr const char* kSensitivityFooter =
-    "Examples:\n"
-    "  shardscape sensitivity out.h5                      plans, links and the distribution at a glance\n"
-    "  shardscape sensitivity out.h5 --by-plan -n 20\n"
-    "  shardscape sensitivity out.h5 --by-plan --pareto   the plans worth choosing from\n"
-    "  shardscape sensitivity out.h5 --by-link --format csv\n"
-    "  shardscape sensitivity out.h5 --distribution --format csv > slowdown.csv\n"
-    "  shardscape sensitivity out.h5 --format json\n"
-    "\n"
-    "Plans are ranked by their mean time under faults; 'healthy' is their rank without. A star marks plans "
-    "that no other\n"
-    "beats in healthy time, 95th percentile of the slowdown and memory together. Links are ranked by the "
-    "mean "
-    "slowdown of\n"
-    "all plans' samples in which they are sick. A sweep that is still running, or was interrupted, can be "
-    "read too.";
+    R"(Examples:
+  shardscape sensitivity out.h5                      plans, links and the distribution at a glance
+  shardscape sensitivity out.h5 --by-plan -n 20
+  shardscape sensitivity out.h5 --by-plan --pareto   the plans worth choosing from
+  shardscape sensitivity out.h5 --by-link --format csv
+  shardscape sensitivity out.h5 --distribution --format csv > slowdown.csv
+  shardscape sensitivity out.h5 --format json
+
+Plans are ranked by their mean time under faults; 'healthy' is their rank without. A star marks plans that no other
+beats in healthy time, 95th percentile of the slowdown and memory together. Links are ranked by the mean slowdown of
+all plans' samples in which they are sick. A sweep that is still running, or was interrupted, can be read too.)";
 
 struct SensitivityArguments {
   std::filesystem::path file;
@@ -257,7 +252,7 @@ void require_samples(const ResultReader& reader, const std::filesystem::path& fi
                                                     : ": holds no fault samples yet\n"));
 }
 
-int run_sensitivity(const SensitivityArguments& arguments) {
+int run_sensitivity(const SensitivityArguments& arguments, const CommonOptions& /*common*/) {
   if (arguments.pareto && !arguments.by_plan)
     throw BadInput("--pareto: chooses among plans; give --by-plan\n");
   const int rankings = static_cast<int>(arguments.by_plan) + static_cast<int>(arguments.by_link) +
@@ -297,12 +292,11 @@ int run_sensitivity(const SensitivityArguments& arguments) {
 
 }  // namespace
 
-void add_sensitivity_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
-  CLI::App* const command =
-      app.add_subcommand("sensitivity", "How plans and links bear faults: rankings from the fault samples");
-  const auto arguments = std::make_shared<SensitivityArguments>();
-  command->add_option("RESULTS", arguments->file, "OUT.h5, or the OUT.h5.parts of a running sweep")
-      ->required();
+void add_sensitivity_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("sensitivity", "How plans and links bear faults: rankings from the fault samples",
+                  kSensitivityFooter, run_sensitivity);
+  add_results(*command, arguments->file);
   command->add_flag("--by-plan", arguments->by_plan, "Plans by mean time under faults");
   command->add_flag("--by-link", arguments->by_link, "Links (and devices) by mean slowdown");
   command->add_flag("--by-dimension", arguments->by_dimension, "Fabric dimensions by mean slowdown");
@@ -317,8 +311,6 @@ void add_sensitivity_command(CLI::App& app, const CommonOptions& /*common*/, Act
   command->add_option("--format", arguments->format, "table, csv or json")
       ->type_name("FORMAT")
       ->check(one_of({"table", "csv", "json"}));
-  command->footer(kSensitivityFooter);
-  run_when_chosen(*command, action, [arguments] { return run_sensitivity(*arguments); });
 }
 
 }  // namespace shardscape::cli

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <memory>
 #include <optional>
 
 #include "engine/base/safe_text.h"
@@ -29,36 +28,29 @@ namespace shardscape::cli {
 namespace {
 
 constexpr const char* kSimulateExamples =
-    "Examples:\n"
-    "  shardscape simulate study.yaml\n"
-    "  shardscape simulate study.yaml --point tp=8,cp=1,pp=4,dp=2,zero=1,recompute=selective,mbs=1 "
-    "--explain\n"
-    "  shardscape simulate study.yaml --set workload.global_batch=256 --json\n"
-    "  shardscape simulate study.yaml --fault 0-1=0.5          the link between 0 and 1 at half its "
-    "bandwidth\n"
-    "  shardscape simulate study.yaml --fault 0-1=dead         the same link gone; its traffic takes a "
-    "detour\n"
-    "  shardscape simulate study.yaml --fault 0-1=0.5+5us      half its bandwidth and 5 us more latency\n"
-    "  shardscape simulate study.yaml --fault 'nvlink: 3 -> switch 0=0.5'    one direction, as links are "
-    "named\n"
-    "  shardscape simulate study.yaml --fault slow_device:3=0.8 --fault hbm_derate:7=0.5    GPU 3 at 80 % of "
-    "its clock, GPU 7\n"
-    "                                                          at half its memory bandwidth\n"
-    "  shardscape simulate study.yaml --fault nic_down:5       without the adapter of GPU 5\n"
-    "  shardscape simulate study.yaml --fault 'switch_down:switch 0'    without that switch\n"
-    "  shardscape simulate study.yaml --draw 17     the 18th fault sample of the study\n"
-    "  shardscape simulate study.yaml --mode flattened         every message of every rank\n"
-    "  shardscape simulate study.yaml --compare                both modes, by class of time\n"
-    "  shardscape simulate chat.yaml --point tp=8,pp=1,dp=2,prefill_tp=4,prefill_dp=4     one pool prefills, "
-    "one decodes\n"
-    "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
-    "  shardscape simulate study.yaml --point pp=4,schedule=zero_bubble --schedule-text --width 160\n"
-    "  shardscape simulate study.yaml --chakra traces          for shardscape replay and other simulators\n"
-    "  shardscape simulate study.yaml --mode flattened --timeline step.json --chakra traces    the same of "
-    "what was executed\n"
-    "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than "
-    "the plain order\n"
-    "\n";
+    R"(Examples:
+  shardscape simulate study.yaml
+  shardscape simulate study.yaml --point tp=8,cp=1,pp=4,dp=2,zero=1,recompute=selective,mbs=1 --explain
+  shardscape simulate study.yaml --set workload.global_batch=256 --json
+  shardscape simulate study.yaml --fault 0-1=0.5          the link between 0 and 1 at half its bandwidth
+  shardscape simulate study.yaml --fault 0-1=dead         the same link gone; its traffic takes a detour
+  shardscape simulate study.yaml --fault 0-1=0.5+5us      half its bandwidth and 5 us more latency
+  shardscape simulate study.yaml --fault 'nvlink: 3 -> switch 0=0.5'    one direction, as links are named
+  shardscape simulate study.yaml --fault slow_device:3=0.8 --fault hbm_derate:7=0.5    GPU 3 at 80 % of its clock, GPU 7
+                                                          at half its memory bandwidth
+  shardscape simulate study.yaml --fault nic_down:5       without the adapter of GPU 5
+  shardscape simulate study.yaml --fault 'switch_down:switch 0'    without that switch
+  shardscape simulate study.yaml --draw 17     the 18th fault sample of the study
+  shardscape simulate study.yaml --mode flattened         every message of every rank
+  shardscape simulate study.yaml --compare                both modes, by class of time
+  shardscape simulate chat.yaml --point tp=8,pp=1,dp=2,prefill_tp=4,prefill_dp=4     one pool prefills, one decodes
+  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev
+  shardscape simulate study.yaml --point pp=4,schedule=zero_bubble --schedule-text --width 160
+  shardscape simulate study.yaml --chakra traces          for shardscape replay and other simulators
+  shardscape simulate study.yaml --mode flattened --timeline step.json --chakra traces    the same of what was executed
+  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than the plain order
+
+)";
 
 std::string simulate_footer() {
   return fmt::format(
@@ -255,9 +247,9 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
 
 }  // namespace
 
-void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command = app.add_subcommand("simulate", "Predict one point of a study in full");
-  const auto arguments = std::make_shared<SimulateArguments>();
+void add_simulate_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("simulate", "Predict one point of a study in full", simulate_footer(), run_simulate);
   add_study_arguments(*command, arguments->study);
   command->add_option("--point", arguments->point, "The plan: tp=8,cp=1,pp=4,... (see below)")
       ->type_name("KEY=VALUE,...");
@@ -304,12 +296,10 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
   command->add_flag("--force", arguments->force, "Replace the file that --timeline names");
   command->add_flag("--optimise-placement", arguments->optimise_placement,
                     "Look for a faster placement of the ranks on the fabric, and say what it gains");
-  command->add_flag("--json", arguments->json, "One JSON document on stdout");
+  add_json(*command, arguments->json);
   for (const char* const of_one_mode :
        {"--mode", "--explain", "--schedule-text", "--chakra", "--timeline", "--optimise-placement"})
     compare->excludes(of_one_mode);
-  command->footer(simulate_footer());
-  run_when_chosen(*command, action, [arguments, &common] { return run_simulate(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

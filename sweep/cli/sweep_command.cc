@@ -42,20 +42,17 @@ namespace fs = std::filesystem;
 using results::SegmentStore;
 
 constexpr const char* kSweepFooter =
-    "Examples:\n"
-    "  shardscape sweep study.yaml -o out.h5\n"
-    "  shardscape sweep study.yaml -o out.h5 --resume          after an interruption\n"
-    "  shardscape sweep study.yaml -o out.h5 --resume --repair    the same, damaged segments are computed "
-    "again\n"
-    "  shardscape sweep study.yaml -o a.h5 --shard 3/16        one part of a job array\n"
-    "  mpirun -n 4 shardscape sweep study.yaml -o out.h5       four processes share it; likewise srun\n"
-    "  shardscape sweep study.yaml -o out.h5 --confirm 0       the best are shown as predicted, none "
-    "executed\n"
-    "  shardscape sweep study.yaml -o s.h5 --sample 20000      a sample that stands for the whole space\n"
-    "  shardscape sweep study.yaml -o out.h5 --set workload.global_batch=256 --progress json\n"
-    "\n"
-    "The first Ctrl-C finishes the blocks in flight and keeps them; the second leaves at once. Both can be "
-    "resumed.";
+    R"(Examples:
+  shardscape sweep study.yaml -o out.h5
+  shardscape sweep study.yaml -o out.h5 --resume          after an interruption
+  shardscape sweep study.yaml -o out.h5 --resume --repair    the same, damaged segments are computed again
+  shardscape sweep study.yaml -o a.h5 --shard 3/16        one part of a job array
+  mpirun -n 4 shardscape sweep study.yaml -o out.h5       four processes share it; likewise srun
+  shardscape sweep study.yaml -o out.h5 --confirm 0       the best are shown as predicted, none executed
+  shardscape sweep study.yaml -o s.h5 --sample 20000      a sample that stands for the whole space
+  shardscape sweep study.yaml -o out.h5 --set workload.global_batch=256 --progress json
+
+The first Ctrl-C finishes the blocks in flight and keeps them; the second leaves at once. Both can be resumed.)";
 
 struct SweepArguments {
   StudyArguments study;
@@ -82,12 +79,6 @@ sweep::Shard parse_shard(const std::string& text) {
     if (whole && shard.index >= 1 && shard.index <= shard.count) return shard;
   }
   throw BadInput("--shard: '" + text + "' is not I/N with 1 <= I <= N, such as 3/16");
-}
-
-ProgressMode parse_progress(const std::string& text) {
-  if (const auto mode = parse_enum<ProgressMode>(text)) return *mode;
-  const auto names = enum_names<ProgressMode>();
-  throw BadInput("--progress: '" + text + "' is not one of " + join_names(names) + did_you_mean(text, names));
 }
 
 /// A sweep that may begin: its locked folder for rows, and the place of the finished file.
@@ -306,7 +297,7 @@ void require_table(ProgressMode mode, const SweepArguments& arguments) {
 struct WantedSweep {
   WantedSweep(const SweepArguments& arguments, const CommonOptions& common, const ranks::Ranks& ranks)
       : shard(parse_shard(arguments.shard)),
-        mode(parse_progress(arguments.progress)),
+        mode(parse_choice<ProgressMode>("--progress", arguments.progress)),
         study(load(arguments.study, common, ranks.rank() != 0)),
         job(study, arguments.limit, shard, sample_of(arguments)),
         threads(arguments.threads > 0 ? arguments.threads : default_threads(ranks)),
@@ -437,9 +428,9 @@ void require_points(const sweep::SweepJob& job, const fs::path& study) {
                   study.string(), job.study().gpus));
 }
 
-void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command = app.add_subcommand("sweep", "Evaluate every point of a study into one HDF5 file");
-  const auto arguments = std::make_shared<SweepArguments>();
+void add_sweep_command(const Program& program) {
+  const auto [command, arguments] = program.add("sweep", "Evaluate every point of a study into one HDF5 file",
+                                                kSweepFooter, run_sweep_command);
   add_study_arguments(*command, arguments->study);
   command->add_option("-o,--output", arguments->output, "The result file to write")
       ->required()
@@ -468,14 +459,9 @@ void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& actio
       ->needs(sampled);
   command->add_option("--shard", arguments->shard, "Part I of N of the points, I from 1 to N")
       ->type_name("I/N");
-  command
-      ->add_option("--progress", arguments->progress,
-                   "auto, plain, json (one object per line on stdout) or none")
-      ->type_name("MODE");
+  add_progress(*command, arguments->progress);
   add_confirm(*command, arguments->confirm);
   command->add_flag("--stats", arguments->stats, "Say where time and memory went");
-  command->footer(kSweepFooter);
-  run_when_chosen(*command, action, [arguments, &common] { return run_sweep_command(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

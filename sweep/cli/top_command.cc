@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iostream>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <span>
 
@@ -31,23 +30,21 @@ using results::ColumnInfo;
 using results::ResultReader;
 
 constexpr const char* kTopFooter =
-    "Examples:\n"
-    "  shardscape top out.h5\n"
-    "  shardscape top out.h5 -n 10 --breakdown\n"
-    "  shardscape top out.h5 --by mfu --where 'tp <= 8 and recompute == none'\n"
-    "  shardscape top out.h5 --where 'status == memory' --by memory_peak_bytes\n"
-    "  shardscape top out.h5 --pareto step_time_s,memory_peak_bytes --format csv\n"
-    "  shardscape top out.h5 --per precision,tp\n"
-    "  shardscape top out.h5 -n 20 --confirm 20               all of them executed, however long that takes\n"
-    "\n"
-    "The first rows of a table are executed as well, and ranked by that. Plans that nothing tells apart are "
-    "one row with\n"
-    "all their values; scripts get a row for each.\n"
-    "Where no point is feasible the nearest misses are shown, and what would make one fit.\n"
-    "--where takes the names of all columns, and tp, sp, cp, pp, dp, zero, mbs, vpp, order; codes compare "
-    "with their\n"
-    "names (quoted where they hold a '-'). Without a condition on status only feasible points are shown.\n"
-    "A sweep that is still running, or was interrupted, can be read too.";
+    R"(Examples:
+  shardscape top out.h5
+  shardscape top out.h5 -n 10 --breakdown
+  shardscape top out.h5 --by mfu --where 'tp <= 8 and recompute == none'
+  shardscape top out.h5 --where 'status == memory' --by memory_peak_bytes
+  shardscape top out.h5 --pareto step_time_s,memory_peak_bytes --format csv
+  shardscape top out.h5 --per precision,tp
+  shardscape top out.h5 -n 20 --confirm 20               all of them executed, however long that takes
+
+The first rows of a table are executed as well, and ranked by that. Plans that nothing tells apart are one row with
+all their values; scripts get a row for each.
+Where no point is feasible the nearest misses are shown, and what would make one fit.
+--where takes the names of all columns, and tp, sp, cp, pp, dp, zero, mbs, vpp, order; codes compare with their
+names (quoted where they hold a '-'). Without a condition on status only feasible points are shown.
+A sweep that is still running, or was interrupted, can be read too.)";
 
 /// The heading of executed times.
 constexpr const char* kExecuted = "executed";
@@ -64,27 +61,11 @@ struct TopArguments {
   const std::atomic<bool>* stop = nullptr;
 };
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 /// The column by which rows are ranked: that of --by, or the study's first objective.
 const ColumnInfo& ranking_column(const ResultReader& reader, const TopArguments& arguments) {
   if (!arguments.by.empty()) return require_column(reader, arguments.by, "--by");
   if (!reader.objectives().empty()) return require_column(reader, reader.objectives().front(), "objectives");
   throw BadInput(arguments.file.string() + ": names no objective; choose a column with --by");
-}
-
-RowFormat parse_format(const std::string& text) {
-  if (const auto format = parse_enum<RowFormat>(text)) return *format;
-  const auto names = enum_names<RowFormat>();
-  throw BadInput("--format: '" + text + "' is not one of " + join_names(names) + did_you_mean(text, names));
 }
 
 /// The rows of the table as `count` asks for them, where rows that tie are one.
@@ -147,7 +128,7 @@ void print_heading(const ResultReader& reader, const TopRows& found, const std::
   const auto title = reader.attributes().find("title");
   if (title != reader.attributes().end()) std::cout << echo(title->second) << ": ";
   std::cout << (pareto ? "Pareto front over " : "best by ") << join_names(ranking)
-            << (per.empty() ? "" : " for each " + join_names(split(per))) << ", " << format_count(shown)
+            << (per.empty() ? "" : " for each " + join_names(split_names(per))) << ", " << format_count(shown)
             << " of " << format_count(found.looked_at) << (found.any_status ? " matching" : " feasible")
             << " points" << (shown == groups.size() ? "" : fmt::format(" in {} rows", groups.size()))
             << in_brackets(of_the_study(reader));
@@ -261,17 +242,17 @@ void print_for_scripts(const ResultReader& reader, const TopQuestion& question, 
   if (const std::string text = confirmation.text(); !text.empty()) std::cerr << text << '\n';
 }
 
-int run_top(const TopArguments& arguments) {
-  const RowFormat format = parse_format(arguments.format);
+int run_top(const TopArguments& arguments, const CommonOptions& /*common*/) {
+  const RowFormat format = parse_choice<RowFormat>("--format", arguments.format);
   const ResultReader reader = open_results(arguments.file);
   const bool pareto = !arguments.pareto.empty(), per = !arguments.per.empty();
   const std::vector<std::string> ranking =
-      pareto ? split(arguments.pareto) : std::vector{ranking_column(reader, arguments).name};
+      pareto ? split_names(arguments.pareto) : std::vector{ranking_column(reader, arguments).name};
   TopQuestion question;
   question.where = arguments.where;
   if (pareto) question.front = ranking;
   if (!pareto) question.by = ranking.front();
-  if (per) question.per = split(arguments.per);
+  if (per) question.per = split_names(arguments.per);
   const std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
   question.count = arguments.count.value_or(pareto || per ? all : results::kTopCount);
   if (format != RowFormat::table) {
@@ -305,7 +286,7 @@ int show_top(const std::filesystem::path& file, const ShownTop& shown) {
   arguments.format = shown.format;
   arguments.confirm = shown.confirm;
   arguments.stop = shown.stop;
-  return run_top(arguments);
+  return run_top(arguments, {});
 }
 
 CLI::Option* add_confirm(CLI::App& command, std::optional<std::size_t>& rows) {
@@ -318,11 +299,10 @@ CLI::Option* add_confirm(CLI::App& command, std::optional<std::size_t>& rows) {
       ->check(whole_number(0));
 }
 
-void add_top_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
-  CLI::App* const command = app.add_subcommand("top", "The best points of a result file, finished or not");
-  const auto arguments = std::make_shared<TopArguments>();
-  command->add_option("RESULTS", arguments->file, "OUT.h5, or the OUT.h5.parts of a running sweep")
-      ->required();
+void add_top_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("top", "The best points of a result file, finished or not", kTopFooter, run_top);
+  add_results(*command, arguments->file);
   command->add_option("-n,--count", arguments->count, "Rows to show (default 10; all with --pareto or --per)")
       ->type_name("N")
       ->check(whole_number(1));
@@ -340,8 +320,6 @@ void add_top_command(CLI::App& app, const CommonOptions& /*common*/, Action& act
   command->add_option("--format", arguments->format, "table, csv, json or yaml")->type_name("FORMAT");
   add_confirm(*command, arguments->confirm);
   command->add_flag("-v,--breakdown", arguments->breakdown, "Add where the time goes, in percent (table)");
-  command->footer(kTopFooter);
-  run_when_chosen(*command, action, [arguments] { return run_top(*arguments); });
 }
 
 }  // namespace shardscape::cli

@@ -31,24 +31,20 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kValidateExamples =
-    "Examples:\n"
-    "  shardscape validate                                   the published figures that come with the "
-    "program\n"
-    "  shardscape validate runs.csv --worst 20\n"
-    "  shardscape validate runs.csv --predictions out.csv --json\n"
-    "  shardscape validate runs.csv --check --bar step_time.mape=5% --bar ranking.spearman=0.9\n"
-    "  shardscape validate runs.csv --hold-out 1/3           rows that a fit may see, and rows it may not\n"
-    "  shardscape validate *.csv --evidence evidence.yaml     what `simulate` expects its error from\n"
-    "\n"
-    "Errors are relative to the measured value: |predicted - measured| / measured. p90 and median "
-    "interpolate\n"
-    "linearly between neighbours. Ranking looks at groups of at least 5 rows of equal model, gpus, "
-    "global_batch,\n"
-    "sequence_length and stack: Spearman's rank correlation of step times (ties share their mean rank; the "
-    "mean\n"
-    "over the groups), and regret, the measured time of the predicted best over the best measured. Shares "
-    "are\n"
-    "fractions in JSON. Exit code 3: --check found a bar missed.\n";
+    R"(Examples:
+  shardscape validate                                   the published figures that come with the program
+  shardscape validate runs.csv --worst 20
+  shardscape validate runs.csv --predictions out.csv --json
+  shardscape validate runs.csv --check --bar step_time.mape=5% --bar ranking.spearman=0.9
+  shardscape validate runs.csv --hold-out 1/3           rows that a fit may see, and rows it may not
+  shardscape validate *.csv --evidence evidence.yaml     what `simulate` expects its error from
+
+Errors are relative to the measured value: |predicted - measured| / measured. p90 and median interpolate
+linearly between neighbours. Ranking looks at groups of at least 5 rows of equal model, gpus, global_batch,
+sequence_length and stack: Spearman's rank correlation of step times (ties share their mean rank; the mean
+over the groups), and regret, the measured time of the predicted best over the best measured. Shares are
+fractions in JSON. Exit code 3: --check found a bar missed.
+)";
 
 struct ValidateArguments {
   std::vector<fs::path> files;
@@ -288,9 +284,9 @@ int run_validate(const ValidateArguments& arguments, const CommonOptions& common
 
 }  // namespace
 
-void add_validate_command(CLI::App& app, const CommonOptions& common, Action& action) {
-  CLI::App* const command = app.add_subcommand("validate", "Compare predictions with measurements");
-  const auto arguments = std::make_shared<ValidateArguments>();
+void add_validate_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("validate", "Compare predictions with measurements", help_text(), run_validate);
   command->add_option("MEASUREMENTS", arguments->files,
                       "Tables (CSV) or published figures (YAML); none: the published figures of the program");
   command->add_option("--predictions", arguments->predictions, "Write the prediction of every row as CSV")
@@ -300,7 +296,7 @@ void add_validate_command(CLI::App& app, const CommonOptions& common, Action& ac
                    "Sum up the errors of plans by regime, as hw_presets/evidence.yaml has them")
       ->type_name("OUT.yaml");
   command->add_flag("--force", arguments->force, "Replace the file that --predictions or --evidence names");
-  command->add_flag("--json", arguments->json, "One JSON document on stdout");
+  add_json(*command, arguments->json);
   command->add_flag(
       "--check", arguments->check,
       "Exit code 3 where accuracy misses a bar: of the published file, given by --bar, or the default");
@@ -325,8 +321,6 @@ void add_validate_command(CLI::App& app, const CommonOptions& common, Action& ac
       ->capture_default_str();
   command->add_option("--stack", arguments->collective_stack, "Stack of collective rows that name none")
       ->capture_default_str();
-  command->footer(help_text());
-  run_when_chosen(*command, action, [arguments, &common] { return run_validate(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

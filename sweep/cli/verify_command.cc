@@ -1,12 +1,11 @@
 // shardscape verify: checks whether a result file is whole and agrees with itself.
 #include <iostream>
-#include <memory>
 
 #include "engine/base/safe_text.h"
 #include "results_schema/isolated.h"
 #include "results_schema/segments.h"
+#include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
-#include "sweep/cli/result_commands.h"
 #include "sweep/cli/selection_text.h"
 
 namespace shardscape::cli {
@@ -14,14 +13,13 @@ namespace shardscape::cli {
 namespace {
 
 constexpr const char* kVerifyFooter =
-    "Examples:\n"
-    "  shardscape verify out.h5\n"
-    "  shardscape verify out.h5.parts          of a sweep that is running or was interrupted\n"
-    "\n"
-    "Reads every value. Exit code 0: all is well; 1: something is damaged or does not fit, and stdout says "
-    "what.";
+    R"(Examples:
+  shardscape verify out.h5
+  shardscape verify out.h5.parts          of a sweep that is running or was interrupted
 
-int run_verify(const std::filesystem::path& file) {
+Reads every value. Exit code 0: all is well; 1: something is damaged or does not fit, and stdout says what.)";
+
+int run_verify(const std::filesystem::path& file, const CommonOptions& /*common*/) {
   results::remove_leftovers(file);
   const results::Verification verification = results::verify_isolated(file);
   // A damaged file is not opened here, as only the child process that verifies may hang on it.
@@ -40,13 +38,10 @@ int run_verify(const std::filesystem::path& file) {
 
 }  // namespace
 
-void add_verify_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
-  CLI::App* const command =
-      app.add_subcommand("verify", "Check that a result file is whole and agrees with itself");
-  const auto file = std::make_shared<std::filesystem::path>();
-  command->add_option("RESULTS", *file, "OUT.h5, or the OUT.h5.parts of a running sweep")->required();
-  command->footer(kVerifyFooter);
-  run_when_chosen(*command, action, [file] { return run_verify(*file); });
+void add_verify_command(const Program& program) {
+  const auto [command, file] = program.add(
+      "verify", "Check that a result file is whole and agrees with itself", kVerifyFooter, run_verify);
+  add_results(*command, *file);
 }
 
 }  // namespace shardscape::cli
