@@ -3,16 +3,14 @@
 
 #include <cmath>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
-#include "engine/base/safe_text.h"
 #include "engine/compute/fused_attention.h"
 #include "engine/compute/kernel_alone.h"
 #include "engine/compute/latent_attention.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/kernel_arguments.h"
-#include "sweep/cli/text_table.h"
+#include "sweep/cli/report.h"
 
 namespace shardscape {
 /// What one call of an attention kernel does.
@@ -134,38 +132,28 @@ double attention_flops(const AttentionRequest& r, const compute::OperatorCost& c
   return per_score * r.shape.head_dim * r.shape.scores() * r.shape.visible;
 }
 
-void print_attention(std::ostream& out, const AttentionRequest& request, const compute::OperatorCost& cost) {
+Facts report_of(const AttentionRequest& request, const compute::OperatorCost& cost) {
   const compute::AttentionShape& s = request.shape;
-  TextTable table = TextTable::pairs();
-  const auto count = [](double n) { return format_count(static_cast<std::uint64_t>(n)); };
-  table.add_row(
-      {"kernel", fmt::format("{} {}, {}, on {}", request.latent ? "latent" : name_of(request.kernel),
-                             name_of(request.phase), name_of(request.precision), request.device.name)});
-  const std::string heads = request.latent ? fmt::format("{} heads over one latent cache", count(s.heads))
-                                           : fmt::format("{} heads over {} of keys, {} wide", count(s.heads),
-                                                         count(s.kv_heads), count(s.head_dim));
-  table.add_row({"shape", fmt::format("{} x {} tokens, {}", count(s.batch), count(s.keys), heads)});
-  const double rate = attention_flops(request, cost) / cost.time.value();
-  table.add_row({"time", format_seconds(cost.time.value()) + ", " + format_si(rate, "FLOP/s") + " (" +
-                             format_percent(rate / request.device.tensor_peak(request.precision).value()) +
-                             " of the peak)"});
-  table.add_row({"bound by", std::string(name_of(cost.bound))});
-  table.add_row({"HBM", format_si(cost.work.bytes.value(), "B")});
-  table.print(out);
+  const auto number = [](double n) { return format_count(static_cast<std::uint64_t>(n)); };
+  const double flops = attention_flops(request, cost);
+  Facts facts;
+  facts.add_text("kernel",
+                 fmt::format("{} {}, {}, on {}", request.latent ? "latent" : name_of(request.kernel),
+                             name_of(request.phase), name_of(request.precision), request.device.name));
+  const std::string heads = request.latent ? fmt::format("{} heads over one latent cache", number(s.heads))
+                                           : fmt::format("{} heads over {} of keys, {} wide", number(s.heads),
+                                                         number(s.kv_heads), number(s.head_dim));
+  facts.add_text("shape", fmt::format("{} x {} tokens, {}", number(s.batch), number(s.keys), heads));
+  add_time(cost.time, flops, &request.device, request.precision, facts);
+  facts.add("bound by", "bound", cell::words(name_of(cost.bound)));
+  facts.add_value("flops", flops);
+  facts.add("HBM", "hbm_bytes", cell::si(cost.work.bytes.value(), "B"));
+  return facts;
 }
 
 int run_attention(const AttentionArguments& arguments, const CommonOptions& common) {
   const AttentionRequest request = AttentionParser(make_catalog(common)).parse(arguments);
-  const compute::OperatorCost cost = price_attention_kernel(request);
-  if (!arguments.json) {
-    print_attention(std::cout, request, cost);
-    return kDone;
-  }
-  const nlohmann::ordered_json json = {{"time_s", cost.time.value()},
-                                       {"bound", name_of(cost.bound)},
-                                       {"flops", attention_flops(request, cost)},
-                                       {"hbm_bytes", cost.work.bytes.value()}};
-  std::cout << json_text(json, 2) << '\n';
+  report_of(request, price_attention_kernel(request)).print(std::cout, arguments.json);
   return kDone;
 }
 

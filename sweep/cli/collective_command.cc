@@ -3,16 +3,14 @@
 
 #include <cmath>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "engine/base/safe_text.h"
 #include "engine/network/expert_dispatch.h"
 #include "engine/network/protocols.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/kernel_arguments.h"
-#include "sweep/cli/text_table.h"
+#include "sweep/cli/report.h"
 #include "sweep/yaml/number.h"
 #include "sweep/yaml/quantity_text.h"
 
@@ -81,17 +79,10 @@ struct CollectiveRequest {
 };
 
 network::Operation of_node(NodeOperation operation) {
-  switch (operation) {
-    case NodeOperation::all_reduce:
-      return network::Operation::all_reduce;
-    case NodeOperation::reduce_scatter:
-      return network::Operation::reduce_scatter;
-    case NodeOperation::all_gather:
-      return network::Operation::all_gather;
-    default:
-      break;
-  }
-  return network::Operation::all_to_all;
+  using network::Operation;
+  constexpr Operation kOperations[] = {Operation::all_reduce, Operation::reduce_scatter,
+                                       Operation::all_gather, Operation::all_to_all};
+  return kOperations[static_cast<std::size_t>(operation)];
 }
 
 bool is_exchange(NodeOperation operation) {
@@ -167,68 +158,55 @@ double link_share_of(network::Operation operation, double n) {
   return (operation == network::Operation::all_reduce ? 2 : 1) * (n - 1) / n;
 }
 
+/// BadInput where a time is not known; says which constants the device lacks.
+double known(const std::optional<Seconds>& time, const DeviceSpec& device, const std::string& lacks) {
+  if (!time) throw BadInput(fmt::format("--device: {} has no constants of {}", device.name, lacks));
+  return time->value();
+}
+
 /// Prices a dispatch of tokens to experts, or a combine.
-int run_exchange(const CollectiveRequest& request, const CollectiveArguments& arguments) {
+Facts exchange_report(const CollectiveRequest& request, const CollectiveArguments& arguments) {
   const network::ExpertExchange& call = *request.exchange;
-  const auto time =
-      network::expert_exchange_time(request.device.node.experts, request.dispatch, request.way, call);
-  if (!time) {
-    ProblemList problems;
-    problems.add(fmt::format("--device: {} has no constants of expert dispatch {} (key expert_dispatch.{})",
-                             request.device.name, call.nodes > 1 ? "between nodes" : "inside a node",
-                             name_of(request.dispatch)));
-    problems.finish();
-  }
-  const double bytes = call.tokens * call.top_k * call.hidden * network::dispatch_bytes(request.way);
-  if (arguments.json) {
-    const nlohmann::ordered_json json = {{"time_s", time->value()}, {"bytes", bytes}};
-    std::cout << json_text(json, 2) << '\n';
-    return kDone;
-  }
-  TextTable table = TextTable::pairs();
-  table.add_row(
-      {"call", fmt::format("{} of {} x {} values a rank to {} of {} experts, {} GPUs in {} nodes, {}",
-                           arguments.operation, call.tokens, call.hidden, call.top_k, call.experts,
-                           call.ranks, call.nodes, request.device.name)});
-  table.add_row({"kernels", std::string(name_of(request.dispatch))});
-  table.add_row({"time", format_seconds(time->value())});
-  table.add_row({"tokens to experts", format_si(bytes, "B") + " a rank"});
-  table.print(std::cout);
-  return kDone;
+  const double time =
+      known(network::expert_exchange_time(request.device.node.experts, request.dispatch, request.way, call),
+            request.device,
+            fmt::format("expert dispatch {} (key expert_dispatch.{})",
+                        call.nodes > 1 ? "between nodes" : "inside a node", name_of(request.dispatch)));
+  const double sent = call.tokens * call.top_k * call.hidden * network::dispatch_bytes(request.way);
+  Facts facts;
+  facts.add_text(
+      "call", fmt::format("{} of {} x {} values a rank to {} of {} experts, {} GPUs in {} nodes, {}",
+                          arguments.operation, call.tokens, call.hidden, call.top_k, call.experts, call.ranks,
+                          call.nodes, request.device.name));
+  facts.add_text("kernels", std::string(name_of(request.dispatch)));
+  facts.add("time", "time_s", cell::seconds(time));
+  facts.add("tokens to experts", "bytes", {format_si(sent, "B") + " a rank", sent});
+  return facts;
+}
+
+Facts collective_report(const CollectiveRequest& request, const CollectiveArguments& arguments) {
+  const bool library = request.kernels == AllReduceKernels::library;
+  const double time = known(
+      library ? network::collective_in_node(request.device, request.operation, request.ranks, request.bytes)
+              : network::all_reduce_in_node(request.device, request.kernels, arguments.eager, request.ranks,
+                                            request.bytes),
+      request.device, "collectives inside a node (keys nccl and custom_all_reduce) or no links");
+  const double size = request.bytes.value();
+  Facts facts;
+  facts.add_text("call", fmt::format("{} of {} among {} GPUs, {}", arguments.operation, format_si(size, "B"),
+                                     request.ranks, request.device.name));
+  facts.add_text("kernels", library ? "NCCL" : arguments.kernels);
+  facts.add("time", "time_s", cell::seconds(time));
+  facts.add_value("bytes", size);
+  facts.add("bus bandwidth", "bus_bandwidth_bytes_per_s",
+            cell::si(size * link_share_of(request.operation, request.ranks) / time, "B/s"));
+  return facts;
 }
 
 int run_collective(const CollectiveArguments& arguments, const CommonOptions& common) {
   const CollectiveRequest request = CollectiveParser(make_catalog(common)).parse(arguments);
-  if (request.exchange) return run_exchange(request, arguments);
-  const auto time =
-      request.kernels == AllReduceKernels::library
-          ? network::collective_in_node(request.device, request.operation, request.ranks, request.bytes)
-          : network::all_reduce_in_node(request.device, request.kernels, arguments.eager, request.ranks,
-                                        request.bytes);
-  if (!time) {
-    ProblemList problems;
-    problems.add(
-        fmt::format("--device: {} has no constants of collectives inside a node (keys nccl and "
-                    "custom_all_reduce) or no links",
-                    request.device.name));
-    problems.finish();
-  }
-  const double seconds = time->value();
-  const double bus = request.bytes.value() * link_share_of(request.operation, request.ranks) / seconds;
-  if (arguments.json) {
-    const nlohmann::ordered_json json = {
-        {"time_s", seconds}, {"bytes", request.bytes.value()}, {"bus_bandwidth_bytes_per_s", bus}};
-    std::cout << json_text(json, 2) << '\n';
-    return kDone;
-  }
-  TextTable table = TextTable::pairs();
-  table.add_row(
-      {"call", fmt::format("{} of {} among {} GPUs, {}", arguments.operation,
-                           format_si(request.bytes.value(), "B"), request.ranks, request.device.name)});
-  table.add_row({"kernels", request.kernels == AllReduceKernels::library ? "NCCL" : arguments.kernels});
-  table.add_row({"time", format_seconds(seconds)});
-  table.add_row({"bus bandwidth", format_si(bus, "B/s")});
-  table.print(std::cout);
+  (request.exchange ? exchange_report(request, arguments) : collective_report(request, arguments))
+      .print(std::cout, arguments.json);
   return kDone;
 }
 

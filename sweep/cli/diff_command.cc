@@ -6,7 +6,7 @@
 #include "results_schema/diff.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
-#include "sweep/cli/text_table.h"
+#include "sweep/cli/report.h"
 #include "sweep/cli/usage.h"
 
 namespace shardscape::cli {
@@ -29,27 +29,28 @@ struct DiffArguments {
 
 std::string exactly(double value) { return json_text(nlohmann::json(value)); }
 
-nlohmann::ordered_json to_json(const std::vector<results::ColumnDifference>& differences) {
-  auto list = nlohmann::ordered_json::array();
-  for (const results::ColumnDifference& d : differences) {
-    list.push_back({{"table", d.table},
-                    {"column", d.column},
-                    {"rows", d.rows},
-                    {"largest_relative", d.largest},
-                    {"point_id", d.point_id},
-                    {"a", d.a},
-                    {"b", d.b}});
-  }
-  return list;
-}
+Cell exact(double value) { return {exactly(value), value}; }
 
-void print(const std::vector<results::ColumnDifference>& differences) {
-  TextTable table({left("column"), "rows", "largest", "at point", "first file", "second file"});
+Rows rows_of(const std::vector<results::ColumnDifference>& differences) {
+  Rows rows({Rows::hidden("table"),
+             {left("column")},
+             Rows::hidden("column"),
+             {"rows", "rows"},
+             {"largest", "largest_relative"},
+             {"at point", "point_id"},
+             {"first file", "a"},
+             {"second file", "b"}});
   for (const results::ColumnDifference& d : differences) {
-    table.add_row({"/" + d.table + "/" + d.column, format_count(d.rows), exactly(d.largest),
-                   std::to_string(d.point_id), exactly(d.a), exactly(d.b)});
+    rows.add({cell::words(d.table),
+              cell::words("/" + d.table + "/" + d.column),
+              cell::words(d.column),
+              cell::count(d.rows),
+              exact(d.largest),
+              {std::to_string(d.point_id), d.point_id},
+              exact(d.a),
+              exact(d.b)});
   }
-  table.print(std::cout, 2);
+  return rows;
 }
 
 int run_diff(const DiffArguments& arguments, const CommonOptions& /*common*/) {
@@ -61,7 +62,7 @@ int run_diff(const DiffArguments& arguments, const CommonOptions& /*common*/) {
     const nlohmann::ordered_json document = {{"points", a.row_count()},
                                              {"fault_samples", a.sample_count()},
                                              {"tolerance", arguments.tolerance},
-                                             {"differences", to_json(differences)}};
+                                             {"differences", rows_of(differences).json()}};
     std::cout << json_text(document, 2) << "\n";
   } else {
     std::cout << format_count(a.row_count()) << " points, " << format_count(a.sample_count())
@@ -72,7 +73,7 @@ int run_diff(const DiffArguments& arguments, const CommonOptions& /*common*/) {
                             (differences.size() == 1 ? " column differs" : " columns differ"));
     if (arguments.tolerance > 0) std::cout << " by more than " << exactly(arguments.tolerance);
     std::cout << "\n";
-    if (!differences.empty()) print(differences);
+    if (!differences.empty()) rows_of(differences).print(std::cout, 2);
   }
   return differences.empty() ? kDone : kInaccurate;
 }

@@ -2,15 +2,13 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "engine/base/safe_text.h"
 #include "engine/compute/expert_products.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/kernel_arguments.h"
-#include "sweep/cli/text_table.h"
+#include "sweep/cli/report.h"
 #include "sweep/yaml/number.h"
 
 namespace shardscape::cli {
@@ -86,28 +84,21 @@ int run_experts(const ExpertsArguments& arguments, const CommonOptions& common) 
   const ExpertsRequest r = ExpertsParser(make_catalog(common)).parse(arguments);
   const compute::OperatorCost cost =
       compute::routed_experts_alone(r.routing, r.exponent, r.ranks, r.layer, r.precision, r.device);
-  const double flops = cost.work.flops.value(), rate = flops / cost.time.value();
-  if (arguments.json) {
-    const nlohmann::ordered_json json = {{"time_s", cost.time.value()},
-                                         {"bound", name_of(cost.bound)},
-                                         {"flops", flops},
-                                         {"hbm_bytes", cost.work.bytes.value()}};
-    std::cout << json_text(json, 2) << '\n';
-    return kDone;
-  }
-  TextTable table = TextTable::pairs();
-  const auto count = [](std::int64_t n) { return format_count(static_cast<std::uint64_t>(n)); };
-  table.add_row(
-      {"experts", fmt::format("{} of {} on a rank, {} -> {}{}, {}, on {}", count(r.routing.experts / r.ranks),
-                              count(r.routing.experts), yaml::format_number(r.layer.hidden),
-                              yaml::format_number(r.layer.inner), r.layer.gated ? ", gated" : "",
-                              name_of(r.precision), r.device.name)});
-  table.add_row({"tokens", fmt::format("{}, each to {}, {}", count(r.routing.tokens), count(r.routing.top_k),
-                                       r.exponent ? "by a power law" : "evenly")});
-  table.add_row({"time", format_seconds(cost.time.value()) + ", " + format_si(rate, "FLOP/s")});
-  table.add_row({"bound by", std::string(name_of(cost.bound))});
-  table.add_row({"HBM", format_si(cost.work.bytes.value(), "B")});
-  table.print(std::cout);
+  const auto number = [](std::int64_t n) { return format_count(static_cast<std::uint64_t>(n)); };
+  const double flops = cost.work.flops.value();
+  Facts facts;
+  facts.add_text("experts",
+                 fmt::format("{} of {} on a rank, {} -> {}{}, {}, on {}", number(r.routing.experts / r.ranks),
+                             number(r.routing.experts), yaml::format_number(r.layer.hidden),
+                             yaml::format_number(r.layer.inner), r.layer.gated ? ", gated" : "",
+                             name_of(r.precision), r.device.name));
+  facts.add_text("tokens", fmt::format("{}, each to {}, {}", number(r.routing.tokens),
+                                       number(r.routing.top_k), r.exponent ? "by a power law" : "evenly"));
+  add_time(cost.time, flops, nullptr, r.precision, facts);
+  facts.add("bound by", "bound", cell::words(name_of(cost.bound)));
+  facts.add_value("flops", flops);
+  facts.add("HBM", "hbm_bytes", cell::si(cost.work.bytes.value(), "B"));
+  facts.print(std::cout, arguments.json);
   return kDone;
 }
 

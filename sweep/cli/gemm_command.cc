@@ -2,15 +2,13 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "engine/base/safe_text.h"
 #include "engine/compute/gemm.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/kernel_arguments.h"
-#include "sweep/cli/text_table.h"
+#include "sweep/cli/report.h"
 #include "sweep/yaml/number.h"
 #include "sweep/yaml/quantity_text.h"
 
@@ -112,42 +110,33 @@ class Parser : private KernelWords {
 
 std::string tile_text(const GemmTile& tile) { return fmt::format("{}x{}x{}", tile.m, tile.n, tile.k); }
 
-void print_json(std::ostream& out, const GemmCost& cost) {
-  const nlohmann::ordered_json json = {{"time_s", cost.time.value()},
-                                       {"tile", tile_text(cost.tile)},
-                                       {"waves", static_cast<std::int64_t>(cost.waves)},
-                                       {"split_k", cost.split_k},
-                                       {"bound", name_of(cost.bound)},
-                                       {"hbm_bytes", cost.hbm_bytes.value()},
-                                       {"l2_bytes", cost.l2_bytes.value()},
-                                       {"sram_bytes", cost.sram_bytes.value()}};
-  out << json_text(json, 2) << '\n';
-}
-
-void print_text(std::ostream& out, const Request& request, const GemmCost& cost) {
+Facts report_of(const Request& request, const GemmCost& cost) {
   const compute::GemmShape& s = request.shape;
   const DeviceSpec& device = request.device;
-  TextTable table = TextTable::pairs();
-  const auto count = [](std::int64_t n) { return format_count(static_cast<std::uint64_t>(n)); };
   const auto clock = request.options.locked_clock;
-  table.add_row({"product", fmt::format("{} x {} x {}, {}, on {}{}", count(s.m), count(s.n), count(s.k),
+  const auto extent = [](std::int64_t n) { return format_count(static_cast<std::uint64_t>(n)); };
+  Facts facts;
+  facts.add_text("product", fmt::format("{} x {} x {}, {}, on {}{}", extent(s.m), extent(s.n), extent(s.k),
                                         name_of(request.precision), device.name,
                                         clock ? ", profiled at " + format_si(clock->value(), "Hz")
                                         : request.options.burst ? std::string(", alone")
-                                                                : std::string())});
-  const double rate = s.flops() / cost.time / FlopsPerSecond(1);
-  table.add_row({"time", format_seconds(cost.time.value()) + ", " + format_si(rate, "FLOP/s") + " (" +
-                             format_percent(rate / device.tensor_peak(request.precision).value()) +
-                             " of the peak)"});
-  table.add_row({"bound by", std::string(name_of(cost.bound))});
+                                                                : std::string()));
+  add_time(cost.time, s.flops().value(), &device, request.precision, facts);
+  facts.add_text("bound by", std::string(name_of(cost.bound)));
   const auto waves = static_cast<std::uint64_t>(cost.waves);
-  table.add_row({"tile", fmt::format("{}, {} stages, {}{}{}", tile_text(cost.tile), cost.tile.stages,
-                                     format_count(waves), waves == 1 ? " wave" : " waves",
-                                     cost.split_k > 1 ? fmt::format(", K split by {}", cost.split_k) : "")});
-  table.add_row({"HBM", format_si(cost.hbm_bytes.value(), "B")});
-  table.add_row({"L2", format_si(cost.l2_bytes.value(), "B")});
-  table.add_row({"SRAM", format_si(cost.sram_bytes.value(), "B")});
-  table.print(out);
+  const std::string tile = tile_text(cost.tile);
+  facts.add("tile", "tile",
+            {fmt::format("{}, {} stages, {}{}{}", tile, cost.tile.stages, format_count(waves),
+                         waves == 1 ? " wave" : " waves",
+                         cost.split_k > 1 ? fmt::format(", K split by {}", cost.split_k) : ""),
+             tile});
+  facts.add_value("waves", waves);
+  facts.add_value("split_k", cost.split_k);
+  facts.add_value("bound", name_of(cost.bound));
+  facts.add("HBM", "hbm_bytes", cell::si(cost.hbm_bytes.value(), "B"));
+  facts.add("L2", "l2_bytes", cell::si(cost.l2_bytes.value(), "B"));
+  facts.add("SRAM", "sram_bytes", cell::si(cost.sram_bytes.value(), "B"));
+  return facts;
 }
 
 int run_gemm(const GemmArguments& arguments, const CommonOptions& common) {
@@ -155,7 +144,7 @@ int run_gemm(const GemmArguments& arguments, const CommonOptions& common) {
   const compute::GemmOutput output{compute::output_bytes(request.precision), false};
   const GemmCost cost =
       compute::gemm(request.shape, request.precision, request.device, output, request.options);
-  arguments.json ? print_json(std::cout, cost) : print_text(std::cout, request, cost);
+  report_of(request, cost).print(std::cout, arguments.json);
   return kDone;
 }
 

@@ -10,6 +10,7 @@
 #include "engine/base/suggest.h"
 #include "engine/spec/device.h"
 #include "sweep/cli/commands.h"
+#include "sweep/cli/report.h"
 
 namespace shardscape::cli {
 
@@ -50,5 +51,8 @@ class KernelWords {
   std::optional<DeviceSpec> device_;
   ProblemList problems_;
 };
+
+/// Adds the time of a kernel with its rate and, where the device is given, the share of that device's peak.
+void add_time(Seconds time, double flops, const DeviceSpec* device, Precision precision, Facts& facts);
 
 }  // namespace shardscape::cli

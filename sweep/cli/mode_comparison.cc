@@ -5,13 +5,12 @@
 #include <string>
 
 #include "sweep/cli/format.h"
-#include "sweep/cli/text_table.h"
+#include "sweep/cli/report.h"
 
 namespace shardscape::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Align = TextTable::Align;
 
 /// The sum of the classes: the time of the step, or of a request.

@@ -5,15 +5,15 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/suggest.h"
 #include "engine/simulate.h"
 #include "sweep/cli/format.h"
-#include "sweep/cli/text_table.h"
+#include "sweep/cli/report.h"
 
 namespace shardscape::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Align = TextTable::Align;
 using network::AxisSpan;
 
@@ -30,44 +30,41 @@ const std::string& dimension_name(const Setting& setting, std::int32_t dimension
   return setting.system.fabric.dimensions[static_cast<std::size_t>(dimension)].name;
 }
 
-Json spans_json(const std::vector<AxisSpan>& spans, const Setting& setting) {
-  Json json = Json::array();
+Rows rows_of(const std::vector<AxisSpan>& spans, const Setting& setting) {
+  Rows rows({{left("axis"), "axis"},
+             {"degree", "degree"},
+             {"stride", "stride"},
+             {left("crosses"), "dimensions"},
+             {"hops", "hops"},
+             {"mean", "mean_hops"},
+             {"contention", "contention"}});
   for (const AxisSpan& span : spans) {
-    Json dimensions = Json::array();
-    for (const std::int32_t dimension : span.dimensions) {
+    std::vector<std::string> dimensions;
+    for (const std::int32_t dimension : span.dimensions)
       dimensions.push_back(dimension_name(setting, dimension));
-    }
-    json.push_back({{"axis", axes_text(span)},
-                    {"degree", span.degree},
-                    {"stride", span.stride},
-                    {"dimensions", std::move(dimensions)},
-                    {"hops", span.hops},
-                    {"mean_hops", span.mean_hops},
-                    {"contention", span.contention}});
+    rows.add({cell::words(axes_text(span)),
+              cell::number(span.degree),
+              cell::number(span.stride),
+              {join_names(dimensions), dimensions},
+              cell::number(span.hops),
+              {format_fixed(span.mean_hops, 2), span.mean_hops},
+              cell::number(span.contention)});
   }
-  return json;
+  return rows;
 }
 
 void print_spans(std::ostream& out, const std::vector<AxisSpan>& spans, const Setting& setting) {
-  TextTable table({left("axis"), "degree", "stride", left("crosses"), "hops", "mean", "contention"});
+  std::vector<AxisSpan> shown;
   for (const AxisSpan& span : spans) {
-    if (span.degree == 1) continue;
-    if (span.axes.size() > 1 && (spans[1].degree == 1 || spans[2].degree == 1))
-      continue;  // the same as the group of cp or dp alone
-    std::string dimensions;
-    for (const std::int32_t dimension : span.dimensions) {
-      if (!dimensions.empty()) dimensions += ", ";
-      dimensions += dimension_name(setting, dimension);
-    }
-    table.add_row({axes_text(span), std::to_string(span.degree), std::to_string(span.stride), dimensions,
-                   std::to_string(span.hops), format_fixed(span.mean_hops, 2),
-                   std::to_string(span.contention)});
+    // A group of both cp and dp may be the same as that of one of them alone.
+    const bool again = span.axes.size() > 1 && (spans[1].degree == 1 || spans[2].degree == 1);
+    if (span.degree > 1 && !again) shown.push_back(span);
   }
-  if (table.empty()) {
+  if (shown.empty()) {
     out << "  one GPU: nothing to place\n";
-    return;
+  } else {
+    rows_of(shown, setting).print(out, 2);
   }
-  table.print(out, 2);
 }
 
 Seconds whole_time(const Setting& setting, const Prediction& prediction) {
@@ -133,7 +130,7 @@ PlacementReport study_placement(const Setting& setting, const ParallelPlan& plan
 }
 
 Json placement_json(const PlacementReport& report, const Setting& setting, const Prediction& prediction) {
-  Json json = {{"axes", spans_json(report.spans, setting)}};
+  Json json = {{"axes", rows_of(report.spans, setting).json()}};
   if (!report.better) return json;
   const placement::OptimisedPlacement& found = report.better->found;
   const char* const time = setting.workload.phase == Phase::training ? "step_time_s" : "e2e_s";
@@ -150,7 +147,7 @@ Json placement_json(const PlacementReport& report, const Setting& setting, const
                        {"after", side(found.best, report.better->prediction)},
                        {"swaps_tried", found.swaps},
                        {"placements_timed", found.timed},
-                       {"axes", spans_json(report.better->spans, setting)},
+                       {"axes", rows_of(report.better->spans, setting).json()},
                        {"physical_rank", found.best.placement}};
   return json;
 }

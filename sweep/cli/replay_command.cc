@@ -1,7 +1,6 @@
 // shardscape replay: replays Chakra execution traces on a fabric.
 #include <algorithm>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "engine/base/safe_text.h"
@@ -11,7 +10,7 @@
 #include "sweep/cli/commands.h"
 #include "sweep/cli/fault_parser.h"
 #include "sweep/cli/format.h"
-#include "sweep/cli/text_table.h"
+#include "sweep/cli/report.h"
 #include "sweep/cli/usage.h"
 #include "sweep/yaml/load.h"
 
@@ -80,20 +79,27 @@ Machine load_machine(const ReplayArguments& arguments, const CommonOptions& comm
   return machine;
 }
 
-void print_json(const timeline::Replay& replay, std::int64_t estimated) {
-  nlohmann::ordered_json document = {{"step_time_s", replay.step_time},
-                                     {"nodes", replay.nodes},
-                                     {"messages", replay.messages},
-                                     {"events", replay.events},
-                                     {"estimated_durations", estimated}};
-  nlohmann::ordered_json& ranks = document["ranks"] = nlohmann::ordered_json::array();
+Rows ranks_of(const timeline::Replay& replay) {
+  Rows ranks({{"rank"},
+              {"compute", "compute_s"},
+              {"comm", "comm_s"},
+              {"exposed", "exposed_comm_s"},
+              {"idle", "idle_s"},
+              {"busy"},
+              Rows::hidden("end_s")});
   for (const timeline::RankUse& use : replay.ranks) {
-    ranks.push_back({{"compute_s", use.compute},
-                     {"comm_s", use.communication},
-                     {"exposed_comm_s", use.exposed},
-                     {"idle_s", use.idle},
-                     {"end_s", use.end}});
+    ranks.add({cell::number(static_cast<std::int64_t>(ranks.size())), cell::seconds(use.compute),
+               cell::seconds(use.communication), cell::seconds(use.exposed), cell::seconds(use.idle),
+               cell::share(replay.step_time > 0 ? use.compute / replay.step_time : 0),
+               cell::seconds(use.end)});
   }
+  return ranks;
+}
+
+void print_json(const timeline::Replay& replay, std::int64_t estimated) {
+  const Json document = {{"step_time_s", replay.step_time},  {"nodes", replay.nodes},
+                         {"messages", replay.messages},      {"events", replay.events},
+                         {"estimated_durations", estimated}, {"ranks", ranks_of(replay).json()}};
   std::cout << json_text(document, 2) << '\n';
 }
 
@@ -104,14 +110,7 @@ void print_report(const ReplayArguments& arguments, const timeline::Replay& repl
             << format_count(static_cast<std::uint64_t>(replay.nodes)) << " nodes, "
             << format_count(static_cast<std::uint64_t>(replay.messages)) << " messages on "
             << arguments.cluster << (arguments.stack.empty() ? "" : ", " + arguments.stack) << "\n\n";
-  TextTable table({"rank", "compute", "comm", "exposed", "idle", "busy"});
-  for (std::size_t r = 0; r < std::min(replay.ranks.size(), kShown); ++r) {
-    const timeline::RankUse& use = replay.ranks[r];
-    table.add_row({std::to_string(r), format_seconds(use.compute), format_seconds(use.communication),
-                   format_seconds(use.exposed), format_seconds(use.idle),
-                   format_percent(replay.step_time > 0 ? use.compute / replay.step_time : 0)});
-  }
-  table.print(std::cout);
+  ranks_of(replay).print(std::cout, 0, kShown);
   if (replay.ranks.size() > kShown) {
     std::cout << "and " << format_count(replay.ranks.size() - kShown) << " more ranks; --json has all\n";
   }

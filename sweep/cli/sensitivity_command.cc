@@ -12,8 +12,8 @@
 #include "results_schema/row_scan.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
+#include "sweep/cli/report.h"
 #include "sweep/cli/selection_text.h"
-#include "sweep/cli/text_table.h"
 #include "sweep/cli/top_output.h"
 #include "sweep/cli/usage.h"
 #include "sweep/faults/sensitivity.h"
@@ -47,28 +47,15 @@ struct SensitivityArguments {
   std::string format = "table";
 };
 
-/// A value of a report, formatted for people and exact.
-struct Cell {
-  std::string text;
-  nlohmann::ordered_json value;
-};
 /// A ranking that can be printed in all formats.
 struct Report {
   const char* key;
   std::string title;
-  std::vector<std::pair<const char*, const char*>> columns;  ///< pairs of heading and name in CSV and JSON
-  std::vector<std::vector<Cell>> rows;
+  Rows rows;
   std::size_t total = 0;
 };
 
-Cell cell(const std::string& text) { return {text, text}; }
-Cell cell(std::uint64_t number) { return {format_count(number), number}; }
-Cell exact(double value, const std::string& text) {
-  if (!std::isfinite(value)) return {"-", nullptr};
-  return {text, value};
-}
-Cell share(double value) { return exact(value, format_percent(value, 2)); }
-Cell seconds(double value) { return exact(value, format_seconds(value)); }
+Cell fine_share(double value) { return cell::share(value, 2); }
 
 /// Plans and settings of some points as text, as far as these differ within the file.
 class PlanTexts {
@@ -98,10 +85,10 @@ class PlanTexts {
   std::vector<std::pair<ColumnInfo, std::vector<double>>> columns_;
 };
 
-Report plan_report(const ResultReader& reader, std::uint64_t count, bool pareto) {
+Report plan_report(const ResultReader& reader, std::uint64_t most, bool pareto) {
   auto plans = sweep::rank_plans(reader);
   if (pareto) std::erase_if(plans, [](const sweep::PlanSensitivity& plan) { return !plan.pareto; });
-  const std::size_t shown = std::min<std::size_t>(count, plans.size());
+  const std::size_t shown = std::min<std::size_t>(most, plans.size());
   std::vector<std::uint64_t> rows;
   for (std::size_t i = 0; i < shown; ++i) rows.push_back(plans[i].row);
   const PlanTexts texts(reader, std::move(rows));
@@ -118,42 +105,40 @@ Report plan_report(const ResultReader& reader, std::uint64_t count, bool pareto)
        {"max", "slowdown_max"},
        {"memory", "memory_peak_bytes"},
        {"", "pareto"},
-       {"plan", "plan"}},
-      {},
+       {left("plan"), "plan"}},
       plans.size()};
   for (std::size_t i = 0; i < shown; ++i) {
     const sweep::PlanSensitivity& p = plans[i];
-    report.rows.push_back({cell(p.rank),
-                           cell(p.healthy_rank),
-                           {std::to_string(p.point_id), p.point_id},
-                           seconds(p.expected_s),
-                           seconds(p.healthy_s),
-                           share(p.mean),
-                           share(p.p95),
-                           share(p.max),
-                           exact(p.memory_bytes, format_bytes(p.memory_bytes)),
-                           {p.pareto ? "*" : "", p.pareto},
-                           cell(texts.of(p.row))});
+    report.rows.add({cell::count(p.rank),
+                     cell::count(p.healthy_rank),
+                     {std::to_string(p.point_id), p.point_id},
+                     cell::seconds(p.expected_s),
+                     cell::seconds(p.healthy_s),
+                     fine_share(p.mean),
+                     fine_share(p.p95),
+                     fine_share(p.max),
+                     cell::bytes(p.memory_bytes),
+                     {p.pareto ? "*" : "", p.pareto},
+                     cell::words(texts.of(p.row))});
   }
   return report;
 }
 
 Report place_report(const char* key, const std::string& title,
-                    const std::vector<sweep::PlaceSensitivity>& places, std::uint64_t count) {
+                    const std::vector<sweep::PlaceSensitivity>& places, std::uint64_t most) {
   Report report{key,
                 title,
-                {{"place", "place"},
+                {{left("place"), "place"},
                  {"samples", "samples"},
                  {"unreachable", "unreachable"},
                  {"mean", "slowdown_mean"},
                  {"max", "slowdown_max"},
                  {"above 1 %", "slowdown_above_1pct_share"}},
-                {},
                 places.size()};
-  for (std::size_t i = 0; i < std::min<std::size_t>(count, places.size()); ++i) {
+  for (std::size_t i = 0; i < std::min<std::size_t>(most, places.size()); ++i) {
     const sweep::PlaceSensitivity& p = places[i];
-    report.rows.push_back({cell(p.place), cell(p.samples), cell(p.unreachable), share(p.mean), share(p.max),
-                           share(p.above_1pct)});
+    report.rows.add({cell::words(p.place), cell::count(p.samples), cell::count(p.unreachable),
+                     fine_share(p.mean), fine_share(p.max), fine_share(p.above_1pct)});
   }
   return report;
 }
@@ -169,10 +154,9 @@ Report distribution_report(const ResultReader& reader, bool fine) {
   Report report{"distribution",
                 "slowdown of all samples",
                 {{"share of the samples", "share"}, {"slow by at most", "slowdown"}},
-                {},
                 points.size()};
   for (const sweep::DistributionPoint& point : points) {
-    report.rows.push_back({share(point.share), share(point.slowdown)});
+    report.rows.add({fine_share(point.share), fine_share(point.slowdown)});
   }
   return report;
 }
@@ -182,14 +166,14 @@ std::vector<Report> reports(const ResultReader& reader, const SensitivityArgumen
   const bool all =
       !arguments.by_plan && !arguments.by_link && !arguments.by_dimension && !arguments.distribution;
   const bool table = arguments.format == "table";
-  const std::uint64_t count = arguments.count.value_or(table ? kGlance : kAll);
+  const std::uint64_t most = arguments.count.value_or(table ? kGlance : kAll);
   std::vector<Report> list;
-  if (all || arguments.by_plan) list.push_back(plan_report(reader, count, arguments.pareto));
+  if (all || arguments.by_plan) list.push_back(plan_report(reader, most, arguments.pareto));
   if (all || arguments.by_link) {
     const auto places = sweep::rank_places(reader);
     const bool links = std::ranges::all_of(places, &sweep::PlaceSensitivity::link);
     const char* const title = links ? "links by mean slowdown" : "links and devices by mean slowdown";
-    list.push_back(place_report("by_link", title, places, count));
+    list.push_back(place_report("by_link", title, places, most));
   }
   if (all || arguments.by_dimension) {
     list.push_back(place_report("by_dimension", "dimensions by mean slowdown", sweep::rank_dimensions(reader),
@@ -204,42 +188,7 @@ void print(const Report& report) {
   if (report.rows.size() < report.total)
     std::cout << ", " << format_count(report.rows.size()) << " of " << format_count(report.total);
   std::cout << "\n";
-  TextTable table;
-  for (const auto& [heading, name] : report.columns) {
-    const bool text = std::string_view(name) == "plan" || std::string_view(name) == "place";
-    table.add_column(heading, text ? TextTable::Align::left : TextTable::Align::right);
-  }
-  for (const auto& row : report.rows) {
-    std::vector<std::string> cells;
-    for (const Cell& value : row) cells.push_back(value.text);
-    table.add_row(std::move(cells));
-  }
-  table.print(std::cout, 2);
-}
-
-void print_csv(const Report& report) {
-  const char* separator = "";
-  for (const auto& [heading, name] : report.columns) std::cout << std::exchange(separator, ",") << name;
-  std::cout << "\n";
-  for (const auto& row : report.rows) {
-    separator = "";
-    for (const Cell& value : row) {
-      std::cout << std::exchange(separator, ",");
-      if (value.value.is_null()) continue;
-      std::cout << (value.value.is_string() ? csv_cell(value.text) : json_text(value.value));
-    }
-    std::cout << "\n";
-  }
-}
-
-nlohmann::ordered_json to_json(const Report& report) {
-  auto rows = nlohmann::ordered_json::array();
-  for (const auto& row : report.rows) {
-    auto object = nlohmann::ordered_json::object();
-    for (std::size_t i = 0; i < row.size(); ++i) object[report.columns[i].second] = row[i].value;
-    rows.push_back(std::move(object));
-  }
-  return rows;
+  report.rows.print(std::cout, 2);
 }
 
 /// Checks that the file has fault samples; otherwise throws and says why there are none.
@@ -264,7 +213,7 @@ int run_sensitivity(const SensitivityArguments& arguments, const CommonOptions& 
   const std::vector<Report> list = reports(reader, arguments);
   if (arguments.format == "json") {
     auto document = nlohmann::ordered_json::object();
-    for (const Report& report : list) document[report.key] = to_json(report);
+    for (const Report& report : list) document[report.key] = report.rows.json();
     const results::PointSelection& selection = reader.layout().selection;
     document["points"] = {{"rows", reader.row_count()},
                           {"study_points", selection.study_points},
@@ -273,7 +222,7 @@ int run_sensitivity(const SensitivityArguments& arguments, const CommonOptions& 
     std::cout << json_text(document, 2) << "\n";
   } else if (arguments.format == "csv") {
     note_selection(reader);
-    print_csv(list.front());
+    list.front().rows.print_csv(std::cout);
   } else {
     const std::string of_study = of_the_study(reader);
     if (!reader.complete()) {

@@ -232,7 +232,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(simulated);
     if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
-    if (arguments.explain) json["operators"] = operators_json(simulated);
+    if (arguments.explain) json["operators"] = operators(simulated).json();
     std::cout << json_text(json, 2) << '\n';
     return kDone;
   }

@@ -19,7 +19,6 @@ namespace shardscape::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Align = TextTable::Align;
 
 constexpr std::size_t kBarWidth = 24;
@@ -191,6 +190,23 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   print_evidence(out, point);
 }
 
+Rows neighbours(const SimulatedPoint& point) {
+  const bool training = is_training(point);
+  const Phase phase = point.setting.workload.phase;
+  Rows rows({{left("change"), "changes"},
+             Rows::hidden("plan"),
+             {"memory", "memory_peak_bytes"},
+             {training ? "step" : "request", training ? "step_time_s" : "e2e_s"}});
+  for (const Neighbour& near : point.nearest_feasible) {
+    const Prediction& p = near.prediction;
+    rows.add({cell::words(sweep::changes_text(near.plan, point.plan, phase)),
+              {"", plan_json(near.plan, phase)},
+              cell::bytes(p.memory_peak.value()),
+              cell::seconds((training ? p.step_time : p.e2e).value())});
+  }
+  return rows;
+}
+
 void print_neighbours(std::ostream& out, const SimulatedPoint& point) {
   if (point.prediction.status == Status::ok) return;
   if (point.nearest_feasible.empty()) {
@@ -198,48 +214,33 @@ void print_neighbours(std::ostream& out, const SimulatedPoint& point) {
     return;
   }
   out << "\nnearest plans that fit\n";
-  TextTable table({left("change"), "memory", is_training(point) ? "step" : "request"});
-  for (const Neighbour& near : point.nearest_feasible) {
-    table.add_row(
-        {sweep::changes_text(near.plan, point.plan, point.setting.workload.phase),
-         format_bytes(near.prediction.memory_peak.value()),
-         format_seconds((is_training(point) ? near.prediction.step_time : near.prediction.e2e).value())});
-  }
-  table.print(out, 2);
+  neighbours(point).print(out, 2);
 }
 
-Json neighbours_json(const SimulatedPoint& point) {
-  Json list = Json::array();
-  const Phase phase = point.setting.workload.phase;
-  for (const Neighbour& near : point.nearest_feasible) {
-    Json json = {{"changes", sweep::changes_text(near.plan, point.plan, phase)},
-                 {"plan", plan_json(near.plan, phase)}};
-    json["memory_peak_bytes"] = near.prediction.memory_peak.value();
-    json[is_training(point) ? "step_time_s" : "e2e_s"] =
-        (is_training(point) ? near.prediction.step_time : near.prediction.e2e).value();
-    list.push_back(json);
+/// Parts of a whole: for people with their shares.
+class Parts {
+ public:
+  explicit Parts(double whole) : whole_(whole) {}
+  void add(const char* name, const std::string& text, double value) {
+    table_.add_row({name, text, format_percent(value / whole_), bar(value / whole_, kBarWidth)});
   }
-  return list;
-}
+  void print(std::ostream& out) const { table_.print(out, 2); }
 
-TextTable share_table() {
-  TextTable table({left(""), "", "", left("")});
-  return table;
-}
+ private:
+  double whole_;
+  TextTable table_ = {left(""), "", "", left("")};
+};
 
 void print_memory(std::ostream& out, const SimulatedPoint& point) {
   out << "\nmemory of the fullest device, against its capacity\n";
-  TextTable table = share_table();
-  const auto add = [&](const char* name, double bytes) {
-    const double share = bytes / capacity(point);
-    table.add_row({name, format_bytes(bytes), format_percent(share), bar(share, kBarWidth)});
-  };
+  Parts parts(capacity(point));
+  const auto add = [&](const char* name, double value) { parts.add(name, format_bytes(value), value); };
   for (const MemoryPart& part : kMemoryParts) {
-    const double bytes = (point.prediction.memory.*part.part).value();
-    if (bytes > 0) add(part.name, bytes);
+    const double value = (point.prediction.memory.*part.part).value();
+    if (value > 0) add(part.name, value);
   }
   add("total", point.prediction.memory_peak.value());
-  table.print(out, 2);
+  parts.print(out);
 }
 
 /// Prints memory and, where known, layers and times of each stage.
@@ -285,15 +286,12 @@ void print_stages(std::ostream& out, const SimulatedPoint& point) {
 void print_breakdown(std::ostream& out, const SimulatedPoint& point) {
   out << (is_training(point) ? "\nwhere the step goes, on the critical rank\n"
                              : "\nwhere the request goes, on the critical rank\n");
-  const double whole = whole_time(point).value();
-  TextTable table = share_table();
+  Parts parts(whole_time(point).value());
   for (const TimeClassRow& row : kTimeClasses) {
-    const double seconds = point.prediction.breakdown[row.time_class].value();
-    if (seconds == 0) continue;
-    table.add_row({row.label, format_seconds(seconds), format_percent(seconds / whole),
-                   bar(seconds / whole, kBarWidth)});
+    const double value = point.prediction.breakdown[row.time_class].value();
+    if (value != 0) parts.add(row.label, format_seconds(value), value);
   }
-  table.print(out, 2);
+  parts.print(out);
 }
 
 }  // namespace
@@ -325,22 +323,36 @@ Json to_json(const SimulatedPoint& point) {
   json["reason"] = name_of(p.reason);
   json["memory_capacity_bytes"] = capacity(point);
   json["plan"] = plan_json(point.plan, point.setting.workload.phase);
-  if (p.status != Status::ok) json["nearest_feasible"] = neighbours_json(point);
+  if (p.status != Status::ok) json["nearest_feasible"] = neighbours(point).json();
   if (!point.details.cut.empty()) json["cut"] = point.details.cut;
   if (!point.plan.disaggregated()) json["placement"] = placement_json(point.placement, point.setting, p);
   return json;
 }
 
-Json operators_json(const SimulatedPoint& point) {
-  Json rows = Json::array();
+Rows operators(const SimulatedPoint& point) {
+  Rows rows({{left("phase"), "phase"},
+             {left("operator"), "operator"},
+             {left("shape"), "shape"},
+             {"count", "count"},
+             {"time each", "time_s"},
+             {"total"},
+             {"share", "share"},
+             {left("bound by"), "bound"},
+             {left("algorithm"), "algorithm"}});
   const double whole = whole_time(point).value();
   for (const OperatorRow& row : point.details.operators) {
-    Json json = {{"phase", row.phase},         {"operator", row.name},
-                 {"shape", row.shape},         {"count", row.count},
-                 {"time_s", row.time.value()}, {"share", row.count * row.time.value() / whole},
-                 {"bound", row.bound}};
-    if (!row.algorithm.empty()) json["algorithm"] = row.algorithm;
-    rows.push_back(std::move(json));
+    const double total = row.count * row.time.value();
+    Cell algorithm = cell::words(row.algorithm);
+    if (row.algorithm.empty()) algorithm.value = Json::value_t::discarded;
+    rows.add({cell::words(row.phase),
+              cell::words(row.name),
+              cell::words(row.shape),
+              {format_value(row.count, "1"), row.count},
+              cell::seconds(row.time.value()),
+              cell::seconds(total),
+              cell::share(total / whole),
+              cell::words(row.bound),
+              algorithm});
   }
   return rows;
 }
@@ -359,20 +371,11 @@ void print_report(std::ostream& out, const SimulatedPoint& point) {
 
 void print_operators(std::ostream& out, const SimulatedPoint& point) {
   out << "\noperators on the critical rank\n";
-  TextTable table({left("phase"), left("operator"), left("shape"), "count", "time each", "total", "share",
-                   left("bound by"), left("algorithm")});
-  const double whole = whole_time(point).value();
-  for (const OperatorRow& row : point.details.operators) {
-    const double total = row.count * row.time.value();
-    table.add_row({row.phase, row.name, row.shape, format_value(row.count, "1"),
-                   format_seconds(row.time.value()), format_seconds(total), format_percent(total / whole),
-                   row.bound, row.algorithm});
-  }
-  if (table.empty()) {
+  if (point.details.operators.empty()) {
     out << "  none: the plan was rejected before its operators were priced\n";
-    return;
+  } else {
+    operators(point).print(out, 2);
   }
-  table.print(out, 2);
 }
 
 }  // namespace shardscape::cli

@@ -10,6 +10,7 @@
 #include "engine/prediction.h"
 #include "engine/spec/scenario.h"
 #include "sweep/cli/placement_report.h"
+#include "sweep/cli/report.h"
 #include "sweep/evidence/assess.h"
 #include "sweep/study/study.h"
 
@@ -30,8 +31,8 @@ struct SimulatedPoint {
 /// The point as JSON. Values that were not computed for this verdict are null.
 nlohmann::ordered_json to_json(const SimulatedPoint& point);
 
-/// The rows of print_operators() as JSON.
-nlohmann::ordered_json operators_json(const SimulatedPoint& point);
+/// The operators on the critical rank.
+Rows operators(const SimulatedPoint& point);
 
 /// Prints verdict, times, memory against capacity, stages, breakdown, placement.
 void print_report(std::ostream& out, const SimulatedPoint& point);
