@@ -278,33 +278,34 @@ void add_calibrate_command(const Program& program) {
   const auto [command, arguments] = program.add(
       "calibrate", "Fit a software stack's constants to measurements", kCalibrateExamples, run_calibrate);
   command->add_option("MEASUREMENTS", arguments->files, "Tables (CSV), see 'shardscape validate --help'");
-  const auto text = [&command = command](const char* name, auto& target, const char* type, const char* what) {
-    return command->add_option(name, target, what)->type_name(type)->allow_extra_args(false);
-  };
-  text("--stack", arguments->stack, "STACK", "The profile to start from: a preset or a path");
-  text("--device", arguments->device, "DEVICE",
-       "Fit this device's sustained shares and latencies, too; also the device of GEMM rows that name none");
-  text("-o,--output", arguments->output, "OUT.yaml", "Where the fitted profile goes");
-  text("--device-output", arguments->device_output, "OUT.yaml",
-       "Where the fitted device goes; default: beside the profile, as OUT.device.yaml");
+  add_value(*command, "--stack", arguments->stack, "STACK", "The profile to start from: a preset or a path");
+  add_value(
+      *command, "--device", arguments->device, "DEVICE",
+      "Fit this device's sustained shares and latencies, too; also the device of GEMM rows that name none");
+  add_value(*command, "-o,--output", arguments->output, "OUT.yaml", "Where the fitted profile goes");
+  add_value(*command, "--device-output", arguments->device_output, "OUT.yaml",
+            "Where the fitted device goes; default: beside the profile, as OUT.device.yaml");
   add_force(*command, arguments->force);
-  text("--rows-of", arguments->rows_of, "STACK",
-       "Take the rows whose stack column says this; repeatable; default: that of --stack");
+  add_value(*command, "--rows-of", arguments->rows_of, "STACK",
+            "Take the rows whose stack column says this; repeatable; default: that of --stack");
   command->add_flag("--all", arguments->all, "Take the rows of every stack");
-  text("--where", arguments->where, "EXPRESSION",
-       "Of these rows take those for which this holds, in terms of the table's columns, such as \"gpus == "
-       "gpus_per_node and bytes >= 1e6\"");
-  text("--only", arguments->only, "CONSTANT,...", "Fit these constants only; repeatable")->delimiter(',');
-  text("--keep", arguments->keep, "CONSTANT,...", "Leave these constants alone; repeatable")->delimiter(',');
-  text("--start", arguments->start, "CONSTANT=VALUE",
-       "Start (and centre the prior) there instead of at the profile's own value; repeatable");
-  text("--hold-out", arguments->hold_out, "N/M",
-       "Keep this share of the rows out of the fit and report them apart");
-  text("--folds", arguments->folds, "K", "Folds of the cross-validation; 0: none")
+  add_value(
+      *command, "--where", arguments->where, "EXPRESSION",
+      "Of these rows take those for which this holds, in terms of the table's columns, such as \"gpus == "
+      "gpus_per_node and bytes >= 1e6\"");
+  add_value(*command, "--only", arguments->only, "CONSTANT,...", "Fit these constants only; repeatable")
+      ->delimiter(',');
+  add_value(*command, "--keep", arguments->keep, "CONSTANT,...", "Leave these constants alone; repeatable")
+      ->delimiter(',');
+  add_value(*command, "--start", arguments->start, "CONSTANT=VALUE",
+            "Start (and centre the prior) there instead of at the profile's own value; repeatable");
+  add_value(*command, "--hold-out", arguments->hold_out, "N/M",
+            "Keep this share of the rows out of the fit and report them apart");
+  add_value(*command, "--folds", arguments->folds, "K", "Folds of the cross-validation; 0: none")
       ->capture_default_str()
       ->check(whole_number(0, 1000));
-  text("--folds-by", arguments->folds_by, "plan|model",
-       "What is never split: plans and shape groups, or whole models, each a fold of its own")
+  add_value(*command, "--folds-by", arguments->folds_by, "plan|model",
+            "What is never split: plans and shape groups, or whole models, each a fold of its own")
       ->capture_default_str()
       ->check(CLI::IsMember({"plan", "model"}));
   command->add_flag("--list", arguments->list, "List the constants that can be fitted, with their ranges");

@@ -10,6 +10,7 @@
 
 #include "sweep/cli/format.h"
 #include "sweep/cli/text_table.h"
+#include "sweep/cli/validate_report.h"
 
 namespace shardscape::cli {
 
@@ -56,9 +57,9 @@ void print_errors(std::ostream& out, const FileReport& file) {
     for (const Stage& stage : list) {
       const validate::ErrorStatistics errors = validate::error_statistics(stage.evaluation->metrics[m].pairs);
       if (errors.n == 0) continue;
-      table.add_row({std::exchange(name, ""), stage.name, format_count(errors.n), format_percent(errors.mean),
-                     format_percent(errors.median), format_percent(errors.p90), format_percent(errors.max),
-                     format_signed_percent(errors.bias)});
+      std::vector<std::string> cells = error_texts(errors);
+      cells.insert(cells.begin(), {std::exchange(name, ""), stage.name});
+      table.add_row(std::move(cells));
     }
   }
   table.print(out, 2);
@@ -86,19 +87,6 @@ void print_judgements(std::ostream& out, const FileReport& file) {
   if (!any) return;
   out << '\n';
   table.print(out, 2);
-}
-
-ordered_json errors_json(const validate::Evaluation& evaluation) {
-  ordered_json json;
-  for (const validate::Statistic& one : validate::statistics(evaluation)) {
-    if (!one.value) continue;
-    if (one.count) {
-      json[one.section][one.name] = static_cast<std::uint64_t>(*one.value);
-    } else {
-      json[one.section][one.name] = *one.value;
-    }
-  }
-  return json;
 }
 
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
@@ -174,7 +162,7 @@ ordered_json calibration_json(const Calibration& calibration) {
     entry["path"] = file.file;
     entry["rows"] = file.rows;
     entry["fitted_rows"] = file.fitted_rows;
-    for (const Stage& stage : stages(file)) entry[stage.key] = errors_json(*stage.evaluation);
+    for (const Stage& stage : stages(file)) entry[stage.key] = statistics_json(*stage.evaluation, false);
   }
   for (const validate::TableProblem& problem : calibration.left_out) {
     json["left_out"].push_back(to_string(problem));

@@ -66,7 +66,7 @@ void print_built_devices(const sweep::Study& study) {
     const DeviceSpec& d = system.device;
     const Precision precision = format_of(study.workloads.front().precision);
     std::vector<std::string> row = {d.name,
-                                    format_count(static_cast<std::uint64_t>(d.sm.count)),
+                                    format_count(d.sm.count),
                                     format_si(d.sm.clock.value(), "Hz"),
                                     format_si(d.tensor_peak(precision).value(), "FLOP/s"),
                                     format_bytes(d.l2.capacity.value()),
@@ -90,8 +90,7 @@ void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
       study.model.moe ? ", " + format_parameters(study.model.active_parameters()) + " active" : std::string();
   table.add_row(
       {"model", study.model_name + " (" + format_parameters(study.model.parameters()) + active + ")"});
-  table.add_row({"cluster",
-                 study.cluster_name + ", " + format_count(static_cast<std::uint64_t>(study.gpus)) + " GPUs"});
+  table.add_row({"cluster", study.cluster_name + ", " + format_count(study.gpus) + " GPUs"});
   table.add_row({"stack", study.stack_name});
   table.add_row({"phase", std::string(name_of(study.phase()))});
   table.add_row({"objectives", join_names(study.objectives)});
@@ -186,9 +185,9 @@ double print_searches(const sweep::SweepJob& job, double feasible, const std::ve
   const double searches = share * feasible;
   std::cout << "\nplacements\n";
   TextTable table = TextTable::pairs();
-  table.add_row({"searches", fmt::format("about {} of {} of CPU each, one for each feasible point",
-                                         format_count(static_cast<std::uint64_t>(std::llround(searches))),
-                                         format_duration(cost.seconds))});
+  table.add_row(
+      {"searches", fmt::format("about {} of {} of CPU each, one for each feasible point",
+                               format_count(std::llround(searches)), format_duration(cost.seconds))});
   table.print(std::cout, 2);
   return searches * cost.seconds;
 }

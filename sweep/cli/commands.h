@@ -165,6 +165,12 @@ std::vector<std::filesystem::path> input_files(const sweep::Study& study);
 /// BadInput where the study has no points.
 void require_points(const sweep::SweepJob& job, const std::filesystem::path& study);
 
+/// Adds an option with a value of the type that help shows; repeated, it takes one value each time.
+template <class Target>
+CLI::Option* add_value(CLI::App& command, const char* name, Target& target, const char* type,
+                       const std::string& what) {
+  return command.add_option(name, target, what)->type_name(type)->allow_extra_args(false);
+}
 /// Adds the argument RESULTS: a result file, or the folder of an unfinished one.
 void add_results(CLI::App& command, std::filesystem::path& file);
 /// Adds --json.

@@ -85,11 +85,9 @@ void add_diff_command(const Program& program) {
       program.add("diff", "Compare two result files of one study, value by value", kDiffFooter, run_diff);
   command->add_option("A", arguments->a, "OUT.h5 or OUT.h5.parts")->required();
   command->add_option("B", arguments->b, "The other one")->required();
-  command
-      ->add_option("--tolerance", arguments->tolerance,
-                   "Relative difference of numbers that counts as none; with it, 1e-12 of any unit does, too "
-                   "(default 0: to the bit)")
-      ->type_name("SHARE")
+  add_value(*command, "--tolerance", arguments->tolerance, "SHARE",
+            "Relative difference of numbers that counts as none; with it, 1e-12 of any unit does, too "
+            "(default 0: to the bit)")
       ->check(share());
   add_json(*command, arguments->json);
 }

@@ -84,16 +84,16 @@ int run_experts(const ExpertsArguments& arguments, const CommonOptions& common) 
   const ExpertsRequest r = ExpertsParser(make_catalog(common)).parse(arguments);
   const compute::OperatorCost cost =
       compute::routed_experts_alone(r.routing, r.exponent, r.ranks, r.layer, r.precision, r.device);
-  const auto number = [](std::int64_t n) { return format_count(static_cast<std::uint64_t>(n)); };
   const double flops = cost.work.flops.value();
   Facts facts;
   facts.add_text("experts",
-                 fmt::format("{} of {} on a rank, {} -> {}{}, {}, on {}", number(r.routing.experts / r.ranks),
-                             number(r.routing.experts), yaml::format_number(r.layer.hidden),
-                             yaml::format_number(r.layer.inner), r.layer.gated ? ", gated" : "",
-                             name_of(r.precision), r.device.name));
-  facts.add_text("tokens", fmt::format("{}, each to {}, {}", number(r.routing.tokens),
-                                       number(r.routing.top_k), r.exponent ? "by a power law" : "evenly"));
+                 fmt::format("{} of {} on a rank, {} -> {}{}, {}, on {}",
+                             format_count(r.routing.experts / r.ranks), format_count(r.routing.experts),
+                             yaml::format_number(r.layer.hidden), yaml::format_number(r.layer.inner),
+                             r.layer.gated ? ", gated" : "", name_of(r.precision), r.device.name));
+  facts.add_text("tokens",
+                 fmt::format("{}, each to {}, {}", format_count(r.routing.tokens),
+                             format_count(r.routing.top_k), r.exponent ? "by a power law" : "evenly"));
   add_time(cost.time, flops, nullptr, r.precision, facts);
   facts.add("bound by", "bound", cell::words(name_of(cost.bound)));
   facts.add_value("flops", flops);
@@ -115,8 +115,8 @@ void add_experts_command(const Program& program) {
   command->add_option("--top-k", arguments->top_k, "Experts that a token chooses")->required();
   command->add_option("--ep", arguments->ep, "Ranks that share the experts; default 1");
   command->add_option("--etp", arguments->etp, "Ranks that share each expert's width; default 1");
-  command->add_option("--power-law", arguments->exponent, "Loads by a power law; default: evenly")
-      ->type_name("EXPONENT");
+  add_value(*command, "--power-law", arguments->exponent, "EXPONENT",
+            "Loads by a power law; default: evenly");
   command->add_flag("--ungated", arguments->ungated, "One matrix up instead of two");
   command->add_option("--dtype", arguments->precision, "As for gemm");
   command->add_flag("--block-scales", arguments->blocks, "fp8 with a scale for each block of 128");

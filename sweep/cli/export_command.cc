@@ -145,11 +145,9 @@ void add_export_command(const Program& program) {
   const auto [command, arguments] =
       program.add("export", "A table of a result file as CSV", kExportFooter, run_export);
   add_results(*command, arguments->file);
-  command->add_option("--csv", arguments->csv, "The file to write; - is standard output")
-      ->required()
-      ->type_name("OUT.csv");
-  command->add_option("--table", arguments->table, "points (default) or fault_samples")
-      ->type_name("TABLE")
+  add_value(*command, "--csv", arguments->csv, "OUT.csv", "The file to write; - is standard output")
+      ->required();
+  add_value(*command, "--table", arguments->table, "TABLE", "points (default) or fault_samples")
       ->check(one_of({"points", "fault_samples"}));
   add_force(*command, arguments->force);
 }

@@ -136,10 +136,9 @@ void print_faults(std::ostream& out, const sweep::SweepJob& job, double feasible
   table.add_row({"samples", study.target_ci ? "until the mean slowdown is known to " +
                                                   text_of(written, "target_ci") + ", " + samples + " at most"
                                             : samples});
-  table.add_row(
-      {"draws",
-       "about " + format_count(static_cast<std::uint64_t>(std::llround(feasible * cost.draws_per_point))) +
-           ": " + format_fixed(cost.draws_per_point, study.target_ci ? 1 : 0) + " of each feasible point"});
+  table.add_row({"draws", "about " + format_count(std::llround(feasible * cost.draws_per_point)) + ": " +
+                              format_fixed(cost.draws_per_point, study.target_ci ? 1 : 0) +
+                              " of each feasible point"});
   out << "\nfaults\n";
   table.print(out, 2);
 }

@@ -27,7 +27,7 @@ std::string not_a_number() { return "-"; }
 
 }  // namespace
 
-std::string format_count(std::uint64_t count) {
+std::string format_whole(std::uint64_t count) {
   std::string digits = std::to_string(count);
   for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
   return digits;

@@ -1,14 +1,19 @@
 // Formats numbers for people. Files and JSON have plain SI values instead.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace shardscape::cli {
 
-/// A count with separators: "1,234,567".
-std::string format_count(std::uint64_t count);
+/// A count, which is not negative, with separators: "1,234,567".
+std::string format_whole(std::uint64_t count);
+template <std::integral Count>
+std::string format_count(Count count) {
+  return format_whole(static_cast<std::uint64_t>(count));
+}
 /// A number with `digits` decimals.
 std::string format_fixed(double value, int digits);
 /// A number with four significant digits and an SI prefix: "312.0 TFLOP/s", "12.35 ms".

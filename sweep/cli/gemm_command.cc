@@ -114,10 +114,9 @@ Facts report_of(const Request& request, const GemmCost& cost) {
   const compute::GemmShape& s = request.shape;
   const DeviceSpec& device = request.device;
   const auto clock = request.options.locked_clock;
-  const auto extent = [](std::int64_t n) { return format_count(static_cast<std::uint64_t>(n)); };
   Facts facts;
-  facts.add_text("product", fmt::format("{} x {} x {}, {}, on {}{}", extent(s.m), extent(s.n), extent(s.k),
-                                        name_of(request.precision), device.name,
+  facts.add_text("product", fmt::format("{} x {} x {}, {}, on {}{}", format_count(s.m), format_count(s.n),
+                                        format_count(s.k), name_of(request.precision), device.name,
                                         clock ? ", profiled at " + format_si(clock->value(), "Hz")
                                         : request.options.burst ? std::string(", alone")
                                                                 : std::string()));
@@ -159,10 +158,9 @@ void add_gemm_command(const Program& program) {
   command->add_option("--device", arguments->device, "A device preset or file")->required();
   command->add_option("--dtype", arguments->precision,
                       "fp32, tf32, bf16, fp16, fp8 or fp4; default bf16, or fp16 where there is none");
-  command->add_option("--tile", arguments->tile, "This CTA tile, either way over C, instead of the cheapest")
-      ->type_name("MxNxK");
-  command->add_option("--clock", arguments->clock, "As profiled with the SM clock locked here")
-      ->type_name("HZ");
+  add_value(*command, "--tile", arguments->tile, "MxNxK",
+            "This CTA tile, either way over C, instead of the cheapest");
+  add_value(*command, "--clock", arguments->clock, "HZ", "As profiled with the SM clock locked here");
   command->add_flag("--burst", arguments->burst,
                     "The kernel alone, for a moment: more power than a step's limit leaves");
   add_json(*command, arguments->json);

@@ -59,7 +59,7 @@ void add_merge_command(const Program& program) {
   const auto [command, arguments] =
       program.add("merge", "Put the shards of a sweep together into one file", kMergeFooter, run_merge);
   command->add_option("RESULTS", arguments->files, "The shards' files")->required()->type_name("PART.h5");
-  command->add_option("-o,--output", arguments->output, "The file to write")->required()->type_name("ALL.h5");
+  add_value(*command, "-o,--output", arguments->output, "ALL.h5", "The file to write")->required();
   add_force(*command, arguments->force);
 }
 

@@ -40,7 +40,7 @@ Json mode_json(const ModeComparison& comparison, const Prediction& prediction) {
 
 void print_comparison(std::ostream& out, const ModeComparison& comparison) {
   const Prediction &h = comparison.hierarchical, &f = comparison.flattened;
-  out << "\nhierarchical against flattened (" << format_count(static_cast<std::uint64_t>(comparison.events))
+  out << "\nhierarchical against flattened (" << format_count(comparison.events)
       << " events), on the critical rank\n";
   const bool training = comparison.phase == Phase::training;
   const Seconds step = whole(comparison, h);

@@ -87,8 +87,8 @@ void add_network_command(const Program& program) {
       program.add("network", "Run communication patterns on a fabric", kNetworkFooter, run_network);
   command->add_option("CASE", arguments->file, "The case (JSON)")->required();
   add_json(*command, arguments->json);
-  command->add_option("--timeline", arguments->timeline, "Write the utilisation of every link over time")
-      ->type_name("OUT.json");
+  add_value(*command, "--timeline", arguments->timeline, "OUT.json",
+            "Write the utilisation of every link over time");
   command->add_flag("--force", arguments->force, "Replace the file that --timeline names");
 }
 

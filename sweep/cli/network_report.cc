@@ -105,17 +105,15 @@ void print_json(std::ostream& out, const SimulatedCase& simulated) {
 
 void print_report(std::ostream& out, const SimulatedCase& simulated) {
   const Totals totals(simulated);
-  const auto count = [](std::int64_t number) { return format_count(static_cast<std::uint64_t>(number)); };
   const network::Fabric& fabric = simulated.network.fabric;
   const double time = simulated.result.completion_time;
   if (!simulated.network.name.empty()) out << "case         " << simulated.network.name << '\n';
-  out << "fabric       " << count(fabric.ranks()) << " ranks, "
-      << count(static_cast<std::int64_t>(fabric.links().size())) << " links, " << count(totals.links_used)
-      << " of them used\n"
-      << "messages     " << count(simulated.plan.messages()) << '\n'
+  out << "fabric       " << format_count(fabric.ranks()) << " ranks, " << format_count(fabric.links().size())
+      << " links, " << format_count(totals.links_used) << " of them used\n"
+      << "messages     " << format_count(simulated.plan.messages()) << '\n'
       << "completion   " << format_seconds(time) << '\n'
-      << "events       " << count(simulated.result.events) << " in " << format_seconds(simulated.cpu_seconds)
-      << " of CPU\n";
+      << "events       " << format_count(simulated.result.events) << " in "
+      << format_seconds(simulated.cpu_seconds) << " of CPU\n";
   if (totals.links_used == 0) return;
 
   std::vector<std::size_t> order(totals.loads.size());
@@ -129,14 +127,16 @@ void print_report(std::ostream& out, const SimulatedCase& simulated) {
                       return ua != ub ? ua > ub : a < b;
                     });
   out << "\nbusiest links"
-      << (shown < order.size() ? fmt::format(", {} of {}", shown, count(totals.links_used)) : "") << '\n';
+      << (shown < order.size() ? fmt::format(", {} of {}", shown, format_count(totals.links_used)) : "")
+      << '\n';
   TextTable table({left("link"), "bandwidth", "bytes", "flows", "utilisation", left("")});
   for (std::size_t i = 0; i < shown; ++i) {
     const std::size_t link = order[i];
     const double utilisation = totals.utilisation(simulated, link);
     table.add_row({fabric.link_name(static_cast<std::int32_t>(link)),
                    format_si(simulated.bytes_per_second[link], "B/s"), format_bytes(totals.loads[link].bytes),
-                   count(totals.loads[link].flows), format_percent(utilisation), bar(utilisation, 24)});
+                   format_count(totals.loads[link].flows), format_percent(utilisation),
+                   bar(utilisation, 24)});
   }
   table.print(out, 2);
 }

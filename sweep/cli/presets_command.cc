@@ -40,20 +40,19 @@ constexpr std::array<std::pair<PresetKind, const char*>, 8> kKinds = {
      {PresetKind::network, "network technologies"},
      {PresetKind::floorplan, "floor plans"}}};
 
-std::string count(std::int64_t number) { return format_count(static_cast<std::uint64_t>(number)); }
-
 std::string facts(const ModelSpec& model) {
-  std::string text = fmt::format("{}, {} layers, hidden {}, {} heads", format_parameters(model.parameters()),
-                                 count(model.layers), count(model.hidden), count(model.heads));
-  if (model.kv_heads != model.heads) text += " (" + count(model.kv_heads) + " KV)";
+  std::string text =
+      fmt::format("{}, {} layers, hidden {}, {} heads", format_parameters(model.parameters()),
+                  format_count(model.layers), format_count(model.hidden), format_count(model.heads));
+  if (model.kv_heads != model.heads) text += " (" + format_count(model.kv_heads) + " KV)";
   if (model.latent) text += ", latent attention";
   if (const auto& moe = model.moe) {
-    text += fmt::format(", {} of {} experts", count(moe->top_k), count(moe->experts));
-    if (moe->shared_experts > 0) text += fmt::format(" + {}", count(moe->shared_experts));
-    text += fmt::format(", each {} {}, {} active", count(moe->expert_ffn_hidden), name_of(model.mlp),
+    text += fmt::format(", {} of {} experts", format_count(moe->top_k), format_count(moe->experts));
+    if (moe->shared_experts > 0) text += fmt::format(" + {}", format_count(moe->shared_experts));
+    text += fmt::format(", each {} {}, {} active", format_count(moe->expert_ffn_hidden), name_of(model.mlp),
                         format_parameters(model.active_parameters()));
   } else {
-    text += fmt::format(", MLP {} {}", count(model.ffn_hidden), name_of(model.mlp));
+    text += fmt::format(", MLP {} {}", format_count(model.ffn_hidden), name_of(model.mlp));
   }
   return model.parallel_residual ? text + ", parallel residual" : text;
 }
@@ -61,7 +60,7 @@ std::string facts(const ModelSpec& model) {
 std::string facts(const DeviceSpec& device) {
   const Precision precision = device.supports(Precision::bf16) ? Precision::bf16 : Precision::fp16;
   return fmt::format("{} {}, {} SMs, {} at {}", format_si(device.tensor_peak(precision).value(), "FLOP/s"),
-                     name_of(precision), count(device.sm.count),
+                     name_of(precision), format_count(device.sm.count),
                      format_bytes(device.memory_capacity().value()),
                      format_si(device.hbm_peak().value(), "B/s"));
 }
@@ -73,11 +72,11 @@ std::string facts(const yaml::Cluster& cluster) {
     std::string shape;
     for (const std::int64_t size : dimension.shape) {
       if (!shape.empty()) shape += 'x';
-      shape += size == FabricTemplate::kFill ? "any" : count(size);
+      shape += size == FabricTemplate::kFill ? "any" : format_count(size);
     }
     text += fmt::format("{} of {}", name_of(dimension.kind), shape);
     if (dimension.kind == DimensionKind::custom) {
-      text += " with " + count(static_cast<std::int64_t>(dimension.custom.links.size())) + " links";
+      text += " with " + format_count(dimension.custom.links.size()) + " links";
     } else {
       text += " at " + format_si(dimension.bandwidth.value(), "B/s");
       if (dimension.basis == BandwidthBasis::gpu) text += " per GPU";

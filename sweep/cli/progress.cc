@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "engine/base/safe_text.h"
 #include "sweep/cli/format.h"
@@ -54,42 +53,48 @@ Pace pace_of(const sweep::SweepProgress& progress, double elapsed) {
 
 }  // namespace
 
-ProgressReporter::ProgressReporter(const sweep::SweepJob& job, ProgressMode mode)
-    : job_(&job), mode_(resolve(mode)), start_(Clock::now()), next_(start_ + interval(mode_)) {}
+ProgressLine::ProgressLine(ProgressMode mode)
+    : mode_(resolve(mode)), start_(Clock::now()), next_(start_ + interval(mode_)) {}
 
-ProgressReporter::~ProgressReporter() { close(); }
-
-void ProgressReporter::update(const sweep::SweepProgress& progress) {
+void ProgressLine::update(const std::function<std::string()>& text,
+                          const std::function<nlohmann::ordered_json()>& json) {
   const Clock::time_point now = Clock::now();
   if (mode_ == ProgressMode::none || now < next_) return;
   next_ = now + interval(mode_);
   if (mode_ == ProgressMode::json) {
-    std::cout << json(progress) << std::endl;
-  } else if (mode_ == ProgressMode::line) {
-    rewrite(describe(progress));
+    std::cout << json_text(json()) << std::endl;
+  } else if (mode_ == ProgressMode::plain) {
+    std::cerr << text() << '\n';
   } else {
-    std::cerr << describe(progress) << '\n';
+    const std::string line = text().substr(0, progress_width() - 1);
+    const std::size_t blanks = width_ > line.size() ? width_ - line.size() : 0;
+    std::cerr << '\r' << line << std::string(blanks, ' ') << std::flush;
+    width_ = line.size();
   }
 }
 
-void ProgressReporter::close() {
+void ProgressLine::close() {
   if (width_ > 0) std::cerr << '\n';
   width_ = 0;
   mode_ = ProgressMode::none;
 }
 
-double ProgressReporter::elapsed_seconds() const {
+double ProgressLine::elapsed_seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
-void ProgressReporter::rewrite(const std::string& text) {
-  const std::string line = text.substr(0, progress_width() - 1);
-  const std::size_t blanks = width_ > line.size() ? width_ - line.size() : 0;
-  std::cerr << '\r' << line << std::string(blanks, ' ') << std::flush;
-  width_ = line.size();
+nlohmann::ordered_json best_json(const sweep::SweepJob& job, std::uint64_t point,
+                                 const std::string& objective, double value) {
+  return {{"point_id", point},
+          {objective, value},
+          {"plan", sweep::to_point_text(job.space().point(point).plan, job.study().phase())}};
 }
 
-std::string ProgressReporter::describe(const sweep::SweepProgress& progress) const {
+void ProgressReporter::update(const sweep::SweepProgress& progress) {
+  line_.update([&] { return text(progress); }, [&] { return json(progress); });
+}
+
+std::string ProgressReporter::text(const sweep::SweepProgress& progress) const {
   const Pace pace = pace_of(progress, elapsed_seconds());
   const double share = static_cast<double>(progress.rows_done()) / static_cast<double>(progress.rows_total);
   std::string text =
@@ -102,26 +107,22 @@ std::string ProgressReporter::describe(const sweep::SweepProgress& progress) con
 }
 
 std::string ProgressReporter::best(const sweep::BestPoint& point) const {
-  const results::ColumnInfo* const column = job_->columns().find(job_->study().objectives.front());
+  const results::ColumnInfo* const column = job_.columns().find(job_.study().objectives.front());
   const std::string plan =
-      sweep::to_point_text(job_->space().point(point.point_id).plan, job_->study().phase(), ' ');
+      sweep::to_point_text(job_.space().point(point.point_id).plan, job_.study().phase(), ' ');
   return format_value(point.objective, column->unit) + " (" + plan + ")";
 }
 
-std::string ProgressReporter::json(const sweep::SweepProgress& progress) const {
+nlohmann::ordered_json ProgressReporter::json(const sweep::SweepProgress& progress) const {
   const double elapsed = elapsed_seconds();
   const Pace pace = pace_of(progress, elapsed);
   nlohmann::ordered_json line = {{"event", "progress"},          {"points", progress.rows_done()},
                                  {"total", progress.rows_total}, {"feasible_share", pace.feasible},
                                  {"elapsed_s", elapsed},         {"points_per_s", pace.rate},
                                  {"eta_s", pace.remaining}};
-  if (const auto& found = progress.tally.best) {
-    line["best"] = {
-        {"point_id", found->point_id},
-        {job_->study().objectives.front(), found->objective},
-        {"plan", sweep::to_point_text(job_->space().point(found->point_id).plan, job_->study().phase())}};
-  }
-  return json_text(line);
+  if (const auto& found = progress.tally.best)
+    line["best"] = best_json(job_, found->point_id, job_.study().objectives.front(), found->objective);
+  return line;
 }
 
 }  // namespace shardscape::cli

@@ -12,6 +12,9 @@
 
 namespace shardscape::cli {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SharedFact, what, value, readable)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankView, facts, problems, threads)
+
 namespace {
 
 std::string points_text(const results::BlockLayout& layout) {
@@ -65,24 +68,10 @@ std::vector<SharedFact> facts_of(const yaml::Catalog& presets) {
   return facts;
 }
 
-std::string to_text(const RankView& view) {
-  nlohmann::json facts = nlohmann::json::array();
-  for (const SharedFact& fact : view.facts) facts.push_back({fact.what, fact.value, fact.readable});
-  return json_text(nlohmann::json{{"facts", facts}, {"problems", view.problems}, {"threads", view.threads}});
-}
-
-RankView view_from(const std::string& text) {
-  const auto json = nlohmann::json::parse(text);
-  RankView view;
-  for (const auto& fact : json.at("facts")) view.facts.push_back({fact.at(0), fact.at(1), fact.at(2)});
-  json.at("problems").get_to(view.problems);
-  json.at("threads").get_to(view.threads);
-  return view;
-}
-
 std::vector<RankView> agree_on(const RankView& view, const std::exception_ptr& failure, ranks::Ranks& ranks) {
   std::vector<RankView> views;
-  for (const std::string& text : ranks.gather(to_text(view))) views.push_back(view_from(text));
+  for (const std::string& text : ranks.gather(json_text(nlohmann::json(view))))
+    views.push_back(nlohmann::json::parse(text).get<RankView>());
   if (ranks.rank() != 0) return views;
   if (failure) std::rethrow_exception(failure);
   auto problems = disagreements(views, [&](int rank) { return ranks.name(rank); });

@@ -36,10 +36,6 @@ std::vector<SharedFact> facts_of(const results::Manifest& manifest, const std::s
 /// The texts of all presets, for commands that look presets up as they go.
 std::vector<SharedFact> facts_of(const yaml::Catalog& presets);
 
-/// The view as text, and back, to send it to rank 0.
-std::string to_text(const RankView& view);
-RankView view_from(const std::string& text);
-
 /// Sends rank 0 this rank's view. Returns the views of all ranks, by rank, on rank 0, and nothing elsewhere; on rank 0
 /// it throws where the ranks cannot work together, including its own `failure`. Every rank must call it. RankLost.
 std::vector<RankView> agree_on(const RankView& view, const std::exception_ptr& failure, ranks::Ranks& ranks);

@@ -20,33 +20,18 @@
 #include "sweep/cli/cpu_time.h"
 #include "sweep/ranks/launch.h"
 
+namespace shardscape::sweep {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StageTimes, evaluate, encode, write)
+}  // namespace shardscape::sweep
+
 namespace shardscape::cli {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankResult, problem, rows, times, cpu, peak_memory)
 
 namespace {
 
 std::string one_of_several(int size) {
   return size > 0 ? fmt::format("this is one of {} processes", size) : "this is one of several processes";
-}
-
-std::string to_text(const RankResult& result) {
-  const sweep::StageTimes& times = result.times;
-  return json_text(nlohmann::json{{"problem", result.problem},
-                                  {"rows", result.rows},
-                                  {"times", {times.evaluate, times.encode, times.write}},
-                                  {"cpu", result.cpu},
-                                  {"peak_memory", result.peak_memory}});
-}
-
-RankResult result_from(const std::string& text) {
-  const auto json = nlohmann::json::parse(text);
-  const auto& times = json.at("times");
-  RankResult result;
-  json.at("problem").get_to(result.problem);
-  json.at("rows").get_to(result.rows);
-  result.times = {times.at(0), times.at(1), times.at(2)};
-  json.at("cpu").get_to(result.cpu);
-  json.at("peak_memory").get_to(result.peak_memory);
-  return result;
 }
 
 /// The note of this rank; none where it is the only rank, which the folder's lock stands for.
@@ -175,7 +160,8 @@ RankResult run_part(const sweep::SweepJob& job, const OpenStore& open, sweep::Sw
 
 std::vector<RankResult> gather_results(const RankResult& own, ranks::Ranks& ranks) {
   std::vector<RankResult> results;
-  for (const std::string& text : ranks.gather(to_text(own))) results.push_back(result_from(text));
+  for (const std::string& text : ranks.gather(json_text(nlohmann::json(own))))
+    results.push_back(nlohmann::json::parse(text).get<RankResult>());
   return results;
 }
 

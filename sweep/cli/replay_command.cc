@@ -106,10 +106,9 @@ void print_json(const timeline::Replay& replay, std::int64_t estimated) {
 void print_report(const ReplayArguments& arguments, const timeline::Replay& replay) {
   constexpr std::size_t kShown = 16;
   std::cout << "step time  " << format_seconds(replay.step_time) << '\n'
-            << "traces     " << format_count(replay.ranks.size()) << " ranks, "
-            << format_count(static_cast<std::uint64_t>(replay.nodes)) << " nodes, "
-            << format_count(static_cast<std::uint64_t>(replay.messages)) << " messages on "
-            << arguments.cluster << (arguments.stack.empty() ? "" : ", " + arguments.stack) << "\n\n";
+            << "traces     " << format_count(replay.ranks.size()) << " ranks, " << format_count(replay.nodes)
+            << " nodes, " << format_count(replay.messages) << " messages on " << arguments.cluster
+            << (arguments.stack.empty() ? "" : ", " + arguments.stack) << "\n\n";
   ranks_of(replay).print(std::cout, 0, kShown);
   if (replay.ranks.size() > kShown) {
     std::cout << "and " << format_count(replay.ranks.size() - kShown) << " more ranks; --json has all\n";
@@ -143,7 +142,7 @@ int run_replay(const ReplayArguments& arguments, const CommonOptions& common) {
   print_report(arguments, *replay);
   std::cout.flush();
   if (estimated > 0) {
-    std::cerr << "note: " << format_count(static_cast<std::uint64_t>(estimated))
+    std::cerr << "note: " << format_count(estimated)
               << " nodes have no duration; they took that of their num_ops and tensor_size on "
               << machine.cluster.device.name << '\n';
   }
@@ -160,12 +159,9 @@ void add_replay_command(const Program& program) {
   command->add_option("--stack", arguments->stack, "The software stack: a preset or a file");
   command->add_option("--gpus", arguments->gpus, "GPUs of a cluster of any size (default: one per trace)")
       ->check(whole_number(1));
-  command
-      ->add_option("--fault", arguments->faults,
-                   "A sick link or memory, as for simulate: 0-1=0.5, 0-1=dead or hbm_derate:1=0.5 (slows the "
-                   "copies of collectives; the rest is in the trace); repeatable")
-      ->type_name("FAULT")
-      ->allow_extra_args(false);
+  add_value(*command, "--fault", arguments->faults, "FAULT",
+            "A sick link or memory, as for simulate: 0-1=0.5, 0-1=dead or hbm_derate:1=0.5 (slows the "
+            "copies of collectives; the rest is in the trace); repeatable");
   command
       ->add_option("--order", arguments->order,
                    "What a free device runs first of the compute nodes that are ready: id (the lowest node "

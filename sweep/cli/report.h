@@ -62,6 +62,7 @@ class Rows {
   static Column hidden(const char* key) { return {"", key, true}; }
 
   Rows(std::initializer_list<Column> columns) : columns_(columns) {}
+  explicit Rows(std::vector<Column> columns) : columns_(std::move(columns)) {}
   /// Adds one cell per column.
   void add(std::vector<Cell> cells) { rows_.push_back(std::move(cells)); }
   [[nodiscard]] std::size_t size() const { return rows_.size(); }

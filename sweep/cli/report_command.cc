@@ -63,11 +63,9 @@ void add_report_command(const Program& program) {
   const auto [command, arguments] =
       program.add("report", "Results as one interactive HTML page", kReportFooter, run_report);
   add_results(*command, arguments->file);
-  command->add_option("-o,--output", arguments->output, "The page to write")
-      ->required()
-      ->type_name("REPORT.html");
-  command->add_option("--points", arguments->points, "Feasible points shown at most, besides the best ones")
-      ->type_name("N")
+  add_value(*command, "-o,--output", arguments->output, "REPORT.html", "The page to write")->required();
+  add_value(*command, "--points", arguments->points, "N",
+            "Feasible points shown at most, besides the best ones")
       ->check(whole_number(1))
       ->capture_default_str();
   add_force(*command, arguments->force);

@@ -491,38 +491,27 @@ void add_search_command(const Program& program) {
       program.add("search", "The best points of a study, certified, without visiting them all", kSearchFooter,
                   run_search_command);
   add_study_arguments(*command, arguments->study);
-  command->add_option("-n,--count", arguments->count, "Points to find (default 10)")
-      ->type_name("N")
+  add_value(*command, "-n,--count", arguments->count, "N", "Points to find (default 10)")
       ->check(whole_number(1, 1'000'000));
-  command->add_option("--pareto", arguments->pareto, "Find the Pareto front over these columns instead")
-      ->type_name("A,B,...")
+  add_value(*command, "--pareto", arguments->pareto, "A,B,...",
+            "Find the Pareto front over these columns instead")
       ->excludes("-n");
-  command
-      ->add_option("--within", arguments->within,
-                   "Stop where nothing left out can be better by more than this share (default 0%: exact)")
-      ->type_name("SHARE");
-  command
-      ->add_option("--budget", arguments->budget,
-                   "CPU time (10s, 5min) or points ('20000 points') after which the best found is the answer")
-      ->type_name("BUDGET");
-  command
-      ->add_option("-o,--output", arguments->output, "Keep the points that were visited in this result file")
-      ->type_name("OUT.h5");
+  add_value(*command, "--within", arguments->within, "SHARE",
+            "Stop where nothing left out can be better by more than this share (default 0%: exact)");
+  add_value(*command, "--budget", arguments->budget, "BUDGET",
+            "CPU time (10s, 5min) or points ('20000 points') after which the best found is the answer");
+  add_value(*command, "-o,--output", arguments->output, "OUT.h5",
+            "Keep the points that were visited in this result file");
   add_force(*command, arguments->force);
-  command
-      ->add_option("--threads", arguments->threads,
-                   "Worker threads (default: all); the answer and the file are the same for any number")
-      ->type_name("N")
+  add_value(*command, "--threads", arguments->threads, "N",
+            "Worker threads (default: all); the answer and the file are the same for any number")
       ->check(whole_number(1, 4096));
-  command->add_option("--format", arguments->format, "table, csv, json or yaml")
-      ->type_name("FORMAT")
+  add_value(*command, "--format", arguments->format, "FORMAT", "table, csv, json or yaml")
       ->check(one_of({"table", "csv", "json", "yaml"}));
   add_progress(*command, arguments->progress);
   add_confirm(*command, arguments->confirm);
-  command
-      ->add_option("--mode", arguments->execution,
-                   "Instead of the study's own: hierarchical, or flattened, the best executed steps")
-      ->type_name("MODE")
+  add_value(*command, "--mode", arguments->execution, "MODE",
+            "Instead of the study's own: hierarchical, or flattened, the best executed steps")
       ->check(one_of({"hierarchical", "flattened"}));
 }
 

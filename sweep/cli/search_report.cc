@@ -3,24 +3,19 @@
 #include "sweep/cli/search_report.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <iostream>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "engine/base/safe_text.h"
 #include "sweep/cli/confirm.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/text_table.h"
-#include "sweep/space/point_text.h"
 
 namespace shardscape::cli {
 
 namespace {
 
-using namespace std::chrono_literals;
 using results::Fate;
 
 std::uint64_t count_of(const results::FateCounts& counts, Fate fate) {
@@ -34,23 +29,13 @@ std::uint64_t cut_off(const results::FateCounts& counts) {
   return cut;
 }
 
-const char* meaning_of(Fate fate) {
-  switch (fate) {
-    case Fate::visited:
-      return "evaluated";
-    case Fate::bound:
-      return "beyond the answer, by a bound";
-    case Fate::memory:
-      return "do not fit in memory";
-    case Fate::constraint:
-      return "against a constraint";
-    case Fate::rule:
-      return "indivisible or unsupported";
-    case Fate::open:
-      break;
-  }
-  return "not decided";
-}
+/// What became of points, in the order of Fate.
+constexpr const char* kMeanings[] = {"evaluated",
+                                     "beyond the answer, by a bound",
+                                     "do not fit in memory",
+                                     "against a constraint",
+                                     "indivisible or unsupported",
+                                     "not decided"};
 
 /// A rate with two digits where it is small, as executions may take longer than a second each.
 std::string rate_text(double rate) {
@@ -64,41 +49,15 @@ std::string objective_text(const sweep::SweepJob& job, const std::string& object
 }  // namespace
 
 SearchReporter::SearchReporter(const sweep::SweepJob& job, std::string objective, ProgressMode mode)
-    : job_(job), objective_(std::move(objective)), mode_(mode) {
-  if (mode_ == ProgressMode::automatic)
-    mode_ = isatty(STDERR_FILENO) != 0 ? ProgressMode::line : ProgressMode::plain;
-  interval_ = mode_ == ProgressMode::line ? 200ms : mode_ == ProgressMode::json ? 1s : 5s;
-  start_ = Clock::now();
-  next_ = start_ + interval_;
-}
+    : job_(job), objective_(std::move(objective)), line_(mode) {}
 
 void SearchReporter::update(const sweep::SearchProgress& progress) {
-  const Clock::time_point now = Clock::now();
-  if (mode_ == ProgressMode::none || now < next_) return;
-  next_ = now + interval_;
-  if (mode_ == ProgressMode::json) {
-    std::cout << json(progress) << std::endl;
-    return;
-  }
-  const std::string text = line(progress);
-  if (mode_ == ProgressMode::plain) {
-    std::cerr << text << '\n';
-    return;
-  }
-  const std::size_t blanks = width_ > text.size() ? width_ - text.size() : 0;
-  std::cerr << '\r' << text << std::string(blanks, ' ') << std::flush;
-  width_ = text.size();
+  line_.update([&] { return text(progress); }, [&] { return json(progress); });
 }
 
-void SearchReporter::close() {
-  if (width_ > 0) std::cerr << '\n';
-  width_ = 0;
-  mode_ = ProgressMode::none;
-}
-
-std::string SearchReporter::line(const sweep::SearchProgress& progress) const {
+std::string SearchReporter::text(const sweep::SearchProgress& progress) const {
   const std::uint64_t cut = cut_off(progress.counts), visited = count_of(progress.counts, Fate::visited);
-  const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double elapsed = line_.elapsed_seconds();
   const double rate = elapsed > 0 ? static_cast<double>(visited) / elapsed : 0;
   std::string text = fmt::format(
       "{} visited, {}/s, {} cut off ({}), bound {}", format_count(visited), rate_text(rate),
@@ -108,19 +67,15 @@ std::string SearchReporter::line(const sweep::SearchProgress& progress) const {
   return text;
 }
 
-std::string SearchReporter::json(const sweep::SearchProgress& progress) const {
+nlohmann::ordered_json SearchReporter::json(const sweep::SearchProgress& progress) const {
   nlohmann::ordered_json line = {{"event", "progress"},
                                  {"points", progress.points},
                                  {"visited", count_of(progress.counts, Fate::visited)},
                                  {"cut_off", cut_off(progress.counts)}};
   if (std::isfinite(progress.bound)) line["bound"] = progress.bound;
-  if (const auto& best = progress.best) {
-    line["best"] = {
-        {"point_id", best->point_id},
-        {objective_, best->objective},
-        {"plan", sweep::to_point_text(job_.space().point(best->point_id).plan, job_.study().phase())}};
-  }
-  return json_text(line);
+  if (const auto& best = progress.best)
+    line["best"] = best_json(job_, best->point_id, objective_, best->objective);
+  return line;
 }
 
 namespace {
@@ -145,7 +100,8 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::Se
     const std::uint64_t count = count_of(info.counts, fate);
     if (count == 0 && fate != Fate::visited) continue;
     table.add_row({std::string(name_of(fate)), format_count(count),
-                   format_percent(static_cast<double>(count) / points, 3), meaning_of(fate)});
+                   format_percent(static_cast<double>(count) / points, 3),
+                   kMeanings[static_cast<std::size_t>(fate)]});
   }
   table.print(out, 2);
   if (outcome.draws) print_draws(out, job, *outcome.draws);

@@ -1,7 +1,6 @@
 // Output of a search while it runs and when it is done.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -11,7 +10,7 @@
 
 namespace shardscape::cli {
 
-/// Prints a line from time to time, as ProgressReporter does: visited, cut off, the bound of what is left, the best.
+/// Prints a line from time to time: visited, cut off, the bound of what is left, the best.
 class SearchReporter {
  public:
   /// `job` must outlive the reporter; `objective` is one of its columns.
@@ -19,19 +18,15 @@ class SearchReporter {
 
   void update(const sweep::SearchProgress& progress);
   /// Moves the terminal to a fresh line.
-  void close();
+  void close() { line_.close(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  [[nodiscard]] std::string line(const sweep::SearchProgress& progress) const;
-  [[nodiscard]] std::string json(const sweep::SearchProgress& progress) const;
+  [[nodiscard]] std::string text(const sweep::SearchProgress& progress) const;
+  [[nodiscard]] nlohmann::ordered_json json(const sweep::SearchProgress& progress) const;
 
   const sweep::SweepJob& job_;
   std::string objective_;
-  ProgressMode mode_;
-  Clock::duration interval_;
-  Clock::time_point start_, next_;
-  std::size_t width_ = 0;  ///< characters of the line on the terminal
+  ProgressLine line_;
 };
 
 /// Prints what became of the points, and how good the answer is. `worst`: the objective of the answer's last point;

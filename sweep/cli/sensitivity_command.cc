@@ -253,12 +253,10 @@ void add_sensitivity_command(const Program& program) {
                     "Cumulative distribution of the slowdown of all samples");
   command->add_flag("--pareto", arguments->pareto,
                     "With --by-plan: those alone that no other plan beats in healthy time, p95 and memory");
-  command
-      ->add_option("-n,--count", arguments->count, "Rows of each ranking (default: 10 in tables, else all)")
-      ->type_name("N")
+  add_value(*command, "-n,--count", arguments->count, "N",
+            "Rows of each ranking (default: 10 in tables, else all)")
       ->check(whole_number(1));
-  command->add_option("--format", arguments->format, "table, csv or json")
-      ->type_name("FORMAT")
+  add_value(*command, "--format", arguments->format, "FORMAT", "table, csv or json")
       ->check(one_of({"table", "csv", "json"}));
 }
 

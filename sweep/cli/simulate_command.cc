@@ -131,9 +131,8 @@ class StepOutputs {
     }
     if (!chakra_) return;
     const std::uint64_t nodes = write_chakra(details, setting, *chakra_);
-    std::cerr << "wrote " << format_count(nodes) << " nodes of "
-              << format_count(static_cast<std::uint64_t>(details.program->plan.gpus())) << " ranks to "
-              << arguments_.chakra.string() << '\n';
+    std::cerr << "wrote " << format_count(nodes) << " nodes of " << format_count(details.program->plan.gpus())
+              << " ranks to " << arguments_.chakra.string() << '\n';
   }
 
  private:
@@ -251,8 +250,8 @@ void add_simulate_command(const Program& program) {
   const auto [command, arguments] =
       program.add("simulate", "Predict one point of a study in full", simulate_footer(), run_simulate);
   add_study_arguments(*command, arguments->study);
-  command->add_option("--point", arguments->point, "The plan: tp=8,cp=1,pp=4,... (see below)")
-      ->type_name("KEY=VALUE,...");
+  add_value(*command, "--point", arguments->point, "KEY=VALUE,...",
+            "The plan: tp=8,cp=1,pp=4,... (see below)");
   command
       ->add_option("--mode", arguments->mode,
                    "How the time is found: hierarchical (by layer, stage and pipeline) or flattened (every "
@@ -261,18 +260,12 @@ void add_simulate_command(const Program& program) {
   CLI::Option* const compare = command->add_flag(
       "--compare", arguments->compare,
       "Predict the step (inference: a request) in both modes and show where they differ, by class");
-  command
-      ->add_option(
-          "--fault", arguments->faults,
-          "A sick link: A-B, A->B, its name or its id, and what is left of its bandwidth, 0 or dead: "
-          "nothing; or slow_device:RANK=SHARE, hbm_derate:RANK=SHARE, nic_down:RANK, switch_down:SWITCH; "
-          "repeatable")
-      ->type_name("FAULT")
-      ->allow_extra_args(false);
-  command
-      ->add_option("--draw", arguments->draw,
-                   "The faults of one sample of the study's 'faults:', as a sweep meets them")
-      ->type_name("SAMPLE")
+  add_value(*command, "--fault", arguments->faults, "FAULT",
+            "A sick link: A-B, A->B, its name or its id, and what is left of its bandwidth, 0 or dead: "
+            "nothing; or slow_device:RANK=SHARE, hbm_derate:RANK=SHARE, nic_down:RANK, switch_down:SWITCH; "
+            "repeatable");
+  add_value(*command, "--draw", arguments->draw, "SAMPLE",
+            "The faults of one sample of the study's 'faults:', as a sweep meets them")
       ->check(whole_number(0))
       ->excludes("--fault");
   command->add_flag("--explain", arguments->explain, "Add a table of the operators");
@@ -281,18 +274,13 @@ void add_simulate_command(const Program& program) {
   command
       ->add_option("--width", arguments->width, "Characters of the chart (default: the terminal's, or 120)")
       ->check(whole_number(timeline::kNarrowestChart, timeline::kWidestChart));
-  command
-      ->add_option(
-          "--chakra", arguments->chakra,
-          "Training: write Chakra execution traces of all ranks into a new folder, for replay and other "
-          "simulators; with --mode flattened replay gives the same step time")
-      ->type_name("DIR");
-  command
-      ->add_option("--timeline", arguments->timeline,
-                   "Training: write the step as a Chrome trace, for ui.perfetto.dev: the pipeline and a "
-                   "device of each "
-                   "stage, or with --mode flattened what every rank did")
-      ->type_name("OUT.json");
+  add_value(*command, "--chakra", arguments->chakra, "DIR",
+            "Training: write Chakra execution traces of all ranks into a new folder, for replay and other "
+            "simulators; with --mode flattened replay gives the same step time");
+  add_value(*command, "--timeline", arguments->timeline, "OUT.json",
+            "Training: write the step as a Chrome trace, for ui.perfetto.dev: the pipeline and a "
+            "device of each "
+            "stage, or with --mode flattened what every rank did");
   command->add_flag("--force", arguments->force, "Replace the file that --timeline names");
   command->add_flag("--optimise-placement", arguments->optimise_placement,
                     "Look for a faster placement of the ranks on the fabric, and say what it gains");

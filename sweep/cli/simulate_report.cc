@@ -132,24 +132,23 @@ void print_heading(std::ostream& out, const SimulatedPoint& point) {
   TextTable table = TextTable::pairs();
   table.add_row(
       {"study", fmt::format("{}: {} on {} ({} x {}), {}", study.title, study.model_name, study.cluster_name,
-                            format_count(static_cast<std::uint64_t>(study.gpus)),
-                            point.setting.system.device.name, study.stack_name)});
+                            format_count(study.gpus), point.setting.system.device.name, study.stack_name)});
   const WorkloadSpec& load = point.setting.workload;
-  const auto count = [](std::int64_t n) { return format_count(static_cast<std::uint64_t>(n)); };
   table.add_row(
-      {"workload",
-       is_training(point)
-           ? fmt::format("training, sequence length {}, global batch {}, {}", count(load.sequence_length),
-                         count(load.global_batch), name_of(load.precision))
-           : fmt::format("inference, {} prompt and {} output tokens, concurrency {}, {}",
-                         count(load.prompt_tokens), count(load.output_tokens), count(load.concurrency),
-                         name_of(load.precision))});
+      {"workload", is_training(point)
+                       ? fmt::format("training, sequence length {}, global batch {}, {}",
+                                     format_count(load.sequence_length), format_count(load.global_batch),
+                                     name_of(load.precision))
+                       : fmt::format("inference, {} prompt and {} output tokens, concurrency {}, {}",
+                                     format_count(load.prompt_tokens), format_count(load.output_tokens),
+                                     format_count(load.concurrency), name_of(load.precision))});
   if (!load.expert_load.balanced())
     table.add_row({"experts", "get tokens by " + sweep::to_text(load.expert_load)});
   table.add_row({"plan", sweep::to_point_text(point.plan, load.phase)});
   if (point.plan.disaggregated()) {
     const std::int64_t prefill = point.plan.prefill.gpus(), all = point.plan.gpus();
-    table.add_row({"pools", count(prefill) + " GPUs prefill, " + count(all - prefill) + " decode"});
+    table.add_row(
+        {"pools", format_count(prefill) + " GPUs prefill, " + format_count(all - prefill) + " decode"});
   }
   table.print(out);
 }

@@ -432,9 +432,7 @@ void add_sweep_command(const Program& program) {
   const auto [command, arguments] = program.add("sweep", "Evaluate every point of a study into one HDF5 file",
                                                 kSweepFooter, run_sweep_command);
   add_study_arguments(*command, arguments->study);
-  command->add_option("-o,--output", arguments->output, "The result file to write")
-      ->required()
-      ->type_name("OUT.h5");
+  add_value(*command, "-o,--output", arguments->output, "OUT.h5", "The result file to write")->required();
   CLI::Option* const resume =
       command->add_flag("--resume", arguments->resume, "Continue an interrupted sweep of the same study");
   command
@@ -442,10 +440,8 @@ void add_sweep_command(const Program& program) {
                  "With --resume: compute segments again that are damaged, instead of naming them")
       ->needs(resume);
   add_force(*command, arguments->force)->excludes(resume);
-  command
-      ->add_option("--threads", arguments->threads,
-                   "Worker threads (default: all); the results are the same for any number")
-      ->type_name("N")
+  add_value(*command, "--threads", arguments->threads, "N",
+            "Worker threads (default: all); the results are the same for any number")
       ->check(whole_number(1, 4096));
   CLI::Option* const limit =
       command->add_option("--limit", arguments->limit, "The first N points only; no sample of the study");
@@ -454,11 +450,9 @@ void add_sweep_command(const Program& program) {
       "--sample", arguments->sample,
       "One point, drawn at random, of each of N equal parts of the study: a sample of all its axes");
   sampled->type_name("N")->check(whole_number(1))->excludes(limit);
-  command->add_option("--sample-seed", arguments->sample_seed, "Another sample (default 0)")
-      ->type_name("SEED")
+  add_value(*command, "--sample-seed", arguments->sample_seed, "SEED", "Another sample (default 0)")
       ->needs(sampled);
-  command->add_option("--shard", arguments->shard, "Part I of N of the points, I from 1 to N")
-      ->type_name("I/N");
+  add_value(*command, "--shard", arguments->shard, "I/N", "Part I of N of the points, I from 1 to N");
   add_progress(*command, arguments->progress);
   add_confirm(*command, arguments->confirm);
   command->add_flag("--stats", arguments->stats, "Say where time and memory went");

@@ -303,21 +303,20 @@ void add_top_command(const Program& program) {
   const auto [command, arguments] =
       program.add("top", "The best points of a result file, finished or not", kTopFooter, run_top);
   add_results(*command, arguments->file);
-  command->add_option("-n,--count", arguments->count, "Rows to show (default 10; all with --pareto or --per)")
-      ->type_name("N")
+  add_value(*command, "-n,--count", arguments->count, "N",
+            "Rows to show (default 10; all with --pareto or --per)")
       ->check(whole_number(1));
   CLI::Option* const by =
       command->add_option("--by", arguments->by, "Rank by this column (default: the first objective)");
   by->type_name("COLUMN");
-  command->add_option("--where", arguments->where, "Only rows that satisfy an expression over the columns")
-      ->type_name("EXPR");
-  command->add_option("--pareto", arguments->pareto, "The Pareto front over these columns")
-      ->type_name("A,B,...")
+  add_value(*command, "--where", arguments->where, "EXPR",
+            "Only rows that satisfy an expression over the columns");
+  add_value(*command, "--pareto", arguments->pareto, "A,B,...", "The Pareto front over these columns")
       ->excludes(by);
-  command->add_option("--per", arguments->per, "The best row of each combination of values in these columns")
-      ->type_name("A,B,...")
+  add_value(*command, "--per", arguments->per, "A,B,...",
+            "The best row of each combination of values in these columns")
       ->excludes("--pareto");
-  command->add_option("--format", arguments->format, "table, csv, json or yaml")->type_name("FORMAT");
+  add_value(*command, "--format", arguments->format, "FORMAT", "table, csv, json or yaml");
   add_confirm(*command, arguments->confirm);
   command->add_flag("-v,--breakdown", arguments->breakdown, "Add where the time goes, in percent (table)");
 }

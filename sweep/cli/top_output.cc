@@ -273,24 +273,6 @@ class TableBuilder {
   std::string evidence_;  ///< evidence that all rows share
 };
 
-void print_csv(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen) {
-  const char* separator = "";
-  for (const ColumnInfo& column : reader.columns())
-    out << std::exchange(separator, ",") << csv_cell(column.name);
-  for (const FurtherColumn& further : chosen.further) out << ',' << csv_cell(further.info.name);
-  out << "\n";
-  for (std::size_t row = 0; row < chosen.rows.size(); ++row) {
-    separator = "";
-    for (std::size_t i = 0; i < reader.columns().size(); ++i) {
-      const ColumnInfo& column = reader.columns()[i];
-      out << std::exchange(separator, ",") << csv_cell(plain_value(column, chosen.values[i][row]));
-    }
-    for (const FurtherColumn& further : chosen.further)
-      out << ',' << csv_cell(plain_value(further.info, further.values[row]));
-    out << "\n";
-  }
-}
-
 nlohmann::ordered_json json_value(const ColumnInfo& column, double value) {
   if (const auto name = code_name(column, value)) return *name;
   if (!std::isfinite(value)) return nullptr;
@@ -299,34 +281,50 @@ nlohmann::ordered_json json_value(const ColumnInfo& column, double value) {
   return nlohmann::ordered_json::parse(exact(column, value));
 }
 
-void print_json(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen) {
+/// A column for scripts: those of the file come first, then further ones.
+struct Field {
+  const ColumnInfo& column;
+  const std::vector<double>& values;  ///< by row
+};
+
+std::vector<Field> fields_of(const ResultReader& reader, const ChosenRows& chosen) {
+  std::vector<Field> fields;
+  for (std::size_t i = 0; i < reader.columns().size(); ++i)
+    fields.push_back({reader.columns()[i], chosen.values[i]});
+  for (const FurtherColumn& further : chosen.further) fields.push_back({further.info, further.values});
+  return fields;
+}
+
+void print_csv(std::ostream& out, const std::vector<Field>& fields, std::size_t rows) {
+  const char* separator = "";
+  for (const Field& field : fields) out << std::exchange(separator, ",") << csv_cell(field.column.name);
+  out << "\n";
+  for (std::size_t row = 0; row < rows; ++row) {
+    separator = "";
+    for (const Field& field : fields)
+      out << std::exchange(separator, ",") << csv_cell(plain_value(field.column, field.values[row]));
+    out << "\n";
+  }
+}
+
+void print_json(std::ostream& out, const std::vector<Field>& fields, std::size_t rows) {
   auto document = nlohmann::ordered_json::array();
-  for (std::size_t row = 0; row < chosen.rows.size(); ++row) {
-    auto object = nlohmann::ordered_json::object();
-    for (std::size_t i = 0; i < reader.columns().size(); ++i) {
-      const ColumnInfo& column = reader.columns()[i];
-      object[column.name] = json_value(column, chosen.values[i][row]);
-    }
-    for (const FurtherColumn& further : chosen.further)
-      object[further.info.name] = json_value(further.info, further.values[row]);
-    document.push_back(std::move(object));
+  for (std::size_t row = 0; row < rows; ++row) {
+    auto& object = document.emplace_back(nlohmann::ordered_json::object());
+    for (const Field& field : fields) object[field.column.name] = json_value(field.column, field.values[row]);
   }
   out << json_text(document, 2) << "\n";
 }
 
 /// JSON scalars are valid YAML scalars.
-void print_yaml(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen) {
-  if (chosen.rows.empty()) out << "[]\n";
-  for (std::size_t row = 0; row < chosen.rows.size(); ++row) {
+void print_yaml(std::ostream& out, const std::vector<Field>& fields, std::size_t rows) {
+  if (rows == 0) out << "[]\n";
+  for (std::size_t row = 0; row < rows; ++row) {
     const char* lead = "- ";
-    for (std::size_t i = 0; i < reader.columns().size(); ++i) {
-      const ColumnInfo& column = reader.columns()[i];
-      out << std::exchange(lead, "  ") << column.name << ": "
-          << json_text(json_value(column, chosen.values[i][row])) << "\n";
+    for (const Field& field : fields) {
+      out << std::exchange(lead, "  ") << field.column.name << ": "
+          << json_text(json_value(field.column, field.values[row])) << "\n";
     }
-    for (const FurtherColumn& further : chosen.further)
-      out << "  " << further.info.name << ": " << json_text(json_value(further.info, further.values[row]))
-          << "\n";
   }
 }
 
@@ -415,16 +413,11 @@ void print_table(std::ostream& out, const ResultReader& reader, const ChosenRows
 
 void print_machine(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen,
                    RowFormat format) {
-  switch (format) {
-    case RowFormat::csv:
-      return print_csv(out, reader, chosen);
-    case RowFormat::json:
-      return print_json(out, reader, chosen);
-    case RowFormat::yaml:
-      return print_yaml(out, reader, chosen);
-    case RowFormat::table:
-      break;
-  }
+  const std::vector<Field> fields = fields_of(reader, chosen);
+  const std::size_t rows = chosen.rows.size();
+  if (format == RowFormat::csv) print_csv(out, fields, rows);
+  if (format == RowFormat::json) print_json(out, fields, rows);
+  if (format == RowFormat::yaml) print_yaml(out, fields, rows);
 }
 
 }  // namespace shardscape::cli

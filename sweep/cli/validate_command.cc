@@ -289,28 +289,22 @@ void add_validate_command(const Program& program) {
       program.add("validate", "Compare predictions with measurements", help_text(), run_validate);
   command->add_option("MEASUREMENTS", arguments->files,
                       "Tables (CSV) or published figures (YAML); none: the published figures of the program");
-  command->add_option("--predictions", arguments->predictions, "Write the prediction of every row as CSV")
-      ->type_name("OUT.csv");
-  command
-      ->add_option("--evidence", arguments->evidence,
-                   "Sum up the errors of plans by regime, as hw_presets/evidence.yaml has them")
-      ->type_name("OUT.yaml");
+  add_value(*command, "--predictions", arguments->predictions, "OUT.csv",
+            "Write the prediction of every row as CSV");
+  add_value(*command, "--evidence", arguments->evidence, "OUT.yaml",
+            "Sum up the errors of plans by regime, as hw_presets/evidence.yaml has them");
   command->add_flag("--force", arguments->force, "Replace the file that --predictions or --evidence names");
   add_json(*command, arguments->json);
   command->add_flag(
       "--check", arguments->check,
       "Exit code 3 where accuracy misses a bar: of the published file, given by --bar, or the default");
-  command->add_option("--bar", arguments->bars, "A bar for --check: step_time.mape=5%; repeatable")
-      ->type_name("STATISTIC=VALUE")
-      ->allow_extra_args(false);
+  add_value(*command, "--bar", arguments->bars, "STATISTIC=VALUE",
+            "A bar for --check: step_time.mape=5%; repeatable");
   command->add_flag("--rows", arguments->rows, "List every row: measured, predicted, error");
-  command->add_option("--worst", arguments->worst, "How many of the worst rows are listed")
-      ->type_name("N")
+  add_value(*command, "--worst", arguments->worst, "N", "How many of the worst rows are listed")
       ->check(whole_number(0));
-  command
-      ->add_option("--hold-out", arguments->hold_out,
-                   "Report the rows that a fit holds out apart from the others")
-      ->type_name("N/M");
+  add_value(*command, "--hold-out", arguments->hold_out, "N/M",
+            "Report the rows that a fit holds out apart from the others");
   command
       ->add_option("--by", arguments->by,
                    "Errors by group, too: " + join_names(validate::regime_keys()) + ", joined by commas")

@@ -8,7 +8,7 @@
 
 #include "engine/base/safe_text.h"
 #include "sweep/cli/format.h"
-#include "sweep/cli/text_table.h"
+#include "sweep/cli/report.h"
 #include "sweep/validate/error_groups.h"
 
 namespace shardscape::cli {
@@ -43,9 +43,9 @@ std::string value_text(double value, const std::string& unit) {
 void add_error_row(const Metric& metric, const std::string& part, TextTable& table) {
   const validate::ErrorStatistics errors = validate::error_statistics(metric.pairs);
   if (errors.n == 0) return;
-  table.add_row({metric.name + part, format_count(errors.n), format_percent(errors.mean),
-                 format_percent(errors.median), format_percent(errors.p90), format_percent(errors.max),
-                 format_signed_percent(errors.bias)});
+  std::vector<std::string> cells = error_texts(errors);
+  cells.insert(cells.begin(), metric.name + part);
+  table.add_row(std::move(cells));
 }
 
 void print_errors(std::ostream& out, const Evaluation& all, const std::vector<Part>& parts) {
@@ -57,23 +57,38 @@ void print_errors(std::ostream& out, const Evaluation& all, const std::vector<Pa
   if (!table.empty()) table.print(out, 2);
 }
 
-void print_groups(std::ostream& out, const Evaluation& evaluation, const std::vector<std::string>& keys) {
-  TextTable table;
-  for (const std::string& key : keys) table.add_column(key, Align::left);
-  table.add_column("absolute error", Align::left);
-  for (const char* heading : {"rows", "mean", "median", "p90", "max", "bias"}) table.add_column(heading);
+Rows groups(const Evaluation& evaluation, const std::vector<std::string>& keys) {
+  std::vector<Rows::Column> columns;
+  for (const std::string& key : keys) columns.push_back({left(key), key.c_str()});
+  for (const Rows::Column& column : std::initializer_list<Rows::Column>{{left("absolute error"), "metric"},
+                                                                        {"rows", "n"},
+                                                                        {"mean", "mape"},
+                                                                        {"median", "median"},
+                                                                        {"p90", "p90"},
+                                                                        {"max", "max"},
+                                                                        {"bias", "bias"}})
+    columns.push_back(column);
+  Rows rows(std::move(columns));
   for (const validate::ErrorGroup& group : validate::error_groups(evaluation, keys)) {
     const auto metric = std::ranges::find(evaluation.metrics, group.metric, &Metric::key);
     const validate::ErrorStatistics& errors = group.errors;
-    std::vector<std::string> cells = group.key;
-    cells.insert(cells.end(), {metric->name, format_count(errors.n), format_percent(errors.mean),
-                               format_percent(errors.median), format_percent(errors.p90),
-                               format_percent(errors.max), format_signed_percent(errors.bias)});
-    table.add_row(std::move(cells));
+    std::vector<Cell> cells;
+    for (const std::string& part : group.key) cells.push_back(cell::words(part));
+    cells.push_back({metric->name, group.metric});
+    cells.push_back(cell::count(errors.n));
+    for (const double error : {errors.mean, errors.median, errors.p90, errors.max})
+      cells.push_back(cell::share(error));
+    cells.push_back({format_signed_percent(errors.bias), errors.bias});
+    rows.add(std::move(cells));
   }
-  if (table.empty()) return;
+  return rows;
+}
+
+void print_groups(std::ostream& out, const Evaluation& evaluation, const std::vector<std::string>& keys) {
+  const Rows rows = groups(evaluation, keys);
+  if (rows.size() == 0) return;
   out << '\n';
-  table.print(out, 2);
+  rows.print(out, 2);
 }
 
 /// Prints how many rows have no prediction, by reason.
@@ -191,21 +206,6 @@ void print_file(std::ostream& out, const ValidatedFile& file, const ValidateView
   if (view.check) print_bars(out, file);
 }
 
-ordered_json statistics_json(const Evaluation& evaluation) {
-  ordered_json json = ordered_json::object();
-  for (const Statistic& statistic : validate::statistics(evaluation)) {
-    ordered_json& place = json[statistic.section][statistic.name];
-    if (!statistic.value) {
-      place = nullptr;
-    } else if (statistic.count) {
-      place = static_cast<std::uint64_t>(*statistic.value);
-    } else {
-      place = *statistic.value;
-    }
-  }
-  return json;
-}
-
 ordered_json rows_json(const Evaluation& evaluation) {
   ordered_json rows = ordered_json::array();
   for (const EvaluatedRow& row : evaluation.rows) {
@@ -233,34 +233,18 @@ ordered_json bars_json(const ValidatedFile& file) {
   return bars;
 }
 
-ordered_json groups_json(const Evaluation& evaluation, const std::vector<std::string>& keys) {
-  ordered_json groups = ordered_json::array();
-  for (const validate::ErrorGroup& group : validate::error_groups(evaluation, keys)) {
-    ordered_json& json = groups.emplace_back(ordered_json::object());
-    for (std::size_t i = 0; i < keys.size(); ++i) json[keys[i]] = group.key[i];
-    json["metric"] = group.metric;
-    json["n"] = group.errors.n;
-    json["mape"] = group.errors.mean;
-    json["median"] = group.errors.median;
-    json["p90"] = group.errors.p90;
-    json["max"] = group.errors.max;
-    json["bias"] = group.errors.bias;
-  }
-  return groups;
-}
-
 ordered_json file_json(const ValidatedFile& file, const ValidateView& view) {
   ordered_json json = {{"path", file.path}, {"kind", name_of(file.evaluation.kind)}};
   if (!file.title.empty()) json["title"] = file.title;
   if (!file.source.empty()) json["source"] = file.source;
   json["rows"] = file.evaluation.rows.size();
   json["not_predicted"] = file.evaluation.unpredicted.size();
-  json.update(statistics_json(file.evaluation));
+  json.update(statistics_json(file.evaluation, true));
   for (const Part& part : parts(file.evaluation, view)) {
-    json["parts"][part.key] = statistics_json(part.evaluation);
+    json["parts"][part.key] = statistics_json(part.evaluation, true);
     json["parts"][part.key]["rows"] = part.evaluation.rows.size();
   }
-  if (!view.by.empty()) json["groups"] = groups_json(file.evaluation, view.by);
+  if (!view.by.empty()) json["groups"] = groups(file.evaluation, view.by).json();
   if (view.rows) json["row_list"] = rows_json(file.evaluation);
   if (view.check) json["checks"] = bars_json(file);
   ordered_json problems = ordered_json::array();
@@ -272,6 +256,25 @@ ordered_json file_json(const ValidatedFile& file, const ValidateView& view) {
 }
 
 }  // namespace
+
+ordered_json statistics_json(const Evaluation& evaluation, bool undefined) {
+  ordered_json json = undefined ? ordered_json::object() : ordered_json();
+  for (const Statistic& statistic : validate::statistics(evaluation)) {
+    if (!statistic.value && !undefined) continue;
+    ordered_json& place = json[statistic.section][statistic.name];
+    if (statistic.value && statistic.count) {
+      place = static_cast<std::uint64_t>(*statistic.value);
+    } else if (statistic.value) {
+      place = *statistic.value;
+    }
+  }
+  return json;
+}
+
+std::vector<std::string> error_texts(const validate::ErrorStatistics& errors) {
+  return {format_count(errors.n),     format_percent(errors.mean), format_percent(errors.median),
+          format_percent(errors.p90), format_percent(errors.max),  format_signed_percent(errors.bias)};
+}
 
 std::vector<validate::BarResult> bar_results(const ValidatedFile& file) {
   return validate::check_bars(file.bars, validate::statistics(file.evaluation));

@@ -29,6 +29,11 @@ struct ValidateView {
   std::vector<std::string> by;  ///< parts of the regime by which errors are grouped
 };
 
+/// The statistics by section and name. `undefined`: those without a value are there, too, as null.
+nlohmann::ordered_json statistics_json(const validate::Evaluation& evaluation, bool undefined);
+/// Number, mean, median, p90, maximum and bias, as tables of errors show them.
+std::vector<std::string> error_texts(const validate::ErrorStatistics& errors);
+
 std::vector<validate::BarResult> bar_results(const ValidatedFile& file);
 
 void print_validation(std::ostream& out, std::span<const ValidatedFile> files, const ValidateView& view);

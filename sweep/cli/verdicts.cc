@@ -2,89 +2,62 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 #include "sweep/cli/format.h"
 #include "sweep/cli/text_table.h"
 
 namespace shardscape::cli {
 
-std::string describe(Reason reason) {
-  switch (reason) {
-    case Reason::none:
-      return "nothing is wrong";
-    case Reason::heads_by_tensor:
-      return "the number of heads does not divide by tp";
-    case Reason::kv_heads_by_tensor:
-      return "neither do the KV heads divide by tp nor tp by the KV heads";
-    case Reason::ffn_by_tensor:
-      return "the width of the MLP does not divide by tp";
-    case Reason::sequence_by_context:
-      return "the sequence does not divide by 2 * cp, or by cp * tp with sequence parallelism";
-    case Reason::layers_by_pipeline:
-      return "the layers do not divide by pp * vpp, as the stack's partition asks";
-    case Reason::fewer_layers_than_stages:
-      return "there are fewer layers than pipeline stages";
-    case Reason::batch_by_data:
-      return "the global batch does not divide by dp * mbs";
-    case Reason::microbatches_by_stages:
-      return "the interleaved schedule needs a number of microbatches that divides by pp";
-    case Reason::requests_by_data:
-      return "the concurrency does not divide by dp";
-    case Reason::constraint:
-      return "a constraint of the study rejects it";
-    case Reason::memory_capacity:
-      return "the fullest device needs more memory than it has";
-    case Reason::no_route:
-      return "some ranks cannot reach each other";
-    case Reason::precision:
-      return "the device has no unit for the compute type";
-    case Reason::schedule:
-      return "this schedule is not modelled for such a plan";
-    case Reason::out_of_range:
-      return "a time, a rate or the memory is infinite, no number, or beyond all machines; or more passes or "
-             "iterations would have to be walked through than are (global_batch, prompt_tokens, concurrency)";
-    case Reason::no_experts:
-      return "the model has no experts for ep or etp";
-    case Reason::experts_by_ranks:
-      return "the experts do not divide by ep";
-    case Reason::slots_by_ranks:
-      return "the experts with the copies of serving.redundant_experts (or prefill_redundant_experts) do not "
-             "divide "
-             "by ep, or are more than one of each for every rank";
-    case Reason::expert_width_by_ranks:
-      return "the width of an expert does not divide by etp";
-    case Reason::ranks_by_experts:
-      return "tp * cp * dp does not divide into groups of ep * etp ranks; in inference ep * etp is tp, "
-             "innermost";
-    case Reason::repeated_tokens:
-      return "tokens go to experts of other ranks, and those of a tensor group hold the same: set sp";
-    case Reason::microbatches_by_directions:
-      return "dualpipe needs an even number of microbatches, at least 2 * pp";
-    case Reason::layout:
-      return "the stack's pipeline_layout is for other layers, or for another number of stages than pp * vpp";
-  }
-  return "?";
-}
+namespace {
 
-Status status_of(Reason reason) {
-  switch (reason) {
-    case Reason::none:
-      return Status::ok;
-    case Reason::constraint:
-      return Status::constraint;
-    case Reason::memory_capacity:
-      return Status::memory;
-    case Reason::no_route:
-      return Status::unreachable;
-    case Reason::precision:
-    case Reason::schedule:
-    case Reason::repeated_tokens:
-      return Status::unsupported;
-    case Reason::out_of_range:
-      return Status::out_of_range;
-    default:
-      return Status::indivisible;
-  }
+struct Verdict {
+  Reason reason;
+  Status status;
+  const char* meaning;
+};
+
+// clang-format off
+constexpr Verdict kVerdicts[] = {
+    {Reason::none, Status::ok, "nothing is wrong"},
+    {Reason::heads_by_tensor, Status::indivisible, "the number of heads does not divide by tp"},
+    {Reason::kv_heads_by_tensor, Status::indivisible, "neither do the KV heads divide by tp nor tp by the KV heads"},
+    {Reason::ffn_by_tensor, Status::indivisible, "the width of the MLP does not divide by tp"},
+    {Reason::sequence_by_context, Status::indivisible, "the sequence does not divide by 2 * cp, or by cp * tp with sequence parallelism"},
+    {Reason::fewer_layers_than_stages, Status::indivisible, "there are fewer layers than pipeline stages"},
+    {Reason::layers_by_pipeline, Status::indivisible, "the layers do not divide by pp * vpp, as the stack's partition asks"},
+    {Reason::batch_by_data, Status::indivisible, "the global batch does not divide by dp * mbs"},
+    {Reason::microbatches_by_stages, Status::indivisible, "the interleaved schedule needs a number of microbatches that divides by pp"},
+    {Reason::requests_by_data, Status::indivisible, "the concurrency does not divide by dp"},
+    {Reason::constraint, Status::constraint, "a constraint of the study rejects it"},
+    {Reason::memory_capacity, Status::memory, "the fullest device needs more memory than it has"},
+    {Reason::no_route, Status::unreachable, "some ranks cannot reach each other"},
+    {Reason::precision, Status::unsupported, "the device has no unit for the compute type"},
+    {Reason::schedule, Status::unsupported, "this schedule is not modelled for such a plan"},
+    {Reason::out_of_range, Status::out_of_range, "a time, a rate or the memory is infinite, no number, or beyond all machines; or more passes or iterations would have to be walked through than are (global_batch, prompt_tokens, concurrency)"},
+    {Reason::no_experts, Status::indivisible, "the model has no experts for ep or etp"},
+    {Reason::experts_by_ranks, Status::indivisible, "the experts do not divide by ep"},
+    {Reason::expert_width_by_ranks, Status::indivisible, "the width of an expert does not divide by etp"},
+    {Reason::ranks_by_experts, Status::indivisible, "tp * cp * dp does not divide into groups of ep * etp ranks; in inference ep * etp is tp, innermost"},
+    {Reason::repeated_tokens, Status::unsupported, "tokens go to experts of other ranks, and those of a tensor group hold the same: set sp"},
+    {Reason::layout, Status::indivisible, "the stack's pipeline_layout is for other layers, or for another number of stages than pp * vpp"},
+    {Reason::microbatches_by_directions, Status::indivisible, "dualpipe needs an even number of microbatches, at least 2 * pp"},
+    {Reason::slots_by_ranks, Status::indivisible, "the experts with the copies of serving.redundant_experts (or prefill_redundant_experts) do not divide by ep, or are more than one of each for every rank"},
+};
+// clang-format on
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < std::size(kVerdicts); ++i)
+    if (kVerdicts[i].reason != static_cast<Reason>(i)) return false;
+  return std::size(kVerdicts) == enum_names<Reason>().size();
 }
+static_assert(in_order());
+
+}  // namespace
+
+std::string describe(Reason reason) { return kVerdicts[static_cast<std::size_t>(reason)].meaning; }
+
+Status status_of(Reason reason) { return kVerdicts[static_cast<std::size_t>(reason)].status; }
 
 VerdictCounts verdict_counts(const sweep::Tally& tally, std::uint64_t points) {
   VerdictCounts counts;
