@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "results_schema/output_file.h"
-#include "sweep/cli/commands.h"
-#include "sweep/cli/failure_text.h"
-#include "sweep/cli/usage.h"
+#include "sweep/cli/program.h"
+#include "sweep/cli/terminal/failure_text.h"
+#include "sweep/cli/terminal/usage.h"
 
 namespace shardscape::cli {
 
