@@ -60,6 +60,35 @@ ProblemList column_problems(const sweep::Study& study, const fs::path& file) {
   return problems;
 }
 
+/// Names of the columns, of either phase, for which `keep` holds.
+template <class Keep>
+std::vector<std::string> column_names(const Keep& keep) {
+  std::vector<std::string> names;
+  for (const Phase phase : {Phase::training, Phase::inference}) {
+    const results::ColumnTable table(phase, {}, true, true);
+    for (const results::ColumnInfo& column : table.columns()) {
+      const bool known = std::ranges::find(names, column.name) != names.end();
+      if (keep(column) && !known) names.push_back(column.name);
+    }
+  }
+  return names;
+}
+
+/// The word as $'...' (POSIX.1-2024), for words with characters that cannot be shown.
+std::string ansi_quoted(std::string_view word) {
+  std::string quoted = "$'";
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7F) {
+      quoted += {'\\', static_cast<char>('0' + byte / 64), static_cast<char>('0' + byte / 8 % 8),
+                 static_cast<char>('0' + byte % 8)};
+    } else {
+      quoted += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    }
+  }
+  return quoted + "'";
+}
+
 std::string utc_now() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::tm parts{};
@@ -151,24 +180,6 @@ void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
       ->allow_extra_args(false);
 }
 
-namespace {
-
-/// Names of the columns, of either phase, for which `keep` holds.
-template <class Keep>
-std::vector<std::string> column_names(const Keep& keep) {
-  std::vector<std::string> names;
-  for (const Phase phase : {Phase::training, Phase::inference}) {
-    const results::ColumnTable table(phase, {}, true, true);
-    for (const results::ColumnInfo& column : table.columns()) {
-      const bool known = std::ranges::find(names, column.name) != names.end();
-      if (keep(column) && !known) names.push_back(column.name);
-    }
-  }
-  return names;
-}
-
-}  // namespace
-
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet) {
   sweep::StudyOptions options;
   options.overrides = arguments.overrides;
@@ -249,21 +260,6 @@ std::string describe_setting(const sweep::Study& study, std::uint64_t setting) {
   }
   for (const auto& [key, value] : listed_settings(study, setting % study.workloads.size())) add(key, value);
   return text;
-}
-
-/// The word as $'...' (POSIX.1-2024), for words with characters that cannot be shown.
-static std::string ansi_quoted(std::string_view word) {
-  std::string quoted = "$'";
-  for (const char c : word) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte >= 0x7F) {
-      quoted += {'\\', static_cast<char>('0' + byte / 64), static_cast<char>('0' + byte / 8 % 8),
-                 static_cast<char>('0' + byte % 8)};
-    } else {
-      quoted += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-    }
-  }
-  return quoted + "'";
 }
 
 std::string shell_line(const std::vector<std::string>& words) {

@@ -96,6 +96,10 @@ void print_notes(const sweep::Study& study, const sweep::PointText& point, const
   }
 }
 
+[[noreturn]] void refuse(const char* what, const Prediction& prediction) {
+  throw BadInput(fmt::format("{}, the plan is rejected: {}", what, name_of(prediction.reason)));
+}
+
 /// Writes the outputs of --schedule-text and --chakra.
 class StepOutputs {
  public:
@@ -125,9 +129,9 @@ class StepOutputs {
   void write(const Prediction& prediction, const Details& details, const Setting& setting) {
     if (!wanted()) return;
     if (!details.program) {
-      throw BadInput(fmt::format("{}: there is no step to show, the plan is rejected: {}\n",
-                                 arguments_.schedule_text ? "--schedule-text" : "--chakra",
-                                 name_of(prediction.reason)));
+      refuse(arguments_.schedule_text ? "--schedule-text: there is no step to show"
+                                      : "--chakra: there is no step to show",
+             prediction);
     }
     if (!chakra_) return;
     const std::uint64_t nodes = write_chakra(details, setting, *chakra_);
@@ -150,8 +154,7 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
   Details details;
   const Prediction hierarchical = predict(ExecutionMode::hierarchical, details);
   if (hierarchical.status != Status::ok && hierarchical.status != Status::memory) {
-    throw BadInput(fmt::format("--compare: there is nothing to compare, the plan is rejected: {}\n",
-                               name_of(hierarchical.reason)));
+    refuse("--compare: there is nothing to compare", hierarchical);
   }
   Details flattened_details;
   const Prediction flattened = predict(ExecutionMode::flattened, flattened_details);
@@ -198,8 +201,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   const Prediction prediction = simulator.run(point.plan, faults, &details);
   const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
   if (arguments.optimise_placement && !timed) {
-    throw BadInput(fmt::format("--optimise-placement: there is nothing to place, the plan is rejected: {}\n",
-                               name_of(prediction.reason)));
+    refuse("--optimise-placement: there is nothing to place", prediction);
   }
   const bool pooled = point.plan.disaggregated();
   if (arguments.optimise_placement && pooled) {
@@ -222,8 +224,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
                                  placement, nearest, finding,    why};
   if (details.want_timeline) {
     if (details.timeline.empty()) {
-      throw BadInput(fmt::format("--timeline: there is nothing to draw, the plan is rejected: {}\n",
-                                 name_of(prediction.reason)));
+      refuse("--timeline: there is nothing to draw", prediction);
     }
     results::write_output(*timeline, details.timeline + '\n');
   }

@@ -40,10 +40,6 @@ struct Totals {
   }
 };
 
-}  // namespace
-
-namespace {
-
 void add_load(std::vector<LinkLoad>& loads, std::span<const std::int32_t> path, double bytes) {
   for (const std::int32_t link : path) {
     LinkLoad& load = loads[static_cast<std::size_t>(link)];

@@ -23,10 +23,6 @@ std::string part_text(const results::BlockLayout& layout, const results::ShardRa
   return which + " of " + format_count(shards.count);
 }
 
-}  // namespace
-
-namespace {
-
 /// The choice of points as text. `rows`: which of the points become rows; empty where all do.
 std::string describe_choice(const results::BlockLayout& layout, const results::ShardRange& shards,
                             const std::string& rows) {
