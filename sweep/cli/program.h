@@ -187,11 +187,11 @@ results::ResultReader open_results(const std::filesystem::path& file);
 /// What `top` shows of a result file: the best rows by its first objective, or the front over columns.
 struct ShownTop {
   std::optional<std::uint64_t> count = {};
-  /// `count` is of points, and not of rows of the table, where tying points share a row.
+  /// `count` is of points and not of rows of the table, where tying points share a row: no further points are known to
+  /// belong there.
   bool count_points = false;
   std::string pareto = {}, format = "table";
-  std::optional<std::size_t> confirm =
-      {};  ///< number of rows to execute; nothing: as many as `top` executes unasked
+  std::optional<std::size_t> confirm = {};  ///< rows to execute; nothing: as many as `top` executes unasked
   const std::atomic<bool>* stop = nullptr;  ///< stops executions when it becomes true
 };
 int show_top(const std::filesystem::path& file, const ShownTop& shown);

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iostream>
 #include <limits>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -16,7 +15,6 @@
 #include "sweep/cli/program.h"
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/reports/top_output.h"
-#include "sweep/cli/terminal/text_table.h"
 #include "sweep/cli/terminal/usage.h"
 
 namespace shardscape::cli {

@@ -1,5 +1,4 @@
 // shardscape merge: joins the shards of a sweep into one result file.
-#include <algorithm>
 #include <iostream>
 
 #include "results_schema/assemble.h"

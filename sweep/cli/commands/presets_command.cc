@@ -1,7 +1,6 @@
 // shardscape presets: lists the models, devices, clusters, stacks and technologies there are, and shows single ones.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <iostream>

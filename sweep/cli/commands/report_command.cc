@@ -1,5 +1,4 @@
 // shardscape report: writes a result file as one interactive HTML page.
-#include <algorithm>
 #include <iostream>
 
 #include "results_schema/output_file.h"

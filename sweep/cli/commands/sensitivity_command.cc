@@ -1,13 +1,11 @@
 // shardscape sensitivity: shows how plans and links bear faults, from the fault samples of a result file.
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "engine/base/safe_text.h"
-#include "engine/base/suggest.h"
 #include "results_schema/reader.h"
 #include "results_schema/row_scan.h"
 #include "sweep/cli/program.h"

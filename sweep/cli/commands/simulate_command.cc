@@ -1,7 +1,6 @@
 // shardscape simulate: shows one point of a study in full.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iostream>
 #include <optional>
 

@@ -14,7 +14,6 @@
 #include <variant>
 
 #include "engine/base/safe_text.h"
-#include "engine/base/suggest.h"
 #include "results_schema/assemble.h"
 #include "results_schema/output_file.h"
 #include "results_schema/reader.h"

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <iostream>
 #include <limits>
@@ -49,16 +48,10 @@ A sweep that is still running, or was interrupted, can be read too.)";
 /// The heading of executed times.
 constexpr const char* kExecuted = "executed";
 
-struct TopArguments {
+struct TopArguments : ShownTop {
   std::filesystem::path file;
-  std::optional<std::uint64_t> count;
-  std::string by, where, pareto, per;
-  std::string format = "table";
+  std::string by, where, per;
   bool breakdown = false;
-  std::optional<std::size_t> confirm;
-  /// `count` is of points and not of rows of the table, as no further points are known to belong there.
-  bool count_points = false;
-  const std::atomic<bool>* stop = nullptr;
 };
 
 /// The column by which rows are ranked: that of --by, or the study's first objective.
@@ -279,13 +272,8 @@ int run_top(const TopArguments& arguments, const CommonOptions& /*common*/) {
 
 int show_top(const std::filesystem::path& file, const ShownTop& shown) {
   TopArguments arguments;
+  static_cast<ShownTop&>(arguments) = shown;
   arguments.file = file;
-  arguments.count = shown.count;
-  arguments.count_points = shown.count_points;
-  arguments.pareto = shown.pareto;
-  arguments.format = shown.format;
-  arguments.confirm = shown.confirm;
-  arguments.stop = shown.stop;
   return run_top(arguments, {});
 }
 

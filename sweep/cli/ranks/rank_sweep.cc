@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
-#include <span>
 #include <stdexcept>
 #include <thread>
 #include <utility>

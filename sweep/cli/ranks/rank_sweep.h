@@ -2,8 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "results_schema/manifest.h"
 #include "results_schema/output_file.h"

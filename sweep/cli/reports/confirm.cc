@@ -3,7 +3,6 @@
 #include "sweep/cli/reports/confirm.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>

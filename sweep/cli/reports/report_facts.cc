@@ -103,12 +103,8 @@ std::string workload_text(const Node& workload) {
 
 /// The evidence as text: "4.1 % to 9.6 % (one sigma); measured, near"; nothing in files of older programs.
 std::optional<std::string> evidence_text(const ResultReader& reader) {
-  const auto column_of = [&](const char* name) {
-    const auto found = std::ranges::find(reader.columns(), name, &results::ColumnInfo::name);
-    return found == reader.columns().end() ? nullptr : &*found;
-  };
-  const results::ColumnInfo* const evidence = column_of("evidence");
-  if (evidence == nullptr || column_of("expected_error") == nullptr) return std::nullopt;
+  const results::ColumnInfo* const evidence = reader.find("evidence");
+  if (evidence == nullptr || reader.find("expected_error") == nullptr) return std::nullopt;
   double low = std::numeric_limits<double>::infinity(), high = 0;
   for (const double error : reader.read("expected_error")) {
     if (std::isnan(error)) continue;

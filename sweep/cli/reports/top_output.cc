@@ -173,9 +173,9 @@ class TableBuilder {
     std::vector<std::size_t> found;
     bool same = true;
     for (const char* name : {"expected_error", "evidence", "evidence_gap"}) {
-      const auto column = std::ranges::find(reader_.columns(), name, &ColumnInfo::name);
-      if (column == reader_.columns().end() || chosen_.rows.empty()) return;
-      found.push_back(static_cast<std::size_t>(column - reader_.columns().begin()));
+      const ColumnInfo* const column = reader_.find(name);
+      if (column == nullptr || chosen_.rows.empty()) return;
+      found.push_back(place_of(*column));
       const std::vector<double>& values = chosen_.values[found.back()];
       same = same && std::ranges::all_of(values, [&](double value) { return value == values.front(); });
     }
@@ -216,11 +216,15 @@ class TableBuilder {
     return found;
   }
 
+  [[nodiscard]] std::size_t place_of(const ColumnInfo& column) const {
+    return static_cast<std::size_t>(&column - reader_.columns().data());
+  }
+
   void show(std::string_view name) {
-    for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
-      const bool known = std::ranges::find(shown_, i, &Shown::column) != shown_.end();
-      if (info(i).name == name && !known) shown_.push_back({i, false});
-    }
+    const ColumnInfo* const column = reader_.find(name);
+    if (column == nullptr) return;
+    const std::size_t place = place_of(*column);
+    if (std::ranges::find(shown_, place, &Shown::column) == shown_.end()) shown_.push_back({place, false});
   }
 
   void show_inputs() {
@@ -237,18 +241,17 @@ class TableBuilder {
   }
 
   void show_where_set(std::string_view name) {
-    for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
-      if (info(i).name == name && std::ranges::any_of(chosen_.values[i], [](double v) { return v > 0; }))
-        show(name);
-    }
+    const ColumnInfo* const column = reader_.find(name);
+    if (column != nullptr && any_positive(place_of(*column))) show(name);
+  }
+  [[nodiscard]] bool any_positive(std::size_t column) const {
+    return std::ranges::any_of(chosen_.values[column], [](double v) { return v > 0; });
   }
 
   /// Shows the classes of time that occur in at least one of the rows.
   void show_breakdown() {
     for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
-      const auto& values = chosen_.values[i];
-      const bool used = std::ranges::any_of(values, [](double v) { return v > 0; });
-      if (info(i).group == ColumnGroup::breakdown && used) shown_.push_back({i, true});
+      if (info(i).group == ColumnGroup::breakdown && any_positive(i)) shown_.push_back({i, true});
     }
   }
 

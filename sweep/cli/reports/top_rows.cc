@@ -17,7 +17,6 @@
 #include "results_schema/row_scan.h"
 #include "results_schema/summary.h"
 #include "sweep/cli/program.h"
-#include "sweep/cli/terminal/format.h"
 #include "sweep/space/expression.h"
 
 namespace shardscape::cli {
