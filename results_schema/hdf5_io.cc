@@ -478,14 +478,12 @@ void H5File::set_attribute(const char* name, std::string_view text) const {
   if (!write_text_attribute(id(), name, text)) fail(std::string("can't write attribute ") + name);
 }
 void H5File::set_attribute(const char* name, std::int64_t value) const {
-  if (!write_number_attribute(id(), name, H5T_NATIVE_INT64, &value)) {
+  if (!write_number_attribute(id(), name, H5T_NATIVE_INT64, &value))
     fail(std::string("can't write attribute ") + name);
-  }
 }
 void H5File::set_attribute(const char* name, std::uint64_t value) const {
-  if (!write_number_attribute(id(), name, H5T_NATIVE_UINT64, &value)) {
+  if (!write_number_attribute(id(), name, H5T_NATIVE_UINT64, &value))
     fail(std::string("can't write attribute ") + name);
-  }
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -190,6 +191,15 @@ class H5File {
   Dataset write_values(const std::string& path, std::span<const T> values, std::string_view unit,
                        std::string_view long_name) const {
     return write_values(path, native_type<T>(), values.size(), values.data(), unit, long_name);
+  }
+  /// The same with one value of each row: `get` is a member of the rows, or a function of a row.
+  template <class T, class Row, class Get>
+  Dataset write_values(const std::string& path, const std::vector<Row>& rows, const Get& get,
+                       std::string_view unit, std::string_view long_name) const {
+    std::vector<T> values;
+    values.reserve(rows.size());
+    for (const Row& row : rows) values.push_back(std::invoke(get, row));
+    return write_values<T>(path, values, unit, long_name);
   }
   /// The bytes of a text, which may be long.
   Dataset write_text(const std::string& path, std::string_view text, std::string_view long_name) const;

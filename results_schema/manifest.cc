@@ -38,23 +38,14 @@ bool is_layout(const BlockLayout& layout) {
   return layout.blocks.first <= all && layout.blocks.count <= all - layout.blocks.first;
 }
 
-template <class T, class Member>
-std::vector<T> gather(const std::vector<LinkRecord>& links, Member member) {
-  std::vector<T> values;
-  values.reserve(links.size());
-  for (const LinkRecord& link : links) values.push_back(link.*member);
-  return values;
-}
-
 void write_links(const H5File& file, const StudyInfo& study) {
   file.create_group("/links");
-  const auto integers = [&](const char* name, auto member, const char* meaning) {
-    return file.write_values<std::int32_t>(std::string("/links/") + name,
-                                           gather<std::int32_t>(study.links.records(), member), "1", meaning);
+  const std::vector<LinkRecord>& links = study.links.records();
+  const auto integers = [&](const std::string& name, auto member, const char* meaning) {
+    return file.write_values<std::int32_t>("/links/" + name, links, member, "1", meaning);
   };
-  const auto numbers = [&](const char* name, auto member, const char* unit, const char* meaning) {
-    return file.write_values<double>(std::string("/links/") + name,
-                                     gather<double>(study.links.records(), member), unit, meaning);
+  const auto numbers = [&](const std::string& name, auto member, const char* unit, const char* meaning) {
+    return file.write_values<double>("/links/" + name, links, member, unit, meaning);
   };
   integers("link_id", &LinkRecord::link_id, "identity of the link in the fabric");
   integers("source", &LinkRecord::source, "vertex the link leaves: a rank, or a switch above the ranks");

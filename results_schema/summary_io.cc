@@ -14,28 +14,15 @@ const ColumnInfo& column_named(std::string_view name, std::span<const ColumnInfo
   return *found;
 }
 
-template <class T, class Row, class Get>
-std::vector<T> gather(const std::vector<Row>& rows, const Get& get) {
-  std::vector<T> values;
-  values.reserve(rows.size());
-  for (const Row& row : rows) values.push_back(get(row));
-  return values;
-}
-
 void write_counts(const H5File& file, const std::string& group, const ColumnInfo& column,
                   const std::vector<CodeCount>& counts) {
   file.create_group(group);
-  const Dataset codes = file.write_values<std::uint8_t>(
-      group + "/" + column.name, gather<std::uint8_t>(counts, [](const CodeCount& c) { return c.code; }),
-      column.unit, column.long_name);
+  const Dataset codes = file.write_values<std::uint8_t>(group + "/" + column.name, counts, &CodeCount::code,
+                                                        column.unit, column.long_name);
   set_codes(codes, column.type, column.meanings);
-  file.write_values<std::uint64_t>(group + "/count",
-                                   gather<std::uint64_t>(counts, [](const CodeCount& c) { return c.count; }),
-                                   "1", "number of points");
-  file.write_values<std::uint64_t>(
-      group + "/example_point_id",
-      gather<std::uint64_t>(counts, [](const CodeCount& c) { return c.example; }), "1",
-      "the first such point");
+  file.write_values<std::uint64_t>(group + "/count", counts, &CodeCount::count, "1", "number of points");
+  file.write_values<std::uint64_t>(group + "/example_point_id", counts, &CodeCount::example, "1",
+                                   "the first such point");
 }
 
 std::vector<CodeCount> read_counts(const H5File& file, const std::string& group, const char* code) {
@@ -53,14 +40,13 @@ std::vector<CodeCount> read_counts(const H5File& file, const std::string& group,
 void write_ranking(const H5File& file, const std::string& group, const std::vector<RankedPoint>& points,
                    const std::vector<std::string>& objectives, std::span<const ColumnInfo> columns) {
   file.create_group(group);
-  file.write_values<std::uint64_t>(
-      group + "/point_id", gather<std::uint64_t>(points, [](const RankedPoint& p) { return p.point_id; }),
-      "1", column_named("point_id", columns).long_name);
+  file.write_values<std::uint64_t>(group + "/point_id", points, &RankedPoint::point_id, "1",
+                                   column_named("point_id", columns).long_name);
   for (std::size_t i = 0; i < objectives.size(); ++i) {
     const ColumnInfo& column = column_named(objectives[i], columns);
     const Dataset values = file.write_values<double>(
-        group + "/" + column.name, gather<double>(points, [&](const RankedPoint& p) { return p.values[i]; }),
-        column.unit, column.long_name);
+        group + "/" + column.name, points, [&](const RankedPoint& p) { return p.values[i]; }, column.unit,
+        column.long_name);
     values.set_attribute("better", name_of(column.better));
   }
 }

@@ -12,27 +12,24 @@
 #include <vector>
 
 #include "results_schema/output_file.h"
-#include "sweep/cli/commands.h"
-#include "sweep/cli/failure_text.h"
-#include "sweep/cli/result_commands.h"
-#include "sweep/cli/usage.h"
+#include "sweep/cli/program.h"
+#include "sweep/cli/terminal/failure_text.h"
+#include "sweep/cli/terminal/usage.h"
 
 namespace shardscape::cli {
 
 namespace {
 
 constexpr const char* kMainFooter =
-    "Examples:\n"
-    "  shardscape check sweep/studies/llama3.1-70b-64xa100.yaml\n"
-    "  shardscape sweep sweep/studies/llama3.1-70b-64xa100.yaml -o out.h5\n"
-    "  shardscape top out.h5 -n 10 --breakdown\n"
-    "  shardscape simulate sweep/studies/llama3.1-70b-64xa100.yaml --point tp=8,pp=4,dp=2\n"
-    "  shardscape gemm 4096 12288 12288 --device a100-sxm-80gb\n"
-    "\n"
-    "Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 3 accuracy outside tolerance, 130 "
-    "interrupted "
-    "and resumable.\n"
-    "'shardscape COMMAND --help' says more about a command.";
+    R"(Examples:
+  shardscape check sweep/studies/llama3.1-70b-64xa100.yaml
+  shardscape sweep sweep/studies/llama3.1-70b-64xa100.yaml -o out.h5
+  shardscape top out.h5 -n 10 --breakdown
+  shardscape simulate sweep/studies/llama3.1-70b-64xa100.yaml --point tp=8,pp=4,dp=2
+  shardscape gemm 4096 12288 12288 --device a100-sxm-80gb
+
+Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 3 accuracy outside tolerance, 130 interrupted and resumable.
+'shardscape COMMAND --help' says more about a command.)";
 
 int fail(const std::vector<std::string>& problems, const std::string& summary, int code,
          std::size_t further = 0) {
@@ -99,26 +96,14 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("shardscape {}", version()));
   app.require_subcommand(1);
   app.footer(kMainFooter);
-  add_sweep_command(app, common, action);
-  add_check_command(app, common, action);
-  add_simulate_command(app, common, action);
-  add_top_command(app, common, action);
-  add_sensitivity_command(app, common, action);
-  add_report_command(app, common, action);
-  add_export_command(app, common, action);
-  add_merge_command(app, common, action);
-  add_verify_command(app, common, action);
-  add_diff_command(app, common, action);
-  add_search_command(app, common, action);
-  add_gemm_command(app, common, action);
-  add_attention_command(app, common, action);
-  add_experts_command(app, common, action);
-  add_collective_command(app, common, action);
-  add_network_command(app, common, action);
-  add_replay_command(app, common, action);
-  add_validate_command(app, common, action);
-  add_calibrate_command(app, common, action);
-  add_presets_command(app, common, action);
+  const Program program{app, common, action};
+  for (AddCommand* const add :
+       {add_sweep_command,       add_check_command,    add_simulate_command,   add_top_command,
+        add_sensitivity_command, add_report_command,   add_export_command,     add_merge_command,
+        add_verify_command,      add_diff_command,     add_search_command,     add_gemm_command,
+        add_attention_command,   add_experts_command,  add_collective_command, add_network_command,
+        add_replay_command,      add_validate_command, add_calibrate_command,  add_presets_command})
+    add(program);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     for (CLI::Option* option : command->get_options()) {
       if (option->get_items_expected_max() > 0) option->check(not_empty());

@@ -1,5 +1,5 @@
 // Is memory that there is not told apart from a length that no memory has?
-#include "sweep/cli/failure_text.h"
+#include "sweep/cli/terminal/failure_text.h"
 
 #include <gtest/gtest.h>
 

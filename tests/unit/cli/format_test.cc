@@ -1,12 +1,12 @@
 // Do numbers read as a person would write them, at the edges of their ranges too?
-#include "sweep/cli/format.h"
+#include "sweep/cli/terminal/format.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <sstream>
 
-#include "sweep/cli/text_table.h"
+#include "sweep/cli/terminal/text_table.h"
 
 namespace shardscape::cli {
 namespace {

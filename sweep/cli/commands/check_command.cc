@@ -1,0 +1,259 @@
+// shardscape check: what a study holds, and what a sweep of it would cost. Evaluates a sample of its blocks to estimate
+// shares, times and sizes; writes nothing.
+#include <fmt/format.h>
+#include <oneapi/tbb/info.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "engine/base/strata.h"
+#include "engine/base/suggest.h"
+#include "sweep/cli/program.h"
+#include "sweep/cli/reports/fault_section.h"
+#include "sweep/cli/reports/selection_text.h"
+#include "sweep/cli/reports/verdicts.h"
+#include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/text_table.h"
+#include "sweep/runner/block_worker.h"
+#include "sweep/runner/search_cost.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+constexpr const char* kCheckFooter =
+    R"(Examples:
+  shardscape check study.yaml
+  shardscape check study.yaml --set gpus=128
+  shardscape check study.yaml --set faults.samples=1000
+
+Parses the study, lists its axes and counts its points. A sample spread over the space is evaluated to count
+rejections by reason and to estimate the time and the file size of a sweep. Nothing is written.)";
+
+/// A sample has this many blocks of so many neighbouring points, which share remembered results as they do in a sweep.
+constexpr std::uint64_t kSampleBlocks = 32;
+constexpr std::uint32_t kSampleRows = 256;
+
+std::string values_of(const sweep::NamedAxis& axis) {
+  if (axis.list.fill) return "fill";
+  std::vector<std::string> texts;
+  for (const std::int32_t code : axis.list.values) texts.push_back(sweep::study_text(axis.row, code));
+  return join_names(texts);
+}
+
+void print_axes(const sweep::Study& study) {
+  const sweep::SpaceSpec& space = study.space;
+  TextTable table = TextTable::pairs();
+  for (const sweep::NamedAxis& axis : sweep::named_axes(space, study.phase()))
+    table.add_row({axis.key, values_of(axis)});
+  for (const sweep::HardwareAxis& axis : study.hardware) table.add_row({axis.path, join_names(axis.labels)});
+  for (const std::string& constraint : space.constraints) table.add_row({"constraint", constraint});
+  std::cout << "axes\n";
+  table.print(std::cout, 2);
+}
+
+/// Prints each device that the study's technologies give, once.
+void print_built_devices(const sweep::Study& study) {
+  constexpr std::size_t kMostRows = 40;
+  const auto is_technology = [](const sweep::HardwareAxis& axis) {
+    return axis.path.starts_with("technology.");
+  };
+  if (std::ranges::none_of(study.hardware, is_technology)) return;
+  TextTable table({left("device"), "SMs", "clock", "peak", "L2", "memory", "bandwidth", "power"});
+  std::vector<std::vector<std::string>> rows;
+  for (const System& system : study.systems) {
+    const DeviceSpec& d = system.device;
+    const Precision precision = format_of(study.workloads.front().precision);
+    std::vector<std::string> row = {d.name,
+                                    format_count(d.sm.count),
+                                    format_si(d.sm.clock.value(), "Hz"),
+                                    format_si(d.tensor_peak(precision).value(), "FLOP/s"),
+                                    format_bytes(d.l2.capacity.value()),
+                                    format_bytes(d.memory_capacity().value()),
+                                    format_si(d.hbm_peak().value(), "B/s"),
+                                    format_fixed(d.facts.power_watts, 0) + " W"};
+    if (std::ranges::find(rows, row) == rows.end()) rows.push_back(std::move(row));
+  }
+  std::cout << "\nbuilt devices";
+  if (rows.size() > kMostRows) std::cout << ", the first " << kMostRows << " of " << rows.size();
+  std::cout << '\n';
+  rows.resize(std::min(rows.size(), kMostRows));
+  for (std::vector<std::string>& row : rows) table.add_row(std::move(row));
+  table.print(std::cout, 2);
+}
+
+void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
+  TextTable table = TextTable::pairs();
+  table.add_row({"study", study.title});
+  const std::string active =
+      study.model.moe ? ", " + format_parameters(study.model.active_parameters()) + " active" : std::string();
+  table.add_row(
+      {"model", study.model_name + " (" + format_parameters(study.model.parameters()) + active + ")"});
+  table.add_row({"cluster", study.cluster_name + ", " + format_count(study.gpus) + " GPUs"});
+  table.add_row({"stack", study.stack_name});
+  table.add_row({"phase", std::string(name_of(study.phase()))});
+  table.add_row({"objectives", join_names(study.objectives)});
+  if (!study.stored_rows.all())
+    table.add_row({"rows", stored_rows_text(study.stored_rows, study.objectives)});
+  table.print(std::cout);
+  std::cout << '\n';
+  print_axes(study);
+  print_built_devices(study);
+  std::cout << "\npoints\n";
+  TextTable counts = TextTable::pairs();
+  counts.add_row({"(tp, cp, pp, dp)", format_count(job.space().tuples())});
+  counts.add_row({"plans", format_count(job.space().plans())});
+  counts.add_row({"settings", format_count(job.space().settings()) + " (" +
+                                  format_count(study.systems.size()) + " of hardware x " +
+                                  format_count(study.workloads.size()) + " of workload)"});
+  counts.add_row({"points", format_count(job.space().size())});
+  counts.print(std::cout, 2);
+}
+
+/// The blocks to evaluate: all blocks of a small space, otherwise one from each of equally large parts, always the
+/// same.
+std::vector<std::uint64_t> sample_blocks(std::uint64_t blocks) {
+  const std::uint64_t count = std::min(blocks, kSampleBlocks);
+  std::vector<std::uint64_t> sample;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    sample.push_back(stratified_choice(blocks, count, i, 0));
+  }
+  return sample;
+}
+
+/// The same points in an order that soon reaches all parts of the list. Runs of neighbours stay together, since what
+/// they share is part of the cost.
+std::vector<std::uint64_t> spread(const std::vector<std::uint64_t>& points) {
+  constexpr std::size_t kRun = 8, kParts = 16;
+  const std::size_t parts = std::clamp<std::size_t>(points.size() / kRun, 1, kParts);
+  const std::size_t length = points.size() / parts + 1;
+  std::vector<std::uint64_t> order;
+  order.reserve(points.size());
+  for (std::size_t run = 0; run < length; run += kRun) {
+    for (std::size_t part = 0; part < parts; ++part) {
+      const std::size_t end = std::min({(part + 1) * length, part * length + run + kRun, points.size()});
+      for (std::size_t i = part * length + run; i < end; ++i) order.push_back(points[i]);
+    }
+  }
+  return order;
+}
+
+/// Bytes per feasible point in the columns about faults, which hardly compress.
+double summary_bytes(const sweep::SweepJob& job) {
+  double bytes = 0;
+  for (const results::ColumnInfo& column : job.columns().columns()) {
+    if (column.group == results::ColumnGroup::faults)
+      bytes += static_cast<double>(results::size_of(column.type));
+  }
+  return bytes;
+}
+
+/// The study without faults, and without objectives, which may be columns about faults. Verdicts are the same, and come
+/// sooner.
+sweep::Study without_faults(sweep::Study study) {
+  study.faults.reset();
+  study.objectives.clear();
+  if (!study.stored_rows.all()) study.stored_rows = {results::RowChoice::feasible, 0, {}};
+  return study;
+}
+
+/// Packed bytes of the rows that a sweep would store of a block.
+double stored_bytes(const results::EncodedBlock& block, const results::ColumnTable& table) {
+  double bytes = 0;
+  for (const auto& chunk : block.chunks) bytes += static_cast<double>(chunk.size());
+  results::ChunkPacker packer;
+  for (std::size_t c = 0; c < block.candidates.columns.size(); ++c) {
+    const std::size_t width = results::size_of(table.columns()[c].type);
+    bytes += static_cast<double>(packer.pack(block.candidates.columns[c], width).size());
+  }
+  return bytes;
+}
+
+/// An upper bound of the share of the feasible points that become rows.
+double stored_share(const results::StoredRows& rows, double feasible) {
+  if (rows.choice != results::RowChoice::top) return 1;
+  return std::min(1.0, static_cast<double>(rows.count) / std::max(feasible, 1.0));
+}
+
+/// Prints the cost of searches for placements of `feasible` points; returns their CPU seconds in a sweep.
+double print_searches(const sweep::SweepJob& job, double feasible, const std::vector<std::uint64_t>& points,
+                      const sweep::EvaluatorFactory& factory) {
+  const double share = sweep::searched_share(job.study());
+  if (share <= 0) return 0;
+  const sweep::SearchCost cost = sweep::measure_searches(job, points, factory);
+  const double searches = share * feasible;
+  std::cout << "\nplacements\n";
+  TextTable table = TextTable::pairs();
+  table.add_row(
+      {"searches", fmt::format("about {} of {} of CPU each, one for each feasible point",
+                               format_count(std::llround(searches)), format_duration(cost.seconds))});
+  table.print(std::cout, 2);
+  return searches * cost.seconds;
+}
+
+void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
+  const std::uint64_t size = job.space().size();
+  const auto layout = results::BlockLayout::whole(size, kSampleRows);
+  const sweep::EvaluatorFactory factory =
+      sweep::simulator_factory({.reference = common.reference, .mode = job.study().mode});
+  const sweep::Study plain = without_faults(job.study());
+  const sweep::SweepJob plain_job(plain, job);
+  const sweep::EvaluatorFactory verdicts = sweep::on_plain_order(factory);
+  sweep::BlockWorker worker(plain_job, layout, verdicts);
+  sweep::Tally tally;
+  std::uint64_t rows = 0;
+  double bytes = 0;
+  std::vector<std::uint64_t> points;
+  for (const std::uint64_t block : sample_blocks(layout.blocks.count)) {
+    const sweep::FinishedBlock finished = worker.run(block);
+    add(tally, finished.tally, results::Better::smaller);
+    rows += finished.block.rows;
+    bytes += stored_bytes(finished.block, plain_job.columns());
+    for (std::uint32_t i = 0; i < finished.block.rows; ++i) points.push_back(layout.first_row(block) + i);
+  }
+  std::cout << "\nverdicts on " << (rows == size ? "all " : "a sample of ") << format_count(rows)
+            << " points\n";
+  print_verdicts(std::cout, verdict_counts(tally, rows));
+  const double scale = static_cast<double>(size) / static_cast<double>(rows);
+  double cpu = scale * (worker.evaluate_seconds() + worker.encode_seconds()), fault_bytes = 0;
+  bytes *= scale;
+  const double feasible = scale * static_cast<double>(tally.count(Status::ok));
+  const double share = stored_share(job.stored_rows(), feasible);
+  bytes *= share;
+  cpu += print_searches(job, feasible, spread(points), factory);
+  if (job.study().reliability) print_reliability(std::cout, job.study());
+  if (job.study().faults) {
+    const FaultCost cost = measure_faults(job, spread(points), factory);
+    print_faults(std::cout, job, feasible, cost);
+    cpu += feasible * cost.draws_per_point * cost.seconds_per_draw;
+    fault_bytes = share * feasible * (cost.draws_per_point * cost.bytes_per_draw + summary_bytes(job));
+  }
+  const int threads = tbb::info::default_concurrency();
+  std::cout << "\na sweep takes about " << format_duration(cpu / threads) << " on " << threads << " threads ("
+            << format_duration(cpu) << " of CPU) and writes "
+            << (job.stored_rows().choice == results::RowChoice::pareto ? "less than " : "about ")
+            << format_bytes(bytes + fault_bytes);
+  if (fault_bytes > 0) std::cout << ", " << format_bytes(fault_bytes) << " of it on faults";
+  std::cout << "\n";
+}
+
+int run_check(const StudyArguments& arguments, const CommonOptions& common) {
+  const sweep::Study study = load(arguments, common);
+  const sweep::SweepJob job(study);
+  if (job.space().problem().empty()) print_study(study, job);
+  require_points(job, arguments.file);
+  print_estimates(job, common);
+  return kDone;
+}
+
+}  // namespace
+
+void add_check_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("check", "Parse a study, count its points and rejections, estimate time and file size",
+                  kCheckFooter, run_check);
+  add_study_arguments(*command, *arguments);
+}
+
+}  // namespace shardscape::cli

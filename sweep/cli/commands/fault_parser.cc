@@ -1,0 +1,200 @@
+// Parses faults from texts: the owner is looked up as a link, by vertices, or as a place of its kind, and the fault is
+// added to a set; problems are collected.
+#include "sweep/cli/commands/fault_parser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "engine/base/enum_names.h"
+#include "engine/network/fabric.h"
+#include "engine/spec/ranges.h"
+#include "sweep/cli/program.h"
+#include "sweep/faults/fault_sampler.h"
+#include "sweep/yaml/quantity_text.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+std::string trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+template <class T>
+std::optional<T> number(const std::string& text) {
+  T value{};
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+constexpr const char* kParts =
+    "slow_device:RANK=SHARE, hbm_derate:RANK=SHARE, nic_down:RANK and switch_down:SWITCH";
+
+class FaultParser {
+ public:
+  explicit FaultParser(const FabricSpec& fabric) : fabric_(fabric) {}
+
+  FaultSet parse(const std::vector<std::string>& texts) {
+    FaultSet faults;
+    ProblemList problems;
+    for (const std::string& text : texts) {
+      const std::string problem = add(text, faults);
+      if (!problem.empty()) problems.add("--fault " + text + ": " + problem);
+    }
+    problems.finish();
+    return faults;
+  }
+
+ private:
+  std::string add(const std::string& text, FaultSet& faults) const {
+    const auto kind = parse_enum<FaultKind>(trimmed(text.substr(0, text.find(':'))));
+    return kind ? add_part(*kind, trimmed(text.substr(text.find(':') + 1)), faults) : add_link(text, faults);
+  }
+
+  // ---- links ----
+
+  std::string add_link(const std::string& text, FaultSet& faults) const {
+    const std::size_t sign = text.rfind('=');
+    const auto left = sign == std::string::npos ? std::nullopt : parse_left(trimmed(text.substr(sign + 1)));
+    if (!left) {
+      return fmt::format(
+          "write it as LINK=DERATE with DERATE {}, such as 0-1=0.5, as LINK=DERATE+LATENCY with a latency "
+          "{}, such as 0-1=0.5+5us, as LINK=dead, or as one of {}",
+          ranges::kShare.text(), ranges::kTime.text(), kParts);
+    }
+    const std::vector<std::int32_t> ids = find(trimmed(text.substr(0, sign)));
+    if (ids.empty()) return "there is no such link; the fabric has " + extent();
+    for (const std::int32_t id : ids) {
+      const bool twice = std::ranges::find(faults.links, id, &LinkFault::link) != faults.links.end();
+      if (twice) return fmt::format("link {} has a fault already", id);
+      faults.links.push_back({id, left->derate, left->added_latency, left->removed});
+    }
+    return "";
+  }
+
+  /// Parses "0.5", "0.5+5us", "dead" or "0" into a LinkFault, all but its link.
+  static std::optional<LinkFault> parse_left(const std::string& text) {
+    const LinkFault dead{0, 1, {}, true};
+    if (text == "dead") return dead;
+    double derate = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, derate);
+    if (error != std::errc() || !(derate == 0 || ranges::kShare.holds(derate))) return std::nullopt;
+    const std::string more = trimmed(std::string(stop, end));
+    if (more.empty()) return derate == 0 ? dead : LinkFault{0, derate, {}, false};
+    const auto latency = yaml::parse_quantity(trimmed(more.substr(1)), yaml::Dimension::time);
+    if (more.front() != '+' || !latency || !ranges::kTime.holds(*latency) || derate == 0) return std::nullopt;
+    return LinkFault{0, derate, Seconds(*latency), false};
+  }
+
+  // ---- devices, adapters, switches ----
+
+  std::string add_part(FaultKind kind, const std::string& text, FaultSet& faults) const {
+    const std::size_t sign = text.find('=');
+    const std::string owner = trimmed(text.substr(0, sign));
+    sweep::DrawnFault fault{kind};
+    if (sweep::is_link_kind(kind)) return "a link is written without its kind, as LINK=DERATE or LINK=dead";
+    if (sweep::has_derate(kind) != (sign != std::string::npos))
+      return fmt::format("write it as one of {}", kParts);
+    if (sweep::has_derate(kind)) {
+      const auto share = number<double>(trimmed(text.substr(sign + 1)));
+      if (!share || !ranges::kShare.holds(*share))
+        return "the share that is left must be " + ranges::kShare.text();
+      fault.derate = *share;
+    }
+    sweep::FaultStudy study;
+    const std::vector<sweep::FaultPlace> places = sweep::fault_places(kind, study, fabric_);
+    if (places.empty()) return "the fabric has no place for such a fault";
+    for (const std::int32_t vertex : vertices(owner)) {
+      const auto place = std::ranges::find(places, vertex, &sweep::FaultPlace::device);
+      if (place == places.end()) continue;
+      sweep::apply_fault(*place, fault, Seconds(0), faults);
+      return "";
+    }
+    return fmt::format("there is no such place; they are {} .. {}{}", places.front().device,
+                       places.back().device, whose(kind, places));
+  }
+
+  [[nodiscard]] std::string whose(FaultKind kind, const std::vector<sweep::FaultPlace>& places) const {
+    if (kind == FaultKind::switch_down) {
+      return ", from '" + fabric_.vertex_name(places.front().device) + "' to '" +
+             fabric_.vertex_name(places.back().device) + "'";
+    }
+    const bool all = places.size() == static_cast<std::size_t>(fabric_.ranks());
+    return all ? "" : fmt::format(": the lowest GPU on each of {} adapters", places.size());
+  }
+
+  [[nodiscard]] std::vector<std::int32_t> find(const std::string& link) const {
+    const std::size_t colon = link.find(':');
+    const std::string dimension = colon == std::string::npos ? "" : link.substr(0, colon);
+    const std::string ends = colon == std::string::npos ? link : trimmed(link.substr(colon + 1));
+    const std::size_t dash = ends.find('-');
+    if (dash == std::string::npos) return dimension.empty() ? by_id(ends) : std::vector<std::int32_t>{};
+    const bool one_way = ends.substr(dash, 2) == "->";
+    const std::vector<std::int32_t> from = vertices(trimmed(ends.substr(0, dash)));
+    const std::vector<std::int32_t> to = vertices(trimmed(ends.substr(dash + (one_way ? 2 : 1))));
+    std::vector<std::int32_t> ids = links(from, to, dimension);
+    if (one_way) return ids;
+    const std::vector<std::int32_t> back = links(to, from, dimension);
+    ids.insert(ids.end(), back.begin(), back.end());
+    return ids;
+  }
+
+  [[nodiscard]] std::vector<std::int32_t> by_id(const std::string& text) const {
+    const auto id = number<std::int32_t>(text);
+    if (!id || *id < 0 || static_cast<std::size_t>(*id) >= fabric_.links().size()) return {};
+    const std::int32_t opposite = fabric_.reverse_of(*id);
+    return opposite < 0 ? std::vector{*id} : std::vector{*id, opposite};
+  }
+
+  /// The vertices of that name: names are unique only within a dimension.
+  [[nodiscard]] std::vector<std::int32_t> vertices(const std::string& text) const {
+    if (const auto vertex = number<std::int32_t>(text)) return {*vertex};
+    std::vector<std::int32_t> found;
+    for (std::int32_t vertex = fabric_.ranks(); vertex < fabric_.vertices(); ++vertex) {
+      if (fabric_.vertex_name(vertex) == text) found.push_back(vertex);
+    }
+    return found;
+  }
+
+  [[nodiscard]] std::vector<std::int32_t> links(const std::vector<std::int32_t>& sources,
+                                                const std::vector<std::int32_t>& destinations,
+                                                const std::string& dimension) const {
+    const auto among = [](const std::vector<std::int32_t>& all, std::int32_t vertex) {
+      return std::ranges::find(all, vertex) != all.end();
+    };
+    std::vector<std::int32_t> ids;
+    for (std::size_t id = 0; id < fabric_.links().size(); ++id) {
+      const network::Link& link = fabric_.links()[id];
+      const std::string& name = fabric_.spec().dimensions[static_cast<std::size_t>(link.dimension)].name;
+      if (!dimension.empty() && name != dimension) continue;
+      if (among(sources, link.source) && among(destinations, link.destination))
+        ids.push_back(static_cast<std::int32_t>(id));
+    }
+    return ids;
+  }
+
+  [[nodiscard]] std::string extent() const {
+    const auto last = static_cast<std::int32_t>(fabric_.links().size()) - 1;
+    std::string text = fmt::format("links 0 .. {} between vertices 0 .. {} (GPUs below {})", last,
+                                   fabric_.vertices() - 1, fabric_.ranks());
+    if (last >= 0) text += ", from '" + fabric_.link_name(0) + "' to '" + fabric_.link_name(last) + "'";
+    return text;
+  }
+
+  network::Fabric fabric_;
+};
+
+}  // namespace
+
+FaultSet parse_faults(const std::vector<std::string>& texts, const FabricSpec& fabric) {
+  if (texts.empty()) return {};
+  return FaultParser(fabric).parse(texts);
+}
+
+}  // namespace shardscape::cli

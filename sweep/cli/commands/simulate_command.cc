@@ -1,0 +1,293 @@
+// shardscape simulate: shows one point of a study in full.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <optional>
+
+#include "engine/base/safe_text.h"
+#include "engine/base/suggest.h"
+#include "engine/simulate.h"
+#include "engine/timeline/schedule_text.h"
+#include "results_schema/output_file.h"
+#include "sweep/cli/commands/fault_parser.h"
+#include "sweep/cli/commands/step_outputs.h"
+#include "sweep/cli/program.h"
+#include "sweep/cli/reports/draw_report.h"
+#include "sweep/cli/reports/mode_comparison.h"
+#include "sweep/cli/reports/simulate_report.h"
+#include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/usage.h"
+#include "sweep/space/constraint.h"
+#include "sweep/space/point_text.h"
+#include "sweep/study/evidence_of.h"
+#include "sweep/study/placement_axis.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+constexpr const char* kSimulateExamples =
+    R"(Examples:
+  shardscape simulate study.yaml
+  shardscape simulate study.yaml --point tp=8,cp=1,pp=4,dp=2,zero=1,recompute=selective,mbs=1 --explain
+  shardscape simulate study.yaml --set workload.global_batch=256 --json
+  shardscape simulate study.yaml --fault 0-1=0.5          the link between 0 and 1 at half its bandwidth
+  shardscape simulate study.yaml --fault 0-1=dead         the same link gone; its traffic takes a detour
+  shardscape simulate study.yaml --fault 0-1=0.5+5us      half its bandwidth and 5 us more latency
+  shardscape simulate study.yaml --fault 'nvlink: 3 -> switch 0=0.5'    one direction, as links are named
+  shardscape simulate study.yaml --fault slow_device:3=0.8 --fault hbm_derate:7=0.5    GPU 3 at 80 % of its clock, GPU 7
+                                                          at half its memory bandwidth
+  shardscape simulate study.yaml --fault nic_down:5       without the adapter of GPU 5
+  shardscape simulate study.yaml --fault 'switch_down:switch 0'    without that switch
+  shardscape simulate study.yaml --draw 17     the 18th fault sample of the study
+  shardscape simulate study.yaml --mode flattened         every message of every rank
+  shardscape simulate study.yaml --compare                both modes, by class of time
+  shardscape simulate chat.yaml --point tp=8,pp=1,dp=2,prefill_tp=4,prefill_dp=4     one pool prefills, one decodes
+  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev
+  shardscape simulate study.yaml --point pp=4,schedule=zero_bubble --schedule-text --width 160
+  shardscape simulate study.yaml --chakra traces          for shardscape replay and other simulators
+  shardscape simulate study.yaml --mode flattened --timeline step.json --chakra traces    the same of what was executed
+  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than the plain order
+
+)";
+
+std::string simulate_footer() {
+  return fmt::format(
+      "{}--point takes {} (for inference {}).\nAn axis left out takes the first value of the study; a degree "
+      "that is 'fill' there follows from the others.\nThe time is predicted whatever the memory verdict.",
+      kSimulateExamples, join_names(sweep::point_keys(Phase::training)),
+      join_names(sweep::point_keys(Phase::inference)));
+}
+
+struct SimulateArguments {
+  StudyArguments study;
+  std::string point;
+  std::string mode;  ///< empty: the mode of the study
+  std::vector<std::string> faults;
+  std::optional<std::uint64_t> draw;
+  std::filesystem::path timeline;  ///< empty: no timeline
+  std::filesystem::path chakra;    ///< empty: no traces
+  bool schedule_text = false;
+  std::int32_t width = 0;  ///< width of the chart; 0: as wide as the terminal
+  bool explain = false, compare = false, optimise_placement = false, json = false, force = false;
+};
+
+sweep::PointText chosen_point(const SimulateArguments& arguments, const sweep::Study& study) {
+  auto point = sweep::parse_point(arguments.point, study.space, study.gpus, study.phase());
+  if (point) return *point;
+  std::vector<std::string> problems;
+  for (const Problem& problem : point.error().list())
+    problems.push_back("--point: " + problem.field + ": " + problem.message);
+  throw BadInput(std::move(problems));
+}
+
+/// Prints notes about things that a reader should know although they are not errors.
+void print_notes(const sweep::Study& study, const sweep::PointText& point, const Setting& setting) {
+  if (study.setting_count() > 1) {
+    std::cerr << "note: the study has " << study.setting_count() << " settings; this is the first ("
+              << describe_setting(study, 0) << "), --set chooses another\n";
+  }
+  for (const std::string& text : study.space.constraints) {
+    const auto constraint = sweep::Constraint::parse(text);
+    if (constraint && !constraint->holds(point.plan, setting.workload)) {
+      std::cerr << "note: a sweep would reject this plan by the constraint '" << text << "'\n";
+    }
+  }
+}
+
+[[noreturn]] void refuse(const char* what, const Prediction& prediction) {
+  throw BadInput(fmt::format("{}, the plan is rejected: {}", what, name_of(prediction.reason)));
+}
+
+/// Writes the outputs of --schedule-text and --chakra.
+class StepOutputs {
+ public:
+  StepOutputs(const SimulateArguments& arguments, Phase phase) : arguments_(arguments) {
+    ProblemList problems;
+    const auto training_only = [&](bool asked, const char* what) {
+      if (asked && phase == Phase::inference)
+        problems.add(what + std::string("; the study is one of inference"));
+    };
+    training_only(arguments.schedule_text,
+                  "--schedule-text: charts the pipeline of a training step; serving has no such schedule");
+    training_only(!arguments.chakra.empty(),
+                  "--chakra: writes the traces of a training step; requests being served are not written as "
+                  "traces");
+    if (arguments.schedule_text && arguments.json) {
+      problems.add("command line: --schedule-text is for people, --json for programs; take one of them");
+    }
+    if (arguments.width > 0 && !arguments.schedule_text) {
+      problems.add("command line: --width is that of --schedule-text");
+    }
+    problems.finish();
+    if (!arguments.chakra.empty()) chakra_.emplace(arguments.chakra);
+  }
+
+  [[nodiscard]] bool wanted() const { return arguments_.schedule_text || !arguments_.chakra.empty(); }
+
+  void write(const Prediction& prediction, const Details& details, const Setting& setting) {
+    if (!wanted()) return;
+    if (!details.program) {
+      refuse(arguments_.schedule_text ? "--schedule-text: there is no step to show"
+                                      : "--chakra: there is no step to show",
+             prediction);
+    }
+    if (!chakra_) return;
+    const std::uint64_t nodes = write_chakra(details, setting, *chakra_);
+    std::cerr << "wrote " << format_count(nodes) << " nodes of " << format_count(details.program->plan.gpus())
+              << " ranks to " << arguments_.chakra.string() << '\n';
+  }
+
+ private:
+  const SimulateArguments& arguments_;
+  std::optional<results::OutputFolder> chakra_;
+};
+
+/// Runs one plan in both modes and compares them.
+int run_compare(const SimulateArguments& arguments, const Setting& setting, const ParallelPlan& plan,
+                const FaultSet& faults, bool reference) {
+  const auto predict = [&](ExecutionMode mode, Details& details) {
+    Simulator simulator(setting, {.reference = reference, .time_infeasible = true, .mode = mode});
+    return simulator.run(plan, faults, &details);
+  };
+  Details details;
+  const Prediction hierarchical = predict(ExecutionMode::hierarchical, details);
+  if (hierarchical.status != Status::ok && hierarchical.status != Status::memory) {
+    refuse("--compare: there is nothing to compare", hierarchical);
+  }
+  Details flattened_details;
+  const Prediction flattened = predict(ExecutionMode::flattened, flattened_details);
+  const ModeComparison comparison{hierarchical, flattened, flattened_details.events, setting.workload.phase,
+                                  flattened_details.executed_ranks};
+  if (arguments.json) {
+    std::cout << json_text(to_json(comparison), 2) << '\n';
+  } else {
+    print_comparison(std::cout, comparison);
+  }
+  return kDone;
+}
+
+int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
+  const sweep::Study study = load(arguments.study, common);
+  const sweep::PointText point = chosen_point(arguments, study);
+  Setting setting = study.setting(0);
+  if (point.concurrency) setting.workload.concurrency = *point.concurrency;
+  std::optional<sweep::FaultDraw> draw;
+  if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);
+  const FaultSet faults = draw ? draw->set : parse_faults(arguments.faults, setting.system.fabric);
+
+  const ExecutionMode mode =
+      arguments.mode.empty() ? study.mode : parse_enum<ExecutionMode>(arguments.mode).value();
+  if (!faults.devices.empty() && study.phase() == Phase::inference) {
+    const std::string what =
+        draw ? "--draw: the sample has a sick device, which " : "--fault: a sick device is what ";
+    throw BadInput(what + "training alone models\n");
+  }
+  if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
+  Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
+  const Prediction healthy = draw ? simulator.run(point.plan) : Prediction();
+  Details details;
+  details.want_timeline = !arguments.timeline.empty();
+  if (details.want_timeline && study.phase() == Phase::inference) {
+    throw BadInput(
+        "--timeline: draws a training step; requests being served are not drawn; the study is one of "
+        "inference\n");
+  }
+  std::optional<results::OutputPath> timeline;
+  if (details.want_timeline) timeline.emplace(arguments.timeline, arguments.force, input_files(study));
+  StepOutputs outputs(arguments, study.phase());
+  details.want_program = outputs.wanted();
+  const Prediction prediction = simulator.run(point.plan, faults, &details);
+  const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
+  if (arguments.optimise_placement && !timed) {
+    refuse("--optimise-placement: there is nothing to place", prediction);
+  }
+  const bool pooled = point.plan.disaggregated();
+  if (arguments.optimise_placement && pooled) {
+    throw BadInput("--optimise-placement: places one kind of replica, the plan has a pool that prefills\n");
+  }
+  const bool optimised = sweep::placement_of(study, 0) == sweep::PlacementChoice::optimised;
+  const PlacementReport placement =
+      pooled ? PlacementReport()
+             : study_placement(setting, point.plan, details, faults, common.reference,
+                               timed && (arguments.optimise_placement || optimised));
+  constexpr std::size_t kNeighbours = 3;
+  const std::vector<Neighbour> nearest = prediction.status == Status::ok
+                                             ? std::vector<Neighbour>()
+                                             : nearest_feasible(setting, point.plan, kNeighbours);
+  evidence::Finding finding = sweep::assess_setting(study, 0);
+  std::string why = evidence::reason(finding, sweep::regime_of(study, 0));
+  finding.assessment = evidence::assess_plan(finding, point.plan);
+  if (finding.assessment.gap == EvidenceGap::degrees) why = evidence::larger_degree(finding, point.plan);
+  const SimulatedPoint simulated{study,     setting, point.plan, prediction, details,
+                                 placement, nearest, finding,    why};
+  if (details.want_timeline) {
+    if (details.timeline.empty()) {
+      refuse("--timeline: there is nothing to draw", prediction);
+    }
+    results::write_output(*timeline, details.timeline + '\n');
+  }
+  outputs.write(prediction, details, setting);
+  if (arguments.json) {
+    nlohmann::ordered_json json = to_json(simulated);
+    if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
+    if (arguments.explain) json["operators"] = operators(simulated).json();
+    std::cout << json_text(json, 2) << '\n';
+    return kDone;
+  }
+  if (draw) print_draw(std::cout, {*draw, setting, healthy, prediction});
+  print_report(std::cout, simulated);
+  if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.program, arguments.width);
+  if (arguments.explain) print_operators(std::cout, simulated);
+  std::cout.flush();
+  print_notes(study, point, setting);
+  return kDone;
+}
+
+}  // namespace
+
+void add_simulate_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("simulate", "Predict one point of a study in full", simulate_footer(), run_simulate);
+  add_study_arguments(*command, arguments->study);
+  add_value(*command, "--point", arguments->point, "KEY=VALUE,...",
+            "The plan: tp=8,cp=1,pp=4,... (see below)");
+  command
+      ->add_option("--mode", arguments->mode,
+                   "How the time is found: hierarchical (by layer, stage and pipeline) or flattened (every "
+                   "message of every rank); default: the study's")
+      ->check(one_of({"hierarchical", "flattened"}));
+  CLI::Option* const compare = command->add_flag(
+      "--compare", arguments->compare,
+      "Predict the step (inference: a request) in both modes and show where they differ, by class");
+  add_value(*command, "--fault", arguments->faults, "FAULT",
+            "A sick link: A-B, A->B, its name or its id, and what is left of its bandwidth, 0 or dead: "
+            "nothing; or slow_device:RANK=SHARE, hbm_derate:RANK=SHARE, nic_down:RANK, switch_down:SWITCH; "
+            "repeatable");
+  add_value(*command, "--draw", arguments->draw, "SAMPLE",
+            "The faults of one sample of the study's 'faults:', as a sweep meets them")
+      ->check(whole_number(0))
+      ->excludes("--fault");
+  command->add_flag("--explain", arguments->explain, "Add a table of the operators");
+  command->add_flag("--schedule-text", arguments->schedule_text,
+                    "Chart the pipeline: stages as rows, time across");
+  command
+      ->add_option("--width", arguments->width, "Characters of the chart (default: the terminal's, or 120)")
+      ->check(whole_number(timeline::kNarrowestChart, timeline::kWidestChart));
+  add_value(*command, "--chakra", arguments->chakra, "DIR",
+            "Training: write Chakra execution traces of all ranks into a new folder, for replay and other "
+            "simulators; with --mode flattened replay gives the same step time");
+  add_value(*command, "--timeline", arguments->timeline, "OUT.json",
+            "Training: write the step as a Chrome trace, for ui.perfetto.dev: the pipeline and a "
+            "device of each "
+            "stage, or with --mode flattened what every rank did");
+  command->add_flag("--force", arguments->force, "Replace the file that --timeline names");
+  command->add_flag("--optimise-placement", arguments->optimise_placement,
+                    "Look for a faster placement of the ranks on the fabric, and say what it gains");
+  add_json(*command, arguments->json);
+  for (const char* const of_one_mode :
+       {"--mode", "--explain", "--schedule-text", "--chakra", "--timeline", "--optimise-placement"})
+    compare->excludes(of_one_mode);
+}
+
+}  // namespace shardscape::cli

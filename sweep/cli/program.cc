@@ -1,0 +1,300 @@
+// Functions that all subcommands share: presets and studies are found and loaded, problems and failures are reported,
+// points and settings are described, and commands are quoted for the shell.
+#include "sweep/cli/program.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <iostream>
+
+#include "engine/base/safe_text.h"
+#include "git_commit.h"
+#include "results_schema/columns.h"
+#include "results_schema/segments.h"
+#include "sweep/cli/terminal/format.h"
+#include "sweep/study/expert_load_parser.h"
+#include "sweep/study/load_study.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The directory with models/ and hw_presets/ that belongs to this binary; nothing where the binary has been moved away
+/// from it.
+std::optional<fs::path> built_in_presets() {
+  std::error_code error;
+  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const fs::path installed = binary.parent_path().parent_path() / SHARDSCAPE_SHARE_DIR;
+    if (fs::is_directory(installed / "models", error)) return installed;
+  }
+  const fs::path source = SHARDSCAPE_SOURCE_TREE;
+  if (fs::is_directory(source / "models", error)) return source;
+  return std::nullopt;
+}
+
+/// Problems of columns that the study names and does not have: those of the other phase, of faults, of reliability.
+ProblemList column_problems(const sweep::Study& study, const fs::path& file) {
+  const results::ColumnTable table(study.phase(), {}, study.faults.has_value(),
+                                   study.reliability.has_value());
+  const results::ColumnTable complete(study.phase(), {}, true, true);
+  ProblemList problems;
+  const auto check = [&](const char* key, const std::string& name) {
+    const bool axis =
+        std::ranges::find(study.hardware, name, &sweep::HardwareAxis::column) != study.hardware.end();
+    if (axis || table.find(name) != nullptr) return;
+    const std::string lacking = complete.find(name) != nullptr ? "a study without faults or reliability"
+                                                               : std::string(name_of(study.phase()));
+    problems.add(file.string() + ": " + key + ": '" + name + "' has no meaning for " + lacking);
+  };
+  for (const std::string& objective : study.objectives) check("objectives", objective);
+  for (const std::string& column : study.stored_columns.value_or(std::vector<std::string>()))
+    check("store.columns", column);
+  for (const std::string& column : study.stored_rows.front) check("store.rows.pareto", column);
+  return problems;
+}
+
+/// Names of the columns, of either phase, for which `keep` holds.
+template <class Keep>
+std::vector<std::string> column_names(const Keep& keep) {
+  std::vector<std::string> names;
+  for (const Phase phase : {Phase::training, Phase::inference}) {
+    const results::ColumnTable table(phase, {}, true, true);
+    for (const results::ColumnInfo& column : table.columns()) {
+      const bool known = std::ranges::find(names, column.name) != names.end();
+      if (keep(column) && !known) names.push_back(column.name);
+    }
+  }
+  return names;
+}
+
+/// The word as $'...' (POSIX.1-2024), for words with characters that cannot be shown.
+std::string ansi_quoted(std::string_view word) {
+  std::string quoted = "$'";
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7F) {
+      quoted += {'\\', static_cast<char>('0' + byte / 64), static_cast<char>('0' + byte / 8 % 8),
+                 static_cast<char>('0' + byte % 8)};
+    } else {
+      quoted += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    }
+  }
+  return quoted + "'";
+}
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text;
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+}  // namespace
+
+BadInput::BadInput(const yaml::Diagnostics& diagnostics)
+    : BadInput(
+          [&] {
+            std::vector<std::string> problems;
+            for (const yaml::Diagnostic& diagnostic : diagnostics.list())
+              problems.push_back(yaml::to_string(diagnostic));
+            return problems;
+          }(),
+          diagnostics.size() - diagnostics.list().size()) {}
+
+void ProblemList::add(const yaml::Diagnostics& diagnostics, std::string_view option) {
+  for (const yaml::Diagnostic& diagnostic : diagnostics.list()) {
+    const bool placed = option.empty() || !yaml::to_string(diagnostic.where).empty();
+    add((placed ? "" : fmt::format("{}: ", option)) + yaml::to_string(diagnostic));
+  }
+  further_ += diagnostics.size() - diagnostics.list().size();
+}
+
+void print_problems(std::ostream& out, std::span<const std::string> problems, std::size_t further) {
+  constexpr std::size_t kShown = 100;
+  for (const std::string& problem : problems.first(std::min(kShown, problems.size()))) {
+    const std::size_t end = problem.find_last_not_of('\n');  // the end of a line is not part of its text
+    out << message_line(std::string_view(problem).substr(0, end + 1)) << '\n';
+  }
+  const std::size_t left = problems.size() - std::min(kShown, problems.size()) + further;
+  if (left > 0) out << "and " << format_count(left) << " more like these\n";
+}
+
+std::string count_problems(std::size_t count) {
+  return fmt::format("{}{}", count, count == 1 ? " problem" : " problems");
+}
+
+std::vector<std::string> split_names(std::string_view text) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    names.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+std::vector<std::string> split_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+yaml::Catalog make_catalog(const CommonOptions& common) {
+  std::vector<fs::path> directories = common.presets;
+  if (auto own = built_in_presets()) directories.push_back(*std::move(own));
+  return yaml::Catalog(std::move(directories));
+}
+
+std::optional<fs::path> published_folder() {
+  const std::optional<fs::path> own = built_in_presets();
+  if (!own) return std::nullopt;
+  std::error_code error;
+  for (const fs::path& folder : {*own / "published", *own / "sweep" / "published"}) {
+    if (fs::is_directory(folder, error)) return folder;
+  }
+  return std::nullopt;
+}
+
+void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
+  command.add_option("STUDY", arguments.file, "The study (YAML)")->required();
+  command.add_option("--set", arguments.overrides, "Change a setting of the study; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet) {
+  sweep::StudyOptions options;
+  options.overrides = arguments.overrides;
+  options.objective_columns = objective_columns();
+  options.fixed_columns = column_names([](const auto&) { return true; });
+  auto study = sweep::load_study(arguments.file, make_catalog(common), options);
+  if (!study) throw BadInput(study.error());
+  column_problems(*study, arguments.file).finish();
+  for (const std::string& assumption : study->assumptions)
+    if (!quiet) std::cerr << "warning: " << message_line(assumption) << '\n';
+  return *std::move(study);
+}
+
+std::vector<fs::path> input_files(const sweep::Study& study) {
+  std::vector<fs::path> files;
+  for (const sweep::SourceText& source : study.sources) files.push_back(source.path);
+  return files;
+}
+
+void add_results(CLI::App& command, fs::path& file) {
+  command.add_option("RESULTS", file, "OUT.h5, or the OUT.h5.parts of a running sweep")->required();
+}
+
+void add_json(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "One JSON document on stdout");
+}
+
+void add_progress(CLI::App& command, std::string& mode) {
+  command.add_option("--progress", mode, "auto, plain, json (one object per line on stdout) or none")
+      ->type_name("MODE");
+}
+
+CLI::Option* add_force(CLI::App& command, bool& force) {
+  return command.add_flag("--force", force, "Replace what lies at the output path");
+}
+
+results::ResultReader open_results(const fs::path& file) {
+  results::remove_leftovers(file);
+  return results::ResultReader(file);
+}
+
+std::vector<std::string> objective_columns() {
+  return column_names([](const auto& column) { return column.better != results::Better::neither; });
+}
+
+std::vector<std::pair<std::string, std::string>> listed_settings(const sweep::Study& study,
+                                                                 std::size_t workload) {
+  const WorkloadSpec& load = study.workloads[workload];
+  std::vector<std::pair<std::string, std::string>> settings;
+  const auto add_if_listed = [&](const char* name, auto member, const auto& text_of) {
+    const bool varies = std::ranges::any_of(
+        study.workloads, [&](const WorkloadSpec& other) { return other.*member != load.*member; });
+    if (varies) settings.emplace_back(name, text_of(load.*member));
+  };
+  const auto number = [](std::int64_t value) { return std::to_string(value); };
+  add_if_listed("precision", &WorkloadSpec::precision, [](PolicyName p) { return name_of(p); });
+  add_if_listed("expert_load", &WorkloadSpec::expert_load,
+                [](const ExpertLoad& l) { return sweep::to_text(l); });
+  add_if_listed("sequence_length", &WorkloadSpec::sequence_length, number);
+  add_if_listed("global_batch", &WorkloadSpec::global_batch, number);
+  add_if_listed("prompt_tokens", &WorkloadSpec::prompt_tokens, number);
+  add_if_listed("output_tokens", &WorkloadSpec::output_tokens, number);
+  add_if_listed("concurrency", &WorkloadSpec::concurrency, number);
+  return settings;
+}
+
+std::string describe_setting(const sweep::Study& study, std::uint64_t setting) {
+  std::string text;
+  const auto add = [&](const std::string& name, std::string_view value) {
+    if (!text.empty()) text += ", ";
+    text.append(name).append("=").append(value);
+  };
+  const std::size_t system = setting / study.workloads.size();
+  std::size_t stride = study.systems.size();
+  for (const sweep::HardwareAxis& axis : study.hardware) {
+    stride /= axis.values.size();
+    if (axis.values.size() > 1) add(axis.path, axis.labels[system / stride % axis.values.size()]);
+  }
+  for (const auto& [key, value] : listed_settings(study, setting % study.workloads.size())) add(key, value);
+  return text;
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+  std::string line;
+  for (const std::string& word : words) {
+    if (!line.empty()) line += ' ';
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+      line += word;
+      continue;
+    }
+    if (const std::string shown = printable(word); shown != word) {
+      line += ansi_quoted(word);
+      continue;
+    }
+    line += '\'';
+    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
+}
+
+std::string_view version() { return SHARDSCAPE_VERSION; }
+
+results::RunInfo run_info(const CommonOptions& common, int threads) {
+  results::RunInfo run;
+  run.created_utc = utc_now();
+  run.software_version = SHARDSCAPE_VERSION;
+  run.git_commit = SHARDSCAPE_GIT_COMMIT;
+  run.compiler = SHARDSCAPE_COMPILER;
+  run.hostname = host_name();
+  run.command_line = shell_line(common.command_line);
+  run.threads = threads;
+  return run;
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,200 @@
+// Prints a calibration: constants before and after, errors by file and stage, verdicts and ranking; the same as JSON,
+// and as the header of fitted files.
+#include "sweep/cli/reports/calibrate_report.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "sweep/cli/reports/validate_report.h"
+#include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/text_table.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using calibrate::Calibration;
+using calibrate::Constant;
+using calibrate::ConstantResult;
+using calibrate::FileReport;
+using nlohmann::ordered_json;
+using Align = TextTable::Align;
+
+/// A group of columns in the tables of errors, such as before or after.
+struct Stage {
+  std::string name, key;
+  const validate::Evaluation* evaluation;
+};
+
+std::vector<Stage> stages(const FileReport& file) {
+  std::vector<Stage> list = {{"before", "before", &file.before}, {"after", "after", &file.after}};
+  if (file.cross_validated) list.push_back({"cross-validated", "cross_validated", &*file.cross_validated});
+  if (file.held_out_before) list.push_back({"held out, before", "held_out_before", &*file.held_out_before});
+  if (file.held_out_after) list.push_back({"held out, after", "held_out_after", &*file.held_out_after});
+  return list;
+}
+
+void print_constant_results(std::ostream& out, const Calibration& calibration) {
+  TextTable table({left("constant"), "before", "after", "std. error", left("identified")});
+  for (const ConstantResult& found : calibration.constants) {
+    const Constant& constant = *found.constant;
+    const auto text = [&](double value) { return value == 0 ? "0" : format_value(constant, value); };
+    table.add_row({std::string(constant.path), text(found.before), text(found.after),
+                   found.standard_error ? format_percent(*found.standard_error / found.after) : "",
+                   found.identified ? "yes" : "no: " + found.why});
+  }
+  table.print(out);
+}
+
+void print_errors(std::ostream& out, const FileReport& file) {
+  TextTable table({left("absolute error"), left(""), "measured", "mean", "median", "p90", "max", "bias"});
+  const std::vector<Stage> list = stages(file);
+  for (std::size_t m = 0; m < file.before.metrics.size(); ++m) {
+    std::string name = file.before.metrics[m].name;
+    for (const Stage& stage : list) {
+      const validate::ErrorStatistics errors = validate::error_statistics(stage.evaluation->metrics[m].pairs);
+      if (errors.n == 0) continue;
+      std::vector<std::string> cells = error_texts(errors);
+      cells.insert(cells.begin(), {std::exchange(name, ""), stage.name});
+      table.add_row(std::move(cells));
+    }
+  }
+  table.print(out, 2);
+}
+
+std::optional<double> statistic(const validate::Evaluation& evaluation, const std::string& path) {
+  for (const validate::Statistic& one : validate::statistics(evaluation)) {
+    if (one.path() == path) return one.value;
+  }
+  return std::nullopt;
+}
+
+/// Prints out-of-memory verdicts and ranking, if the table has them.
+void print_judgements(std::ostream& out, const FileReport& file) {
+  TextTable table({left(""), "OOM accuracy", "Spearman", "regret mean"});
+  bool any = false;
+  for (const Stage& stage : stages(file)) {
+    const auto accuracy = statistic(*stage.evaluation, "oom.accuracy");
+    const auto spearman = statistic(*stage.evaluation, "ranking.spearman");
+    const auto regret = statistic(*stage.evaluation, "ranking.regret_mean");
+    any = any || accuracy || spearman || regret;
+    table.add_row({stage.name, accuracy ? format_percent(*accuracy) : "",
+                   spearman ? format_fixed(*spearman, 3) : "", regret ? format_fixed(*regret, 3) : ""});
+  }
+  if (!any) return;
+  out << '\n';
+  table.print(out, 2);
+}
+
+std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+std::string metric_line(const FileReport& file, std::size_t metric) {
+  std::string text = file.before.metrics[metric].name + ", mean and median error:";
+  for (const Stage& stage : stages(file)) {
+    const validate::ErrorStatistics errors =
+        validate::error_statistics(stage.evaluation->metrics[metric].pairs);
+    if (errors.n == 0) continue;
+    text += fmt::format("{}{} {}, {} ({})", text.back() == ':' ? " " : "; ", stage.name,
+                        format_percent(errors.mean), format_percent(errors.median), format_count(errors.n));
+  }
+  return text;
+}
+
+std::string unit_of(const Constant& constant) {
+  return constant.dimension ? std::string(yaml::dimension_unit(*constant.dimension)) : "1";
+}
+
+}  // namespace
+
+void print_calibration(std::ostream& out, const Calibration& calibration) {
+  print_constant_results(out, calibration);
+  for (const calibrate::FitReport& fit : calibration.fits) {
+    out << "\nfit of " << name_of(fit.sort) << ": " << format_count(fit.measurements)
+        << " measurements, objective " << format_fixed(fit.objective_before, 1) << " -> "
+        << format_fixed(fit.objective_after, 1) << ", " << fit.rounds
+        << (fit.rounds == 1 ? " round, " : " rounds, ") << fit.iterations << " iterations, "
+        << fit.evaluations << " evaluations, typical error " << format_percent(fit.typical_error)
+        << (fit.converged ? "" : ", not converged") << '\n';
+  }
+  for (const FileReport& file : calibration.files) {
+    out << '\n'
+        << file.file << ": " << format_count(file.rows) << " rows, " << format_count(file.fitted_rows)
+        << " in the fit\n";
+    print_errors(out, file);
+    print_judgements(out, file);
+  }
+}
+
+ordered_json calibration_json(const Calibration& calibration) {
+  ordered_json json;
+  json["stack"] = calibration.after.stack.name;
+  if (calibration.after.device) json["device"] = calibration.after.device->name;
+  for (const ConstantResult& found : calibration.constants) {
+    const Constant& constant = *found.constant;
+    ordered_json& entry = json["constants"].emplace_back();
+    entry["path"] = constant.path;
+    entry["unit"] = unit_of(constant);
+    entry["before"] = found.before;
+    entry["after"] = found.after;
+    if (found.standard_error) entry["standard_error"] = *found.standard_error;
+    entry["identified"] = found.identified;
+    if (!found.identified) entry["why"] = found.why;
+    entry["low"] = constant.low;
+    entry["high"] = constant.high;
+  }
+  for (const calibrate::FitReport& fit : calibration.fits) {
+    ordered_json& entry = json["fits"].emplace_back();
+    entry["of"] = name_of(fit.sort);
+    entry["measurements"] = fit.measurements;
+    entry["objective_before"] = fit.objective_before;
+    entry["objective_after"] = fit.objective_after;
+    entry["typical_error"] = fit.typical_error;
+    entry["rounds"] = fit.rounds;
+    entry["iterations"] = fit.iterations;
+    entry["evaluations"] = fit.evaluations;
+    entry["converged"] = fit.converged;
+  }
+  for (const FileReport& file : calibration.files) {
+    ordered_json& entry = json["files"].emplace_back();
+    entry["path"] = file.file;
+    entry["rows"] = file.rows;
+    entry["fitted_rows"] = file.fitted_rows;
+    for (const Stage& stage : stages(file)) entry[stage.key] = statistics_json(*stage.evaluation, false);
+  }
+  for (const validate::TableProblem& problem : calibration.left_out) {
+    json["left_out"].push_back(to_string(problem));
+  }
+  return json;
+}
+
+std::vector<std::string> calibration_header(const Calibration& calibration, const std::string& command) {
+  std::vector<std::string> lines = {command};
+  for (const FileReport& file : calibration.files) {
+    lines.push_back(file_name(file.file) + ": " + format_count(file.rows) + " rows, " +
+                    format_count(file.fitted_rows) + " in the fit. Errors with the number of measurements:");
+    for (std::size_t m = 0; m < file.before.metrics.size(); ++m) {
+      if (!file.before.metrics[m].pairs.empty()) lines.push_back(metric_line(file, m));
+    }
+  }
+  return lines;
+}
+
+void print_constants(std::ostream& out) {
+  TextTable table({left("constant"), "unit", "low", "high", "width", left("prior"), left("fitted to"),
+                   left("acts on"), left("range")});
+  for (const Constant& constant : calibrate::constants()) {
+    table.add_row({std::string(constant.path), unit_of(constant), format_value(constant, constant.low),
+                   format_value(constant, constant.high), format_fixed(constant.width, 2),
+                   constant.scale == calibrate::Scale::logarithmic ? "log-normal" : "normal",
+                   std::string(name_of(constant.acts_on)), std::string(constant.effect),
+                   std::string(constant.range_reason)});
+  }
+  table.print(out);
+  out << "\nwidth: standard deviation of the prior around the profile's own value, of ln(value) where it is "
+         "log-normal\n";
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,278 @@
+// Describes the study of a result file in words, builds the commands that simulate its points, and sums up its fault
+// samples for the page.
+#include "sweep/cli/reports/report_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "engine/base/joined.h"
+#include "engine/base/nearest_rank.h"
+#include "sweep/cli/program.h"
+#include "sweep/cli/reports/near_misses.h"
+#include "sweep/cli/terminal/format.h"
+#include "sweep/faults/sensitivity.h"
+#include "sweep/space/design_space.h"
+#include "sweep/yaml/node.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using results::ResultReader;
+using yaml::Node;
+
+/// The text of a scalar, or the scalars of a list joined by commas; nothing for anything else.
+std::optional<std::string> short_text(const Node& node) {
+  if (node.is_scalar()) return node.text;
+  if (!node.is_list() || node.items.empty()) return std::nullopt;
+  std::string text;
+  for (const Node& item : node.items) {
+    if (!item.is_scalar()) return std::nullopt;
+    text += (text.empty() ? "" : ", ") + item.text;
+  }
+  return text;
+}
+
+std::optional<std::string> text_at(const Node& map, std::string_view key) {
+  const Node* const node = map.find(key);
+  return node == nullptr ? std::nullopt : short_text(*node);
+}
+
+/// The name of a part that is written out in full.
+std::optional<std::string> name_of_part(const Node& study, std::string_view part) {
+  const Node* const node = study.find(part);
+  return node == nullptr ? std::nullopt : text_at(*node, "name");
+}
+
+std::optional<std::uint64_t> whole_number(const Node& node) {
+  if (!node.is_scalar() || node.text.empty() || node.text.size() > 9) return std::nullopt;
+  if (!std::ranges::all_of(node.text, [](char c) { return c >= '0' && c <= '9'; })) return std::nullopt;
+  return std::stoull(node.text);
+}
+
+/// Number of GPUs: the product of the sizes of all dimensions; nothing where one is open or cannot be read.
+std::optional<std::uint64_t> gpus(const Node& cluster) {
+  const Node* const dimensions = cluster.find("dimensions");
+  if (dimensions == nullptr || !dimensions->is_list()) return std::nullopt;
+  std::uint64_t product = 1;
+  for (const Node& dimension : dimensions->items) {
+    std::vector<Node> sizes;
+    if (const Node* const shape = dimension.find("shape"); shape != nullptr && shape->is_list()) {
+      sizes = shape->items;
+    } else if (const Node* const size = dimension.find("size")) {
+      sizes = {*size};
+    }
+    if (sizes.empty()) return std::nullopt;
+    for (const Node& size : sizes) {
+      const auto number = whole_number(size);
+      if (!number) return std::nullopt;
+      product *= *number;
+    }
+  }
+  return product;
+}
+
+std::string cluster_text(const Node& cluster) {
+  std::string text = text_at(cluster, "name").value_or("");
+  const auto count = gpus(cluster);
+  const auto device = name_of_part(cluster, "device");
+  std::string inside = count ? format_count(*count) + (device ? " x " : " GPUs") : "";
+  if (device) inside += *device;
+  if (!inside.empty()) text += (text.empty() ? "" : ", ") + inside;
+  return text;
+}
+
+/// The workload as text: "training, sequence length 4096, global batch 128, bf16".
+std::string workload_text(const Node& workload) {
+  std::string text;
+  for (const yaml::Entry& entry : workload.entries) {
+    const auto value = short_text(entry.value);
+    if (!value) continue;
+    std::string label = entry.key;
+    std::ranges::replace(label, '_', ' ');
+    const bool plain = entry.key == "phase" || entry.key == "precision";
+    text += (text.empty() ? "" : ", ") + (plain ? "" : label + " ") + *value;
+  }
+  return text;
+}
+
+/// The evidence as text: "4.1 % to 9.6 % (one sigma); measured, near"; nothing in files of older programs.
+std::optional<std::string> evidence_text(const ResultReader& reader) {
+  const results::ColumnInfo* const evidence = reader.find("evidence");
+  if (evidence == nullptr || reader.find("expected_error") == nullptr) return std::nullopt;
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const double error : reader.read("expected_error")) {
+    if (std::isnan(error)) continue;
+    low = std::min(low, error);
+    high = std::max(high, error);
+  }
+  if (high == 0) return std::nullopt;
+  std::vector<bool> seen(evidence->meanings.size());
+  for (const double code : reader.read("evidence")) {
+    if (code > 0 && code < static_cast<double>(seen.size())) seen[static_cast<std::size_t>(code)] = true;
+  }
+  std::string text = format_percent(low);
+  if (high > low) text += " to " + format_percent(high);
+  const char* separator = " (one sigma); ";
+  for (std::size_t code = 0; code < seen.size(); ++code) {
+    if (seen[code]) text += std::exchange(separator, ", ") + evidence->meanings[code];
+  }
+  return text;
+}
+
+std::string fault_kinds(const Node& kind) {
+  if (kind.is_scalar()) return kind.text;
+  std::string text;
+  for (const Node& item : kind.items) {
+    const auto name = item.is_scalar() ? std::optional(item.text) : text_at(item, "kind");
+    if (name) text += (text.empty() ? "" : ", ") + *name;
+  }
+  return text;
+}
+
+std::string faults_text(const Node& faults) {
+  const Node* const kind = faults.find("kind");
+  std::string text = kind == nullptr ? "" : fault_kinds(*kind);
+  if (const auto samples = text_at(faults, "samples")) text += ", " + *samples + " samples per plan";
+  if (const auto at_once = text_at(faults, "simultaneous"); at_once && *at_once != "1")
+    text += ", " + *at_once + " at once";
+  return text;
+}
+
+/// The slowdowns of all samples of a point that are not cut off, ascending.
+std::vector<double> slowdowns_of(const ResultReader& reader, std::uint64_t point) {
+  // Ids ascend: bisection finds the first row of the point, and the first after it, without reading the whole column.
+  const auto first_not_below = [&](std::uint64_t id) {
+    std::uint64_t low = 0, high = reader.sample_count();
+    while (low < high) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      if (reader.sample_point_ids({middle, middle + 1}).at(0) < id) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  };
+  const results::RowRange range{first_not_below(point), first_not_below(point + 1)};
+  const auto fault = reader.read_samples("fault", range), slowdown = reader.read_samples("slowdown", range);
+  std::vector<double> values;
+  for (std::size_t i = 0; i < fault.size(); ++i) {
+    if (fault[i] == 0 && !std::isnan(slowdown[i])) values.push_back(slowdown[i]);
+  }
+  std::ranges::sort(values);
+  return values;
+}
+
+/// The shares at which the distribution is shown: every percent, and the tail.
+std::vector<double> distribution_shares() {
+  std::vector<double> shares;
+  for (int percent = 1; percent <= 99; ++percent) shares.push_back(0.01 * percent);
+  shares.insert(shares.end(), {0.995, 0.999, 0.9999, 1.0});
+  return shares;
+}
+
+report::Distribution plan_distribution(const ResultReader& reader, const std::string& name,
+                                       std::uint64_t point) {
+  report::Distribution distribution{fmt::format("{}, point {}", name, point), {}};
+  const std::vector<double> values = slowdowns_of(reader, point);
+  if (values.empty()) return distribution;
+  for (const double share : distribution_shares())
+    distribution.points.emplace_back(share, nearest_rank(values, share));
+  return distribution;
+}
+
+std::vector<report::FaultPlace> places(const std::vector<sweep::PlaceSensitivity>& list, std::size_t count) {
+  std::vector<report::FaultPlace> result;
+  for (std::size_t i = 0; i < std::min(count, list.size()); ++i) {
+    const sweep::PlaceSensitivity& p = list[i];
+    result.push_back({p.place, p.samples, p.unreachable, p.mean, p.max, p.above_1pct});
+  }
+  return result;
+}
+
+/// Shell words that choose one of a study's workloads; empty where there is only one.
+std::string workload_options(const sweep::Study& study, std::size_t workload) {
+  std::vector<std::string> words;
+  for (const auto& [key, value] : listed_settings(study, workload))
+    words.insert(words.end(), {"--set", "workload." + key + "=" + value});
+  return words.empty() ? "" : shell_line(words);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> study_facts(const ResultReader& reader) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  const auto add = [&](const char* label, const std::optional<std::string>& text) {
+    if (text && !text->empty()) facts.emplace_back(label, *text);
+  };
+  // A file of another version may be written differently; then fewer facts are shown.
+  yaml::Diagnostics ignored;
+  const auto study = yaml::parse(reader.resolved_yaml(), "study", ignored);
+  if (!study || !study->is_map()) return facts;
+  add("model", name_of_part(*study, "model"));
+  if (const Node* const cluster = study->find("cluster")) add("cluster", cluster_text(*cluster));
+  add("stack", name_of_part(*study, "stack"));
+  if (const Node* const workload = study->find("workload")) add("workload", workload_text(*workload));
+  if (const Node* const hardware = study->find("hardware"); hardware != nullptr && hardware->is_map()) {
+    add("hardware axes", joined(hardware->entries, ", ", &yaml::Entry::key));
+  }
+  add("constraints", text_at(*study, "constraints"));
+  if (const Node* const faults = study->find("faults")) add("faults", faults_text(*faults));
+  add("objectives", text_at(*study, "objectives"));
+  add("mode", text_at(*study, "mode"));
+  add("expected error", evidence_text(reader));
+  return facts;
+}
+
+report::Commands simulate_commands(const ResultReader& reader) {
+  report::Commands commands;
+  const auto sources = reader.sources();
+  if (!sources.empty()) commands.study = shell_line({sources.front().name});
+  const auto study = stored_study(reader);
+  if (!study) return commands;
+  commands.plans =
+      sweep::DesignSpace(study->space, study->gpus, study->phase(), study->setting_count()).plans();
+  for (const sweep::HardwareAxis& axis : study->hardware) {
+    std::vector<std::string>& options = commands.settings.emplace_back();
+    for (const std::string& label : axis.labels)
+      options.push_back(
+          axis.labels.size() == 1 ? "" : shell_line({"--set", "hardware." + axis.path + "=" + label}));
+  }
+  std::vector<std::string>& loads = commands.settings.emplace_back();
+  for (std::size_t i = 0; i < study->workloads.size(); ++i) loads.push_back(workload_options(*study, i));
+  return commands;
+}
+
+report::FaultFigures fault_figures(const ResultReader& reader) {
+  constexpr std::size_t kWorst = 20, kAll = std::numeric_limits<std::size_t>::max();
+  report::FaultFigures figures;
+  if (reader.sample_columns().empty() || reader.sample_count() == 0) return figures;
+  const std::vector<double> shares = distribution_shares();
+  report::Distribution all{"all plans", {}};
+  for (const sweep::DistributionPoint& point : sweep::slowdown_distribution(reader, shares))
+    all.points.emplace_back(point.share, point.slowdown);
+  figures.distributions.push_back(std::move(all));
+  const auto plans = sweep::rank_plans(reader);
+  if (!plans.empty()) {
+    const auto& expected = plans.front();
+    const auto& healthy = *std::ranges::min_element(plans, {}, &sweep::PlanSensitivity::healthy_rank);
+    figures.distributions.push_back(
+        plan_distribution(reader, "fastest plan under faults", expected.point_id));
+    if (healthy.point_id != expected.point_id)
+      figures.distributions.push_back(
+          plan_distribution(reader, "fastest plan without faults", healthy.point_id));
+  }
+  const auto ranked = sweep::rank_places(reader);
+  figures.places = places(ranked, kWorst);
+  figures.place_count = ranked.size();
+  figures.dimensions = places(sweep::rank_dimensions(reader), kAll);
+  return figures;
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,137 @@
+// Prints the progress of a search and its result: what became of the points, how good the answer is proved to be, and
+// the rates of evaluation.
+#include "sweep/cli/reports/search_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "engine/base/safe_text.h"
+#include "sweep/cli/reports/confirm.h"
+#include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/text_table.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using results::Fate;
+
+std::uint64_t count_of(const results::FateCounts& counts, Fate fate) {
+  return counts[static_cast<std::size_t>(fate)];
+}
+
+std::uint64_t cut_off(const results::FateCounts& counts) {
+  std::uint64_t cut = 0;
+  for (const Fate fate : {Fate::bound, Fate::memory, Fate::constraint, Fate::rule})
+    cut += count_of(counts, fate);
+  return cut;
+}
+
+/// What became of points, in the order of Fate.
+constexpr const char* kMeanings[] = {"evaluated",
+                                     "beyond the answer, by a bound",
+                                     "do not fit in memory",
+                                     "against a constraint",
+                                     "indivisible or unsupported",
+                                     "not decided"};
+
+/// A rate with two digits where it is small, as executions may take longer than a second each.
+std::string rate_text(double rate) {
+  return rate < 10 ? fmt::format("{:.2g}", rate) : format_count(static_cast<std::uint64_t>(rate));
+}
+
+std::string objective_text(const sweep::SweepJob& job, const std::string& objective, double value) {
+  return format_value(value, job.columns().find(objective)->unit);
+}
+
+}  // namespace
+
+SearchReporter::SearchReporter(const sweep::SweepJob& job, std::string objective, ProgressMode mode)
+    : job_(job), objective_(std::move(objective)), line_(mode) {}
+
+void SearchReporter::update(const sweep::SearchProgress& progress) {
+  line_.update([&] { return text(progress); }, [&] { return json(progress); });
+}
+
+std::string SearchReporter::text(const sweep::SearchProgress& progress) const {
+  const std::uint64_t cut = cut_off(progress.counts), visited = count_of(progress.counts, Fate::visited);
+  const double elapsed = line_.elapsed_seconds();
+  const double rate = elapsed > 0 ? static_cast<double>(visited) / elapsed : 0;
+  std::string text = fmt::format(
+      "{} visited, {}/s, {} cut off ({}), bound {}", format_count(visited), rate_text(rate),
+      format_count(cut), format_percent(static_cast<double>(cut) / static_cast<double>(progress.points)),
+      objective_text(job_, objective_, progress.bound));
+  if (progress.best) text += ", best " + objective_text(job_, objective_, progress.best->objective);
+  return text;
+}
+
+nlohmann::ordered_json SearchReporter::json(const sweep::SearchProgress& progress) const {
+  nlohmann::ordered_json line = {{"event", "progress"},
+                                 {"points", progress.points},
+                                 {"visited", count_of(progress.counts, Fate::visited)},
+                                 {"cut_off", cut_off(progress.counts)}};
+  if (std::isfinite(progress.bound)) line["bound"] = progress.bound;
+  if (const auto& best = progress.best)
+    line["best"] = best_json(job_, best->point_id, objective_, best->objective);
+  return line;
+}
+
+namespace {
+
+/// Prints how many samples a race has drawn of those that a sweep would draw for the same points.
+void print_draws(std::ostream& out, const sweep::SweepJob& job, const sweep::RaceDraws& draws) {
+  const std::uint64_t all = draws.points * job.fault_draws()->draws().size();
+  out << "fault samples: " << format_count(draws.made) << " drawn of " << format_count(all) << " that "
+      << format_count(draws.points) << " raced points have\n";
+}
+
+}  // namespace
+
+void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::SearchOutcome& outcome,
+                  const std::string& objective, std::optional<double> worst, double cpu_seconds) {
+  const results::SearchInfo& info = outcome.info;
+  const auto points = static_cast<double>(job.space().size());
+  out << echo(job.study().title) << ": searched " << format_count(job.space().size()) << " points, "
+      << format_duration(cpu_seconds) << " of CPU\n";
+  TextTable table({left(""), "points", "", left("")});
+  for (const Fate fate : enum_values<Fate>()) {
+    const std::uint64_t count = count_of(info.counts, fate);
+    if (count == 0 && fate != Fate::visited) continue;
+    table.add_row({std::string(name_of(fate)), format_count(count),
+                   format_percent(static_cast<double>(count) / points, 3),
+                   kMeanings[static_cast<std::size_t>(fate)]});
+  }
+  table.print(out, 2);
+  if (outcome.draws) print_draws(out, job, *outcome.draws);
+  if (outcome.given_up > 0)
+    out << format_count(outcome.given_up)
+        << " executions were ended where their clock had passed the answer: they are among those by a "
+           "bound\n";
+  if (outcome.too_large > 0)
+    out << format_count(outcome.too_large) << " plans take more than "
+        << format_count(kMostRowEvents / 1'000'000)
+        << " million events: they were not executed to their end, and are not decided\n";
+  // Floors of prices are proved; those of executed steps are only tested (plan_floor.h).
+  const bool executed = job.study().mode == ExecutionMode::flattened;
+  if (info.complete && info.within == 0) {
+    out << (executed
+                ? "exact, as far as tests show that no step is shorter than its floor: no point that was not "
+                  "executed belongs here\n"
+                : "exact: no point that was not visited belongs here\n");
+  } else if (info.complete) {
+    out << "certified" << (executed ? ", as far as tests show" : "") << ": within "
+        << format_percent(info.within) << " of the best\n";
+  } else if (!std::isnan(info.bound) && worst) {
+    const double gap = *worst > info.bound ? *worst / info.bound - 1 : info.bound / *worst - 1;
+    out << "stopped" << (executed ? ", as far as tests show" : "")
+        << ": no point that was not visited is better than " << objective_text(job, objective, info.bound)
+        << "; these are within " << format_percent(gap) << " of that\n";
+  } else {
+    out << "stopped: points that were not visited may belong here\n";
+  }
+  out << '\n';
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,379 @@
+// Prints one simulated point, as text (verdict, times, memory, stages, breakdown, placement, operators) and as JSON.
+#include "sweep/cli/reports/simulate_report.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "engine/spec/plan_axes.h"
+#include "sweep/cli/reports/verdicts.h"
+#include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/text_table.h"
+#include "sweep/space/point_text.h"
+#include "sweep/study/expert_load_parser.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using Align = TextTable::Align;
+
+constexpr std::size_t kBarWidth = 24;
+
+struct MemoryPart {
+  const char* key;  ///< key in JSON
+  const char* name;
+  Bytes MemoryUse::*part;
+};
+
+constexpr std::array<MemoryPart, 8> kMemoryParts = {
+    {{"weights_bytes", "weights", &MemoryUse::weights},
+     {"gradients_bytes", "gradients", &MemoryUse::gradients},
+     {"optimizer_bytes", "optimizer", &MemoryUse::optimizer},
+     {"activations_bytes", "activations", &MemoryUse::activations},
+     {"logits_bytes", "logits", &MemoryUse::logits},
+     {"kv_cache_bytes", "kv cache", &MemoryUse::kv_cache},
+     {"buffers_bytes", "buffers", &MemoryUse::buffers},
+     {"reserve_bytes", "reserve", &MemoryUse::reserve}}};
+
+bool timed(const Prediction& p) { return p.status == Status::ok || p.status == Status::memory; }
+bool memory_counted(const Prediction& p) { return timed(p) || p.status == Status::unreachable; }
+bool is_training(const SimulatedPoint& point) { return point.setting.workload.phase == Phase::training; }
+Seconds whole_time(const SimulatedPoint& point) {
+  return is_training(point) ? point.prediction.step_time : point.prediction.e2e;
+}
+
+Json number(double value, bool known) { return known && std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json memory_json(const MemoryUse& use, bool known) {
+  Json json = Json::object();
+  for (const MemoryPart& part : kMemoryParts) json[part.key] = number((use.*part.part).value(), known);
+  return json;
+}
+
+Json plan_json(const ParallelPlan& plan, Phase phase) {
+  Json json = Json::object();
+  const auto add = [&](const PlanAxisRow& row) {
+    const std::int32_t code = row.get(plan);
+    const bool named = row.kind == AxisKind::choice || row.kind == AxisKind::order;
+    json[std::string(row.name)] = named ? Json(code_text(row, code)) : Json(code);
+  };
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (row.kind == AxisKind::degree) add(row);
+  }
+  for (const PlanAxisRow& row : kPlanRows) {
+    const bool known = is_of_prefill(row) ? plan.disaggregated() : applies(row.phases, phase);
+    if (row.kind != AxisKind::degree && known) add(row);
+  }
+  return json;
+}
+
+void add_evidence(const SimulatedPoint& point, Json& json) {
+  const Assessment& found = point.finding.assessment;
+  const bool known = timed(point.prediction);
+  json["expected_error"] = number(found.expected_error, known && found.evidence != Evidence::none);
+  json["expected_error_of"] = is_training(point) ? "step_time_s" : "itl_s";
+  json["evidence"] = name_of(known ? found.evidence : Evidence::none);
+  json["evidence_gap"] = name_of(known ? found.gap : EvidenceGap::none);
+  json["evidence_reason"] = known ? Json(point.evidence_reason) : Json(nullptr);
+}
+
+void print_evidence(std::ostream& out, const SimulatedPoint& point) {
+  const Assessment& found = point.finding.assessment;
+  out << "error     ";
+  if (found.evidence == Evidence::none) {
+    out << "unknown";
+  } else {
+    out << "+-" << format_percent(found.expected_error) << " expected (one sigma), "
+        << name_of(found.evidence);
+  }
+  out << ": " << point.evidence_reason << '\n';
+  if (!is_training(point) && found.evidence != Evidence::none)
+    out << "          of the mean time between tokens; of TTFT and of percentiles it is unknown\n";
+}
+
+void add_times(const SimulatedPoint& point, Json& json) {
+  const Prediction& p = point.prediction;
+  const bool known = timed(p);
+  if (is_training(point)) {
+    json["step_time_s"] = number(p.step_time.value(), known);
+  } else {
+    const auto add = [&](const std::string& name, Seconds mean, const InferenceLatency& spread) {
+      json[name + "_s"] = number(mean.value(), known);
+      json[name + "_p50_s"] = number(spread.p50.value(), known);
+      json[name + "_p95_s"] = number(spread.p95.value(), known);
+    };
+    add("ttft", p.ttft, p.ttft_spread);
+    add("itl", p.itl, p.itl_spread);
+    add("e2e", p.e2e, p.e2e_spread);
+    json["decode_batch"] = number(p.decode_batch, known);
+    if (point.plan.disaggregated()) {
+      json["kv_transfer_s"] = number(p.kv_transfer.value(), known);
+      json["kv_transfer_bytes"] = number(p.kv_bytes.value(), known);
+    }
+  }
+  json["tokens_per_s_per_gpu"] = number(p.tokens_per_s_per_gpu, known);
+  if (!is_training(point)) return;
+  json["mfu"] = number(p.mfu, known);
+  json["contention_s"] = number(p.contention.value(), known);
+  json["contended_share"] = number(p.contended_share, known);
+  json["outside_domain"] = known && p.outside_domain();
+}
+
+// ---- for people ----
+
+double capacity(const SimulatedPoint& point) { return point.setting.system.device.memory_capacity().value(); }
+
+void print_heading(std::ostream& out, const SimulatedPoint& point) {
+  const sweep::Study& study = point.study;
+  TextTable table = TextTable::pairs();
+  table.add_row(
+      {"study", fmt::format("{}: {} on {} ({} x {}), {}", study.title, study.model_name, study.cluster_name,
+                            format_count(study.gpus), point.setting.system.device.name, study.stack_name)});
+  const WorkloadSpec& load = point.setting.workload;
+  table.add_row(
+      {"workload", is_training(point)
+                       ? fmt::format("training, sequence length {}, global batch {}, {}",
+                                     format_count(load.sequence_length), format_count(load.global_batch),
+                                     name_of(load.precision))
+                       : fmt::format("inference, {} prompt and {} output tokens, concurrency {}, {}",
+                                     format_count(load.prompt_tokens), format_count(load.output_tokens),
+                                     format_count(load.concurrency), name_of(load.precision))});
+  if (!load.expert_load.balanced())
+    table.add_row({"experts", "get tokens by " + sweep::to_text(load.expert_load)});
+  table.add_row({"plan", sweep::to_point_text(point.plan, load.phase)});
+  if (point.plan.disaggregated()) {
+    const std::int64_t prefill = point.plan.prefill.gpus(), all = point.plan.gpus();
+    table.add_row(
+        {"pools", format_count(prefill) + " GPUs prefill, " + format_count(all - prefill) + " decode"});
+  }
+  table.print(out);
+}
+
+void print_verdict(std::ostream& out, const SimulatedPoint& point) {
+  const Prediction& p = point.prediction;
+  out << "\nverdict   " << name_of(p.status);
+  if (p.reason != Reason::none) out << " (" << name_of(p.reason) << "): " << describe(p.reason);
+  out << '\n';
+  if (!point.details.cut.empty()) out << "          " << point.details.cut << '\n';
+  if (memory_counted(p)) {
+    out << "memory    " << format_bytes(p.memory_peak.value()) << " of " << format_bytes(capacity(point))
+        << " (" << format_percent(p.memory_peak.value() / capacity(point))
+        << ") on the fullest device, stage " << p.peak_stage;
+    if (point.plan.disaggregated())
+      out << (p.prefill_memory_peak == p.memory_peak ? " of the prefill pool" : " of the decode pool");
+    out << '\n';
+  }
+  if (!timed(p)) return;
+  if (is_training(point)) {
+    out << "step      " << format_seconds(p.step_time.value()) << ", " << p.microbatches << " microbatches";
+  } else {
+    out << "request   " << format_seconds(p.e2e.value()) << ": first token " << format_seconds(p.ttft.value())
+        << ", then one every " << format_seconds(p.itl.value());
+  }
+  if (p.status == Status::memory) out << " (as if it fitted)";
+  if (point.plan.disaggregated()) {
+    out << "\ntransfer  " << format_seconds(p.kv_transfer.value()) << " for "
+        << format_bytes(p.kv_bytes.value()) << " of key-value cache, from pool to pool";
+  }
+  out << "\nspeed     " << format_fixed(p.tokens_per_s_per_gpu, 1) << " tokens/s per GPU";
+  if (is_training(point)) out << ", MFU " << format_percent(p.mfu);
+  out << '\n';
+  if (p.outside_domain()) {
+    out << "domain    outside: contention may move the step by " << format_percent(p.contended_share)
+        << "; --compare executes it\n";
+  }
+  print_evidence(out, point);
+}
+
+Rows neighbours(const SimulatedPoint& point) {
+  const bool training = is_training(point);
+  const Phase phase = point.setting.workload.phase;
+  Rows rows({{left("change"), "changes"},
+             Rows::hidden("plan"),
+             {"memory", "memory_peak_bytes"},
+             {training ? "step" : "request", training ? "step_time_s" : "e2e_s"}});
+  for (const Neighbour& near : point.nearest_feasible) {
+    const Prediction& p = near.prediction;
+    rows.add({cell::words(sweep::changes_text(near.plan, point.plan, phase)),
+              {"", plan_json(near.plan, phase)},
+              cell::bytes(p.memory_peak.value()),
+              cell::seconds((training ? p.step_time : p.e2e).value())});
+  }
+  return rows;
+}
+
+void print_neighbours(std::ostream& out, const SimulatedPoint& point) {
+  if (point.prediction.status == Status::ok) return;
+  if (point.nearest_feasible.empty()) {
+    out << "\nno plan within three changes of this one fits\n";
+    return;
+  }
+  out << "\nnearest plans that fit\n";
+  neighbours(point).print(out, 2);
+}
+
+/// Parts of a whole: for people with their shares.
+class Parts {
+ public:
+  explicit Parts(double whole) : whole_(whole) {}
+  void add(const char* name, const std::string& text, double value) {
+    table_.add_row({name, text, format_percent(value / whole_), bar(value / whole_, kBarWidth)});
+  }
+  void print(std::ostream& out) const { table_.print(out, 2); }
+
+ private:
+  double whole_;
+  TextTable table_ = {left(""), "", "", left("")};
+};
+
+void print_memory(std::ostream& out, const SimulatedPoint& point) {
+  out << "\nmemory of the fullest device, against its capacity\n";
+  Parts parts(capacity(point));
+  const auto add = [&](const char* name, double value) { parts.add(name, format_bytes(value), value); };
+  for (const MemoryPart& part : kMemoryParts) {
+    const double value = (point.prediction.memory.*part.part).value();
+    if (value > 0) add(part.name, value);
+  }
+  add("total", point.prediction.memory_peak.value());
+  parts.print(out);
+}
+
+/// Prints memory and, where known, layers and times of each stage.
+void print_stages(std::ostream& out, const SimulatedPoint& point, const std::string& title,
+                  const std::vector<MemoryUse>& memory, const std::vector<std::int32_t>& stage_layers) {
+  const Details& details = point.details;
+  const std::size_t stages = memory.size();
+  const bool layers = stage_layers.size() == stages;
+  const bool times = details.stage_forward.size() == stages && details.stage_backward.size() == stages;
+  out << '\n' << title << '\n';
+  TextTable table({"stage"});
+  if (layers) table.add_column("layers");
+  if (times) table.add_column("forward"), table.add_column("backward");
+  table.add_column("memory");
+  table.add_column("of capacity");
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    std::vector<std::string> cells = {std::to_string(stage)};
+    if (layers) cells.push_back(std::to_string(stage_layers[stage]));
+    if (times) {
+      cells.push_back(format_seconds(details.stage_forward[stage].value()));
+      cells.push_back(format_seconds(details.stage_backward[stage].value()));
+    }
+    const double bytes = memory[stage].total().value();
+    cells.push_back(format_bytes(bytes));
+    cells.push_back(format_percent(bytes / capacity(point)));
+    table.add_row(std::move(cells));
+  }
+  table.print(out, 2);
+}
+
+/// Prints the stages of each pool, or of all replicas if these have more than one stage.
+void print_stages(std::ostream& out, const SimulatedPoint& point) {
+  const Details& details = point.details;
+  if (point.plan.disaggregated()) {
+    print_stages(out, point, "stages of the prefill pool", details.prefill.stage_memory,
+                 details.prefill.stage_layers);
+    print_stages(out, point, "stages of the decode pool", details.stage_memory, details.stage_layers);
+  } else if (details.stage_memory.size() > 1) {
+    print_stages(out, point, "stages", details.stage_memory, details.stage_layers);
+  }
+}
+
+void print_breakdown(std::ostream& out, const SimulatedPoint& point) {
+  out << (is_training(point) ? "\nwhere the step goes, on the critical rank\n"
+                             : "\nwhere the request goes, on the critical rank\n");
+  Parts parts(whole_time(point).value());
+  for (const TimeClassRow& row : kTimeClasses) {
+    const double value = point.prediction.breakdown[row.time_class].value();
+    if (value != 0) parts.add(row.label, format_seconds(value), value);
+  }
+  parts.print(out);
+}
+
+}  // namespace
+
+Json to_json(const SimulatedPoint& point) {
+  const Prediction& p = point.prediction;
+  Json json = {{"status", name_of(p.status)}};
+  add_times(point, json);
+  add_evidence(point, json);
+  json["memory_peak_bytes"] = number(p.memory_peak.value(), memory_counted(p));
+  json["memory"] = memory_json(p.memory, memory_counted(p));
+  const auto stages = [](const std::vector<MemoryUse>& uses) {
+    Json list = Json::array();
+    for (const MemoryUse& stage : uses) {
+      list.push_back(memory_json(stage, true));
+      list.back()["total_bytes"] = stage.total().value();
+    }
+    return list;
+  };
+  json["memory"]["per_stage"] = stages(point.details.stage_memory);
+  if (point.plan.disaggregated()) {
+    json["memory"]["prefill_per_stage"] = stages(point.details.prefill.stage_memory);
+    json["prefill_memory_peak_bytes"] = number(p.prefill_memory_peak.value(), memory_counted(p));
+  }
+  for (const TimeClassRow& row : kTimeClasses) {
+    if (row.time_class == TimeClass::kv_transfer && !point.plan.disaggregated()) continue;
+    json["breakdown"][row.column] = number(p.breakdown[row.time_class].value(), timed(p));
+  }
+  json["reason"] = name_of(p.reason);
+  json["memory_capacity_bytes"] = capacity(point);
+  json["plan"] = plan_json(point.plan, point.setting.workload.phase);
+  if (p.status != Status::ok) json["nearest_feasible"] = neighbours(point).json();
+  if (!point.details.cut.empty()) json["cut"] = point.details.cut;
+  if (!point.plan.disaggregated()) json["placement"] = placement_json(point.placement, point.setting, p);
+  return json;
+}
+
+Rows operators(const SimulatedPoint& point) {
+  Rows rows({{left("phase"), "phase"},
+             {left("operator"), "operator"},
+             {left("shape"), "shape"},
+             {"count", "count"},
+             {"time each", "time_s"},
+             {"total"},
+             {"share", "share"},
+             {left("bound by"), "bound"},
+             {left("algorithm"), "algorithm"}});
+  const double whole = whole_time(point).value();
+  for (const OperatorRow& row : point.details.operators) {
+    const double total = row.count * row.time.value();
+    Cell algorithm = cell::words(row.algorithm);
+    if (row.algorithm.empty()) algorithm.value = Json::value_t::discarded;
+    rows.add({cell::words(row.phase),
+              cell::words(row.name),
+              cell::words(row.shape),
+              {format_value(row.count, "1"), row.count},
+              cell::seconds(row.time.value()),
+              cell::seconds(total),
+              cell::share(total / whole),
+              cell::words(row.bound),
+              algorithm});
+  }
+  return rows;
+}
+
+void print_report(std::ostream& out, const SimulatedPoint& point) {
+  print_heading(out, point);
+  print_verdict(out, point);
+  print_neighbours(out, point);
+  if (memory_counted(point.prediction)) {
+    print_memory(out, point);
+    print_stages(out, point);
+  }
+  if (timed(point.prediction)) print_breakdown(out, point);
+  if (!point.plan.disaggregated()) print_placement(out, point.placement, point.setting, point.prediction);
+}
+
+void print_operators(std::ostream& out, const SimulatedPoint& point) {
+  out << "\noperators on the critical rank\n";
+  if (point.details.operators.empty()) {
+    out << "  none: the plan was rejected before its operators were priced\n";
+  } else {
+    operators(point).print(out, 2);
+  }
+}
+
+}  // namespace shardscape::cli

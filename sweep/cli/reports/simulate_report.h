@@ -1,0 +1,43 @@
+// Output of `simulate` about one point: as text and as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "engine/neighbours.h"
+#include "engine/prediction.h"
+#include "engine/spec/scenario.h"
+#include "sweep/cli/reports/placement_report.h"
+#include "sweep/cli/reports/report.h"
+#include "sweep/evidence/assess.h"
+#include "sweep/study/study.h"
+
+namespace shardscape::cli {
+
+struct SimulatedPoint {
+  const sweep::Study& study;
+  const Setting& setting;
+  const ParallelPlan& plan;
+  const Prediction& prediction;
+  const Details& details;
+  const PlacementReport& placement;
+  const std::vector<Neighbour>& nearest_feasible;  ///< for a plan that is not feasible itself
+  const evidence::Finding& finding;
+  const std::string& evidence_reason;  ///< half a sentence
+};
+
+/// The point as JSON. Values that were not computed for this verdict are null.
+nlohmann::ordered_json to_json(const SimulatedPoint& point);
+
+/// The operators on the critical rank.
+Rows operators(const SimulatedPoint& point);
+
+/// Prints verdict, times, memory against capacity, stages, breakdown, placement.
+void print_report(std::ostream& out, const SimulatedPoint& point);
+
+/// Prints the operators on the critical rank, one per line.
+void print_operators(std::ostream& out, const SimulatedPoint& point);
+
+}  // namespace shardscape::cli

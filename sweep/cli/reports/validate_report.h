@@ -1,0 +1,42 @@
+// Output of `validate`: tables for people, a JSON document for programs.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sweep/validate/bars.h"
+#include "sweep/validate/evaluation.h"
+#include "sweep/validate/hold_out.h"
+
+namespace shardscape::cli {
+
+struct ValidatedFile {
+  std::string path;
+  std::string title, source;  ///< of published figures; otherwise empty
+  validate::Evaluation evaluation;
+  std::vector<validate::Bar> bars;
+};
+
+struct ValidateView {
+  bool rows = false;      ///< print every row, with measured and predicted values
+  std::size_t worst = 5;  ///< otherwise the number of worst rows printed per metric
+  bool check = false;     ///< print the bars, too
+  std::optional<validate::HoldOut> hold_out;
+  std::vector<std::string> by;  ///< parts of the regime by which errors are grouped
+};
+
+/// The statistics by section and name. `undefined`: those without a value are there, too, as null.
+nlohmann::ordered_json statistics_json(const validate::Evaluation& evaluation, bool undefined);
+/// Number, mean, median, p90, maximum and bias, as tables of errors show them.
+std::vector<std::string> error_texts(const validate::ErrorStatistics& errors);
+
+std::vector<validate::BarResult> bar_results(const ValidatedFile& file);
+
+void print_validation(std::ostream& out, std::span<const ValidatedFile> files, const ValidateView& view);
+nlohmann::ordered_json validation_json(std::span<const ValidatedFile> files, const ValidateView& view);
+
+}  // namespace shardscape::cli

@@ -1,0 +1,99 @@
+#include "sweep/cli/reports/verdicts.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/text_table.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+struct Verdict {
+  Reason reason;
+  Status status;
+  const char* meaning;
+};
+
+// clang-format off
+constexpr Verdict kVerdicts[] = {
+    {Reason::none, Status::ok, "nothing is wrong"},
+    {Reason::heads_by_tensor, Status::indivisible, "the number of heads does not divide by tp"},
+    {Reason::kv_heads_by_tensor, Status::indivisible, "neither do the KV heads divide by tp nor tp by the KV heads"},
+    {Reason::ffn_by_tensor, Status::indivisible, "the width of the MLP does not divide by tp"},
+    {Reason::sequence_by_context, Status::indivisible, "the sequence does not divide by 2 * cp, or by cp * tp with sequence parallelism"},
+    {Reason::fewer_layers_than_stages, Status::indivisible, "there are fewer layers than pipeline stages"},
+    {Reason::layers_by_pipeline, Status::indivisible, "the layers do not divide by pp * vpp, as the stack's partition asks"},
+    {Reason::batch_by_data, Status::indivisible, "the global batch does not divide by dp * mbs"},
+    {Reason::microbatches_by_stages, Status::indivisible, "the interleaved schedule needs a number of microbatches that divides by pp"},
+    {Reason::requests_by_data, Status::indivisible, "the concurrency does not divide by dp"},
+    {Reason::constraint, Status::constraint, "a constraint of the study rejects it"},
+    {Reason::memory_capacity, Status::memory, "the fullest device needs more memory than it has"},
+    {Reason::no_route, Status::unreachable, "some ranks cannot reach each other"},
+    {Reason::precision, Status::unsupported, "the device has no unit for the compute type"},
+    {Reason::schedule, Status::unsupported, "this schedule is not modelled for such a plan"},
+    {Reason::out_of_range, Status::out_of_range, "a time, a rate or the memory is infinite, no number, or beyond all machines; or more passes or iterations would have to be walked through than are (global_batch, prompt_tokens, concurrency)"},
+    {Reason::no_experts, Status::indivisible, "the model has no experts for ep or etp"},
+    {Reason::experts_by_ranks, Status::indivisible, "the experts do not divide by ep"},
+    {Reason::expert_width_by_ranks, Status::indivisible, "the width of an expert does not divide by etp"},
+    {Reason::ranks_by_experts, Status::indivisible, "tp * cp * dp does not divide into groups of ep * etp ranks; in inference ep * etp is tp, innermost"},
+    {Reason::repeated_tokens, Status::unsupported, "tokens go to experts of other ranks, and those of a tensor group hold the same: set sp"},
+    {Reason::layout, Status::indivisible, "the stack's pipeline_layout is for other layers, or for another number of stages than pp * vpp"},
+    {Reason::microbatches_by_directions, Status::indivisible, "dualpipe needs an even number of microbatches, at least 2 * pp"},
+    {Reason::slots_by_ranks, Status::indivisible, "the experts with the copies of serving.redundant_experts (or prefill_redundant_experts) do not divide by ep, or are more than one of each for every rank"},
+};
+// clang-format on
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < std::size(kVerdicts); ++i)
+    if (kVerdicts[i].reason != static_cast<Reason>(i)) return false;
+  return std::size(kVerdicts) == enum_names<Reason>().size();
+}
+static_assert(in_order());
+
+}  // namespace
+
+std::string describe(Reason reason) { return kVerdicts[static_cast<std::size_t>(reason)].meaning; }
+
+Status status_of(Reason reason) { return kVerdicts[static_cast<std::size_t>(reason)].status; }
+
+VerdictCounts verdict_counts(const sweep::Tally& tally, std::uint64_t points) {
+  VerdictCounts counts;
+  counts.points = points;
+  for (std::size_t code = 0; code < tally.by_status.size(); ++code) {
+    if (tally.by_status[code] > 0)
+      counts.statuses.push_back({static_cast<std::uint8_t>(code), tally.by_status[code], 0});
+  }
+  for (std::size_t code = 1; code < tally.by_reason.size(); ++code) {
+    if (tally.by_reason[code] > 0)
+      counts.reasons.push_back({static_cast<std::uint8_t>(code), tally.by_reason[code], 0});
+  }
+  return counts;
+}
+
+void print_verdicts(std::ostream& out, const VerdictCounts& counts) {
+  TextTable table({left(""), "", ""});
+  if (counts.examples) table.add_column("", TextTable::Align::left);
+  table.add_column("", TextTable::Align::left);
+  const auto add = [&](const std::string& name, const results::CodeCount& entry, const std::string& meaning) {
+    const double share = static_cast<double>(entry.count) / static_cast<double>(counts.points);
+    std::vector<std::string> cells = {name, format_count(entry.count), format_percent(share)};
+    if (counts.examples) cells.push_back(fmt::format("from point {}", entry.example));
+    cells.push_back(meaning);
+    table.add_row(std::move(cells));
+  };
+  for (const results::CodeCount& status : counts.statuses) {
+    add(std::string(name_of(static_cast<Status>(status.code))), status, "");
+    for (const results::CodeCount& entry : counts.reasons) {
+      const auto reason = static_cast<Reason>(entry.code);
+      if (status_of(reason) == static_cast<Status>(status.code)) {
+        add(fmt::format("  {}", name_of(reason)), entry, describe(reason));
+      }
+    }
+  }
+  table.print(out, 2);
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,39 @@
+#include "sweep/cli/terminal/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <iostream>
+#include <string_view>
+
+namespace shardscape::cli {
+
+namespace {
+
+constexpr std::size_t kNarrowest = 20;  // tables are not readable on less
+
+/// The width in COLUMNS, where that is a plausible number.
+std::optional<std::size_t> stated_width() {
+  const char* const text = std::getenv("COLUMNS");
+  if (text == nullptr) return std::nullopt;
+  const std::string_view digits = text;
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || value < kNarrowest) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::optional<std::size_t> terminal_width(const std::ostream& out) {
+  const int file = &out == &std::cout ? STDOUT_FILENO : &out == &std::cerr ? STDERR_FILENO : -1;
+  if (file < 0 || isatty(file) == 0) return std::nullopt;
+  if (const auto stated = stated_width()) return stated;
+  winsize size{};
+  if (ioctl(file, TIOCGWINSZ, &size) != 0 || size.ws_col < kNarrowest) return std::nullopt;
+  return size.ws_col;
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,118 @@
+#include "sweep/cli/terminal/usage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/base/suggest.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+std::vector<const CLI::App*> commands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+/// The message about an unknown command, with the command that was probably meant ("shardscape swep").
+std::string unknown_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands(app)) names.push_back(command->get_name());
+  return "unknown command '" + word + "'" + did_you_mean(word, names) + "; commands: " + join_names(names);
+}
+
+/// The options of the command as they are written, with dashes.
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+bool is_option(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && word.find_first_not_of("-.0123456789") != std::string::npos;
+}
+
+/// The words of the command line that the command does not know. Words after an unknown option are taken as its value.
+std::vector<std::string> unknown_words(const CLI::App& command) {
+  const std::vector<std::string> extras = command.remaining();
+  const std::vector<std::string> names = option_names(command);
+  const std::string lead = command.get_name() + ": ";
+  std::vector<std::string> lines;
+  for (const std::string& word : extras) {
+    if (!is_option(word)) continue;
+    const std::string name = word.substr(0, word.find('='));
+    lines.push_back(lead + "unknown option '" + name + "'" + did_you_mean(name, names));
+  }
+  if (!lines.empty()) return lines;
+  for (const std::string& word : extras) lines.push_back(lead + "unexpected argument '" + word + "'");
+  return lines;
+}
+
+}  // namespace
+
+UsageProblem usage_problem(const CLI::App& app, const CLI::ParseError& error,
+                           const std::vector<std::string>& words) {
+  UsageProblem problem{{}, "shardscape --help"};
+  if (words.size() < 2) {
+    problem.lines.push_back(fmt::format("command line: {}", error.what()));
+    return problem;
+  }
+  const std::vector<const CLI::App*> list = commands(app);
+  const auto command = std::ranges::find(list, words[1], [](const CLI::App* one) { return one->get_name(); });
+  if (command == list.end()) {
+    const bool option = is_option(words[1]);
+    problem.lines.push_back(option
+                                ? "command line: the command comes first, then " + words[1] + " and the rest"
+                                : "command line: " + unknown_command(app, words[1]));
+    return problem;
+  }
+  problem.help = "shardscape " + words[1] + " --help";
+  problem.lines = unknown_words(**command);
+  if (problem.lines.empty()) problem.lines.push_back(words[1] + ": " + error.what());
+  return problem;
+}
+
+CLI::Validator whole_number(long long low, long long high) {
+  const std::string range = high == std::numeric_limits<long long>::max()
+                                ? fmt::format("of {} and more", low)
+                                : fmt::format("from {} to {}", low, high);
+  const auto check = [=](const std::string& text) -> std::string {
+    long long value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    const bool good = error == std::errc() && stop == end && value >= low && value <= high;
+    return good ? "" : "'" + text + "' must be a whole number " + range;
+  };
+  return {check, ""};
+}
+
+CLI::Validator share() {
+  const auto check = [](const std::string& text) -> std::string {
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    const bool good = error == std::errc() && stop == end && value >= 0 && value <= 1;
+    return good ? "" : "'" + text + "' must be a share from 0 to 1, such as 1e-9";
+  };
+  return {check, ""};
+}
+
+CLI::Validator one_of(const std::vector<std::string>& names) {
+  const auto check = [=](const std::string& text) -> std::string {
+    if (std::ranges::find(names, text) != names.end()) return "";
+    return "'" + text + "' is not one of " + join_names(names) + did_you_mean(text, names);
+  };
+  return {check, ""};
+}
+
+CLI::Validator not_empty() {
+  const auto check = [](const std::string& text) -> std::string {
+    return text.empty() ? "must not be empty; leave it out where it is not meant" : "";
+  };
+  return {check, ""};
+}
+
+}  // namespace shardscape::cli
