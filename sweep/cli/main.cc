@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "results_schema/output_file.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/terminal/failure_text.h"
 #include "sweep/cli/terminal/usage.h"
 

@@ -1,4 +1,6 @@
 // Is the report a whole page of the file, alone and the same every time?
+#include <hdf5.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -35,6 +37,30 @@ class ReportTest : public ProgramTest {
     return facts;
   }
 };
+
+// A file of a later program, or a damaged one, may count reasons that this program has no words for.
+TEST_F(ReportTest, ReasonsWithoutAMeaningAreSaidToHaveNone) {
+  std::string study = kSmallStudy;  // 24 does not divide by 16
+  sweep(study.replace(study.find("global_batch: 32"), 16, "global_batch: 24"), "out.h5");
+  std::uint8_t codes[256];
+  const hid_t file = H5Fopen((work() / "out.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  ASSERT_GE(file, 0);
+  const hid_t column = H5Dopen2(file, "/summary/reason_counts/reason", H5P_DEFAULT),
+              space = H5Dget_space(column);
+  const hssize_t count = H5Sget_simple_extent_npoints(space);
+  ASSERT_TRUE(count > 0 && count <= 256);
+  ASSERT_GE(H5Dread(column, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, codes), 0);
+  codes[0] = 200;
+  ASSERT_GE(H5Dwrite(column, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, codes), 0);
+  H5Sclose(space);
+  H5Dclose(column);
+  H5Fclose(file);
+  std::vector<std::string> meanings;
+  const json data = data_of(page("out.h5"));
+  for (const json& status : data.at("statuses"))
+    for (const json& reason : status.at("reasons")) meanings.push_back(reason.at("meaning"));
+  EXPECT_EQ(std::ranges::count(meanings, "?"), 1);
+}
 
 TEST_F(ReportTest, SaysWhatTheStudyIsAndWhatBecameOfItsPoints) {
   sweep(std::string(kSmallStudy) + "constraints: [\"tp <= 4\"]\n", "out.h5");

@@ -7,8 +7,8 @@
 #include "engine/compute/fused_attention.h"
 #include "engine/compute/kernel_alone.h"
 #include "engine/compute/latent_attention.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/commands/kernel_arguments.h"
-#include "sweep/cli/program.h"
 #include "sweep/cli/reports/report.h"
 #include "sweep/cli/terminal/format.h"
 

@@ -8,7 +8,7 @@
 #include "engine/base/suggest.h"
 #include "results_schema/output_file.h"
 #include "sweep/calibrate/preset_file.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/reports/calibrate_report.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/usage.h"

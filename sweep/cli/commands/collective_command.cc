@@ -7,8 +7,8 @@
 
 #include "engine/network/expert_dispatch.h"
 #include "engine/network/protocols.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/commands/kernel_arguments.h"
-#include "sweep/cli/program.h"
 #include "sweep/cli/reports/report.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/yaml/number.h"
@@ -40,7 +40,8 @@ constexpr const char* kCollectiveFooter =
 
 Alone in one node, over the links of the device's data sheet: by NCCL's protocols or, with --kernels, by
 the all-reduce of an inference engine (vllm, sglang, trtllm). The size is that of the whole tensor, as
-nccl-tests counts it. dispatch and combine move tokens to their experts and back, by DeepEP's kernels. For calls across nodes and between others see 'shardscape network'.)";
+nccl-tests counts it. dispatch and combine move tokens to their experts and back, by DeepEP's kernels. For calls
+across nodes and between others see 'shardscape network'.)";
 
 constexpr std::int64_t kMostRanks = 1024;
 constexpr double kMostBytes = 1e13;
@@ -78,11 +79,21 @@ struct CollectiveRequest {
   network::DispatchWay way = network::DispatchWay::dispatch;
 };
 
+/// The operation on the network. Exchanges of experts are priced otherwise.
 network::Operation of_node(NodeOperation operation) {
-  using network::Operation;
-  constexpr Operation kOperations[] = {Operation::all_reduce, Operation::reduce_scatter,
-                                       Operation::all_gather, Operation::all_to_all};
-  return kOperations[static_cast<std::size_t>(operation)];
+  switch (operation) {
+    case NodeOperation::all_reduce:
+      return network::Operation::all_reduce;
+    case NodeOperation::reduce_scatter:
+      return network::Operation::reduce_scatter;
+    case NodeOperation::all_gather:
+      return network::Operation::all_gather;
+    case NodeOperation::all_to_all:
+    case NodeOperation::dispatch:
+    case NodeOperation::combine:
+      break;
+  }
+  return network::Operation::all_to_all;
 }
 
 bool is_exchange(NodeOperation operation) {

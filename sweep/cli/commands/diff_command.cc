@@ -4,7 +4,7 @@
 
 #include "engine/base/safe_text.h"
 #include "results_schema/diff.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/reports/report.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/usage.h"

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "engine/compute/expert_products.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/commands/kernel_arguments.h"
-#include "sweep/cli/program.h"
 #include "sweep/cli/reports/report.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/yaml/number.h"

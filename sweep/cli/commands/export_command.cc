@@ -12,7 +12,7 @@
 #include "engine/base/safe_text.h"
 #include "results_schema/output_file.h"
 #include "results_schema/reader.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/reports/top_output.h"
 #include "sweep/cli/terminal/usage.h"

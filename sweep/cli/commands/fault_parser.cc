@@ -11,7 +11,7 @@
 #include "engine/base/enum_names.h"
 #include "engine/network/fabric.h"
 #include "engine/spec/ranges.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/faults/fault_sampler.h"
 #include "sweep/yaml/quantity_text.h"
 

@@ -9,7 +9,7 @@
 
 #include "engine/base/suggest.h"
 #include "engine/spec/device.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/reports/report.h"
 
 namespace shardscape::cli {

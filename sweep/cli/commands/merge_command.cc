@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "results_schema/assemble.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/terminal/format.h"
 

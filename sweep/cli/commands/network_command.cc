@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "engine/network/faulty_fabric.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/reports/network_report.h"
 #include "sweep/cli/terminal/cpu_time.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "engine/base/suggest.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
 #include "sweep/yaml/load.h"

@@ -4,7 +4,7 @@
 #include "results_schema/output_file.h"
 #include "results_schema/reader.h"
 #include "results_schema/report/write_report.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/reports/report_facts.h"
 #include "sweep/cli/reports/selection_text.h"

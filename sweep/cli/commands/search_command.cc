@@ -15,7 +15,7 @@
 #include "results_schema/assemble.h"
 #include "results_schema/output_file.h"
 #include "results_schema/segments.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/ranks/rank_agreement.h"
 #include "sweep/cli/ranks/rank_part.h"
 #include "sweep/cli/ranks/rank_sweep.h"

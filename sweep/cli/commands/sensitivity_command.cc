@@ -8,7 +8,7 @@
 #include "engine/base/safe_text.h"
 #include "results_schema/reader.h"
 #include "results_schema/row_scan.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/reports/report.h"
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/reports/top_output.h"

@@ -12,7 +12,7 @@
 #include "engine/base/suggest.h"
 #include "results_schema/reader.h"
 #include "results_schema/summary.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/reports/confirm.h"
 #include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/reports/selection_text.h"

@@ -11,7 +11,7 @@
 #include "engine/base/suggest.h"
 #include "results_schema/output_file.h"
 #include "results_schema/sha256.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/ranks/rank_agreement.h"
 #include "sweep/cli/ranks/rank_part.h"
 #include "sweep/cli/reports/validate_report.h"

@@ -4,7 +4,7 @@
 #include "engine/base/safe_text.h"
 #include "results_schema/isolated.h"
 #include "results_schema/segments.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/terminal/format.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "results_schema/manifest.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/ranks/ranks.h"
 #include "sweep/yaml/catalog.h"
 

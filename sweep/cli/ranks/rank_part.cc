@@ -16,7 +16,7 @@
 
 #include "engine/base/safe_text.h"
 #include "results_schema/rank_notes.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/terminal/cpu_time.h"
 #include "sweep/ranks/launch.h"
 

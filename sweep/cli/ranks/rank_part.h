@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "results_schema/segments.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/ranks/ranks.h"
 #include "sweep/runner/run_sweep.h"
 #include "sweep/runner/shared_sweep.h"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "engine/network/fabric.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/runner/fault_sampling.h"
 

@@ -12,7 +12,7 @@
 #include "engine/neighbours.h"
 #include "engine/simulate.h"
 #include "results_schema/row_scan.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"

@@ -40,6 +40,11 @@ void Facts::print(std::ostream& out, bool json) const {
   table.print(out);
 }
 
+void Rows::add(std::vector<Cell> cells) {
+  SHARDSCAPE_CHECK(cells.size() == columns_.size(), cells.size(), columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
 void Rows::print(std::ostream& out, std::size_t indent, std::size_t most) const {
   TextTable table;
   for (const Column& column : columns_)
@@ -74,7 +79,6 @@ void Rows::print_csv(std::ostream& out) const {
 Json Rows::json() const {
   Json list = Json::array();
   for (const std::vector<Cell>& row : rows_) {
-    SHARDSCAPE_CHECK(row.size() == columns_.size(), row.size(), columns_.size());
     Json& object = list.emplace_back(Json::object());
     for (std::size_t i = 0; i < columns_.size(); ++i)
       if (columns_[i].key != nullptr && !row[i].value.is_discarded()) object[columns_[i].key] = row[i].value;

@@ -16,7 +16,8 @@ namespace shardscape::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// A value as people read it, and as programs do: in SI units, null where it is unknown.
+/// A value as people read it, and as programs do: in SI units, null where it is unknown, and Json::value_t::discarded
+/// where the object of its row is to lack it.
 struct Cell {
   std::string text;
   Json value;
@@ -64,13 +65,12 @@ class Rows {
   Rows(std::initializer_list<Column> columns) : columns_(columns) {}
   explicit Rows(std::vector<Column> columns) : columns_(std::move(columns)) {}
   /// Adds one cell per column.
-  void add(std::vector<Cell> cells) { rows_.push_back(std::move(cells)); }
+  void add(std::vector<Cell> cells);
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
 
   /// Prints the first `most` rows as text.
   void print(std::ostream& out, std::size_t indent, std::size_t most = SIZE_MAX) const;
   void print_csv(std::ostream& out) const;
-  /// Values that are Json::value_t::discarded are left out of their objects.
   [[nodiscard]] Json json() const;
 
  private:

@@ -12,7 +12,7 @@
 
 #include "engine/base/joined.h"
 #include "engine/base/nearest_rank.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/faults/sensitivity.h"

@@ -9,6 +9,7 @@
 
 #include "engine/base/safe_text.h"
 #include "sweep/cli/reports/confirm.h"
+#include "sweep/cli/reports/sweep_progress.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
 
@@ -36,6 +37,7 @@ constexpr const char* kMeanings[] = {"evaluated",
                                      "against a constraint",
                                      "indivisible or unsupported",
                                      "not decided"};
+static_assert(std::size(kMeanings) == enum_names<Fate>().size());
 
 /// A rate with two digits where it is small, as executions may take longer than a second each.
 std::string rate_text(double rate) {

@@ -16,7 +16,7 @@
 #include "engine/spec/plan_axes.h"
 #include "results_schema/row_scan.h"
 #include "results_schema/summary.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 #include "sweep/space/expression.h"
 
 namespace shardscape::cli {

@@ -53,11 +53,23 @@ constexpr bool in_order() {
 }
 static_assert(in_order());
 
+/// Result files hold codes: one that this program does not know has no row.
+const Verdict* find(Reason reason) {
+  const auto code = static_cast<std::size_t>(reason);
+  return code < std::size(kVerdicts) ? &kVerdicts[code] : nullptr;
+}
+
 }  // namespace
 
-std::string describe(Reason reason) { return kVerdicts[static_cast<std::size_t>(reason)].meaning; }
+std::string describe(Reason reason) {
+  const Verdict* const verdict = find(reason);
+  return verdict != nullptr ? verdict->meaning : "?";
+}
 
-Status status_of(Reason reason) { return kVerdicts[static_cast<std::size_t>(reason)].status; }
+Status status_of(Reason reason) {
+  const Verdict* const verdict = find(reason);
+  return verdict != nullptr ? verdict->status : Status::indivisible;
+}
 
 VerdictCounts verdict_counts(const sweep::Tally& tally, std::uint64_t points) {
   VerdictCounts counts;

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "sweep/cli/program.h"
+#include "sweep/cli/terminal/exit_code.h"
 
 namespace shardscape::cli {
 

@@ -1,14 +1,11 @@
 #include "sweep/cli/terminal/progress.h"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <iostream>
 
 #include "engine/base/safe_text.h"
-#include "sweep/cli/terminal/format.h"
-#include "sweep/space/point_text.h"
 
 namespace shardscape::cli {
 
@@ -30,24 +27,6 @@ std::size_t progress_width() {
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 120;
   return size.ws_col;
-}
-
-struct Pace {
-  double rate = 0;       ///< rows per second in this run
-  double remaining = 0;  ///< seconds; valid where rate > 0
-  double feasible = 0;   ///< share of this run's rows that are feasible
-};
-
-Pace pace_of(const sweep::SweepProgress& progress, double elapsed) {
-  Pace pace;
-  if (elapsed > 0) pace.rate = static_cast<double>(progress.rows_evaluated) / elapsed;
-  if (pace.rate > 0)
-    pace.remaining = static_cast<double>(progress.rows_total - progress.rows_done()) / pace.rate;
-  if (progress.rows_evaluated > 0) {
-    pace.feasible =
-        static_cast<double>(progress.tally.count(Status::ok)) / static_cast<double>(progress.rows_evaluated);
-  }
-  return pace;
 }
 
 }  // namespace
@@ -80,48 +59,6 @@ void ProgressLine::close() {
 
 double ProgressLine::elapsed_seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
-}
-
-nlohmann::ordered_json best_json(const sweep::SweepJob& job, std::uint64_t point,
-                                 const std::string& objective, double value) {
-  return {{"point_id", point},
-          {objective, value},
-          {"plan", sweep::to_point_text(job.space().point(point).plan, job.study().phase())}};
-}
-
-void ProgressReporter::update(const sweep::SweepProgress& progress) {
-  line_.update([&] { return text(progress); }, [&] { return json(progress); });
-}
-
-std::string ProgressReporter::text(const sweep::SweepProgress& progress) const {
-  const Pace pace = pace_of(progress, elapsed_seconds());
-  const double share = static_cast<double>(progress.rows_done()) / static_cast<double>(progress.rows_total);
-  std::string text =
-      fmt::format("{}/{} points ({}), {}/s, ETA {}, feasible {}", format_count(progress.rows_done()),
-                  format_count(progress.rows_total), format_percent(share, 0),
-                  format_count(static_cast<std::uint64_t>(pace.rate)), format_duration(pace.remaining),
-                  format_percent(pace.feasible));
-  if (progress.tally.best) text += ", best " + best(*progress.tally.best);
-  return text;
-}
-
-std::string ProgressReporter::best(const sweep::BestPoint& point) const {
-  const results::ColumnInfo* const column = job_.columns().find(job_.study().objectives.front());
-  const std::string plan =
-      sweep::to_point_text(job_.space().point(point.point_id).plan, job_.study().phase(), ' ');
-  return format_value(point.objective, column->unit) + " (" + plan + ")";
-}
-
-nlohmann::ordered_json ProgressReporter::json(const sweep::SweepProgress& progress) const {
-  const double elapsed = elapsed_seconds();
-  const Pace pace = pace_of(progress, elapsed);
-  nlohmann::ordered_json line = {{"event", "progress"},          {"points", progress.rows_done()},
-                                 {"total", progress.rows_total}, {"feasible_share", pace.feasible},
-                                 {"elapsed_s", elapsed},         {"points_per_s", pace.rate},
-                                 {"eta_s", pace.remaining}};
-  if (const auto& found = progress.tally.best)
-    line["best"] = best_json(job_, found->point_id, job_.study().objectives.front(), found->objective);
-  return line;
 }
 
 }  // namespace shardscape::cli

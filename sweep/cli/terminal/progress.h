@@ -1,13 +1,13 @@
-// Shows the progress of a sweep, to people and to scripts.
+// Shows progress, to people and to scripts.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "engine/base/enum_names.h"
-#include "sweep/runner/run_sweep.h"
 
 namespace shardscape::cli {
 
@@ -35,29 +35,6 @@ class ProgressLine {
   ProgressMode mode_;
   Clock::time_point start_, next_;
   std::size_t width_ = 0;  ///< characters of the line on the terminal
-};
-
-/// The best point so far: its id, its value of the objective, and its plan.
-nlohmann::ordered_json best_json(const sweep::SweepJob& job, std::uint64_t point,
-                                 const std::string& objective, double value);
-
-/// Progress of a sweep, whose writer updates it after each block.
-class ProgressReporter {
- public:
-  /// `job` must outlive the reporter.
-  ProgressReporter(const sweep::SweepJob& job, ProgressMode mode) : job_(job), line_(mode) {}
-
-  void update(const sweep::SweepProgress& progress);
-  void close() { line_.close(); }
-  [[nodiscard]] double elapsed_seconds() const { return line_.elapsed_seconds(); }
-
- private:
-  [[nodiscard]] std::string text(const sweep::SweepProgress& progress) const;
-  [[nodiscard]] nlohmann::ordered_json json(const sweep::SweepProgress& progress) const;
-  [[nodiscard]] std::string best(const sweep::BestPoint& point) const;
-
-  const sweep::SweepJob& job_;
-  ProgressLine line_;
 };
 
 }  // namespace shardscape::cli

@@ -75,7 +75,8 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
       {"sweep/calibrate",
        {"sweep/modules", "sweep/validate", "sweep/space", "sweep/yaml", "engine", "engine/spec",
         "engine/base"}},
-      {"sweep/cli/terminal", {"sweep/cli", "sweep/runner", "sweep/space", "engine/base"}},
+      {"sweep/cli/terminal", {"engine/base"}},
+      {"sweep/cli", {"sweep/cli/terminal", "sweep/study", "sweep/yaml", "results_schema", "engine/base"}},
       {"sweep/cli/reports",
        {"sweep/cli/terminal", "sweep/cli", "sweep/evidence", "sweep/calibrate", "sweep/validate",
         "sweep/search", "sweep/runner", "sweep/placement", "sweep/study", "sweep/faults",
@@ -92,7 +93,6 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
                               "results_schema",    "engine",          "engine/timeline",
                               "engine/compute",    "engine/network",  "engine/spec",
                               "engine/base"}},
-      {"sweep/cli", {"sweep/cli/terminal", "sweep/study", "sweep/yaml", "results_schema", "engine/base"}},
   };
   return kStoreys;
 }

@@ -1,4 +1,4 @@
-// Functions shared by the subcommands: exit codes, failures, presets, and loading of studies.
+// What commands share: how they are added, their common options, failures, presets, and loading of studies.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -20,6 +20,7 @@
 #include "engine/base/suggest.h"
 #include "results_schema/manifest.h"
 #include "results_schema/reader.h"
+#include "sweep/cli/terminal/exit_code.h"
 #include "sweep/study/study.h"
 #include "sweep/yaml/catalog.h"
 #include "sweep/yaml/diagnostics.h"
@@ -29,8 +30,6 @@ class SweepJob;
 }  // namespace shardscape::sweep
 
 namespace shardscape::cli {
-
-enum ExitCode : int { kDone = 0, kEnvironment = 1, kBadInput = 2, kInaccurate = 3, kInterrupted = 130 };
 
 /// Thrown where the input is wrong. Each problem reads "where: what, and what would be right" and may contain what
 /// somebody wrote unchanged; print_problems() makes a line of it.

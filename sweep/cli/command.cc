@@ -1,6 +1,6 @@
-// Functions that all subcommands share: presets and studies are found and loaded, problems and failures are reported,
+// Functions that commands share: presets and studies are found and loaded, problems and failures are reported,
 // points and settings are described, and commands are quoted for the shell.
-#include "sweep/cli/program.h"
+#include "sweep/cli/command.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
