@@ -11,6 +11,7 @@
 
 #include "engine/plan_floor.h"
 #include "engine/step/data_exposure.h"
+#include "engine/step/host_work.h"
 #include "engine/step/plan_pipeline.h"
 
 namespace shardscape {
@@ -95,7 +96,7 @@ double PlanFloor::scheduled(const step::TrainingStep& in, const PassFloors& pass
     end += exposed_weights(in, groups, traffic[s], stage).value();
     longest = std::max(longest, end);
   }
-  return longest + setting_.system.stack.host.step_fixed.value();
+  return longest + step::once_per_step(setting_.system.stack).value();
 }
 
 /// Floors of messages between stages. Replicas need not send them together; what a receiver gathers is left out.

@@ -7,6 +7,7 @@
 
 #include "engine/spec/zero.h"
 #include "engine/step/feasibility.h"
+#include "engine/step/host_work.h"
 #include "engine/step/layer_timer.h"
 #include "engine/step/plan_pipeline.h"
 
@@ -162,7 +163,7 @@ bool same_layer_groups(ParallelPlan plan, const RankOrder& one, const RankOrder&
        {ParallelGroup::tensor, ParallelGroup::context, ParallelGroup::expert, ParallelGroup::expert_tensor}) {
     if (groups[group] != others[group]) return false;
   }
-  return true;
+  return groups[ParallelGroup::pipeline] == others[ParallelGroup::pipeline];
 }
 
 PlanFloor::PlanFloor(const Setting& setting, std::shared_ptr<network::SharedNetworks> networks,
@@ -272,13 +273,13 @@ double left_of_price(const network::Fabric& fabric, const network::RankGroup& gr
 
 }  // namespace
 
-/// Seconds that no execution of one operation of a group falls below.
+/// Seconds that no execution of one operation of a group falls below, and no price where siblings take turns.
 Seconds PlanFloor::alone(const ParallelPlan& plan, network::CollectiveOp op, Bytes bytes,
                          const network::RankGroup& group, double calls) {
   network::CollectiveModel& collectives = machine().collectives();
   const Seconds all = collectives.time(op, bytes, group, calls);
   if (all <= Seconds(0)) return {};
-  const double left = (1 - kCollectiveTolerance) * left_of_price(machine().fabric(), group);
+  const double left = executed() ? (1 - kCollectiveTolerance) * left_of_price(machine().fabric(), group) : 1;
   if (plan.pipeline == 1) return left * all;
   const std::int32_t stride = network::PlanLayout(plan).stride(PlanAxis::pipeline);
   const Seconds within = collectives.time_within_slice(op, bytes, group, calls, {plan.pipeline, stride});
@@ -292,7 +293,7 @@ PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
   return floors(plan, [&](const step::TrainingStep& inputs, LayerKind kind, const step::Segments& segments) {
     PassTime time = step::time_segments(inputs, kind, segments, groups, &collectives);
     const Seconds exchanges = time[TimeClass::expert_comm];
-    if (!executed()) return TimedPass{time, exchanges};
+    if (!executed() && plan.pipeline == 1) return TimedPass{time, exchanges};
     // What hides was decided by prices. From the exposed time, subtract for each call the excess of its price over its
     // floor.
     for (const step::Segment& segment : segments) {
@@ -358,7 +359,7 @@ double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes,
   };
   double longest = pairs ? chain(passes.paired, nullptr) : chain(passes.alone, &passes.launches);
   if (pairs && executed()) longest = std::max(longest, chain(passes.launches, nullptr));
-  return longest + setting_.system.stack.host.step_fixed.value();
+  return longest + step::once_per_step(setting_.system.stack).value();
 }
 
 const std::vector<double>& PlanFloor::optimizers(ParallelPlan plan, std::int32_t zero_stage,

@@ -23,6 +23,8 @@
 //             it, and so do their launches).
 //   two ways  Of dualpipe only that a stage works: m / 2 (F_s + B_s) over both chunks.
 //
+// Calls take no less than on links of their own: other stages take turns with them (step/sibling_turns.h).
+//
 // The host launches ahead of layers that take long, and makes up for it in others: a pass takes no less than its layers
 // run, and no less than they take to launch.
 //
@@ -99,7 +101,7 @@ WorkloadSpec read_by_floor(FloorKind kind, WorkloadSpec workload);
 /// Replaces each floor in `kept` by the lesser of the two.
 void keep_least(PassFloors& kept, const PassFloors& other);
 
-/// Whether the calls of layers go to the same groups in two rank orders of a plan.
+/// Whether the calls of layers go to the same groups, on the same stages, in two rank orders of a plan.
 bool same_layer_groups(ParallelPlan plan, const RankOrder& one, const RankOrder& other);
 
 /// Computes floors of training plans in one setting and mode, without faults. One object per thread.

@@ -57,8 +57,9 @@ struct Prediction {
   Seconds kv_transfer;        ///< mean, from the start of the first byte to the receipt of the last
   Bytes prefill_memory_peak;  ///< on the fullest device of the pool that prefills
   Breakdown breakdown;
-  /// Training, hierarchical mode: of the step, what operations on the same links cost each other (step/contention.h).
-  /// What is left of the step follows every number of device, fabric and stack; with it no step does, executed or not.
+  /// Training, hierarchical mode: of the step, what operations on the same links cost each other, less what groups of
+  /// other pipeline stages spare each other as they take turns (step/contention.h); negative where that is more. What is
+  /// left of the step follows every number of device, fabric and stack; with it no step does, executed or not.
   Seconds contention;
   /// Training, hierarchical mode: share of the step by which contention that this mode cannot see may move it
   /// (step/contention.h).

@@ -12,6 +12,7 @@
 #include "engine/simulate_options.h"
 #include "engine/spec/scenario.h"
 #include "engine/step/flattened.h"
+#include "engine/step/host_work.h"
 #include "engine/step_watch.h"
 
 namespace shardscape::evaluate {
@@ -50,8 +51,9 @@ class Machine {
   /// Adds to an executed time what the host adds to a step (step/flattened.h), so that the watch sees whole steps.
   [[nodiscard]] execution::ExecutionWatch execution_watch() const {
     if (!watch_) return {};
-    return
-        [this](double seconds) { return watch_(Seconds(seconds) + setting_.system.stack.host.step_fixed); };
+    return [this](double seconds) {
+      return watch_(Seconds(seconds) + step::once_per_step(setting_.system.stack));
+    };
   }
 
   const Setting& setting_;

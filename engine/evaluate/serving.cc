@@ -195,27 +195,26 @@ network::CollectiveModel& Pools::collectives_of(const step::PoolInputs& pool) {
 }
 
 void Pools::time(Point& point) {
-  const step::PoolCollectives models{collectives_of(point.prefill), collectives_of(point.decode)};
-  std::optional<step::FlattenedPools> flattened;
+  std::vector<step::FlattenedRun> runs;
   if (machine_.flattened()) {
-    flattened.emplace(step::FlattenedPools{machine_.run_on(point.prefill.placement),
-                                           machine_.run_on(point.decode.placement)});
+    runs.push_back(machine_.run_on(point.prefill.placement));
+    runs.push_back(machine_.run_on(point.decode.placement));
   }
-  const bool connected =
-      step::time_disaggregated({setting_, point.prefill, point.decode}, models, machine_.network(), memo_,
-                               machine_.options().reference, flattened ? &*flattened : nullptr, point.out,
-                               point.details != nullptr ? &point.details->operators : nullptr);
-  for (network::CollectiveModel* model : {&models.prefill, &models.decode}) {
+  const auto pool = [&](const step::PoolInputs& inputs, std::size_t run) {
+    return step::Pool{inputs, collectives_of(inputs), runs.empty() ? nullptr : &runs[run]};
+  };
+  const step::Pool prefill = pool(point.prefill, 0), decode = pool(point.decode, 1);
+  const bool connected = step::time_disaggregated(
+      setting_, prefill, decode, machine_.network(), memo_, machine_.options().reference, point.out,
+      point.details != nullptr ? &point.details->operators : nullptr);
+  for (network::CollectiveModel* model : {&prefill.collectives, &decode.collectives})
     if (!connected || model->unreachable()) point.cut_off(*model);
-  }
-  if (flattened) {
-    for (const step::FlattenedRun* run : {&flattened->prefill, &flattened->decode})
-      if (!run->deadlock.empty()) point.stand_still(run->deadlock);
-  }
+  for (const step::FlattenedRun& run : runs)
+    if (!run.deadlock.empty()) point.stand_still(run.deadlock);
   if (point.details == nullptr || point.unreachable || point.deadlocked) return;
   point.details->stage_layers = block_counts(point.decode.layers);
   point.details->prefill.stage_layers = block_counts(point.prefill.layers);
-  if (flattened) point.details->events = flattened->prefill.events + flattened->decode.events;
+  if (!runs.empty()) point.details->events = runs.front().events + runs.back().events;
 }
 
 }  // namespace

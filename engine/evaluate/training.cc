@@ -293,7 +293,8 @@ void Training::time(Point& point) {
                                   parameters.parameters,
                                   point.pipeline,
                                   point.sick,
-                                  parameters.held};
+                                  parameters.held,
+                                  &scratch_.turns};
   scratch_.every_tail = point.details != nullptr || machine_.options().reference;
   std::int32_t critical = step::time_training(inputs, collectives, scratch_, point.out);
   if (machine_.flattened() && !collectives.unreachable()) critical = execute(inputs, point);

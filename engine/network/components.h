@@ -1,8 +1,6 @@
-// Finds groups that are connected by shared links, and which of these components are alike.
+// Finds groups that are connected by shared links.
 #pragma once
 
-#include <bit>
-#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -36,25 +34,6 @@ class UnionFind {
 
  private:
   std::vector<std::size_t> parent_;
-};
-
-/// A 128-bit hash of a sequence of numbers. Equal sequences have equal hashes; that different sequences do is so
-/// unlikely (one pair in some 2^64) that it is neglected.
-class Signature {
- public:
-  void add(std::uint64_t value) {
-    first_ = mix(first_ ^ value, 0xFF51AFD7ED558CCDULL);
-    second_ = mix(second_ + value, 0xC4CEB9FE1A85EC53ULL);
-  }
-  void add(double value) { add(std::bit_cast<std::uint64_t>(value)); }
-  friend auto operator<=>(const Signature&, const Signature&) = default;
-
- private:
-  static std::uint64_t mix(std::uint64_t value, std::uint64_t factor) {
-    value *= factor;
-    return value ^ (value >> 31);
-  }
-  std::uint64_t first_ = 0x9E3779B97F4A7C15ULL, second_ = 0x2545F4914F6CDD1DULL;
 };
 
 }  // namespace shardscape::network

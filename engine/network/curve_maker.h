@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/signature.h"
 #include "engine/network/components.h"
 #include "engine/network/cost_curve.h"
 #include "engine/network/flow_set.h"

@@ -7,23 +7,17 @@
 #include <bit>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/hash.h"
+#include "engine/base/refinement.h"
 
 namespace shardscape::network {
 
 namespace {
-
-/// Mixes the bits of a word, so that sums have no structure, as they have with hash_word() (the finaliser of
-/// SplitMix64, Steele, Lea and Flood 2014).
-std::uint64_t scrambled(std::uint64_t word) {
-  word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  word = (word ^ (word >> 27)) * 0x94D049BB133111EBULL;
-  return word ^ (word >> 31);
-}
 
 std::uint64_t hash_number(std::uint64_t hash, double number) {
   return hash_word(hash, std::bit_cast<std::uint64_t>(number));
@@ -47,35 +41,24 @@ bool for_each_send(const Pattern& pattern, const Visit& visit) {
   return true;
 }
 
-/// For a class of messages, a random number of 128 bits; for a link, the sum of the numbers of what it carries.
-struct Weight {
-  std::uint64_t low = 0, high = 0;
-  Weight& operator+=(const Weight& o) {
-    low += o.low;
-    high += o.high + (low < o.low ? 1 : 0);
-    return *this;
-  }
-  friend bool operator==(const Weight&, const Weight&) = default;
-};
-
-Weight weight_of(std::size_t send_class) {
-  const std::uint64_t low = scrambled(kGoldenHash * (send_class + 1));
-  return {low, scrambled(low + kGoldenHash)};
-}
-
 class Folder {
  public:
   Folder(const std::vector<Pattern>& patterns, FaultyFabric& fabric, std::int64_t most_entries,
          std::uint64_t hash_mask)
-      : patterns_(patterns), fabric_(fabric), most_entries_(most_entries), hash_mask_(hash_mask) {
-    const std::size_t links = fabric.fabric().links().size();
-    carried_.resize(links);
-    std::map<std::pair<double, double>, std::int32_t> kinds;
-    for (std::size_t link = 0; link < links; ++link) {
-      const std::pair wire(fabric.bytes_per_second()[link], fabric.latency_seconds()[link]);
-      kind_.push_back(kinds.try_emplace(wire, static_cast<std::int32_t>(kinds.size())).first->second);
+      : patterns_(patterns),
+        fabric_(fabric),
+        most_entries_(most_entries),
+        hash_mask_(hash_mask),
+        kinds_(fabric.fabric().links().size()),
+        carried_(fabric.fabric().links().size()) {
+    std::vector<Signature> are(carried_.size());
+    std::vector<std::int32_t> links(are.size());
+    std::iota(links.begin(), links.end(), 0);
+    for (std::size_t link = 0; link < are.size(); ++link) {
+      are[link].add(fabric.bytes_per_second()[link]);
+      are[link].add(fabric.latency_seconds()[link]);
     }
-    kinds_ = kinds.size();
+    kinds_.split(std::move(links), are);
   }
 
   FoldedSends fold() {
@@ -97,31 +80,22 @@ class Folder {
     std::int32_t source = 0, destination = 0;  ///< of the first message
     double bytes = 0, start = 0;
     std::size_t path_begin = 0, path_end = 0;  ///< of the first message, in path_links_ and path_kinds_
-    Weight weight;
+    Signature weight;
     std::size_t next = kNoClass;  ///< the next class with the same hash
   };
   struct LinkClass {
     std::int32_t first = -1;
     std::int64_t links = 0;
   };
-  /// What links of a class have in common while classes are not final: their kind so far, and what they carry.
-  struct Carrier {
-    std::int32_t kind = 0;
-    Weight carried;
-    friend bool operator==(const Carrier&, const Carrier&) = default;
-  };
-  struct CarrierHash {
-    std::size_t operator()(const Carrier& c) const {
-      return hash_word(c.carried.low, static_cast<std::uint64_t>(c.kind));
-    }
-  };
-
-  [[nodiscard]] bool used(std::size_t link) const { return carried_[link] != Weight(); }
+  [[nodiscard]] bool used(std::size_t link) const { return carried_[link] != Signature(); }
+  [[nodiscard]] std::int32_t kind(std::int32_t link) const {
+    return kinds_.of()[static_cast<std::size_t>(link)];
+  }
 
   /// Finds the classes of messages under the present kinds of links, and what each link carries. False: it can't be
   /// done.
   bool walk() {
-    std::ranges::fill(carried_, Weight());
+    std::ranges::fill(carried_, Signature());
     classes_.clear();
     first_class_.clear();
     recent_.fill(kNoClass);
@@ -156,16 +130,15 @@ class Folder {
   /// Returns the class of the message whose route is in path_; makes a new one where there is none.
   std::size_t listed(std::int32_t source, std::int32_t destination, double bytes, double start) {
     std::uint64_t hash = hash_number(hash_number(path_.size(), bytes), start);
-    for (const std::int32_t link : path_)
-      hash = hash_word(hash, static_cast<std::uint64_t>(kind_[static_cast<std::size_t>(link)]));
+    for (const std::int32_t link : path_) hash = hash_word(hash, static_cast<std::uint64_t>(kind(link)));
     std::size_t& first = first_class_.try_emplace(hash & hash_mask_, kNoClass).first->second;
     for (std::size_t c = first; c != kNoClass; c = classes_[c].next)
       if (belongs(classes_[c], bytes, start)) return c;
     const std::size_t c = classes_.size(), begin = path_links_.size();
     path_links_.insert(path_links_.end(), path_.begin(), path_.end());
-    for (const std::int32_t link : path_) path_kinds_.push_back(kind_[static_cast<std::size_t>(link)]);
+    for (const std::int32_t link : path_) path_kinds_.push_back(kind(link));
     classes_.push_back(
-        {0, source, destination, bytes, start, begin, path_links_.size(), weight_of(c), first});
+        {0, source, destination, bytes, start, begin, path_links_.size(), Signature::of(c), first});
     return first = c;
   }
 
@@ -175,26 +148,24 @@ class Folder {
            std::equal(path_.begin(), path_.end(),
                       path_kinds_.begin() + static_cast<std::ptrdiff_t>(c.path_begin),
                       path_kinds_.begin() + static_cast<std::ptrdiff_t>(c.path_end),
-                      [&](std::int32_t link, std::int32_t kind) {
-                        return kind_[static_cast<std::size_t>(link)] == kind;
-                      });
+                      [&](std::int32_t link, std::int32_t its) { return kind(link) == its; });
   }
 
   /// Gives different kinds to links that carry different messages. Returns false if there were none to split: then the
   /// classes that walk() found are final.
   bool refine() {
-    std::vector<char> met(kinds_, 0);
-    std::size_t before = 0;
-    std::unordered_map<Carrier, std::int32_t, CarrierHash> kinds;
-    for (std::size_t link = 0; link < kind_.size(); ++link) {
-      if (!used(link)) continue;
-      std::int32_t& kind = kind_[link];
-      before += met[static_cast<std::size_t>(kind)] == 0 ? 1 : 0;
-      met[static_cast<std::size_t>(kind)] = 1;
-      kind = kinds.try_emplace({kind, carried_[link]}, static_cast<std::int32_t>(kinds.size())).first->second;
-    }
-    kinds_ = kinds.size();
-    return kinds_ > before;
+    std::vector<std::int32_t> links;
+    for (std::size_t link = 0; link < carried_.size(); ++link)
+      if (used(link)) links.push_back(static_cast<std::int32_t>(link));
+    const std::size_t before = kinds_of(links);
+    kinds_.split(links, carried_);
+    return kinds_of(links) > before;
+  }
+
+  [[nodiscard]] std::size_t kinds_of(const std::vector<std::int32_t>& links) const {
+    std::vector<char> met(kinds_.count(), 0);
+    for (const std::int32_t link : links) met[static_cast<std::size_t>(kind(link))] = 1;
+    return static_cast<std::size_t>(std::ranges::count(met, 1));
   }
 
   FoldedSends result() {
@@ -218,14 +189,14 @@ class Folder {
   }
 
   void name_link_classes(std::vector<std::int32_t>& stands_for) {
-    link_classes_.assign(kinds_, {});
-    for (std::size_t link = 0; link < kind_.size(); ++link) {
+    link_classes_.assign(kinds_.count(), {});
+    for (std::size_t link = 0; link < carried_.size(); ++link) {
       const auto id = static_cast<std::int32_t>(link);
       if (!used(link)) {
         stands_for.push_back(id);
         continue;
       }
-      LinkClass& links = link_classes_[static_cast<std::size_t>(kind_[link])];
+      LinkClass& links = link_classes_[static_cast<std::size_t>(kind(id))];
       if (links.links++ == 0) links.first = id;
       stands_for.push_back(links.first);
     }
@@ -250,8 +221,7 @@ class Folder {
       }
     }
     for (const auto& [link, taken] : links) {
-      const auto kind = static_cast<std::size_t>(kind_[static_cast<std::size_t>(link)]);
-      const std::int64_t of_class = link_classes_[kind].links;
+      const std::int64_t of_class = link_classes_[static_cast<std::size_t>(kind(link))].links;
       SHARDSCAPE_CHECK(sends.messages * taken % of_class == 0, sends.messages, taken, of_class);
       const std::int64_t carried = sends.messages * taken / of_class;
       if (static_cast<std::int64_t>(traffic.path_links.size()) + carried > most_entries_) return false;
@@ -268,9 +238,8 @@ class Folder {
   FaultyFabric& fabric_;
   std::int64_t most_entries_ = 0;
   std::uint64_t hash_mask_ = 0;
-  std::vector<std::int32_t> kind_;  ///< index: link; for unused links it means nothing once that is known
-  std::size_t kinds_ = 0;
-  std::vector<Weight> carried_;  ///< index: link; 0: it carries nothing
+  Partition kinds_;                 ///< of links; that of unused ones means nothing once they are known
+  std::vector<Signature> carried_;  ///< index: link; for a link that carries nothing as at first
   std::vector<SendClass> classes_;
   std::unordered_map<std::uint64_t, std::size_t> first_class_;  ///< key: hash
   std::array<std::size_t, 32> recent_{};                        ///< index: hops; the class met last

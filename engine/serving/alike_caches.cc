@@ -1,13 +1,13 @@
-// Reduces the flows of caches step by step: drops links that never limit, colours connections and links until alike
-// ones are found, and lays out one connection and one link for each class.
+// Reduces the flows of caches step by step: drops links that never limit, finds the connections and links that are
+// alike, and lays out one connection and one link for each class.
 #include "engine/serving/alike_caches.h"
 
 #include <algorithm>
-#include <bit>
+#include <map>
 #include <numeric>
 #include <utility>
 
-#include "engine/base/hash.h"
+#include "engine/base/refinement.h"
 
 namespace shardscape::serving {
 
@@ -17,35 +17,6 @@ constexpr std::int32_t kNone = -1;
 /// Capacities that differ less than this, relative, are equal: they are products with a stack's share, and rounded.
 constexpr double kSameCapacity = 1e-14;
 
-/// Numbers for classes of equally coloured things, in the order in which the colours first appear.
-struct Classes {
-  std::vector<std::int32_t> of;     ///< by thing: its class; kNone where it has no colour
-  std::vector<std::int32_t> first;  ///< by class: one thing that is in it
-};
-
-/// Gives equal colours one number; colour 0 means no colour.
-Classes number(const std::vector<std::uint64_t>& colours) {
-  Classes classes;
-  classes.of.assign(colours.size(), kNone);
-  const std::size_t mask = std::bit_ceil(2 * colours.size() + 1) - 1;
-  std::vector<std::int32_t> table(mask + 1, kNone);
-  for (std::size_t i = 0; i < colours.size(); ++i) {
-    if (colours[i] == 0) continue;
-    for (std::size_t slot = hash_word(0, colours[i]) & mask;; slot = (slot + 1) & mask) {
-      if (table[slot] == kNone) {
-        table[slot] = static_cast<std::int32_t>(classes.first.size());
-        classes.first.push_back(static_cast<std::int32_t>(i));
-      }
-      const std::int32_t candidate = table[slot];
-      if (colours[static_cast<std::size_t>(classes.first[static_cast<std::size_t>(candidate)])] != colours[i])
-        continue;
-      classes.of[i] = candidate;
-      break;
-    }
-  }
-  return classes;
-}
-
 class Reducer {
  public:
   explicit Reducer(const KvFabric& fabric) : fabric_(fabric), wires_(fabric.wires) {}
@@ -53,7 +24,7 @@ class Reducer {
   AlikeCaches reduce() {
     join_bytes();
     drop_slack_links();
-    colour();
+    find_classes();
     weigh_links();
     join_links();
     lay_out();
@@ -140,44 +111,28 @@ class Reducer {
     --path_size_[connection];
   }
 
-  /// Refines the colours until a round tells no more classes apart.
-  void colour() {
-    std::vector<std::uint64_t> connections(wires_.connections.size(), 0);
-    std::vector<std::uint64_t> links(fabric_.bytes_per_second.size(), 0);
-    for (std::size_t c = 0; c < connections.size(); ++c) {
-      if (pair_[c] == kNone) continue;
-      const auto pair = static_cast<std::uint64_t>(pair_[c]);
-      connections[c] = hash_word(hash_word(1, pair), std::bit_cast<std::uint64_t>(bytes_[c]));
-      // A connection that two pairs use gets a colour of its own, as it cannot be known when both use it.
-      if (shared_) connections[c] = hash_word(1, c);
-      for (const std::int32_t link : path(c)) {
-        const auto l = static_cast<std::size_t>(link);
-        links[l] = hash_word(1, std::bit_cast<std::uint64_t>(fabric_.bytes_per_second[l]));
-      }
+  /// Sorts connections that carry caches and the links that they cross into classes.
+  void find_classes() {
+    const std::size_t connections = wires_.connections.size();
+    std::vector<Signature> are(connections + fabric_.bytes_per_second.size());
+    for (std::size_t c = 0; c < connections; ++c) {
+      // A connection that two pairs use is a class of its own, as it cannot be known when both use it.
+      are[c].add(shared_ ? c : static_cast<std::uint64_t>(pair_[c]));
+      are[c].add(bytes_[c]);
     }
-    for (std::size_t before = 0;;) {
-      connection_classes_ = number(connections);
-      link_classes_ = number(links);
-      const std::size_t count = connection_classes_.first.size() + link_classes_.first.size();
-      if (count == before) return;
-      before = count;
-      refine(connections, links);
-    }
-  }
-
-  void refine(std::vector<std::uint64_t>& connections, std::vector<std::uint64_t>& links) const {
-    std::vector<std::uint64_t> met(links.size(), 0);  // sums, which do not depend on the order
-    for (std::size_t c = 0; c < connections.size(); ++c) {
-      if (connections[c] == 0) continue;
-      std::uint64_t sum = 0;
-      for (const std::int32_t link : path(c)) {
-        sum += hash_word(2, links[static_cast<std::size_t>(link)]);
-        met[static_cast<std::size_t>(link)] += hash_word(3, connections[c]);
-      }
-      connections[c] = hash_word(connections[c], sum);
-    }
-    for (std::size_t l = 0; l < links.size(); ++l)
-      if (links[l] != 0) links[l] = hash_word(links[l], met[l]);
+    for (std::size_t l = connections; l < are.size(); ++l)
+      are[l].add(fabric_.bytes_per_second[l - connections]);
+    const Meetings meetings(are.size(), [&](auto meet) {
+      for (std::size_t c = 0; c < connections; ++c)
+        for (const std::int32_t link : path(c)) meet(c, 0, connections + static_cast<std::size_t>(link), 0);
+    });
+    std::vector<std::int32_t> of = refine(meetings, std::move(are)).of();
+    for (std::size_t c = 0; c < connections; ++c)
+      if (pair_[c] == kNone) of[c] = kNone;
+    for (std::size_t l = connections; l < of.size(); ++l)
+      if (meetings.of(l).empty()) of[l] = kNone;
+    connection_classes_ = number_classes(std::span(of).first(connections));
+    link_classes_ = number_classes(std::span(of).subspan(connections));
   }
 
   void weigh_links() {
@@ -209,20 +164,12 @@ class Reducer {
 
   /// Joins links with the same flows; the narrowest counts.
   void join_links() {
-    std::vector<std::uint64_t> colours;
-    for (const Link& link : links_) {
-      std::uint64_t colour = 1;
-      for (const auto& [number, times] : link.counts)
-        colour = hash_word(hash_word(colour, static_cast<std::uint64_t>(number)),
-                           static_cast<std::uint64_t>(times));
-      colours.push_back(colour);
-    }
-    const Classes same = number(colours);
-    for (std::size_t l = 0; l < links_.size(); ++l) {
-      const auto first = static_cast<std::size_t>(same.first[static_cast<std::size_t>(same.of[l])]);
-      if (first == l || links_[first].counts != links_[l].counts) continue;
-      links_[first].capacity = std::min(links_[first].capacity, links_[l].capacity);
-      links_[l].counts.clear();
+    std::map<std::vector<std::pair<std::int32_t, std::int32_t>>, Link*> first;
+    for (Link& link : links_) {
+      const auto [same, fresh] = first.try_emplace(link.counts, &link);
+      if (fresh) continue;
+      same->second->capacity = std::min(same->second->capacity, link.capacity);
+      link.counts.clear();
     }
   }
 

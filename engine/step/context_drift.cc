@@ -39,6 +39,11 @@ InDomains in_domains(const FabricSpec& fabric, const RankGroup& group) {
           static_cast<std::int32_t>(std::min<std::int64_t>(extent, domain / stride))};
 }
 
+/// The share of what drift spares that is lost where calls of the tensor group leave domains as well: ranks that have
+/// drifted apart meet each other's calls on these links. Executed, 0.23 to 0.59 of it is lost in 24 plans of Llama 2 13B
+/// on 32 A100 (tensor 2; context 4 and 8; recomputing or not), 0.42 in the mean.
+constexpr double kLostToTensor = 0.42;
+
 /// Number of consecutive members of the context group, from the first on, that hold experts together.
 std::int32_t together(const RankGroup& experts, const RankGroup::Level& context) {
   std::int32_t last = 0;  // highest place along the context axis that a member of the first expert group has
@@ -64,16 +69,20 @@ Seconds spared_by_drift(const TrainingStep& in, const model::CollectiveCall& cal
       in.key().dispatches ? together(groups[ParallelGroup::expert], group.levels.front()) : 1;
   RankGroup near = group;
   near.levels.front().extent = inside.most;
-  const Seconds slow = collectives.time_without_faults(call.op, call.bytes, group),
+  const Seconds spared =
+      spared_in_turn(in.turns, call.group, in.plan, {call.op, call.bytes, group}, collectives);
+  const Seconds slow = collectives.time_without_faults(call.op, call.bytes, group) - spared,
                 fast = collectives.time_without_faults(call.op, call.bytes, near),
-                busy = std::max(collectives.time_on_links(call.op, call.bytes, group),
+                busy = std::max(collectives.time_on_links(call.op, call.bytes, group) - spared,
                                 collectives.time_at_ranks(call.op, call.bytes, group));
   if (slow <= fast) return Seconds(0);
   const double n = group.size(), domains = n / inside.mean, apart = std::max(0.0, inside.mean - last);
   const double crossed = last > 1 ? domains : domains * (n - 1) / n;
   const Seconds goes_on = crossed * slow + (n - 1 - crossed) * fast;
   const Seconds waits = slow + apart * fast + (n - 2 - apart) * busy;
-  return std::max(Seconds(0), (n - 1) * slow - std::max(goes_on, waits));
+  const RankGroup& tensor = groups[ParallelGroup::tensor];
+  const bool leaves = in_domains(in.setting.system.fabric, tensor).most < tensor.size();
+  return (leaves ? 1 - kLostToTensor : 1) * std::max(Seconds(0), (n - 1) * slow - std::max(goes_on, waits));
 }
 
 }  // namespace shardscape::step

@@ -11,6 +11,7 @@
 namespace shardscape::step {
 
 using network::PlanLayout;
+using network::RankGroup;
 using network::RankGroups;
 using network::Slice;
 
@@ -33,8 +34,12 @@ BesideCosts beside_costs(const TrainingStep& in, std::size_t s, const PlanLayout
   const Slice slice = slice_of(s, layout, in, collectives);
   const auto beside = [&](Pass pass) {
     Seconds time;
-    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
-      time += collectives.time(part.op, part.bytes, groups[part.group], part.calls, slice);
+    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) {
+      const RankGroup& group = groups[part.group];
+      time += collectives.time(part.op, part.bytes, group, part.calls, slice) -
+              spared_in_turn(in.turns, part.group, in.plan, {part.op, part.bytes, group, part.calls},
+                             collectives);
+    }
     return time;
   };
   const BesideCosts costs = {beside(Pass::forward), beside(Pass::backward), beside(Pass::weight)};

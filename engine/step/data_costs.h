@@ -29,13 +29,14 @@ struct BesideCosts {
 struct ContendedData {
   struct Sent {
     DataTraffic::Part part;
-    Seconds time;
-    std::optional<Seconds> on_links = {};     ///< the part of `time` on links; filled when first asked for
+    Pass beside = Pass::forward;           ///< of which it lies beside
+    Seconds time, others;                  ///< of the part, and the share of it due to groups of other stages
+    std::optional<Seconds> on_links = {};  ///< the part of `time` on links; filled when first asked for
     const network::LinkSet* links = nullptr;  ///< its tile_links(); filled when first asked for
   };
   struct Traffic {
     Seconds time;
-    Seconds siblings;  ///< the part of `time` that is due to groups of other stages
+    SiblingTimes siblings;  ///< of its groups
     std::vector<Sent> sent;
   };
   Traffic beside;  ///< what every microbatch's passes send

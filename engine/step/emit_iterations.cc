@@ -17,7 +17,6 @@ namespace {
 using execution::Account;
 using network::PlanLayout;
 using Kind = execution::Instruction::Kind;
-using Table = IterationCosts::Table;
 
 /// A sampled token is a 32-bit number.
 constexpr double kTokenBytes = 4;
@@ -26,111 +25,95 @@ constexpr std::string_view kDecodeAttention = "decode_attention";
 
 }  // namespace
 
-IterationEmitter::IterationEmitter(const IterationCosts::Inputs& inputs, TokenCosts& costs,
+IterationEmitter::IterationEmitter(const InferenceInputs& inputs, TokenCosts& costs,
                                    execution::ProgramBuilder& builder, const IterationShape& shape)
     : in_(inputs),
       costs_(costs),
       builder_(builder),
       shape_(shape),
-      stack_(inputs.setting.system.stack),
-      layer_emitter_(stack_.communication, builder, add_layer_lanes(inputs.plan, builder)) {
-  const bool reads = shape.table == Table::prompt;
+      stream_(inputs, costs),
+      layer_emitter_(inputs.setting.system.stack.communication, builder,
+                     add_layer_lanes(inputs.plan, builder)) {
   set_blocks(model::LayerKey::kBusiest);
-  const auto alike = [&](const std::vector<model::Operator>& operators) {
-    return steps_of(operators, operators);
-  };
-  embedding_ = alike(reads ? costs.prompt_embedding(shape.tokens) : costs.decode_embedding(shape.tokens));
-  if (shape.rows > 0) head_ = alike(costs.head_rows(shape.rows));
-  boundary_ = (reads ? costs.prompt(shape.tokens) : costs.decode(shape.tokens)).boundary;
-
-  const std::int32_t stages = in_.plan.pipeline;
-  if (stages == 1) return;
-  const std::int32_t stride = PlanLayout(in_.plan).stride(PlanAxis::pipeline);
+  embedding_ = steps_of(shape.table, kEmbeddingLayer, shape.tokens);
+  if (shape.rows > 0) head_ = steps_of(TokenTable::head, kHeadLayer, shape.rows);
+  boundary_ = costs.at(shape.table, shape.tokens).boundary;
+  if (!piped()) return;
+  const std::int32_t stages = in_.plan.pipeline, stride = PlanLayout(in_.plan).stride(PlanAxis::pipeline);
   down_ = builder_.add_channel(
       [=](std::int32_t rank) { return rank / stride % stages + 1 < stages ? rank + stride : rank; });
   back_ = builder_.add_channel([=](std::int32_t rank) {
     return rank / stride % stages + 1 < stages ? rank : rank - (stages - 1) * stride;
   });
-  builder_.delay_channel(back_, host_step());
+  builder_.delay_channel(
+      back_, Seconds(host_of_iteration(in_.setting.system.stack, static_cast<double>(shape.rows)).total()));
 }
 
 void IterationEmitter::set_blocks(std::int32_t expert_rank) {
-  const bool reads = shape_.table == Table::prompt;
-  const auto which = reads ? TokenCosts::Tokens::of_prompts : TokenCosts::Tokens::decoding;
   blocks_.clear();
   for (std::size_t kind = 0; kind < model::block_kinds(in_.setting.model).size(); ++kind) {
-    const std::int64_t tokens = in_halves(kind) ? half_of(shape_.tokens) : shape_.tokens;
-    const std::int32_t slowest = costs_.slowest_member(which, kind, tokens);
+    const auto [batches, tokens, slowest] = stream_.work_of(shape_.table, kind, shape_.tokens);
     const bool own = expert_rank != model::LayerKey::kBusiest && slowest != model::kBalancedMember;
-    const std::vector<model::Operator> operators =
-        costs_.block(which, kind, tokens, own ? expert_rank : slowest);
-    double calls = 0;
-    for (const Node& node : nodes(operators, Part::forward)) calls += node.call ? node.comm().repeats : 0;
-    blocks_.push_back({steps_of(operators, costs_.block(which, kind, tokens, slowest),
-                                shape_.prompt_attention[kind], shape_.decode_attention[kind]),
-                       stack_.host.decode_layer + calls * stack_.host.per_collective,
-                       {},
-                       {},
-                       {}});
-    if (in_halves(kind)) cut_into_pieces(blocks_.back());
+    Block block{steps_of(shape_.table, block_layer(kind), tokens, own ? expert_rank : slowest, slowest,
+                         shape_.attention[kind]),
+                host_of_block(in_.setting.system.stack,
+                              costs_.at(shape_.table, tokens).blocks[kind].call_count, batches)};
+    if (batches > 1) cut_into_pieces(block);
+    blocks_.push_back(std::move(block));
   }
-}
-
-bool IterationEmitter::in_halves(std::size_t kind) const {
-  return stack_.serving.two_batch_overlap && costs_.deals(kind) && splits(static_cast<double>(shape_.tokens));
 }
 
 void IterationEmitter::cut_into_pieces(Block& block) {
-  std::size_t piece = 0;
-  for (const LayerEmitter::Step& step : block.steps) {
+  auto& half = block.half;
+  std::vector<Step>* piece = &half.head;
+  for (const Step& step : block.steps) {
     if (step.comm.repeats <= 0 || step.comm.group != ParallelGroup::expert) {
-      block.pieces[piece].push_back(step);
+      piece->push_back(step);
       continue;
     }
-    (piece == 0 ? block.dispatch : block.combine) = step.comm;
-    ++piece;
-    SHARDSCAPE_CHECK(piece < kHalfPieces, piece);
+    SHARDSCAPE_CHECK(piece != &half.tail, piece->size());
+    const bool first = piece == &half.head;
+    (first ? half.dispatch : half.combine) = step.comm;
+    piece = first ? &half.experts : &half.tail;
   }
 }
 
-Seconds IterationEmitter::host_step() const {
-  return stack_.host.decode_step_fixed + static_cast<double>(shape_.rows) * stack_.host.decode_sequence;
-}
-
-/// Prices operators as steps. One attention core stands for all pieces of prompts, and a second one behind it for all
-/// decoding sequences.
-std::vector<LayerEmitter::Step> IterationEmitter::steps_of(std::vector<model::Operator> operators,
-                                                           std::vector<model::Operator> busiest,
-                                                           double prompt_attention, double decode_attention) {
-  for (std::vector<model::Operator>* const list : {&operators, &busiest}) {
-    const auto core = std::ranges::find(*list, true, &model::Operator::attention_core);
-    if (core == list->end() || decode_attention <= 0) continue;
+std::vector<LayerEmitter::Step> IterationEmitter::steps_of(TokenTable table, LayerKind layer,
+                                                           std::int64_t tokens, std::int32_t member,
+                                                           std::int32_t slowest,
+                                                           const AttentionSeconds& attention) const {
+  const auto operators_of = [&](std::int32_t of) {
+    std::vector<model::Operator> list = costs_.operators(table, layer, tokens, of);
+    const auto core = std::ranges::find(list, true, &model::Operator::attention_core);
+    if (core == list.end() || attention.decode <= 0) return list;
     model::Operator decode;
     decode.name = kDecodeAttention;
-    list->insert(core + 1, decode);
-  }
-  const auto seconds = [&](const model::Operator& op) {
-    if (op.attention_core) return Seconds(prompt_attention);
-    return op.name == kDecodeAttention ? Seconds(decode_attention) : price_forward(op, in_.setting);
+    list.insert(core + 1, decode);
+    return list;
   };
-  std::vector<LayerEmitter::Step> steps;
-  layer_emitter_.append_part(steps, operators, Part::forward, Account::compute, [&](const Node& node) {
-    const auto index = static_cast<std::size_t>(node.op - operators.data());
-    return LayerEmitter::Costs{{seconds(*node.op)}, seconds(busiest[index])};
-  });
+  const auto seconds = [&](const model::Operator& op) {
+    if (op.attention_core) return Seconds(attention.prompt);
+    return op.name == kDecodeAttention ? Seconds(attention.decode) : price_forward(op, in_.setting);
+  };
+  const std::vector<model::Operator> operators = operators_of(member), planned = operators_of(slowest);
+  std::vector<Step> steps;
+  layer_emitter_.append_part(
+      steps, operators, Part::forward, Account::compute,
+      [&](const Node& node) { return seconds(planned[node.index]); },
+      [&](const Node& node) { return compute::OperatorCost{seconds(*node.op)}; });
   return steps;
 }
 
-void IterationEmitter::emit(const std::vector<LayerEmitter::Item>& items) {
-  for (const LayerEmitter::Item& item : items) {
+void IterationEmitter::emit(const std::vector<Item>& items) {
+  for (const Item& item : items) {
     execution::Instruction instruction = item.instruction;
     if (instruction.kind == Kind::compute) instruction.value *= item.stretch;
     builder_.add(instruction);
   }
 }
 
-void IterationEmitter::emit(const std::vector<LayerEmitter::Step>& steps, Seconds launch) {
-  std::vector<LayerEmitter::Item> items;
+void IterationEmitter::emit(const std::vector<Step>& steps, Seconds launch) {
+  std::vector<Item> items;
   double lead = 0;
   layer_emitter_.append(items, steps, launch, lead);
   emit(items);
@@ -144,24 +127,24 @@ void IterationEmitter::pause(double seconds) {
 
 /// Adds compute that runs while a call is under way. The call is waited for when as much of it is hidden as the stack
 /// allows. Adds to `hidden` the seconds of it that are expected to be hidden.
-void IterationEmitter::emit_beside(const model::CollectiveCall& call,
-                                   std::vector<LayerEmitter::Item> computes, double& hidden) {
-  const StackProfile::Communication& communication = stack_.communication;
+void IterationEmitter::emit_beside(const model::CollectiveCall& call, std::vector<Item> computes,
+                                   double& hidden) {
+  const StackProfile::Communication& communication = in_.setting.system.stack.communication;
   const double comm = layer_emitter_.seconds_of(call);
   double all = 0;
-  for (const LayerEmitter::Item& item : computes)
+  for (const Item& item : computes)
     if (item.instruction.kind == Kind::compute) all += item.expected;
   hidden += hidden_by_half(communication, comm, all);
   // A call that may be hidden altogether is waited for where the other half reaches its own call.
   double room = communication.expert_overlap * comm;
   const bool cuts = communication.expert_overlap < 1 && room < all;
   bool waits = true;
-  std::vector<LayerEmitter::Item> items;
+  std::vector<Item> items;
   layer_emitter_.append_calls(items, call);
-  for (LayerEmitter::Item& item : computes) {
+  for (Item& item : computes) {
     if (cuts && waits && item.instruction.kind == Kind::compute) {
       if (item.expected > room) {
-        LayerEmitter::Item part = item;
+        Item part = item;
         part.instruction.value = part.expected = room;
         items.push_back(part);
         layer_emitter_.append_join(items, call.group, comm);
@@ -178,71 +161,67 @@ void IterationEmitter::emit_beside(const model::CollectiveCall& call,
 }
 
 void IterationEmitter::emit_half_layer(const Block& block, const Block& previous, PlaceInRun place) {
-  constexpr auto kTail = static_cast<std::size_t>(HalfPiece::tail);
   double hidden = 0;
-  for (const TwoBatchStep& step : two_batch_steps(place)) {
-    std::vector<LayerEmitter::Item> items;
-    if (step.tail_of_previous) layer_emitter_.append_steps(items, previous.pieces[kTail]);
-    layer_emitter_.append_steps(items, block.pieces[static_cast<std::size_t>(step.piece)]);
-    const Block& sends = step.of_previous ? previous : block;
-    switch (step.exchange) {
-      case TwoBatchStep::Exchange::none:
-        emit(items);
-        break;
-      case TwoBatchStep::Exchange::dispatch:
-        emit_beside(sends.dispatch, std::move(items), hidden);
-        break;
-      case TwoBatchStep::Exchange::combine:
-        emit_beside(sends.combine, std::move(items), hidden);
-        break;
-    }
-  }
-  const double lost = (1 - stack_.communication.expert_hidden) * hidden;
+  each_half_step(block.half, previous.half, place,
+                 [&](const model::CollectiveCall* exchange, const std::vector<Step>* before,
+                     const std::vector<Step>& work) {
+                   std::vector<Item> items;
+                   if (before != nullptr) layer_emitter_.append_steps(items, *before);
+                   layer_emitter_.append_steps(items, work);
+                   exchange != nullptr ? emit_beside(*exchange, std::move(items), hidden) : emit(items);
+                 });
+  const double lost = (1 - in_.setting.system.stack.communication.expert_hidden) * hidden;
   if (lost > 0)
     builder_.add(
         compute(lost, Account::expert_comm, builder_.name("lost to exchanges of experts", {Work{}, lost})));
-  builder_.add({Kind::launch, Account::host, 0, 0, 1, 2 * block.launch.value()});
+  builder_.add(host_launch(block.host.launch));
 }
 
-/// Builds one pass of a stage. `opening`: a first one, which waits for no tokens to come back.
-std::int32_t IterationEmitter::build_pass(std::int32_t stage, bool opening) {
-  const bool piped = in_.plan.pipeline > 1;
-  if (!first(stage)) builder_.add(on_channel(Kind::receive, down_, 0));
-  if (piped && first(stage) && !opening) builder_.add(on_channel(Kind::receive, back_, 0));
-
-  if (first(stage)) emit(embedding_, Seconds(0));
-  const double gap = stack_.host.decode_gap.value();
-  each_layer(
-      in_.layers[static_cast<std::size_t>(stage)], [&](std::size_t kind) { return in_halves(kind); },
-      [&](std::size_t kind) {
-        sync_host();
-        emit(blocks_[kind].steps, blocks_[kind].launch);
-        pause(gap);
+void IterationEmitter::blocks(const model::StageLayers& layers) {
+  stream_.blocks(
+      layers, static_cast<double>(shape_.tokens),
+      [&](std::size_t kind, std::int32_t count) {
+        const Block& block = blocks_[kind];
+        for (std::int32_t i = 0; i < count; ++i) {
+          builder_.add(host_sync());
+          emit(block.steps, Seconds(block.host.launch));
+          pause(block.host.gap);
+        }
       },
       [&](std::size_t kind, std::size_t previous, PlaceInRun place) {
-        sync_host();
+        builder_.add(host_sync());
         emit_half_layer(blocks_[kind], blocks_[previous], place);
-        pause(2 * gap);
+        pause(blocks_[kind].host.gap);
       });
-  if (last(stage)) emit(head_, Seconds(0));
+}
 
-  if (!last(stage)) {
-    builder_.add(on_channel(Kind::send, down_, boundary_.value()));
-    if (!stack_.communication.pipeline_async) builder_.add(on_channel(Kind::sent, down_, 0));
-  } else if (piped) {
-    builder_.add(on_channel(Kind::send, back_, kTokenBytes * static_cast<double>(shape_.rows)));
-  } else {
-    sync_host();
-    builder_.add({Kind::launch, Account::host, 0, 0, 1, host_step().value()});
+void IterationEmitter::pass_on(std::size_t /*stage*/, bool waits) {
+  builder_.add(on_channel(Kind::send, down_, boundary_.value()));
+  if (waits) builder_.add(on_channel(Kind::sent, down_, 0));
+}
+
+void IterationEmitter::tokens_back() {
+  const auto rows = static_cast<double>(shape_.rows);
+  if (piped()) return builder_.add(on_channel(Kind::send, back_, kTokenBytes * rows));
+  builder_.add(host_sync());
+  builder_.add(host_launch(host_of_iteration(in_.setting.system.stack, rows).total()));
+}
+
+std::int32_t IterationEmitter::build_pass(std::int32_t stage, Pass pass) {
+  if (stage > 0) {
+    builder_.add(on_channel(Kind::receive, down_, 0));
+  } else if (piped() && pass == Pass::later) {
+    builder_.add(on_channel(Kind::receive, back_, 0));
   }
+  stream_.stage(static_cast<std::size_t>(stage), static_cast<double>(shape_.rows), *this);
   return builder_.end_block();
 }
 
 std::int32_t IterationEmitter::build_stage(std::int32_t stage, std::int64_t groups, std::int64_t rounds) {
-  const bool waits = in_.plan.pipeline > 1 && first(stage);
-  std::vector<std::int32_t> blocks(static_cast<std::size_t>(groups), build_pass(stage, true));
+  const bool waits = piped() && stage == 0;
+  std::vector<std::int32_t> blocks(static_cast<std::size_t>(groups), build_pass(stage, Pass::opening));
   if (rounds > 1) {
-    const std::int32_t pass = waits ? build_pass(stage, false) : blocks.front();
+    const std::int32_t pass = waits ? build_pass(stage, Pass::later) : blocks.front();
     blocks.resize(static_cast<std::size_t>(groups * rounds), pass);
   }
   if (waits) {

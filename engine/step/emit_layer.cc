@@ -11,6 +11,10 @@ using execution::Instruction;
 Instruction compute(double seconds, Account account, std::int32_t name, std::uint16_t bound) {
   return {Instruction::Kind::compute, account, bound, name, 1, seconds};
 }
+Instruction host_launch(double seconds) {
+  return {Instruction::Kind::launch, Account::host, 0, 0, 1, seconds};
+}
+Instruction host_sync() { return {Instruction::Kind::sync_host, Account::host, 0, 0, 1, 0}; }
 Instruction join_lane(std::int32_t lane, Account account) {
   return {Instruction::Kind::join, account, static_cast<std::uint16_t>(lane), 0, 1, 0};
 }
@@ -38,14 +42,8 @@ std::int32_t expert_member(const Setting& setting, const ParallelPlan& plan, std
 
 LayerEmitter::Step LayerEmitter::compute_step(std::string_view name, double seconds, Account account,
                                               const compute::OperatorCost& here) const {
-  return {seconds,
-          account,
-          builder_.name(name, {here.work, here.time.value()}),
-          builder_.bound(name_of(here.bound)),
-          here.time.value() / seconds,
-          {},
-          false,
-          false};
+  return {seconds, account, builder_.name(name, {here.work, here.time.value()}),
+          builder_.bound(name_of(here.bound)), here.time.value() / seconds};
 }
 
 void LayerEmitter::append_calls(std::vector<Item>& items, const model::CollectiveCall& call) {
@@ -54,19 +52,18 @@ void LayerEmitter::append_calls(std::vector<Item>& items, const model::Collectiv
   if (number < 0) return;
   const auto repeats = static_cast<std::int32_t>(std::lround(call.repeats));
   items.push_back(
-      {{Instruction::Kind::start, Account::compute, static_cast<std::uint16_t>(lane), number, repeats, 0},
-       0,
-       false,
-       1});
+      {{Instruction::Kind::start, Account::compute, static_cast<std::uint16_t>(lane), number, repeats, 0}});
 }
 
 void LayerEmitter::append_join(std::vector<Item>& items, ParallelGroup group, double expected) const {
-  items.push_back({join_lane(lanes_[group], class_of(group)), expected, false, 1});
+  items.push_back({join_lane(lanes_[group], class_of(group)), expected});
 }
 
 /// Appends `seconds` of the compute of a step.
 void LayerEmitter::append_compute(std::vector<Item>& items, const Step& step, double seconds) {
-  items.push_back({compute(seconds, step.account, step.name, step.bound), seconds, false, step.stretch});
+  items.push_back({.instruction = compute(seconds, step.account, step.name, step.bound),
+                   .expected = seconds,
+                   .stretch = step.stretch});
 }
 
 /// Appends attention, and the exchange of keys and values beside the first part of it.
@@ -108,7 +105,7 @@ void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& ste
   for (std::size_t i = first; i < items.size(); ++i) expected += items[i].expected;
   lead += expected - launch.value();
   items.push_back(
-      {{Instruction::Kind::launch, Account::host, 0, 0, 1, launch.value()}, std::max(0.0, -lead), true, 1});
+      {.instruction = host_launch(launch.value()), .expected = std::max(0.0, -lead), .layer_end = true});
   lead = std::max(0.0, lead);
 }
 

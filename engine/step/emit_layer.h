@@ -13,6 +13,9 @@ namespace shardscape::step {
 /// Makes a compute instruction. `bound` is what limits the operator, as ProgramBuilder::bound() numbers it.
 execution::Instruction compute(double seconds, execution::Account account, std::int32_t name,
                                std::uint16_t bound = 0);
+/// The host launches for so many seconds; the host waits for the device.
+execution::Instruction host_launch(double seconds);
+execution::Instruction host_sync();
 execution::Instruction join_lane(std::int32_t lane, execution::Account account);
 execution::Instruction on_channel(execution::Instruction::Kind kind, std::int32_t channel, double bytes);
 
@@ -34,7 +37,7 @@ class LayerEmitter {
     std::uint16_t bound = 0;
     double stretch = 1;
     /// Where its repeats > 0 and hidden_context is not set: calls instead of compute.
-    model::CollectiveCall comm;
+    model::CollectiveCall comm = {};
     /// This is compute (the attention core) with the exchange of context parallelism in `comm`, which runs beside it
     /// for the share of its time that the stack's context_overlap allows.
     bool hidden_context = false;
@@ -59,34 +62,23 @@ class LayerEmitter {
   /// Makes a step of compute that takes `here` on this device, where a healthy device takes `seconds`.
   [[nodiscard]] Step compute_step(std::string_view name, double seconds, execution::Account account,
                                   const compute::OperatorCost& here) const;
-  /// Appends the nodes of one part of a layer. `cost(node)` is an operator's cost on the device, and its time on a
-  /// healthy one; operators that take no time are left out.
-  struct Costs {
-    compute::OperatorCost here;
-    Seconds healthy;
-  };
-  template <class Cost>
+  /// Appends the nodes of one part of a layer. `healthy(node)`: seconds of an operator on a healthy device, by which is
+  /// decided what is hidden; those that take no time are left out. `here(node)`: its cost on the device.
+  template <class Healthy, class Here>
   void append_part(std::vector<Step>& steps, const std::vector<model::Operator>& operators, Part part,
-                   execution::Account account, const Cost& cost) const {
-    const std::vector<Node> in_order = nodes(operators, part);
-    std::vector<Costs> costs;
-    std::vector<Seconds> seconds;
-    for (const Node& node : in_order) {
-      costs.push_back(node.call ? Costs() : cost(node));
-      seconds.push_back(costs.back().healthy);
-    }
-    const std::vector<std::int32_t> hidden_by = hiders(in_order, seconds);
+                   execution::Account account, const Healthy& healthy, const Here& here) const {
+    const std::vector<TimedNode> in_order = timed_nodes(operators, part, healthy);
     for (std::size_t i = 0; i < in_order.size(); ++i) {
-      const Node& node = in_order[i];
+      const TimedNode& node = in_order[i];
       if (!node.call) {
-        if (seconds[i] <= Seconds(0)) continue;
-        steps.push_back(compute_step(node.op->name, seconds[i].value(), account, costs[i].here));
+        if (node.time <= Seconds(0)) continue;
+        steps.push_back(compute_step(node.op->name, node.time.value(), account, here(node)));
         steps.back().beside_exchange = node.beside_exchange;
       } else if (!node.beside_core) {
-        const Step::Hider hider = hidden_by[i] < 0                              ? Step::Hider::none
-                                  : hidden_by[i] < static_cast<std::int32_t>(i) ? Step::Hider::before
-                                                                                : Step::Hider::behind;
-        steps.push_back({0, account, 0, 0, 1, node.comm(), false, false, hider});
+        const Step::Hider hider = node.hider < 0                              ? Step::Hider::none
+                                  : node.hider < static_cast<std::int32_t>(i) ? Step::Hider::before
+                                                                              : Step::Hider::behind;
+        steps.push_back({.account = account, .comm = node.comm(), .hider = hider});
       } else if (!steps.empty() && steps.back().seconds > 0) {
         steps.back().comm = node.comm();
         steps.back().hidden_context = true;

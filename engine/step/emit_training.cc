@@ -80,11 +80,8 @@ std::vector<TrainingEmitter::Step> TrainingEmitter::steps_of(LayerKind kind, Pas
   for (const Segment& segment : in_.segments(kind, pass)) {
     layer_emitter_.append_part(
         steps, operators, segment.part, segment.again ? Account::recompute : Account::compute,
-        [&](const Node& node) {
-          const model::Operator& planned = busiest[static_cast<std::size_t>(node.op - operators.data())];
-          return LayerEmitter::Costs{cost_of(price(*node.op, setting), node.part),
-                                     cost_of(price(planned, in_.setting), node.part).time};
-        });
+        [&](const Node& node) { return cost_of(price(busiest[node.index], in_.setting), node.part).time; },
+        [&](const Node& node) { return cost_of(price(*node.op, setting), node.part); });
   }
   return steps;
 }

@@ -17,17 +17,16 @@ using serving::IterationTime;
 /// Number of sampled attention times per factor of two.
 constexpr double kPerOctave = 4;
 
-struct Bracket {
-  double low = 0, high = 0;
-  double high_share = 0;
-};
+/// A value of an iteration at which others like it are executed, and its weight.
+using Choices = std::array<std::pair<double, double>, 2>;
 
 /// The sampled attention times around `seconds`.
-Bracket bracket(double seconds) {
-  if (seconds <= 0) return {};
+Choices bracket(double seconds) {
+  if (seconds <= 0) return {{{0, 1}, {0, 0}}};
   const double step = std::floor(std::log2(seconds) * kPerOctave);
   const double low = std::exp2(step / kPerOctave), high = std::exp2((step + 1) / kPerOctave);
-  return {low, high, (seconds - low) / (high - low)};
+  const double share = (seconds - low) / (high - low);
+  return {{{low, 1 - share}, {high, share}}};
 }
 
 /// Whether a rank books this class of time while it works. Waits are found from the times at which ranks end instead.
@@ -35,7 +34,7 @@ bool works(TimeClass c) { return c != TimeClass::pipeline_comm && c != TimeClass
 
 }  // namespace
 
-ExecutedIterations::ExecutedIterations(const IterationCosts::Inputs& inputs, TokenCosts& costs,
+ExecutedIterations::ExecutedIterations(const InferenceInputs& inputs, TokenCosts& costs,
                                        network::CollectiveModel& collectives, FlattenedRun& run, bool plainly)
     : in_(inputs),
       costs_(costs),
@@ -78,7 +77,7 @@ std::int32_t ExecutedIterations::slowest_replica(const Outcome& before, const Ou
   double longest = -1;
   for (std::int32_t replica = 0; replica < in_.plan.data; ++replica) {
     const auto rank = static_cast<std::size_t>(rank_of(replica, 0));
-    const double seconds = after.end[rank] - (before.end.empty() ? 0 : before.end[rank]);
+    const double seconds = after.end[rank] - before.end[rank];
     if (seconds > longest) slowest = replica, longest = seconds;
   }
   return slowest;
@@ -96,25 +95,23 @@ IterationTime ExecutedIterations::execute(const IterationShape& shape) {
       const auto rank = static_cast<std::size_t>(rank_of(replica, stage));
       for (const TimeClass c : enum_values<TimeClass>()) {
         if (!works(c)) continue;
-        const double earlier = before.accounts.empty() ? 0 : before.accounts[rank][c];
-        time[c] += (after.accounts[rank][c] - earlier) / passes;
+        time[c] += (after.accounts[rank][c] - before.accounts[rank][c]) / passes;
       }
     }
     const auto origin = static_cast<std::size_t>(rank_of(replica, 0));
-    const double end = after.end[origin] - (before.end.empty() ? 0 : before.end[origin]);
-    return std::pair(time, end);
+    return std::pair(time, after.end[origin] - before.end[origin]);
   };
-  auto [time, end] = booked({}, *trip, 1);
+  const std::size_t ranks = trip->end.size();
+  const Outcome beginning{std::vector<double>(ranks), std::vector<execution::Ledger>(ranks)};
+  auto [time, end] = booked(beginning, *trip, 1);
   if (in_.plan.pipeline == 1) return time;
-  const StackProfile::Host& host = in_.setting.system.stack.host;
-  const double step =
-      (host.decode_step_fixed + static_cast<double>(shape.rows) * host.decode_sequence).value();
+  const double step = host_of_iteration(in_.setting.system.stack, static_cast<double>(shape.rows)).total();
   const double moving = std::max(0.0, end - step - serving::total(time));
-  if (in_.groups > 1) {
-    const std::optional<Outcome> first = outcome(shape, in_.groups, 1),
-                                 second = outcome(shape, in_.groups, 2);
+  if (in_.shape.groups > 1) {
+    const std::optional<Outcome> first = outcome(shape, in_.shape.groups, 1),
+                                 second = outcome(shape, in_.shape.groups, 2);
     if (!first || !second) return {};
-    std::tie(time, end) = booked(*first, *second, static_cast<double>(in_.groups));
+    std::tie(time, end) = booked(*first, *second, static_cast<double>(in_.shape.groups));
   }
   time[TimeClass::host] += step;
   const double rest = std::max(0.0, end - serving::total(time));
@@ -132,8 +129,8 @@ const IterationTime& ExecutedIterations::executed(const IterationShape& shape) {
 
 std::vector<ExecutedIterations::Corner> ExecutedIterations::corners(const serving::Iteration& iteration) {
   const double rows = iteration.decoding + iteration.first_tokens;
-  const Table table = IterationCosts::table_of(iteration);
-  std::vector<Corner> list = {{{table, 0, 0, {}, {}}, 1}};
+  const TokenTable table = table_of(iteration);
+  std::vector<Corner> list = {{{table, 0, 0, {}}, 1}};
   const auto split = [&](auto&& assign, const auto& choices) {
     std::vector<Corner> next;
     for (const Corner& corner : list) {
@@ -146,30 +143,23 @@ std::vector<ExecutedIterations::Corner> ExecutedIterations::corners(const servin
     }
     list = std::move(next);
   };
-  const auto times = [](double seconds) {
-    const Bracket b = bracket(seconds);
-    return std::array<std::pair<double, double>, 2>{{{b.low, 1 - b.high_share}, {b.high, b.high_share}}};
-  };
   const auto tokens = samples_.shares(table, iteration.prompt_tokens + iteration.decoding);
-  if (table == Table::decode) {  // every sequence gets a token, so tokens and rows are equal
+  if (table == TokenTable::decode) {  // every sequence gets a token, so tokens and rows are equal
     split([](IterationShape& s, std::int64_t n) { s.tokens = s.rows = n; }, tokens);
   } else {
     split([](IterationShape& s, std::int64_t n) { s.tokens = n; }, tokens);
     if (rows > 0)
-      split([](IterationShape& s, std::int64_t n) { s.rows = n; }, samples_.shares(Table::head, rows));
+      split([](IterationShape& s, std::int64_t n) { s.rows = n; }, samples_.shares(TokenTable::head, rows));
   }
   for (std::size_t k = 0; k < model::block_kinds(in_.setting.model).size(); ++k) {
-    const bool halves = samples_.in_halves(k, iteration.prompt_tokens + iteration.decoding);
-    const serving::Iteration part = halves ? half_of(iteration) : iteration;
-    double prompt = part.prompt_tokens > 0 ? costs_.prompt_attention(k, part).value() : 0;
-    double decode = part.decoding > 0 ? costs_.decode_attention(k, part.decoding, part.cached).value() : 0;
+    auto [prompt, decode] = samples_.stream().attention(k, iteration);
     // The two run one after the other with nothing beside them, so only their sum counts.
     if (in_.plan.context == 1 && prompt > 0) {
       prompt += decode;
       decode = 0;
     }
-    split([k](IterationShape& s, double seconds) { s.prompt_attention[k] = seconds; }, times(prompt));
-    split([k](IterationShape& s, double seconds) { s.decode_attention[k] = seconds; }, times(decode));
+    split([k](IterationShape& s, double seconds) { s.attention[k].prompt = seconds; }, bracket(prompt));
+    split([k](IterationShape& s, double seconds) { s.attention[k].decode = seconds; }, bracket(decode));
   }
   return list;
 }

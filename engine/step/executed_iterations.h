@@ -25,14 +25,13 @@ namespace shardscape::step {
 class ExecutedIterations {
  public:
   /// All references must outlive this object. `plainly`: executions are not remembered.
-  ExecutedIterations(const IterationCosts::Inputs& inputs, TokenCosts& costs,
-                     network::CollectiveModel& collectives, FlattenedRun& run, bool plainly);
+  ExecutedIterations(const InferenceInputs& inputs, TokenCosts& costs, network::CollectiveModel& collectives,
+                     FlattenedRun& run, bool plainly);
 
   /// The time of an iteration. Zero, with run.unreachable set, where dead links cut ranks off that have to talk.
   serving::IterationTime operator()(const serving::Iteration& iteration);
 
  private:
-  using Table = IterationCosts::Table;
   struct Corner {
     IterationShape shape;
     double share = 1;
@@ -48,7 +47,7 @@ class ExecutedIterations {
   [[nodiscard]] std::int32_t slowest_replica(const Outcome& before, const Outcome& after) const;
   [[nodiscard]] std::int32_t rank_of(std::int32_t replica, std::int32_t stage) const;
 
-  const IterationCosts::Inputs in_;
+  const InferenceInputs in_;
   TokenCosts& costs_;
   network::CollectiveModel& collectives_;
   FlattenedRun& run_;

@@ -14,6 +14,8 @@
 #include "engine/step/context_drift.h"
 #include "engine/step/data_exposure.h"
 #include "engine/step/data_traffic.h"
+#include "engine/step/host_work.h"
+#include "engine/step/layer_timer.h"
 #include "engine/timeline/collective_kind.h"
 
 namespace shardscape::step {
@@ -56,7 +58,7 @@ class StepMaker {
           {tail.data_comm.value(), tail.optimizer.value(), tail.deferred.total().value()});
     }
     program.data_overlap = stack_.communication.data_overlap;
-    program.step_fixed = stack_.host.step_fixed.value();
+    program.step_fixed = once_per_step(stack_).value();
     set_boundary(program);
     for (std::int32_t s = 0; s < in_.plan.pipeline; ++s) program.stages.push_back(make_stage(s));
     return program;
@@ -142,26 +144,20 @@ class StepMaker {
     const std::vector<Operator>& operators = operators_[kind.index()];
     for (const Segment& segment : in_.segments(kind, pass)) {
       const std::string prefix = layer + (segment.again ? " again " : " ");
-      const std::vector<Node> in_order = nodes(operators, segment.part);
-      std::vector<compute::OperatorCost> costs;
-      std::vector<Seconds> seconds;
-      for (const Node& node : in_order) {
-        costs.push_back(node.call ? compute::OperatorCost{}
-                                  : cost_of(price(*node.op, in_.setting), node.part));
-        seconds.push_back(costs.back().time);
-      }
-      const std::vector<std::int32_t> hidden_by = hiders(in_order, seconds);
-      for (std::size_t i = 0; i < in_order.size(); ++i) {
-        const std::string name = prefix + std::string(in_order[i].op->name);
-        if (in_order[i].call) {
-          append_call(steps, in_order[i], name);
-          if (hidden_by[i] < 0) continue;
-          Seconds& room = seconds[static_cast<std::size_t>(hidden_by[i])];
-          steps.back().hidden =
-              hide(Seconds(steps.back().seconds), stack_.communication.tensor_overlap, room).value();
-        } else {
-          append_compute(steps, costs[i], name);
+      const auto cost = [&](const Node& node) { return cost_of(price(*node.op, in_.setting), node.part); };
+      std::vector<TimedNode> in_order =
+          timed_nodes(operators, segment.part, [&](const Node& node) { return cost(node).time; });
+      for (const TimedNode& node : in_order) {
+        const std::string name = prefix + std::string(node.op->name);
+        if (!node.call) {
+          append_compute(steps, cost(node), name);
+          continue;
         }
+        append_call(steps, node, name);
+        if (node.hider < 0) continue;
+        Seconds& room = in_order[static_cast<std::size_t>(node.hider)].time;
+        steps.back().hidden =
+            hide(Seconds(steps.back().seconds), stack_.communication.tensor_overlap, room).value();
       }
     }
   }
@@ -191,7 +187,7 @@ class StepMaker {
       step.bytes = collectives_.wire_bytes(call.op, call.bytes, group).value();
     }
     step.repeats = static_cast<std::int32_t>(call.repeats);
-    const Seconds comm = call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_);
+    const Seconds comm = call.repeats * time_in_turn(in_, call, group, collectives_, slice_);
     step.seconds = comm.value();
     const Seconds attention(node.beside_core ? steps.back().seconds : 0);
     const Seconds spared = spared_by_drift(in_, call, layout_.groups(), collectives_);
@@ -208,7 +204,13 @@ class StepMaker {
     const double chunks = in_.pipeline.virtual_stages;
     const auto steps = [&](const DataTraffic::Parts& parts, const char* name) {
       std::vector<ProgramStep> made;
-      for (const DataTraffic::Part& part : parts) made.push_back(traffic_step(part, name, chunks));
+      for (const DataTraffic::Part& part : parts) {
+        made.push_back(traffic_step(part, name, chunks));
+        const Seconds spared =
+            spared_in_turn(in_.turns, part.group, in_.plan,
+                           {part.op, part.bytes, layout_.group(part.group), part.calls}, collectives_);
+        made.back().seconds -= spared.value() / chunks;
+      }
       return made;
     };
     stage.forward_gather = steps(calls.forward_gather, "weights for forward");

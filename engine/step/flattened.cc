@@ -5,6 +5,7 @@
 
 #include "engine/execution/program_builder.h"
 #include "engine/step/emit_training.h"
+#include "engine/step/host_work.h"
 #include "engine/timeline/program_timeline.h"
 
 namespace shardscape::step {
@@ -33,7 +34,7 @@ std::int32_t execute_training(const TrainingStep& in, network::CollectiveModel& 
   run.executed_ranks = result.executed_ranks;
 
   const auto critical = static_cast<std::size_t>(std::ranges::max_element(result.end) - result.end.begin());
-  const Seconds fixed = in.setting.system.stack.host.step_fixed;
+  const Seconds fixed = once_per_step(in.setting.system.stack);
   out.step_time = Seconds(result.end[critical]) + fixed;
   out.contention = Seconds(0);  // it is part of what was executed
   for (const TimeClass c : enum_values<TimeClass>()) out.breakdown[c] = Seconds(result.accounts[critical][c]);

@@ -20,10 +20,6 @@ Iteration full_decode(const InferenceInputs& in) {
   return iteration;
 }
 
-IterationCosts::Inputs replica_inputs(const InferenceInputs& in) {
-  return {in.setting, in.plan, in.layers, load_of(in), rules_of(in), in.shape.groups};
-}
-
 /// Most segments of courses that are remembered, some ten megabytes: each concurrency has a course of its own.
 constexpr std::size_t kMostSegments = 1 << 16;
 
@@ -53,7 +49,7 @@ serving::Rules rules_of(const InferenceInputs& in) {
 
 IterationCosts iteration_costs(const InferenceInputs& in, network::CollectiveModel& collectives,
                                InferenceMemo& memo, IterationCosts::Unit unit) {
-  return {replica_inputs(in), memo.token_costs(in.setting, in.plan), collectives, unit};
+  return {in, memo.token_costs(in.setting, in.plan), collectives, unit};
 }
 
 serving::Timer iteration_timer(const InferenceInputs& in, network::CollectiveModel& collectives,
@@ -63,8 +59,8 @@ serving::Timer iteration_timer(const InferenceInputs& in, network::CollectiveMod
         iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds));
     return [costs](const Iteration& iteration) { return (*costs)(iteration); };
   }
-  const auto executed = std::make_shared<ExecutedIterations>(
-      replica_inputs(in), memo.token_costs(in.setting, in.plan), collectives, *flattened, plainly);
+  const auto executed = std::make_shared<ExecutedIterations>(in, memo.token_costs(in.setting, in.plan),
+                                                             collectives, *flattened, plainly);
   return [executed](const Iteration& iteration) { return (*executed)(iteration); };
 }
 

@@ -33,15 +33,6 @@
 
 namespace shardscape::step {
 
-/// How the requests of one replica are served.
-struct ServingShape {
-  std::int64_t groups = 1;    ///< groups per replica, 1..pipeline stages
-  std::int64_t clients = 1;   ///< requests per group
-  std::int64_t slots = 1;     ///< requests per group that are admitted at once
-  std::int64_t resident = 1;  ///< requests per replica whose cache is kept in memory
-  std::int64_t coupled = 1;   ///< replicas whose iterations go together (coupled_replicas)
-};
-
 /// Shapes the serving from memory. `free`: bytes left on each stage without any cache; `request`: bytes of one
 /// request's cache on each stage. One request is always admitted; where it does not fit, the memory it needs shows
 /// that.
@@ -75,13 +66,6 @@ class InferenceMemo {
   /// Key: clients, slots, token budget.
   std::map<std::array<std::int64_t, 3>, serving::Trajectory> trajectories_;
   std::size_t segments_ = 0;  ///< in all trajectories together
-};
-
-struct InferenceInputs {
-  const Setting& setting;
-  const ParallelPlan& plan;
-  const std::vector<model::StageLayers>& layers;  ///< index: stage
-  ServingShape shape;
 };
 
 /// The load and the rules of one replica.

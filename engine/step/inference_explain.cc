@@ -17,20 +17,6 @@ namespace {
 
 using serving::Iteration;
 using serving::Trajectory;
-using Table = IterationCosts::Table;
-
-/// Attention time of one block of a kind, as weighted sums over iterations.
-struct AttentionWork {
-  Seconds prompt, decode;
-};
-
-/// What the iterations of one phase do, weighted by how often they occur.
-struct PhaseWork {
-  std::map<std::int64_t, double> block, head;  ///< key: tokens at which costs are priced; value: weight
-  double prompt_weight = 0, decode_weight = 0;
-  std::array<AttentionWork, model::kMostBlockKinds> attention;
-  Iteration prompt_example, decode_example;
-};
 
 Iteration last_of(const WeightedIterations& segment) {
   Iteration last = segment.first;
@@ -38,40 +24,43 @@ Iteration last_of(const WeightedIterations& segment) {
   return last;
 }
 
-/// What one call of the attention kernel works on, and how many calls a block makes.
-struct AttentionCalls {
-  Iteration each;
-  double calls = 1;
-};
-AttentionCalls attention_calls(const IterationCosts& costs, std::size_t kind, const Iteration& iteration) {
-  if (!costs.in_halves(kind, iteration.prompt_tokens + iteration.decoding)) return {iteration, 1};
-  return {half_of(iteration), 2};
-}
+/// What the iterations of one phase do, weighted by how often they occur.
+struct PhaseWork {
+  std::map<std::int64_t, double> block, head;  ///< key: tokens at which costs are priced; value: weight
+  /// One kind of attention: the weight of the iterations that have it, the one that works on most, and the weighted
+  /// seconds of a block of each kind.
+  struct Core {
+    double weight = 0;
+    Iteration example = {};
+    std::array<double, model::kMostBlockKinds> seconds{};
+  };
+  Core prompt, decode;
 
-void add_attention(const model::StageLayers& blocks, const WeightedIterations& segment, double weight,
-                   const IterationCosts& iterations, TokenCosts& costs, PhaseWork& work) {
-  const Iteration& first = segment.first;
-  if (first.prompt_tokens > 0) {
-    work.prompt_weight += weight;
-    for (const auto& [kind, count] : blocks) {
-      const AttentionCalls calls = attention_calls(iterations, kind, first);
-      work.attention[kind].prompt += weight * calls.calls * costs.prompt_attention(kind, calls.each);
-    }
-    if (first.prompt_pairs > work.prompt_example.prompt_pairs) work.prompt_example = first;
+  void add(const IterationCosts& costs, const WeightedIterations& segment);
+};
+
+void PhaseWork::add(const IterationCosts& costs, const WeightedIterations& segment) {
+  const Iteration &first = segment.first, last = last_of(segment);
+  const double tokens = first.prompt_tokens + first.decoding, rows = first.decoding + first.first_tokens;
+  const double weight = segment.weight * static_cast<double>(segment.iterations);
+  const auto add_shares = [&](TokenTable table, double number, std::map<std::int64_t, double>& weights) {
+    for (const auto& [at, share] : costs.shares(table, number))
+      if (share > 0) weights[at] += weight * share;
+  };
+  add_shares(table_of(first), tokens, block);
+  if (rows > 0) add_shares(TokenTable::head, rows, head);
+  // Attention's time is linear in the tokens met, so the mean over the iterations is that of the first and the last.
+  for (const auto& [kind, count] : costs.stream().all_blocks()) {
+    const auto batches = static_cast<double>(costs.stream().batches(kind, tokens));
+    const AttentionSeconds begins = costs.stream().attention(kind, first),
+                           ends = costs.stream().attention(kind, last);
+    prompt.seconds[kind] += weight * batches * begins.prompt;
+    decode.seconds[kind] += 0.5 * weight * batches * (begins.decode + ends.decode);
   }
-  if (first.decoding > 0) {
-    const Iteration last = last_of(segment);
-    // The time is linear in the tokens met, so the mean over the iterations is the mean of the first and the last.
-    for (const auto& [kind, count] : blocks) {
-      const AttentionCalls at_first = attention_calls(iterations, kind, first),
-                           at_last = attention_calls(iterations, kind, last);
-      const Seconds ends = costs.decode_attention(kind, at_first.each.decoding, at_first.each.cached) +
-                           costs.decode_attention(kind, at_last.each.decoding, at_last.each.cached);
-      work.attention[kind].decode += 0.5 * weight * at_first.calls * ends;
-    }
-    work.decode_weight += weight;
-    if (last.cached > work.decode_example.cached) work.decode_example = last;
-  }
+  if (first.prompt_tokens > 0) prompt.weight += weight;
+  if (first.prompt_pairs > prompt.example.prompt_pairs) prompt.example = first;
+  if (first.decoding > 0) decode.weight += weight;
+  if (last.cached > decode.example.cached) decode.example = last;
 }
 
 /// Joins rows of the same operator and phase.
@@ -94,42 +83,44 @@ void merge(std::vector<OperatorRow>& from, std::vector<OperatorRow>& rows, std::
 
 class RowTable {
  public:
-  RowTable(const InferenceInputs& in, const IterationCosts& iterations, network::CollectiveModel& collectives,
-           InferenceMemo& memo, std::vector<OperatorRow>& rows)
+  RowTable(const InferenceInputs& in, const IterationStream& stream, network::CollectiveModel& collectives,
+           TokenCosts& costs, std::vector<OperatorRow>& rows)
       : in_(in),
-        iterations_(iterations),
+        stream_(stream),
         collectives_(collectives),
-        costs_(memo.token_costs(in.setting, in.plan)),
+        costs_(costs),
         rows_(rows),
-        begin_(rows.size()),
-        blocks_(model::all_layers(in.setting.model)) {}
+        begin_(rows.size()) {}
 
-  void add(const PhaseWork& work, const char* phase, bool reads) {
-    const auto which = reads ? TokenCosts::Tokens::of_prompts : TokenCosts::Tokens::decoding;
+  void add(const PhaseWork& work, const char* phase, TokenTable table) {
     for (const auto& [tokens, weight] : work.block) {
-      add_rest(reads ? costs_.prompt_embedding(tokens) : costs_.decode_embedding(tokens), phase, weight);
-      for (const auto& [kind, count] : blocks_) {
-        const bool halves = iterations_.in_halves(kind, static_cast<double>(tokens));
-        const std::int64_t each = halves ? half_of(tokens) : tokens;
-        add_rest(costs_.block(which, kind, each, costs_.slowest_member(which, kind, each)), phase,
-                 (halves ? 2 : 1) * weight * count);
+      add_rest(costs_.operators(table, kEmbeddingLayer, tokens), phase, weight);
+      for (const auto& [kind, count] : stream_.all_blocks()) {
+        const auto [batches, each, slowest] = stream_.work_of(table, kind, tokens);
+        add_rest(costs_.operators(table, block_layer(kind), each, slowest), phase,
+                 static_cast<double>(batches) * weight * count);
       }
     }
-    for (const auto& [kind, count] : blocks_) {
-      const AttentionWork& attention = work.attention[kind];
-      if (work.prompt_weight > 0) {
-        const Iteration& i = work.prompt_example;
-        add_attention({phase, "attention", name_of(costs_.prompt_attention_bound(kind, i))}, count,
-                      work.prompt_weight, attention.prompt, i.prompt_tokens, i.prompt_pairs);
-      }
-      if (work.decode_weight > 0) {
-        const Iteration& i = work.decode_example;
-        add_attention({phase, "decode_attention", name_of(costs_.decode_attention_bound(kind, i))}, count,
-                      work.decode_weight, attention.decode, i.decoding,
-                      i.decoding * model::cached_tokens(in_.setting.model, kind, i.cached / i.decoding));
-      }
+    for (const auto& [kind, count] : stream_.all_blocks()) {
+      const auto add_core = [&, of = kind, blocks = count](const char* name, const PhaseWork::Core& core,
+                                                           const std::string& shape_text, Bound bound) {
+        rows_.push_back({phase, name, shape_text, core.weight * blocks,
+                         Seconds(core.seconds[of] / core.weight), std::string(name_of(bound)), ""});
+      };
+      const Iteration& reads = work.prompt.example;
+      if (work.prompt.weight > 0)
+        add_core("attention", work.prompt,
+                 shape(reads.prompt_tokens, reads.prompt_pairs / reads.prompt_tokens),
+                 costs_.price_prompts(kind, reads).bound);
+      const Iteration& decodes = work.decode.example;
+      if (work.decode.weight > 0)
+        add_core("decode_attention", work.decode,
+                 shape(decodes.decoding,
+                       model::cached_tokens(in_.setting.model, kind, decodes.cached / decodes.decoding)),
+                 costs_.price_decoding(kind, decodes.decoding, decodes.cached).bound);
     }
-    for (const auto& [rows, weight] : work.head) add_rest(costs_.head_rows(rows), phase, weight);
+    for (const auto& [rows, weight] : work.head)
+      add_rest(costs_.operators(TokenTable::head, kHeadLayer, rows), phase, weight);
   }
 
  private:
@@ -140,29 +131,18 @@ class RowTable {
     RowWriter(in_.setting, in_.plan, collectives_, {}, fresh).add(rest, phase, count);
     merge(fresh, rows_, begin_);
   }
-
-  struct AttentionName {
-    const char *phase, *name;
-    std::string_view bound;
-  };
-  void add_attention(const AttentionName& name, double blocks, double weight, Seconds total, double queries,
-                     double pairs) {
-    const double heads = static_cast<double>(in_.setting.model.heads) / in_.plan.tensor;
-    const double keys = pairs / queries;
+  [[nodiscard]] std::string shape(double queries, double keys) const {
     const auto whole = [](double value) { return static_cast<std::int64_t>(value + 0.5); };
-    const std::string shape =
-        fmt::format("{} heads, {} q x {} kv", whole(heads), whole(queries), whole(keys));
-    rows_.push_back(
-        {name.phase, name.name, shape, weight * blocks, total / weight, std::string(name.bound), ""});
+    const double heads = static_cast<double>(in_.setting.model.heads) / in_.plan.tensor;
+    return fmt::format("{} heads, {} q x {} kv", whole(heads), whole(queries), whole(keys));
   }
 
   const InferenceInputs& in_;
-  const IterationCosts& iterations_;
+  const IterationStream& stream_;
   network::CollectiveModel& collectives_;
   TokenCosts& costs_;
   std::vector<OperatorRow>& rows_;
   std::size_t begin_;
-  model::StageLayers blocks_;
 };
 
 }  // namespace
@@ -170,26 +150,12 @@ class RowTable {
 void explain_iterations(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
                         const std::vector<WeightedIterations>& iterations, std::vector<OperatorRow>& rows) {
   const IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds);
-  TokenCosts& tokens = memo.token_costs(in.setting, in.plan);
   PhaseWork prefill, decode;
-  for (const WeightedIterations& group : iterations) {
-    const Iteration& first = group.first;
-    const double weight = group.weight * static_cast<double>(group.iterations);
-    PhaseWork& work = first.prompt_tokens > 0 ? prefill : decode;
-    for (const auto& [at, share] :
-         costs.shares(IterationCosts::table_of(first), first.prompt_tokens + first.decoding)) {
-      if (share > 0) work.block[at] += weight * share;
-    }
-    if (const double heads = first.decoding + first.first_tokens; heads > 0) {
-      for (const auto& [at, share] : costs.shares(Table::head, heads)) {
-        if (share > 0) work.head[at] += weight * share;
-      }
-    }
-    add_attention(model::all_layers(in.setting.model), group, weight, costs, tokens, work);
-  }
-  RowTable table(in, costs, collectives, memo, rows);
-  table.add(prefill, "prefill", true);
-  table.add(decode, "decode", false);
+  for (const WeightedIterations& segment : iterations)
+    (segment.first.prompt_tokens > 0 ? prefill : decode).add(costs, segment);
+  RowTable table(in, costs.stream(), collectives, memo.token_costs(in.setting, in.plan), rows);
+  table.add(prefill, "prefill", TokenTable::prompt);
+  table.add(decode, "decode", TokenTable::decode);
 }
 
 void explain_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,

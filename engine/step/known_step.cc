@@ -60,20 +60,21 @@ TrainingScratch::TrainingScratch()
 TrainingScratch::~TrainingScratch() = default;
 
 const KnownStep* begin_step(const TrainingStep& in, const network::PlanLayout& layout,
-                            const network::CollectiveModel& collectives, TrainingScratch& scratch) {
+                            const network::CollectiveModel& collectives, TrainingScratch& scratch,
+                            bool anew) {
   KnownStep& known = *scratch.known;
   const KnownStep* use = nullptr;
   if (collectives.records_links()) {
     known = KnownStep();
     known.plan = in.plan;
     known.groups = layout.groups();
-    known.layers_id = scratch.layer_times.of(in).id;
+    known.layers_id = scratch.turns.any ? scratch.layer_times.next_id() : scratch.layer_times.of(in).id;
     known.links.resize(static_cast<std::size_t>(in.plan.pipeline));
     for (KnownStep::Links& links : known.links)
       links.passes = links.beside = links.tail = collectives.recorded_links();
     known.boundaries = collectives.recorded_links();
-  } else if (known.layers_id > 0 && known.plan == in.plan && !scratch.reference && !scratch.every_tail &&
-             !collectives.detours()) {
+  } else if (!anew && known.layers_id > 0 && known.plan == in.plan && !scratch.reference &&
+             !scratch.every_tail && !collectives.detours()) {
     use = &known;
     static_cast<StageTimes&>(scratch) = known.passes;
   }

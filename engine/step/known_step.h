@@ -25,9 +25,10 @@ namespace shardscape::step {
 struct KnownStep {
   ParallelPlan plan;
   network::RankGroups groups;
-  std::uint64_t layers_id = 0;  ///< LayerTimes::id of the layers of this plan
-  StageTimes layers;            ///< without the data-parallel traffic beside passes
-  StageTimes passes;            ///< with the data-parallel traffic beside passes
+  /// LayerTimes::id of the layers of this plan; of no others where siblings take turns.
+  std::uint64_t layers_id = 0;
+  StageTimes layers;  ///< without the data-parallel traffic beside passes
+  StageTimes passes;  ///< with the data-parallel traffic beside passes
   schedule::Transfer transfer;
   std::vector<double> end, end_without_transfers, chunk_end;  ///< as in TrainingScratch
   std::vector<TailCosts> tails;
@@ -105,9 +106,9 @@ class SickPassesMemo {
 
 /// Prepares the scratch for a step. If links are recorded, the step is priced in full and will be the known one; else
 /// the parts are found that have to be priced. Returns the known step, copied into the scratch, that all other parts
-/// are taken from, or null.
+/// are taken from, or null. `anew`: all parts have to be priced, whatever is known.
 const KnownStep* begin_step(const TrainingStep& inputs, const network::PlanLayout& layout,
-                            const network::CollectiveModel& collectives, TrainingScratch& scratch);
+                            const network::CollectiveModel& collectives, TrainingScratch& scratch, bool anew);
 /// Stores the times that a pipeline has come to in the step that is being recorded.
 void keep_pipeline(TrainingScratch& scratch);
 

@@ -82,7 +82,8 @@ std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
     const Node* const before = list.size() > 1 ? &list[list.size() - 2] : nullptr;
     list.back().beside_exchange = before != nullptr && (is_exchange(*before) || before->beside_exchange);
   };
-  const auto add = [&](const Operator& op) {
+  const auto add = [&](std::size_t index) {
+    const Operator& op = operators[index];
     if (part == Part::repeated && !op.again) return;
     const bool whole = op.kind != OperatorKind::gemm || !op.cut;
     if (part == Part::weight && whole) return;
@@ -90,15 +91,16 @@ std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
                        : part == Part::input && whole ? Part::backward
                                                       : part;
     if (!op.beside_exchange && op.kind != OperatorKind::collective) let_go();
-    if (op.kind != OperatorKind::collective) add_work({&op, share});
-    if (part != Part::weight && comm_of(op).repeats > 0 && !is_ring(op)) add_call({&op, share, true});
-    if (op.attention_core && ring != operators.end()) list.push_back({&*ring, share, true, true});
+    if (op.kind != OperatorKind::collective) add_work({.op = &op, .index = index, .part = share});
+    if (part != Part::weight && comm_of(op).repeats > 0 && !is_ring(op))
+      add_call({.op = &op, .index = index, .part = share, .call = true});
+    if (op.attention_core && ring != operators.end()) {
+      const auto at = static_cast<std::size_t>(ring - operators.begin());
+      list.push_back({.op = &*ring, .index = at, .part = share, .call = true, .beside_core = true});
+    }
   };
-  if (forward) {
-    std::ranges::for_each(operators, add);
-  } else {
-    for (std::size_t i = operators.size(); i-- > 0;) add(operators[i]);
-  }
+  const std::size_t count = operators.size();
+  for (std::size_t i = 0; i < count; ++i) add(forward ? i : count - 1 - i);
   let_go();
   part_casts_from_calls(list);
   return list;
@@ -106,7 +108,7 @@ std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
 
 std::vector<Node> listed_nodes(const std::vector<Operator>& operators, Part part) {
   std::vector<Node> list = nodes(operators, part);
-  std::ranges::stable_sort(list, {}, &Node::op);
+  std::ranges::stable_sort(list, {}, &Node::index);
   return list;
 }
 

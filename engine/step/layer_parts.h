@@ -15,9 +15,9 @@
 // A ring of keys and values runs beside the attention core: its node stands behind that of the core. Work beside an
 // exchange of experts (model::Operator::beside_exchange) stands behind that call, in backward, too.
 //
-// Sums over parts are LayerCost; prices (price_training.h), programs of ranks (emit_training.h), timelines and
-// traces (export_training.h), bytes (training_bytes.h) and the operator table (operator_table.h) all read this
-// list.
+// Sums over parts are LayerCost, and TokenCost in servers; prices (price_training.h), programs of ranks
+// (emit_training.h, emit_iterations.h), timelines and traces (export_training.h), bytes (training_bytes.h) and the
+// operator table (operator_table.h) all read this list.
 #pragma once
 
 #include <boost/container/static_vector.hpp>
@@ -60,6 +60,8 @@ Segments segments(Pass pass, Recompute recompute, bool cut);
 /// In a part of a layer, an operator's own work, or the call that it makes.
 struct Node {
   const model::Operator* op = nullptr;
+  std::size_t index =
+      0;  ///< of the operator in its list; lists for other ranks of a stage have its like there
   Part part = Part::forward;  ///< the part that determines the share of the operator's work
   bool call = false;
   bool beside_core = false;  ///< a call that runs beside the attention core, which is the node before

@@ -10,6 +10,7 @@
 #include "engine/spec/parallel_groups.h"
 #include "engine/step/context_drift.h"
 #include "engine/step/expert_leads.h"
+#include "engine/step/host_work.h"
 #include "engine/step/paired_passes.h"
 
 namespace shardscape::step {
@@ -28,9 +29,14 @@ using GroupTimes = EnumArray<ParallelGroup, Seconds>;
 /// that work equally. For exchanges of experts see expert_leads.h.
 class CallTimes {
  public:
-  CallTimes(const PartCost& part, const StackProfile::Communication& stack, const RankGroups& groups,
+  CallTimes(const TrainingStep& in, const PartCost& part, const RankGroups& groups,
             network::CollectiveModel& collectives, const Slice& slice)
-      : part_(part), stack_(stack), groups_(groups), collectives_(collectives), slice_(slice) {}
+      : in_(in),
+        part_(part),
+        stack_(in.setting.system.stack.communication),
+        groups_(groups),
+        collectives_(collectives),
+        slice_(slice) {}
 
   Seconds operator()(const model::CollectiveCall& call) {
     const Seconds time = alone(call);
@@ -42,11 +48,12 @@ class CallTimes {
     return time - std::min(0.5 * (1 - 2.0 / group.size()) * added, *work_of_each_);
   }
 
- private:
+  /// The time of a call that nothing overlaps with.
   [[nodiscard]] Seconds alone(const model::CollectiveCall& call) const {
-    return collectives_.time(call.op, call.bytes, groups_[call.group], 1, slice_);
+    return time_in_turn(in_, call, groups_[call.group], collectives_, slice_);
   }
 
+ private:
   /// Seconds of the part's work that hide no call yet, per call.
   [[nodiscard]] Seconds work_of_each() const {
     double calls = 0;
@@ -69,6 +76,7 @@ class CallTimes {
     return (1 / std::max(1.0, calls)) * std::max(Seconds(0), work);
   }
 
+  const TrainingStep& in_;
   const PartCost& part_;
   const StackProfile::Communication& stack_;
   const RankGroups& groups_;
@@ -77,11 +85,12 @@ class CallTimes {
   std::optional<Seconds> work_of_each_;
 };
 
-GroupTimes price_calls(const PartCost& part, const StackProfile::Communication& stack,
-                       const RankGroups& groups, network::CollectiveModel& collectives, const Slice& slice) {
-  CallTimes time(part, stack, groups, collectives, slice);
+GroupTimes price_calls(const TrainingStep& in, const PartCost& part, const RankGroups& groups,
+                       network::CollectiveModel& collectives, const Slice& slice) {
+  CallTimes time(in, part, groups, collectives, slice);
   GroupTimes times = call_times(
-      part, stack, [&](const model::CollectiveCall& call) { return time(call); },
+      part, in.setting.system.stack.communication,
+      [&](const model::CollectiveCall& call) { return time(call); },
       [&](const model::CollectiveCall& call, Seconds work) {
         return collectives.late_combine(call.bytes, groups[call.group], work, slice);
       });
@@ -89,9 +98,8 @@ GroupTimes price_calls(const PartCost& part, const StackProfile::Communication& 
   times[ParallelGroup::expert] -= hidden_by_lead(part, groups, collectives, slice);
   for (const PartCost::Overlap& overlap : part.overlaps) {
     const model::CollectiveCall& call = overlap.exchange;
-    const Seconds one = collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
     Seconds room = overlap.beside;
-    times[ParallelGroup::expert] -= hide(call.repeats * one, 1, room);
+    times[ParallelGroup::expert] -= hide(call.repeats * time.alone(call), 1, room);
   }
   return times;
 }
@@ -101,7 +109,7 @@ class HostLead {
  public:
   /// Moves on by `count` layers that run and launch alike. `meets`: the host meets the device in each of them. Returns
   /// how long the device waited for their launches.
-  Seconds launch(double count, Seconds runs, Seconds launches, bool meets) {
+  Seconds launch(double count, Seconds runs, Seconds launches, bool meets = false) {
     const Seconds ahead = meets ? runs - launches : lead_ + count * (runs - launches);
     lead_ = std::max(Seconds(0), ahead);
     return (meets ? count : 1) * std::max(Seconds(0), -1.0 * ahead);
@@ -113,43 +121,11 @@ class HostLead {
 
 }  // namespace
 
-Seconds segments_launch(const TrainingStep& in, LayerKind kind, const Segments& segments) {
-  const StackProfile::Host& host = in.setting.system.stack.host;
-  const LayerCost& layer = in.costs[kind];
-  const StackProfile::Experts& experts = in.setting.system.stack.experts;
-  const Seconds each =
-      (in.setting.model.moe ? static_cast<double>(in.setting.model.moe->experts) : 0) * experts.per_expert;
-  const Seconds forward = host.forward_layer + layer.routers * (experts.forward_layer + each) +
-                          layer.plain_forward * experts.plain_launch;
-  const Seconds backward = host.backward_layer + layer.routers * (experts.backward_layer + each) +
-                           layer.plain_backward * experts.plain_launch;
-  const auto own = [&](Part part) {
-    switch (part) {
-      case Part::forward:
-        return forward;
-      case Part::backward:
-        return backward;
-      case Part::input:
-        return (1 - layer.weight_kernels) * backward;
-      case Part::weight:
-        return layer.weight_kernels * backward;
-      case Part::repeated:
-        return layer.repeated_kernels * forward;
-    }
-    return Seconds(0);
-  };
-  Seconds sum;
-  for (const Segment& segment : segments) {
-    // The attention core, if it is all that is repeated, is launched with its backward.
-    if (segment.part == Part::repeated && layer.repeated_kernels == 0) continue;
-    Seconds launch = own(segment.part), progress;
-    for (const model::CollectiveCall& call : layer[segment.part].calls) {
-      launch += call.repeats * host.per_collective;
-      progress += call.repeats * ranks_of(in.plan, call.group) * host.per_collective_rank;
-    }
-    sum += std::max(launch, progress);
-  }
-  return sum;
+Seconds time_in_turn(const TrainingStep& in, const model::CollectiveCall& call,
+                     const network::RankGroup& group, network::CollectiveModel& collectives,
+                     const Slice& slice) {
+  return collectives.time(call.op, call.bytes, group, 1, slice) -
+         spared_in_turn(in.turns, call.group, in.plan, {call.op, call.bytes, group}, collectives);
 }
 
 LayerTimer::LayerTimer(const TrainingStep& in, const LayerCosts& costs, const RankGroups& groups,
@@ -175,7 +151,7 @@ Seconds LayerTimer::add_device(const LayerCost& layer, const Segment& segment, P
   time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
   if (collectives_ == nullptr) return Seconds(0);
   const StackProfile::Communication& stack = in_.setting.system.stack.communication;
-  GroupTimes comm = price_calls(part, stack, groups_, *collectives_, slice_);
+  GroupTimes comm = price_calls(in_, part, groups_, *collectives_, slice_);
   Seconds on_links = comm[ParallelGroup::context];
   for (const model::CollectiveCall& call : part.calls) {
     if (call.group != ParallelGroup::context) continue;
@@ -216,8 +192,7 @@ std::vector<std::vector<Seconds>> LayerTimer::pieces(LayerKind kind, const Segme
     list.push_back(piece_times(costs_[kind][segment.part], in_.setting.system.stack.communication,
                                [&](const model::CollectiveCall& call) {
                                  if (collectives_ == nullptr) return Seconds(0);
-                                 return collectives_->time(call.op, call.bytes, groups_[call.group], 1,
-                                                           slice_);
+                                 return time_in_turn(in_, call, groups_[call.group], *collectives_, slice_);
                                }));
   }
   return list;
@@ -301,7 +276,7 @@ Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward) 
     const Seconds runs = time.total() - time[TimeClass::host];
     const Seconds alone = exchanges ? runs - time[TimeClass::expert_comm] : runs;
     device += run.count * runs;
-    least += run.count * alone + lead.launch(run.count, alone, launch_of(run.kind, pass), false);
+    least += run.count * alone + lead.launch(run.count, alone, launch_of(run.kind, pass));
     if (!exchanges) return;
     const Pass emitted = pass == Pass::backward && in_.defers(run.kind) ? Pass::input : pass;
     const std::vector<std::vector<Seconds>> pieces = timer_.pieces(run.kind, in_.segments(run.kind, emitted));
@@ -352,10 +327,6 @@ const LayerPasses& StageTimer::timed(LayerKind kind) {
 bool meets_host(const TrainingStep& in, LayerKind kind, Pass pass) {
   return std::ranges::any_of(in.segments(kind, pass),
                              [&](const Segment& segment) { return in.costs[kind][segment.part].meets_host; });
-}
-
-Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
-  return segments_launch(in, kind, in.segments(kind, pass));
 }
 
 PassTime time_segments(const TrainingStep& in, LayerKind kind, const Segments& segments,

@@ -13,8 +13,10 @@
 
 namespace shardscape::step {
 
-/// The same as pass_launch(), for a pass that consists of these segments.
-Seconds segments_launch(const TrainingStep& inputs, LayerKind kind, const Segments& segments);
+/// The time of one call among siblings that take turns as `inputs` says.
+Seconds time_in_turn(const TrainingStep& inputs, const model::CollectiveCall& call,
+                     const network::RankGroup& group, network::CollectiveModel& collectives,
+                     const network::Slice& slice);
 
 /// Whether the host can't launch a pass through such a layer ahead of the one before it: it reads how many tokens the
 /// experts got (model::Operator::wait).

@@ -49,7 +49,7 @@ LayerTimes& LayerTimesMemo::of(const TrainingStep& in) {
   slot.plan = plan;
   slot.defers = defers;
   slot.used = true;
-  slot.times.id = ++last_id_;
+  slot.times.id = next_id();
   slot.times.forget();
   return slot.times;
 }

@@ -10,9 +10,11 @@
 #include <optional>
 #include <vector>
 
+#include "engine/base/enum_array.h"
 #include "engine/model/stage_layers.h"
 #include "engine/network/flow_set.h"
 #include "engine/network/rank_group.h"
+#include "engine/network/sibling_turns.h"
 #include "engine/schedule/pipeline.h"
 #include "engine/spec/plan.h"
 #include "engine/step/pass_time.h"
@@ -57,7 +59,8 @@ struct KnownPasses {
   StageKind kind;
   StagePasses passes;
 };
-/// The times of a chunk, no more of them than is asked for: there are many, and memory that is looked through takes time.
+/// The times of a chunk, no more of them than is asked for: there are many, and memory that is looked through takes
+/// time.
 struct KnownChunk {
   StageKind kind;
   PassTime forward, backward;
@@ -69,23 +72,37 @@ struct KnownPair {
   Seconds hidden;
 };
 
+/// Times of the operations of one kind of groups.
+struct AmongSiblings {
+  Seconds time;    ///< with all groups sending at once
+  Seconds others;  ///< the part of it that is due to the groups of other stages
+  /// What is spared where those of other stages send for a share of the time only.
+  [[nodiscard]] Seconds spared(double share) const {
+    return time - network::among_siblings(time - others, time, share);
+  }
+};
+using SiblingTimes = EnumArray<ParallelGroup, AmongSiblings>;
+
 /// What contention_of() needs to know about the calls of a stage with these layers.
 struct ContendedCalls {
   struct Sent {
-    std::size_t call = 0;  ///< index in `calls`
-    Seconds seconds;       ///< of all microbatches together
-    double shown = 1;      ///< share of a call's lengthening that work beside it does not hide, 0..1
+    std::size_t call = 0;       ///< index in `calls`
+    Seconds seconds;            ///< of all microbatches together
+    double shown = 1;           ///< share of a call's lengthening that work beside it does not hide, 0..1
+    Pass pass = Pass::forward;  ///< which calls
+    Seconds others = {};        ///< what is due to the groups of other stages, of all microbatches together
   };
   /// How the calls share links with traffic over these `links`, if that lies beside all of the passes.
   struct Meeting {
     const network::LinkSet* links = nullptr;  ///< owned by the collective model
+    Pass pass = Pass::forward;                ///< whose calls they are
     Breakdown longer = {};                    ///< seconds that calls take longer, by their class of time
     Seconds late = {};                        ///< the sum of `longer`
     Seconds done = {};  ///< seconds of traffic done beyond what it would do alone in the time of the passes
   };
   model::StageLayers layers;
   bool first = false, last = false;  ///< as in StageKind
-  Seconds siblings = {};             ///< seconds of all calls that are due to groups of other stages
+  SiblingTimes siblings = {};        ///< of the calls of blocks, of all microbatches together
   Seconds time = {};                 ///< seconds of all calls, one after the other
   boost::container::small_vector<Meeting, 2> meetings = {};
   boost::container::small_vector<const model::CollectiveCall*, 8> calls =
@@ -130,6 +147,8 @@ class LayerTimesMemo {
  public:
   /// Returns the times for the plan's layers. The reference is valid until the next call.
   LayerTimes& of(const TrainingStep& inputs);
+  /// A number that no times in the memo have as their id.
+  std::uint64_t next_id() { return ++last_id_; }
 
  private:
   struct Slot {

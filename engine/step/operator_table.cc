@@ -92,8 +92,14 @@ void explain_optimizer(const OptimizerCost& cost, Seconds time, std::vector<Oper
 }  // namespace
 
 RowWriter::RowWriter(const Setting& setting, const ParallelPlan& plan, network::CollectiveModel& collectives,
-                     const network::Slice& slice, std::vector<OperatorRow>& rows)
-    : setting_(setting), layout_(plan), collectives_(collectives), slice_(slice), rows_(rows) {}
+                     const network::Slice& slice, std::vector<OperatorRow>& rows, const SiblingTurns* turns)
+    : setting_(setting),
+      plan_(plan),
+      layout_(plan),
+      collectives_(collectives),
+      slice_(slice),
+      rows_(rows),
+      turns_(turns) {}
 
 void RowWriter::add(const std::vector<Node>& nodes, const std::string& phase, double count) {
   if (count <= 0) return;
@@ -133,8 +139,10 @@ void RowWriter::add_gradients(const Operator& op, const std::string& phase, doub
 
 void RowWriter::add_call(const Node& node, const std::string& phase, double count) {
   const CollectiveCall& call = node.comm();
-  const Seconds time = collectives_.time(call.op, call.bytes, layout_.group(call.group), 1, slice_);
-  const auto choice = collectives_.choice(call.op, call.bytes, layout_.group(call.group));
+  const network::RankGroup group = layout_.group(call.group);
+  const Seconds time = collectives_.time(call.op, call.bytes, group, 1, slice_) -
+                       spared_in_turn(turns_, call.group, plan_, {call.op, call.bytes, group}, collectives_);
+  const auto choice = collectives_.choice(call.op, call.bytes, group);
   rows_.push_back({phase, std::string(node.op->name),
                    fmt::format("{} {}", collective_name(call.op), megabytes(call.bytes)),
                    count * call.repeats, time, "link", choice ? to_string(*choice) : ""});
@@ -147,7 +155,7 @@ void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimi
   const network::RankGroups groups = layout.groups();
   const network::Slice slice = network::stage_slice(stage, layout, in.plan);
   const LayerTimer timer(in, in.costs, groups, &collectives, slice);
-  RowWriter writer(in.setting, in.plan, collectives, slice, rows);
+  RowWriter writer(in.setting, in.plan, collectives, slice, rows, in.turns);
   const auto add_drift = [&](LayerKind kind, Pass pass, const char* phase, double count) {
     const Seconds spared = timer.spared(kind, in.segments(kind, pass));
     if (spared > Seconds(0))

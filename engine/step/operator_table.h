@@ -14,9 +14,10 @@ namespace shardscape::step {
 /// included; what drift spares of ring passes (context_drift.h) is a row of its own, with a negative time.
 class RowWriter {
  public:
-  /// Collectives are those of the slice. All references must outlive the writer.
+  /// Collectives are those of the slice, among siblings that take `turns` (null: all at once). All references must
+  /// outlive the writer.
   RowWriter(const Setting& setting, const ParallelPlan& plan, network::CollectiveModel& collectives,
-            const network::Slice& slice, std::vector<OperatorRow>& rows);
+            const network::Slice& slice, std::vector<OperatorRow>& rows, const SiblingTurns* turns = nullptr);
 
   /// Adds the rows of one part of a layer that runs `count` times. Backward of a product is its input gradient (_dgrad)
   /// and its weight gradient (_wgrad); adding the list's weight gradients to their buffers is one further row.
@@ -37,10 +38,12 @@ class RowWriter {
   void add_call(const Node& node, const std::string& phase, double count);
 
   const Setting& setting_;
+  const ParallelPlan& plan_;
   network::PlanLayout layout_;
   network::CollectiveModel& collectives_;
   network::Slice slice_;
   std::vector<OperatorRow>& rows_;
+  const SiblingTurns* turns_;
 };
 
 /// Appends the rows of a training step on one stage, where the optimizer takes `optimizer` in all. Both gradients of a

@@ -4,28 +4,25 @@
 
 namespace shardscape::step {
 
-std::vector<std::int32_t> hiders(const std::vector<Node>& nodes, std::span<const Seconds> seconds) {
+void find_hiders(std::vector<TimedNode>& nodes) {
   constexpr std::int32_t kNone = -1;
   const auto count = static_cast<std::int32_t>(nodes.size());
-  const auto node = [&](std::int32_t i) -> const Node& { return nodes[static_cast<std::size_t>(i)]; };
-  const auto work = [&](std::int32_t i) { return seconds[static_cast<std::size_t>(i)]; };
+  const auto node = [&](std::int32_t i) -> TimedNode& { return nodes[static_cast<std::size_t>(i)]; };
   // Finds the next call or work that takes time; -1 where it can't hide a call.
   const auto neighbour = [&](std::int32_t i, std::int32_t step) {
     for (i += step; i >= 0 && i < count; i += step) {
       const bool core = node(i).op->attention_core;
       if (node(i).call || core || node(i).beside_exchange || node(i).op->cast) return kNone;
-      if (work(i) > Seconds(0)) return i;
+      if (node(i).time > Seconds(0)) return i;
     }
     return kNone;
   };
-  std::vector<std::int32_t> list(nodes.size(), kNone);
   for (std::int32_t i = 0; i < count; ++i) {
     if (!node(i).call || node(i).comm().group != ParallelGroup::tensor) continue;
     const std::int32_t before = neighbour(i, -1), after = neighbour(i, 1);
-    const bool later = before == kNone || (after != kNone && work(after) > work(before));
-    list[static_cast<std::size_t>(i)] = later ? after : before;
+    const bool later = before == kNone || (after != kNone && node(after).time > node(before).time);
+    node(i).hider = later ? after : before;
   }
-  return list;
 }
 
 BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic, Seconds pass) {

@@ -1,5 +1,5 @@
-// Decides how much traffic hides, for all users: prices (price_training.h, price_iterations.h), programs
-// (emit_layer.h), and timelines (export_training.h).
+// Decides how much traffic hides, for all users: prices (price_layers.h, price_iterations.h), programs (emit_layer.h),
+// and timelines (export_training.h).
 //
 // Traffic hides for no longer than the share of it that the stack lets run beside work, and for no longer than the
 // work beside it lasts, less the part of that work that hides other traffic already.
@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "engine/base/quantity.h"
@@ -28,8 +27,22 @@ constexpr Time hide(Time traffic, double share, Time& room) {
   return hidden;
 }
 
-/// For each node of a part, in the order of execution: the index of the node whose work hides it, or -1 where none
-/// does. `seconds`: time of each node, 0 for calls.
-std::vector<std::int32_t> hiders(const std::vector<Node>& nodes, std::span<const Seconds> seconds);
+/// A node with its time, which is 0 for calls, and the index of the node whose work hides it, -1 where none does.
+struct TimedNode : Node {
+  Seconds time;
+  std::int32_t hider = -1;
+};
+void find_hiders(std::vector<TimedNode>& nodes);
+
+/// The nodes of a part in the order of execution. `time_of(node)`: of a node that is work.
+template <class Time>
+std::vector<TimedNode> timed_nodes(const std::vector<model::Operator>& operators, Part part,
+                                   const Time& time_of) {
+  std::vector<TimedNode> list;
+  for (const Node& node : nodes(operators, part))
+    list.push_back({node, node.call ? Seconds(0) : time_of(node)});
+  find_hiders(list);
+  return list;
+}
 
 }  // namespace shardscape::step

@@ -145,11 +145,11 @@ void append_pieces(std::span<const std::vector<Seconds>> pieces, Seconds exchang
   for (const std::vector<Seconds>& of_part : pieces) {
     for (std::size_t i = 0; i < of_part.size(); ++i) {
       if (i > 0) {
-        items.push_back({{Instruction::Kind::start, execution::Account::compute, 0, 0, 1, 0}, 0, false, 1});
-        items.push_back({join_lane(0, execution::Account::expert_comm), each, false, 1});
+        items.push_back({{Instruction::Kind::start, execution::Account::compute, 0, 0, 1, 0}});
+        items.push_back({join_lane(0, execution::Account::expert_comm), each});
       }
       const double seconds = of_part[i].value();
-      items.push_back({step::compute(seconds, execution::Account::compute, 0), seconds, false, 1});
+      items.push_back({step::compute(seconds, execution::Account::compute, 0), seconds});
     }
   }
 }

@@ -64,14 +64,14 @@ void fill(const Setting& setting, std::int64_t gpus, const DisaggregatedMeasured
                              static_cast<double>(setting.workload.output_tokens) / static_cast<double>(gpus);
 }
 
-void explain(const Setting& setting, const PoolInputs& pool, network::CollectiveModel& collectives,
-             InferenceMemo& memo, const std::vector<serving::ServedIteration>& iterations, double requests,
+void explain(const Setting& setting, const Pool& pool, InferenceMemo& memo,
+             const std::vector<serving::ServedIteration>& iterations, double requests,
              std::vector<OperatorRow>& rows) {
   std::vector<WeightedIterations> weighted;
   for (const serving::ServedIteration& served : iterations)
-    weighted.push_back({of_busiest(served.iteration, pool.shape.coupled), served.iterations,
+    weighted.push_back({of_busiest(served.iteration, pool.inputs.shape.coupled), served.iterations,
                         static_cast<double>(served.progressing) / requests});
-  explain_iterations(inputs_of(setting, pool), collectives, memo, weighted, rows);
+  explain_iterations(inputs_of(setting, pool.inputs), pool.collectives, memo, weighted, rows);
 }
 
 }  // namespace
@@ -116,38 +116,36 @@ ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const 
   return shape;
 }
 
-bool time_disaggregated(const DisaggregatedInputs& in, const PoolCollectives& collectives,
-                        network::PricedNetwork& network, InferenceMemo& memo, bool plainly,
-                        FlattenedPools* flattened, Prediction& out, std::vector<OperatorRow>* operators,
-                        PooledCourse& course) {
-  const Setting& setting = in.setting;
-  const KvTraffic traffic = kv_traffic(setting, {in.prefill.plan, in.prefill.layers, in.prefill.placement},
-                                       {in.decode.plan, in.decode.layers, in.decode.placement}, network);
-  const InferenceInputs prefill = inputs_of(setting, in.prefill), decode = inputs_of(setting, in.decode);
-  const serving::Timer read = iteration_timer(prefill, collectives.prefill, memo, plainly,
-                                              flattened != nullptr ? &flattened->prefill : nullptr);
-  const serving::Timer write = iteration_timer(decode, collectives.decode, memo, plainly,
-                                               flattened != nullptr ? &flattened->decode : nullptr);
+bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool& decode,
+                        network::PricedNetwork& network, InferenceMemo& memo, bool plainly, Prediction& out,
+                        std::vector<OperatorRow>* operators, PooledCourse& course) {
+  const PoolInputs &reads = prefill.inputs, &writes = decode.inputs;
+  const KvTraffic traffic = kv_traffic(setting, {reads.plan, reads.layers, reads.placement},
+                                       {writes.plan, writes.layers, writes.placement}, network);
+  const auto timer_of = [&](const Pool& pool) {
+    return iteration_timer(inputs_of(setting, pool.inputs), pool.collectives, memo, plainly, pool.run);
+  };
+  const serving::Timer read = timer_of(prefill), write = timer_of(decode);
   // One iteration of each pool shows whether dead links cut ranks off; check that before anything is served.
   read(one_prompt(setting));
-  out.step_time = Seconds(serving::total(write(even_decode(setting, in.decode))));
-  const bool cut = flattened != nullptr && (flattened->prefill.unreachable || flattened->decode.unreachable);
-  if (traffic.unreachable || cut) return false;
-  if (collectives.prefill.unreachable() || collectives.decode.unreachable()) return true;
+  out.step_time = Seconds(serving::total(write(even_decode(setting, writes))));
+  const auto executed_cut = [](const Pool& pool) { return pool.run != nullptr && pool.run->unreachable; };
+  if (traffic.unreachable || executed_cut(prefill) || executed_cut(decode)) return false;
+  if (prefill.collectives.unreachable() || decode.collectives.unreachable()) return true;
 
   const serving::KvFabric fabric{
       traffic.wires,        network.bytes_per_second(), traffic.flows,
-      in.prefill.plan.data, in.decode.plan.data,        setting.system.stack.serving.kv_transfer,
-      setting.model.layers, in.prefill.shape.coupled,   in.decode.shape.coupled};
-  const serving::DisaggregatedLoad load{load_of(prefill), pool_of(setting, in.prefill, read),
-                                        decoding_pool(setting, in.decode, write), fabric};
+      reads.plan.data,      writes.plan.data,           setting.system.stack.serving.kv_transfer,
+      setting.model.layers, reads.shape.coupled,        writes.shape.coupled};
+  const serving::DisaggregatedLoad load{load_of(inputs_of(setting, reads)), pool_of(setting, reads, read),
+                                        decoding_pool(setting, writes, write), fabric};
   const DisaggregatedMeasured measured = course(load, operators != nullptr);
-  fill(setting, in.prefill.plan.gpus() + in.decode.plan.gpus(), measured, out);
+  fill(setting, reads.plan.gpus() + writes.plan.gpus(), measured, out);
   out.kv_bytes = traffic.request;
   if (operators == nullptr) return true;
   const double requests = measured.requests_measured;
-  explain(setting, in.prefill, collectives.prefill, memo, measured.prefill_iterations, requests, *operators);
-  explain(setting, in.decode, collectives.decode, memo, measured.decode_iterations, requests, *operators);
+  explain(setting, prefill, memo, measured.prefill_iterations, requests, *operators);
+  explain(setting, decode, memo, measured.decode_iterations, requests, *operators);
   return true;
 }
 

@@ -42,21 +42,11 @@ struct PoolInputs {
   std::vector<std::int32_t> placement;  ///< index: rank of the pool; rank of the fabric
 };
 
-struct DisaggregatedInputs {
-  const Setting& setting;
-  const PoolInputs& prefill;
-  const PoolInputs& decode;
-};
-
-/// The collectives of each pool, set up for its ranks.
-struct PoolCollectives {
-  network::CollectiveModel& prefill;
-  network::CollectiveModel& decode;
-};
-
-/// What execution needs, for each pool.
-struct FlattenedPools {
-  FlattenedRun prefill, decode;
+/// A pool, the collectives over its ranks, and what its execution needs; null where it is priced.
+struct Pool {
+  const PoolInputs& inputs;
+  network::CollectiveModel& collectives;
+  FlattenedRun* run = nullptr;
 };
 
 /// Finds the course of two pools; keeps its iterations where the flag says so.
@@ -65,10 +55,9 @@ using PooledCourse = serving::DisaggregatedMeasured(const serving::Disaggregated
 /// Fills what time_inference() fills, and the times and bytes of transfers. Returns false where dead links cut the
 /// pools off from each other; the collectives of each pool tell whether links inside of it are dead. `operators`, where
 /// given, gets the table of explain_inference() for both pools. `course`: tests have an obvious one.
-bool time_disaggregated(const DisaggregatedInputs& inputs, const PoolCollectives& collectives,
+bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool& decode,
                         network::PricedNetwork& network, InferenceMemo& memo, bool plainly,
-                        FlattenedPools* flattened, Prediction& prediction,
-                        std::vector<OperatorRow>* operators,
+                        Prediction& prediction, std::vector<OperatorRow>* operators,
                         PooledCourse& course = serving::serve_disaggregated);
 
 }  // namespace shardscape::step

@@ -109,47 +109,50 @@ double forward_kernels(const Operator& op) {
 /// Adds up the nodes of a part. `time(node)`: seconds of a node that is work.
 template <class Time>
 void add_nodes(const std::vector<Operator>& operators, Part part, const Time& time_of, PartCost& sum) {
-  std::vector<const Operator*> callers;  // index: call
-  for (const Node& node : listed_nodes(operators, part)) {
+  std::vector<std::size_t> call_of(operators.size());
+  const std::vector<TimedNode> in_order = timed_nodes(operators, part, time_of);
+  std::vector<TimedNode> listed = in_order;
+  std::ranges::stable_sort(listed, {}, &Node::index);
+  for (const TimedNode& node : listed) {
     if (node.call) {
+      call_of[node.index] = sum.calls.size();
       sum.calls.push_back(node.comm());
       sum.call_count += node.comm().repeats;
-      callers.push_back(node.op);
       continue;
     }
-    const Seconds time = time_of(node);
-    sum.device += time;
-    if (node.op->wait > Seconds(0) && time > Seconds(0)) sum.meets_host = true;
-    if (node.op->attention_core) sum.attention_core += time;
-    if (!node.op->loads.runs.empty()) sum.experts += time;
+    sum.device += node.time;
+    if (node.op->wait > Seconds(0) && node.time > Seconds(0)) sum.meets_host = true;
+    if (node.op->attention_core) sum.attention_core += node.time;
+    if (!node.op->loads.runs.empty()) sum.experts += node.time;
   }
-  const std::vector<Node> in_order = nodes(operators, part);
-  std::vector<Seconds> seconds;
-  for (const Node& node : in_order) seconds.push_back(node.call ? Seconds(0) : time_of(node));
   sum.between.assign(1, Seconds(0));
   sum.piece_of_call.assign(sum.calls.size(), 0);
-  const auto call_of = [&](const Node& node) {
-    return static_cast<std::size_t>(std::ranges::find(callers, node.op) - callers.begin());
-  };
-  const model::CollectiveCall* exchange = nullptr;  // the node before, if it is a call
-  for (std::size_t i = 0; i < in_order.size(); ++i) {
-    const Node& node = in_order[i];
+  sum.hiders.assign(sum.calls.size(), -1);
+  std::vector<std::int32_t> work_of(in_order.size(), -1);  // index: node; value: index in sum.works
+  const model::CollectiveCall* exchange = nullptr;         // the node before, if it is a call
+  for (const TimedNode& node : in_order) {
     if (node.op->attention_core && !node.call) sum.piece_of_core = sum.between.size() - 1;
     if (node.call) {
       exchange = &node.comm();
-      sum.piece_of_call[call_of(node)] = sum.between.size() - 1;
+      sum.piece_of_call[call_of[node.index]] = sum.between.size() - 1;
       if (exchange->group == ParallelGroup::expert) sum.between.emplace_back(0);
+      if (node.hider < 0) continue;
+      const auto hider = static_cast<std::size_t>(node.hider);
+      if (work_of[hider] < 0) {
+        work_of[hider] = static_cast<std::int32_t>(sum.works.size());
+        sum.works.push_back(in_order[hider].time);
+      }
+      sum.hiders[call_of[node.index]] = work_of[hider];
       continue;
     }
-    sum.between.back() += seconds[i];
+    sum.between.back() += node.time;
     if (!node.beside_exchange) {
       exchange = nullptr;
       continue;
     }
     if (exchange != nullptr) sum.overlaps.push_back({*std::exchange(exchange, nullptr), Seconds(0)});
-    sum.overlaps.back().beside += seconds[i];
+    sum.overlaps.back().beside += node.time;
   }
-  add_hiders(in_order, seconds, callers, sum);
 }
 
 /// Share of forward's kernels that are launched again; the attention core is one kernel, which is not counted here.
@@ -163,23 +166,6 @@ double repeated_kernels(const std::vector<Operator>& operators) {
 }
 
 }  // namespace
-
-void add_hiders(const std::vector<Node>& in_order, std::span<const Seconds> seconds,
-                std::span<const Operator* const> callers, PartCost& sum) {
-  sum.hiders.assign(sum.calls.size(), -1);
-  std::vector<std::int32_t> work_of(in_order.size(), -1);
-  const std::vector<std::int32_t> hidden_by = hiders(in_order, seconds);
-  for (std::size_t i = 0; i < in_order.size(); ++i) {
-    if (hidden_by[i] < 0) continue;
-    const auto hider = static_cast<std::size_t>(hidden_by[i]);
-    if (work_of[hider] < 0) {
-      work_of[hider] = static_cast<std::int32_t>(sum.works.size());
-      sum.works.push_back(seconds[hider]);
-    }
-    const auto call = std::ranges::find(callers, in_order[i].op) - callers.begin();
-    sum.hiders[static_cast<std::size_t>(call)] = work_of[hider];
-  }
-}
 
 compute::OperatorCost price_product(const Operator& op, const compute::GemmShape& shape,
                                     const DeviceSpec& device) {
@@ -209,6 +195,21 @@ OperatorTimes price(const Operator& op, const Setting& setting) {
       break;
   }
   return {{Seconds(0), Bound::link}, {Seconds(0), Bound::link}};
+}
+
+Seconds price_forward(const Operator& op, const Setting& setting) {
+  if (op.kind != OperatorKind::gemm) return price(op, setting).forward.time;
+  return price_product(op, op.gemm, setting.system.device).time;
+}
+
+PartCost price_served(const std::vector<Operator>& operators, const Setting& setting) {
+  std::vector<Seconds> seconds;
+  for (const Operator& op : operators)
+    seconds.push_back(op.kind == OperatorKind::attention ? Seconds(0) : price_forward(op, setting));
+  PartCost sum;
+  add_nodes(
+      operators, Part::forward, [&](const Node& node) { return seconds[node.index]; }, sum);
+  return sum;
 }
 
 ProductGradients price_gradients(const Operator& op, const Setting& setting) {
@@ -243,9 +244,7 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
   for (const Operator& op : operators) times.push_back(price(op, setting));
   LayerCost cost;
   const auto part_cost = [&](Part part) -> PartCost& { return cost.parts[static_cast<std::size_t>(part)]; };
-  const auto time_of = [&](const Node& node) {
-    return cost_of(times[static_cast<std::size_t>(node.op - operators.data())], node.part).time;
-  };
+  const auto time_of = [&](const Node& node) { return cost_of(times[node.index], node.part).time; };
   for (const Part part : {Part::forward, Part::repeated, Part::backward, Part::weight, Part::input})
     add_nodes(operators, part, time_of, part_cost(part));
   part_cost(Part::input).device = cost[Part::backward].device - cost[Part::weight].device;

@@ -68,10 +68,10 @@ struct PartCost {
   std::vector<Seconds> between;
 };
 
-/// Fills `hiders` and `works` of a part. `in_order`: its nodes in the order of execution, with the seconds of each (0
-/// for calls); `callers`: the operators that make `calls`.
-void add_hiders(const std::vector<Node>& in_order, std::span<const Seconds> seconds,
-                std::span<const model::Operator* const> callers, PartCost& sum);
+/// Device time of an operator's forward; inference needs no gradients.
+Seconds price_forward(const model::Operator& op, const Setting& setting);
+/// Sums up forward of a server's layer, in which attention counts nothing: it is priced for each iteration.
+PartCost price_served(const std::vector<model::Operator>& operators, const Setting& setting);
 
 struct LayerCost {
   std::array<PartCost, kParts> parts;

@@ -7,13 +7,15 @@
 #include <optional>
 #include <utility>
 
+#include "engine/base/check.h"
 #include "engine/model/block_kinds.h"
-#include "engine/step/contention.h"
 #include "engine/step/data_beside.h"
 #include "engine/step/data_costs.h"
+#include "engine/step/host_work.h"
 #include "engine/step/known_step.h"
 #include "engine/step/layer_timer.h"
 #include "engine/step/stage_tails.h"
+#include "engine/step/step_contention.h"
 
 namespace shardscape::step {
 
@@ -461,34 +463,23 @@ void fill_rates(const TrainingStep& in, Flops useful, Prediction& out) {
 /// (kDomainBand / 0.3); of 1,100 executed plans with a sick link, those below are 3.4 % off at the 95th percentile.
 constexpr double kSickOpen = 0.3;
 
-/// Adds contention to the step. It may be less with a sick device, whose longer attention core hides more of an
-/// exchange, but the step is never shorter than `at_least`; what lacks counts as waiting for the host.
-void add_contention(Breakdown contended, Seconds at_least, Prediction& out) {
-  Seconds added;
-  for (const Seconds time : contended) added += time;
-  const Seconds less = std::max(Seconds(0), at_least - (out.step_time + added));
-  contended[TimeClass::host] += less;
-  out.contention = std::max(Seconds(0), added + less);
-  out.step_time += out.contention;
-  Seconds lacking = out.contention - (added + less);
-  for (const TimeClass c : enum_values<TimeClass>()) {
-    const Seconds left = out.breakdown[c] + contended[c];
-    lacking += std::min(Seconds(0), left);
-    out.breakdown[c] = std::max(Seconds(0), left);
-  }
-  // A class may have less than contention takes from it, if faults have left it less; the largest class gives the rest.
-  if (lacking != Seconds(0)) *std::ranges::max_element(out.breakdown) += lacking;
+/// The passes of a stage over all microbatches.
+PassTime all_passes(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
+  const double m = in.pipeline.per_chunk();
+  const std::size_t twin = scratch.twin[stage];
+  PassTime busy = m * scratch.forward[twin];
+  busy += m * scratch.backward[twin];
+  const Seconds hidden = hidden_in_step(in, scratch, stage);
+  const bool exchanging = in.setting.system.stack.communication.expert_overlap > 0;
+  const Seconds exchanges = exchanging ? std::min(hidden, busy[TimeClass::expert_comm]) : Seconds(0);
+  busy[TimeClass::expert_comm] -= exchanges;
+  busy[TimeClass::host] -= hidden - exchanges;  // for pairs, the host launches without a stop
+  return busy;
 }
 
-/// The contention on a machine whose devices are all like this sick one.
-Contention contention_on(const SickStage& device, const TrainingStep& in, const TimedStage& stage,
-                         network::CollectiveModel& collectives) {
-  const TrainingStep like{device.setting, in.plan,     device.costs, in.layers, in.chunks,
-                          in.parameters,  in.pipeline, {},           in.held};
-  collectives.set_memory_share(memory_share(in));
-  const Contention contention = contention_of(like, stage, collectives);
-  collectives.set_memory_share(1);
-  return contention;
+/// What a stage waits for the others in a step without transfers.
+Seconds waits(const TrainingScratch& scratch, std::size_t stage, const PassTime& busy) {
+  return std::max(Seconds(0), Seconds(scratch.end_without_transfers[stage]) - busy.total());
 }
 
 /// Times the healthy machine for what faults leave as it is: the contention and its mark.
@@ -500,6 +491,52 @@ void time_healthy(const TrainingStep& in, network::CollectiveModel& collectives,
   collectives.set_faults({});
   time_training(healthy, collectives, scratch, out);
   collectives.set_faults(faults);
+}
+
+/// What the parts of a step are priced on. `shared` and `data`: what plans share, or null.
+struct Machine {
+  const PlanLayout& layout;
+  const RankGroups& groups;
+  network::CollectiveModel& collectives;
+  LayerTimes* shared;
+  StageDataCosts* data;
+};
+
+/// Times all stages, with the pipeline and the tails. `layers`: known times of the layers.
+LastStage time_stages(const TrainingStep& in, const Machine& machine, LayerTimes& layers,
+                      TrainingScratch& scratch) {
+  const auto& [layout, groups, collectives, shared, data] = machine;
+  const bool records = collectives.records_links();
+  fill_stage_times(in, layout, groups, collectives, layers, scratch);
+  fill_chunk_times(in, layout, groups, collectives, layers, scratch);
+  if (records) scratch.known->layers = scratch;
+  add_data_parallel(in, layout, groups, collectives, data, scratch);
+  if (records) scratch.known->passes = scratch;
+  run_pipeline(in, groups, collectives, shared, scratch);
+  if (records) keep_pipeline(scratch);
+  return add_tails(in, layout, groups, collectives, data, scratch);
+}
+
+/// Finds out how siblings take turns in a step that was timed with all of them sending at once, and times it again so.
+LastStage take_turns(const TrainingStep& in, const Machine& machine, LastStage last,
+                     TrainingScratch& scratch) {
+  scratch.spared_in_turn = {};
+  if (in.plan.pipeline == 1 || in.turns == nullptr) return last;
+  // Links are recorded of a step that has been timed before.
+  SHARDSCAPE_CHECK(!machine.collectives.records_links(), last.stage);
+  const PassTime busy = all_passes(in, scratch, last.stage);
+  const Seconds step = last.end + once_per_step(in.setting.system.stack);
+  const SiblingTurns turns = turns_of_siblings(
+      in, timed_stage(in, scratch, last.stage, step, busy, waits(scratch, last.stage, busy)),
+      machine.collectives, machine.shared, machine.data);
+  if (!turns.any) return last;
+  scratch.turns = turns;
+  LayerTimes layers;  // with their shares, so for this plan only
+  const LastStage now = time_stages(
+      in, {machine.layout, machine.groups, machine.collectives, machine.shared, nullptr}, layers, scratch);
+  const StageTail& tail = scratch.tails[now.stage];
+  scratch.spared_in_turn = last.end - now.end + std::min(turns.once, tail.data_comm - tail.lost);
+  return now;
 }
 
 }  // namespace
@@ -515,62 +552,43 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   if (first && (collectives.has_faults() || !in.sick.empty())) time_healthy(in, collectives, scratch, out);
   const Seconds before = out.step_time;
   const PlanLayout layout(in.plan);
-  const KnownStep* const step = begin_step(in, layout, collectives, scratch);
-  // Layers' times can't be shared where sick links or devices tell stages apart, where links are recorded, and on the
-  // plain path.
+  const bool plain_machine = in.sick.empty() && !collectives.has_faults(), at_once = plain_machine && first;
+  if (at_once) scratch.turns = {};
+  const KnownStep* const step = begin_step(in, layout, collectives, scratch, at_once);
+  // Layers' times can't be shared where sick links or devices tell stages apart, where siblings take turns, where links
+  // are recorded, and on the plain path.
   const bool plain =
-      in.sick.empty() && !collectives.has_faults() && !collectives.records_links() && !scratch.reference;
+      plain_machine && !scratch.turns.any && !collectives.records_links() && !scratch.reference;
   LayerTimes* const shared = plain ? &scratch.layer_times.of(in) : nullptr;
   LayerTimes& layers = plain ? *shared : scratch.own_times;
   if (!plain) layers.forget();
   if (step == nullptr && !layers.groups) layers.groups = layout.groups();
   const RankGroups& groups = step != nullptr ? step->groups : *layers.groups;
-  fill_stage_times(in, layout, groups, collectives, layers, scratch);
-  fill_chunk_times(in, layout, groups, collectives, layers, scratch);
-  const bool records = collectives.records_links(),
-             plain_machine = in.sick.empty() && !collectives.has_faults();
-  if (records) scratch.known->layers = scratch;
   StageDataCosts* const data = plain ? &scratch.data_costs->of(in) : nullptr;
-  add_data_parallel(in, layout, groups, collectives, data, scratch);
-  if (records) scratch.known->passes = scratch;
-  run_pipeline(in, groups, collectives, shared, scratch);
-  if (records) keep_pipeline(scratch);
-  const auto [critical, end] = add_tails(in, layout, groups, collectives, data, scratch);
-  const Seconds fixed = in.setting.system.stack.host.step_fixed;
-  out.step_time = end + fixed;
+  const Machine machine{layout, groups, collectives, shared, data};
+  LastStage last = time_stages(in, machine, layers, scratch);
+  if (at_once) last = take_turns(in, machine, last, scratch);
+  const Seconds fixed = once_per_step(in.setting.system.stack);
+  const std::size_t critical = last.stage;
+  StageTail& tail = scratch.tails[critical];
+  const Seconds spared_once = std::min(scratch.turns.once, tail.data_comm - tail.lost);
+  tail.data_comm -= spared_once;
+  out.step_time = last.end + fixed - spared_once;
 
-  const double m = in.pipeline.per_chunk();
-  const std::size_t twin = scratch.twin[critical];
-  PassTime busy = m * scratch.forward[twin];
-  busy += m * scratch.backward[twin];
-  const Seconds hidden = hidden_in_step(in, scratch, critical);
-  const bool exchanging = in.setting.system.stack.communication.expert_overlap > 0;
-  const Seconds exchanges = exchanging ? std::min(hidden, busy[TimeClass::expert_comm]) : Seconds(0);
-  busy[TimeClass::expert_comm] -= exchanges;
-  busy[TimeClass::host] -= hidden - exchanges;  // for pairs, the host launches without a stop
+  const PassTime busy = all_passes(in, scratch, critical);
   Breakdown& b = out.breakdown;
-  const Seconds waiting =
-      std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total());
+  const Seconds waiting = waits(scratch, critical, busy);
   // With one stage, all devices go at the pace of the sick one. With several stages, or sick links, contention stays
   // that of the healthy machine, so that no fault makes a step shorter.
   Breakdown& contended = scratch.contention.added = scratch.contention.healthy;
   const bool slower_machine = !in.sick.empty() && !collectives.has_faults() && in.plan.pipeline == 1;
-  if ((plain_machine && first) || slower_machine) {
-    const StageTail& tail = scratch.tails[critical];
-    const Seconds passes = busy.total() - busy[TimeClass::data_comm];
-    const double bubble = busy.total() > Seconds(0) ? waiting / busy.total() : 0;
-    const TimedStage stage{critical,
-                           out.step_time,
-                           passes,
-                           m * scratch.forward[twin][TimeClass::host],
-                           m * scratch.backward[twin][TimeClass::host],
-                           bubble,
-                           tail.data_comm - tail.lost};
+  if (at_once || slower_machine) {
+    const TimedStage stage = timed_stage(in, scratch, critical, out.step_time, busy, waiting);
     const Contention contention = slower_machine ? contention_on(in.sick.front(), in, stage, collectives)
                                                  : contention_of(in, stage, collectives, shared, data);
     contended = contention.added;
     if (plain_machine) {
-      out.contended_share = contention.marked_share;
+      out.contended_share = contention.marked_share + kTurnsOpen * (scratch.turns.left / out.step_time);
       scratch.contention.healthy = contended;
     }
   }
@@ -582,7 +600,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   b[TimeClass::bubble] = waiting + wait_for_mirror(in, scratch, critical);
   b[TimeClass::optimizer] = scratch.tails[critical].optimizer;
   b[TimeClass::host] += fixed;
-  add_contention(contended, slower_machine ? before : Seconds(0), out);
+  add_contention(contended, scratch.spared_in_turn, slower_machine ? before : Seconds(0), out);
   if (!plain_machine) out.contended_share += kSickOpen * std::max(0.0, 1 - before / out.step_time);
 
   if (!scratch.useful) scratch.useful = useful_flops(in.setting);

@@ -47,6 +47,7 @@
 #include "engine/step/layer_times.h"
 #include "engine/step/pass_time.h"
 #include "engine/step/price_layers.h"
+#include "engine/step/sibling_turns.h"
 
 namespace shardscape::step {
 
@@ -116,6 +117,9 @@ struct TrainingStep {
   std::span<const SickStage> sick = {};  ///< any number of sick devices per stage
   /// parameters_of() by stage, if known already; else empty.
   std::span<const model::ParameterGroups> held = {};
+  /// How sibling groups of other stages take turns on links, as time_training() finds it in its scratch; null: all of
+  /// them send at once.
+  const SiblingTurns* turns = nullptr;
 
   /// Whether a stage holds the embedding, and whether it holds the head: under dualpipe both ends hold both.
   [[nodiscard]] bool first(std::int32_t stage) const { return holds_end(stage, 0); }
@@ -210,8 +214,11 @@ struct TrainingScratch : StageTimes {
   LayerTimesMemo layer_times;
   std::optional<Flops> useful;  ///< model FLOPs of a whole step
   struct {
-    Breakdown healthy, added;        ///< of the plan last timed without faults; of whatever was timed last
-  } contention;                      ///< see contention.h
+    Breakdown healthy, added;  ///< of the plan last timed without faults; of whatever was timed last
+  } contention;                ///< see contention.h
+  /// Of the plan last timed without faults: how siblings take turns, and what its step got shorter by that.
+  SiblingTurns turns;
+  Seconds spared_in_turn;
   LayerTimes own_times;              ///< of a plan whose layers' times can't be shared
   std::unique_ptr<KnownStep> known;  ///< of the plan that was timed last while links were recorded
   std::unique_ptr<PartsToPrice> parts;
@@ -224,7 +231,7 @@ struct TrainingScratch : StageTimes {
 };
 
 /// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical
-/// stage.
+/// stage. Siblings take turns if `inputs.turns` is that of the scratch.
 std::int32_t time_training(const TrainingStep& inputs, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& prediction);
 

@@ -24,27 +24,20 @@
 // layer that they are of; executed, what is under way goes on beside them, too.
 #pragma once
 
-#include <array>
-#include <boost/container/static_vector.hpp>
+#include <cmath>
 #include <cstdint>
-#include <vector>
 
-#include "engine/model/stage_layers.h"
 #include "engine/serving/server.h"
 #include "engine/spec/stack.h"
+#include "engine/step/overlap.h"
 
 namespace shardscape::step {
 
-/// The pieces of a layer, which its exchanges separate.
-enum class HalfPiece : std::uint8_t { head, experts, tail };
-inline constexpr std::size_t kHalfPieces = 3;
-
-struct TwoBatchStep {
-  enum class Exchange : std::uint8_t { none, dispatch, combine };
-  Exchange exchange = Exchange::none;  ///< the exchange that is under way during the step
-  bool of_previous = false;            ///< the exchange belongs to the layer before
-  bool tail_of_previous = false;       ///< compute begins with the tail of the layer before
-  HalfPiece piece = HalfPiece::head;   ///< the piece of this layer that is computed then
+/// A layer on one half of a batch, cut at its exchanges of experts: what it computes, and the exchanges.
+template <class Compute, class Exchange>
+struct HalfLayer {
+  Compute head{}, experts{}, tail{};
+  Exchange dispatch{}, combine{};
 };
 
 /// Where a layer stands in a run of such layers.
@@ -52,36 +45,39 @@ struct PlaceInRun {
   bool first = false, last = false;
 };
 
-/// The steps of one layer, in order.
-boost::container::static_vector<TwoBatchStep, 6> two_batch_steps(PlaceInRun place);
+/// Visits the steps of one layer in order: step(exchange, before, compute), where `exchange` is under way while
+/// `before` and then `compute` run; the first two are null where there is none. `previous`: the layer before in the
+/// run.
+template <class Compute, class Exchange, class Step>
+void each_half_step(const HalfLayer<Compute, Exchange>& layer, const HalfLayer<Compute, Exchange>& previous,
+                    PlaceInRun place, const Step& step) {
+  const Exchange* const none = nullptr;
+  const Compute *const tail = place.first ? nullptr : &previous.tail, *const nothing = nullptr;
+  step(place.first ? none : &previous.combine, tail, layer.head);
+  step(&layer.dispatch, tail, layer.head);
+  step(&layer.dispatch, nothing, layer.experts);
+  step(&layer.combine, nothing, layer.experts);
+  if (!place.last) return;
+  step(&layer.combine, nothing, layer.tail);
+  step(none, nothing, layer.tail);
+}
 
 /// How much of an exchange of `comm` seconds hides beside `compute` seconds of the other half.
-double hidden_by_half(const StackProfile::Communication& stack, double comm, double compute);
+inline double hidden_by_half(const StackProfile::Communication& stack, double comm, double compute) {
+  return hide(comm, stack.expert_overlap, compute);
+}
 
 /// The larger half of an iteration.
-serving::Iteration half_of(const serving::Iteration& iteration);
+inline serving::Iteration half_of(const serving::Iteration& all) {
+  serving::Iteration half = all;
+  half.decoding = std::ceil(all.decoding / 2);
+  if (all.decoding > 0) half.cached = all.cached * (half.decoding / all.decoding);
+  for (double* const amount :
+       {&half.prompt_tokens, &half.prompt_pairs, &half.masked_pairs, &half.window_pairs})
+    *amount /= 2;
+  return half;
+}
 /// The number of tokens of the larger half.
 constexpr std::int64_t half_of(std::int64_t tokens) { return (tokens + 1) / 2; }
-/// Whether an iteration of so many tokens is split.
-constexpr bool splits(double tokens) { return tokens >= 2; }
-
-/// Visits the layers of a stage in order: calls whole(kind) for those that work on whole batches, and split(kind,
-/// previous, place) for the others, where `previous` is the kind of the layer before in the run, or its own.
-/// `in_halves(kind)` says which are split.
-template <class InHalves, class Whole, class Split>
-void each_layer(const model::StageLayers& layers, const InHalves& in_halves, const Whole& whole,
-                const Split& split) {
-  std::vector<std::size_t> kinds;
-  layers.each([&](std::size_t kind) { kinds.push_back(kind); });
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    if (!in_halves(kinds[i])) {
-      whole(kinds[i]);
-      continue;
-    }
-    const bool first = i == 0 || !in_halves(kinds[i - 1]);
-    const bool last = i + 1 == kinds.size() || !in_halves(kinds[i + 1]);
-    split(kinds[i], first ? kinds[i] : kinds[i - 1], PlaceInRun{first, last});
-  }
-}
 
 }  // namespace shardscape::step

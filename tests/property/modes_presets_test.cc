@@ -81,6 +81,30 @@ FaultSet sick_link(std::uint64_t seed, const FabricSpec& spec) {
   return faults;
 }
 
+/// Dense models on the torus, stages inside a domain or a dimension.
+Drawn draw_stages_inside(std::uint64_t seed, const yaml::Catalog& catalog) {
+  test::ScenarioGenerator random(seed);
+  Drawn drawn;
+  Setting& s = drawn.setting;
+  const char* const stack = random.pick({"llama3", "megatron-lm", "fsdp"});
+  s.model = short_model(random, false);
+  s.system.stack = yaml::load_stack(catalog, stack).value();
+  const yaml::Cluster machine = yaml::load_cluster(catalog, "a100-torus2d-ring-64").value();
+  Problems problems;
+  s.system.fabric = machine.fabric.instantiate(64, problems);
+  EXPECT_TRUE(problems.empty());
+  s.system.device = machine.device;
+  ParallelPlan& plan = drawn.plan;
+  plan = random.plan(s);
+  plan.microbatch = 1;
+  constexpr PlanAxis kT = PlanAxis::tensor, kC = PlanAxis::context, kD = PlanAxis::data,
+                     kP = PlanAxis::pipeline;
+  plan.order = random.pick({RankOrder{kD, kP, kC, kT}, RankOrder{kT, kP, kC, kD}, RankOrder{kT, kD, kP, kC}});
+  s.workload = test::training(4096, plan.data * plan.pipeline * random.pick({1, 2, 3, 4}));
+  drawn.text = test::describe(seed, plan) + ' ' + stack;
+  return drawn;
+}
+
 struct Compared {
   std::vector<double> unmarked;  ///< differences, ascending
   int plans = 0, marked = 0, beyond = 0;
@@ -88,8 +112,8 @@ struct Compared {
   [[nodiscard]] double p95() const { return unmarked[unmarked.size() * 95 / 100]; }
 };
 
-template <class Faults>
-Compared compare(int plans, std::uint64_t first, const Faults& faults) {
+template <class Draw, class Faults>
+Compared compare(int plans, std::uint64_t first, const Draw& draw, const Faults& faults) {
   const yaml::Catalog catalog({test::source_dir()});
   Compared compared;
   for (std::uint64_t seed = first; compared.plans < test::cases(plans) && seed < first + 1000; ++seed) {
@@ -123,17 +147,28 @@ Compared compare(int plans, std::uint64_t first, const Faults& faults) {
 }
 
 TEST(ModesPresets, AgreeOrSaySo) {
-  const Compared compared = compare(300, 0, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });
+  const Compared compared =
+      compare(300, 0, draw, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });
   if (!test::all_seeds()) return;
   EXPECT_LE(compared.p95(), 0.015) << compared.texts;
   EXPECT_LE(compared.beyond, compared.plans / 100) << compared.texts;
   EXPECT_LE(compared.marked, compared.plans / 50);
 }
 
+// Groups of other stages share links and take turns.
+TEST(ModesPresets, AgreeWhereStagesShareLinks) {
+  const Compared compared =
+      compare(150, 4000, draw_stages_inside, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });
+  if (!test::all_seeds()) return;
+  EXPECT_LE(compared.p95(), 0.06) << compared.texts;
+  EXPECT_LE(compared.beyond, compared.plans / 15) << compared.texts;
+  EXPECT_LE(compared.marked, compared.plans / 20);
+}
+
 // What a sick link adds hides in part behind the work of the ranks that it does not make late, as far as closed forms
 // say; plans that it slows by more than a tenth are marked.
 TEST(ModesPresets, AgreeOrSaySoWithASickLink) {
-  const Compared compared = compare(200, 2000, sick_link);
+  const Compared compared = compare(200, 2000, draw, sick_link);
   if (!test::all_seeds()) return;
   EXPECT_LE(compared.p95(), 0.05) << compared.texts;
   EXPECT_LE(compared.beyond, compared.plans / 25) << compared.texts;

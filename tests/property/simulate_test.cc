@@ -115,7 +115,9 @@ TEST_P(EveryPrediction, BreakdownAddsUpAndNothingIsNegative) {
         EXPECT_NEAR(out.breakdown.total().value() / whole, 1, kTolerance);
         for (const test::PredictionField& field : test::fields_of(out)) {
           EXPECT_TRUE(std::isfinite(field.value)) << field.name;
-          EXPECT_GE(field.value, 0) << field.name;
+          // Siblings that take turns make contention negative, by less than the step with all of them sending at once.
+          const double least = std::string_view(field.name) == "contention" ? -whole : 0;
+          EXPECT_GE(field.value, least) << field.name;
         }
         EXPECT_NEAR(out.memory.total().value(), out.memory_peak.value(), 1e-9 * out.memory_peak.value());
         EXPECT_LE(out.mfu, 1);
@@ -358,11 +360,16 @@ TEST_P(EveryPrediction, FasterClockIsHardlyEverSlowerBesideASickLink) {
     const FaultSet faults{{{link, generator.between(0.003, 0.3), Seconds(0)}}};
     Setting faster = setting;
     faster.system.device.sm.clock *= generator.between(1, 3);
-    const auto without_contention = [&](const Setting& of) {
-      const Prediction sick = Simulator(of, timed()).run(plan, faults);
-      return whole_time(sick, of) - sick.contention.value();
+    const Prediction fast = Simulator(faster, timed()).run(plan, faults),
+                     slow = Simulator(setting, timed()).run(plan, faults);
+    const auto without_contention = [&](const Prediction& sick) {
+      return whole_time(sick, setting) - sick.contention.value();
     };
-    EXPECT_LE(without_contention(faster), without_contention(setting) * (1 + kBesideTraffic));
+    // What siblings of other stages spare depends on how long a step takes, so there the law holds within the band of
+    // shared links.
+    const bool turns = plan.pipeline > 1 && (fast.contention != Seconds(0) || slow.contention != Seconds(0));
+    EXPECT_LE(without_contention(fast),
+              without_contention(slow) * (1 + (turns ? kSharedLinksBand : kBesideTraffic)));
   });
 }
 

@@ -77,8 +77,9 @@ ExpertLoad drawn_load(CounterRng& random) {
 // By brute force over all members. The one that has most tokens has one expert to read.
 TEST(SkewedServers, TheSlowestMemberSetsThePace) {
   constexpr std::int32_t kEach = 4;  // sequences of a replica
+  constexpr auto kDecode = step::TokenTable::decode;
   Setting s = skewed_setting(kEach * kSkewedRanks, ServedDispatch::kernels);
-  const double balanced = step::TokenCosts(s, skewed_plan()).decode(kEach).blocks[0].device.value();
+  const double balanced = step::TokenCosts(s, skewed_plan()).at(kDecode, kEach).blocks[0].device.value();
   s.workload.expert_load = one_hot();
   const auto seconds = [&](std::int32_t member) {
     model::LayerKey key = model::serving_layer_key(skewed_plan(), kEach);
@@ -94,7 +95,7 @@ TEST(SkewedServers, TheSlowestMemberSetsThePace) {
   for (std::int32_t member = 0; member < kSkewedRanks; ++member) slowest = std::max(slowest, seconds(member));
   EXPECT_EQ(seconds(model::LayerKey::kBusiest), seconds(0));
   EXPECT_GT(slowest, 1.5 * seconds(0));
-  const double priced = step::TokenCosts(s, skewed_plan()).decode(kEach).blocks[0].device.value();
+  const double priced = step::TokenCosts(s, skewed_plan()).at(kDecode, kEach).blocks[0].device.value();
   EXPECT_NEAR(priced / std::max(slowest, balanced), 1, 1e-12);
 }
 

@@ -34,15 +34,15 @@ void serve_by_replicas(evaluate::Machine& machine, const evaluate::Point& point,
 void serve_by_pools(evaluate::Machine& machine, const evaluate::Point& point, Prediction& out) {
   network::CollectiveModel prefill = machine.pool_collectives(point.prefill.placement),
                            decode = machine.pool_collectives(point.decode.placement);
-  std::optional<step::FlattenedPools> run;
+  std::optional<step::FlattenedRun> read, write;
   if (machine.flattened()) {
-    run.emplace(step::FlattenedPools{machine.run_on(point.prefill.placement),
-                                     machine.run_on(point.decode.placement)});
+    read.emplace(machine.run_on(point.prefill.placement));
+    write.emplace(machine.run_on(point.decode.placement));
   }
   step::InferenceMemo memo;
-  step::time_disaggregated({machine.setting(), point.prefill, point.decode}, {prefill, decode},
-                           machine.network(), memo, true, run ? &*run : nullptr, out, nullptr,
-                           serving::serve_disaggregated_plainly);
+  step::time_disaggregated(machine.setting(), {point.prefill, prefill, read ? &*read : nullptr},
+                           {point.decode, decode, write ? &*write : nullptr}, machine.network(), memo, true,
+                           out, nullptr, serving::serve_disaggregated_plainly);
 }
 
 }  // namespace

@@ -26,9 +26,9 @@ Prediction timed_plan(const Setting& setting, const ParallelPlan& plan) {
 TEST(Contention, IsWhatDataTrafficMeetsOnTheSameLinks) {
   // One port per rank: tensor and data groups share it. All data traffic D runs beside passes P in which tensor
   // calls take the share T / P, so that they meet for D T / P, in which each has half of the port: calls then take
-  // twice as long. 0.6 of that is priced (kMet), 0.8 of what is priced the mark. Left out are the few calls of
-  // embedding and head and what all of them take at the ranks. Where nothing overlaps, D and T are the exposed classes,
-  // and nothing contends.
+  // twice as long. 0.9 of that is priced (kMet), 0.2 of what is priced the mark. Backward has twice the traffic and
+  // takes twice as long, with as many calls. Left out are the few calls of embedding and head and what all of them
+  // take at the ranks. Where nothing overlaps, D and T are the exposed classes, and nothing contends.
   Setting setting = contended_setting(test::crossbar(8, 50e9, 1e-6));
   setting.workload = test::training(8192, 16);
   ParallelPlan plan = test::plan_of(2, 1, 1, 4);
@@ -43,11 +43,11 @@ TEST(Contention, IsWhatDataTrafficMeetsOnTheSameLinks) {
   const double passes = (b.total() - b[TimeClass::data_comm] - b[TimeClass::optimizer]).value();
   const double most = b[TimeClass::data_comm].value() * b[TimeClass::tensor_comm].value() / passes;
   EXPECT_EQ(apart.contention, Seconds(0));
-  EXPECT_LE(together.contention.value(), 0.6 * most);
-  EXPECT_GE(together.contention.value(), 0.85 * 0.6 * most);
+  EXPECT_LE(together.contention.value(), 0.9 * most);
+  EXPECT_GE(together.contention.value(), 0.85 * 0.9 * most);
   EXPECT_NEAR(together.breakdown[TimeClass::tensor_comm].value(),
               (b[TimeClass::tensor_comm] + together.contention).value(), 1e-9 * step);
-  EXPECT_NEAR(together.contended_share / (0.8 * together.contention.value() / step), 1, 0.05);
+  EXPECT_NEAR(together.contended_share / (0.2 * together.contention.value() / step), 1, 0.05);
   EXPECT_EQ(together.outside_domain(), together.contended_share > kDomainBand);
 }
 
@@ -63,21 +63,39 @@ TEST(Contention, DataTrafficOnItsOwnLinksMeetsNobody) {
   EXPECT_EQ(timed_plan(setting, plan).contended_share, 0);
 }
 
-TEST(Contention, IsWhatGroupsOfOtherStagesTakeOfTheLinks) {
+TEST(Contention, GradientsBesideWeightGradientsMeetNoCalls) {
+  // Under zero_bubble those of ZeRO-2 leave beside the gradients of weights, which call nobody.
+  Setting setting = contended_setting(test::crossbar(8, 50e9, 1e-6));
+  setting.system.stack.communication.data_overlap = 1;
+  ParallelPlan plan = test::plan_of(2, 1, 2, 2);
+  plan.zero_stage = 2;
+  EXPECT_GT(timed_plan(setting, plan).contention, Seconds(0));
+  plan.schedule = ScheduleKind::zero_bubble;
+  EXPECT_EQ(timed_plan(setting, plan).contention, Seconds(0));
+  plan.zero_stage = 3;
+  EXPECT_GT(timed_plan(setting, plan).contention, Seconds(0));
+}
+
+TEST(Contention, GroupsOfOtherStagesTakeTurns) {
   // Eight ranks in a ring. Tensor pairs of neighbours have a link each way for themselves. Pairs four apart
   // with the stages in between (order pp-cp-dp-tp) cross the same four links, eight pairs' flows over eight
   // links each way: among all of them a pair gets a quarter of a link, among those of one stage (every fourth
-  // rank) all of it; so three quarters of the bytes' time would go. Latency stays, hence a little less.
+  // rank) all of it; so at most three quarters of the bytes' time go. Executed the other stages are mostly at other
+  // work.
   Setting setting =
       contended_setting({"ring", {test::dimension("ring", DimensionKind::ring, {8}, 50e9, 1e-9)}});
   ParallelPlan plan = test::plan_of(2, 1, 4, 1);
-  EXPECT_EQ(timed_plan(setting, plan).contended_share, 0);
+  EXPECT_EQ(timed_plan(setting, plan).contention, Seconds(0));
   plan.order = {PlanAxis::pipeline, PlanAxis::context, PlanAxis::data, PlanAxis::tensor};
   const Prediction far = timed_plan(setting, plan);
-  const double share = far.breakdown[TimeClass::tensor_comm] / far.step_time;
-  EXPECT_GT(share, 0.05);
-  EXPECT_LE(far.contended_share, 0.75 * share * 1.02);
-  EXPECT_GE(far.contended_share, 0.4 * share);
+  const Seconds all_at_once = far.step_time - far.contention;
+  EXPECT_LT(far.step_time, 0.95 * all_at_once);
+  EXPECT_GE(far.step_time, 0.25 * all_at_once);
+  EXPECT_NEAR(far.breakdown.total().value(), far.step_time.value(), 1e-9 * far.step_time.value());
+  const Prediction executed =
+      Simulator(setting, {.time_infeasible = true, .mode = ExecutionMode::flattened}).run(plan);
+  EXPECT_GT(all_at_once, 1.1 * executed.step_time);
+  EXPECT_NEAR(far.step_time / executed.step_time, 1, 0.05);
 }
 
 }  // namespace

@@ -26,20 +26,17 @@ TEST(Overlap, TrafficHidesForItsShareAndForTheRoom) {
 
 /// The calls of a list in brackets, each with what hides it. Work takes as many seconds as its name is long.
 std::string hidden_calls(const std::vector<model::Operator>& operators, step::Part part) {
-  const std::vector<step::Node> nodes = step::nodes(operators, part);
-  std::vector<Seconds> seconds;
-  for (const step::Node& node : nodes)
-    seconds.emplace_back(node.call || node.op->name == "nothing" ? 0
-                                                                 : static_cast<double>(node.op->name.size()));
-  const std::vector<std::int32_t> hidden_by = step::hiders(nodes, seconds);
+  const std::vector<step::TimedNode> nodes = step::timed_nodes(operators, part, [](const step::Node& node) {
+    return Seconds(node.op->name == "nothing" ? 0 : static_cast<double>(node.op->name.size()));
+  });
   std::string text;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (!nodes[i].call) {
-      EXPECT_EQ(hidden_by[i], -1);
+  for (const step::TimedNode& node : nodes) {
+    if (!node.call) {
+      EXPECT_EQ(node.hider, -1);
       continue;
     }
-    text += "[" + std::string(nodes[i].op->name) + " ";
-    text += hidden_by[i] < 0 ? "-" : std::string(nodes[static_cast<std::size_t>(hidden_by[i])].op->name);
+    text += "[" + std::string(node.op->name) + " ";
+    text += node.hider < 0 ? "-" : std::string(nodes[static_cast<std::size_t>(node.hider)].op->name);
     text += "]";
   }
   return text;

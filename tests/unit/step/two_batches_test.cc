@@ -66,7 +66,7 @@ HalfLayer half_layer(const Setting& setting, double wire) {
     } else if (op.name == "combine") {
       layer.combine = comm, piece = &layer.tail;
     } else if (op.attention_core) {
-      *piece += costs.decode_attention(0, kHalf, kHalf * kLength).value();
+      *piece += costs.attention(0, {.decoding = kHalf, .cached = kHalf * kLength}).decode;
     } else {
       *piece += step::price_forward(op, setting).value();
     }
@@ -115,8 +115,9 @@ TEST(TwoBatches, ALoneLayerHasItsEndsBesideIt) {
   const double layer = l.head + std::max(l.dispatch, l.head) + std::max(l.dispatch, l.experts) +
                        std::max(l.combine, l.experts) + std::max(l.combine, l.tail) + l.tail;
   step::TokenCosts costs(s, halves_plan());
-  const double ends =
-      (costs.decode(kHalvesSequences).embedding.device + costs.head(kHalvesSequences).device).value();
+  const double ends = (costs.at(step::TokenTable::decode, kHalvesSequences).end.device +
+                       costs.at(step::TokenTable::head, kHalvesSequences).end.device)
+                          .value();
   EXPECT_NEAR(predict_halves(s).step_time.value(), layer + ends, 1e-9 * layer);
   EXPECT_NEAR(predict_halves(s, ExecutionMode::flattened).step_time.value(), layer + ends, 1e-9 * layer);
 }
