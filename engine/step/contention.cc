@@ -317,7 +317,7 @@ ContendedCalls& calls_of(const TrainingStep& in, network::CollectiveModel& colle
   const auto calls =
       std::ranges::find_if(listed, [&](const ContendedCalls& kept) { return kept.of(layers, first, last); });
   if (calls != listed.end()) return *calls;
-  ContendedCalls& fresh = listed.emplace_back(layers, first, last);
+  ContendedCalls& fresh = listed.emplace_back(ContendedCalls{layers, first, last});
   ContentionSum(in, collectives, fresh, known).list_calls(runs);
   return fresh;
 }
