@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 
@@ -95,7 +97,11 @@ TEST(Contention, GroupsOfOtherStagesTakeTurns) {
   const Prediction executed =
       Simulator(setting, {.time_infeasible = true, .mode = ExecutionMode::flattened}).run(plan);
   EXPECT_GT(all_at_once, 1.1 * executed.step_time);
-  EXPECT_NEAR(far.step_time / executed.step_time, 1, 0.05);
+  // Every tensor call meets three others here, as far from a usual plan as it gets: a prediction that is over 5 % off
+  // says so, and lies at most a quarter as far off as all at once.
+  const double error = far.step_time / executed.step_time - 1;
+  EXPECT_TRUE(far.outside_domain() || std::abs(error) < 0.05) << error;
+  EXPECT_LT(std::abs(error), 0.25 * (all_at_once / executed.step_time - 1));
 }
 
 }  // namespace
