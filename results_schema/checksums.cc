@@ -14,6 +14,21 @@ std::uint32_t checksum_of(std::span<const std::byte> bytes) {
   return libdeflate_crc32(0, bytes.data(), bytes.size());
 }
 
+void Dataset::read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const {
+  if (!try_read_chunk(row, limit, bytes)) fail_chunk(row);
+}
+
+bool Dataset::try_read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const {
+  const hsize_t offset = row;
+  hsize_t size = 0;
+  std::uint32_t skipped_filters = 0;
+  if (H5Dget_chunk_storage_size(id(), &offset, &size) < 0 || size == 0 || size > limit) return false;
+  bytes.resize(size);
+  return H5Dread_chunk(id(), H5P_DEFAULT, &offset, &skipped_filters, bytes.data()) >= 0 &&
+         skipped_filters == 0 && first_sum_ &&
+         sums_->fits(*first_sum_ + row / chunk_rows_, checksum_of(bytes));
+}
+
 void Dataset::fail_chunk(std::uint64_t row) const {
   fail(fmt::format(
       "the chunk of row {} is missing, or not what its checksum says: the file is damaged, or another "

@@ -197,21 +197,6 @@ void Dataset::read_rows(ColumnType type, std::uint64_t begin, std::uint64_t end,
   if (begin < end) read_into(memory_type(type).get(), begin, end, values);
 }
 
-void Dataset::read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const {
-  if (!try_read_chunk(row, limit, bytes)) fail_chunk(row);
-}
-
-bool Dataset::try_read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const {
-  const hsize_t offset = row;
-  hsize_t size = 0;
-  std::uint32_t skipped_filters = 0;
-  if (H5Dget_chunk_storage_size(id(), &offset, &size) < 0 || size == 0 || size > limit) return false;
-  bytes.resize(size);
-  return H5Dread_chunk(id(), H5P_DEFAULT, &offset, &skipped_filters, bytes.data()) >= 0 &&
-         skipped_filters == 0 && first_sum_ &&
-         sums_->fits(*first_sum_ + row / chunk_rows_, checksum_of(bytes));
-}
-
 bool Dataset::is_packed_as_block(ColumnType type) const {
   const Hid list(H5Dget_create_plist(id()));
   const auto filter = [&](unsigned index) {
