@@ -71,8 +71,8 @@ class SummaryFeed {
   std::vector<double> row_;
 };
 
-/// What is copied. Segments have a checksum and the summary of their rows. Finished files have no checksum, so that the
-/// checksum of every chunk (zlib's) is verified and the summary is made from the rows.
+/// What is copied. Segments have a checksum as a whole and the summary of their rows. Of finished files, which have none
+/// as a whole, every chunk is unpacked, and the summary is made from the rows.
 enum class From { segments, files };
 
 H5File open_part(From from, const fs::path& path) {
