@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "engine/base/check.h"
+#include "engine/base/joined.h"
 #include "results_schema/dimensions_io.h"
 #include "results_schema/files.h"
 #include "results_schema/hdf5_io.h"
@@ -70,8 +71,8 @@ class SummaryFeed {
   std::vector<double> row_;
 };
 
-/// What is copied. Segments have a checksum and the summary of their rows. Finished files have no checksum, so that the
-/// checksum of every chunk (zlib's) is verified and the summary is made from the rows.
+/// What is copied. Segments have a checksum as a whole and the summary of their rows. Of finished files, which have none
+/// as a whole, every chunk is unpacked, and the summary is made from the rows.
 enum class From { segments, files };
 
 H5File open_part(From from, const fs::path& path) {
@@ -262,6 +263,68 @@ Summary assemble(SegmentStore&& store, const OutputPath& output, const RunInfo& 
 
 // ---- shards ----
 
+namespace {
+
+/// The first digits of a fingerprint.
+std::string first_digits(const std::string& fingerprint) { return fingerprint.substr(0, 12); }
+
+/// What two studies differ in.
+std::string different_inputs(const StudyInfo& a, const StudyInfo& b) {
+  std::vector<std::string> differ;
+  const auto require = [&](bool same, const std::string& what) {
+    if (!same) differ.push_back(what);
+  };
+  const auto text_of = [](const StudyInfo& study, const std::string& name) -> const std::string* {
+    const auto found = std::ranges::find(study.sources, name, &SourceText::name);
+    return found == study.sources.end() ? nullptr : &found->text;
+  };
+  const auto same_text = [](const std::string* x, const std::string* y) {
+    return x != nullptr && y != nullptr && *x == *y;
+  };
+  require(a.title == b.title, "title");
+  require(a.seed == b.seed, "seed");
+  require(a.objectives == b.objectives, "objectives");
+  for (const SourceText& source : a.sources)
+    require(same_text(&source.text, text_of(b, source.name)), source.name);
+  for (const SourceText& source : b.sources) require(text_of(a, source.name) != nullptr, source.name);
+  require(a.resolved_yaml == b.resolved_yaml, "resolved study");
+  return joined(differ, ", ", {}, " and ");
+}
+
+/// In which fingerprints a part differs from another one; empty where in none.
+std::string different_fingerprints(const Manifest& part, const SweepPart& one) {
+  const Manifest& other = one.manifest;
+  const std::string path = one.path.string();
+  std::vector<std::string> differ;
+  const std::string study = study_sha256(part.study), other_study = study_sha256(other.study);
+  if (study != other_study)
+    differ.push_back(fmt::format("belongs to another study than {} (study_sha256 {}, not {}): the {} differ",
+                                 path, first_digits(study), first_digits(other_study),
+                                 different_inputs(part.study, other.study)));
+  const std::string columns = columns_sha256(part.columns), other_columns = columns_sha256(other.columns);
+  if (columns != other_columns)
+    differ.push_back(fmt::format("has other columns than {} (columns_sha256 {}, not {})", path,
+                                 first_digits(columns), first_digits(other_columns)));
+  else if (part.columns != other.columns || part.sample_columns != other.sample_columns)
+    differ.push_back(fmt::format("has other columns than {}", path));
+  const RunInfo &run = part.run, &other_run = other.run;
+  if (run.software_version != other_run.software_version || run.git_commit != other_run.git_commit)
+    differ.push_back(fmt::format("comes from version {} ({}) of the program, {} from {} ({})",
+                                 run.software_version, run.git_commit, path, other_run.software_version,
+                                 other_run.git_commit));
+  return joined(differ, "; ");
+}
+
+/// StoreError unless the manifest's fingerprints are those of what the file holds.
+void check_fingerprints(const H5File& file, const Manifest& manifest) {
+  if (file.text_attribute("study_sha256") != study_sha256(manifest.study))
+    file.fail("/study is not what study_sha256 says; see what `shardscape verify` finds");
+  if (file.text_attribute("columns_sha256") != columns_sha256(manifest.columns))
+    file.fail("/points has other columns than columns_sha256 says; see what `shardscape verify` finds");
+}
+
+}  // namespace
+
 std::vector<SweepPart> open_parts(std::span<const fs::path> files) {
   const QuietErrors quiet;
   std::vector<SweepPart> parts;
@@ -269,6 +332,7 @@ std::vector<SweepPart> open_parts(std::span<const fs::path> files) {
     const H5File file = H5File::open(path);
     check_schema(file, kResultsSchema);
     parts.push_back({path, read_manifest(file)});
+    check_fingerprints(file, parts.back().manifest);
   }
   std::ranges::stable_sort(parts, {},
                            [](const SweepPart& part) { return part.manifest.layout.blocks.first; });
@@ -308,14 +372,8 @@ std::vector<std::string> merge_problems(std::span<const SweepPart> parts) {
       bad(part,
           fmt::format("stores other rows ({}) than {} ({}): store.rows of their studies differ",
                       to_string(m.study.stored_rows), one.path.string(), to_string(first.study.stored_rows)));
-    else if (study_sha256(m.study) != study_sha256(first.study))
-      bad(part, "belongs to another study than " + one.path.string());
-    else if (m.columns != first.columns || m.sample_columns != first.sample_columns)
-      bad(part, "has other columns than " + one.path.string());
-    else if (m.run.software_version != first.run.software_version || m.run.git_commit != first.run.git_commit)
-      bad(part,
-          fmt::format("comes from version {} ({}) of the program, {} from {} ({})", m.run.software_version,
-                      m.run.git_commit, one.path.string(), first.run.software_version, first.run.git_commit));
+    else if (const std::string differ = different_fingerprints(m, one); !differ.empty())
+      bad(part, differ);
     else if (m.layout.total_points != first.layout.total_points ||
              m.layout.rows_per_block != first.layout.rows_per_block ||
              m.layout.selection != first.layout.selection)

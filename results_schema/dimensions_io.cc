@@ -14,9 +14,7 @@ namespace {
 Hid create_scale(const H5File& file, const std::string& path, std::uint64_t length) {
   const hsize_t size = length;
   const Hid space(H5Screate_simple(1, &size, nullptr));
-  const Hid creation(H5Pcreate(H5P_DATASET_CREATE));
-  H5Pset_obj_track_times(creation.get(), false);
-  H5Pset_attr_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+  const Hid creation = checked_creation(H5P_DATASET_CREATE);
   Hid scale(file.check(H5Dcreate2(file.id(), path.c_str(), H5T_IEEE_F32BE, space.get(), H5P_DEFAULT,
                                   creation.get(), H5P_DEFAULT),
                        "can't write " + path));

@@ -66,34 +66,31 @@ bool read_number_attribute(hid_t attribute, T& value) {
          H5Aread(attribute, native_type<T>(), &value) >= 0;
 }
 
-/// The text of an attribute; nothing where it is no text of fixed length, or HDF5 can't read it.
+/// The text of an attribute; nothing where it is no text of fixed length, is too long, or HDF5 can't read it.
 std::optional<std::string> read_text_attribute(hid_t attribute) {
   const Hid type(H5Aget_type(attribute));
   const Hid space(H5Aget_space(attribute));
   if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) != 0 ||
       !is_scalar(space.get()))
     return std::nullopt;
-  std::string text(H5Tget_size(type.get()), '\0');
+  const std::size_t size = H5Tget_size(type.get());
+  if (size > kMostTextBytes) return std::nullopt;
+  std::string text(size, '\0');
   if (H5Aread(attribute, type.get(), text.data()) < 0) return std::nullopt;
   return text.substr(0, text.find('\0'));
 }
 
-// Tracking the order of attributes gives object headers a checksum, and compact links stay inside such a header. So
-// HDF5 reports damage instead of following garbage.
+constexpr unsigned kCompact = 4096;  // attributes or links of an object that lie in its header
+
 Hid ordered_creation(hid_t kind) {
-  constexpr unsigned kCompactLinks = 4096;
-  Hid list(H5Pcreate(kind));
+  Hid list = checked_creation(kind);
   H5Pset_link_creation_order(list.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-  H5Pset_link_phase_change(list.get(), kCompactLinks, kCompactLinks);
-  H5Pset_attr_creation_order(list.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-  H5Pset_obj_track_times(list.get(), false);
+  H5Pset_link_phase_change(list.get(), kCompact, kCompact);
   return list;
 }
 
 Hid dataset_creation(std::uint64_t chunk_rows, std::size_t width) {
-  Hid list(H5Pcreate(H5P_DATASET_CREATE));
-  H5Pset_obj_track_times(list.get(), false);
-  H5Pset_attr_creation_order(list.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+  Hid list = checked_creation(H5P_DATASET_CREATE);
   if (chunk_rows == 0) return list;
   const hsize_t chunk = chunk_rows;
   H5Pset_chunk(list.get(), 1, &chunk);
@@ -103,6 +100,16 @@ Hid dataset_creation(std::uint64_t chunk_rows, std::size_t width) {
 }
 
 }  // namespace
+
+// Tracking the order of attributes gives object headers a checksum, and compact attributes and links stay inside such a
+// header. So HDF5 reports damage instead of following garbage.
+Hid checked_creation(hid_t kind) {
+  Hid list(H5Pcreate(kind));
+  H5Pset_attr_creation_order(list.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+  H5Pset_attr_phase_change(list.get(), kCompact, kCompact);
+  H5Pset_obj_track_times(list.get(), false);
+  return list;
+}
 
 QuietErrors::QuietErrors() {
   static const herr_t kNoExitHandler = H5dont_atexit();  // fails without harm where HDF5 is already in use
@@ -137,7 +144,14 @@ Hid memory_type(ColumnType type) {
 // ---- Dataset ----
 
 Dataset::Dataset(const H5File& file, std::string path, Hid id)
-    : file_path_(file.path()), output_(file.output_), path_(std::move(path)), id_(std::move(id)) {}
+    : file_path_(file.path()),
+      output_(file.output_),
+      sums_(file.sums_),
+      path_(std::move(path)),
+      id_(std::move(id)),
+      chunk_rows_(stored_chunk_rows()) {
+  if (chunk_rows_ > 0) first_sum_ = integer_attribute(kFirstChecksum);
+}
 
 void Dataset::fail(const std::string& what) const { throw_store_error(file_path_, path_ + ": " + what); }
 
@@ -151,7 +165,7 @@ std::uint64_t Dataset::rows() const {
   return rows;
 }
 
-std::uint64_t Dataset::chunk_rows() const {
+std::uint64_t Dataset::stored_chunk_rows() const {
   const Hid list(H5Dget_create_plist(id()));
   if (H5Pget_layout(list.get()) != H5D_CHUNKED) return 0;
   hsize_t rows = 0;
@@ -174,26 +188,13 @@ bool Dataset::has_type(ColumnType type) const {
 void Dataset::write_chunk(std::uint64_t row, std::span<const std::byte> bytes) const {
   const hsize_t offset = row;
   if (H5Dwrite_chunk(id(), H5P_DEFAULT, 0, &offset, bytes.size(), bytes.data()) < 0) fail("can't write");
+  sums_->set(*first_sum_ + row / chunk_rows_, checksum_of(bytes));
   if (output_ != nullptr && output_->failed()) fail("can't write: " + output_->failure());
 }
 
 void Dataset::read_rows(ColumnType type, std::uint64_t begin, std::uint64_t end, void* values) const {
   check_stored(begin, end);
   if (begin < end) read_into(memory_type(type).get(), begin, end, values);
-}
-
-void Dataset::read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const {
-  if (!try_read_chunk(row, limit, bytes)) fail(fmt::format("the chunk of row {} is missing or damaged", row));
-}
-
-bool Dataset::try_read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const {
-  const hsize_t offset = row;
-  hsize_t size = 0;
-  std::uint32_t skipped_filters = 0;
-  if (H5Dget_chunk_storage_size(id(), &offset, &size) < 0 || size == 0 || size > limit) return false;
-  bytes.resize(size);
-  return H5Dread_chunk(id(), H5P_DEFAULT, &offset, &skipped_filters, bytes.data()) >= 0 &&
-         skipped_filters == 0;
 }
 
 bool Dataset::is_packed_as_block(ColumnType type) const {
@@ -215,7 +216,7 @@ void Dataset::check_stored(std::uint64_t begin, std::uint64_t end) const {
   }
   // A damaged header may promise more rows than are stored: contiguous data would then read as zeros, missing chunks as
   // fill values.
-  const std::uint64_t chunk = chunk_rows();
+  const std::uint64_t chunk = chunk_rows_;
   if (chunk == 0) {
     const Hid type(H5Dget_type(id()));
     if (count > 0 && H5Dget_storage_size(id()) / H5Tget_size(type.get()) != count) {
@@ -230,6 +231,7 @@ void Dataset::check_stored(std::uint64_t begin, std::uint64_t end) const {
 }
 
 void Dataset::read_into(hid_t memory_type, std::uint64_t begin, std::uint64_t end, void* out) const {
+  check_sums(begin, end);
   const hsize_t start = begin;
   const hsize_t count = end - begin;
   const Hid file_space(H5Dget_space(id()));
@@ -248,6 +250,21 @@ std::optional<double> Dataset::number_attribute(const char* name) const {
   if (!is_scalar(space.get()) || H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, &value) < 0)
     fail(fmt::format("attribute {} is not a number", name));
   return value;
+}
+
+std::optional<std::uint64_t> Dataset::integer_attribute(const char* name) const {
+  if (H5Aexists(id(), name) <= 0) return std::nullopt;
+  const Hid attribute(H5Aopen(id(), name, H5P_DEFAULT));
+  std::uint64_t value = 0;
+  if (!read_number_attribute(attribute.get(), value))
+    fail(fmt::format("attribute {} is not an integer", name));
+  return value;
+}
+
+void Dataset::add_checksums() {
+  const std::uint64_t count = rows();
+  first_sum_ = sums_->add(count / chunk_rows_ + (count % chunk_rows_ != 0 ? 1 : 0));
+  if (!write_number_attribute(id(), kFirstChecksum, H5T_NATIVE_UINT64, &*first_sum_)) fail("can't write");
 }
 
 void Dataset::set_attribute(const char* name, std::string_view text) const {
@@ -319,10 +336,12 @@ H5File H5File::open(const fs::path& path, hid_t access) {
   if (!fs::is_regular_file(status)) throw StoreError(path, "is not a regular file");
   H5File file(path, Hid(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access)));
   file.check(file.id(), "is not a readable HDF5 file");
+  file.read_checksums();
   return file;
 }
 
-std::vector<std::byte> H5File::image() const {
+std::vector<std::byte> H5File::image() {
+  write_checksums();
   if (H5Fflush(id(), H5F_SCOPE_LOCAL) < 0) fail("can't build in memory");
   const ssize_t size = H5Fget_file_image(id(), nullptr, 0);
   if (size <= 0) fail("can't build in memory");
@@ -332,15 +351,26 @@ std::vector<std::byte> H5File::image() const {
 }
 
 void H5File::close() {
+  write_checksums();
   if (H5Fflush(id(), H5F_SCOPE_LOCAL) < 0) fail("can't write");
   id_.reset();
   if (output_ != nullptr && output_->failed()) fail("can't write: " + output_->failure());
 }
 
+void H5File::check_link(const std::string& path) const {
+  H5L_info_t info;
+  if (H5Lget_info(id(), path.c_str(), &info, H5P_DEFAULT) < 0) fail("can't open " + path);
+  if (info.type == H5L_TYPE_HARD) return;
+  fail(fmt::format("{} is {} link; a result file holds all its data itself", path,
+                   info.type == H5L_TYPE_SOFT ? "a soft" : "an external"));
+}
+
 bool H5File::has(const std::string& object) const {
   // HDF5 can only be asked about a path if each part before exists.
   for (std::size_t slash = object.find('/', 1);; slash = object.find('/', slash + 1)) {
-    if (H5Lexists(id(), object.substr(0, slash).c_str(), H5P_DEFAULT) <= 0) return false;
+    const std::string part = object.substr(0, slash);
+    if (H5Lexists(id(), part.c_str(), H5P_DEFAULT) <= 0) return false;
+    check_link(part);
     if (slash == std::string::npos) return true;
   }
 }
@@ -375,6 +405,7 @@ std::vector<std::string> H5File::children(const std::string& group) const {
     return 0;
   };
   if (H5Literate(object.get(), index, H5_ITER_INC, nullptr, collect, &names) < 0) fail("can't list " + group);
+  for (const std::string& name : names) check_link((group == "/" ? group : group + "/") + name);
   return names;
 }
 
@@ -392,10 +423,12 @@ Dataset H5File::create_bare_column(const std::string& group, const ColumnInfo& c
   const Hid space(H5Screate_simple(1, &size, &unlimited));
   const Hid creation = dataset_creation(chunk_rows, size_of(column.type));
   const Hid type = memory_type(column.type);
-  return {*this, path,
-          Hid(check(H5Dcreate2(id(), path.c_str(), type.get(), space.get(), H5P_DEFAULT, creation.get(),
-                               H5P_DEFAULT),
-                    "can't write " + path))};
+  Dataset dataset(*this, path,
+                  Hid(check(H5Dcreate2(id(), path.c_str(), type.get(), space.get(), H5P_DEFAULT,
+                                       creation.get(), H5P_DEFAULT),
+                            "can't write " + path)));
+  dataset.add_checksums();
+  return dataset;
 }
 
 Dataset H5File::create_column(const std::string& group, const ColumnInfo& column, std::uint64_t rows,
@@ -421,8 +454,11 @@ Dataset H5File::create_column(const std::string& group, const ColumnInfo& column
 
 Dataset H5File::dataset(const std::string& path) const {
   if (!has(path)) fail("has no " + path);
-  return {*this, path,
-          Hid(check(H5Dopen2(id(), path.c_str(), H5P_DEFAULT), path + " is not a readable dataset"))};
+  Hid opened(check(H5Dopen2(id(), path.c_str(), H5P_DEFAULT), path + " is not a readable dataset"));
+  const Hid list(H5Dget_create_plist(opened.get()));
+  if (H5Pget_external_count(list.get()) != 0 || H5Pget_layout(list.get()) == H5D_VIRTUAL)
+    fail(path + " has its values in other files; a result file holds all its data itself");
+  return {*this, path, std::move(opened)};
 }
 
 namespace {
@@ -442,22 +478,41 @@ void write_packed(const Dataset& dataset, std::span<const std::byte> values, std
 
 }  // namespace
 
-Dataset H5File::write_values(const std::string& path, hid_t type, std::size_t count, const void* values,
-                             std::string_view unit, std::string_view long_name) const {
-  constexpr std::size_t kCompressFrom = 1024;
+Dataset H5File::write_piece(const std::string& path, hid_t type, std::size_t count,
+                            const void* values) const {
   const hsize_t size = count;
-  const Hid space(H5Screate_simple(1, &size, nullptr));
-  const std::uint64_t chunk = count < kCompressFrom ? 0 : std::min<std::size_t>(count, kMaxRowsPerBlock);
-  const Hid creation = dataset_creation(chunk, H5Tget_size(type));
+  const Hid space(H5Screate_simple(1, &size, nullptr)), creation = dataset_creation(0, H5Tget_size(type));
   Dataset dataset(
       *this, path,
       Hid(check(H5Dcreate2(id(), path.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
                 "can't write " + path)));
-  const std::size_t width = H5Tget_size(type);
-  if (chunk > 0)
-    write_packed(dataset, {static_cast<const std::byte*>(values), count * width}, width, chunk);
-  else if (count > 0 && H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
+  if (count > 0 && H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
     fail("can't write " + path);
+  const std::uint32_t sum = checksum_of({static_cast<const std::byte*>(values), count * H5Tget_size(type)});
+  if (!write_number_attribute(dataset.id(), kChecksum, H5T_NATIVE_UINT32, &sum)) fail("can't write " + path);
+  return dataset;
+}
+
+Dataset H5File::write_chunks(const std::string& path, hid_t type, std::size_t count,
+                             const void* values) const {
+  const hsize_t size = count;
+  const std::uint64_t chunk = std::min<std::size_t>(count, kMaxRowsPerBlock);
+  const std::size_t width = H5Tget_size(type);
+  const Hid space(H5Screate_simple(1, &size, nullptr)), creation = dataset_creation(chunk, width);
+  Dataset dataset(
+      *this, path,
+      Hid(check(H5Dcreate2(id(), path.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+                "can't write " + path)));
+  dataset.add_checksums();
+  write_packed(dataset, {static_cast<const std::byte*>(values), count * width}, width, chunk);
+  return dataset;
+}
+
+Dataset H5File::write_values(const std::string& path, hid_t type, std::size_t count, const void* values,
+                             std::string_view unit, std::string_view long_name) const {
+  constexpr std::size_t kCompressFrom = 1024;
+  Dataset dataset = count < kCompressFrom ? write_piece(path, type, count, values)
+                                          : write_chunks(path, type, count, values);
   dataset.set_attribute("units", unit);
   dataset.set_attribute("long_name", long_name);
   return dataset;
@@ -470,6 +525,8 @@ Dataset H5File::write_text(const std::string& path, std::string_view text, std::
 std::string H5File::read_text(const std::string& path) const {
   const Dataset text = dataset(path);
   if (!text.has_type(ColumnType::u8)) text.fail("is not a text");
+  if (text.rows() > kMostTextBytes)
+    text.fail(fmt::format("is a text of {} bytes; no text is longer than {}", text.rows(), kMostTextBytes));
   const std::vector<std::uint8_t> bytes = text.read_all<std::uint8_t>();
   return {bytes.begin(), bytes.end()};
 }

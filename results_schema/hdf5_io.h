@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "results_schema/block.h"
+#include "results_schema/checksums.h"
 #include "results_schema/columns.h"
 #include "results_schema/store_error.h"
 
@@ -64,11 +65,15 @@ class Hid {
   hid_t id_ = H5I_INVALID_HID;
 };
 
+/// A list of properties for creating a file, group or dataset, by which a checksum covers all of its attributes.
+Hid checked_creation(hid_t kind);
+
 /// The HDF5 type of a C++ type in memory.
 template <class T>
 hid_t native_type() {
   if constexpr (std::is_same_v<T, std::uint8_t>) return H5T_NATIVE_UINT8;
   if constexpr (std::is_same_v<T, std::int32_t>) return H5T_NATIVE_INT32;
+  if constexpr (std::is_same_v<T, std::uint32_t>) return H5T_NATIVE_UINT32;
   if constexpr (std::is_same_v<T, std::int64_t>) return H5T_NATIVE_INT64;
   if constexpr (std::is_same_v<T, std::uint64_t>) return H5T_NATIVE_UINT64;
   if constexpr (std::is_same_v<T, float>) return H5T_NATIVE_FLOAT;
@@ -77,10 +82,14 @@ hid_t native_type() {
 /// The HDF5 type in memory of a column's values; owned, so that no handle outlives its use.
 Hid memory_type(ColumnType type);
 
+/// The most bytes that are read at once of a text, or of another dataset in one piece.
+inline constexpr std::uint64_t kMostTextBytes = std::uint64_t{64} << 20U;
+
 class H5File;
 class OutputDevice;
 
-/// A 1-D dataset, found by name in a file that must outlive it.
+/// A 1-D dataset, found by name in a file that must outlive it. Every function that reads holds what is stored against
+/// its checksums.
 class Dataset {
  public:
   Dataset(const H5File& file, std::string path, Hid id);
@@ -89,7 +98,7 @@ class Dataset {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::uint64_t rows() const;
   /// Rows per chunk; 0 where the dataset has no chunks.
-  [[nodiscard]] std::uint64_t chunk_rows() const;
+  [[nodiscard]] std::uint64_t chunk_rows() const { return chunk_rows_; }
   /// The type of the dataset as a column type (u8 for the booleans of a segment); StoreError where it is none.
   [[nodiscard]] ColumnType column_type() const;
   [[nodiscard]] bool has_type(ColumnType type) const;
@@ -104,7 +113,8 @@ class Dataset {
   /// Reads the stored bytes of the chunk that starts at `row`; more than `limit` of them is an error. Overwrites
   /// `bytes`.
   void read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const;
-  /// As read_chunk(), but false where the chunk is missing, longer, unreadable or stored without one of the filters.
+  /// As read_chunk(), but false where the chunk is missing, longer, unreadable, stored without one of the filters or
+  /// not what its checksum says.
   bool try_read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const;
   /// Whether its filters are those that create_column() sets for the type.
   [[nodiscard]] bool is_packed_as_block(ColumnType type) const;
@@ -141,20 +151,36 @@ class Dataset {
   [[nodiscard]] std::string text_attribute(const char* name, std::string_view otherwise = {}) const;
   /// A numeric attribute; nothing where there is none.
   [[nodiscard]] std::optional<double> number_attribute(const char* name) const;
+  /// An integer attribute; nothing where there is none.
+  [[nodiscard]] std::optional<std::uint64_t> integer_attribute(const char* name) const;
   /// Throws StoreError with the file, this dataset and the innermost HDF5 reason.
   [[noreturn]] void fail(const std::string& what) const;
+  /// fail() of the chunk that starts at `row`.
+  [[noreturn]] void fail_chunk(std::uint64_t row) const;
 
  private:
+  friend class H5File;
+  [[nodiscard]] std::uint64_t stored_chunk_rows() const;
+  /// Makes room for the checksums of its chunks, of a dataset that has just been created.
+  void add_checksums();
+  /// StoreError unless rows [begin, end) are stored as their checksums say.
+  void check_sums(std::uint64_t begin, std::uint64_t end) const;
+  void check_whole() const;
   void read_into(hid_t memory_type, std::uint64_t begin, std::uint64_t end, void* out) const;
 
   std::filesystem::path file_path_;
   std::shared_ptr<const OutputDevice> output_;  ///< shared with the file
+  std::shared_ptr<ChunkChecksums> sums_;        ///< shared with the file
   std::string path_;
   Hid id_;
+  std::uint64_t chunk_rows_ = 0;
+  std::optional<std::uint64_t> first_sum_;  ///< of a dataset in chunks, the place of its first checksum
+  mutable bool whole_ = false;              ///< of a dataset in one piece: whether it has been checked
 };
 
 /// An open HDF5 file. Files are written in the default (earliest) format, without time stamps, with children
-/// in order of creation.
+/// in order of creation, and with checksums of all that they hold (checksums.h). What lies outside of the file, or under
+/// another name in it, is not followed: such links and datasets are errors.
 class H5File {
  public:
   /// Creates a file on the disk and replaces what lies at `path`. Data are on the disk only after close().
@@ -168,10 +194,11 @@ class H5File {
   [[nodiscard]] hid_t id() const { return id_.get(); }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// The bytes of the whole file.
-  [[nodiscard]] std::vector<std::byte> image() const;
+  [[nodiscard]] std::vector<std::byte> image();
   /// Writes out and closes the file; StoreError where that fails.
   void close();
 
+  /// StoreError where a soft or external link leads there.
   [[nodiscard]] bool has(const std::string& object) const;
   [[nodiscard]] bool is_group(const std::string& path) const;
   [[nodiscard]] bool is_dataset(const std::string& path) const;
@@ -201,7 +228,7 @@ class H5File {
     for (const Row& row : rows) values.push_back(std::invoke(get, row));
     return write_values<T>(path, values, unit, long_name);
   }
-  /// The bytes of a text, which may be long.
+  /// The bytes of a text, which may be as long as kMostTextBytes.
   Dataset write_text(const std::string& path, std::string_view text, std::string_view long_name) const;
   [[nodiscard]] std::string read_text(const std::string& path) const;
 
@@ -219,6 +246,16 @@ class H5File {
 
  private:
   static H5File open(const std::filesystem::path& path, hid_t access);
+  void read_checksums();
+  void write_checksums() const;
+  /// StoreError where the path, which exists, is a link that HDF5 would follow.
+  void check_link(const std::string& path) const;
+  /// Creates a dataset in one piece, with its checksum.
+  [[nodiscard]] Dataset write_piece(const std::string& path, hid_t type, std::size_t count,
+                                    const void* values) const;
+  /// Creates a dataset in packed chunks; `count` is not 0.
+  [[nodiscard]] Dataset write_chunks(const std::string& path, hid_t type, std::size_t count,
+                                     const void* values) const;
   H5File(std::filesystem::path path, Hid id, std::shared_ptr<const OutputDevice> output = nullptr)
       : path_(std::move(path)), output_(std::move(output)), id_(std::move(id)) {}
   Dataset write_values(const std::string& path, hid_t type, std::size_t count, const void* values,
@@ -229,6 +266,7 @@ class H5File {
   std::filesystem::path path_;
   /// For a file that is created on the disk; must outlive `id_`.
   std::shared_ptr<const OutputDevice> output_;
+  std::shared_ptr<ChunkChecksums> sums_ = std::make_shared<ChunkChecksums>();  ///< of a new file those so far
   Hid id_;
 };
 

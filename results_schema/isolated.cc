@@ -26,7 +26,9 @@ namespace fs = std::filesystem;
 namespace {
 
 // The child sends texts, each as "LENGTH:TEXT": first "ok" or "failed", then the counts and problems, or the reason of
-// the failure.
+// the failure. Problems of dimensions follow in the end, where following them has not ended the child.
+
+constexpr std::string_view kOk = "2:ok";
 
 void add_text(std::string& message, std::string_view text) {
   message.append(std::to_string(text.size())).append(":").append(text);
@@ -44,22 +46,23 @@ std::optional<std::string> take_text(std::string_view& message) {
   return text;
 }
 
-/// Of dimensions, which only other readers of the file follow.
-void check_dimensions(const fs::path& file, Verification& found) {
+/// The problem of the dimensions, which only other readers of the file follow, as a text of a message; empty where there
+/// is none.
+std::string dimensions_message(const fs::path& file) {
   const QuietErrors quiet;
+  std::string message;
   try {
     if (fs::is_regular_file(file)) check_dimensions(H5File::open(file));
   } catch (const StoreError& error) {
-    found.problems.push_back(error.reason());
+    add_text(message, error.reason());
   }
+  return message;
 }
 
 std::string message_of(const fs::path& file, const std::function<void()>& step) {
   std::string message;
   try {
-    Verification found = verify(file, step);
-    step();
-    check_dimensions(file, found);
+    const Verification found = verify(file, step);
     add_text(message, "ok");
     add_text(message, std::to_string(found.rows));
     add_text(message, std::to_string(found.samples));
@@ -82,18 +85,23 @@ void allow_cpu_time(std::chrono::seconds limit) {
   ::setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
-[[noreturn]] void run_child(const fs::path& file, std::chrono::seconds limit, int pipe) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  std::signal(SIGPROF, SIG_DFL);
-  allow_cpu_time(limit);
-  const std::string message = message_of(file, [limit] { allow_cpu_time(limit); });
-  std::string_view rest = message;
+void send(int pipe, std::string_view rest) {
   while (!rest.empty()) {
     const ssize_t sent = ::write(pipe, rest.data(), rest.size());
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) break;
     rest.remove_prefix(static_cast<std::size_t>(sent));
   }
+}
+
+[[noreturn]] void run_child(const fs::path& file, std::chrono::seconds limit, int pipe) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::signal(SIGPROF, SIG_DFL);
+  allow_cpu_time(limit);
+  const std::string message = message_of(file, [limit] { allow_cpu_time(limit); });
+  send(pipe, message);
+  allow_cpu_time(limit);
+  if (message.starts_with(kOk)) send(pipe, dimensions_message(file));
   ::_exit(0);
 }
 
@@ -142,9 +150,14 @@ Verification verify_isolated(const fs::path& file, std::chrono::seconds limit) {
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFSIGNALED(status)) return decode(file, message);
+  // What was found before counts, too.
+  const bool verified = message.starts_with(kOk);
+  Verification found = verified ? decode(file, message) : Verification();
   const int signal = WTERMSIG(status);
-  if (signal == SIGPROF) return {0, 0, {"is damaged: reading it does not end"}};
-  return {0, 0, {fmt::format("is damaged: reading it crashes (signal {})", signal)}};
+  found.problems.push_back(
+      fmt::format("is damaged: reading {} {}", verified ? "its dimensions" : "it",
+                  signal == SIGPROF ? "does not end" : fmt::format("crashes (signal {})", signal)));
+  return found;
 }
 
 }  // namespace shardscape::results

@@ -14,8 +14,9 @@ namespace shardscape::results {
 inline constexpr const char* kResultsSchema = "shardscape-results";
 inline constexpr const char* kManifestSchema = "shardscape-manifest";
 inline constexpr const char* kSegmentSchema = "shardscape-segment";
-/// Version 3 has no texts of variable length, which HDF5 reads forever where they are damaged.
-inline constexpr std::uint64_t kSchemaVersion = 3;
+/// Version 4 has checksums of all that is stored (checksums.h); version 3 did without texts of variable length, which
+/// HDF5 reads forever where they are damaged.
+inline constexpr std::uint64_t kSchemaVersion = 4;
 
 /// Writes root attributes, /study, /links and an empty /points.
 void write_manifest(const H5File& file, const char* schema, const Manifest& manifest, const RunInfo& run,

@@ -59,6 +59,7 @@ constexpr const char* kLayout = R"( |
 | `/fault_samples/*` | studies with faults: one 1-D dataset per column, one row per fault of a sample, ascending by `point_id`, `sample`, `fault`; of the rows of `/points` that are ok; listed below |
 | `/links/*` | `link_id`, `source`, `destination`, `dimension`, `bandwidth_bytes_per_s`, `latency_s` of every link of the fabric |
 | `/search/*` | files of `search`: `count` of the study's points by `fate` (`visited`: the rows; `bound`, `memory`, `constraint`, `rule`: cut off with a whole region; `open`: not decided when it was stopped); of the answer `complete` (1: exact, or `within` so much, relative) and `bound` (a value of the objective with bounds, beside memory_peak_bytes the other one, that no point beats which was not visited; NaN where none is left) |
+| `/checksums/chunks` | the CRC-32 of every chunk of the file as stored, one dataset after the other; see [Checksums](#checksums) |
 | `/summary/status_counts/*` | `status`, `count`, `example_point_id` (the first) of each status that occurs |
 | `/summary/reason_counts/*` | the same by `reason` |
 | `/summary/pareto/*` | `point_id` and objectives of the feasible points that no other dominates; of points with equal objectives the first |
@@ -69,9 +70,16 @@ constexpr const char* kLayout = R"( |
 A finished file follows the NetCDF-4 conventions: all columns of `/points` share the dimension `point`, those of `/fault_samples` `fault_sample`, those of `/links` `link` (HDF5 dimension
 scales in the root, without data), so that `xarray.open_dataset("OUT.h5", group="points", engine="h5netcdf")`, netCDF4 and ncdump read it.
 
+## Checksums
+
+HDF5 keeps checksums of object headers, which hold all attributes and the names of all children, and none of values or of where they lie. Every dataset
+in one piece has therefore an attribute `checksum`, the CRC-32 (that of zlib) of its bytes; every dataset in chunks an attribute `first_checksum`, the place in
+`/checksums/chunks` of its first chunk's. The program and the Python loader hold against them all that they read, so that a chunk which is missing,
+or which is another's, is an error. A copy by a program that packs chunks anew (h5repack) is refused likewise.
+
 ## Versions
 
-Version 3 has no text of variable length, which HDF5 1.10 reads forever where it is damaged, and booleans without a type of their own. The program and the Python
+Version 4 has checksums of all values. Version 3 did without texts of variable length, which HDF5 1.10 reads forever where they are damaged, and gave booleans no type of their own. The program and the Python
 loader read this version alone, and say so of any other: make the sweep again, or read its file with the release that wrote it.
 
 ## Texts

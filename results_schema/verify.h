@@ -16,8 +16,8 @@ struct Verification {
   std::vector<std::string> problems;    ///< one line each: the problem, how often it occurs, the first point
 };
 
-/// Reads every value of a finished file or of the segments of a running sweep (HDF5 checks the sum of each
-/// chunk) and checks
+/// Reads every value of a finished file or of the segments of a running sweep, which holds it against its checksum, and
+/// checks
 ///   - the fingerprints of study, sources and columns against the texts and columns that are there;
 ///   - that rows ascend, codes are in their range, exactly the points that are ok have no reason and have a
 ///     time, and breakdowns add up to it (training; 1e-5, they are f4);

@@ -21,6 +21,9 @@ folder exists); the rows of a running sweep are those sealed so far.
     >>> samples = sr.fault_samples("out.h5")              # studies with faults
     >>> samples.merge(sr.links("out.h5"), on="link_id").groupby("dimension", observed=True).slowdown.mean()
 
+Everything that is read is held against its checksum in the file; where it differs ResultsError says which dataset is damaged. Bytes of a text that
+are no UTF-8 become surrogates, as in names of files.
+
 What was not computed is missing: NaN in floats, NA in integers (nullable Int64). Finished files follow the netCDF-4 conventions, so that
 xarray reads their groups, too: xarray.open_dataset("out.h5", group="points", engine="h5netcdf").
 
@@ -33,6 +36,7 @@ Columns, units and codes are described in SCHEMA.md. Needs h5py and pandas.
 import argparse
 import os
 import sys
+import zlib
 
 import h5py
 import numpy as np
@@ -40,7 +44,7 @@ import pandas as pd
 
 __all__ = ["ResultsError", "load", "units", "best", "study", "links", "summary", "fault_samples"]
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 TOP_COUNT = 10
 
 
@@ -161,7 +165,7 @@ class _Results:
         parts = {name: [self.column(name)[:0]] for name in names}
         for file in self._files():
             for name in names:
-                parts[name].append(file["points"][name][:])
+                parts[name].append(_values(file["points"][name]))
         frame = pd.DataFrame({n: _decoded(np.concatenate(parts.pop(n)), self.column(n)) for n in names})
         return self._with_selection(_described(frame, self.head["points"]))
 
@@ -211,7 +215,7 @@ class _Results:
         parts = {name: [known[name][:0]] for name in names}
         for file in self._files():
             for name in names:
-                parts[name].append(file[group][name][:])
+                parts[name].append(_values(file[group][name]))
         frame = pd.DataFrame({n: _decoded(np.concatenate(parts.pop(n)), known[n]) for n in names})
         return self._with_selection(_described(frame, known))
 
@@ -266,9 +270,23 @@ def _opened(path, schema):
     elif _attribute(file, "schema") != schema:
         problem = f"is not a {schema} file"
     else:
-        return file
+        problem = _link_in(file)
+        if problem is None:
+            return file
     file.close()
     raise ResultsError(f"{path}: {problem}")
+
+
+def _link_in(group, depth=3):
+    """What is wrong where a child, or a child of one, is a link to another place; None where none is."""
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            return f"{group.name.rstrip('/')}/{name} is a soft or external link; a result file holds all its data itself"
+        if depth > 0 and group.get(name, getclass=True) is h5py.Group:
+            problem = _link_in(group[name], depth - 1)
+            if problem is not None:
+                return problem
+    return None
 
 
 def _front(costs):
@@ -311,7 +329,7 @@ def _decoded(values, column):
 
 
 def _table(group):
-    return pd.DataFrame({name: _decoded(column[:], column) for name, column in group.items()})
+    return pd.DataFrame({name: _decoded(_values(column), column) for name, column in group.items()})
 
 
 def _described(frame, columns):
@@ -325,11 +343,43 @@ def _attribute(item, name, default=None):
     """A text (stored as UTF-8) or a number."""
     value = item.attrs.get(name, default)
     value = value.item() if isinstance(value, np.generic) else value
-    return value.decode() if isinstance(value, bytes) else value
+    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
 
 
 def _text(dataset):
-    return dataset[()].tobytes().decode()
+    return _values(dataset).tobytes().decode(errors="surrogateescape")
+
+
+def _values(dataset):
+    """All values of a dataset, once its checksums have been found right."""
+    file = f"{dataset.file.filename}: {dataset.name}"
+    if dataset.external or dataset.is_virtual:
+        raise ResultsError(f"{file} has its values in other files; a result file holds all its data itself")
+    try:
+        return _checked_chunks(dataset) if dataset.chunks else _checked_piece(dataset)
+    except (OSError, RuntimeError, KeyError, ValueError) as error:  # whatever h5py makes of HDF5's errors
+        raise ResultsError(f"{file}: can't be read: {error}") from error
+
+
+def _checked_piece(dataset):
+    values = dataset[()]
+    if _attribute(dataset, "checksum") != zlib.crc32(values.tobytes()):
+        raise ResultsError(f"{dataset.file.filename}: {dataset.name} is not what its checksum says: the file is damaged")
+    return values
+
+
+def _checked_chunks(dataset):
+    sums = _checked_piece(dataset.file["checksums/chunks"])
+    first, length = _attribute(dataset, "first_checksum"), dataset.chunks[0]
+    for i, row in enumerate(range(0, len(dataset), length)):
+        try:
+            stored = zlib.crc32(dataset.id.read_direct_chunk((row,))[1])
+        except (OSError, RuntimeError, ValueError):
+            stored = None
+        if first is None or first + i >= len(sums) or stored != sums[first + i]:
+            raise ResultsError(f"{dataset.file.filename}: {dataset.name}: the chunk of row {row} is missing, or not what its checksum says: "
+                               "the file is damaged, or another program has rewritten it")
+    return dataset[:]
 
 
 def main(arguments=None):

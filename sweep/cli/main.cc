@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -67,6 +69,14 @@ int refuse(const std::vector<std::string>& problems, std::size_t further = 0) {
   return fail(problems, count + "; nothing was written or changed", kBadInput, further);
 }
 
+/// The commands that predict many plans or messages, with memos and shortcuts that --reference leaves out.
+constexpr std::array<std::string_view, 7> kTakingReference = {"sweep",    "search",    "check",  "simulate",
+                                                              "validate", "calibrate", "network"};
+
+bool takes_reference(std::string_view command) {
+  return std::ranges::find(kTakingReference, command) != kTakingReference.end();
+}
+
 int run_action(const Action& action) {
   try {
     const int code = action();
@@ -116,8 +126,10 @@ int run(int argc, char** argv) {
         ->allow_extra_args(false)
         ->check(not_empty())
         ->check(CLI::Validator(CLI::ExistingDirectory).description(""));
-    command->add_flag("--reference", common.reference,
-                      "No memos, no shared prices, no shortcuts: the same results, slowly");
+    CLI::Option* const reference =
+        command->add_flag("--reference", common.reference,
+                          "No memos, no shared prices, no shortcuts: the same results, slowly");
+    if (!takes_reference(command->get_name())) reference->group("");  // not in its help
   }
   try {
     std::vector<std::string> words = expand_lists({argv + 1, argv + argc});
@@ -125,6 +137,12 @@ int run(int argc, char** argv) {
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     return parse_failure(app, error, common.command_line);
+  }
+  const std::string command = app.get_subcommands().front()->get_name();
+  if (common.reference && !takes_reference(command)) {
+    return refuse(
+        {fmt::format("--reference: has no effect on {}, which has no shortcuts to leave out; {} take it",
+                     command, join_names(kTakingReference))});
   }
   return run_action(action);
 }

@@ -28,6 +28,30 @@ TEST_F(BadInputTest, EveryProblemIsReportedAtOnce) {
   EXPECT_TRUE(contains(finished.err, "2 problems")) << finished.err;
 }
 
+TEST_F(BadInputTest, ReferenceIsRefusedWhereItMeansNothing) {
+  write("study.yaml", kSmallStudy);
+  ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--reference"}).code, 0);
+  const auto before = left_behind();
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"top", "out.h5"},
+                                             {"verify", "out.h5"},
+                                             {"diff", "out.h5", "out.h5"},
+                                             {"report", "out.h5", "-o", "out.html"},
+                                             {"export", "out.h5", "--csv", "out.csv"},
+                                             {"merge", "out.h5", "-o", "all.h5"},
+                                             {"presets"},
+                                             {"gemm", "64", "64", "64", "--device", "a100-sxm-80gb"},
+                                             {"calibrate", "--list"}}) {
+    std::vector<std::string> with = words;
+    with.emplace_back("--reference");
+    const Finished finished = run(with);
+    EXPECT_EQ(finished.code, 2) << words[0];
+    EXPECT_TRUE(contains(finished.err, "--reference: has no effect ")) << words[0] << finished.err;
+    EXPECT_EQ(left_behind(), before) << words[0];
+    EXPECT_EQ(contains(run({words[0], "--help"}).out, "No memos"), words[0] == "calibrate") << words[0];
+  }
+}
+
 TEST_F(BadInputTest, LongListsOfProblemsEnd) {
   std::string text = kSmallStudy;
   for (int i = 0; i < 1000; ++i) text += "unknown_" + std::to_string(i) + ": 1\n";

@@ -308,7 +308,7 @@ TEST_F(PartOfStudyTest, FilesOfEarlierSchemasAreRefusedByAllCommands) {
   for (const auto& command : commands) {
     const Finished refused = run(command);
     EXPECT_NE(refused.code, 0) << command.front();
-    for (const char* part : {"schema version 2", "version 3", "make the sweep again", "the release"})
+    for (const char* part : {"schema version 2", "version 4", "make the sweep again", "the release"})
       EXPECT_TRUE(contains(refused.err, part)) << command.front() << ": " << refused.err;
   }
 }

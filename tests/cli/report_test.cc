@@ -11,6 +11,7 @@
 #include "tests/cli/program_under_test.h"
 #include "tests/support/paths.h"
 #include "tests/support/report_page.h"
+#include "tests/support/result_changes.h"
 
 namespace shardscape::cli {
 namespace {
@@ -43,18 +44,17 @@ TEST_F(ReportTest, ReasonsWithoutAMeaningAreSaidToHaveNone) {
   std::string study = kSmallStudy;  // 24 does not divide by 16
   sweep(study.replace(study.find("global_batch: 32"), 16, "global_batch: 24"), "out.h5");
   std::uint8_t codes[256];
-  const hid_t file = H5Fopen((work() / "out.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
-  ASSERT_GE(file, 0);
-  const hid_t column = H5Dopen2(file, "/summary/reason_counts/reason", H5P_DEFAULT),
-              space = H5Dget_space(column);
-  const hssize_t count = H5Sget_simple_extent_npoints(space);
-  ASSERT_TRUE(count > 0 && count <= 256);
-  ASSERT_GE(H5Dread(column, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, codes), 0);
-  codes[0] = 200;
-  ASSERT_GE(H5Dwrite(column, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, codes), 0);
-  H5Sclose(space);
-  H5Dclose(column);
-  H5Fclose(file);
+  test::change_and_renew(work() / "out.h5", [&](hid_t file) {
+    const hid_t column = H5Dopen2(file, "/summary/reason_counts/reason", H5P_DEFAULT),
+                space = H5Dget_space(column);
+    const hssize_t count = H5Sget_simple_extent_npoints(space);
+    ASSERT_TRUE(count > 0 && count <= 256);
+    ASSERT_GE(H5Dread(column, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, codes), 0);
+    codes[0] = 200;
+    ASSERT_GE(H5Dwrite(column, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, codes), 0);
+    H5Sclose(space);
+    H5Dclose(column);
+  });
   std::vector<std::string> meanings;
   const json data = data_of(page("out.h5"));
   for (const json& status : data.at("statuses"))

@@ -11,6 +11,7 @@
 #include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
 #include "tests/support/datasets_equal.h"
+#include "tests/support/result_changes.h"
 
 namespace shardscape::cli {
 namespace {
@@ -154,16 +155,15 @@ TEST_F(ResultFilesTest, PointsThatTheStudyDoesNotHaveAreAnErrorOfTheFile) {
   write("study.yaml", kSmallStudy);
   ASSERT_EQ(run({"sweep", "study.yaml", "-o", "none.h5", "--set", "hardware.device.hbm.capacity=1 GiB"}).code,
             0);
-  const hid_t file = H5Fopen((work() / "none.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
-  ASSERT_GE(file, 0);
-  const hid_t column = H5Dopen2(file, "/points/point_id", H5P_DEFAULT), space = H5Dget_space(column);
-  std::vector<std::uint64_t> ids(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
-  ASSERT_GE(H5Dread(column, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, ids.data()), 0);
-  for (std::uint64_t& id : ids) id += 1'000'000'000'000;
-  ASSERT_GE(H5Dwrite(column, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, ids.data()), 0);
-  H5Sclose(space);
-  H5Dclose(column);
-  H5Fclose(file);
+  test::change_and_renew(work() / "none.h5", [](hid_t file) {
+    const hid_t column = H5Dopen2(file, "/points/point_id", H5P_DEFAULT), space = H5Dget_space(column);
+    std::vector<std::uint64_t> ids(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
+    ASSERT_GE(H5Dread(column, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, ids.data()), 0);
+    for (std::uint64_t& id : ids) id += 1'000'000'000'000;
+    ASSERT_GE(H5Dwrite(column, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, ids.data()), 0);
+    H5Sclose(space);
+    H5Dclose(column);
+  });
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"top", "none.h5"}, {"report", "none.h5", "-o", "none.html"}}) {
     const Finished finished = run(command);

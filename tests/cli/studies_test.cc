@@ -1,5 +1,6 @@
 // Do the ready studies show what their README says, at a reduced size?
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -53,6 +54,27 @@ class StudiesTest : public ProgramTest {
     return nlohmann::json::parse(finished.out);
   }
 };
+
+/// The size that `check` estimates, in bytes.
+double estimated_bytes(const std::string& text) {
+  const std::string mark = " and writes about ";
+  double number = 0;
+  char unit = ' ';
+  std::sscanf(text.c_str() + text.find(mark) + mark.size(), "%lf %c", &number, &unit);
+  return number * std::pow(1024, std::string("BKMG").find(unit));
+}
+
+TEST_F(StudiesTest, CheckKnowsHowLargeFilesBecome) {
+  for (const std::string name :
+       {"llama3.1-70b-64xa100", "llama3.1-70b-serving-16xa100", "llama2-13b-dram", "moe-faults"}) {
+    const Finished checked = run({"check", study(name)});
+    ASSERT_EQ(checked.code, 0) << checked.err;
+    const Finished swept = run({"sweep", study(name), "-o", name + ".h5", "--confirm", "0"});
+    ASSERT_EQ(swept.code, 0) << swept.err;
+    const auto written = static_cast<double>(fs::file_size(work() / (name + ".h5")));
+    EXPECT_NEAR(estimated_bytes(checked.out) / written, 1, 0.1) << name;
+  }
+}
 
 // What DeepSeek-AI published of its run (arXiv:2412.19437, sections 3 and 4.2): pp 16, ep 64, ZeRO-1, no tensor
 // parallelism, DualPipe, fp8, and 2.664 M GPU hours for 14.8 T tokens: 20.1 s for a step of 15,360 sequences of 4,096.

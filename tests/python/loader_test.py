@@ -147,8 +147,48 @@ class LoaderTest(unittest.TestCase):
         seed = os.path.join(os.path.dirname(__file__), "..", "fuzz", "corpus", "result", "finished_version_2.bin")
         with open(seed, "rb") as stored, open(old, "wb") as file:
             file.write(stored.read()[1:])  # the first byte is the fuzzer's
-        with self.assertRaisesRegex(sr.ResultsError, "schema version 2; this loader reads version 3: make the sweep again"):
+        with self.assertRaisesRegex(sr.ResultsError, "schema version 2; this loader reads version 4: make the sweep again"):
             sr.load(old)
+
+    def changed(self, name, change):
+        """A copy of the finished file, changed."""
+        path = os.path.join(self.folder, name)
+        shutil.copy(self.done, path)
+        with h5py.File(path, "r+") as file:
+            change(file)
+        return path
+
+    def test_damage_is_an_error(self):
+        with h5py.File(self.done) as file:
+            chunks = [file["points/mfu"].id.get_chunk_info(i) for i in range(2)]
+            links = file["links/latency_s"].id.get_offset()
+        with open(self.done, "rb") as file:
+            good = file.read()
+        entries = [good.index(chunk.byte_offset.to_bytes(8, "little")) for chunk in chunks]
+        swapped = bytearray(good)  # an entry of the index is a length of four bytes, 20 of other things, the address
+        for here, there in (entries, entries[::-1]):
+            swapped[here - 24:here - 20], swapped[here:here + 8] = good[there - 24:there - 20], good[there:there + 8]
+        flipped = bytearray(good)
+        flipped[links] ^= 1
+        bad = os.path.join(self.folder, "bad.h5")
+        for content, read, problem in ((swapped, sr.load, "/points/mfu: the chunk of row 0 is missing, or not what its checksum says"),
+                                       (flipped, sr.links, "/links/latency_s is not what its checksum says")):
+            with open(bad, "wb") as file:
+                file.write(content)
+            with self.assertRaisesRegex(sr.ResultsError, "bad.h5: " + problem):
+                read(bad)
+
+    def test_links_to_other_places_are_refused(self):
+        def soft(file):
+            del file["points/mfu"]
+            file["points/mfu"] = h5py.SoftLink("/points/step_time_s")
+        with self.assertRaisesRegex(sr.ResultsError, "/points/mfu is a soft or external link"):
+            sr.load(self.changed("soft.h5", soft))
+
+    def test_bytes_that_are_no_utf8_become_surrogates(self):
+        path = self.changed("bytes.h5", lambda file: file.attrs.modify("title", np.bytes_(b"up \xff")))
+        self.assertEqual(sr.study(path)["title"], "up \udcff")
+        self.assertEqual(sr.load(path).attrs["title"], "up \udcff")
 
     def test_texts_are_str(self):
         for path in (self.done, self.running):

@@ -19,6 +19,7 @@ using namespace results;
 void collect_datasets(const H5File& file, const std::string& group, std::vector<std::string>& paths) {
   for (const std::string& name : file.children(group.empty() ? "/" : group)) {
     const std::string path = group + "/" + name;
+    if (path == kChecksumsGroup) continue;  // they follow from all else
     if (file.is_group(path))
       collect_datasets(file, path, paths);
     else if (file.is_dataset(path))

@@ -237,6 +237,7 @@ std::string original_text(const yaml::Catalog& catalog, yaml::PresetKind kind, c
 
 int run_calibrate(const CalibrateArguments& arguments, const CommonOptions& common) {
   if (arguments.list) {
+    if (common.reference) throw BadInput("--reference: has no effect beside --list, which predicts nothing");
     print_constants(std::cout);
     return kDone;
   }

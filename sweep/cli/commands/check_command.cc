@@ -9,6 +9,7 @@
 
 #include "engine/base/strata.h"
 #include "engine/base/suggest.h"
+#include "results_schema/file_size.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/fault_section.h"
 #include "sweep/cli/reports/selection_text.h"
@@ -31,9 +32,10 @@ constexpr const char* kCheckFooter =
 Parses the study, lists its axes and counts its points. A sample spread over the space is evaluated to count
 rejections by reason and to estimate the time and the file size of a sweep. Nothing is written.)";
 
-/// A sample has this many blocks of so many neighbouring points, which share remembered results as they do in a sweep.
+/// A sample has this many blocks of neighbouring points, which share remembered results and compress as they do in a
+/// sweep: blocks as long as those of the sweep, and of so many rows at least.
 constexpr std::uint64_t kSampleBlocks = 32;
-constexpr std::uint32_t kSampleRows = 256;
+constexpr std::uint32_t kLeastSampleRows = 256;
 
 std::string values_of(const sweep::NamedAxis& axis) {
   if (axis.list.fill) return "fill";
@@ -176,6 +178,16 @@ double stored_share(const results::StoredRows& rows, double feasible) {
   return std::min(1.0, static_cast<double>(rows.count) / std::max(feasible, 1.0));
 }
 
+/// Bytes of the file that rows and fault samples do not take.
+double bytes_beside_rows(const sweep::SweepJob& job, const results::RunInfo& run, double feasible,
+                         double draws) {
+  const results::Manifest manifest = job.manifest(run);
+  const double points = static_cast<double>(job.space().size());
+  const double rows = job.stored_rows().all() ? points : stored_share(job.stored_rows(), feasible) * feasible;
+  const auto count = [](double number) { return static_cast<std::uint64_t>(std::llround(number)); };
+  return static_cast<double>(results::bytes_beside_chunks(manifest, count(rows), count(draws)));
+}
+
 /// Prints the cost of searches for placements of `feasible` points; returns their CPU seconds in a sweep.
 double print_searches(const sweep::SweepJob& job, double feasible, const std::vector<std::uint64_t>& points,
                       const sweep::EvaluatorFactory& factory) {
@@ -194,7 +206,8 @@ double print_searches(const sweep::SweepJob& job, double feasible, const std::ve
 
 void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
   const std::uint64_t size = job.space().size();
-  const auto layout = results::BlockLayout::whole(size, kSampleRows);
+  const auto layout =
+      results::BlockLayout::whole(size, std::max(job.layout().rows_per_block, kLeastSampleRows));
   const sweep::EvaluatorFactory factory =
       sweep::simulator_factory({.reference = common.reference, .mode = job.study().mode});
   const sweep::Study plain = without_faults(job.study());
@@ -216,7 +229,7 @@ void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
             << " points\n";
   print_verdicts(std::cout, verdict_counts(tally, rows));
   const double scale = static_cast<double>(size) / static_cast<double>(rows);
-  double cpu = scale * (worker.evaluate_seconds() + worker.encode_seconds()), fault_bytes = 0;
+  double cpu = scale * (worker.evaluate_seconds() + worker.encode_seconds()), fault_bytes = 0, draws = 0;
   bytes *= scale;
   const double feasible = scale * static_cast<double>(tally.count(Status::ok));
   const double share = stored_share(job.stored_rows(), feasible);
@@ -227,9 +240,11 @@ void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
     const FaultCost cost = measure_faults(job, spread(points), factory);
     print_faults(std::cout, job, feasible, cost);
     cpu += feasible * cost.draws_per_point * cost.seconds_per_draw;
+    draws = share * feasible * cost.draws_per_point;
     fault_bytes = share * feasible * (cost.draws_per_point * cost.bytes_per_draw + summary_bytes(job));
   }
   const int threads = tbb::info::default_concurrency();
+  bytes += bytes_beside_rows(job, run_info(common, threads), feasible, draws);
   std::cout << "\na sweep takes about " << format_duration(cpu / threads) << " on " << threads << " threads ("
             << format_duration(cpu) << " of CPU) and writes "
             << (job.stored_rows().choice == results::RowChoice::pareto ? "less than " : "about ")

@@ -3,7 +3,9 @@
 
 #include <cmath>
 
+#include "results_schema/hdf5_io.h"
 #include "tests/support/datasets_equal.h"
+#include "tests/support/result_changes.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::results {
@@ -211,6 +213,43 @@ TEST_F(ResultsTest, DifferencesAreNamed) {
   EXPECT_FALSE(test::datasets_equal(a, finished("d.h5", fake_manifest(99, 16), {{0, 7}}), &difference));
   EXPECT_TRUE(contains(difference, "100 and 99 rows")) << difference;
   EXPECT_THROW((void)test::datasets_equal(a, file("none.h5")), StoreError);
+}
+
+/// One block of a study of eight, as a shard.
+Manifest shard_manifest(std::uint64_t block) {
+  Manifest manifest = fake_manifest(32, 4);
+  manifest.layout.blocks = {block, 1};
+  manifest.shards = {block + 1, block + 1, 8};
+  return manifest;
+}
+
+TEST_F(ResultsTest, MergeNamesWhichFingerprintsDiffer) {
+  Manifest other = shard_manifest(1);
+  other.study.title = "made up again";
+  other.study.sources[1].text = "layers: 1\n";
+  other.run.git_commit = "def456";
+  const fs::path a = finished("a.h5", shard_manifest(0), {{0, 1}}, shard_manifest(0).run);
+  const fs::path b = finished("b.h5", other, {{1, 1}}, other.run);
+  const std::vector<std::string> problems = merge_problems(open_parts(std::array{a, b}));
+  ASSERT_EQ(problems.size(), 1U);
+  for (const std::string& part : {"b.h5: belongs to another study than " + a.string() + " (study_sha256 ",
+                                  study_sha256(other.study).substr(0, 12) + ", not " +
+                                      study_sha256(shard_manifest(0).study).substr(0, 12),
+                                  std::string("the title and models/none.yaml differ"),
+                                  std::string("comes from version 0.1.0 (def456) of the program")})
+    EXPECT_TRUE(contains(problems.front(), part)) << part << " in " << problems.front();
+}
+
+TEST_F(ResultsTest, MergeRefusesPartsThatAreNotWhatTheirFingerprintsSay) {
+  for (const char* name : {"study_sha256", "columns_sha256"}) {
+    const fs::path part = finished(std::string(name) + ".h5", shard_manifest(0), {{0, 1}});
+    test::change_file(part, [&](hid_t opened) {
+      const Hid attribute(H5Aopen(opened, name, H5P_DEFAULT)), type(H5Aget_type(attribute.get()));
+      H5Awrite(attribute.get(), type.get(), std::string(64, '0').c_str());
+    });
+    const std::string message = store_error([&] { (void)open_parts(std::array{part}); });
+    EXPECT_TRUE(contains(message, part.string() + ": ") && contains(message, name)) << message;
+  }
 }
 
 }  // namespace

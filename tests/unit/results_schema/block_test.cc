@@ -13,7 +13,7 @@
 namespace shardscape::results {
 namespace {
 
-hid_t memory_type(ColumnType type) {
+hid_t hdf5_type(ColumnType type) {
   switch (type) {
     case ColumnType::u8:
     case ColumnType::boolean:
@@ -62,7 +62,7 @@ TEST_F(ResultsTest, ChunksPassThroughHdf5sFilters) {
       H5Pset_chunk(creation, 1, &chunk);
       if (size_of(columns[c].type) > 1) H5Pset_shuffle(creation);
       H5Pset_deflate(creation, 1);
-      const hid_t type = memory_type(columns[c].type);
+      const hid_t type = hdf5_type(columns[c].type);
       const hid_t dataset = H5Dcreate2(hdf5, name.c_str(), type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
       ASSERT_GE(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, &offset, encoded.chunks[c].size(),
                                encoded.chunks[c].data()),
@@ -117,7 +117,7 @@ TEST_F(ResultsTest, WhateverAChunkHoldsPassesThroughHdf5sFilters) {
         H5Pset_chunk(creation, 1, &rows);
         if (width > 1) H5Pset_shuffle(creation);
         H5Pset_deflate(creation, 1);
-        const hid_t type = memory_type(column);
+        const hid_t type = hdf5_type(column);
         const hid_t dataset = H5Dcreate2(hdf5, name.c_str(), type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
         ASSERT_GE(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, &offset, packed.size(), packed.data()), 0) << name;
         std::vector<std::byte> stored(values.size());

@@ -10,6 +10,7 @@
 #include "results_schema/chunk_filler.h"
 #include "results_schema/row_selector.h"
 #include "results_schema/verify.h"
+#include "tests/support/result_changes.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::results {
@@ -220,19 +221,18 @@ std::filesystem::path shard_of_some(const std::filesystem::path& path, const Sto
   return path;
 }
 
-/// A dataset of a file, open for changes.
+/// Changes a dataset of a file and renews the checksums.
 template <class Change>
 void change(const std::filesystem::path& path, const char* name, const Change& work) {
-  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
-  ASSERT_GE(file, 0);
-  const hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
-  ASSERT_GE(dataset, 0);
-  work(dataset);
-  H5Dclose(dataset);
-  H5Fclose(file);
+  test::change_and_renew(path, [&](hid_t file) {
+    const hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
+    ASSERT_GE(dataset, 0);
+    work(dataset);
+    H5Dclose(dataset);
+  });
 }
 
-// Finished files have no checksum, and rows are picked by what their ids say.
+// Rows are picked by what their ids say.
 TEST_F(ResultsTest, ShardsOfSomeRowsMustHoldTogether) {
   const StoredRows choices[] = {{RowChoice::feasible, 0, {}},
                                 {RowChoice::top, 200, {}},
@@ -249,9 +249,11 @@ TEST_F(ResultsTest, ShardsOfSomeRowsMustHoldTogether) {
       EXPECT_EQ(merge_problems(parts), std::vector<std::string>());
       return store_error([&] { merge(parts, file("all.h5"), {}); });
     };
-    change(b, "/points/mfu", [](hid_t column) {
+    test::change_file(b, [](hid_t file) {
+      const hid_t column = H5Dopen2(file, "/points/mfu", H5P_DEFAULT);
       const hsize_t rows = 1;
       H5Dset_extent(column, &rows);
+      H5Dclose(column);
     });
     std::string problem = merged();
     EXPECT_TRUE(contains(problem, "b.h5: /points/mfu: has 1 rows, not ")) << problem;
