@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <hdf5.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -119,6 +120,8 @@ TEST_F(ResultsTest, ChunksThatTheIndexHasElsewhereAreErrors) {
   }
 }
 
+// Each file is read by a process of its own: HDF5 keeps some memory of an object whose header it refuses, which is not
+// ours to return.
 TEST_F(ResultsTest, AFlippedByteOfAnAttributeIsSeen) {
   Manifest manifest = fake_manifest(300, 64);
   manifest.study.title = "the title of it all";
@@ -137,7 +140,8 @@ TEST_F(ResultsTest, AFlippedByteOfAnAttributeIsSeen) {
       std::string changed = bytes;
       changed[at] = static_cast<char>(changed[at] ^ 1);
       put_content(bad, changed);
-      EXPECT_NE(refusal(bad), "") << text << " at " << at;
+      EXPECT_EXIT(std::_Exit(refusal(bad).empty() ? 1 : 0), testing::ExitedWithCode(0), "")
+          << text << " at " << at;
     }
     EXPECT_GT(places, 0) << text;
   }
