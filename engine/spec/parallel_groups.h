@@ -47,6 +47,11 @@ constexpr bool is_of_experts(ParallelGroup group) {
          group == ParallelGroup::expert_data;
 }
 
+/// Whether a group holds copies of the same weights, so that its operations are none of a layer's passes.
+constexpr bool is_of_data(ParallelGroup group) {
+  return group == ParallelGroup::data_shard || group == ParallelGroup::expert_data;
+}
+
 /// Whether the ranks of a group, which is none of experts, differ along an axis.
 constexpr bool spans(ParallelGroup group, PlanAxis axis) {
   constexpr std::array<std::array<bool, kPlanAxes>, kParallelGroups> kRules = {{

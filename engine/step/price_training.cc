@@ -210,9 +210,16 @@ LastStage take_turns(const TrainingStep& in, const Machine& machine, LastStage l
       machine.collectives, machine.shared, machine.data);
   if (!turns.any) return last;
   scratch.turns = turns;
-  LayerTimes layers;  // with their shares, so for this plan only
-  const LastStage now = time_stages(
-      in, {machine.layout, machine.groups, machine.collectives, machine.shared, nullptr}, layers, scratch);
+  const auto takes_turns = [&](ParallelGroup group) { return turns.beside[group] > 0; };
+  LastStage now = last;
+  if (std::ranges::any_of(enum_values<ParallelGroup>(), takes_turns)) {
+    LayerTimes own;  // with their shares, so for this plan only
+    const bool calls = std::ranges::any_of(enum_values<ParallelGroup>(), [&](ParallelGroup group) {
+      return takes_turns(group) && !is_of_data(group);
+    });
+    now = time_stages(in, {machine.layout, machine.groups, machine.collectives, machine.shared, nullptr},
+                      calls || machine.shared == nullptr ? own : *machine.shared, scratch);
+  }
   const StageTail& tail = scratch.tails[now.stage];
   scratch.spared_in_turn = last.end - now.end + std::min(turns.once, tail.data_comm - tail.lost);
   return now;
