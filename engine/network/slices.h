@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/network/flow_set.h"
+#include "engine/network/link_set.h"
 #include "engine/network/rank_group.h"
 
 namespace shardscape::network {
