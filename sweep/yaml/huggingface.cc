@@ -9,7 +9,7 @@
 
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/huggingface_config.h"
-#include "sweep/yaml/huggingface_families.h"
+#include "sweep/yaml/huggingface_reader.h"
 
 namespace shardscape::yaml {
 
@@ -30,9 +30,9 @@ void read_architectures(HuggingFaceConfig& config) {
 /// The message about a family that is not read, with the families that are.
 std::string family_problem(const std::string& name) {
   std::vector<std::string> known;
-  for (const HuggingFaceFamily& family : huggingface_families()) known.emplace_back(family.name);
+  for (const huggingface::Family& family : huggingface::families()) known.emplace_back(family.name);
   if (name.empty()) return "missing; one of " + join(known) + " is due";
-  const std::string_view reason = refused_family(name);
+  const std::string_view reason = huggingface::refused_family(name);
   if (!reason.empty())
     return fmt::format("family \"{}\" {}; supported families: {}", name, reason, join(known));
   return "unsupported family \"" + name + "\"; supported: " + join(known);
@@ -76,8 +76,9 @@ std::optional<ModelSpec> read_huggingface(const std::string& text, const std::st
     return std::nullopt;
   }
   const std::string name_of_family = config.text("model_type");
-  const HuggingFaceFamily* const family = find_family(name_of_family);
-  if (family == nullptr) {
+  const auto known = huggingface::families();
+  const auto family = std::ranges::find(known, name_of_family, &huggingface::Family::name);
+  if (family == known.end()) {
     config.problem("model_type", family_problem(name_of_family));
     return std::nullopt;
   }
@@ -85,7 +86,7 @@ std::optional<ModelSpec> read_huggingface(const std::string& text, const std::st
   const std::string own_name = config.text("_name_or_path");
   model.name = own_name.empty() ? name : own_name;
   read_architectures(config);
-  family->read(config, model);
+  huggingface::read_family(config, *family, model);
   config.finish();
   if (!config.failed()) config.report(model.validate());
   if (config.failed()) return std::nullopt;

@@ -1,8 +1,8 @@
 // Reads the shapes of models from a Hugging Face config.json.
 //
-// The families that are read (the config's `model_type`) stand in one table, huggingface_families.cc. Every
-// key shapes the computation, is known to be without effect on time and memory, or is a problem that names it
-// (huggingface_keys.h). Defaults are those of the Hugging Face transformers configuration classes.
+// The families that are read (the config's `model_type`) stand in one table, huggingface_families.cc, of which a new
+// one is a row. Every key shapes the computation, is known to be without effect on time and memory, or is a problem
+// that names it (huggingface_keys.h). Defaults are those of the Hugging Face transformers configuration classes.
 #pragma once
 
 #include <optional>

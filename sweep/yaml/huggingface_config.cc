@@ -52,6 +52,25 @@ bool fits_integer(const Json& entry) {
          !(entry.is_number_unsigned() && entry.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX));
 }
 
+/// Takes a value of the right type; returns what is due where it has another.
+const char* take(const Json& entry, std::int64_t& value) {
+  if (!fits_integer(entry)) return "an integer";
+  value = entry.get<std::int64_t>();
+  return nullptr;
+}
+
+const char* take(const Json& entry, bool& value) {
+  if (!entry.is_boolean()) return "true or false";
+  value = entry.get<bool>();
+  return nullptr;
+}
+
+const char* take(const Json& entry, double& value) {
+  if (!entry.is_number()) return "a number";
+  value = entry.get<double>();
+  return nullptr;
+}
+
 }  // namespace
 
 HuggingFaceConfig::HuggingFaceConfig(const Json& json, const std::string& text, std::string source,
@@ -67,9 +86,10 @@ void HuggingFaceConfig::problem(const std::string& key, const std::string& messa
   diagnostics_.add(diagnostics_.full() ? Location{source_, 1, 1} : locate(key), key, message);
 }
 
-bool HuggingFaceConfig::given(const char* key) {
-  read_.insert(key);
-  return json_.contains(key);
+bool HuggingFaceConfig::given(HuggingFaceNames names) {
+  if (!names) return false;
+  read_.insert(names.first);
+  return json_.contains(names.first);
 }
 
 bool HuggingFaceConfig::empty(const char* key) {
@@ -79,61 +99,40 @@ bool HuggingFaceConfig::empty(const char* key) {
 bool HuggingFaceConfig::is_null(const char* key) const { return json_.at(key).is_null(); }
 
 const char* HuggingFaceConfig::present_name(HuggingFaceNames names) {
-  const bool other = names.other != nullptr && present(names.other);  // both keys count as read
-  return present(names.first) || !other ? names.first : names.other;
-}
-
-void HuggingFaceConfig::assign(const std::string& key, const std::string& shown, const Json& entry,
-                               std::int64_t& value) {
-  if (fits_integer(entry)) {
-    value = entry.get<std::int64_t>();
-  } else {
-    problem(key, shown + "must be an integer, not " + json_text(entry));
-  }
-}
-
-void HuggingFaceConfig::assign(const std::string& key, const std::string& shown, const Json& entry,
-                               bool& value) {
-  if (entry.is_boolean()) {
-    value = entry.get<bool>();
-  } else {
-    problem(key, shown + "must be true or false, not " + json_text(entry));
-  }
-}
-
-void HuggingFaceConfig::assign(const std::string& key, const std::string& shown, const Json& entry,
-                               double& value) {
-  if (entry.is_number()) {
-    value = entry.get<double>();
-  } else {
-    problem(key, shown + "must be a number, not " + json_text(entry));
-  }
+  const bool other = present(names.other);  // both keys count as read
+  return present(names) || !other ? names.first : names.other;
 }
 
 void HuggingFaceConfig::required(const char* field, HuggingFaceNames names, std::int64_t& value) {
   const char* const key = present_name(names);
   if (present(key)) {
-    optional(field, key, value);
+    read(field, key, value);
   } else {
     problem(key, "missing; this key is required");
   }
 }
 
-void HuggingFaceConfig::optional(const char* field, HuggingFaceNames names, std::int64_t& value) {
-  const char* const key = present_name(names);
-  keys_.emplace_back(field, key);
-  if (present(key)) assign(key, "", json_.at(key), value);
+template <typename T>
+void HuggingFaceConfig::read(const char* field, HuggingFaceNames names, T& value) {
+  if (!names) return;
+  const std::string path = present_name(names), key = path.substr(0, path.find('/'));
+  const bool whole = key == path;
+  if (whole) keys_.emplace_back(field, key);
+  if (!present(key.c_str())) return;
+  const Json* entry = &json_.at(key);
+  const std::string inner = whole ? "" : path.substr(key.size() + 1);
+  if (!whole) {
+    if (!entry->is_object() || !entry->contains(inner) || entry->at(inner).is_null()) return;
+    entry = &entry->at(inner);
+  }
+  const char* const due = take(*entry, value);
+  if (due == nullptr) return;
+  problem(key, fmt::format("{}{}must be {}, not {}", inner, whole ? "" : " ", due, json_text(*entry)));
 }
 
-void HuggingFaceConfig::flag(const char* field, const char* key, bool& value) {
-  keys_.emplace_back(field, key);
-  if (present(key)) assign(key, "", json_.at(key), value);
-}
-
-void HuggingFaceConfig::number(const char* field, const char* key, double& value) {
-  keys_.emplace_back(field, key);
-  if (present(key)) assign(key, "", json_.at(key), value);
-}
+template void HuggingFaceConfig::read(const char*, HuggingFaceNames, std::int64_t&);
+template void HuggingFaceConfig::read(const char*, HuggingFaceNames, bool&);
+template void HuggingFaceConfig::read(const char*, HuggingFaceNames, double&);
 
 std::string HuggingFaceConfig::text(const char* key) {
   return present(key) && json_.at(key).is_string() ? json_.at(key).get<std::string>() : std::string();
@@ -149,39 +148,24 @@ std::vector<std::string> HuggingFaceConfig::texts(const char* key) {
   return result;
 }
 
-const Json* HuggingFaceConfig::inside(const char* key, const char* inner) {
-  if (!present(key) || !json_.at(key).is_object()) return nullptr;
-  const Json& map = json_.at(key);
-  return map.contains(inner) && !map.at(inner).is_null() ? &map.at(inner) : nullptr;
-}
-
-void HuggingFaceConfig::number_inside(const char* key, const char* inner, double& value) {
-  if (const Json* entry = inside(key, inner)) assign(key, fmt::format("{} ", inner), *entry, value);
-}
-
-void HuggingFaceConfig::integer_inside(const char* key, const char* inner, std::int64_t& value) {
-  if (const Json* entry = inside(key, inner)) assign(key, fmt::format("{} ", inner), *entry, value);
-}
-
-void HuggingFaceConfig::flag_inside(const char* key, const char* inner, bool& value) {
-  if (const Json* entry = inside(key, inner)) assign(key, fmt::format("{} ", inner), *entry, value);
-}
-
-void HuggingFaceConfig::activation(const char* key, MlpKind& kind) {
-  if (!present(key)) return;
+const char* HuggingFaceConfig::activation(HuggingFaceNames names, MlpKind& kind) {
+  const char* const key = present_name(names);
+  if (!present(key)) return key;
   const std::string name = text(key);
   const auto at = std::ranges::find(kActivations, name, &Activation::name);
   if (at != kActivations.end()) {
     kind = at->kind;
-    return;
+    return key;
   }
   std::vector<std::string> known;
   for (const Activation& activation : kActivations) known.emplace_back(activation.name);
   problem(key, "unsupported activation " + json_text(json_.at(key)) + "; supported: " + join(known));
+  return key;
 }
 
-std::string HuggingFaceConfig::layer_pattern(const char* key, std::string_view local,
+std::string HuggingFaceConfig::layer_pattern(HuggingFaceNames names, std::string_view local,
                                              std::string_view whole) {
+  const char* const key = names.first;
   if (!present(key)) return "";
   bool bad = false;
   const auto expand = [&](const auto& self, const Json& value) -> std::string {

@@ -16,10 +16,13 @@
 
 namespace shardscape::yaml {
 
-/// The name of a key, and its name in older or newer configs.
+/// The name of a key, and its name in older or newer configs; `map/key` stands for a key inside a map, whose other keys
+/// are ignored. Without names there is no such key, and reading it leaves everything as it is.
 struct HuggingFaceNames {
   // NOLINTNEXTLINE(google-explicit-constructor): most keys have one name
-  HuggingFaceNames(const char* name, const char* other_name = nullptr) : first(name), other(other_name) {}
+  constexpr HuggingFaceNames(const char* name = nullptr, const char* other_name = nullptr)
+      : first(name), other(other_name) {}
+  constexpr explicit operator bool() const { return first != nullptr; }
   const char* first;
   const char* other;
 };
@@ -34,39 +37,35 @@ class HuggingFaceConfig {
 
   void problem(const std::string& key, const std::string& message);
 
-  /// `field`: the field of the spec. The first of the two names that is present counts.
+  /// `field`: the field of the spec; empty where the value is none by itself. The first of the two names that is
+  /// present counts.
   void required(const char* field, HuggingFaceNames names, std::int64_t& value);
-  void optional(const char* field, HuggingFaceNames names, std::int64_t& value);
-  /// Reads a flag that is no field of the spec by itself.
-  void flag(const char* key, bool& value) { flag("", key, value); }
-  void flag(const char* field, const char* key, bool& value);
-  void number(const char* field, const char* key, double& value);
+  /// T: an integer of 64 bits, a flag or a number.
+  template <typename T>
+  void read(const char* field, HuggingFaceNames names, T& value);
+  /// Counts a key as read.
+  void skip(HuggingFaceNames names) { (void)given(names); }
   /// The text of a key; empty where it is absent.
   std::string text(const char* key);
   /// A list of texts; anything else is a problem.
   std::vector<std::string> texts(const char* key);
 
-  /// Reads a value inside a map; the map's other keys are ignored.
-  void number_inside(const char* key, const char* inner, double& value);
-  void integer_inside(const char* key, const char* inner, std::int64_t& value);
-  void flag_inside(const char* key, const char* inner, bool& value);
-
-  /// Reads the kind of the MLP's activation.
-  void activation(const char* key, MlpKind& kind);
+  /// Reads the kind of the MLP's activation, and returns the key that gave it.
+  const char* activation(HuggingFaceNames names, MlpKind& kind);
 
   /// The kinds of attention by layer, as letters of ModelSpec::window_pattern: L for the name `local`, G for `whole`;
   /// other names are problems. The value is a list of names, or of pairs of a list and its number of repeats. Empty
   /// where the key is absent.
-  std::string layer_pattern(const char* key, std::string_view local, std::string_view whole);
+  std::string layer_pattern(HuggingFaceNames names, std::string_view local, std::string_view whole);
 
   /// Checks a key whose text must contain `part`, as nothing else is modelled.
   void expect(const char* key, std::string_view part);
 
   /// Whether the key is absent, null or an empty list.
   [[nodiscard]] bool empty(const char* key);
-  [[nodiscard]] bool present(const char* key) { return given(key) && !is_null(key); }
-  /// Whether the key is there, even if it is null.
-  [[nodiscard]] bool given(const char* key);
+  [[nodiscard]] bool present(HuggingFaceNames names) { return given(names) && !is_null(names.first); }
+  /// Whether the key of the first name is there, even if it is null.
+  [[nodiscard]] bool given(HuggingFaceNames names);
 
   /// Reports every key that was not read, unless it is known to have no effect.
   void finish();
@@ -77,11 +76,7 @@ class HuggingFaceConfig {
 
  private:
   [[nodiscard]] bool is_null(const char* key) const;
-  [[nodiscard]] const Json* inside(const char* key, const char* inner);
   [[nodiscard]] const char* present_name(HuggingFaceNames names);
-  void assign(const std::string& key, const std::string& shown, const Json& entry, std::int64_t& value);
-  void assign(const std::string& key, const std::string& shown, const Json& entry, bool& value);
-  void assign(const std::string& key, const std::string& shown, const Json& entry, double& value);
   [[nodiscard]] std::string meant(const std::string& key) const;
   [[nodiscard]] Location locate(const std::string& key) const;
 

@@ -1,423 +1,201 @@
-// The table of families and their readers without experts: each reader names its family's keys and defaults; further
-// down are the families that are known but refused.
+// The table of families, and those that are known but refused.
 #include "sweep/yaml/huggingface_families.h"
 
-#include <algorithm>
-#include <array>
-#include <string>
-
-#include "sweep/yaml/huggingface_experts.h"
-#include "sweep/yaml/huggingface_parts.h"
-
-namespace shardscape::yaml {
+namespace shardscape::yaml::huggingface {
 
 namespace {
 
-using Config = HuggingFaceConfig;
-using namespace huggingface;
+constexpr Bias kAttentionBias = {kAttention, "attention_bias", false};
+constexpr Bias kMlpBias = {kMlp, "mlp_bias", false};
+constexpr Dropouts kPhiDropouts = {"resid_pdrop", "attention_dropout", "embd_pdrop"};
+constexpr Dropouts kHiddenDropouts = {"hidden_dropout", "attention_dropout", {}};
+constexpr KvHeads kOneEach = {.key = {}};
+constexpr Window kSliding = {.key = "sliding_window"};
+constexpr Flag kWindowUsed = {"use_sliding_window", false};
+constexpr Window kUpperLayers = {
+    .key = "sliding_window", .otherwise = 4096, .used = kWindowUsed, .first = "max_window_layers"};
+constexpr Parallel kOneNormForBoth = {.residual = {{}, true}, .shared_norm = true};
+constexpr Flag kNormaliseTopK = {"norm_topk_prob", false};
+constexpr Demand kNoSingleLayers = {
+    "mlp_only_layers", Must::be_empty,
+    "a list of single layers without experts is not modelled; it must be empty"};
+constexpr std::string_view kNormsBefore =
+    "norms after the residual, or without gains, are not modelled; it must be true";
+/// The format of the published checkpoint's weights: the study chooses it.
+constexpr Names kPublishedFormat = "quantization_config";
 
-/// The names of shapes in GPT-2's config.
-const Shapes kGpt2Shapes = {{"n_layer", "num_hidden_layers"},
-                            {"n_embd", "hidden_size"},
-                            {"n_head", "num_attention_heads"},
-                            "n_inner",
-                            true};
-
-void read_llama(Config& config, ModelSpec& m) {
-  read_llama_block(config, m);
-  bool attention = false, mlp = false;
-  config.flag("attention_bias", attention);
-  config.flag("mlp_bias", mlp);
-  set_biases(m, {attention, attention, mlp});
-  read_window(config, 0, "", m);
+/// A row that differs from another in what `change` sets.
+constexpr Family like(Family row, std::string_view name, void (*change)(Family&)) {
+  row.name = name;
+  change(row);
+  return row;
 }
 
-void read_mistral(Config& config, ModelSpec& m) {
-  read_llama_block(config, m);
-  read_window(config, 4096, "", m);
-}
+constexpr void nothing_else(Family& /*row*/) {}
 
-/// The window: where it is used, layers from max_window_layers on have it.
-void read_qwen_window(Config& config, ModelSpec& m) {
-  bool used = false;
-  std::int64_t first = 28;
-  config.flag("use_sliding_window", used);
-  config.optional("", "max_window_layers", first);
-  std::string pattern = "G";
-  if (used && first < m.layers && m.layers <= 100'000) {
-    pattern.assign(static_cast<std::size_t>(m.layers), 'L');
-    std::fill_n(pattern.begin(), std::max<std::int64_t>(first, 0), 'G');
-  }
-  read_window(config, 4096, pattern, m);
-}
+// clang-format off
+constexpr Family kLlama = {.name = "llama", .biases = {kAttentionBias, kMlpBias}, .window = kSliding};
 
-void read_qwen2(Config& config, ModelSpec& m) {
-  read_llama_block(config, m);
-  set_biases(m, {true, false, false});
-  read_qwen_window(config, m);
-}
-
-void read_qwen2_moe(Config& config, ModelSpec& m) {
-  read_llama_block(config, m);
-  bool qkv = true;
-  config.flag("qkv_bias", qkv);
-  set_biases(m, {qkv, false, false});
-  read_qwen_window(config, m);
-  read_qwen2_experts(config, m);
-}
-
-void read_qwen3(Config& config, ModelSpec& m) {
-  read_llama_block(config, m);
-  attention_bias(config, m);
-  m.qk_norm = QkNorm::per_head;
-  read_qwen_window(config, m);
-}
-
-void read_phi3(Config& config, ModelSpec& m) {
-  read_llama_block(config, m);
-  m.attention_dropout.reset();
-  m.embedding_dropout.reset();
-  read_dropouts(config, {"resid_pdrop", "attention_dropout", "embd_pdrop"}, m);
-  read_window(config, 0, "", m);
-}
-
-void read_olmo2(Config& config, ModelSpec& m) {
-  read_llama_block(config, m);
-  attention_bias(config, m);
-  m.norm_place = NormPlace::after;
-  m.qk_norm = QkNorm::full_width;
-}
-
-void read_internlm2(Config& config, ModelSpec& m) {
-  read_llama_block(config, m);
-  bool bias = true;
-  config.flag("bias", bias);
-  set_biases(m, {bias, bias, false});
-}
-
-/// `hidden_activation` takes precedence over `hidden_act`, which older files have instead, with the same meaning.
-void read_gemma_block(Config& config, ModelSpec& m) {
-  read_shapes(config, {}, m);
-  grouped_queries(config, m);
-  m.head_dim = 256;
-  config.optional("head_dim", "head_dim", m.head_dim);
-  tied(config, true, m);
-  gated(config, config.present("hidden_activation") ? "hidden_activation" : "hidden_act", MlpKind::gelu, m);
-  (void)config.given("hidden_act");
-  m.norm = NormKind::rmsnorm;
-  rotary(config, "partial_rotary_factor", 1, m);
-  read_dropouts(config, {nullptr, "attention_dropout", nullptr}, m);
-  attention_bias(config, m);
-}
-
-void soft_caps(Config& config, double attention, double logits, ModelSpec& m) {
-  const auto cap = [&](const char* key, double value) {
-    if (config.given(key) && !config.present(key)) return false;
-    config.number("", key, value);
-    return value != 0;
-  };
-  m.attention_soft_cap = cap("attn_logit_softcapping", attention);
-  m.logit_soft_cap = cap("final_logit_softcapping", logits);
-}
-
-void read_gemma2(Config& config, ModelSpec& m) {
-  read_gemma_block(config, m);
-  m.norm_place = NormPlace::both;
-  soft_caps(config, 50, 30, m);
-  read_window(config, 4096, "LG", m);
-}
-
-void read_gemma3(Config& config, ModelSpec& m) {
-  read_gemma_block(config, m);
-  m.norm_place = NormPlace::both;
-  m.qk_norm = QkNorm::per_head;
-  soft_caps(config, 0, 0, m);
-  std::int64_t each = 6;
-  config.optional("", {"sliding_window_pattern", "_sliding_window_pattern"}, each);
-  if (each < 1 || each > 1000) return config.problem("sliding_window_pattern", "must be from 1 to 1000");
-  read_window(config, 4096, std::string(static_cast<std::size_t>(each - 1), 'L') + 'G', m);
-}
-
-void read_nemotron(Config& config, ModelSpec& m) {
-  read_shapes(config, {}, m);
-  grouped_queries(config, m);
-  config.optional("head_dim", "head_dim", m.head_dim);
-  tied(config, false, m);
-  m.mlp = MlpKind::squared_relu;
-  config.activation("hidden_act", m.mlp);
-  rotary(config, "rope_percent", 0.5, m);
-  read_dropouts(config, {"hidden_dropout", "attention_dropout", nullptr}, m);
-  bool attention = false, mlp = false;
-  config.flag("attention_bias", attention);
-  config.flag("mlp_bias", mlp);
-  set_biases(m, {attention, attention, mlp});
-}
-
-void read_starcoder2(Config& config, ModelSpec& m) {
-  read_shapes(config, {}, m);
-  grouped_queries(config, m);
-  config.optional("head_dim", "head_dim", m.head_dim);
-  tied(config, true, m);
-  config.activation("hidden_act", m.mlp);
-  rotary(config, "partial_rotary_factor", 1, m);
-  read_dropouts(config, {"residual_dropout", "attention_dropout", "embedding_dropout"}, m);
-  read_bias(config, "use_bias", true, m);
-  config.expect("norm_type", "layer_norm");
-  config.expect("mlp_type", "default");
-  read_window(config, 0, "", m);
-}
-
-void read_stablelm(Config& config, ModelSpec& m) {
-  read_shapes(config, {}, m);
-  grouped_queries(config, m);
-  tied(config, false, m);
-  gated(config, "hidden_act", MlpKind::silu, m);
-  rotary(config, "partial_rotary_factor", 0.25, m);
-  read_dropouts(config, {"hidden_dropout", "attention_dropout", nullptr}, m);
-  bool qkv = false;
-  config.flag("use_qkv_bias", qkv);
-  set_biases(m, {qkv, false, false});
-  config.flag("parallel_residual", "use_parallel_residual", m.parallel_residual);
-  m.shared_norm = m.parallel_residual;
-  require_whole_heads(config, "hidden_size", m);
-}
-
-void read_cohere(Config& config, ModelSpec& m) {
-  read_shapes(config, {}, m);
-  grouped_queries(config, m);
-  tied(config, true, m);
-  gated(config, "hidden_act", MlpKind::silu, m);
-  m.norm_bias = false;
-  rotary(config, "partial_rotary_factor", 1, m);
-  read_dropouts(config, {nullptr, "attention_dropout", nullptr}, m);
-  attention_bias(config, m);
-  bool norms = false;  // norms of each head have gains of their own: as many as norms of the whole width
-  config.flag("use_qk_norm", norms);
-  if (norms) m.qk_norm = QkNorm::full_width;
-  m.parallel_residual = m.shared_norm = true;
-  require_whole_heads(config, "hidden_size", m);
-}
-
-void read_phi(Config& config, ModelSpec& m) {
-  read_shapes(config, {}, m);
-  grouped_queries(config, m);
-  tied(config, false, m);
-  config.activation("hidden_act", m.mlp);
-  rotary(config, "partial_rotary_factor", 0.5, m);
-  read_dropouts(config, {"resid_pdrop", "attention_dropout", "embd_pdrop"}, m);
-  set_biases(m, {true, true, true});
-  bool norms = false;
-  config.flag("qk_layernorm", norms);
-  if (norms) m.qk_norm = QkNorm::per_head;
-  m.head_bias = !m.tied_embeddings;
-  m.parallel_residual = m.shared_norm = true;
-  require_whole_heads(config, "hidden_size", m);
-}
-
-/// Falcon has three kinds: 7B (one KV head, a shared norm), 40B and 180B (new_decoder_architecture: grouped queries,
-/// two norms), RW (ALiBi, biases, sequential branches).
-void read_falcon(Config& config, ModelSpec& m) {
-  read_shapes(config,
-              {{"num_hidden_layers", "n_layer"},
-               "hidden_size",
-               {"num_attention_heads", "n_head"},
-               "ffn_hidden_size",
-               true},
-              m);
-  bool grouped = false, one = true, alibi = false;
-  config.flag("new_decoder_architecture", grouped);
-  config.flag("multi_query", one);
-  config.flag("alibi", alibi);
-  std::int64_t kv_heads = m.heads, norms = 2;
-  config.optional("kv_heads", {"num_kv_heads", "n_head_kv"}, kv_heads);
-  m.kv_heads = grouped ? kv_heads : one ? 1 : m.heads;
-  config.optional("", "num_ln_in_parallel_attn", norms);
-  tied(config, true, m);
-  config.activation("activation", m.mlp);
-  m.parallel_residual = true;
-  config.flag("parallel_residual", "parallel_attn", m.parallel_residual);
-  m.parallel_residual = m.parallel_residual || grouped;
-  m.shared_norm = m.parallel_residual && !(grouped && norms == 2);
-  if (alibi) m.position = PositionKind::alibi;
-  if (!alibi) rotary(config, "partial_rotary_factor", 1, m);
-  read_dropouts(config, {"hidden_dropout", "attention_dropout", nullptr}, m);
-  read_bias(config, "bias", false, m);
-  require_whole_heads(config, "hidden_size", m);
-}
-
-void read_gptj(Config& config, ModelSpec& m) {
-  read_shapes(config, kGpt2Shapes, m);
-  tied(config, false, m);
-  config.activation("activation_function", m.mlp);
-  read_dropouts(config, {"resid_pdrop", "attn_pdrop", "embd_pdrop"}, m);
-  set_biases(m, {false, false, true});
-  m.head_bias = !m.tied_embeddings;
-  m.parallel_residual = m.shared_norm = true;
-  (void)config.given("n_positions");  // there is no table, as positions are rotary
-  std::int64_t turned = 64;
-  config.optional("rotary_fraction", "rotary_dim", turned);
-  m.position = PositionKind::rotary;
-  if (m.head_dim >= 1) m.rotary_fraction = static_cast<double>(turned) / static_cast<double>(m.head_dim);
-  require_whole_heads(config, "n_head", m);
-}
+constexpr Family kGemma = {
+    .name = "gemma", .head_dim_otherwise = 256, .tied = true,
+    .activation = {"hidden_activation", "hidden_act"},  // older files have the second, with the same meaning
+    .mlp = MlpKind::gelu, .biases = {kAttentionBias}};
 
 /// A block with LayerNorm, GELU, biases and a table of learned positions.
-void read_gpt2(Config& config, ModelSpec& m) {
-  read_shapes(config, kGpt2Shapes, m);
-  config.required("max_positions", {"n_positions", "max_position_embeddings"}, m.max_positions);
-  config.activation("activation_function", m.mlp);
-  read_dropouts(config, {"resid_pdrop", "attn_pdrop", "embd_pdrop", 0.1, 0.1}, m);
-  tied(config, true, m);
-  m.linear_bias = true;
-  require_whole_heads(config, "n_head", m);
+constexpr Family kGpt2 = {
+    .name = "gpt2", .layers = {"n_layer", "num_hidden_layers"}, .hidden = {"n_embd", "hidden_size"},
+    .heads = {"n_head", "num_attention_heads"}, .ffn_hidden = "n_inner", .ffn_multiple = 4, .kv_heads = kOneEach,
+    .head_dim = {}, .heads_at = "n_head", .tied = true, .activation = "activation_function", .mlp = MlpKind::gelu,
+    .gated = false, .norm = NormKind::layernorm,
+    .positions = {.rows = {"n_positions", "max_position_embeddings"}},
+    .dropouts = {"resid_pdrop", "attn_pdrop", "embd_pdrop", 0.1, 0.1}, .biases = {Bias{kLinear}}};
+
+/// Latent attention, and experts behind a few dense layers.
+constexpr Family kDeepSeekV2 = {
+    .name = "deepseek_v2", .head_dim = {}, .biases = {kAttentionBias}, .latent = true,
+    .experts = {.experts = "n_routed_experts", .first_dense = "first_k_dense_replace", .shared = "n_shared_experts",
+                .normalise_top_k = kNormaliseTopK, .router_keys = true, .mtp_layers = "num_nextn_predict_layers"},
+    .demands = {Demand{"moe_layer_freq", Must::be_one,
+                       "only 1 is supported: experts in all layers but the first ones"}},
+    .idle = {kPublishedFormat}};
+
+constexpr void deepseek_v3(Family& row) {
+  row.experts.router = RouterKind::sigmoid;
+  row.experts.router_bias = true;
 }
 
-void read_gpt_bigcode(Config& config, ModelSpec& m) {
-  read_gpt2(config, m);
-  bool one = true;
-  config.flag("multi_query", one);
-  if (one) m.kv_heads = 1;
-}
-
-/// Like gpt2, but Q, K and V have no biases, and some layers have a window: every second one unless the config says
-/// otherwise.
-void read_gpt_neo(Config& config, ModelSpec& m) {
-  read_shapes(config, {"num_layers", "hidden_size", "num_heads", "intermediate_size", true}, m);
-  config.required("max_positions", "max_position_embeddings", m.max_positions);
-  config.activation("activation_function", m.mlp);
-  read_dropouts(config, {"resid_dropout", "attention_dropout", "embed_dropout"}, m);
-  tied(config, true, m);
-  set_biases(m, {false, true, true});
-  std::int64_t window = 256;
-  config.optional("sliding_window", "window_size", window);
-  const std::string types = config.layer_pattern("attention_types", "local", "global");
-  const std::string layers = config.layer_pattern("attention_layers", "local", "global");
-  const std::string& pattern = layers.empty() ? types : layers;
-  set_window(window, pattern.empty() ? "GL" : pattern, m);
-  require_whole_heads(config, "hidden_size", m);
-}
-
-void read_gpt_neox(Config& config, ModelSpec& m) {
-  read_shapes(config, {}, m);
-  config.activation("hidden_act", m.mlp);
-  read_dropouts(config, {"hidden_dropout", "attention_dropout", "hidden_dropout"}, m);
-  rotary(config, "rotary_pct", 0.25, m);
-  bool attention = true;
-  config.flag("attention_bias", attention);
-  set_biases(m, {attention, attention, true});
-  m.parallel_residual = true;
-  config.flag("parallel_residual", "use_parallel_residual", m.parallel_residual);
-  tied(config, false, m);
-  require_whole_heads(config, "hidden_size", m);
-}
-
-/// OPT's table of positions has two more rows ahead of the first token's.
-void read_opt(Config& config, ModelSpec& m) {
-  read_shapes(config, {"num_hidden_layers", "hidden_size", "num_attention_heads", "ffn_dim", false}, m);
-  std::int64_t positions = 2048;
-  config.optional("max_positions", "max_position_embeddings", positions);
-  m.max_positions = positions <= INT64_MAX - 2 ? positions + 2 : positions;
-  m.mlp = MlpKind::relu;
-  config.activation("activation_function", m.mlp);
-  read_dropouts(config, {"dropout", "attention_dropout", nullptr, 0.1, 0}, m);
-  tied(config, true, m);
-  read_bias(config, "enable_bias", true, m);
-  bool before = true, gains = true;
-  config.flag("do_layer_norm_before", before);
-  config.flag("layer_norm_elementwise_affine", gains);
-  if (!before || !gains) {
-    config.problem(before ? "layer_norm_elementwise_affine" : "do_layer_norm_before",
-                   "norms after the residual, or without gains, are not modelled; it must be true");
-  }
-  std::int64_t width = m.hidden;
-  config.optional("", "word_embed_proj_dim", width);
-  if (width != m.hidden)
-    config.problem("word_embed_proj_dim", "embeddings of another width than hidden_size are not modelled");
-  require_whole_heads(config, "hidden_size", m);
-}
-
-void read_bloom(Config& config, ModelSpec& m) {
-  read_shapes(config,
-              {{"num_hidden_layers", "n_layer"},
-               {"hidden_size", "n_embed"},
-               {"num_attention_heads", "n_head"},
-               nullptr,
-               true},
-              m);
-  read_dropouts(config, {"hidden_dropout", "attention_dropout", nullptr}, m);
-  tied(config, true, m);
-  m.linear_bias = true;
-  m.position = PositionKind::alibi;
-  m.embedding_norm = true;
-  require_whole_heads(config, "hidden_size", m);
-}
-
-/// MPT keeps attention in a map of its own, `attn_config`. There are no biases unless `no_bias` is false.
-void read_mpt(Config& config, ModelSpec& m) {
-  read_shapes(config, {"n_layers", "d_model", "n_heads", nullptr, true}, m);
-  std::int64_t ratio = 4;
-  config.optional("ffn_hidden", "expansion_ratio", ratio);
-  m.ffn_hidden = ratio >= 1 && ratio <= 1000 && m.hidden <= INT64_MAX / 1000 ? ratio * m.hidden : 0;
-  bool unbiased = true, alibi = true, norms = false, learned = true;
-  config.flag("no_bias", unbiased);
-  set_biases(m, {!unbiased, !unbiased, !unbiased});
-  m.norm_bias = !unbiased;
-  config.flag_inside("attn_config", "alibi", alibi);
-  config.flag_inside("attn_config", "qk_ln", norms);
-  if (norms) m.qk_norm = QkNorm::full_width;
-  config.integer_inside("attn_config", "kv_n_heads", m.kv_heads);
-  config.flag("learned_pos_emb", learned);
-  if (alibi) {
-    m.position = PositionKind::alibi;
-    (void)config.given("max_seq_len");
-  } else if (learned) {
-    config.required("max_positions", "max_seq_len", m.max_positions);
-  } else {
-    config.problem("attn_config", "without ALiBi and learned positions the model knows no order");
-  }
-  config.expect("norm_type", "layernorm");
-  double attention = 0;
-  config.number_inside("attn_config", "attn_pdrop", attention);
-  read_dropouts(config, {"resid_pdrop", nullptr, "emb_pdrop", 0, attention}, m);
-  tied(config, true, m);
-  require_whole_heads(config, "d_model", m);
-}
-
-constexpr std::array<HuggingFaceFamily, 35> kFamilies = {{{"llama", read_llama},
-                                                          {"mistral", read_mistral},
-                                                          {"qwen2", read_qwen2},
-                                                          {"qwen3", read_qwen3},
-                                                          {"gemma", read_gemma_block},
-                                                          {"gemma2", read_gemma2},
-                                                          {"gemma3_text", read_gemma3},
-                                                          {"phi", read_phi},
-                                                          {"phi3", read_phi3},
-                                                          {"olmo2", read_olmo2},
-                                                          {"internlm2", read_internlm2},
-                                                          {"granite", read_llama},
-                                                          {"cohere", read_cohere},
-                                                          {"stablelm", read_stablelm},
-                                                          {"nemotron", read_nemotron},
-                                                          {"starcoder2", read_starcoder2},
-                                                          {"falcon", read_falcon},
-                                                          {"gpt2", read_gpt2},
-                                                          {"gpt_bigcode", read_gpt_bigcode},
-                                                          {"gpt_neo", read_gpt_neo},
-                                                          {"gpt_neox", read_gpt_neox},
-                                                          {"gptj", read_gptj},
-                                                          {"opt", read_opt},
-                                                          {"bloom", read_bloom},
-                                                          {"mpt", read_mpt},
-                                                          {"grok-1", read_grok},
-                                                          {"mixtral", read_mixtral},
-                                                          {"qwen3_moe", read_qwen3_moe},
-                                                          {"qwen2_moe", read_qwen2_moe},
-                                                          {"deepseek_v2", read_deepseek_v2},
-                                                          {"deepseek_v3", read_deepseek_v3},
-                                                          {"kimi_k2", read_deepseek_v3},
-                                                          {"gpt_oss", read_gpt_oss},
-                                                          {"glm4_moe", read_glm4_moe},
-                                                          {"llama4_text", read_llama4}}};
+constexpr Family kFamilies[] = {
+    kLlama,
+    {.name = "mistral", .window = {.key = "sliding_window", .otherwise = 4096}},
+    {.name = "qwen2", .biases = {Bias{kQkv}}, .window = kUpperLayers},
+    {.name = "qwen3", .qk_norm = QkNorm::per_head, .biases = {kAttentionBias}, .window = kUpperLayers},
+    kGemma,
+    like(kGemma, "gemma2", [](Family& row) {
+      row.norm_place = NormPlace::both;
+      row.attention_cap = {"attn_logit_softcapping", 50};
+      row.logit_cap = {"final_logit_softcapping", 30};
+      row.window = {.key = "sliding_window", .otherwise = 4096, .pattern = "LG"};
+    }),
+    like(kGemma, "gemma3_text", [](Family& row) {
+      row.norm_place = NormPlace::both;
+      row.qk_norm = QkNorm::per_head;
+      row.attention_cap = {"attn_logit_softcapping"};
+      row.logit_cap = {"final_logit_softcapping"};
+      row.window = {.key = "sliding_window", .otherwise = 4096,
+                    .period = {"sliding_window_pattern", "_sliding_window_pattern"}, .period_otherwise = 6};
+    }),
+    {.name = "phi", .head_dim = {}, .mlp = MlpKind::gelu, .gated = false, .norm = NormKind::layernorm,
+     .qk_norm = QkNorm::per_head, .qk_norm_used = {"qk_layernorm", false}, .positions = {.turned_otherwise = 0.5},
+     .dropouts = kPhiDropouts, .biases = {Bias{kLinear}}, .head_bias = true, .parallel = kOneNormForBoth},
+    {.name = "phi3", .dropouts = kPhiDropouts, .window = kSliding},
+    {.name = "olmo2", .norm_place = NormPlace::after, .qk_norm = QkNorm::full_width, .biases = {kAttentionBias}},
+    {.name = "internlm2", .biases = {Bias{kAttention, "bias"}}},
+    like(kLlama, "granite", nothing_else),
+    // Norms of each head have gains of their own: as many as norms of the whole width.
+    {.name = "cohere", .head_dim = {}, .tied = true, .norm = NormKind::layernorm, .qk_norm = QkNorm::full_width,
+     .qk_norm_used = {"use_qk_norm", false}, .biases = {kAttentionBias, Bias{kNorms, {}, false}},
+     .parallel = kOneNormForBoth},
+    {.name = "stablelm", .head_dim = {}, .norm = NormKind::layernorm, .positions = {.turned_otherwise = 0.25},
+     .dropouts = kHiddenDropouts, .biases = {Bias{kQkv, "use_qkv_bias", false}},
+     .parallel = {.residual = {"use_parallel_residual", false}, .shared_norm = true}},
+    {.name = "nemotron", .mlp = MlpKind::squared_relu, .gated = false, .norm = NormKind::layernorm,
+     .positions = {.turned = "rope_percent", .turned_otherwise = 0.5}, .dropouts = kHiddenDropouts,
+     .biases = {kAttentionBias, kMlpBias}},
+    {.name = "starcoder2", .tied = true, .mlp = MlpKind::gelu, .gated = false, .norm = NormKind::layernorm,
+     .dropouts = {"residual_dropout", "attention_dropout", "embedding_dropout"},
+     .biases = {Bias{kLinear, "use_bias"}}, .window = kSliding,
+     .demands = {Demand{"norm_type", Must::contain, "layer_norm"}, Demand{"mlp_type", Must::contain, "default"}}},
+    // Falcon has three kinds: 7B (one KV head, a shared norm), 40B and 180B (new_decoder_architecture: grouped queries,
+    // two norms), RW (ALiBi, biases, sequential branches).
+    {.name = "falcon", .layers = {"num_hidden_layers", "n_layer"}, .heads = {"num_attention_heads", "n_head"},
+     .ffn_hidden = "ffn_hidden_size", .ffn_multiple = 4,
+     .kv_heads = {.key = {"num_kv_heads", "n_head_kv"}, .grouped = {"new_decoder_architecture", false},
+                  .one = {"multi_query", true}},
+     .head_dim = {}, .tied = true, .activation = "activation", .mlp = MlpKind::gelu, .gated = false,
+     .norm = NormKind::layernorm, .positions = {.alibi = {"alibi", false}}, .dropouts = kHiddenDropouts,
+     .biases = {Bias{kLinear, "bias", false}},
+     .parallel = {.residual = {"parallel_attn", true}, .shared_norm = true, .norms = "num_ln_in_parallel_attn"}},
+    kGpt2,
+    like(kGpt2, "gpt_bigcode", [](Family& row) {
+      row.kv_heads = {.key = {}, .grouped = {{}, false}, .one = {"multi_query", true}};
+    }),
+    {.name = "gpt_neo", .layers = "num_layers", .heads = "num_heads", .ffn_multiple = 4, .kv_heads = kOneEach,
+     .head_dim = {}, .tied = true, .activation = "activation_function", .mlp = MlpKind::gelu, .gated = false,
+     .norm = NormKind::layernorm, .positions = {.rows = "max_position_embeddings"},
+     .dropouts = {"resid_dropout", "attention_dropout", "embed_dropout"}, .biases = {Bias{kOutput | kMlp}},
+     .window = {.key = "window_size", .otherwise = 256, .null_is_none = false, .pattern = "GL",
+                .types = {"attention_layers", "attention_types"}, .local = "local", .whole = "global"}},
+    {.name = "gpt_neox", .kv_heads = kOneEach, .head_dim = {}, .mlp = MlpKind::gelu, .gated = false,
+     .norm = NormKind::layernorm, .positions = {.turned = "rotary_pct", .turned_otherwise = 0.25},
+     .dropouts = {"hidden_dropout", "attention_dropout", "hidden_dropout"},
+     .biases = {Bias{kAttention, "attention_bias"}, Bias{kMlp}}, .parallel = {{"use_parallel_residual", true}}},
+    like(kGpt2, "gptj", [](Family& row) {
+      row.tied = false;
+      row.positions = {.turned_dimensions = "rotary_dim"};
+      row.dropouts = {"resid_pdrop", "attn_pdrop", "embd_pdrop"};
+      row.biases = {Bias{kMlp}};
+      row.head_bias = true;
+      row.parallel = kOneNormForBoth;
+      row.idle = {"n_positions"};  // there is no table
+    }),
+    {.name = "opt", .ffn_hidden = "ffn_dim", .kv_heads = kOneEach, .head_dim = {}, .tied = true,
+     .activation = "activation_function", .mlp = MlpKind::relu, .gated = false, .norm = NormKind::layernorm,
+     .positions = {.rows = "max_position_embeddings", .rows_otherwise = 2048, .further_rows = 2},
+     .dropouts = {"dropout", "attention_dropout", {}, 0.1}, .biases = {Bias{kLinear, "enable_bias"}},
+     .demands = {Demand{"do_layer_norm_before", Must::be_true, kNormsBefore},
+                 Demand{"layer_norm_elementwise_affine", Must::be_true, kNormsBefore},
+                 Demand{"word_embed_proj_dim", Must::be_hidden_size,
+                        "embeddings of another width than hidden_size are not modelled"}}},
+    {.name = "bloom", .layers = {"num_hidden_layers", "n_layer"}, .hidden = {"hidden_size", "n_embed"},
+     .heads = {"num_attention_heads", "n_head"}, .ffn_hidden = {}, .ffn_multiple = 4, .kv_heads = kOneEach,
+     .head_dim = {}, .tied = true, .activation = {}, .mlp = MlpKind::gelu, .gated = false,
+     .norm = NormKind::layernorm, .embedding_norm = true, .positions = {.alibi = {{}, true}},
+     .dropouts = kHiddenDropouts, .biases = {Bias{kLinear}}},
+    {.name = "mpt", .layers = "n_layers", .hidden = "d_model", .heads = "n_heads", .ffn_hidden = {},
+     .ffn_multiple = 4, .ffn_multiple_key = "expansion_ratio", .kv_heads = {.key = "attn_config/kv_n_heads"},
+     .head_dim = {}, .heads_at = "d_model", .tied = true, .activation = {}, .mlp = MlpKind::gelu, .gated = false,
+     .norm = NormKind::layernorm, .qk_norm = QkNorm::full_width, .qk_norm_used = {"attn_config/qk_ln", false},
+     .positions = {.alibi = {"attn_config/alibi", true}, .rows = "max_seq_len", .learned = {"learned_pos_emb", true}},
+     .dropouts = {"resid_pdrop", "attn_config/attn_pdrop", "emb_pdrop"},
+     .biases = {Bias{kLinear | kNorms, "no_bias", false, true}},
+     .demands = {Demand{"norm_type", Must::contain, "layernorm"}}},
+    {.name = "grok-1", .head_dim = {}, .tied = true, .mlp = MlpKind::gelu, .norm_place = NormPlace::both,
+     .dropouts = {}, .attention_cap = {"max_attn_value", 30, false},
+     .experts = {.experts = "num_experts", .width = "intermediate_size"}},
+    {.name = "mixtral", .window = kSliding,
+     .experts = {.experts = "num_local_experts", .width = "intermediate_size", .normalise_top_k = {{}, true}}},
+    {.name = "qwen3_moe", .qk_norm = QkNorm::per_head, .biases = {kAttentionBias},
+     .window = {.key = "sliding_window", .used = kWindowUsed},
+     .experts = {.experts = "num_experts", .every = "decoder_sparse_step", .normalise_top_k = kNormaliseTopK},
+     .demands = {kNoSingleLayers}, .idle = {"max_window_layers"}},
+    {.name = "qwen2_moe", .biases = {Bias{kQkv, "qkv_bias"}}, .window = kUpperLayers,
+     .experts = {.experts = "num_experts", .every = "decoder_sparse_step", .shared_otherwise = 1, .shared_gate = true,
+                 .shared_width = "shared_expert_intermediate_size", .shared_width_otherwise = 5632,
+                 .normalise_top_k = kNormaliseTopK},
+     .demands = {kNoSingleLayers}},
+    kDeepSeekV2,
+    like(kDeepSeekV2, "deepseek_v3", deepseek_v3),
+    like(kDeepSeekV2, "kimi_k2", deepseek_v3),
+    {.name = "gpt_oss", .biases = {Bias{kAttention, "attention_bias"}, Bias{kMlp}},
+     .window = {.key = "sliding_window", .otherwise = 128, .pattern = "LG"}, .attention_sinks = true,
+     .experts = {.experts = "num_local_experts", .top_k = {"num_experts_per_tok", "experts_per_token"},
+                 .width = "intermediate_size", .normalise_top_k = {{}, true}, .router_bias = true},
+     .idle = {kPublishedFormat}},
+    {.name = "glm4_moe", .qk_norm = QkNorm::per_head, .qk_norm_used = {"use_qk_norm", false},
+     .biases = {Bias{kQkv, "attention_bias", false}},
+     .experts = {.experts = "n_routed_experts", .first_dense = "first_k_dense_replace", .shared = "n_shared_experts",
+                 .normalise_top_k = {"norm_topk_prob", true}, .router = RouterKind::sigmoid, .router_bias = true,
+                 .mtp_layers = "num_nextn_predict_layers"}},
+    // Layers without rotary positions meet all tokens, the others only those of their chunk, which is modelled as a
+    // window. Norms of queries and keys have no gains; the layers in lists follow from their intervals.
+    {.name = "llama4_text", .biases = {kAttentionBias},
+     .window = {.key = "attention_chunk_size", .otherwise = 8192, .null_is_none = false,
+                .period = "no_rope_layer_interval", .period_otherwise = 4, .local = "chunked_attention"},
+     .experts = {.experts = "num_local_experts", .width = "intermediate_size", .dense_width = "intermediate_size_mlp",
+                 .every = "interleave_moe_layer_step", .shared_otherwise = 1, .router = RouterKind::sigmoid},
+     .idle = {"use_qk_norm", "moe_layers", "no_rope_layers"}},
+};
+// clang-format on
 
 constexpr std::string_view kExpertsOf = "has experts of a kind that is not modelled";
 constexpr std::string_view kModelWithin =
@@ -437,12 +215,7 @@ constexpr RefusedFamily kRefusedFamilies[] = {
 
 }  // namespace
 
-std::span<const HuggingFaceFamily> huggingface_families() { return kFamilies; }
-
-const HuggingFaceFamily* find_family(std::string_view name) {
-  const auto at = std::ranges::find(kFamilies, name, &HuggingFaceFamily::name);
-  return at == kFamilies.end() ? nullptr : &*at;
-}
+std::span<const Family> families() { return kFamilies; }
 
 std::string_view refused_family(std::string_view name) {
   for (const RefusedFamily& family : kRefusedFamilies)
@@ -450,4 +223,4 @@ std::string_view refused_family(std::string_view name) {
   return "";
 }
 
-}  // namespace shardscape::yaml
+}  // namespace shardscape::yaml::huggingface
