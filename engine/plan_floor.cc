@@ -42,17 +42,21 @@ class StageSum {
   StageSum(const LayerFloors& layers, const LayerFloors* launches, bool cut, double deferred_share)
       : runs_(layers), launches_(launches), cut_(cut), deferred_share_(deferred_share) {}
 
-  [[nodiscard]] StageFloor of(const model::StageLayers& blocks, bool first, bool last) const {
-    const StageFloor runs = sum_of(runs_, blocks, first, last);
+  /// What a stage or a chunk holds beside its blocks.
+  struct Ends {
+    bool embedding = false, head = false;
+  };
+  [[nodiscard]] StageFloor of(const model::StageLayers& blocks, Ends ends) const {
+    const StageFloor runs = sum_of(runs_, blocks, ends);
     if (launches_ == nullptr) return runs;
-    const StageFloor launched = sum_of(*launches_, blocks, first, last);
+    const StageFloor launched = sum_of(*launches_, blocks, ends);
     return {std::max(runs.forward, launched.forward), std::max(runs.handed_on, launched.handed_on),
             std::max(runs.kept_back, launched.kept_back)};
   }
 
  private:
-  [[nodiscard]] StageFloor sum_of(const LayerFloors& layers, const model::StageLayers& blocks, bool first,
-                                  bool last) const {
+  [[nodiscard]] StageFloor sum_of(const LayerFloors& layers, const model::StageLayers& blocks,
+                                  Ends ends) const {
     StageFloor sum;
     for (const model::BlockRun& run : blocks) {
       const LayerFloor& block = layers[step::block_layer(run.kind).index()];
@@ -60,9 +64,9 @@ class StageSum {
       sum.handed_on += run.count * (cut_ ? block.input : block.backward);
       if (cut_) sum.kept_back += run.count * block.weight;
     }
-    if (first) add(layers, sum, step::kEmbeddingLayer, 1);
+    if (ends.embedding) add(layers, sum, step::kEmbeddingLayer, 1);
     add(layers, sum, step::kFurtherLayer, blocks.further());
-    if (last) add(layers, sum, step::kHeadLayer, 1);
+    if (ends.head) add(layers, sum, step::kHeadLayer, 1);
     return sum;
   }
   void add(const LayerFloors& layers, StageFloor& sum, LayerKind kind, double count) const {
@@ -90,7 +94,7 @@ double longest_chain(const schedule::PipelineShape& shape, const std::vector<mod
   double longest = 0, forwards = 0, backwards = 0, after = 0;
   for (std::int32_t s = 0; s < shape.stages; ++s) {
     const StageFloor stage =
-        stages.of(layers[static_cast<std::size_t>(s)], shape.holds(s, 0), shape.holds(s, last));
+        stages.of(layers[static_cast<std::size_t>(s)], {shape.holds(s, 0), shape.holds(s, last)});
     const double works = forwards + m * (stage.forward + stage.handed_on + stage.kept_back) +
                          optimizers[static_cast<std::size_t>(s)];
     if (shape.both_ways()) {
@@ -104,7 +108,7 @@ double longest_chain(const schedule::PipelineShape& shape, const std::vector<mod
     longest = std::max({longest, works, through});
     const StageFloor chunk = shape.virtual_stages == 1 ? stage
                                                        : stages.of(first_chunks[static_cast<std::size_t>(s)],
-                                                                   shape.part(s, 0) == 0, false);
+                                                                   {.embedding = shape.part(s, 0) == 0});
     forwards += chunk.forward;
     backwards += chunk.handed_on;
   }
@@ -213,8 +217,8 @@ PassFloors PlanFloor::floors(const ParallelPlan& plan, const TimeOf& time_of) {
   PassFloors result;
   for (const LayerKind kind : kinds_) {
     const Recompute recompute = kind.is_block() ? plan.recompute : Recompute::none;
-    const auto put = [&](double LayerFloor::*member, Pass pass, bool cut) {
-      const step::Segments segments = step::segments(pass, recompute, cut);
+    const auto put = [&](double LayerFloor::*member, Pass pass) {
+      const step::Segments segments = step::segments(pass, recompute, pass == Pass::weight);
       const auto [time, exchanges] = time_of(inputs, kind, segments);
       const Seconds runs = time.total() - time[TimeClass::host];
       result.alone[kind.index()].*member = runs.value();
@@ -222,10 +226,10 @@ PassFloors PlanFloor::floors(const ParallelPlan& plan, const TimeOf& time_of) {
       result.paired[kind.index()].*member =
           (runs - std::min(time[TimeClass::expert_comm], hides * exchanges)).value();
     };
-    put(&LayerFloor::forward, Pass::forward, false);
-    put(&LayerFloor::backward, Pass::backward, false);
-    put(&LayerFloor::input, Pass::input, true);
-    put(&LayerFloor::weight, Pass::weight, true);
+    put(&LayerFloor::forward, Pass::forward);
+    put(&LayerFloor::backward, Pass::backward);
+    put(&LayerFloor::input, Pass::input);
+    put(&LayerFloor::weight, Pass::weight);
   }
   return result;
 }

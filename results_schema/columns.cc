@@ -388,8 +388,7 @@ ColumnInfo info_of(const HardwareColumn& axis) {
 
 }  // namespace
 
-ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, bool faults,
-                         bool reliability) {
+ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, StudyExtras extras) {
   const auto take = [&](std::span<const FixedColumn> table, std::span<const Packer> packers) {
     for (std::size_t c = 0; c < table.size(); ++c) {
       if (!applies(table[c].phases, phase)) continue;
@@ -411,8 +410,8 @@ ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, 
   }
   take(kOutputs, packers_of<kOutputs>());
   take(kBreakdownColumns, packers_of<kBreakdownColumns>());
-  if (faults) take(kFaults, packers_of<kFaults>());
-  if (reliability) take(kReliability, packers_of<kReliability>());
+  if (extras.faults) take(kFaults, packers_of<kFaults>());
+  if (extras.reliability) take(kReliability, packers_of<kReliability>());
   for (const ColumnInfo& column : columns_) {
     SHARDSCAPE_CHECK(find(column.name) == &column, "column named twice:", column.name);
   }

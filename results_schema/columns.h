@@ -100,15 +100,19 @@ struct RowsInCommon {
 };
 RowsInCommon in_common(std::span<const PointRecord> rows);
 
+/// What a study may have that needs columns of its own.
+struct StudyExtras {
+  bool faults = false, reliability = false;
+};
+
 /// The columns of one study, in file order. Immutable after construction; any number of threads may use one
 /// object.
 class ColumnTable {
  public:
-  /// Leaves out columns that mean nothing in `phase`. Those of the group `faults` are there if the study has `faults`,
-  /// those about goodput if it has `reliability`. Names of hardware columns are distinct and differ from the fixed
+  /// Leaves out columns that mean nothing in `phase`. Those of the group `faults` are there if the study has faults,
+  /// those about goodput if it has reliability. Names of hardware columns are distinct and differ from the fixed
   /// names.
-  explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {}, bool faults = false,
-                       bool reliability = false);
+  explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {}, StudyExtras extras = {});
 
   [[nodiscard]] std::span<const ColumnInfo> columns() const& { return columns_; }
   std::span<const ColumnInfo> columns() && = delete;  // would return a dangling span

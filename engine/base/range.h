@@ -45,6 +45,12 @@ struct Range {
   }
 };
 
+/// The same range and 0.
+constexpr Range or_zero(Range range) {
+  range.or_zero = true;
+  return range;
+}
+
 inline void require_range(Problems& problems, double value, const std::string& field, const Range& range) {
   if (!range.holds(value)) problems.add(field, range.violated_by(value));
 }

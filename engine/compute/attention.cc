@@ -42,7 +42,7 @@ double busy_share(double ctas, const DeviceSpec& device) {
 FlopsPerSecond busy_sustained(double busy, Precision precision, const DeviceSpec& device) {
   if (busy >= 1 || !device.steps_by_energy()) return device.tensor_sustained(precision);
   const FlopsPerSecond units = device.sm.tensor_efficiency * device.tensor_peak(precision);
-  const double limit = busy * power_time(device, precision, units.value(), 0, false), squared = limit * limit;
+  const double limit = busy * power_time(device, precision, units.value(), 0), squared = limit * limit;
   return units / std::sqrt(std::sqrt(1 + squared * squared));
 }
 
@@ -113,7 +113,7 @@ OperatorCost naive_forward(const AttentionShape& shape, Precision precision, con
                 Flops((kSoftmaxFlops + shape.score_flops) * shape.scores()), shape.dropout ? 2 : 1, device);
   OperatorCost products;
   for (const GemmShape& product : {score_product(shape), value_product(shape)}) {
-    add_product(products, product, precision, device, {element, false});
+    add_product(products, product, precision, device, {element});
   }
   return together(streams, products);
 }
@@ -124,7 +124,7 @@ OperatorCost naive_backward(const AttentionShape& shape, Precision precision, co
   const OperatorCost streams =
       pointwise(Bytes(bytes_per_score * shape.scores()),
                 Flops((kSoftmaxFlops + shape.score_flops) * shape.scores()), shape.dropout ? 2 : 1, device);
-  const GemmOutput output{element, false};
+  const GemmOutput output{element};
   OperatorCost products;
   add_product(products, score_product(shape), precision, device, output);            // dP
   add_product(products, value_product(shape), precision, device, output);            // dQ

@@ -131,7 +131,7 @@ OperatorCost expert_permutation(const ExpertLoads& loads, double hidden, const D
 OperatorCost experts_alone(const ExpertLoads& loads, const ExpertLayer& layer, Precision precision,
                            const DeviceSpec& device) {
   const ExpertKernels& kernels = expert_kernels(device);
-  const GroupedOptions options{layer.blocks, true};
+  const GroupedOptions options{.blocks = layer.blocks, .burst = true};
   const double up = layer.gated ? 2 * layer.inner : layer.inner;
   OperatorCost cost = grouped_product(loads, up, layer.hidden, precision, device, options);
   const OperatorCost down = grouped_product(loads, layer.hidden, layer.inner, precision, device, options);

@@ -90,8 +90,8 @@ constexpr double output_bytes(Precision precision) {
 struct GemmRequest {
   /// This tile instead of the cheapest one; stages 0: as many as help. Both orientations over C are tried, since
   /// libraries that compute the transpose name tiles the other way round; the faster one counts.
-  std::optional<GemmTile> tile;
-  std::optional<Hertz> locked_clock;  ///< price it as profiled at this clock, see above
+  std::optional<GemmTile> tile = {};
+  std::optional<Hertz> locked_clock = {};  ///< price it as profiled at this clock, see above
   /// Price a kernel alone, launched over and over for a short time, at the clock that such a burst leaves rather than
   /// the one that a whole step sustains.
   bool burst = false;

@@ -14,8 +14,9 @@ constexpr double kAdamFlops = 22;
 
 WeightGradientCost weight_gradient(const GemmShape& shape, Precision precision, double buffer_bytes,
                                    const DeviceSpec& device) {
-  const GemmCost fused = gemm(shape, precision, device, {buffer_bytes, true});
-  const GemmCost plain = gemm(shape, precision, device, {output_bytes(precision), false});
+  const GemmCost fused =
+      gemm(shape, precision, device, {.bytes_per_element = buffer_bytes, .accumulate = true});
+  const GemmCost plain = gemm(shape, precision, device, {output_bytes(precision)});
   const Seconds product = std::min(plain.time, fused.time);
   // The buffer lies in HBM. If the whole kernel is not bound by HBM, accumulation adds the time that the buffer takes
   // through L2.

@@ -5,7 +5,7 @@
 namespace shardscape::compute {
 
 GemmCost gemm_alone(const GemmShape& shape, Precision precision, const DeviceSpec& device) {
-  return gemm(shape, precision, device, {output_bytes(precision), false}, {{}, {}, true});
+  return gemm(shape, precision, device, {output_bytes(precision)}, {.burst = true});
 }
 
 OperatorCost prompt_attention_alone(const AttentionShape& shape, AttentionKernel kernel, Precision precision,

@@ -18,9 +18,10 @@
 
 namespace shardscape::compute {
 
-/// Least time of the work under the power limit, in seconds; the device must know its energies.
+/// Least time of the work under the power limit, in seconds; the device must know its energies. `burst`: as in
+/// GemmRequest::burst.
 inline double power_time(const DeviceSpec& device, Precision precision, double flops, double hbm_bytes,
-                         bool burst) {
+                         bool burst = false) {
   constexpr double kPico = 1e-12;
   const double budget =
       (burst ? device.energy.burst_watts : device.facts.power_watts) - device.energy.idle_watts;

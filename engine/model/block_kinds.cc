@@ -97,7 +97,7 @@ void append_parallel_block(std::vector<Operator>& ops, const BlockKind& kind, co
   kind.attention.append_operators(ops, b);
   const std::size_t first = ops.size() + (shared ? 0 : 1);
   if (!shared) {
-    ops.push_back(b.input_norm("mlp_norm", false));
+    ops.push_back(b.norm_of_kept_input("mlp_norm"));
     ops.push_back(b.enter_tensor_region("mlp_gather"));
   }
   kind.mlp.append_operators(ops, b, shared ? Bytes(0) : b.gathered_input(b.policy().products));

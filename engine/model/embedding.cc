@@ -21,7 +21,7 @@ std::vector<Operator> embedding_operators(const Setting& setting, const LayerKey
 }
 
 std::vector<Operator> decode_embedding_operators(const Setting& setting, const LayerKey& key) {
-  return embedding_operators(setting, {key.tensor, 1, key.microbatch, false}, 1, Mode::decode);
+  return embedding_operators(setting, {key.tensor, 1, key.microbatch}, 1, Mode::decode);
 }
 
 double embedding_parameters(const ModelSpec& model, std::int32_t tensor) {

@@ -95,7 +95,7 @@ std::vector<Operator> further_operators(const Setting& setting, const LayerKey& 
 /// The head runs on one token per sequence, on the last context rank, which has the last token of a prompt.
 std::vector<Operator> decode_head_operators(const Setting& setting, const LayerKey& key) {
   std::vector<Operator> ops;
-  append_output(ops, {setting, {key.tensor, 1, key.microbatch, false}, 1, 1, Mode::decode});
+  append_output(ops, {setting, {key.tensor, 1, key.microbatch}, 1, 1, Mode::decode});
   return ops;
 }
 

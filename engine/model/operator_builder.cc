@@ -167,40 +167,43 @@ Operator OperatorBuilder::rotary(double columns) const {
   return op;
 }
 
-Operator OperatorBuilder::norm(std::string_view name, bool keeps_input) const {
-  return norm_of(name, norm_tokens_ * hidden(), keeps_input, false);
+Operator OperatorBuilder::norm(std::string_view name) const {
+  return norm_of(name, norm_tokens_ * hidden(), {});
 }
 
-Operator OperatorBuilder::input_norm(std::string_view name, bool keeps_input) const {
-  return norm_of(name, norm_tokens_ * hidden(), keeps_input, repeats_norms());
+Operator OperatorBuilder::input_norm(std::string_view name) const {
+  return norm_of(name, norm_tokens_ * hidden(), {.again = repeats_norms()});
+}
+
+Operator OperatorBuilder::norm_of_kept_input(std::string_view name) const {
+  return norm_of(name, norm_tokens_ * hidden(), {.keeps_input = false, .again = repeats_norms()});
 }
 
 Operator OperatorBuilder::qk_norm(double columns) const {
-  Operator op = norm_of("qk_norm", tokens_ * columns, true, false);
+  Operator op = norm_of("qk_norm", tokens_ * columns, {});
   op.forward.kernels *= 2;
   op.backward.kernels *= 2;
   return op;
 }
 
 Operator OperatorBuilder::latent_norm(std::string_view name, double width) const {
-  return norm_of(name, norm_tokens_ * width, true, repeats_norms());
+  return norm_of(name, norm_tokens_ * width, {.again = repeats_norms()});
 }
 
-Operator OperatorBuilder::norm_of(std::string_view name, double elements, bool keeps_input,
-                                  bool again) const {
+Operator OperatorBuilder::norm_of(std::string_view name, double elements, NormUse use) const {
   Operator op;
   op.name = name;
-  op.again = again;
+  op.again = use.again;
   op.forward = {Bytes(2 * element_ * elements), Flops(kNormFlops * elements), 1};
   op.backward = {Bytes(3 * element_ * elements), Flops(2 * kNormFlops * elements), 1};
-  op.saved = op.saved_selective = keeps_input ? Bytes(element_ * elements) : Bytes(0);
+  op.saved = op.saved_selective = use.keeps_input ? Bytes(element_ * elements) : Bytes(0);
   if (!stack_.fused_pointwise) {
     // Forward: cast, norm in fp32, cast. Backward: cast the gradient, read the fp32 copy and the gradient, cast.
     op.forward.traffic = Bytes(2 * (element_ + 2 * kFp32Bytes) * elements);
     op.backward.traffic = Bytes((2 * element_ + 5 * kFp32Bytes) * elements);
     op.forward.kernels = op.backward.kernels = 3;
     op.saved += Bytes(kFp32Bytes * elements);
-    if (!again) op.saved_selective = op.saved;  // otherwise the fp32 copy is made again
+    if (!use.again) op.saved_selective = op.saved;  // otherwise the fp32 copy is made again
   }
   return op;
 }

@@ -116,10 +116,12 @@ class OperatorBuilder {
   /// The norm of a latent vector of `width` elements, over own_tokens().
   [[nodiscard]] Operator latent_norm(std::string_view name, double width) const;
 
-  /// A norm of the hidden width; `keeps_input` is false where another operator keeps the same tensor.
-  [[nodiscard]] Operator norm(std::string_view name, bool keeps_input = true) const;
+  /// A norm of the hidden width.
+  [[nodiscard]] Operator norm(std::string_view name) const;
   /// A norm ahead of a block's products, which selective recompute may repeat.
-  [[nodiscard]] Operator input_norm(std::string_view name, bool keeps_input = true) const;
+  [[nodiscard]] Operator input_norm(std::string_view name) const;
+  /// The same where another operator keeps its input.
+  [[nodiscard]] Operator norm_of_kept_input(std::string_view name) const;
   /// Bias, dropout and residual addition in one kernel.
   [[nodiscard]] Operator residual(std::string_view name, bool dropout) const;
   /// Sum of the outputs of attention and MLP in a parallel block, each with its dropout: each rank of a tensor group
@@ -139,7 +141,11 @@ class OperatorBuilder {
   [[nodiscard]] Operator leave_tensor_region(std::string_view name) const;
 
  private:
-  [[nodiscard]] Operator norm_of(std::string_view name, double elements, bool keeps_input, bool again) const;
+  struct NormUse {
+    bool keeps_input = true;
+    bool again = false;  ///< selective recompute repeats it
+  };
+  [[nodiscard]] Operator norm_of(std::string_view name, double elements, NormUse use) const;
   [[nodiscard]] bool drops(double probability) const { return mode_ == Mode::training && probability > 0; }
   [[nodiscard]] CollectiveCall call(network::CollectiveOp op, double width, double repeats) const;
 

@@ -381,7 +381,7 @@ BytesPerSecond CollectiveModel::node_link(CollectiveOp op, const SiblingGroups& 
 CollectiveModel::Candidate CollectiveModel::in_node(CollectiveOp op, const SiblingGroups& groups) {
   const auto n = static_cast<std::int32_t>(groups.size);
   Candidate candidate;
-  candidate.choice = {Algorithm::direct, RingOrder::listed, true};
+  candidate.choice = {.algorithm = Algorithm::direct, .in_node = true};
   candidate.copied = copied_bytes(operation_of(op), Algorithm::direct, n);
   candidate.steps = steps_of(operation_of(op), Algorithm::direct, n);
   return candidate;

@@ -194,7 +194,7 @@ CostCurve CurveMaker::one_round(std::span<const PointToPoint> sends, double copi
     if (!flows_.add(send.source, send.destination)) return CostCurve(unreachable());
   }
   flows_.settle();
-  CurveParts curve = round_of_flows(false, copies);
+  CurveParts curve = round_of_flows(LowerBounds::rigid_flows, copies);
   for (CurveParts::Contended& part : curve.contended) {
     part.pattern.operation = Operation::point_to_point;
     part.pattern.sends.assign(sends.begin(), sends.end());
@@ -203,8 +203,9 @@ CostCurve CurveMaker::one_round(std::span<const PointToPoint> sends, double copi
 }
 
 /// Turns the settled flows of flows_, all at once, into a stage if formulas give their time. Otherwise into a contended
-/// part without a pattern, bounded by its rigid flows and, with `by_links`, by its links and by each flow alone.
-CurveParts CurveMaker::round_of_flows(bool by_links, double copies) {
+/// part without a pattern, with these bounds.
+CurveParts CurveMaker::round_of_flows(LowerBounds bounds, double copies) {
+  const bool by_links = bounds == LowerBounds::links_and_flows;
   CurveParts curve;
   if (collects_) flows_.collect_links(curve.links);
   add_stage(flows_.slowest());
@@ -261,7 +262,7 @@ CurveParts CurveMaker::exchange(const Pattern& pattern, const SiblingGroups& gro
   }
   if (flows_.size() == 0) return {};
   flows_.settle();
-  CurveParts curve = round_of_flows(true, groups.copies);
+  CurveParts curve = round_of_flows(LowerBounds::links_and_flows, groups.copies);
   if (!curve.contended.empty()) split_exchange(pattern, groups, curve);
   return curve;
 }

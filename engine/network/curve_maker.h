@@ -95,7 +95,9 @@ class CurveMaker {
 
   CurveParts parts(const Pattern& pattern, const SiblingGroups& groups);
   CurveParts ring(const Pattern& pattern, const SiblingGroups& groups);
-  [[nodiscard]] CurveParts round_of_flows(bool by_links, double copies);
+  /// What bounds a contended part from below: its rigid flows, or its links and each flow alone as well.
+  enum class LowerBounds : std::uint8_t { rigid_flows, links_and_flows };
+  [[nodiscard]] CurveParts round_of_flows(LowerBounds bounds, double copies);
   CurveParts exchange(const Pattern& pattern, const SiblingGroups& groups);
   void split_exchange(const Pattern& pattern, const SiblingGroups& groups, CurveParts& curve);
   CurveParts dimension_wise(const Pattern& pattern, const SiblingGroups& groups);

@@ -141,7 +141,7 @@ bool split_into_box(const Fabric& fabric, std::span<const std::int32_t> group, G
   std::size_t product = 1;
   std::vector<std::uint64_t> met;
   for (const FabricAxis& axis : axes_of(fabric.spec())) {
-    GroupBox::Level level{axis.dimension, axis.stride, false, {}};
+    GroupBox::Level level{.dimension = axis.dimension, .stride = axis.stride};
     positions_along(axis, group, met, level.positions);
     leaf_order(fabric, axis.dimension, level.positions);
     level.wraps =

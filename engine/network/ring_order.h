@@ -17,10 +17,10 @@ namespace shardscape::network {
 /// The members of a group as a box of coordinates; level 0 is the fastest.
 struct GroupBox {
   struct Level {
-    std::int32_t dimension = 0;           ///< index in FabricSpec::dimensions
-    std::int32_t stride = 0;              ///< difference in rank between neighbouring coordinates
-    bool wraps = false;                   ///< whether the last coordinate is adjacent to the first
-    std::vector<std::int32_t> positions;  ///< coordinates of the members, in leaf_order(); at least two
+    std::int32_t dimension = 0;                ///< index in FabricSpec::dimensions
+    std::int32_t stride = 0;                   ///< difference in rank between neighbouring coordinates
+    bool wraps = false;                        ///< whether the last coordinate is adjacent to the first
+    std::vector<std::int32_t> positions = {};  ///< coordinates of the members, in leaf_order(); at least two
   };
   std::int32_t origin = 0;  ///< the lowest rank of the box
   std::vector<Level> levels;

@@ -28,6 +28,8 @@ std::int32_t main_rounds(const PipelineShape& shape, const DualPlace& at) {
 }
 
 enum class Side : std::uint8_t { near, far };
+/// When a backward computes the gradients of weights.
+enum class Weights : std::uint8_t { at_once, later };
 
 class DualPipeOrder {
  public:
@@ -42,22 +44,28 @@ class DualPipeOrder {
       forward(Side::far);
     }
     for (std::int32_t i = 0; i < inner; ++i) {
-      backward(Side::far, true);
+      backward(Side::far, Weights::later);
       weight();
       forward(Side::far);
     }
     for (std::int32_t i = 0; i < rounds_; ++i) {
-      pair(Side::near, i > 0 || !at_.middle());
-      pair(Side::far, true);
+      if (i == 0 && at_.middle()) {
+        forward(Side::near);
+        backward(Side::far, Weights::at_once);
+      } else {
+        pair(Side::near);
+      }
+      pair(Side::far);
     }
     for (std::int32_t i = 0; i < inner; ++i) {
-      backward(Side::far, false);
-      pair(Side::far, true);
+      backward(Side::far, Weights::at_once);
+      pair(Side::far);
     }
-    for (std::int32_t i = 0; i < 2 * outer; ++i) backward(i % 2 == 0 ? Side::far : Side::near, i >= outer);
+    for (std::int32_t i = 0; i < 2 * outer; ++i)
+      backward(i % 2 == 0 ? Side::far : Side::near, i >= outer ? Weights::later : Weights::at_once);
     for (std::int32_t i = 0; i < inner; ++i) {
       weight();
-      backward(Side::near, true);
+      backward(Side::near, Weights::later);
     }
     for (std::int32_t i = 0; i < outer; ++i) weight();
   }
@@ -66,23 +74,25 @@ class DualPipeOrder {
   [[nodiscard]] std::int32_t chunk(Side side) const { return side == Side::near ? at_.near : 1 - at_.near; }
   static std::size_t of(std::int32_t chunk) { return static_cast<std::size_t>(chunk); }
 
-  void forward(Side side, bool paired = false) {
+  void forward(Side side) {
     const std::int32_t c = chunk(side);
-    order_.push_back({false, c, forwards_[of(c)]++, false, false, paired});
+    order_.push_back({.chunk = c, .microbatch = forwards_[of(c)]++});
   }
-  void backward(Side side, bool cut) {
-    const std::int32_t c = chunk(side);
-    if (cut) waiting_.push_back({true, c, backwards_[of(c)], true, false, false});
-    order_.push_back({true, c, backwards_[of(c)]++, false, cut, false});
+  void backward(Side side, Weights weights) {
+    const std::int32_t c = chunk(side), microbatch = backwards_[of(c)]++;
+    const bool cut = weights == Weights::later;
+    if (cut) waiting_.push_back({.backward = true, .chunk = c, .microbatch = microbatch, .weight = true});
+    order_.push_back({.backward = true, .chunk = c, .microbatch = microbatch, .cut = cut});
   }
   void weight() {
     SHARDSCAPE_CHECK(made_up_ < waiting_.size(), made_up_);
     order_.push_back(waiting_[made_up_++]);
   }
-  /// A forward of `ahead` and a backward of the other side; they run as a pair if `together`.
-  void pair(Side ahead, bool together) {
-    forward(ahead, together);
-    backward(ahead == Side::near ? Side::far : Side::near, false);
+  /// A forward of `ahead` and a backward of the other side, which run together.
+  void pair(Side ahead) {
+    forward(ahead);
+    order_.back().paired = true;
+    backward(ahead == Side::near ? Side::far : Side::near, Weights::at_once);
   }
 
   DualPlace at_;

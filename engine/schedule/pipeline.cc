@@ -12,15 +12,19 @@ namespace {
 
 std::int32_t total_operations(const PipelineShape& shape) { return shape.per_chunk() * shape.virtual_stages; }
 
-/// The k-th forward (or backward) of a stage: groups of `stages` microbatches go through the chunks in turn, backwards
-/// from the last chunk to the first.
-PipelineOperation operation(const PipelineShape& shape, std::int32_t k, bool backward) {
-  if (shape.virtual_stages == 1) return {backward, 0, k};
+/// The k-th forward of a stage: groups of `stages` microbatches go through the chunks in turn.
+PipelineOperation nth_forward(const PipelineShape& shape, std::int32_t k) {
+  if (shape.virtual_stages == 1) return {.microbatch = k};
   const std::int32_t group_size = shape.stages * shape.virtual_stages;
-  const std::int32_t in_group = k % group_size;
-  const std::int32_t chunk = in_group / shape.stages;
-  return {backward, backward ? shape.virtual_stages - 1 - chunk : chunk,
-          k / group_size * shape.stages + k % shape.stages};
+  return {.chunk = k % group_size / shape.stages,
+          .microbatch = k / group_size * shape.stages + k % shape.stages};
+}
+
+/// The k-th backward: the same, from the last chunk to the first.
+PipelineOperation nth_backward(const PipelineShape& shape, std::int32_t k) {
+  const PipelineOperation forward = nth_forward(shape, k);
+  return {
+      .backward = true, .chunk = shape.virtual_stages - 1 - forward.chunk, .microbatch = forward.microbatch};
 }
 
 }  // namespace
@@ -52,19 +56,20 @@ void stage_order(const PipelineShape& shape, std::int32_t stage, std::vector<Pip
   const std::int32_t first = warm_up(shape, stage);
   order.clear();
   order.reserve((cut ? 3 : 2) * static_cast<std::size_t>(total));
-  for (std::int32_t k = 0; k < first; ++k) order.push_back(operation(shape, k, false));
+  for (std::int32_t k = 0; k < first; ++k) order.push_back(nth_forward(shape, k));
   for (std::int32_t k = 0; k < total; ++k) {
     const bool more = first + k < total, paired = more && shape.overlaps;
-    PipelineOperation forward = more ? operation(shape, first + k, false) : PipelineOperation{};
+    PipelineOperation forward = more ? nth_forward(shape, first + k) : PipelineOperation{};
     forward.paired = paired;
     if (paired) order.push_back(forward);
-    order.push_back(operation(shape, k, true));
+    order.push_back(nth_backward(shape, k));
     order.back().cut = cut;
-    if (cut && k >= stage) order.push_back({true, 0, k - stage, true});
+    if (cut && k >= stage) order.push_back({.backward = true, .microbatch = k - stage, .weight = true});
     if (more && !paired) order.push_back(forward);
   }
   if (!cut) return;
-  for (std::int32_t k = std::max(0, total - stage); k < total; ++k) order.push_back({true, 0, k, true});
+  for (std::int32_t k = std::max(0, total - stage); k < total; ++k)
+    order.push_back({.backward = true, .microbatch = k, .weight = true});
 }
 
 std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage) {

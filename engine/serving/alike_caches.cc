@@ -81,18 +81,19 @@ class Reducer {
     for (std::size_t l = 0; l < crossed.size(); ++l) {
       if (crossed[l].empty()) continue;
       const auto link = static_cast<std::int32_t>(l);
-      if (!covered(link, crossed[l], true) && !covered(link, crossed[l], false)) continue;
+      if (!covered(link, crossed[l], End::first) && !covered(link, crossed[l], End::last)) continue;
       for (const std::int32_t connection : crossed[l]) leave_out(link, static_cast<std::size_t>(connection));
     }
   }
 
-  /// Whether the first (or the last) links of all these connections together have no more capacity than this link.
-  bool covered(std::int32_t link, const std::vector<std::int32_t>& connections, bool first) {
+  enum class End : std::uint8_t { first, last };
+  /// Whether the links at one end of all these connections together have no more capacity than this link.
+  bool covered(std::int32_t link, const std::vector<std::int32_t>& connections, End end) {
     ++count_;
     double sum = 0;
     for (const std::int32_t connection : connections) {
       const std::span<const std::int32_t> links = path(static_cast<std::size_t>(connection));
-      const std::int32_t cover = first ? links.front() : links.back();
+      const std::int32_t cover = end == End::first ? links.front() : links.back();
       if (cover == link) return false;
       std::int32_t& counted = counted_[static_cast<std::size_t>(cover)];
       if (counted == count_) continue;

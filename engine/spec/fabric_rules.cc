@@ -26,8 +26,12 @@ constexpr std::int64_t kMaxTreeLevels = 8;
 
 std::string kind_of(const DimensionSpec& d) { return std::string(name_of(d.kind)); }
 
-/// Marks each vertex that has a way from vertex 0, or to it if `backwards`.
-std::vector<char> reachable(const CustomSpec& custom, std::int64_t vertices, bool backwards) {
+/// From vertex 0 to others, or back to it.
+enum class Way : std::uint8_t { out, back };
+
+/// Marks each vertex that has such a way.
+std::vector<char> reachable(const CustomSpec& custom, std::int64_t vertices, Way way) {
+  const bool backwards = way == Way::back;
   std::vector<std::vector<std::int64_t>> next(static_cast<std::size_t>(vertices));
   const auto connect = [&](std::int64_t a, std::int64_t b) {
     next[static_cast<std::size_t>(backwards ? b : a)].push_back(backwards ? a : b);
@@ -294,8 +298,8 @@ class Rules {
   }
 
   void check_connected(std::int64_t vertices) {
-    const std::vector<char> out = reachable(d_.custom, vertices, false);
-    const std::vector<char> back = reachable(d_.custom, vertices, true);
+    const std::vector<char> out = reachable(d_.custom, vertices, Way::out);
+    const std::vector<char> back = reachable(d_.custom, vertices, Way::back);
     std::string lost;
     std::int64_t count = 0;
     for (std::size_t v = 0; v < out.size(); ++v) {

@@ -25,7 +25,7 @@ SHARDSCAPE_ENUM_NAMES(FaultKind, "soft_link", "hard_link", "hbm_derate", "slow_d
 struct LinkFault {
   std::int32_t link = 0;  ///< id in network::Fabric
   double derate = 1;
-  Seconds added_latency;
+  Seconds added_latency = {};
   bool removed = false;  ///< nothing passes; the other two mean nothing then
 };
 

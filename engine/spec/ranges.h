@@ -13,12 +13,12 @@
 namespace shardscape::ranges {
 
 // Physical quantities.
-inline constexpr Range kTime{1e-15, 1e9, "s", true};    ///< a latency or a cost, perhaps none
-inline constexpr Range kPositiveTime{1e-15, 1e9, "s"};  ///< something that takes time
-inline constexpr Range kInterval{1e-6, 1e12, "s"};      ///< between two failures or two checkpoints
+inline constexpr Range kTime = or_zero({1e-15, 1e9, "s"});  ///< a latency or a cost, perhaps none
+inline constexpr Range kPositiveTime{1e-15, 1e9, "s"};      ///< something that takes time
+inline constexpr Range kInterval{1e-6, 1e12, "s"};          ///< between two failures or two checkpoints
 inline constexpr Range kClock{1e3, 1e12, "Hz"};
 inline constexpr Range kCapacity{1, 1e18, "B"};
-inline constexpr Range kBytes{1, 1e18, "B", true};  ///< perhaps none
+inline constexpr Range kBytes = or_zero({1, 1e18, "B"});  ///< perhaps none
 /// A message on the wire; only models have parts of a byte.
 inline constexpr Range kMessage{1e-6, 1e18, "B"};
 inline constexpr Range kBandwidth{1, 1e18, "B/s"};
@@ -35,35 +35,35 @@ inline constexpr Range kFraction{0, 1};  ///< a fraction that may be zero
 // Parts of a device.
 inline constexpr Range kUnits{1, 1e6};        ///< numbers of SMs or of stacks
 inline constexpr Range kPerClock{1e-3, 1e9};  ///< operations or bytes per unit and clock
-inline constexpr Range kPerClockOrNone{1e-3, 1e9, "", true};
+inline constexpr Range kPerClockOrNone = or_zero({1e-3, 1e9});
 inline constexpr Range kClocks{0, 1e9};
 inline constexpr Range kFragment{1, 4096};
 inline constexpr Range kCluster{1, 1024};
-inline constexpr Range kPicojoulesIfKnown{1e-6, 1e6, "pJ", true};
+inline constexpr Range kPicojoulesIfKnown = or_zero({1e-6, 1e6, "pJ"});
 inline constexpr Range kOfAnother{1e-3, 10};  ///< energy of a type relative to another type's
 
 // Facts of a data sheet that change no prediction; 0 where they are not known.
-inline constexpr Range kPowerIfKnown{1e-3, 1e9, "W", true};
-inline constexpr Range kDieAreaIfKnown{1e-3, 1e6, "mm2", true};
-inline constexpr Range kProcessIfKnown{1e-2, 1e6, "nm", true};
-inline constexpr Range kPortsIfKnown{1, 1e6, "", true};
-inline constexpr Range kBandwidthIfKnown{1, 1e18, "B/s", true};
+inline constexpr Range kPowerIfKnown = or_zero({1e-3, 1e9, "W"});
+inline constexpr Range kDieAreaIfKnown = or_zero({1e-3, 1e6, "mm2"});
+inline constexpr Range kProcessIfKnown = or_zero({1e-2, 1e6, "nm"});
+inline constexpr Range kPortsIfKnown = or_zero({1, 1e6});
+inline constexpr Range kBandwidthIfKnown = or_zero({1, 1e18, "B/s"});
 
 // Extents of a model and its load.
 inline constexpr Range kLayers{1, 1e5};
 inline constexpr Range kHidden{1, 1e7};
 inline constexpr Range kHeads{1, 1e6};
 inline constexpr Range kHeadDim{1, 1e6};
-inline constexpr Range kRankOrNone{1, 1e7, "", true};  ///< width of a latent vector, perhaps none
+inline constexpr Range kRankOrNone = or_zero({1, 1e7});  ///< width of a latent vector, perhaps none
 inline constexpr Range kExperts{1, 1e6};
-inline constexpr Range kExpertsOrNone{1, 1e6, "", true};
-inline constexpr Range kCapacityFactor{1, 1e3, "", true};  ///< 0 means dropless
+inline constexpr Range kExpertsOrNone = or_zero({1, 1e6});
+inline constexpr Range kCapacityFactor = or_zero({1, 1e3});  ///< 0 means dropless
 inline constexpr Range kLoadExponent{0, 10};
-inline constexpr Range kFurtherTokens{1, 100, "", true};
+inline constexpr Range kFurtherTokens = or_zero({1, 100});
 inline constexpr Range kRows{1, 1e9};  ///< rows of an embedding or a position table, or the width of an MLP
 inline constexpr double kMostParameters = 1e15;
 inline constexpr Range kTokens{1, 1e9};
-inline constexpr Range kTokensOrAll{1, 1e9, "", true};  ///< a window; 0: all tokens
+inline constexpr Range kTokensOrAll = or_zero({1, 1e9});  ///< a window; 0: all tokens
 inline constexpr Range kSamples{1, 1e9};
 inline constexpr Range kRequests{1, 1e6};  ///< limited because a server is simulated request by request
 
@@ -71,7 +71,7 @@ inline constexpr Range kRequests{1, 1e6};  ///< limited because a server is simu
 inline constexpr Range kBytesPerParameter{0, 1e3};
 inline constexpr Range kScaling{0.01, 1};  ///< its power log2(nodes), at most 30, must stay above zero
 inline constexpr Range kBucket{1024, 1e18, "B"};
-inline constexpr Range kBucketOrDefault{1024, 1e18, "B", true};
+inline constexpr Range kBucketOrDefault = or_zero({1024, 1e18, "B"});
 inline constexpr Range kOverhead{1, 1e3};
 inline constexpr Range kTimesOfPeak{
     0, 10};  ///< a time over that at the memory's peak rate, or passes over a tensor

@@ -94,7 +94,7 @@ void TrainingEmitter::set_slice(std::int32_t stage) {
 
 // ---- one pass ----
 
-std::vector<TrainingEmitter::Item> TrainingEmitter::layers_of(const ChunkPass& pass, bool paired) {
+std::vector<TrainingEmitter::Item> TrainingEmitter::layers_of(const ChunkPass& pass) {
   std::vector<Item> items;
   double lead = 0;
   const auto append = [&](const LayerRun& run) {
@@ -102,10 +102,10 @@ std::vector<TrainingEmitter::Item> TrainingEmitter::layers_of(const ChunkPass& p
     const std::vector<Step>& steps = steps_[run.kind.index()][at(runs)];
     if (in_.segments(run.kind, runs).empty()) return;
     const Seconds launch = pass_launch(in_, run.kind, runs);
-    const bool meets = !paired && meets_host(in_, run.kind, runs);
+    const bool meets = !pass.paired && meets_host(in_, run.kind, runs);
     for (std::int32_t n = 0; n < run.count; ++n) {
       if (meets) {
-        items.push_back({{Kind::sync_host, Account::host, 0, 0, 1, 0}, 0, false, 1});
+        items.push_back({.instruction = host_sync()});
         lead = 0;
       }
       layer_emitter_.append(items, steps, launch, lead);
@@ -142,7 +142,7 @@ std::int32_t TrainingEmitter::channel(const ChunkPass& pass) const {
 void TrainingEmitter::receive_inputs(const ChunkPass& pass) {
   if (!receives(pass)) return;
   receive_boundary(pass);
-  builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
+  builder_.add(host_sync());
 }
 
 void TrainingEmitter::receive_boundary(const ChunkPass& pass) {
@@ -268,7 +268,7 @@ void TrainingEmitter::split_weights(std::int32_t stage) {
     double sum = 0;
     for (std::int32_t c = 0; c < chunks; ++c) {
       const std::int32_t chunk = upward ? chunks - 1 - c : c;
-      for (const Item& item : layers_of({stage, chunk, Pass::forward, false})) sum += item.expected;
+      for (const Item& item : layers_of({stage, chunk, Pass::forward})) sum += item.expected;
     }
     return sum;
   };
@@ -335,7 +335,7 @@ void TrainingEmitter::emit_gradients(const ChunkPass& pass, const std::vector<It
 }
 
 std::int32_t TrainingEmitter::build_pass(const ChunkPass& pass) {
-  builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
+  builder_.add(host_sync());
   const double chunks = in_.pipeline.virtual_stages;
   receive_inputs(pass);
   const std::vector<Item> items = layers_of(pass);
@@ -369,12 +369,12 @@ std::int32_t TrainingEmitter::build_pass(const ChunkPass& pass) {
 }
 
 std::int32_t TrainingEmitter::build_pair(const ChunkPass& forward, const ChunkPass& backward) {
-  builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
+  builder_.add(host_sync());
   receive_inputs(forward);
   receive_inputs(backward);
   const StackProfile::Communication& communication = stack_.communication;
   double hidden = 0;
-  emit(pair_up(layers_of(forward, true), layers_of(backward, true), lanes_[ParallelGroup::expert],
+  emit(pair_up(layers_of(forward), layers_of(backward), lanes_[ParallelGroup::expert],
                communication.expert_overlap, hidden));
   const double lost = (1 - communication.expert_hidden) * hidden;
   if (lost > 0)
@@ -391,7 +391,7 @@ std::int32_t TrainingEmitter::build_pair(const ChunkPass& forward, const ChunkPa
 
 /// Builds the deferred weight gradient of the head for one microbatch.
 std::int32_t TrainingEmitter::build_deferred() {
-  builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
+  builder_.add(host_sync());
   std::vector<Item> items;
   double lead = 0;
   layer_emitter_.append(items, steps_[kHeadLayer.index()][at(Pass::weight)],
@@ -436,8 +436,9 @@ std::int32_t TrainingEmitter::pair_block(std::int32_t stage, const schedule::Pip
   const bool defers = backward.microbatch < deferred_;
   const auto [entry, fresh] = of.pairs.try_emplace({forward.chunk, backward.chunk, defers ? 1 : 0}, 0);
   if (fresh) {
-    entry->second = build_pair({stage, forward.chunk, Pass::forward, false, false, false},
-                               {stage, backward.chunk, Pass::backward, false, false, defers});
+    entry->second = build_pair(
+        {.stage = stage, .chunk = forward.chunk, .pass = Pass::forward, .paired = true},
+        {.stage = stage, .chunk = backward.chunk, .pass = Pass::backward, .defers = defers, .paired = true});
   }
   return entry->second;
 }
@@ -471,27 +472,32 @@ std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
   gate_open_ = false;
   deferred_ = in_.last(stage) ? in_.deferred() : 0;
   const bool last_defers = deferred_ > 0 && deferred_ == in_.pipeline.microbatches;
+  const auto last_pass = [&](std::int32_t chunk, Pass pass) {
+    return ChunkPass{.stage = stage, .chunk = chunk, .pass = pass, .last = true, .defers = last_defers};
+  };
   const std::int32_t chunks = in_.pipeline.virtual_stages;
   for (std::int32_t c = 0; c < chunks; ++c) {
-    for (const Item& item : layers_of({stage, c, gradient_pass(), true, false, last_defers}))
-      last_backward_ += item.expected;
+    for (const Item& item : layers_of(last_pass(c, gradient_pass()))) last_backward_ += item.expected;
   }
   split_weights(stage);
   StageBlocks of;
   for (std::int32_t c = 0; c < chunks; ++c) {
-    if (weights_hidden_ > 0) of.first.push_back(build_pass({stage, c, Pass::forward, false, true}));
-    of.forward.push_back(build_pass({stage, c, Pass::forward, false}));
-    of.backward.push_back(build_pass({stage, c, Pass::backward, false}));
-    if (deferred_ > 0) of.deferring.push_back(build_pass({stage, c, Pass::backward, false, false, true}));
-    if (in_.cuts() || in_.pipeline.both_ways())
-      of.weight.push_back(build_pass({stage, c, Pass::weight, false}));
-    if (in_.pipeline.both_ways()) of.cut.push_back(build_pass({stage, c, Pass::input, false}));
+    if (weights_hidden_ > 0)
+      of.first.push_back(
+          build_pass({.stage = stage, .chunk = c, .pass = Pass::forward, .first_gathers = true}));
+    of.forward.push_back(build_pass({stage, c, Pass::forward}));
+    of.backward.push_back(build_pass({stage, c, Pass::backward}));
+    if (deferred_ > 0)
+      of.deferring.push_back(
+          build_pass({.stage = stage, .chunk = c, .pass = Pass::backward, .defers = true}));
+    if (in_.cuts() || in_.pipeline.both_ways()) of.weight.push_back(build_pass({stage, c, Pass::weight}));
+    if (in_.pipeline.both_ways()) of.cut.push_back(build_pass({stage, c, Pass::input}));
   }
   of.last.resize(static_cast<std::size_t>(chunks));
   for (std::int32_t c = chunks; c-- > 0;) {
-    of.last[static_cast<std::size_t>(c)] = build_pass({stage, c, Pass::backward, true, false, last_defers});
+    of.last[static_cast<std::size_t>(c)] = build_pass(last_pass(c, Pass::backward));
   }
-  of.last_weight = in_.cuts() ? build_pass({stage, 0, Pass::weight, true}) : 0;
+  of.last_weight = in_.cuts() ? build_pass({.stage = stage, .pass = Pass::weight, .last = true}) : 0;
   std::vector<std::int32_t> blocks = order_blocks(stage, of);
   if (deferred_ > 0) blocks.insert(blocks.end(), static_cast<std::size_t>(deferred_), build_deferred());
   blocks.push_back(build_tail(stage));

@@ -60,6 +60,7 @@ class TrainingEmitter {
     bool last = false;           ///< a pass of the last microbatch
     bool first_gathers = false;  ///< a pass of the first microbatch, whose forward hides a gather of weights
     bool defers = false;         ///< a pass of a microbatch that defers the head's weight gradient
+    bool paired = false;         ///< together with another pass: the host launches both without a stop
     [[nodiscard]] bool forward() const { return pass == Pass::forward; }
   };
 
@@ -71,8 +72,7 @@ class TrainingEmitter {
 
   /// The pass that computes the gradients of weights.
   [[nodiscard]] Pass gradient_pass() const { return in_.cuts() ? Pass::weight : Pass::backward; }
-  /// `paired`: together with another pass, so that the host launches both without a stop.
-  std::vector<Item> layers_of(const ChunkPass& pass, bool paired = false);
+  std::vector<Item> layers_of(const ChunkPass& pass);
   std::int32_t build_pass(const ChunkPass& pass);
   /// Builds a forward and a backward that run together.
   std::int32_t build_pair(const ChunkPass& forward, const ChunkPass& backward);

@@ -11,17 +11,17 @@ using model::OperatorKind;
 Segments segments(Pass pass, Recompute recompute, bool cut) {
   switch (pass) {
     case Pass::forward:
-      return {{Part::forward, false}};
+      return {{Part::forward}};
     case Pass::weight:
-      return cut ? Segments{{Part::weight, false}} : Segments{};
+      return cut ? Segments{{Part::weight}} : Segments{};
     case Pass::backward:
     case Pass::input:
       break;
   }
   Segments list;
-  if (recompute == Recompute::full) list.push_back({Part::forward, true});
-  if (recompute == Recompute::selective) list.push_back({Part::repeated, true});
-  list.push_back({cut || pass == Pass::input ? Part::input : Part::backward, false});
+  if (recompute == Recompute::full) list.push_back({.part = Part::forward, .again = true});
+  if (recompute == Recompute::selective) list.push_back({.part = Part::repeated, .again = true});
+  list.push_back({cut || pass == Pass::input ? Part::input : Part::backward});
   return list;
 }
 

@@ -27,7 +27,8 @@ compute::GemmShape weight_gradient(const compute::GemmShape& f) { return {f.k, f
 OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
   const compute::GemmShape& f = op.gemm;
-  const compute::GemmOutput gradient{setting.system.stack.state.gradient_bytes, true};
+  const compute::GemmOutput gradient{.bytes_per_element = setting.system.stack.state.gradient_bytes,
+                                     .accumulate = true};
   const compute::OperatorCost forward = price_product(op, f, device);
   const compute::OperatorCost dgrad = price_product(op, input_gradient(f), device);
   const compute::GemmCost wgrad = compute::gemm(weight_gradient(f), op.operands, device, gradient);
@@ -173,10 +174,10 @@ compute::OperatorCost price_product(const Operator& op, const compute::GemmShape
     const compute::ExpertLoads alike{{{static_cast<double>(shape.batch), static_cast<double>(shape.m)}}};
     return compute::grouped_product(op.loads.runs.empty() ? alike : op.loads, static_cast<double>(shape.n),
                                     static_cast<double>(shape.k), op.operands, device,
-                                    {false, false, op.stored, op.rate_share});
+                                    {.stored = op.stored, .share = op.rate_share});
   }
   const compute::GemmCost cost =
-      compute::gemm(shape, op.operands, device, {compute::output_bytes(op.operands), false});
+      compute::gemm(shape, op.operands, device, {compute::output_bytes(op.operands)});
   return {cost.time, cost.bound, {shape.flops(), cost.hbm_bytes}};
 }
 

@@ -161,8 +161,10 @@ namespace {
 /// One chunk of a stage, with everything that its passes depend on.
 StageKind chunk_kind(const TrainingStep& in, std::int32_t stage, std::int32_t chunk) {
   const std::int32_t part = in.pipeline.part(stage, chunk);
-  return {in.chunks[static_cast<std::size_t>(stage * in.pipeline.virtual_stages + chunk)], part == 0,
-          part + 1 == in.pipeline.parts(), false, in.deferred()};
+  return {.layers = in.chunks[static_cast<std::size_t>(stage * in.pipeline.virtual_stages + chunk)],
+          .first = part == 0,
+          .last = part + 1 == in.pipeline.parts(),
+          .deferred = in.deferred()};
 }
 
 /// Fills the times of chunks, where a stage has several. Keeps the slower of the times already there and those of the

@@ -65,7 +65,7 @@ class InstructionTracer {
         sent_(static_cast<std::size_t>(programs.channels)) {
     for (std::int32_t channel = 0; channel < programs.channels; ++channel) {
       const std::int32_t in = programs.incoming[programs.at(channel, rank)];
-      coming_.emplace_back(programs, in == Programs::kNone ? rank : peer(in, false), channel);
+      coming_.emplace_back(programs, in == Programs::kNone ? rank : wire(in).source, channel);
     }
     if (before <= 0) return;
     device_ = host_ = {add(host_node("host once per step", before), {})};
@@ -244,13 +244,12 @@ class InstructionTracer {
     wait_for(lane.last);
   }
 
-  [[nodiscard]] std::int32_t peer(std::int32_t connection, bool to) const {
-    const network::Connection& wire = programs_.wires.connections[static_cast<std::size_t>(connection)];
-    return to ? wire.destination : wire.source;
+  [[nodiscard]] const network::Connection& wire(std::int32_t connection) const {
+    return programs_.wires.connections[static_cast<std::size_t>(connection)];
   }
   void send(const Instruction& instruction) {
     flush();
-    const std::int32_t to = peer(programs_.outgoing[programs_.at(instruction.lane, rank_)], true);
+    const std::int32_t to = wire(programs_.outgoing[programs_.at(instruction.lane, rank_)]).destination;
     const std::string name = named("send " + programs_.channel_names[instruction.lane]);
     // Messages sent earlier on the connection arrive earlier, so that waiting for this one is enough.
     sent_[instruction.lane] = {
@@ -258,7 +257,7 @@ class InstructionTracer {
   }
   void receive(const Instruction& instruction) {
     flush();
-    const std::int32_t from = peer(programs_.incoming[programs_.at(instruction.lane, rank_)], false);
+    const std::int32_t from = wire(programs_.incoming[programs_.at(instruction.lane, rank_)]).source;
     const std::string name = named("receive " + programs_.channel_names[instruction.lane]);
     const double bytes = coming_[instruction.lane].next();
     wait_for({add(message(NodeKind::receive, name, from, instruction.lane, bytes), {})});

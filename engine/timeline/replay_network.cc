@@ -76,10 +76,11 @@ GroupTraffic reordered(const GroupTraffic& group, const std::vector<std::int32_t
   return result;
 }
 
+enum class Star : std::uint8_t { gather, scatter };
 /// Every member sends its part to the root, or the root sends every member its part.
-void add_star(GroupTraffic& group, double part, bool to_root) {
+void add_star(GroupTraffic& group, double part, Star way) {
   for (std::size_t i = 1; i < group.size(); ++i) {
-    const std::size_t from = to_root ? i : 0, to = to_root ? 0 : i;
+    const std::size_t from = way == Star::gather ? i : 0, to = way == Star::gather ? 0 : i;
     group.builder.send(group.entry[from], group.builder.connection(group.ranks[from], group.ranks[to]), part,
                        group.exit[to]);
   }
@@ -214,9 +215,9 @@ void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstan
   const double n = static_cast<double>(ranks.size());
   switch (collective.kind) {
     case CollectiveKind::gather:
-      return add_star(group, collective.bytes, true);
+      return add_star(group, collective.bytes, Star::gather);
     case CollectiveKind::scatter:
-      return add_star(group, collective.bytes / n, false);
+      return add_star(group, collective.bytes / n, Star::scatter);
     case CollectiveKind::barrier:
       return network::add_double_binary_tree(group, Operation::all_reduce, 1, 1);
     default:

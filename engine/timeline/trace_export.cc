@@ -134,7 +134,7 @@ class RankBuilder {
       done += step.exposed();
       run_step(prefix, step, done);
     }
-    start_passing(done, true);
+    start_rest(done);
     flush();
     join();
     front_.insert(front_.end(), pass_ids_.begin(), pass_ids_.end());
@@ -144,7 +144,7 @@ class RankBuilder {
   void run_step(const std::string& prefix, const ProgramStep& step, double done) {
     if (step.kind == StepKind::compute || step.kind == StepKind::wait) {
       hold(prefix + step.name, step.seconds, step.work);
-      start_passing(done, false);
+      start_due(done);
       return;
     }
     if (!beside_.empty()) {
@@ -159,9 +159,15 @@ class RankBuilder {
       follow(beside_);
       beside_.clear();
     }
-    start_passing(done, false);
+    start_due(done);
   }
 
+  struct Passing {
+    const ProgramStep* step = nullptr;
+    double lead = 0;
+    std::int32_t buckets = 0;  ///< number of gradient buckets to send; 0: the whole step
+    std::size_t part = 0;      ///< which part of the gradients they belong to
+  };
   /// Schedules data-parallel traffic to start `lead` seconds into the pass.
   void start_within(const std::vector<ProgramStep>& steps, double lead) {
     for (const ProgramStep& step : steps) passing_.push_back({&step, lead, 0, 0});
@@ -175,22 +181,28 @@ class RankBuilder {
       }
     }
   }
-  /// Starts the traffic that is due, cutting the held compute where it begins. `done`: predicted seconds of the pass so
-  /// far.
-  void start_passing(double done, bool end) {
-    for (Passing& passing : passing_) {
-      if (passing.step == nullptr || (passing.lead > done && !end)) continue;
-      const double after = std::clamp(done - passing.lead, 0.0, held_.seconds);
-      const Held rest = held_.split(held_.seconds - after);
-      flush();
-      if (passing.buckets > 0) {
-        send_buckets(passing.part, passing.buckets);
-      } else {
-        pass_ids_ = communicate(passing.step->name, *passing.step, joined(front_, pass_ids_));
-      }
-      held_ = rest;
-      passing.step = nullptr;
+  /// Starts the traffic that is due, or all that is left at the end of the pass. `done`: predicted seconds of the pass
+  /// so far.
+  void start_due(double done) {
+    for (Passing& passing : passing_)
+      if (passing.lead <= done) start_passing(passing, done);
+  }
+  void start_rest(double done) {
+    for (Passing& passing : passing_) start_passing(passing, done);
+  }
+  /// Starts this traffic unless it has started, cutting the held compute where it begins.
+  void start_passing(Passing& passing, double done) {
+    if (passing.step == nullptr) return;
+    const double after = std::clamp(done - passing.lead, 0.0, held_.seconds);
+    const Held rest = held_.split(held_.seconds - after);
+    flush();
+    if (passing.buckets > 0) {
+      send_buckets(passing.part, passing.buckets);
+    } else {
+      pass_ids_ = communicate(passing.step->name, *passing.step, joined(front_, pass_ids_));
     }
+    held_ = rest;
+    passing.step = nullptr;
   }
 
   /// Sends buckets of gradients one after the other, behind those sent before; only the optimizer waits for them.
@@ -338,12 +350,6 @@ class RankBuilder {
       work = share * work;
       return rest;
     }
-  };
-  struct Passing {
-    const ProgramStep* step = nullptr;
-    double lead = 0;
-    std::int32_t buckets = 0;  ///< number of gradient buckets to send; 0: the whole step
-    std::size_t part = 0;      ///< which part of the gradients they belong to
   };
 
   const PricedStep& program_;

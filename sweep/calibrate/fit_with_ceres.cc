@@ -183,7 +183,8 @@ Fit solve(const FitProblem& problem) {
     result.converged = summary.termination_type == ceres::CONVERGENCE;
   }
   result.point = evaluations.point();
-  evaluations.PrepareForEvaluation(true, true);
+  constexpr bool kJacobians = true, kNewPoint = true;
+  evaluations.PrepareForEvaluation(kJacobians, kNewPoint);
   conclude(evaluations, problem.typical_error, result);
   result.evaluations = evaluations.count();
   return result;

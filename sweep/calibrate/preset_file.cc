@@ -125,11 +125,11 @@ std::string relative(double part, double whole) {
 }
 
 /// Whether the text reads back as exactly the calibrated preset.
-bool same(const std::string& text, const Calibration& calibration, bool of_device) {
+bool same(const std::string& text, const Calibration& calibration, yaml::PresetKind kind) {
   yaml::Diagnostics diagnostics;
   const std::optional<yaml::Node> node = yaml::parse(text, "fitted", diagnostics);
   if (!node) return false;
-  if (of_device) {
+  if (kind == yaml::PresetKind::device) {
     const auto device = yaml::read_device(*node, "", diagnostics);
     return device && yaml::to_yaml(*device) == yaml::to_yaml(*calibration.after.device);
   }
@@ -139,7 +139,8 @@ bool same(const std::string& text, const Calibration& calibration, bool of_devic
 
 }  // namespace
 
-std::vector<Edit> edits(const Calibration& calibration, bool of_device) {
+std::vector<Edit> edits(const Calibration& calibration, yaml::PresetKind kind) {
+  const bool of_device = kind == yaml::PresetKind::device;
   constexpr std::string_view kDevice = "device.";
   std::vector<Edit> list;
   for (const ConstantResult& found : calibration.constants) {
@@ -177,16 +178,16 @@ std::optional<std::string> edit_lines(const std::string& text, std::span<const E
   return join_lines(lines);
 }
 
-std::string preset_text(const Calibration& calibration, bool of_device, const std::string& original,
+std::string preset_text(const Calibration& calibration, yaml::PresetKind kind, const std::string& original,
                         std::span<const std::string> header) {
   std::string head;
   for (const std::string& line : header) {
     head += fmt::format("{}{}\n", head.empty() ? kHeaderStart : kHeaderMore, line);
   }
-  const auto edited = edit_lines(without_old_header(original), edits(calibration, of_device));
-  if (edited && same(*edited, calibration, of_device)) return head + *edited;
-  return head +
-         (of_device ? yaml::to_yaml(*calibration.after.device) : yaml::to_yaml(calibration.after.stack));
+  const auto edited = edit_lines(without_old_header(original), edits(calibration, kind));
+  if (edited && same(*edited, calibration, kind)) return head + *edited;
+  return head + (kind == yaml::PresetKind::device ? yaml::to_yaml(*calibration.after.device)
+                                                  : yaml::to_yaml(calibration.after.stack));
 }
 
 }  // namespace shardscape::calibrate

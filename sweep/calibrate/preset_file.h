@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sweep/calibrate/calibrate.h"
+#include "sweep/yaml/catalog.h"
 #include "sweep/yaml/diagnostics.h"
 
 namespace shardscape::calibrate {
@@ -20,7 +21,7 @@ struct Edit {
 };
 
 /// Edits for the constants whose values have changed, of the stack or of the device.
-std::vector<Edit> edits(const Calibration& calibration, bool of_device);
+std::vector<Edit> edits(const Calibration& calibration, yaml::PresetKind kind);
 
 /// The text with the values of `edits` in place and `note; ` before the comments of their lines (replacing an earlier
 /// note of the same sort). A key that does not exist becomes the first of its group. Nothing where there is no such
@@ -30,7 +31,7 @@ std::optional<std::string> edit_lines(const std::string& text, std::span<const E
 /// The file of the fitted stack (or device): `header` as a comment, one line each, in place of the header of an earlier
 /// calibration; then the lines of `original` with changed values. If that does not read back as exactly
 /// `calibration.after`, every key is written anew, without the comments of the original.
-std::string preset_text(const Calibration& calibration, bool of_device, const std::string& original,
+std::string preset_text(const Calibration& calibration, yaml::PresetKind kind, const std::string& original,
                         std::span<const std::string> header);
 
 }  // namespace shardscape::calibrate

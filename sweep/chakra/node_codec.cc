@@ -107,14 +107,11 @@ class Attributes {
     return nullptr;
   }
 
-  /// Reads a number of any type within [least, most]. Empty, with a problem noted, where it is required but missing, is
-  /// no number, or lies outside; empty without a problem where it is missing and not required.
-  std::optional<double> number(const char* name, double least, double most, bool required) {
+  /// Reads a number of any type within [least, most]. Empty where it is missing, and, with a problem noted, where it is
+  /// no number or lies outside.
+  std::optional<double> number(const char* name, double least, double most) {
     const AttributeProto* const attribute = find(name);
-    if (attribute == nullptr) {
-      if (required) problem(fmt::format("has no attribute {}", name));
-      return std::nullopt;
-    }
+    if (attribute == nullptr) return std::nullopt;
     const std::optional<double> value = number_of(*attribute);
     if (!value) {
       problem(fmt::format("{} is no number", name));
@@ -125,11 +122,17 @@ class Attributes {
     return value;
   }
 
+  /// The same, with a problem noted where it is missing, too.
+  std::optional<double> required_number(const char* name, double least, double most) {
+    if (find(name) == nullptr) problem(fmt::format("has no attribute {}", name));
+    return number(name, least, most);
+  }
+
   bool flag(const char* name) {
     const AttributeProto* const attribute = find(name);
     if (attribute == nullptr) return false;
     if (attribute->value_case() == AttributeProto::kBoolVal) return attribute->bool_val();
-    return number(name, 0, 1, false).value_or(0) != 0;
+    return number(name, 0, 1).value_or(0) != 0;
   }
 
   void problem(const std::string& text) { problems_ += (problems_.empty() ? "" : "; ") + text; }
@@ -175,15 +178,17 @@ void decode_duration(const Node& message, Attributes& attributes, TraceNode& nod
   node.seconds = static_cast<double>(message.duration_micros()) / kMicroseconds;
   const Range range{0, kLongest, "s"};
   if (!range.holds(node.seconds)) attributes.problem("duration_micros " + range.violated_by(node.seconds));
-  const auto exact = attributes.number(kDurationAttribute, 0, kLongest * kNanoseconds, false);
+  const auto exact = attributes.number(kDurationAttribute, 0, kLongest * kNanoseconds);
   if (exact) node.seconds = *exact / kNanoseconds;
 }
 
 void decode_message(Attributes& attributes, std::int32_t own_rank, TraceNode& node) {
   constexpr double kRanks = std::numeric_limits<std::int32_t>::max();
   const bool sends = node.kind == NodeKind::send;
-  const auto source = attributes.number("comm_src", 0, kRanks, !sends);
-  const auto destination = attributes.number("comm_dst", 0, kRanks, sends);
+  const auto source =
+      sends ? attributes.number("comm_src", 0, kRanks) : attributes.required_number("comm_src", 0, kRanks);
+  const auto destination =
+      sends ? attributes.required_number("comm_dst", 0, kRanks) : attributes.number("comm_dst", 0, kRanks);
   const auto own = sends ? source : destination, other = sends ? destination : source;
   if (own && *own != own_rank) {
     attributes.problem(fmt::format("{} is rank {}, but this is the trace of rank {}",
@@ -192,17 +197,18 @@ void decode_message(Attributes& attributes, std::int32_t own_rank, TraceNode& no
   }
   node.peer = static_cast<std::int32_t>(other.value_or(0));
   node.tag = static_cast<std::int32_t>(
-      attributes.number("comm_tag", std::numeric_limits<std::int32_t>::min(), kRanks, false).value_or(0));
-  node.bytes = attributes.number("comm_size", 0, kMostBytes, true).value_or(0);
-  node.channel =
-      static_cast<std::int32_t>(attributes.number(kChannelAttribute, 0, kRanks, false).value_or(0));
+      attributes.number("comm_tag", std::numeric_limits<std::int32_t>::min(), kRanks).value_or(0));
+  node.bytes = attributes.required_number("comm_size", 0, kMostBytes).value_or(0);
+  node.channel = static_cast<std::int32_t>(attributes.number(kChannelAttribute, 0, kRanks).value_or(0));
 }
 
 void decode_collective(Attributes& attributes, const GroupLookup& lookup, TraceNode& node) {
-  const auto type = attributes.number("comm_type", 0, 9, true);
+  const auto type = attributes.required_number("comm_type", 0, 9);
   node.collective = static_cast<CollectiveKind>(type.value_or(0));
   const bool barrier = type && node.collective == CollectiveKind::barrier;
-  node.bytes = attributes.number("comm_size", 0, kMostBytes, !barrier).value_or(0);
+  const auto bytes = barrier ? attributes.number("comm_size", 0, kMostBytes)
+                             : attributes.required_number("comm_size", 0, kMostBytes);
+  node.bytes = bytes.value_or(0);
   GroupName name;
   if (const AttributeProto* const group = attributes.find("pg_name")) {
     if (group->value_case() != AttributeProto::kStringVal) attributes.problem("pg_name is no string");
@@ -228,11 +234,11 @@ void decode_kind(const Node& message, NodeKind kind, std::int32_t own_rank, cons
   switch (node.kind) {
     case NodeKind::compute:
       node.host = host;
-      node.operations = attributes.number("num_ops", 0, kMostOperations, false).value_or(0);
+      node.operations = attributes.number("num_ops", 0, kMostOperations).value_or(0);
       [[fallthrough]];
     case NodeKind::memory_load:
     case NodeKind::memory_store:
-      node.tensor_bytes = attributes.number("tensor_size", 0, kMostBytes, false).value_or(0);
+      node.tensor_bytes = attributes.number("tensor_size", 0, kMostBytes).value_or(0);
       decode_duration(message, attributes, node);
       break;
     case NodeKind::send:

@@ -41,9 +41,9 @@ std::optional<fs::path> built_in_presets() {
 
 /// Problems of columns that the study names and does not have: those of the other phase, of faults, of reliability.
 ProblemList column_problems(const sweep::Study& study, const fs::path& file) {
-  const results::ColumnTable table(study.phase(), {}, study.faults.has_value(),
-                                   study.reliability.has_value());
-  const results::ColumnTable complete(study.phase(), {}, true, true);
+  const results::ColumnTable table(study.phase(), {},
+                                   {study.faults.has_value(), study.reliability.has_value()});
+  const results::ColumnTable complete(study.phase(), {}, {.faults = true, .reliability = true});
   ProblemList problems;
   const auto check = [&](const char* key, const std::string& name) {
     const bool axis =
@@ -65,7 +65,7 @@ template <class Keep>
 std::vector<std::string> column_names(const Keep& keep) {
   std::vector<std::string> names;
   for (const Phase phase : {Phase::training, Phase::inference}) {
-    const results::ColumnTable table(phase, {}, true, true);
+    const results::ColumnTable table(phase, {}, {.faults = true, .reliability = true});
     for (const results::ColumnInfo& column : table.columns()) {
       const bool known = std::ranges::find(names, column.name) != names.end();
       if (keep(column) && !known) names.push_back(column.name);

@@ -77,14 +77,17 @@ using Arch = Owned<SCOTCH_Arch, SCOTCH_archInit, SCOTCH_archExit>;
 using Strategy = Owned<SCOTCH_Strat, SCOTCH_stratInit, SCOTCH_stratExit>;
 using Context = Owned<SCOTCH_Context, SCOTCH_contextInit, SCOTCH_contextExit>;
 
+enum class Edges : std::uint8_t { weighted, alike };
+
 /// A graph bound to a context of one thread and fixed random numbers, so that results can be repeated.
 struct BoundGraph {
-  explicit BoundGraph(const Adjacency& edges, Context& context, bool weighted) {
-    const auto vertices = static_cast<SCOTCH_Num>(edges.begin.size() - 1);
-    const auto arcs = static_cast<SCOTCH_Num>(edges.neighbours.size());
+  BoundGraph(const Adjacency& graph, Context& context, Edges edges) {
+    const auto vertices = static_cast<SCOTCH_Num>(graph.begin.size() - 1);
+    const auto arcs = static_cast<SCOTCH_Num>(graph.neighbours.size());
     ready = plain.ready() && bound.ready() &&
-            SCOTCH_graphBuild(plain.get(), 0, vertices, edges.begin.data(), nullptr, nullptr, nullptr, arcs,
-                              edges.neighbours.data(), weighted ? edges.weights.data() : nullptr) == 0 &&
+            SCOTCH_graphBuild(plain.get(), 0, vertices, graph.begin.data(), nullptr, nullptr, nullptr, arcs,
+                              graph.neighbours.data(),
+                              edges == Edges::weighted ? graph.weights.data() : nullptr) == 0 &&
             SCOTCH_contextBindGraph(context.get(), plain.get(), bound.get()) == 0;
   }
   Graph plain, bound;
@@ -111,7 +114,7 @@ std::optional<std::vector<SCOTCH_Num>> map_graph(const Adjacency& traffic, const
   const std::lock_guard lock(one_at_a_time);
   Context context;
   if (!prepare(context)) return std::nullopt;
-  BoundGraph source(traffic, context, true), target(wires, context, false);
+  BoundGraph source(traffic, context, Edges::weighted), target(wires, context, Edges::alike);
   Arch arch;
   Strategy bipartition, mapping;
   if (!source.ready || !target.ready || !arch.ready() || !bipartition.ready() || !mapping.ready()) {

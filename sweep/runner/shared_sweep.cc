@@ -16,11 +16,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-ranks::Report report_of(const SweepProgress& progress, bool finished) {
+ranks::Report report_of(const SweepProgress& progress) {
   ranks::Report report;
   report.rows = progress.rows_evaluated;
   report.feasible = progress.tally.count(Status::ok);
-  report.finished = finished;
   if (progress.tally.best) {
     report.has_best = true;
     report.best_value = progress.tally.best->objective;
@@ -56,7 +55,7 @@ class SharedProgress {
   /// Called after each block of this rank by its writer.
   void update(const SweepProgress& own) {
     last_ = own;
-    ranks_.report(report_of(own, false));
+    ranks_.report(report_of(own));
     try {
       look_around();
     } catch (const ranks::RankLost&) {
@@ -66,7 +65,9 @@ class SharedProgress {
 
   /// Reports that this rank takes no more pieces; rank 0 then waits for the others.
   void finish(const SweepProgress& own) {
-    ranks_.report(report_of(own, true));
+    ranks::Report last = report_of(own);
+    last.finished = true;
+    ranks_.report(last);
     while (ranks_.rank() == 0) {
       const std::vector<ranks::Report> reports = look_around();
       if (std::ranges::all_of(reports, [](const ranks::Report& report) { return report.finished; })) return;

@@ -296,7 +296,7 @@ class Search {
   void fill_queue() {
     for (std::uint64_t setting = 0; setting < job_.space().settings(); ++setting) {
       const System& system = job_.study().systems[setting / job_.study().workloads.size()];
-      queue_.push({own().floor_of(setting), system.device.memory_capacity().value(), setting, false});
+      queue_.push({own().floor_of(setting), system.device.memory_capacity().value(), setting});
     }
   }
 

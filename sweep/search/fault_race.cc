@@ -62,7 +62,7 @@ FaultRace::Standing FaultRace::standing(const Runner& runner, Seconds healthy) c
   if (runner.enough || drawn == order_.size()) {
     std::vector<SampleOutcome> outcomes(drawn);
     for (std::size_t i = 0; i < drawn; ++i) outcomes[order_[i]].slowdown = runner.slowdowns[i];
-    return {summarise(outcomes).expected(healthy.value()), true};
+    return {.seconds = summarise(outcomes).expected(healthy.value()), .finished = true};
   }
   double sum = 0;
   std::size_t reached = order_.size();
@@ -74,7 +74,7 @@ FaultRace::Standing FaultRace::standing(const Runner& runner, Seconds healthy) c
     }
   }
   sum -= kCollectiveTolerance * static_cast<double>(order_.size() - drawn);
-  return {healthy.value() * (1 + sum / static_cast<double>(reached)), false};
+  return {.seconds = healthy.value() * (1 + sum / static_cast<double>(reached))};
 }
 
 }  // namespace shardscape::sweep

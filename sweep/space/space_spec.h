@@ -22,7 +22,7 @@ struct AxisList {
 struct SpaceSpec : EnumArray<PlanKey, AxisList> {
   SpaceSpec() {
     for (const PlanAxisRow& row : kPlanRows) (*this)[row.key].values = {row.idle};
-    (*this)[PlanKey::data] = {true, {}};
+    (*this)[PlanKey::data] = {.fill = true, .values = {}};
     (*this)[PlanKey::virtual_stages].values = {2};  // has an effect only in the interleaved schedule
   }
   /// Inference: numbers of GPUs of the pool that prefills; 0: no pool. Its replicas follow from these and its degrees.

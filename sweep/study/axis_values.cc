@@ -134,8 +134,8 @@ yaml::Node text_list(const std::vector<std::string>& values) {
 
 AxisList parse_integer_axis(const AxisPlace& place, const IntegerDomain& domain) {
   if (is_word(place.node)) return word_values(place, domain);
-  if (place.node.is_map()) return {false, range_values(place, domain)};
-  return {false, parse_axis<std::int32_t>(place, [&](const yaml::Node& item) {
+  if (place.node.is_map()) return {.values = range_values(place, domain)};
+  return {.values = parse_axis<std::int32_t>(place, [&](const yaml::Node& item) {
             return yaml::parse_integer_node(item, domain.low, domain.high).map(narrow);
           })};
 }

@@ -25,7 +25,7 @@ class LoadReader {
       read_distribution(reader.take_required("distribution"), load);
       const bool power_law = load.distribution == LoadDistribution::power_law;
       read_exponent(part(reader, "exponent", power_law), load);
-      read_seed(power_law ? reader.take("seed") : part(reader, "seed", false), load);
+      read_seed(power_law ? reader.take("seed") : no_part(reader, "seed"), load);
       read_histogram(part(reader, "histogram", load.distribution == LoadDistribution::histogram), load);
       reader.finish();
     } else {
@@ -56,16 +56,14 @@ class LoadReader {
   /// The node of a key that is needed, or has no effect, depending on the distribution; neither is reported where the
   /// distribution could not be read.
   const yaml::Node* part(yaml::Reader& reader, const char* key, bool needed) {
-    if (!known_) {
-      reader.take(key);
-      return nullptr;
-    }
-    if (needed) {
-      const yaml::Node* node = reader.take_required(key);
-      good_ = good_ && node != nullptr;
-      return node;
-    }
-    if (const yaml::Node* node = reader.take(key)) bad(key, *node, "has no effect with this distribution");
+    if (!known_ || !needed) return no_part(reader, key);
+    const yaml::Node* node = reader.take_required(key);
+    good_ = good_ && node != nullptr;
+    return node;
+  }
+  const yaml::Node* no_part(yaml::Reader& reader, const char* key) {
+    const yaml::Node* node = reader.take(key);
+    if (node != nullptr && known_) bad(key, *node, "has no effect with this distribution");
     return nullptr;
   }
   void read_distribution(const yaml::Node* node, ExpertLoad& load) {

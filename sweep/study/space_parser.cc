@@ -128,7 +128,7 @@ class SpaceParser {
 
   void read_degrees() {
     const std::int64_t high = context_.gpus.value_or(kMaxInt);
-    const IntegerDomain domain{1, high, context_.gpus.value_or(1), true};
+    const IntegerDomain domain{.high = high, .whole = context_.gpus.value_or(1), .may_fill = true};
     const PlanAxisRow* filling = nullptr;
     for (const PlanAxisRow& row : kPlanRows) {
       if (row.kind != AxisKind::degree) continue;
@@ -137,7 +137,7 @@ class SpaceParser {
       if (node == nullptr) {
         // The data degree fills unless another axis does.
         const bool fills = row.key == PlanKey::data && filling == nullptr;
-        axis = fills ? AxisList{true, {}} : AxisList{false, {1}};
+        axis = fills ? AxisList{.fill = true, .values = {}} : AxisList{.values = {1}};
         continue;
       }
       axis = parse_integer_axis(place(*node, row.column), domain);
@@ -183,7 +183,7 @@ class SpaceParser {
   }
 
   [[nodiscard]] IntegerDomain domain_of(const PlanAxisRow& row) const {
-    IntegerDomain domain{row.low, row.high, std::nullopt, false};
+    IntegerDomain domain{.low = row.low, .high = row.high, .whole = std::nullopt};
     if (row.key == PlanKey::microbatch) domain.whole = context_.largest_batch.value_or(1);
     if (is_of_experts(row)) {
       domain.high = context_.gpus.value_or(kMaxInt);
@@ -212,7 +212,7 @@ class SpaceParser {
     }
     const std::int64_t most = context_.gpus.value_or(kMaxInt);
     if (gpus != nullptr) {
-      const IntegerDomain domain{0, std::max<std::int64_t>(0, most - 1), most, false};
+      const IntegerDomain domain{.low = 0, .high = std::max<std::int64_t>(0, most - 1), .whole = most};
       space_.prefill_gpus = parse_integer_axis(place(*gpus, kPrefillGpus), domain).values;
     }
     const bool pooled = std::ranges::any_of(space_.prefill_gpus, [](std::int32_t n) { return n > 0; });
@@ -220,7 +220,7 @@ class SpaceParser {
       const char* const key = row_of(kDegrees[i]).column;
       if (nodes[i] == nullptr) continue;
       if (!pooled) no_effect(key, std::string("without ") + kPrefillGpus);
-      space_[kDegrees[i]] = parse_integer_axis(place(*nodes[i], key), {1, most, most, false});
+      space_[kDegrees[i]] = parse_integer_axis(place(*nodes[i], key), {.high = most, .whole = most});
     }
   }
 

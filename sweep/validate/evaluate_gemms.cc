@@ -58,10 +58,10 @@ std::optional<GemmRow> read_gemm(RowReader& reader, Presets& presets, const Eval
   return row;
 }
 
-/// Predicted seconds with the row's tile, or with the tile that the model chooses.
-double predict(const GemmRow& row, bool with_tile) {
+/// Predicted seconds with this tile, or with the one that the model chooses.
+double predict(const GemmRow& row, const std::optional<compute::GemmTile>& tile) {
   compute::GemmRequest request = row.request;
-  if (!with_tile) request.tile.reset();
+  request.tile = tile;
   return compute::gemm(row.shape, row.precision, *row.device, {}, request).time.value();
 }
 
@@ -89,12 +89,12 @@ void evaluate_gemms(const Table& table, Presets& presets, const EvaluateOptions&
     RowReader reader(table, index, cells, out.problems);
     const std::optional<GemmRow> row = read_gemm(reader, presets, options);
     if (!row) continue;
-    const Pair own{out.rows.size(), row->measured_s, predict(*row, false)};
+    const Pair own{out.rows.size(), row->measured_s, predict(*row, std::nullopt)};
     out.metrics[0].pairs.push_back(own);
     if (row->measured_s > kLongKernel_s) out.metrics[1].pairs.push_back(own);
     std::optional<double> with_tile;
     if (row->request.tile) {
-      with_tile = predict(*row, true);
+      with_tile = predict(*row, row->request.tile);
       out.metrics[2].pairs.push_back({own.row, row->measured_s, *with_tile});
     }
     out.predictions.push_back({cell(own.predicted), cell(with_tile)});

@@ -109,7 +109,8 @@ void add(const PlanRow& row, const PlanPrediction& of, Groups& groups, Regime re
     if (has_meaning) pair(metric, predicted, measured);
   };
   value(kStepTime, training, prediction.step_time.value(), row.step_time_s);
-  value(kMemory, true, of.memory.value(), row.memory_peak_bytes);
+  cells.push_back(cell(of.memory.value()));
+  pair(kMemory, of.memory.value(), row.memory_peak_bytes);
   cells.push_back(oom ? "1" : "0");
   const bool prompts = !training && !row.itl_only;
   value(kTtft, prompts, prediction.ttft.value(), row.ttft_s);

@@ -88,10 +88,11 @@ void read_experts(RowReader& reader, const DeviceSpec* device, Benchmark& row) {
     reader.bad("moe_ep_size", fmt::format("{} experts do not divide by it", routing.experts));
   if (inner < tensor) reader.bad("moe_tp_size", fmt::format("exceeds the {} values of an expert", inner));
   if (device == nullptr || reader.failed()) return;
-  const compute::ExpertLayer layer = {
-      static_cast<double>(hidden),          static_cast<double>(inner) / static_cast<double>(tensor),
-      !is_ungated(inner, routing.top_k),    static_cast<double>(routing.tokens),
-      static_cast<double>(routing.experts), false};
+  const compute::ExpertLayer layer = {.hidden = static_cast<double>(hidden),
+                                      .inner = static_cast<double>(inner) / static_cast<double>(tensor),
+                                      .gated = !is_ungated(inner, routing.top_k),
+                                      .tokens = static_cast<double>(routing.tokens),
+                                      .experts = static_cast<double>(routing.experts)};
   row.predicted_s =
       compute::routed_experts_alone(routing, exponent, ranks, layer, Precision::bf16, *device).time.value();
 }

@@ -114,7 +114,7 @@ TableNames::Named TableNames::device(const std::string& text) {
   read();
   if (const auto found = devices_.find(text); found != devices_.end()) return found->second;
   if (std::ranges::find(kWithoutPreset, text) != kWithoutPreset.end())
-    return tl::unexpected(Nameless{"no preset describes the device " + text, true});
+    return tl::unexpected(Nameless{.why = "no preset describes the device " + text, .understood = true});
   return tl::unexpected(unknown("device", text, devices_));
 }
 

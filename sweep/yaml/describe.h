@@ -135,17 +135,17 @@ void describe(V& v, DeviceSpec::StreamingMultiprocessors& sm) {
 
 template <class V>
 void describe(V& v, NcclProtocols& nccl) {
-  const auto flagged = [](NcclProtocols::Flagged& protocol, bool first) {
-    return [&protocol, first](V& p) {
-      if (!first) p.optional("start", protocol.start);
-      p.optional("step", protocol.step);
-      p.optional("bandwidth", protocol.bandwidth);
-      p.optional("limit", protocol.limit);
-    };
+  const auto describe_rates = [](V& p, NcclProtocols::Flagged& protocol) {
+    p.optional("step", protocol.step);
+    p.optional("bandwidth", protocol.bandwidth);
+    p.optional("limit", protocol.limit);
   };
   v.optional("start", nccl.start);
-  v.optional_group("ll", flagged(nccl.ll, true));
-  v.optional_group("ll128", flagged(nccl.ll128, false));
+  v.optional_group("ll", [&](V& ll) { describe_rates(ll, nccl.ll); });
+  v.optional_group("ll128", [&](V& ll128) {
+    ll128.optional("start", nccl.ll128.start);
+    describe_rates(ll128, nccl.ll128);
+  });
   v.optional_group("simple", [&](V& simple) {
     simple.optional("start", nccl.simple.start);
     simple.optional("step", nccl.simple.step);

@@ -48,22 +48,19 @@ std::string quote(const std::string& text) {
   return result + '"';
 }
 
-std::string scalar_text(const std::string& text, bool quoted) {
-  return !quoted && plain(text) ? text : quote(text);
-}
+std::string plain_or_quoted(const std::string& text) { return plain(text) ? text : quote(text); }
 
 std::string flow_text(const Node& node) {
   switch (node.kind) {
     case Node::Kind::null:
       return "null";
     case Node::Kind::scalar:
-      return scalar_text(node.text, node.quoted);
+      return node.quoted ? quote(node.text) : plain_or_quoted(node.text);
     case Node::Kind::list:
       return fmt::format("[{}]", joined(node.items, ", ", flow_text));
     case Node::Kind::map:
       return fmt::format("{{{}}}", joined(node.entries, ", ", [](const Entry& entry) {
-                           return fmt::format("{}: {}", scalar_text(entry.key, false),
-                                              flow_text(entry.value));
+                           return fmt::format("{}: {}", plain_or_quoted(entry.key), flow_text(entry.value));
                          }));
   }
   return {};
@@ -74,11 +71,9 @@ bool on_one_line(const Node& node) { return node.flow || (node.items.empty() && 
 /// Appends `node` after "key:" or "-": on the same line where it fits, else as an indented block.
 void append_block(const Node& node, std::size_t indent, std::string& out);
 
-void append_map(const Node& node, std::size_t indent, bool first_inline, std::string& out) {
+void append_map(const Node& node, std::size_t indent, std::string& out) {
   for (const Entry& entry : node.entries) {
-    if (!first_inline) out += std::string(indent, ' ');
-    first_inline = false;
-    out += scalar_text(entry.key, false) + ':';
+    out += std::string(indent, ' ') + plain_or_quoted(entry.key) + ':';
     append_block(entry.value, indent + 2, out);
   }
 }
@@ -88,14 +83,15 @@ void append_block(const Node& node, std::size_t indent, std::string& out) {
     out += ' ' + flow_text(node) + '\n';
   } else if (node.is_map()) {
     out += '\n';
-    append_map(node, indent, false, out);
+    append_map(node, indent, out);
   } else {
     out += '\n';
     for (const Node& item : node.items) {
       out += std::string(indent, ' ') + '-';
       if (item.is_map() && !on_one_line(item)) {
-        out += ' ';
-        append_map(item, indent + 2, true, out);
+        std::string entries;
+        append_map(item, indent + 2, entries);
+        out += ' ' + entries.substr(indent + 2);  // the first one stands behind the dash
       } else {
         append_block(item, indent + 2, out);
       }
@@ -108,7 +104,7 @@ void append_block(const Node& node, std::size_t indent, std::string& out) {
 std::string emit(const Node& node) {
   std::string out;
   if (node.is_map() && !on_one_line(node)) {
-    append_map(node, 0, false, out);
+    append_map(node, 0, out);
   } else if (node.is_list() && !on_one_line(node)) {
     append_block(node, 0, out);
     out.erase(0, 1);

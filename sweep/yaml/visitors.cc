@@ -33,11 +33,11 @@ ReadState::ReadState(const Location& root, std::string prefix, Diagnostics& diag
     : root_(root), prefix_(std::move(prefix)), diagnostics_(diagnostics) {}
 
 void ReadState::seen(const std::string& field, const Location& where) {
-  places_.insert({field, {where, false}});
+  places_.insert({field, {.where = where}});
 }
 
 void ReadState::bad(const std::string& field, const Location& where, const std::string& message) {
-  places_[field] = {where, true};
+  places_[field] = {.where = where, .bad = true};
   failed_ = true;
   diagnostics_.add(where, shown(field), message);
 }

@@ -36,7 +36,7 @@ Manifest manifest_of(bool faults, const StoredRows& rows) {
   Manifest manifest = fake_manifest(36, 4);
   manifest.study.stored_rows = rows;
   if (!faults) return manifest;
-  const ColumnTable table(Phase::training, fake_hardware(), true);
+  const ColumnTable table(Phase::training, fake_hardware(), {.faults = true});
   manifest.columns.assign(table.columns().begin(), table.columns().end());
   manifest.sample_columns.assign(fault_sample_columns().begin(), fault_sample_columns().end());
   return manifest;
@@ -49,7 +49,7 @@ void write(const fs::path& corpus, const std::string& name, const std::string& b
 void write_seeds(const fs::path& corpus, const fs::path& folder) {
   const auto make = [&](const char* name, bool faults, const StoredRows& rows) {
     const Manifest manifest = manifest_of(faults, rows);
-    const ColumnTable table(Phase::training, fake_hardware(), faults);
+    const ColumnTable table(Phase::training, fake_hardware(), {.faults = faults});
     const fs::path output = folder / (std::string(name) + ".h5"), parts = parts_folder(output);
     SegmentStore store = SegmentStore::create(parts, manifest);
     {

@@ -68,7 +68,7 @@ void write_best(const std::filesystem::path& folder) {
 void write_faulty(const std::filesystem::path& folder) {
   Manifest manifest = fake_manifest(200, 64);
   manifest.sample_columns.assign(fault_sample_columns().begin(), fault_sample_columns().end());
-  const ColumnTable table(Phase::training, fake_hardware(), true);
+  const ColumnTable table(Phase::training, fake_hardware(), {.faults = true});
   manifest.columns.assign(table.columns().begin(), table.columns().end());
   for (const char* name : {"sampling.h5", "faults.h5"}) {
     auto store = SegmentStore::create(parts_folder(folder / name), manifest);

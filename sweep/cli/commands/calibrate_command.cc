@@ -253,15 +253,12 @@ int run_calibrate(const CalibrateArguments& arguments, const CommonOptions& comm
   }
   const std::vector<std::string> header =
       calibration_header(*calibration, reproducing_command(arguments, *calibration));
-  const auto write = [&](bool of_device, const results::OutputPath& file, const std::string& original) {
-    results::write_output(file, calibrate::preset_text(*calibration, of_device, original, header));
+  const auto write = [&](yaml::PresetKind kind, const results::OutputPath& file, const std::string& name) {
+    const std::string original = original_text(presets.catalog(), kind, name);
+    results::write_output(file, calibrate::preset_text(*calibration, kind, original, header));
   };
-  const yaml::Catalog& catalog = presets.catalog();
-  if (!options.device_alone)
-    write(false, outputs[0], original_text(catalog, yaml::PresetKind::stack, arguments.stack));
-  if (options.device) {
-    write(true, outputs.back(), original_text(catalog, yaml::PresetKind::device, *options.device));
-  }
+  if (!options.device_alone) write(yaml::PresetKind::stack, outputs[0], arguments.stack);
+  if (options.device) write(yaml::PresetKind::device, outputs.back(), *options.device);
   for (const validate::TableProblem& problem : calibration->left_out) {
     print_problems(std::cerr, std::vector{to_string(problem) + "; left out"});
   }

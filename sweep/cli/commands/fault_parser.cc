@@ -79,17 +79,17 @@ class FaultParser {
 
   /// Parses "0.5", "0.5+5us", "dead" or "0" into a LinkFault, all but its link.
   static std::optional<LinkFault> parse_left(const std::string& text) {
-    const LinkFault dead{0, 1, {}, true};
+    const LinkFault dead{.removed = true};
     if (text == "dead") return dead;
     double derate = 0;
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, derate);
     if (error != std::errc() || !(derate == 0 || ranges::kShare.holds(derate))) return std::nullopt;
     const std::string more = trimmed(std::string(stop, end));
-    if (more.empty()) return derate == 0 ? dead : LinkFault{0, derate, {}, false};
+    if (more.empty()) return derate == 0 ? dead : LinkFault{.derate = derate};
     const auto latency = yaml::parse_quantity(trimmed(more.substr(1)), yaml::Dimension::time);
     if (more.front() != '+' || !latency || !ranges::kTime.holds(*latency) || derate == 0) return std::nullopt;
-    return LinkFault{0, derate, Seconds(*latency), false};
+    return LinkFault{.derate = derate, .added_latency = Seconds(*latency)};
   }
 
   // ---- devices, adapters, switches ----

@@ -140,7 +140,7 @@ Facts report_of(const Request& request, const GemmCost& cost) {
 
 int run_gemm(const GemmArguments& arguments, const CommonOptions& common) {
   const Request request = Parser(make_catalog(common)).parse(arguments);
-  const compute::GemmOutput output{compute::output_bytes(request.precision), false};
+  const compute::GemmOutput output{compute::output_bytes(request.precision)};
   const GemmCost cost =
       compute::gemm(request.shape, request.precision, request.device, output, request.options);
   report_of(request, cost).print(std::cout, arguments.json);

@@ -406,8 +406,12 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
 
   const std::optional<std::uint64_t> shown = goal.front ? std::nullopt : std::optional(goal.count);
   const auto show = [&] {
-    return show_top(output,
-                    {shown, true, arguments.pareto, arguments.format, arguments.confirm, &interrupt.stop()});
+    return show_top(output, {.count = shown,
+                             .count_points = true,
+                             .pareto = arguments.pareto,
+                             .format = arguments.format,
+                             .confirm = arguments.confirm,
+                             .stop = &interrupt.stop()});
   };
   if (!wanted->unbounded.empty()) {
     if (!arguments.budget.empty())
@@ -479,7 +483,7 @@ void follow(const SearchArguments& arguments, const CommonOptions& common, ranks
 int run_search_command(const SearchArguments& given, const CommonOptions& common) {
   SearchArguments arguments = given;
   if (!given.execution.empty()) arguments.study.overrides.push_back("mode=" + given.execution);
-  const std::unique_ptr<ranks::Ranks> ranks = join_ranks(false);
+  const std::unique_ptr<ranks::Ranks> ranks = join_ranks();
   return run_together(
       *ranks, [&] { return lead(arguments, common, *ranks); }, [&] { follow(arguments, common, *ranks); });
 }

@@ -207,7 +207,10 @@ void print_summary(const sweep::SweepJob& job, const results::Summary& summary,
   std::cout << ", " << format_duration(cost.elapsed) << " (" << format_duration(cost.cpu) << " of CPU, "
             << format_count(static_cast<std::uint64_t>(static_cast<double>(evaluated) / cost.cpu))
             << " points per CPU second)\n";
-  print_verdicts(std::cout, {summary.statuses, summary.reasons, job.layout().rows(), true});
+  print_verdicts(std::cout, {.statuses = summary.statuses,
+                             .reasons = summary.reasons,
+                             .points = job.layout().rows(),
+                             .examples = true});
   std::cout << '\n';
   if (summary.top.empty()) {
     print_none(job, output);

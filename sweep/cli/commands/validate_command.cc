@@ -273,7 +273,7 @@ int lead_validation(const ValidateArguments& arguments, const CommonOptions& com
 }
 
 int run_validate(const ValidateArguments& arguments, const CommonOptions& common) {
-  const std::unique_ptr<ranks::Ranks> ranks = join_ranks(false);
+  const std::unique_ptr<ranks::Ranks> ranks = join_ranks();
   return run_together(
       *ranks, [&] { return lead_validation(arguments, common, *ranks); },
       [&] {

@@ -48,11 +48,16 @@ std::vector<SharedFact> facts_of(const results::Manifest& manifest, const std::s
       {"the output", output},
       {"--reference", reference ? "given" : "not given"}};
   for (const results::SourceText& source : manifest.study.sources) {
-    facts.push_back({"the text of " + source.name, results::sha256_hex(source.text), false});
+    facts.push_back(
+        {.what = "the text of " + source.name, .value = results::sha256_hex(source.text), .readable = false});
   }
-  facts.push_back({"the study with its settings (--set)", results::study_sha256(manifest.study), false});
+  facts.push_back({.what = "the study with its settings (--set)",
+                   .value = results::study_sha256(manifest.study),
+                   .readable = false});
   facts.push_back({"the choice of points", points_text(manifest.layout)});
-  facts.push_back({"the table of columns", results::columns_sha256(manifest.columns), false});
+  facts.push_back({.what = "the table of columns",
+                   .value = results::columns_sha256(manifest.columns),
+                   .readable = false});
   return facts;
 }
 
@@ -61,8 +66,9 @@ std::vector<SharedFact> facts_of(const yaml::Catalog& presets) {
   for (const yaml::PresetKind kind : enum_values<yaml::PresetKind>()) {
     for (const yaml::Catalog::Entry& preset : presets.list(kind)) {
       const auto text = yaml::read_text(preset.file);
-      facts.push_back({fmt::format("the {} preset {}", name_of(kind), preset.name),
-                       text ? results::sha256_hex(*text) : text.error(), false});
+      facts.push_back({.what = fmt::format("the {} preset {}", name_of(kind), preset.name),
+                       .value = text ? results::sha256_hex(*text) : text.error(),
+                       .readable = false});
     }
   }
   return facts;

@@ -162,7 +162,8 @@ ordered_json calibration_json(const Calibration& calibration) {
     entry["path"] = file.file;
     entry["rows"] = file.rows;
     entry["fitted_rows"] = file.fitted_rows;
-    for (const Stage& stage : stages(file)) entry[stage.key] = statistics_json(*stage.evaluation, false);
+    for (const Stage& stage : stages(file))
+      entry[stage.key] = statistics_json(*stage.evaluation, Undefined::left_out);
   }
   for (const validate::TableProblem& problem : calibration.left_out) {
     json["left_out"].push_back(to_string(problem));

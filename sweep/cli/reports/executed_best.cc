@@ -18,7 +18,7 @@ std::string executed_best(const sweep::SweepJob& priced, const sweep::SearchGoal
   sweep::Study study = priced.study();
   study.mode = ExecutionMode::flattened;
   const sweep::SweepJob job(study, priced);
-  const sweep::SearchGoal first{1, false, goal.objectives, goal.within};
+  const sweep::SearchGoal first{.count = 1, .objectives = goal.objectives, .within = goal.within};
   if (const std::string why = why_unbounded(job, first); !why.empty())
     return "executed: which plan is best of all is not known, as " + why;
   sweep::SearchOptions options;

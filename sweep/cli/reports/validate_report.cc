@@ -239,9 +239,9 @@ ordered_json file_json(const ValidatedFile& file, const ValidateView& view) {
   if (!file.source.empty()) json["source"] = file.source;
   json["rows"] = file.evaluation.rows.size();
   json["not_predicted"] = file.evaluation.unpredicted.size();
-  json.update(statistics_json(file.evaluation, true));
+  json.update(statistics_json(file.evaluation, Undefined::as_null));
   for (const Part& part : parts(file.evaluation, view)) {
-    json["parts"][part.key] = statistics_json(part.evaluation, true);
+    json["parts"][part.key] = statistics_json(part.evaluation, Undefined::as_null);
     json["parts"][part.key]["rows"] = part.evaluation.rows.size();
   }
   if (!view.by.empty()) json["groups"] = groups(file.evaluation, view.by).json();
@@ -257,10 +257,11 @@ ordered_json file_json(const ValidatedFile& file, const ValidateView& view) {
 
 }  // namespace
 
-ordered_json statistics_json(const Evaluation& evaluation, bool undefined) {
-  ordered_json json = undefined ? ordered_json::object() : ordered_json();
+ordered_json statistics_json(const Evaluation& evaluation, Undefined undefined) {
+  const bool nulls = undefined == Undefined::as_null;
+  ordered_json json = nulls ? ordered_json::object() : ordered_json();
   for (const Statistic& statistic : validate::statistics(evaluation)) {
-    if (!statistic.value && !undefined) continue;
+    if (!statistic.value && !nulls) continue;
     ordered_json& place = json[statistic.section][statistic.name];
     if (statistic.value && statistic.count) {
       place = static_cast<std::uint64_t>(*statistic.value);

@@ -30,7 +30,8 @@ struct ValidateView {
 };
 
 /// The statistics by section and name. `undefined`: those without a value are there, too, as null.
-nlohmann::ordered_json statistics_json(const validate::Evaluation& evaluation, bool undefined);
+enum class Undefined : std::uint8_t { as_null, left_out };
+nlohmann::ordered_json statistics_json(const validate::Evaluation& evaluation, Undefined undefined);
 /// Number, mean, median, p90, maximum and bias, as tables of errors show them.
 std::vector<std::string> error_texts(const validate::ErrorStatistics& errors);
 

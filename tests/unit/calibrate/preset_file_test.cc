@@ -86,8 +86,8 @@ TEST(PresetFile, EveryShippedStackReadsBackAsFitted) {
   const std::array<std::string, 2> header = {"command", "errors"};
   for (const yaml::Catalog::Entry& entry : catalog.list(yaml::PresetKind::stack)) {
     const Calibration calibration = fitted(entry.name);
-    const std::string text =
-        preset_text(calibration, false, text_of(yaml::PresetKind::stack, entry.name), header);
+    const std::string text = preset_text(calibration, yaml::PresetKind::stack,
+                                         text_of(yaml::PresetKind::stack, entry.name), header);
     EXPECT_TRUE(text.starts_with("# Fitted: command\n#   errors\n")) << text;
     yaml::Diagnostics diagnostics;
     const auto node = yaml::parse(text, entry.name, diagnostics);
@@ -96,15 +96,16 @@ TEST(PresetFile, EveryShippedStackReadsBackAsFitted) {
     ASSERT_TRUE(stack) << diagnostics.to_string();
     EXPECT_EQ(yaml::to_yaml(*stack), yaml::to_yaml(calibration.after.stack)) << entry.name;
     // Fitting the fitted file: one header, not two.
-    const std::string again = preset_text(calibration, false, text, header);
+    const std::string again = preset_text(calibration, yaml::PresetKind::stack, text, header);
     EXPECT_EQ(again.find("# Fitted: "), again.rfind("# Fitted: ")) << again;
   }
 }
 
 TEST(PresetFile, DevicesKeepTheirSources) {
   const Calibration calibration = fitted("pytorch");
-  const std::string text = preset_text(calibration, true, text_of(yaml::PresetKind::device, "h100-sxm-80gb"),
-                                       std::array{std::string("c")});
+  const std::string text =
+      preset_text(calibration, yaml::PresetKind::device, text_of(yaml::PresetKind::device, "h100-sxm-80gb"),
+                  std::array{std::string("c")});
   yaml::Diagnostics diagnostics;
   const auto device = yaml::read_device(yaml::parse(text, "d", diagnostics).value(), "", diagnostics);
   ASSERT_TRUE(device) << diagnostics.to_string();

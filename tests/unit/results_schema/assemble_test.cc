@@ -116,7 +116,7 @@ std::vector<FaultSampleRecord> fake_samples(const BlockLayout& layout, std::uint
 
 TEST_F(ResultsTest, SamplesComeBackWhereverSegmentsAndChunksEnd) {
   Manifest manifest = fake_manifest(500, 32);
-  const ColumnTable table(Phase::training, fake_hardware(), true);
+  const ColumnTable table(Phase::training, fake_hardware(), {.faults = true});
   manifest.columns.assign(table.columns().begin(), table.columns().end());
   const auto columns = fault_sample_columns();
   manifest.sample_columns.assign(columns.begin(), columns.end());

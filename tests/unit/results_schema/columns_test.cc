@@ -68,7 +68,7 @@ TEST(Columns, HardwareStandsBeforeTheOutputs) {
 
 // What is left of a table holds what it held: also the second hardware axis where the first is gone.
 TEST(Columns, FewerColumnsHoldTheSame) {
-  const ColumnTable all(Phase::training, fake_hardware(), true);
+  const ColumnTable all(Phase::training, fake_hardware(), {.faults = true});
   ColumnTable some = all;
   const std::vector<std::string> names = {"fabric_algorithm", "recompute"}, objectives = {"mfu"};
   some.keep_only(names, objectives);
@@ -147,7 +147,7 @@ TEST(Columns, EvidenceIsThatOfTimesThereAre) {
 }
 
 TEST(Columns, SharesReadInPercent) {
-  const ColumnTable table(Phase::training, {}, true, true);
+  const ColumnTable table(Phase::training, {}, {.faults = true, .reliability = true});
   const auto digits = [&](std::string_view name) { return percent_digits(*table.find(name)); };
   EXPECT_EQ(digits("mfu"), 1);
   EXPECT_EQ(digits("expected_error"), 1);
