@@ -6,6 +6,8 @@
 
 namespace shardscape::step {
 
+Seconds once_per_step(const StackProfile& stack) { return stack.host.step_fixed; }
+
 Seconds segments_launch(const TrainingStep& in, LayerKind kind, const Segments& segments) {
   const StackProfile::Host& host = in.setting.system.stack.host;
   const LayerCost& layer = in.costs[kind];
