@@ -314,8 +314,8 @@ ContendedCalls& calls_of(const TrainingStep& in, network::CollectiveModel& colle
                          const model::StageLayers& layers, const LayerRuns& runs,
                          std::vector<ContendedCalls>& listed) {
   const bool first = holds(runs, kEmbeddingLayer), last = holds(runs, kHeadLayer);
-  const auto calls =
-      std::ranges::find_if(listed, [&](const ContendedCalls& kept) { return kept.of(layers, first, last); });
+  const auto calls = std::ranges::find_if(
+      listed, [&](const ContendedCalls& kept) { return kept.belong_to(layers, first, last); });
   if (calls != listed.end()) return *calls;
   ContendedCalls& fresh = listed.emplace_back(ContendedCalls{layers, first, last});
   ContentionSum(in, collectives, fresh, known).list_calls(runs);
@@ -325,7 +325,7 @@ ContendedCalls& calls_of(const TrainingStep& in, network::CollectiveModel& colle
 /// Reads or makes what contention needs to know of the data-parallel traffic of a stage.
 ContendedData& data_of(const TrainingStep& in, ContentionSum& sum, std::int32_t stage, StageDataCosts* data,
                        std::optional<ContendedData>& own) {
-  std::optional<ContendedData>& of_stage = data != nullptr ? data->of(in, stage).contended : own;
+  std::optional<ContendedData>& of_stage = data != nullptr ? data->costs_of_stage(in, stage).contended : own;
   if (!of_stage) of_stage = sum.data_of(stage);
   return *of_stage;
 }

@@ -97,7 +97,7 @@ std::vector<LayerEmitter::Step> IterationEmitter::steps_of(TokenTable table, Lay
   const std::vector<model::Operator> operators = operators_of(member), planned = operators_of(slowest);
   std::vector<Step> steps;
   layer_emitter_.append_part(
-      steps, operators, Part::forward, Account::compute,
+      steps, operators, LayerPart::forward, Account::compute,
       [&](const Node& node) { return seconds(planned[node.index]); },
       [&](const Node& node) { return compute::OperatorCost{seconds(*node.op)}; });
   return steps;

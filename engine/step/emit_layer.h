@@ -83,7 +83,7 @@ class LayerEmitter {
   /// Appends the nodes of one part of a layer. `healthy(node)`: seconds of an operator on a healthy device, by which is
   /// decided what is hidden; those that take no time are left out. `here(node)`: its cost on the device.
   template <class Healthy, class Here>
-  void append_part(std::vector<Step>& steps, const std::vector<model::Operator>& operators, Part part,
+  void append_part(std::vector<Step>& steps, const std::vector<model::Operator>& operators, LayerPart part,
                    execution::Account account, const Healthy& healthy, const Here& here) const {
     const std::vector<TimedNode> in_order = timed_nodes(operators, part, healthy);
     for (std::size_t i = 0; i < in_order.size(); ++i) {

@@ -54,7 +54,7 @@ void find_hiders(std::vector<TimedNode>& nodes);
 
 /// The nodes of a part in the order of execution. `time_of(node)`: of a node that is work.
 template <class Time>
-std::vector<TimedNode> timed_nodes(const std::vector<model::Operator>& operators, Part part,
+std::vector<TimedNode> timed_nodes(const std::vector<model::Operator>& operators, LayerPart part,
                                    const Time& time_of) {
   std::vector<TimedNode> list;
   for (const Node& node : nodes(operators, part))
