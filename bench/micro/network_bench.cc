@@ -111,7 +111,7 @@ void simulate(benchmark::State& state, const NetworkCase& network) {
   network::FlowSimulator simulator;
   network::FlowResult result;
   for (auto _ : state) {
-    result = simulator.run(network.traffic(), network.capacity());
+    result = simulator.run_traffic(network.traffic(), network.capacity());
     benchmark::DoNotOptimize(result.completion_time);
   }
   count_messages(state, network.messages(), result.events);
@@ -174,7 +174,7 @@ void BM_NetworkNaive(benchmark::State& state) {
   for (auto _ : state) {
     const double begin = cpu_seconds();
     for (int i = 0; i < kRuns; ++i) {
-      benchmark::DoNotOptimize(simulator.run(network.traffic(), network.capacity()).completion_time);
+      benchmark::DoNotOptimize(simulator.run_traffic(network.traffic(), network.capacity()).completion_time);
     }
     const double middle = cpu_seconds();
     benchmark::DoNotOptimize(

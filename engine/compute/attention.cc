@@ -105,31 +105,31 @@ OperatorCost flash_backward(const AttentionShape& shape, Precision precision, co
   return flash(shape, {10, 2, 3, device.attention.backward, shape.keys}, precision, device);
 }
 
-OperatorCost naive_forward(const AttentionShape& shape, Precision precision, const DeviceSpec& device) {
+/// The streams over all scores, so many passes over them besides those of dropout.
+OperatorCost score_streams(const AttentionShape& shape, double passes, Precision precision,
+                           const DeviceSpec& device) {
   const double element = bytes_per_element(precision);
-  const double bytes_per_score = 2 * element + (shape.dropout ? 2 * element + 1 : 0);
-  const OperatorCost streams =
-      pointwise(Bytes(bytes_per_score * shape.scores()),
-                Flops((kSoftmaxFlops + shape.score_flops) * shape.scores()), shape.dropout ? 2 : 1, device);
+  const double bytes_per_score = passes * element + (shape.dropout ? 2 * element + 1 : 0);
+  return pointwise(Bytes(bytes_per_score * shape.scores()),
+                   Flops((kSoftmaxFlops + shape.score_flops) * shape.scores()), shape.dropout ? 2 : 1,
+                   device);
+}
+
+OperatorCost naive_forward(const AttentionShape& shape, Precision precision, const DeviceSpec& device) {
+  const GemmOutput output{bytes_per_element(precision)};
   OperatorCost products;
-  for (const GemmShape& product : {score_product(shape), value_product(shape)}) {
-    add_product(products, product, precision, device, {element});
-  }
-  return together(streams, products);
+  for (const GemmShape& product : {score_product(shape), value_product(shape)})
+    add_product(products, product, precision, device, output);
+  return together(score_streams(shape, 2, precision, device), products);
 }
 
 OperatorCost naive_backward(const AttentionShape& shape, Precision precision, const DeviceSpec& device) {
-  const double element = bytes_per_element(precision);
-  const double bytes_per_score = 3 * element + (shape.dropout ? 2 * element + 1 : 0);
-  const OperatorCost streams =
-      pointwise(Bytes(bytes_per_score * shape.scores()),
-                Flops((kSoftmaxFlops + shape.score_flops) * shape.scores()), shape.dropout ? 2 : 1, device);
-  const GemmOutput output{element};
+  const GemmOutput output{bytes_per_element(precision)};
   OperatorCost products;
   add_product(products, score_product(shape), precision, device, output);            // dP
   add_product(products, value_product(shape), precision, device, output);            // dQ
   add_product(products, key_gradient_product(shape), precision, device, output, 2);  // dK, dV
-  return together(streams, products);
+  return together(score_streams(shape, 3, precision, device), products);
 }
 
 OperatorCost decode_split(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device,

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/compute/prompt_blocks.h"
+
 namespace shardscape::compute {
 
 namespace {
@@ -128,8 +130,6 @@ constexpr DecodeKernel kDecode[] = {
      .cold_share = 1},
 };
 
-constexpr double kSmallRows = 64;  ///< queries per block where there are at most so many
-constexpr double kStepKeys = 64;   ///< keys per step
 constexpr double kGroupRows = 8;   ///< least number of heads that a matrix instruction takes
 constexpr double kMostGroup = 32;  ///< most query heads of a group that one CTA takes
 constexpr double kSumBytes = 4;    ///< bytes per element of a query and its output together, in decode
@@ -175,13 +175,7 @@ double joined(double a, double b, double n) {
 OperatorCost prompt_kernel(const AttentionShape& s, Precision precision, const DeviceSpec& device) {
   const PromptKernel& k = kPrompt[row_of(device)];
   const double sms = sms_of(device), clock = device.sm.clock.value();
-  const double rows = s.queries <= kSmallRows       ? kSmallRows
-                      : s.queries <= 2 * kSmallRows ? 2 * kSmallRows
-                                                    : k.most_rows;
-  const double blocks = s.batch * s.heads * std::ceil(s.queries / rows);
-  const double keys = kStepKeys * std::ceil(s.keys / kStepKeys);
-  // Rows of a block see keys up to the block's last row: half a block more than the mask leaves.
-  const double seen = std::min(keys, s.visible * keys + (1 - s.visible) * rows);
+  const auto [rows, blocks, keys, seen] = prompt_blocks(s, k.most_rows);
   const double products = k.products * device.tensor_peak(precision).value() / sms;
   // Soft caps and biases lengthen the work beside the products.
   const double exponential = (1 + s.score_flops / kSoftmaxFlops) / (k.exponentials * clock);
@@ -206,7 +200,7 @@ double rounds(double ctas, const DeviceSpec& device) { return std::ceil(ctas / s
 struct KeyParts {
   double parts = 1, keys = 0;
 };
-KeyParts whole_keys(double keys) { return {1, kStepKeys * std::ceil(keys / kStepKeys)}; }
+KeyParts whole_keys(double keys) { return {1, kKeysOfOneStep * std::ceil(keys / kKeysOfOneStep)}; }
 /// Cuts the keys into tiles and deals them to CTAs: from `ctas` CTAs with whole keys to about `waves` per SM.
 KeyParts cut_keys(double keys, double ctas, double waves, double tile, const DeviceSpec& device) {
   const double tiles = std::max(1.0, std::ceil(keys / tile));
@@ -227,7 +221,7 @@ double group_kernel(const AttentionShape& s, double element, const DecodeKernel&
   if (k.waves > 0) return time(cut_keys(s.keys, groups, k.waves, k.tile, device));
   double best = time(whole_keys(s.keys));
   for (const double waves : {1.0, 2.0}) {
-    const double most = std::max(1.0, std::ceil(s.keys / kStepKeys));
+    const double most = std::max(1.0, std::ceil(s.keys / kKeysOfOneStep));
     const double parts = std::clamp(std::floor(waves * sms_of(device) / groups), 1.0, most);
     best = std::min(best, time({parts, whole_keys(s.keys / parts).keys}));
   }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/compute/prompt_blocks.h"
+
 namespace shardscape::compute {
 
 namespace {
@@ -48,8 +50,6 @@ constexpr LatentDecode kLatentDecode[] = {
     {7.27e-6, 1.72e-6, 22.9e-9, 0.807e-6, 0, 0.4, 3.26e-6, 0.976, 2.85, 128, 1.65, 1, 2, true},
 };
 
-constexpr double kLatentStepKeys = 64;
-constexpr double kFewRows = 64;       ///< queries per block where there are at most so many
 constexpr double kFittedWidth = 576;  ///< cached values per token of the rows in the fit
 constexpr double kActivation = 2;     ///< bytes per value of Q, K, V and O
 /// Range of head counts with the slow kernel: above, up to.
@@ -73,14 +73,14 @@ double latent_rounds(double ctas, double places, double alone, double crowded) {
 double latent_ctas(const LatentShape& s, const LatentDecode& k, Precision cache, const DeviceSpec& device) {
   const double places = std::max(1.0, std::floor(static_cast<double>(device.sm.count) / k.sms));
   const double groups = s.batch * std::ceil(s.heads / k.most_heads), heads = std::min(s.heads, k.most_heads);
-  const double most = std::ceil(s.keys / kLatentStepKeys), width = s.cached() / kFittedWidth;
+  const double most = std::ceil(s.keys / kKeysOfOneStep), width = s.cached() / kFittedWidth;
   const double slow = s.heads > kNarrowFrom && s.heads <= kNarrowTo ? k.narrow : 1;
   const double step = width * k.step * (one_byte(cache) ? k.bytes : 1);
   double best = std::numeric_limits<double>::infinity();
   for (const double busy : {0.0, 1.0, 2.0}) {
     const double splits =
         k.cuts ? std::clamp(std::floor(busy * places / groups), 1.0, std::max(1.0, most)) : 1;
-    const double steps = std::ceil(s.keys / splits / kLatentStepKeys);
+    const double steps = std::ceil(s.keys / splits / kKeysOfOneStep);
     const auto cta = [&](double crowd) {
       return slow * (k.start + heads * k.head + steps * (crowd * step + width * heads * k.head_step));
     };
@@ -95,13 +95,7 @@ double latent_ctas(const LatentShape& s, const LatentDecode& k, Precision cache,
 OperatorCost latent_prompt(const LatentShape& s, Precision cache, const DeviceSpec& device) {
   const LatentPrompt& k = kLatentPrompt[latent_row(device)];
   const double sms = static_cast<double>(device.sm.count), clock = device.sm.clock.value();
-  const double rows = s.queries <= kFewRows       ? kFewRows
-                      : s.queries <= 2 * kFewRows ? 2 * kFewRows
-                                                  : k.most_rows;
-  const double blocks = s.batch * s.heads * std::ceil(s.queries / rows);
-  const double keys = kLatentStepKeys * std::ceil(s.keys / kLatentStepKeys);
-  // Rows of a block see keys up to the block's last row: half a block more than the mask leaves.
-  const double seen = std::min(keys, s.visible * keys + (1 - s.visible) * rows);
+  const auto [rows, blocks, keys, seen] = prompt_blocks(s, k.most_rows);
   const double score_flops = 2 * (s.nope_dim + s.rope_dim + s.value_dim);
   const Precision type = device.supports(Precision::bf16) ? Precision::bf16 : Precision::fp16;
   const double products =

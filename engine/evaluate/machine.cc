@@ -13,7 +13,8 @@ network::SharedNetworks::Network network_of(const Setting& setting, const Simula
   const FabricSpec& fabric = setting.system.fabric;
   if (options.networks == nullptr || options.reference)
     return {std::make_shared<network::Fabric>(fabric), nullptr};
-  return options.networks->of(fabric, network::link_shares(setting.system.stack.communication, fabric));
+  return options.networks->network_for(fabric,
+                                       network::link_shares(setting.system.stack.communication, fabric));
 }
 
 }  // namespace

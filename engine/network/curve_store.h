@@ -57,7 +57,7 @@ class SharedNetworks {
     std::shared_ptr<CurveStore> curves;
   };
   /// Returns the same objects for the same arguments, unless these have been forgotten meanwhile.
-  virtual Network of(const FabricSpec& fabric, const LinkShares& shares) = 0;
+  virtual Network network_for(const FabricSpec& fabric, const LinkShares& shares) = 0;
 };
 
 }  // namespace shardscape::network

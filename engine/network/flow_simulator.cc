@@ -210,8 +210,8 @@ FlowSimulator::~FlowSimulator() = default;
 FlowSimulator::FlowSimulator(FlowSimulator&&) noexcept = default;
 FlowSimulator& FlowSimulator::operator=(FlowSimulator&&) noexcept = default;
 
-FlowResult FlowSimulator::run(const Traffic& traffic, std::span<const double> link_bytes_per_second,
-                              RateObserver* observer, GateObserver* gates) {
+FlowResult FlowSimulator::run_traffic(const Traffic& traffic, std::span<const double> link_bytes_per_second,
+                                      RateObserver* observer, GateObserver* gates) {
   return impl_->run(traffic, link_bytes_per_second, observer, gates);
 }
 

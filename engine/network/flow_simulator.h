@@ -35,8 +35,8 @@ class FlowSimulator {
 
   /// Simulates the traffic. `link_bytes_per_second`: capacity of each link in traffic.path_links, > 0. Once in a steady
   /// state, events allocate no memory.
-  FlowResult run(const Traffic& traffic, std::span<const double> link_bytes_per_second,
-                 RateObserver* observer = nullptr, GateObserver* gates = nullptr);
+  FlowResult run_traffic(const Traffic& traffic, std::span<const double> link_bytes_per_second,
+                         RateObserver* observer = nullptr, GateObserver* gates = nullptr);
 
  private:
   struct Impl;

@@ -68,7 +68,7 @@ std::optional<std::vector<PricedNetwork::Drain>> PricedNetwork::drains(const Pat
     ends.of.push_back({connection.latency, 0});
     connection.latency = 0;
   }
-  (void)simulator_.run(built->traffic, bytes_per_second_, &ends);
+  (void)simulator_.run_traffic(built->traffic, bytes_per_second_, &ends);
   return std::move(ends.of);
 }
 
@@ -77,7 +77,7 @@ std::optional<double> PricedNetwork::simulate(const Pattern& pattern) {
   auto built = build_traffic({pattern}, routes_);
   if (!built) return std::nullopt;
   add_rank_steps(pattern, built->traffic);
-  return simulator_.run(built->traffic, bytes_per_second_).completion_time;
+  return simulator_.run_traffic(built->traffic, bytes_per_second_).completion_time;
 }
 
 }  // namespace shardscape::network

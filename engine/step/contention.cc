@@ -314,8 +314,8 @@ ContendedCalls& calls_of(const TrainingStep& in, network::CollectiveModel& colle
                          const model::StageLayers& layers, const LayerRuns& runs,
                          std::vector<ContendedCalls>& listed) {
   const bool first = holds(runs, kEmbeddingLayer), last = holds(runs, kHeadLayer);
-  const auto calls =
-      std::ranges::find_if(listed, [&](const ContendedCalls& kept) { return kept.of(layers, first, last); });
+  const auto calls = std::ranges::find_if(
+      listed, [&](const ContendedCalls& kept) { return kept.belong_to(layers, first, last); });
   if (calls != listed.end()) return *calls;
   ContendedCalls& fresh = listed.emplace_back(ContendedCalls{layers, first, last});
   ContentionSum(in, collectives, fresh, known).list_calls(runs);
@@ -325,39 +325,44 @@ ContendedCalls& calls_of(const TrainingStep& in, network::CollectiveModel& colle
 /// Reads or makes what contention needs to know of the data-parallel traffic of a stage.
 ContendedData& data_of(const TrainingStep& in, ContentionSum& sum, std::int32_t stage, StageDataCosts* data,
                        std::optional<ContendedData>& own) {
-  std::optional<ContendedData>& of_stage = data != nullptr ? data->of(in, stage).contended : own;
+  std::optional<ContendedData>& of_stage = data != nullptr ? data->costs_of_stage(in, stage).contended : own;
   if (!of_stage) of_stage = sum.data_of(stage);
   return *of_stage;
+}
+
+/// Returns use(sum, traffic) of a stage: of the calls that share its links, and of its data-parallel traffic. What plans
+/// share is read, or made where it is new.
+template <class Use>
+auto with_stage(const TrainingStep& in, const TimedStage& step, network::CollectiveModel& collectives,
+                LayerTimes* known, StageDataCosts* data, const Use& use) {
+  std::vector<ContendedCalls> own;
+  std::optional<ContendedData> own_data;
+  const auto stage = static_cast<std::int32_t>(step.stage);
+  ContendedCalls& calls = calls_of(in, collectives, known, in.layers[step.stage], in.stage_layers(stage),
+                                   known != nullptr ? known->contended : own);
+  ContentionSum sum(in, collectives, calls, known);
+  return use(sum, data_of(in, sum, stage, data, own_data));
 }
 
 }  // namespace
 
 Contention contention_of(const TrainingStep& in, const TimedStage& step,
                          network::CollectiveModel& collectives, LayerTimes* known, StageDataCosts* data) {
-  std::vector<ContendedCalls> own;
-  std::optional<ContendedData> own_data;
-  const auto index = static_cast<std::int32_t>(step.stage);
-  ContendedCalls& calls = calls_of(in, collectives, known, in.layers[step.stage], in.stage_layers(index),
-                                   known != nullptr ? known->contended : own);
-  ContentionSum sum(in, collectives, calls, known);
-  ContendedData& of_stage = data_of(in, sum, index, data, own_data);
-  sum.add_data(of_stage, step);
-  Contention contention = sum.of(step);
-  sum.bound_by_links(of_stage, step, contention.added);
-  return contention;
+  return with_stage(in, step, collectives, known, data, [&](ContentionSum& sum, ContendedData& traffic) {
+    sum.add_data(traffic, step);
+    Contention contention = sum.of(step);
+    sum.bound_by_links(traffic, step, contention.added);
+    return contention;
+  });
 }
 
 SiblingTurns turns_of_siblings(const TrainingStep& in, const TimedStage& step,
                                network::CollectiveModel& collectives, LayerTimes* known,
                                StageDataCosts* data) {
-  std::vector<ContendedCalls> own;
-  std::optional<ContendedData> own_data;
-  const auto index = static_cast<std::int32_t>(step.stage);
-  ContendedCalls& calls = calls_of(in, collectives, known, in.layers[step.stage], in.stage_layers(index),
-                                   known != nullptr ? known->contended : own);
-  ContentionSum sum(in, collectives, calls, known);
-  const ContendedData& of_stage = data_of(in, sum, index, data, own_data);
-  return sibling_turns(sum.in_passes(of_stage), of_stage.once.siblings, step);
+  return with_stage(in, step, collectives, known, data,
+                    [&](ContentionSum& sum, const ContendedData& traffic) {
+                      return sibling_turns(sum.in_passes(traffic), traffic.once.siblings, step);
+                    });
 }
 
 }  // namespace shardscape::step

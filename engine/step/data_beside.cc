@@ -102,7 +102,7 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const R
         std::copy_n(before.chunks.begin() + stage * each, each, scratch.chunks.begin() + stage * each);
     }
     std::optional<BesideCosts> own;
-    std::optional<BesideCosts>& costs = data != nullptr ? data->of(in, stage).beside : own;
+    std::optional<BesideCosts>& costs = data != nullptr ? data->costs_of_stage(in, stage).beside : own;
     if (!costs) costs = beside_costs(in, s, layout, groups, collectives);
     if (each > 1) {
       add_beside_chunks(in, *costs, s, scratch);

@@ -24,7 +24,7 @@ ParallelPlan plan_of_data(const TrainingStep& in) {
 
 }  // namespace
 
-DataCosts& StageDataCosts::of(const TrainingStep& in, std::int32_t stage) {
+DataCosts& StageDataCosts::costs_of_stage(const TrainingStep& in, std::int32_t stage) {
   const model::StageLayers& layers = in.layers[static_cast<std::size_t>(stage)];
   const bool first = in.first(stage), last = in.last(stage);
   const auto found = std::ranges::find_if(known_, [&](const Known& known) {
@@ -35,7 +35,7 @@ DataCosts& StageDataCosts::of(const TrainingStep& in, std::int32_t stage) {
   return known_.back().costs;
 }
 
-StageDataCosts& DataCostsMemo::of(const TrainingStep& in) {
+StageDataCosts& DataCostsMemo::costs_for(const TrainingStep& in) {
   slots_.resize(kDataSlots);
   const ParallelPlan plan = plan_of_data(in);
   Slot& slot = slots_[hash_of(plan) % kDataSlots];

@@ -54,7 +54,7 @@ struct DataCosts {
 class StageDataCosts {
  public:
   /// Returns the costs of a stage, empty when it is new. The reference is valid until the next call.
-  DataCosts& of(const TrainingStep& inputs, std::int32_t stage);
+  DataCosts& costs_of_stage(const TrainingStep& inputs, std::int32_t stage);
   void forget() { known_.clear(); }
 
  private:
@@ -71,7 +71,7 @@ class StageDataCosts {
 class DataCostsMemo {
  public:
   /// Returns the costs for the plan. The reference is valid until the next call.
-  StageDataCosts& of(const TrainingStep& inputs);
+  StageDataCosts& costs_for(const TrainingStep& inputs);
 
  private:
   struct Slot {

@@ -3,7 +3,6 @@
 #include "engine/step/emit_iterations.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -98,18 +97,14 @@ std::vector<LayerEmitter::Step> IterationEmitter::steps_of(TokenTable table, Lay
   const std::vector<model::Operator> operators = operators_of(member), planned = operators_of(slowest);
   std::vector<Step> steps;
   layer_emitter_.append_part(
-      steps, operators, Part::forward, Account::compute,
+      steps, operators, LayerPart::forward, Account::compute,
       [&](const Node& node) { return seconds(planned[node.index]); },
       [&](const Node& node) { return compute::OperatorCost{seconds(*node.op)}; });
   return steps;
 }
 
 void IterationEmitter::emit(const std::vector<Item>& items) {
-  for (const Item& item : items) {
-    execution::Instruction instruction = item.instruction;
-    if (instruction.kind == Kind::compute) instruction.value *= item.stretch;
-    builder_.add(instruction);
-  }
+  for (const Item& item : items) layer_emitter_.add(item.instruction, item.stretch);
 }
 
 void IterationEmitter::emit(const std::vector<Step>& steps, Seconds launch) {
@@ -125,24 +120,23 @@ void IterationEmitter::pause(double seconds) {
   if (seconds > 0) builder_.add(compute(seconds, Account::host, gap));
 }
 
-/// Adds compute that runs while a call is under way. The call is waited for when as much of it is hidden as the stack
-/// allows. Adds to `hidden` the seconds of it that are expected to be hidden.
+/// Adds compute that runs while a call is under way (overlap.h). Adds to `hidden` the seconds of it that are expected to
+/// be hidden.
 void IterationEmitter::emit_beside(const model::CollectiveCall& call, std::vector<Item> computes,
                                    double& hidden) {
-  const StackProfile::Communication& communication = in_.setting.system.stack.communication;
   const double comm = layer_emitter_.seconds_of(call);
   double all = 0;
   for (const Item& item : computes)
     if (item.instruction.kind == Kind::compute) all += item.expected;
-  hidden += hidden_by_half(communication, comm, all);
-  // A call that may be hidden altogether is waited for where the other half reaches its own call.
-  double room = communication.expert_overlap * comm;
-  const bool cuts = communication.expert_overlap < 1 && room < all;
+  const BesideExchange beside =
+      beside_exchange(comm, in_.setting.system.stack.communication.expert_overlap, all);
+  hidden += beside.hidden;
+  double room = beside.until;
   bool waits = true;
   std::vector<Item> items;
   layer_emitter_.append_calls(items, call);
   for (Item& item : computes) {
-    if (cuts && waits && item.instruction.kind == Kind::compute) {
+    if (waits && item.instruction.kind == Kind::compute) {
       if (item.expected > room) {
         Item part = item;
         part.instruction.value = part.expected = room;
@@ -170,10 +164,7 @@ void IterationEmitter::emit_half_layer(const Block& block, const Block& previous
                    layer_emitter_.append_steps(items, work);
                    exchange != nullptr ? emit_beside(*exchange, std::move(items), hidden) : emit(items);
                  });
-  const double lost = (1 - in_.setting.system.stack.communication.expert_hidden) * hidden;
-  if (lost > 0)
-    builder_.add(
-        compute(lost, Account::expert_comm, builder_.name("lost to exchanges of experts", {Work{}, lost})));
+  layer_emitter_.add_lost_to_exchanges(hidden);
   builder_.add(host_launch(block.host.launch));
 }
 
@@ -233,19 +224,12 @@ std::int32_t IterationEmitter::build_stage(std::int32_t stage, std::int64_t grou
 }
 
 void IterationEmitter::build(std::int64_t groups, std::int64_t rounds) {
-  const std::int32_t stages = in_.plan.pipeline;
-  const std::int32_t stride = PlanLayout(in_.plan).stride(PlanAxis::pipeline);
-  std::map<std::int32_t, std::vector<std::int32_t>>
-      sequences;  // key: member of the expert group; value index: stage
-  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(in_.plan.gpus()); ++rank) {
-    const std::int32_t member = expert_member(in_.setting, in_.plan, rank);
-    std::vector<std::int32_t>& of = sequences[member];
-    if (of.empty()) {
-      if (member != model::LayerKey::kBusiest) set_blocks(member);
-      for (std::int32_t stage = 0; stage < stages; ++stage) of.push_back(build_stage(stage, groups, rounds));
-    }
-    builder_.set_sequence(rank, of[static_cast<std::size_t>(rank / stride % stages)]);
-  }
+  set_sequences(
+      in_.setting, in_.plan, builder_,
+      [&](std::int32_t member) {
+        if (member != model::LayerKey::kBusiest) set_blocks(member);
+      },
+      [&](std::int32_t stage) { return build_stage(stage, groups, rounds); });
 }
 
 }  // namespace shardscape::step

@@ -75,6 +75,18 @@ void LayerEmitter::append_context(std::vector<Item>& items, const Step& step) {
   if (step.seconds > hider) append_compute(items, step, step.seconds - hider);
 }
 
+void LayerEmitter::add(Instruction instruction, double stretch) const {
+  if (instruction.kind == Instruction::Kind::compute) instruction.value *= stretch;
+  builder_.add(instruction);
+}
+
+void LayerEmitter::add_lost_to_exchanges(double hidden) const {
+  const double lost = (1 - communication_.expert_hidden) * hidden;
+  if (lost > 0)
+    builder_.add(
+        compute(lost, Account::expert_comm, builder_.name("lost to exchanges of experts", {Work{}, lost})));
+}
+
 double LayerEmitter::seconds_of(const model::CollectiveCall& call) {
   return call.repeats * builder_.estimate(lanes_[call.group], call.op, call.bytes, 1, slice_).value();
 }

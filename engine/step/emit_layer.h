@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "engine/execution/program_builder.h"
@@ -26,6 +27,23 @@ GroupLanes add_layer_lanes(const ParallelPlan& plan, execution::ProgramBuilder& 
 
 /// Which member of its expert group a rank of the plan is; kBusiest where all members get equally many tokens.
 std::int32_t expert_member(const Setting& setting, const ParallelPlan& plan, std::int32_t rank);
+/// Sets the sequence of each rank, that of its stage on its member of the expert group. Each is built once: `begin(member)`
+/// comes before the `build(stage)` of all stages of a member, which return the numbers of their sequences.
+template <class Begin, class Build>
+void set_sequences(const Setting& setting, const ParallelPlan& plan, execution::ProgramBuilder& builder,
+                   const Begin& begin, const Build& build) {
+  const std::int32_t stride = network::PlanLayout(plan).stride(PlanAxis::pipeline);
+  std::map<std::int32_t, std::vector<std::int32_t>> sequences;  // key: member; value index: stage
+  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(plan.gpus()); ++rank) {
+    const std::int32_t member = expert_member(setting, plan, rank);
+    std::vector<std::int32_t>& stages = sequences[member];
+    if (stages.empty()) {
+      begin(member);
+      for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) stages.push_back(build(stage));
+    }
+    builder.set_sequence(rank, stages[static_cast<std::size_t>(rank / stride % plan.pipeline)]);
+  }
+}
 
 class LayerEmitter {
  public:
@@ -65,7 +83,7 @@ class LayerEmitter {
   /// Appends the nodes of one part of a layer. `healthy(node)`: seconds of an operator on a healthy device, by which is
   /// decided what is hidden; those that take no time are left out. `here(node)`: its cost on the device.
   template <class Healthy, class Here>
-  void append_part(std::vector<Step>& steps, const std::vector<model::Operator>& operators, Part part,
+  void append_part(std::vector<Step>& steps, const std::vector<model::Operator>& operators, LayerPart part,
                    execution::Account account, const Healthy& healthy, const Here& here) const {
     const std::vector<TimedNode> in_order = timed_nodes(operators, part, healthy);
     for (std::size_t i = 0; i < in_order.size(); ++i) {
@@ -94,6 +112,10 @@ class LayerEmitter {
   /// Appends the start of a call; nothing where it has no bytes.
   void append_calls(std::vector<Item>& items, const model::CollectiveCall& call);
   void append_join(std::vector<Item>& items, ParallelGroup group, double expected) const;
+  /// Adds an instruction to the program, `stretch` (Item) times as long where it is compute.
+  void add(execution::Instruction instruction, double stretch) const;
+  /// Adds what compute loses again while exchanges of experts hide beside it for so many seconds.
+  void add_lost_to_exchanges(double hidden) const;
   /// Expected seconds of all repeats of a call.
   [[nodiscard]] double seconds_of(const model::CollectiveCall& call);
   /// Sets the slice of ranks that makes the calls from now on, where links tell slices apart.

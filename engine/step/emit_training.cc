@@ -163,18 +163,13 @@ void TrainingEmitter::await_boundary(const ChunkPass& pass) {
   if (!stack_.communication.pipeline_async) builder_.add(on_channel(Kind::sent, channel(pass), 0));
 }
 
-void TrainingEmitter::add(Instruction instruction, double stretch) const {
-  if (instruction.kind == Kind::compute) instruction.value *= stretch;
-  builder_.add(instruction);
-}
-
 /// Whether something else can begin in the middle of the item.
 bool TrainingEmitter::cuttable(const Item& item) {
   return item.instruction.kind == Kind::compute || item.instruction.kind == Kind::launch;
 }
 
 void TrainingEmitter::emit(const std::vector<Item>& items) const {
-  for (const Item& item : items) add(item.instruction, item.stretch);
+  for (const Item& item : items) layer_emitter_.add(item.instruction, item.stretch);
 }
 
 /// Adds the part of an item before something that begins `begin` seconds into it, and returns the rest. Operators are
@@ -186,7 +181,7 @@ Instruction TrainingEmitter::cut(const Item& item, double begin) const {
   Instruction before = rest;
   rest.value = rest.kind == Kind::compute ? rest.value - begin : item.expected - begin;
   before.value -= rest.value;
-  add(before, item.stretch);
+  layer_emitter_.add(before, item.stretch);
   return rest;
 }
 
@@ -213,7 +208,7 @@ void TrainingEmitter::emit_beside(const std::vector<Item>& items, const std::vec
       instruction = cut(item, begin - start);
       begin_calls(cuttable(item) ? begin : start);
     }
-    add(instruction, item.stretch);
+    layer_emitter_.add(instruction, item.stretch);
   }
   if (!begun) begin_calls(total);
   for (const ParallelGroup copies : kCopyGroups) {
@@ -326,7 +321,7 @@ void TrainingEmitter::emit_gradients(const ChunkPass& pass, const std::vector<It
       gate_open_ = true;
       release_buckets(pass.stage);
     }
-    add(instruction, item.stretch);
+    layer_emitter_.add(instruction, item.stretch);
     if (!item.layer_end) continue;
     ++layers_done_;
     const bool tail = pass.chunk == 0 && &item == &items.back() && deferred_ == 0;
@@ -372,14 +367,10 @@ std::int32_t TrainingEmitter::build_pair(const ChunkPass& forward, const ChunkPa
   builder_.add(host_sync());
   receive_inputs(forward);
   receive_inputs(backward);
-  const StackProfile::Communication& communication = stack_.communication;
   double hidden = 0;
   emit(pair_up(layers_of(forward), layers_of(backward), lanes_[ParallelGroup::expert],
-               communication.expert_overlap, hidden));
-  const double lost = (1 - communication.expert_hidden) * hidden;
-  if (lost > 0)
-    builder_.add(
-        compute(lost, Account::expert_comm, builder_.name("lost to exchanges of experts", {Work{}, lost})));
+               stack_.communication.expert_overlap, hidden));
+  layer_emitter_.add_lost_to_exchanges(hidden);
   for (const ChunkPass& pass : {forward, backward})
     if (sends(pass)) send_boundary(pass);
   for (const ChunkPass& pass : {forward, backward})
@@ -521,18 +512,9 @@ void TrainingEmitter::build_sick_ranks() {
 }
 
 void TrainingEmitter::build() {
-  const std::int32_t stride = PlanLayout(in_.plan).stride(PlanAxis::pipeline);
-  std::map<std::int32_t, std::vector<std::int32_t>>
-      sequences;  // key: member of the expert group; value index: stage
-  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(in_.plan.gpus()); ++rank) {
-    const std::int32_t member = expert_member(in_.setting, in_.plan, rank);
-    std::vector<std::int32_t>& of = sequences[member];
-    if (of.empty()) {
-      set_device(in_.setting, member);
-      for (std::int32_t stage = 0; stage < in_.plan.pipeline; ++stage) of.push_back(build_stage(stage));
-    }
-    builder_.set_sequence(rank, of[static_cast<std::size_t>(rank / stride % in_.plan.pipeline)]);
-  }
+  set_sequences(
+      in_.setting, in_.plan, builder_, [&](std::int32_t member) { set_device(in_.setting, member); },
+      [&](std::int32_t stage) { return build_stage(stage); });
   build_sick_ranks();
 }
 

@@ -84,7 +84,6 @@ class TrainingEmitter {
   void await_boundary(const ChunkPass& pass);
   [[nodiscard]] bool receives(const ChunkPass& pass) const;
   [[nodiscard]] bool sends(const ChunkPass& pass) const;
-  void add(execution::Instruction instruction, double stretch) const;
   void emit(const std::vector<Item>& items) const;
   static bool cuttable(const Item& item);
   [[nodiscard]] execution::Instruction cut(const Item& item, double begin) const;

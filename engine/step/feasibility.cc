@@ -10,6 +10,7 @@
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/zero.h"
 #include "engine/step/plan_pipeline.h"
+#include "engine/step/pools.h"
 
 namespace shardscape::step {
 
@@ -77,14 +78,7 @@ Reason expert_rule(const Setting& setting, const ParallelPlan& plan) {
 /// Checks the pool that prefills.
 Reason prefill_rule(const Setting& setting, const ParallelPlan& plan) {
   if (!plan.disaggregated()) return Reason::none;
-  ParallelPlan pool;
-  pool.tensor = plan.prefill.tensor;
-  pool.pipeline = plan.prefill.pipeline;
-  pool.data = plan.prefill.data;
-  pool.expert = plan.prefill.expert;
-  pool.expert_tensor = plan.prefill.expert_tensor;
-  pool.redundant_experts = plan.prefill.redundant_experts;
-  pool.order = plan.order;
+  const ParallelPlan pool = prefill_plan(plan);
   for (const Reason reason : {model::tensor_rule(setting.model, pool.tensor), pipeline_rule(setting, pool),
                               expert_rule(setting, pool)}) {
     if (reason != Reason::none) return reason;

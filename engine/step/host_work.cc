@@ -6,6 +6,8 @@
 
 namespace shardscape::step {
 
+Seconds once_per_step(const StackProfile& stack) { return stack.host.step_fixed; }
+
 Seconds segments_launch(const TrainingStep& in, LayerKind kind, const Segments& segments) {
   const StackProfile::Host& host = in.setting.system.stack.host;
   const LayerCost& layer = in.costs[kind];
@@ -16,17 +18,17 @@ Seconds segments_launch(const TrainingStep& in, LayerKind kind, const Segments& 
                           layer.plain_forward * experts.plain_launch;
   const Seconds backward = host.backward_layer + layer.routers * (experts.backward_layer + each) +
                            layer.plain_backward * experts.plain_launch;
-  const auto own = [&](Part part) {
+  const auto own = [&](LayerPart part) {
     switch (part) {
-      case Part::forward:
+      case LayerPart::forward:
         return forward;
-      case Part::backward:
+      case LayerPart::backward:
         return backward;
-      case Part::input:
+      case LayerPart::input:
         return (1 - layer.weight_kernels) * backward;
-      case Part::weight:
+      case LayerPart::weight:
         return layer.weight_kernels * backward;
-      case Part::repeated:
+      case LayerPart::repeated:
         return layer.repeated_kernels * forward;
     }
     return Seconds(0);
@@ -34,7 +36,7 @@ Seconds segments_launch(const TrainingStep& in, LayerKind kind, const Segments& 
   Seconds sum;
   for (const Segment& segment : segments) {
     // The attention core, if it is all that is repeated, is launched with its backward.
-    if (segment.part == Part::repeated && layer.repeated_kernels == 0) continue;
+    if (segment.part == LayerPart::repeated && layer.repeated_kernels == 0) continue;
     Seconds launch = own(segment.part), progress;
     for (const model::CollectiveCall& call : layer[segment.part].calls) {
       launch += call.repeats * host.per_collective;

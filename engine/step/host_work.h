@@ -18,7 +18,7 @@ struct LayerKind;
 struct TrainingStep;
 
 /// Time of the host once per training step, before everything else.
-inline Seconds once_per_step(const StackProfile& stack) { return stack.host.step_fixed; }
+Seconds once_per_step(const StackProfile& stack);
 
 /// The same as pass_launch(), for a pass that consists of these segments.
 Seconds segments_launch(const TrainingStep& inputs, LayerKind kind, const Segments& segments);

@@ -125,7 +125,7 @@ class RowTable {
 
  private:
   void add_rest(const std::vector<model::Operator>& operators, const char* phase, double count) {
-    std::vector<Node> rest = listed_nodes(operators, Part::forward);
+    std::vector<Node> rest = listed_nodes(operators, LayerPart::forward);
     std::erase_if(rest, [](const Node& node) { return !node.call && node.op->attention_core; });
     std::vector<OperatorRow> fresh;
     RowWriter(in_.setting, in_.plan, collectives_, {}, fresh).add(rest, phase, count);

@@ -32,7 +32,7 @@ void PartsToPrice::find(const TrainingStep& in, const network::CollectiveModel& 
   }
 }
 
-SickPassesMemo::Place SickPassesMemo::of(const Key& key) {
+SickPassesMemo::Place SickPassesMemo::passes_for(const Key& key) {
   slots_.resize(kSickPasses);
   const std::array<std::int64_t, 4> words = {static_cast<std::int64_t>(key.layers_id),
                                              static_cast<std::int64_t>(key.faults), key.stage, key.chunk};
@@ -68,7 +68,8 @@ const KnownStep* begin_step(const TrainingStep& in, const network::PlanLayout& l
     known = KnownStep();
     known.plan = in.plan;
     known.groups = layout.groups();
-    known.layers_id = scratch.turns.any ? scratch.layer_times.next_id() : scratch.layer_times.of(in).id;
+    known.layers_id =
+        scratch.turns.any ? scratch.layer_times.next_id() : scratch.layer_times.times_for(in).id;
     known.links.resize(static_cast<std::size_t>(in.plan.pipeline));
     for (KnownStep::Links& links : known.links)
       links.passes = links.beside = links.tail = collectives.recorded_links();

@@ -87,7 +87,7 @@ class SickPassesMemo {
     StagePasses& passes;
     bool known = false;
   };
-  Place of(const Key& key);
+  Place passes_for(const Key& key);
   /// Times of the layers of the stage, in whatever chunks. The reference is valid until the next call.
   LayerTimes& layers(const Key& key);
 

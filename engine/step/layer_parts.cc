@@ -11,17 +11,17 @@ using model::OperatorKind;
 Segments segments(Pass pass, Recompute recompute, bool cut) {
   switch (pass) {
     case Pass::forward:
-      return {{Part::forward}};
+      return {{LayerPart::forward}};
     case Pass::weight:
-      return cut ? Segments{{Part::weight}} : Segments{};
+      return cut ? Segments{{LayerPart::weight}} : Segments{};
     case Pass::backward:
     case Pass::input:
       break;
   }
   Segments list;
-  if (recompute == Recompute::full) list.push_back({.part = Part::forward, .again = true});
-  if (recompute == Recompute::selective) list.push_back({.part = Part::repeated, .again = true});
-  list.push_back({cut || pass == Pass::input ? Part::input : Part::backward});
+  if (recompute == Recompute::full) list.push_back({.part = LayerPart::forward, .again = true});
+  if (recompute == Recompute::selective) list.push_back({.part = LayerPart::repeated, .again = true});
+  list.push_back({cut || pass == Pass::input ? LayerPart::input : LayerPart::backward});
   return list;
 }
 
@@ -48,7 +48,7 @@ void part_casts_from_calls(std::vector<Node>& list) {
 
 }  // namespace
 
-std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
+std::vector<Node> nodes(const std::vector<Operator>& operators, LayerPart part) {
   const bool forward = runs_forward(part);
   const auto comm_of = [&](const Operator& op) -> const model::CollectiveCall& {
     return forward ? op.forward_comm : op.backward_comm;
@@ -84,15 +84,15 @@ std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
   };
   const auto add = [&](std::size_t index) {
     const Operator& op = operators[index];
-    if (part == Part::repeated && !op.again) return;
+    if (part == LayerPart::repeated && !op.again) return;
     const bool whole = op.kind != OperatorKind::gemm || !op.cut;
-    if (part == Part::weight && whole) return;
-    const Part share = part == Part::repeated         ? Part::forward
-                       : part == Part::input && whole ? Part::backward
-                                                      : part;
+    if (part == LayerPart::weight && whole) return;
+    const LayerPart share = part == LayerPart::repeated         ? LayerPart::forward
+                            : part == LayerPart::input && whole ? LayerPart::backward
+                                                                : part;
     if (!op.beside_exchange && op.kind != OperatorKind::collective) let_go();
     if (op.kind != OperatorKind::collective) add_work({.op = &op, .index = index, .part = share});
-    if (part != Part::weight && comm_of(op).repeats > 0 && !is_ring(op))
+    if (part != LayerPart::weight && comm_of(op).repeats > 0 && !is_ring(op))
       add_call({.op = &op, .index = index, .part = share, .call = true});
     if (op.attention_core && ring != operators.end()) {
       const auto at = static_cast<std::size_t>(ring - operators.begin());
@@ -106,7 +106,7 @@ std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
   return list;
 }
 
-std::vector<Node> listed_nodes(const std::vector<Operator>& operators, Part part) {
+std::vector<Node> listed_nodes(const std::vector<Operator>& operators, LayerPart part) {
   std::vector<Node> list = nodes(operators, part);
   std::ranges::stable_sort(list, {}, &Node::index);
   return list;

@@ -29,11 +29,13 @@
 
 namespace shardscape::step {
 
-enum class Part : std::uint8_t { forward, repeated, backward, input, weight };
+enum class LayerPart : std::uint8_t { forward, repeated, backward, input, weight };
 inline constexpr std::size_t kParts = 5;
 
 /// Whether a part runs operators of forward.
-constexpr bool runs_forward(Part part) { return part == Part::forward || part == Part::repeated; }
+constexpr bool runs_forward(LayerPart part) {
+  return part == LayerPart::forward || part == LayerPart::repeated;
+}
 
 /// The passes of a microbatch through a layer.
 enum class Pass : std::uint8_t {
@@ -48,7 +50,7 @@ inline constexpr Pass kTrainingPasses[] = {Pass::forward, Pass::backward, Pass::
 
 /// A part of a layer's work as it runs in a pass.
 struct Segment {
-  Part part = Part::forward;
+  LayerPart part = LayerPart::forward;
   bool again = false;  ///< computed before in forward: its time counts as recomputation
 };
 using Segments = boost::container::static_vector<Segment, 2>;
@@ -62,7 +64,7 @@ struct Node {
   const model::Operator* op = nullptr;
   std::size_t index =
       0;  ///< of the operator in its list; lists for other ranks of a stage have its like there
-  Part part = Part::forward;  ///< the part that determines the share of the operator's work
+  LayerPart part = LayerPart::forward;  ///< the part that determines the share of the operator's work
   bool call = false;
   bool beside_core = false;  ///< a call that runs beside the attention core, which is the node before
   /// Work that runs while the exchange of experts before it is under way, like all nodes from there on up to this one.
@@ -74,9 +76,9 @@ struct Node {
 };
 
 /// The nodes of a part, in the order in which they run. They refer to `operators`.
-std::vector<Node> nodes(const std::vector<model::Operator>& operators, Part part);
+std::vector<Node> nodes(const std::vector<model::Operator>& operators, LayerPart part);
 
 /// The nodes of a part in the order of the operators, for sums and tables.
-std::vector<Node> listed_nodes(const std::vector<model::Operator>& operators, Part part);
+std::vector<Node> listed_nodes(const std::vector<model::Operator>& operators, LayerPart part);
 
 }  // namespace shardscape::step

@@ -136,7 +136,7 @@ PassTime LayerTimer::operator()(LayerKind kind, Pass pass) const {
   return of(kind, in_.segments(kind, pass));
 }
 
-PassTime LayerTimer::of(LayerKind kind, const Segments& segments) const {
+PassTime LayerTimer::segments_time(LayerKind kind, const Segments& segments) const {
   PassTime time;
   Seconds passes;
   for (const Segment& segment : segments) passes += add_device(costs_[kind], segment, time);
@@ -198,7 +198,7 @@ std::vector<std::vector<Seconds>> LayerTimer::pieces(LayerKind kind, const Segme
   return list;
 }
 
-StagePasses StageTimer::of(const LayerRuns& runs) {
+StagePasses StageTimer::passes_through(const LayerRuns& runs) {
   StagePasses passes;
   const Spared less = spared(runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -288,7 +288,7 @@ Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward) 
   double seconds = 0;
   if (exchanges) pair_up(ahead, back, 0, stack.expert_overlap, seconds);
   device -= Seconds(stack.expert_hidden * seconds);
-  const Seconds apart = of(forward).forward.total() + of(backward).backward.total();
+  const Seconds apart = passes_through(forward).forward.total() + passes_through(backward).backward.total();
   return std::max(Seconds(0), apart - std::max(device, least));
 }
 
@@ -331,7 +331,7 @@ bool meets_host(const TrainingStep& in, LayerKind kind, Pass pass) {
 
 PassTime time_segments(const TrainingStep& in, LayerKind kind, const Segments& segments,
                        const RankGroups& groups, network::CollectiveModel* collectives) {
-  return LayerTimer(in, in.costs, groups, collectives, {}).of(kind, segments);
+  return LayerTimer(in, in.costs, groups, collectives, {}).segments_time(kind, segments);
 }
 
 }  // namespace shardscape::step

@@ -31,7 +31,7 @@ class LayerTimer {
 
   /// The time of a pass through one layer; the device waits where the host launches more slowly than it computes.
   [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const;
-  [[nodiscard]] PassTime of(LayerKind kind, const Segments& segments) const;
+  [[nodiscard]] PassTime segments_time(LayerKind kind, const Segments& segments) const;
   /// Seconds that the calls of a pass take less than one after the other, because ranks of a context group drift apart
   /// (context_drift.h).
   [[nodiscard]] Seconds spared(LayerKind kind, const Segments& segments) const;
@@ -66,7 +66,8 @@ class StageTimer {
   StageTimer(const TrainingStep& inputs, const LayerTimer& timer, LayerTimes& known)
       : in_(inputs), timer_(timer), layers_(known.layers) {}
 
-  [[nodiscard]] StagePasses of(const LayerRuns& runs);
+  /// The passes through all of these layers.
+  [[nodiscard]] StagePasses passes_through(const LayerRuns& runs);
 
   /// Seconds by which a forward through some layers and a backward through others are shorter as a pair. Exchanges hide
   /// beside the other pass (paired_passes.h), but a pair takes no less than the host needs to launch it, backward

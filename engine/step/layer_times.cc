@@ -40,7 +40,7 @@ std::uint64_t hash_of(const ParallelPlan& plan) {
   return hash_words(words);
 }
 
-LayerTimes& LayerTimesMemo::of(const TrainingStep& in) {
+LayerTimes& LayerTimesMemo::times_for(const TrainingStep& in) {
   slots_.resize(kLayerSlots);
   const ParallelPlan plan = plan_of_layers(in);
   const bool defers = in.deferred() > 0;

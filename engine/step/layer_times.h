@@ -110,8 +110,8 @@ struct ContendedCalls {
   boost::container::small_vector<Sent, 24> sent = {};  ///< sized so that few models need memory from the heap
   boost::container::small_vector<Sent, 8> ends =
       {};  ///< calls of embedding, head and modules of further tokens
-  [[nodiscard]] bool of(const model::StageLayers& of_layers, bool begins, bool ends_there) const {
-    return first == begins && last == ends_there && layers == of_layers;
+  [[nodiscard]] bool belong_to(const model::StageLayers& of_layers, bool embedding, bool head) const {
+    return first == embedding && last == head && layers == of_layers;
   }
 };
 
@@ -146,7 +146,7 @@ std::uint64_t hash_of(const ParallelPlan& plan);
 class LayerTimesMemo {
  public:
   /// Returns the times for the plan's layers. The reference is valid until the next call.
-  LayerTimes& of(const TrainingStep& inputs);
+  LayerTimes& times_for(const TrainingStep& inputs);
   /// A number that no times in the memo have as their id.
   std::uint64_t next_id() { return ++last_id_; }
 

@@ -33,7 +33,7 @@ std::string product(const compute::GemmShape& g) {
                 static_cast<double>(g.k));
 }
 
-std::string shape_text(const Operator& op, Part part) {
+std::string shape_text(const Operator& op, LayerPart part) {
   switch (op.kind) {
     case OperatorKind::gemm:
       return product(op.gemm);
@@ -108,7 +108,7 @@ void RowWriter::add(const std::vector<Node>& nodes, const std::string& phase, do
     const Operator& op = *node.op;
     if (node.call) {
       add_call(node, phase, count);
-    } else if (node.part == Part::backward && op.kind == OperatorKind::gemm) {
+    } else if (node.part == LayerPart::backward && op.kind == OperatorKind::gemm) {
       add_gradients(op, phase, count, sum);
     } else {
       add_row(op.name, shape_text(op, node.part), phase, count, cost_of(price(op, setting_), node.part));
@@ -164,8 +164,8 @@ void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimi
   for (const LayerRun& run : in.stage_layers(stage)) {
     const std::vector<Operator> operators = training_operators(run.kind, in.setting, in.key());
     const double count = static_cast<double>(in.pipeline.per_chunk()) * run.count;
-    writer.add(operators, Part::forward, "forward", count);
-    writer.add(operators, Part::backward, "backward", count);
+    writer.add(operators, LayerPart::forward, "forward", count);
+    writer.add(operators, LayerPart::backward, "backward", count);
     for (const Segment& segment : in.segments(run.kind, Pass::backward)) {
       if (segment.again) writer.add(operators, segment.part, "recompute", count);
     }

@@ -21,7 +21,8 @@ class RowWriter {
 
   /// Adds the rows of one part of a layer that runs `count` times. Backward of a product is its input gradient (_dgrad)
   /// and its weight gradient (_wgrad); adding the list's weight gradients to their buffers is one further row.
-  void add(const std::vector<model::Operator>& operators, Part part, const std::string& phase, double count) {
+  void add(const std::vector<model::Operator>& operators, LayerPart part, const std::string& phase,
+           double count) {
     add(listed_nodes(operators, part), phase, count);
   }
   void add(const std::vector<Node>& nodes, const std::string& phase, double count);

@@ -7,10 +7,16 @@
 // The work beside a call of a tensor group is one operator: the longer one of its neighbours in the order of execution,
 // the one before where both last as long. The attention core, which hides the exchange of its context group, what runs
 // beside an exchange of experts, and casts hide no such call.
+//
+// The work beside an exchange of experts is what the other pass of a pair (paired_passes.h) or the other half of a
+// batch (two_batches.h) computes meanwhile. The exchange is waited for as soon as the share of it that the stack
+// overlaps has been computed, and only then the rest of that work goes on; an exchange that hides altogether is
+// waited for behind the work, wherever it ends.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "engine/base/quantity.h"
@@ -27,6 +33,18 @@ constexpr Time hide(Time traffic, double share, Time& room) {
   return hidden;
 }
 
+/// How an exchange of experts and the work beside it lie, in seconds.
+struct BesideExchange {
+  double hidden = 0;  ///< of the exchange, beside that work
+  double until = 0;   ///< the work before the wait for the exchange; infinite: all of it
+};
+/// `overlap`: the share of the exchange that the stack lets run beside work.
+inline BesideExchange beside_exchange(double exchange, double overlap, double work) {
+  const double room = overlap * exchange;
+  const bool cuts = overlap < 1 && room < work;
+  return {std::min(room, work), cuts ? room : std::numeric_limits<double>::infinity()};
+}
+
 /// A node with its time, which is 0 for calls, and the index of the node whose work hides it, -1 where none does.
 struct TimedNode : Node {
   Seconds time;
@@ -36,7 +54,7 @@ void find_hiders(std::vector<TimedNode>& nodes);
 
 /// The nodes of a part in the order of execution. `time_of(node)`: of a node that is work.
 template <class Time>
-std::vector<TimedNode> timed_nodes(const std::vector<model::Operator>& operators, Part part,
+std::vector<TimedNode> timed_nodes(const std::vector<model::Operator>& operators, LayerPart part,
                                    const Time& time_of) {
   std::vector<TimedNode> list;
   for (const Node& node : nodes(operators, part))

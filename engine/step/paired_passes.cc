@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "engine/step/overlap.h"
+
 namespace shardscape::step {
 
 namespace {
@@ -89,14 +91,13 @@ class PairOfPasses {
     ++now.at;
     ++now.gone;
     if (now.ended() || !on_lane(now.item(), Instruction::Kind::join)) return;
-    const double part = until_exchange(other) / turns, room = overlap_ * now.item().expected;
-    const double whole = turns > 1 ? part : kAll;
-    const bool cuts = overlap_ < 1 && part > room;
-    hidden_ += std::min(part, room);
-    go_on(other, cuts ? room : whole);
+    const double part = until_exchange(other) / turns, whole = turns > 1 ? part : kAll;
+    const auto [hidden, until] = beside_exchange(now.item().expected, overlap_, part);
+    hidden_ += hidden;
+    go_on(other, std::min(until, whole));
     out_.push_back(now.item());
     ++now.at;
-    if (cuts) go_on(other, whole - room);
+    if (until < whole) go_on(other, whole - until);
   }
 
   /// Adds what a pass does before its next exchange, up to so many seconds of compute.

@@ -17,8 +17,8 @@
 // Where prices of layers are put together (layer_timer.h) c_i has what calls of tensor and context groups expose of
 // themselves there, too: what compute hides of them no longer stands beside the exchange, and counts once.
 //
-// Of an exchange that the stack overlaps only a share of, that share is computed beside, then it is waited for, and
-// only then what is left of the part goes on.
+// When an exchange is waited for stands in overlap.h, what of the hidden seconds is lost in
+// LayerEmitter::add_lost_to_exchanges().
 #pragma once
 
 #include <span>

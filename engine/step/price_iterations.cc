@@ -180,7 +180,8 @@ double IterationCosts::add_half_layer(const Amounts& block, const Amounts& previ
   each_half_step(half, previous.half, place, [&](const double* exchange, const double* before, double work) {
     const double compute = before != nullptr ? work + *before : work;
     const double comm = exchange != nullptr ? *exchange : 0;
-    const double shown = comm - stack.expert_hidden * hidden_by_half(stack, comm, compute);
+    const double shown =
+        comm - stack.expert_hidden * beside_exchange(comm, stack.expert_overlap, compute).hidden;
     time[TimeClass::compute] += compute;
     time[TimeClass::expert_comm] += shown;
     busy += compute + shown;

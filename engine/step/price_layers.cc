@@ -109,7 +109,7 @@ double forward_kernels(const Operator& op) {
 
 /// Adds up the nodes of a part. `time(node)`: seconds of a node that is work.
 template <class Time>
-void add_nodes(const std::vector<Operator>& operators, Part part, const Time& time_of, PartCost& sum) {
+void add_nodes(const std::vector<Operator>& operators, LayerPart part, const Time& time_of, PartCost& sum) {
   std::vector<std::size_t> call_of(operators.size());
   const std::vector<TimedNode> in_order = timed_nodes(operators, part, time_of);
   std::vector<TimedNode> listed = in_order;
@@ -209,7 +209,7 @@ PartCost price_served(const std::vector<Operator>& operators, const Setting& set
     seconds.push_back(op.kind == OperatorKind::attention ? Seconds(0) : price_forward(op, setting));
   PartCost sum;
   add_nodes(
-      operators, Part::forward, [&](const Node& node) { return seconds[node.index]; }, sum);
+      operators, LayerPart::forward, [&](const Node& node) { return seconds[node.index]; }, sum);
   return sum;
 }
 
@@ -225,16 +225,16 @@ ProductGradients price_gradients(const Operator& op, const Setting& setting) {
   return gradients;
 }
 
-compute::OperatorCost cost_of(const OperatorTimes& times, Part part) {
+compute::OperatorCost cost_of(const OperatorTimes& times, LayerPart part) {
   switch (part) {
-    case Part::forward:
-    case Part::repeated:
+    case LayerPart::forward:
+    case LayerPart::repeated:
       return times.forward;
-    case Part::backward:
+    case LayerPart::backward:
       return times.backward;
-    case Part::weight:
+    case LayerPart::weight:
       return {times.weight, times.backward.bound, times.weight_work};
-    case Part::input:
+    case LayerPart::input:
       break;
   }
   return {times.backward.time - times.weight, times.backward.bound, times.backward.work - times.weight_work};
@@ -244,11 +244,14 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
   std::vector<OperatorTimes> times;
   for (const Operator& op : operators) times.push_back(price(op, setting));
   LayerCost cost;
-  const auto part_cost = [&](Part part) -> PartCost& { return cost.parts[static_cast<std::size_t>(part)]; };
+  const auto part_cost = [&](LayerPart part) -> PartCost& {
+    return cost.parts[static_cast<std::size_t>(part)];
+  };
   const auto time_of = [&](const Node& node) { return cost_of(times[node.index], node.part).time; };
-  for (const Part part : {Part::forward, Part::repeated, Part::backward, Part::weight, Part::input})
+  for (const LayerPart part :
+       {LayerPart::forward, LayerPart::repeated, LayerPart::backward, LayerPart::weight, LayerPart::input})
     add_nodes(operators, part, time_of, part_cost(part));
-  part_cost(Part::input).device = cost[Part::backward].device - cost[Part::weight].device;
+  part_cost(LayerPart::input).device = cost[LayerPart::backward].device - cost[LayerPart::weight].device;
   double kernels = 0, products = 0;
   for (const Operator& op : operators) {
     kernels += backward_kernels(op);

@@ -42,7 +42,7 @@ struct ProductGradients {
 ProductGradients price_gradients(const model::Operator& op, const Setting& setting);
 
 /// The share of an operator's times that belongs to a part.
-compute::OperatorCost cost_of(const OperatorTimes& times, Part part);
+compute::OperatorCost cost_of(const OperatorTimes& times, LayerPart part);
 
 /// Sums over the operators of one part of a layer.
 struct PartCost {
@@ -85,7 +85,9 @@ struct LayerCost {
   Bytes put_off;                 ///< bytes that deferred weight gradients need, see model::put_off_bytes
   Bytes working;                 ///< for blocks, see model::backward_working_bytes
 
-  [[nodiscard]] const PartCost& operator[](Part part) const { return parts[static_cast<std::size_t>(part)]; }
+  [[nodiscard]] const PartCost& operator[](LayerPart part) const {
+    return parts[static_cast<std::size_t>(part)];
+  }
 };
 
 LayerCost price_layer(const std::vector<model::Operator>& operators, const Setting& setting);

@@ -245,12 +245,12 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   // are recorded, and on the plain path.
   const bool plain =
       plain_machine && !scratch.turns.any && !collectives.records_links() && !scratch.reference;
-  LayerTimes* const shared = plain ? &scratch.layer_times.of(in) : nullptr;
+  LayerTimes* const shared = plain ? &scratch.layer_times.times_for(in) : nullptr;
   LayerTimes& layers = plain ? *shared : scratch.own_times;
   if (!plain) layers.forget();
   if (step == nullptr && !layers.groups) layers.groups = layout.groups();
   const RankGroups& groups = step != nullptr ? step->groups : *layers.groups;
-  StageDataCosts* const data = plain ? &scratch.data_costs->of(in) : nullptr;
+  StageDataCosts* const data = plain ? &scratch.data_costs->costs_for(in) : nullptr;
   const Machine machine{layout, groups, collectives, shared, data};
   LastStage last = time_stages(in, machine, layers, scratch);
   if (at_once) last = take_turns(in, machine, last, scratch);

@@ -91,7 +91,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   scratch.hidden.resize(stages);
   const auto timed = [&](StageTimer& timer, std::size_t s) {
     const LayerRuns layers = in.stage_layers(static_cast<std::int32_t>(s));
-    StagePasses passes = timer.of(layers);
+    StagePasses passes = timer.passes_through(layers);
     if (pairs_of_stages(in)) passes.hidden = timer.hidden(layers, layers);
     return passes;
   };
@@ -118,7 +118,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     SickPassesMemo::Key key = sick_key(in, s, collectives, scratch);
     key.overlaps = pairs_of_stages(in);
     key.layers = in.layers[s];
-    const SickPassesMemo::Place place = scratch.sick_passes->of(key);
+    const SickPassesMemo::Place place = scratch.sick_passes->passes_for(key);
     if (!place.known) place.passes = passes_with(in.costs, s, scratch.sick_passes->layers(key));
     return place.passes;
   };
@@ -212,7 +212,7 @@ class ChunkFiller {
     const StageKind kind = chunk_kind(in_, stage, chunk);
     const auto found = std::ranges::find(known.chunks, kind, &KnownChunk::kind);
     if (found != known.chunks.end()) return *found;
-    const StagePasses passes = timer.of(in_.chunk_layers(stage, chunk));
+    const StagePasses passes = timer.passes_through(in_.chunk_layers(stage, chunk));
     known.chunks.push_back({kind, passes.forward, passes.backward, passes.weight});
     return known.chunks.back();
   }
@@ -268,7 +268,7 @@ void take_slowed(const TrainingStep& in, std::size_t stage, const network::Colle
     key.virtual_stages = in.pipeline.virtual_stages;
     key.overlaps = in.pipeline.overlaps;
     key.layers = in.chunks[stage * chunks.size() + c];
-    const SickPassesMemo::Place place = scratch.sick_passes->of(key);
+    const SickPassesMemo::Place place = scratch.sick_passes->passes_for(key);
     ChunkPasses& chunk = chunks[c];
     if (!place.known) {
       if (!filled) fill();

@@ -175,7 +175,7 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
       own = tail_costs(in, s, layout, groups, collectives);
       return;
     }
-    std::optional<TailCosts>& shared = data->of(in, static_cast<std::int32_t>(s)).tail;
+    std::optional<TailCosts>& shared = data->costs_of_stage(in, static_cast<std::int32_t>(s)).tail;
     if (!shared) shared = tail_costs(in, s, layout, groups, collectives);
     own = *shared;
   };

@@ -14,8 +14,8 @@
 //                                tail of B
 //
 // Every step of this list takes the longer of the two, for the share of an exchange that can hide
-// (communication.expert_overlap); of what is hidden, 1 - communication.expert_hidden is lost again, as in training
-// (paired_passes.h). What it costs: products of half as many rows, the weights of experts read twice, two launches.
+// (communication.expert_overlap, overlap.h); of what is hidden, 1 - communication.expert_hidden is lost again, as in
+// training (paired_passes.h). What it costs: products of half as many rows, the weights of experts read twice, two launches.
 //
 // Layers without a dispatch over ranks of experts work on whole batches, as embedding and head do. An iteration of one
 // token is not split; of an odd number both halves count as the larger one.
@@ -28,8 +28,6 @@
 #include <cstdint>
 
 #include "engine/serving/server.h"
-#include "engine/spec/stack.h"
-#include "engine/step/overlap.h"
 
 namespace shardscape::step {
 
@@ -60,11 +58,6 @@ void each_half_step(const HalfLayer<Compute, Exchange>& layer, const HalfLayer<C
   if (!place.last) return;
   step(&layer.combine, nothing, layer.tail);
   step(none, nothing, layer.tail);
-}
-
-/// How much of an exchange of `comm` seconds hides beside `compute` seconds of the other half.
-inline double hidden_by_half(const StackProfile::Communication& stack, double comm, double compute) {
-  return hide(comm, stack.expert_overlap, compute);
 }
 
 /// The larger half of an iteration.

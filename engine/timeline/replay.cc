@@ -388,9 +388,9 @@ tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, const ne
 
   Dispatcher clock(*linked, traffic);
   const network::FlowResult result =
-      options.simulator
-          ? options.simulator(traffic.traffic(), network.bytes_per_second(), &clock)
-          : network::FlowSimulator().run(traffic.traffic(), network.bytes_per_second(), nullptr, &clock);
+      options.simulator ? options.simulator(traffic.traffic(), network.bytes_per_second(), &clock)
+                        : network::FlowSimulator().run_traffic(traffic.traffic(), network.bytes_per_second(),
+                                                               nullptr, &clock);
   Replay out;
   out.nodes = linked->nodes();
   out.messages = result.received - traffic.relays();

@@ -55,7 +55,7 @@ class ConcurrentCurves final : public network::CurveStore {
 
 class Networks final : public network::SharedNetworks {
  public:
-  Network of(const FabricSpec& fabric, const network::LinkShares& shares) override {
+  Network network_for(const FabricSpec& fabric, const network::LinkShares& shares) override {
     const std::scoped_lock lock(mutex_);  // taken only once per setting and thread
     std::erase_if(known_, [](const Known& k) { return k.fabric.expired() || k.curves.expired(); });
     Network network;

@@ -38,32 +38,30 @@ void take_bytes(T* values, std::size_t count, std::string_view& text) {
   text.remove_prefix(count * sizeof(T));
 }
 
+/// Lists what ranks send of a part once, for writing as well as for reading: visit(first, count).
+template <class Found, class Visit>
+void each_field(Found& found, const Visit& visit) {
+  visit(found.counts.data(), found.counts.size());
+  visit(&found.least_left, 1);
+  visit(&found.stopped, 1);
+  visit(&found.given_up, 1);
+  visit(&found.too_large, 1);
+  std::uint64_t visited = found.visited.size();
+  visit(&visited, 1);
+  if constexpr (!std::is_const_v<Found>) found.visited.resize(visited);
+  visit(found.visited.data(), found.visited.size());
+  visit(&found.draws, 1);
+}
+
 }  // namespace
 
 void append(const PartFound& found, std::string& text) {
-  const std::uint64_t visited = found.visited.size();
-  append_bytes(found.counts.data(), found.counts.size(), text);
-  append_bytes(&found.least_left, 1, text);
-  append_bytes(&found.stopped, 1, text);
-  append_bytes(&found.given_up, 1, text);
-  append_bytes(&found.too_large, 1, text);
-  append_bytes(&visited, 1, text);
-  append_bytes(found.visited.data(), found.visited.size(), text);
-  append_bytes(&found.draws, 1, text);
+  each_field(found, [&](const auto* first, std::size_t count) { append_bytes(first, count, text); });
 }
 
 PartFound take_found(std::string_view& text) {
   PartFound found;
-  std::uint64_t visited = 0;
-  take_bytes(found.counts.data(), found.counts.size(), text);
-  take_bytes(&found.least_left, 1, text);
-  take_bytes(&found.stopped, 1, text);
-  take_bytes(&found.given_up, 1, text);
-  take_bytes(&found.too_large, 1, text);
-  take_bytes(&visited, 1, text);
-  found.visited.resize(visited);
-  take_bytes(found.visited.data(), found.visited.size(), text);
-  take_bytes(&found.draws, 1, text);
+  each_field(found, [&](auto* first, std::size_t count) { take_bytes(first, count, text); });
   return found;
 }
 

@@ -227,15 +227,22 @@ class ExpressionParser {
 
   Parsed negation() {
     if (!at_word("not")) return comparison();
+    return prefixed(
+        Op::logical_not, Type::truth, [this] { return negation(); },
+        [this](const Operand& operand) { return require_truth(operand); });
+  }
+  /// An operator before what it works on. `require(operand)`: whether that has the right type.
+  template <class Next, class Require>
+  Parsed prefixed(Op op, Type result, const Next& next, const Require& require) {
     const Token first = token_;
     if (++nesting_ > kMaxNesting) return fail(first.offset, "the expression is nested too deeply");
     if (auto ok = advance(); !ok) return Failure(ok.error());
-    Parsed operand = negation();
+    Parsed operand = next();
     --nesting_;
     if (!operand) return operand;
-    if (auto ok = require_truth(*operand); !ok) return Failure(ok.error());
-    if (auto ok = emit(Op::logical_not, first.offset); !ok) return Failure(ok.error());
-    return Operand{Type::truth, first, 0};
+    if (auto ok = require(*operand); !ok) return Failure(ok.error());
+    if (auto ok = emit(op, first.offset); !ok) return Failure(ok.error());
+    return Operand{result, first, 0};
   }
 
   [[nodiscard]] std::optional<Op> comparison_op() const {
@@ -338,15 +345,9 @@ class ExpressionParser {
 
   Parsed unary() {
     if (!at_symbol("-")) return primary();
-    const Token first = token_;
-    if (++nesting_ > kMaxNesting) return fail(first.offset, "the expression is nested too deeply");
-    if (auto ok = advance(); !ok) return Failure(ok.error());
-    Parsed operand = unary();
-    --nesting_;
-    if (!operand) return operand;
-    if (auto ok = require_number(*operand); !ok) return Failure(ok.error());
-    if (auto ok = emit(Op::negate, first.offset); !ok) return Failure(ok.error());
-    return Operand{Type::number, first, 0};
+    return prefixed(
+        Op::negate, Type::number, [this] { return unary(); },
+        [this](const Operand& operand) { return require_number(operand); });
   }
 
   Parsed primary() {

@@ -285,9 +285,6 @@ std::vector<Band> bands_of(TableKind kind) {
           {"time_long", "over 0.1 ms", [](const Benchmark&, double t) { return t > kLongPrompt_s; }});
       break;
     case TableKind::attention_decode:
-      bands.push_back(
-          {"time_20us", "over 20 us", [](const Benchmark&, double t) { return t > kLongDecode_s; }});
-      break;
     case TableKind::latent_attention:
       bands.push_back(
           {"time_20us", "over 20 us", [](const Benchmark&, double t) { return t > kLongDecode_s; }});

@@ -169,8 +169,8 @@ TEST(CompactTraffic, RoundsTakeTheTimeOfRoundsInFull) {
     if (!full) continue;
     ASSERT_EQ(compact->messages(), full->messages());
     EXPECT_TRUE(closed_gates(compact->traffic).empty());
-    const FlowResult a = simulator.run(full->traffic, faulty.bytes_per_second());
-    const FlowResult b = simulator.run(compact->traffic, faulty.bytes_per_second());
+    const FlowResult a = simulator.run_traffic(full->traffic, faulty.bytes_per_second());
+    const FlowResult b = simulator.run_traffic(compact->traffic, faulty.bytes_per_second());
     ASSERT_EQ(a.received, full->traffic.sent());
     ASSERT_EQ(b.received, compact->traffic.sent());
     ASSERT_NEAR(b.completion_time, a.completion_time, 1e-9 * a.completion_time);
@@ -218,8 +218,8 @@ TEST(CompactTraffic, FoldedMessagesFareAsEachOfThem) {
     if (!full) continue;
     ASSERT_EQ(folded.messages, full->messages());
     Drains each(full->traffic), by_class(folded.traffic);
-    const FlowResult a = simulator.run(full->traffic, faulty.bytes_per_second(), &each);
-    const FlowResult b = simulator.run(folded.traffic, faulty.bytes_per_second(), &by_class);
+    const FlowResult a = simulator.run_traffic(full->traffic, faulty.bytes_per_second(), &each);
+    const FlowResult b = simulator.run_traffic(folded.traffic, faulty.bytes_per_second(), &by_class);
     ASSERT_EQ(b.received, static_cast<std::int64_t>(folded.traffic.messages.size()));
     ASSERT_NEAR(b.completion_time, a.completion_time, 1e-9 * a.completion_time);
 

@@ -19,7 +19,7 @@ TEST(FlowSimulatorProperty, AgreesWithTheNaiveSolver) {
   for (std::uint64_t seed = 0; seed < test::seeds(3000); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const test::RandomTraffic random = test::random_traffic(seed);
-    const FlowResult fast = simulator.run(random.traffic, random.capacity);
+    const FlowResult fast = simulator.run_traffic(random.traffic, random.capacity);
     const FlowResult naive = simulate_naively(random.traffic, random.capacity);
     ASSERT_EQ(fast.received, naive.received);
     ASSERT_EQ(fast.received, static_cast<std::int64_t>(random.traffic.messages.size()));
@@ -38,12 +38,13 @@ TEST(FlowSimulatorProperty, ScaleInvariant) {
   for (std::uint64_t seed = 0; seed < test::seeds(500); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::RandomTraffic random = test::random_traffic(seed);
-    const double before = simulator.run(random.traffic, random.capacity).completion_time;
+    const double before = simulator.run_traffic(random.traffic, random.capacity).completion_time;
     for (Message& message : random.traffic.messages) message.bytes *= 8;
     for (double& capacity : random.capacity) capacity *= 2;  // bytes / capacity: times 4
     for (Connection& connection : random.traffic.connections) connection.latency *= 4;
     for (Gate& gate : random.traffic.gates) gate.not_before *= 4, gate.delay *= 4;
-    EXPECT_NEAR(simulator.run(random.traffic, random.capacity).completion_time, 4 * before, 1e-9 * before);
+    EXPECT_NEAR(simulator.run_traffic(random.traffic, random.capacity).completion_time, 4 * before,
+                1e-9 * before);
   }
 }
 
@@ -68,7 +69,7 @@ TEST(FlowSimulatorProperty, RatesCarryExactlyTheBytes) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const test::RandomTraffic random = test::random_traffic(seed);
     ByteCounter counter;
-    simulator.run(random.traffic, random.capacity, &counter);
+    simulator.run_traffic(random.traffic, random.capacity, &counter);
     std::map<std::int32_t, double> sent;
     for (const Message& message : random.traffic.messages) sent[message.connection] += message.bytes;
     for (const auto& [connection, bytes] : sent) {

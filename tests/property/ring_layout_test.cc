@@ -106,8 +106,8 @@ TEST(RingLayout, RepeatedStepsTakeTheTimeOfStepsInFull) {
     ASSERT_TRUE(full && repeated);
     ASSERT_EQ(repeated->messages(), full->messages());
     EXPECT_TRUE(closed_gates(repeated->traffic).empty());
-    const FlowResult a = simulator.run(full->traffic, faulty.bytes_per_second());
-    const FlowResult b = simulator.run(repeated->traffic, faulty.bytes_per_second());
+    const FlowResult a = simulator.run_traffic(full->traffic, faulty.bytes_per_second());
+    const FlowResult b = simulator.run_traffic(repeated->traffic, faulty.bytes_per_second());
     ASSERT_EQ(a.received, full->traffic.sent());
     ASSERT_EQ(b.received, repeated->traffic.sent());
     ASSERT_NEAR(b.completion_time, a.completion_time, 1e-12 * a.completion_time);
@@ -149,7 +149,7 @@ TEST(RingLayout, ARingThatNobodyStartsIsClosed) {
   builder.send(turning, builder.connection(0, 1), 1, turning);
   const Traffic traffic = builder.finish().first;
   EXPECT_EQ(closed_gates(traffic), (std::vector<std::int32_t>{0, 1, 2}));
-  EXPECT_EQ(FlowSimulator().run(traffic, faulty.bytes_per_second()).received, 0);
+  EXPECT_EQ(FlowSimulator().run_traffic(traffic, faulty.bytes_per_second()).received, 0);
 }
 
 }  // namespace

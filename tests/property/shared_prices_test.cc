@@ -77,8 +77,10 @@ TEST(SharedPrices, AreOfOneFabricAndShareOfItsLinks) {
   FabricSpec faster = system.fabric;
   faster.dimensions.front().bandwidth = BytesPerSecond(2e11);
   const auto networks = shared_networks();
-  const auto one = networks->of(system.fabric, {1, 1}), again = networks->of(system.fabric, {1, 1});
-  const auto slower = networks->of(system.fabric, {1, 0.5}), other = networks->of(faster, {1, 1});
+  const auto one = networks->network_for(system.fabric, {1, 1}),
+             again = networks->network_for(system.fabric, {1, 1});
+  const auto slower = networks->network_for(system.fabric, {1, 0.5}),
+             other = networks->network_for(faster, {1, 1});
   EXPECT_EQ(one.curves, again.curves);
   EXPECT_EQ(one.fabric, again.fabric);
   EXPECT_EQ(one.fabric, slower.fabric);
@@ -86,11 +88,11 @@ TEST(SharedPrices, AreOfOneFabricAndShareOfItsLinks) {
   EXPECT_NE(one.fabric, other.fabric);
   EXPECT_NE(one.curves, other.curves);
   // What nobody has is forgotten when it has not been asked for lately; what someone has is not.
-  const std::weak_ptr<network::CurveStore> dropped = networks->of(system.fabric, {0.5, 0.5}).curves;
+  const std::weak_ptr<network::CurveStore> dropped = networks->network_for(system.fabric, {0.5, 0.5}).curves;
   EXPECT_FALSE(dropped.expired());
-  for (int i = 2; i < 20; ++i) (void)networks->of(system.fabric, {1, 1.0 / i});
+  for (int i = 2; i < 20; ++i) (void)networks->network_for(system.fabric, {1, 1.0 / i});
   EXPECT_TRUE(dropped.expired());
-  EXPECT_EQ(networks->of(system.fabric, {1, 1}).curves, one.curves);
+  EXPECT_EQ(networks->network_for(system.fabric, {1, 1}).curves, one.curves);
 }
 
 }  // namespace

@@ -75,7 +75,8 @@ inline network::PatternTraffic traffic_of(const std::vector<network::Pattern>& p
 inline double completion_time(const std::vector<network::Pattern>& patterns, const network::Fabric& fabric) {
   const network::PatternTraffic plan = traffic_of(patterns, fabric);
   const network::FaultyFabric faulty(fabric);
-  const network::FlowResult result = network::FlowSimulator().run(plan.traffic, faulty.bytes_per_second());
+  const network::FlowResult result =
+      network::FlowSimulator().run_traffic(plan.traffic, faulty.bytes_per_second());
   EXPECT_EQ(result.received, static_cast<std::int64_t>(plan.traffic.messages.size()));
   return result.completion_time;
 }

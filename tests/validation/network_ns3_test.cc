@@ -39,7 +39,7 @@ double predicted_seconds(const fs::path& file) {
     return std::nan("");
   }
   EXPECT_GE(smallest_message(plan->traffic), kPacketGrain);
-  const FlowResult result = FlowSimulator().run(plan->traffic, fabric.bytes_per_second());
+  const FlowResult result = FlowSimulator().run_traffic(plan->traffic, fabric.bytes_per_second());
   EXPECT_EQ(result.received, plan->traffic.sent());
   return result.completion_time;
 }

@@ -49,7 +49,7 @@ TEST(NetworkReference, EveryCaseAgreesWithFluidAndPacketLevelTimes) {
     ASSERT_TRUE(plan);
     EXPECT_EQ(plan->messages(), std::stoll(row.at("messages")));
 
-    const FlowResult result = FlowSimulator().run(plan->traffic, fabric.bytes_per_second());
+    const FlowResult result = FlowSimulator().run_traffic(plan->traffic, fabric.bytes_per_second());
     EXPECT_EQ(result.received, plan->traffic.sent());
     if (plan->messages() <= kSolvedNaively) {
       const double naive = simulate_naively(plan->traffic, fabric.bytes_per_second()).completion_time;

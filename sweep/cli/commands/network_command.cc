@@ -70,7 +70,8 @@ int run_network(const NetworkArguments& arguments, const CommonOptions& common) 
   SimulatedCase simulated{*network, *plan, fabric.bytes_per_second(), {}, 0};
   network::FlowSimulator simulator;
   const double begin = cpu_seconds();
-  simulated.result = simulator.run(plan->traffic, fabric.bytes_per_second(), timeline ? &*timeline : nullptr);
+  simulated.result =
+      simulator.run_traffic(plan->traffic, fabric.bytes_per_second(), timeline ? &*timeline : nullptr);
   simulated.cpu_seconds = cpu_seconds() - begin;
   if (simulated.result.received < plan->traffic.sent()) {
     throw BadInput(arguments.file.string() + ": " + deadlock(*plan));

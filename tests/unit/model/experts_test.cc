@@ -201,7 +201,7 @@ TEST(Experts, ALoneExpertIsTheDenseBlock) {
         const auto a = block_operators(dense, 0, key, kTokens, mode),
                    b = block_operators(lone, 0, key, kTokens, mode);
         const step::LayerCost x = step::price_layer(a, dense), y = step::price_layer(b, lone);
-        for (const step::Part part : {step::Part::forward, step::Part::backward})
+        for (const step::LayerPart part : {step::LayerPart::forward, step::LayerPart::backward})
           EXPECT_EQ(x[part].device, y[part].device);
         for (const Recompute r : {Recompute::none, Recompute::selective, Recompute::full})
           EXPECT_EQ(saved_bytes(a, r, dense, key, kTokens), saved_bytes(b, r, lone, key, kTokens));

@@ -115,7 +115,7 @@ TEST(KeptActivations, AnOuterNormIsGatheredAgainWhereTheStackKeepsWhatItGathers)
   for (const bool keeps : {false, true}) {
     setting.system.stack.keep_gathered = keeps;
     const auto operators = block_operators(setting, 0, key, kSequence, Mode::training);
-    const auto nodes = step::nodes(operators, step::Part::repeated);
+    const auto nodes = step::nodes(operators, step::LayerPart::repeated);
     EXPECT_EQ(std::ranges::count(nodes, true, &step::Node::call), keeps ? 2 : 0);
     EXPECT_DOUBLE_EQ(kept(setting, 0, Recompute::none, key) - kept(setting, 0, Recompute::selective, key),
                      2 * 2 * 4096 / (keeps ? 1.0 : 4.0));
@@ -178,7 +178,7 @@ TEST(KeptActivations, WholeLayersOfExpertsKeepTheirInput) {
 std::multiset<std::string> repeated(const Setting& setting, std::size_t kind) {
   std::multiset<std::string> names;
   const auto operators = block_operators(setting, kind, kDealt64, kSequence, Mode::training);
-  for (const step::Node& node : step::nodes(operators, step::Part::repeated))
+  for (const step::Node& node : step::nodes(operators, step::LayerPart::repeated))
     names.insert(std::string(node.op->name));
   return names;
 }

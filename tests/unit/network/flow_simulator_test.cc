@@ -37,7 +37,7 @@ class FlowSimulatorTest : public testing::Test {
 
   void expect_time(double seconds) {
     FlowSimulator simulator;
-    EXPECT_NEAR(simulator.run(traffic_, capacity_).completion_time, seconds, 1e-12);
+    EXPECT_NEAR(simulator.run_traffic(traffic_, capacity_).completion_time, seconds, 1e-12);
     EXPECT_NEAR(simulate_naively(traffic_, capacity_).completion_time, seconds, 1e-12);
   }
 
@@ -121,7 +121,7 @@ TEST_F(FlowSimulatorTest, WhatWaitsForItselfIsNeverReceived) {
   const std::int32_t stuck = send(connect({0}), 10, 1);
   then(1, stuck);
   FlowSimulator simulator;
-  EXPECT_EQ(simulator.run(traffic_, capacity_).received, 1);
+  EXPECT_EQ(simulator.run_traffic(traffic_, capacity_).received, 1);
   EXPECT_EQ(simulate_naively(traffic_, capacity_).received, 1);
 }
 

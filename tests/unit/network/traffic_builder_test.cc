@@ -70,7 +70,7 @@ TEST(TrafficBuilder, AGateOpensAnyNumberOfOthers) {
   const auto [traffic, relays] = builder.finish();
   EXPECT_EQ(relays, 3);
   EXPECT_TRUE(closed_gates(traffic).empty());
-  const FlowResult result = FlowSimulator().run(traffic, faulty.bytes_per_second());
+  const FlowResult result = FlowSimulator().run_traffic(traffic, faulty.bytes_per_second());
   EXPECT_EQ(result.received, 7);
   EXPECT_NEAR(result.completion_time, 1 + 4 * kMessage / kBandwidth + kLatency, 1e-9);
 }

@@ -197,8 +197,9 @@ TEST(DeferredHead, OfFurtherTokensTheVocabularysProductsAloneWait) {
   const model::LayerKey key = model::layer_key(test::plan_of(1, 1, 1, 1), 1);
   const step::LayerCost head = step::price_layers(setting, key)[step::kHeadLayer];
   const double w = head_gradient(setting.system.device);
-  EXPECT_NEAR(head[step::Part::weight].device.value(), 2 * w, 1e-12);
-  EXPECT_NEAR((head[step::Part::backward].device - head[step::Part::input].device).value(), 2 * w, 1e-12);
+  EXPECT_NEAR(head[step::LayerPart::weight].device.value(), 2 * w, 1e-12);
+  EXPECT_NEAR((head[step::LayerPart::backward].device - head[step::LayerPart::input].device).value(), 2 * w,
+              1e-12);
   EXPECT_DOUBLE_EQ(head.put_off.value(), 2 * 2.0 * kLength * (kWidth + kWords));
 }
 

@@ -25,7 +25,7 @@ TEST(Overlap, TrafficHidesForItsShareAndForTheRoom) {
 }
 
 /// The calls of a list in brackets, each with what hides it. Work takes as many seconds as its name is long.
-std::string hidden_calls(const std::vector<model::Operator>& operators, step::Part part) {
+std::string hidden_calls(const std::vector<model::Operator>& operators, step::LayerPart part) {
   const std::vector<step::TimedNode> nodes = step::timed_nodes(operators, part, [](const step::Node& node) {
     return Seconds(node.op->name == "nothing" ? 0 : static_cast<double>(node.op->name.size()));
   });
@@ -56,46 +56,47 @@ model::Operator call(std::string_view name, ParallelGroup group = ParallelGroup:
 }
 
 TEST(Overlap, ACallHidesBehindItsLongerNeighbour) {
-  EXPECT_EQ(hidden_calls({work("ab"), call("1"), work("abc"), call("2"), work("abc")}, step::Part::forward),
-            "[1 abc][2 abc]");
-  EXPECT_EQ(hidden_calls({work("abcd"), call("1"), work("abc")}, step::Part::forward), "[1 abcd]");
-  EXPECT_EQ(hidden_calls({work("ab"), call("1"), work("cd")}, step::Part::forward), "[1 ab]");
-  EXPECT_EQ(hidden_calls({work("ab"), call("1"), work("cd")}, step::Part::backward), "[1 cd]");
+  EXPECT_EQ(
+      hidden_calls({work("ab"), call("1"), work("abc"), call("2"), work("abc")}, step::LayerPart::forward),
+      "[1 abc][2 abc]");
+  EXPECT_EQ(hidden_calls({work("abcd"), call("1"), work("abc")}, step::LayerPart::forward), "[1 abcd]");
+  EXPECT_EQ(hidden_calls({work("ab"), call("1"), work("cd")}, step::LayerPart::forward), "[1 ab]");
+  EXPECT_EQ(hidden_calls({work("ab"), call("1"), work("cd")}, step::LayerPart::backward), "[1 cd]");
   // Work that takes no time is skipped; another call is not.
-  EXPECT_EQ(hidden_calls({work("a"), call("1"), work("nothing"), work("abc")}, step::Part::forward),
+  EXPECT_EQ(hidden_calls({work("a"), call("1"), work("nothing"), work("abc")}, step::LayerPart::forward),
             "[1 abc]");
-  EXPECT_EQ(hidden_calls({work("a"), call("1"), call("2"), work("abc")}, step::Part::forward),
+  EXPECT_EQ(hidden_calls({work("a"), call("1"), call("2"), work("abc")}, step::LayerPart::forward),
             "[1 a][2 abc]");
-  EXPECT_EQ(hidden_calls({call("1")}, step::Part::forward), "[1 -]");
+  EXPECT_EQ(hidden_calls({call("1")}, step::LayerPart::forward), "[1 -]");
 }
 
 TEST(Overlap, ACastStandsBesideACallAndNeverHidesIt) {
   model::Operator cast = work("a long cast"), product = work("abc");
   cast.cast = true;
   product.kind = model::OperatorKind::gemm;
-  for (const step::Part part : {step::Part::forward, step::Part::backward})
+  for (const step::LayerPart part : {step::LayerPart::forward, step::LayerPart::backward})
     EXPECT_EQ(hidden_calls({work("ab"), call("1"), cast, product}, part), "[1 abc]");
-  EXPECT_EQ(hidden_calls({call("1"), cast}, step::Part::forward), "[1 -]");
+  EXPECT_EQ(hidden_calls({call("1"), cast}, step::LayerPart::forward), "[1 -]");
   // Forward: cast, call, product; backward: product, call, cast.
   const std::vector<model::Operator> operators = {call("1"), cast, product};
-  const auto order = [&](step::Part part) {
+  const auto order = [&](step::LayerPart part) {
     std::string text;
     for (const step::Node& node : step::nodes(operators, part))
       text += node.call ? "call " : std::string(node.op->name) + " ";
     return text;
   };
-  EXPECT_EQ(order(step::Part::forward), "a long cast call abc ");
-  EXPECT_EQ(order(step::Part::backward), "abc call a long cast ");
+  EXPECT_EQ(order(step::LayerPart::forward), "a long cast call abc ");
+  EXPECT_EQ(order(step::LayerPart::backward), "abc call a long cast ");
 }
 
 TEST(Overlap, WhatHidesOtherTrafficAlreadyHidesNoCall) {
   model::Operator core = work("attention");
   core.attention_core = true;
-  EXPECT_EQ(hidden_calls({work("ab"), call("1"), core, call("2")}, step::Part::forward), "[1 ab][2 -]");
+  EXPECT_EQ(hidden_calls({work("ab"), call("1"), core, call("2")}, step::LayerPart::forward), "[1 ab][2 -]");
   model::Operator shared = work("shared");
   shared.beside_exchange = true;
   EXPECT_EQ(hidden_calls({call("dispatch", ParallelGroup::expert), shared, call("1"), work("ab")},
-                         step::Part::forward),
+                         step::LayerPart::forward),
             "[dispatch -][1 ab]");
 }
 

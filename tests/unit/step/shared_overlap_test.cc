@@ -11,7 +11,7 @@ namespace shardscape {
 namespace {
 
 /// The names of a block's nodes from one to another, calls in brackets, what runs beside a call behind a '+'.
-std::string order_of_block(step::Part part, const char* from, const char* to) {
+std::string order_of_block(step::LayerPart part, const char* from, const char* to) {
   Setting s;
   s.model = test::llama(1, 1024, 16, 4, 512, 32000);
   s.model.moe = MixtureOfExperts{.experts = 8, .top_k = 2, .expert_ffn_hidden = 512};
@@ -40,14 +40,14 @@ std::string order_of_block(step::Part part, const char* from, const char* to) {
 
 TEST(SharedOverlap, WorkStandsBehindItsExchange) {
   EXPECT_EQ(
-      order_of_block(step::Part::forward, "dispatch", "shared_sum"),
+      order_of_block(step::LayerPart::forward, "dispatch", "shared_sum"),
       "[dispatch] +shared_in +swiglu expert_in swiglu expert_out [combine] +shared_out unpermute shared_sum");
   EXPECT_EQ(
-      order_of_block(step::Part::backward, "shared_sum", "permute"),
+      order_of_block(step::LayerPart::backward, "shared_sum", "permute"),
       "shared_sum unpermute [combine] +shared_out expert_out swiglu expert_in [dispatch] +swiglu +shared_in "
       "permute");
   // Gradients of weights that wait run when no exchange does.
-  EXPECT_EQ(order_of_block(step::Part::weight, "shared_out", "shared_in"),
+  EXPECT_EQ(order_of_block(step::LayerPart::weight, "shared_out", "shared_in"),
             "shared_out expert_out expert_in shared_in");
 }
 
