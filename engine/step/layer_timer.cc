@@ -133,7 +133,7 @@ LayerTimer::LayerTimer(const TrainingStep& in, const LayerCosts& costs, const Ra
     : in_(in), costs_(costs), groups_(groups), collectives_(collectives), slice_(slice) {}
 
 PassTime LayerTimer::operator()(LayerKind kind, Pass pass) const {
-  return of(kind, in_.segments(kind, pass));
+  return segments_time(kind, in_.segments(kind, pass));
 }
 
 PassTime LayerTimer::segments_time(LayerKind kind, const Segments& segments) const {
