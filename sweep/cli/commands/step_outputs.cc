@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "engine/step/host_work.h"
 #include "engine/timeline/program_export.h"
 #include "engine/timeline/schedule_text.h"
 #include "engine/timeline/trace_export.h"
@@ -36,7 +35,7 @@ std::string schedule_chart(const timeline::PricedStep& program, std::int32_t wid
 std::uint64_t write_chakra(const Details& details, const Setting& setting, results::OutputFolder& folder) {
   std::unique_ptr<const timeline::TraceSource> exported;
   if (details.executed) {
-    const double before = step::once_per_step(setting.system.stack).value();
+    const double before = setting.system.stack.host.step_fixed.value();
     exported = std::make_unique<timeline::ProgramExport>(*details.executed, before);
   } else {
     exported = std::make_unique<timeline::TraceExport>(*details.program);
