@@ -155,7 +155,6 @@ class SegmentWriter {
 
   /// Number of points that this writer has sealed.
   [[nodiscard]] std::uint64_t sealed_rows() const { return sealed_rows_; }
-  [[nodiscard]] std::uint64_t open_rows() const { return open_rows_; }
   /// The selector over the candidates of all blocks so far, by which encoders can drop more of theirs; null where all
   /// rows are stored.
   [[nodiscard]] const RowSelector* selector() const;

@@ -50,7 +50,6 @@ class FaultyFabric {
   [[nodiscard]] bool dead(std::int32_t link) const {
     return !dead_.empty() && dead_[static_cast<std::size_t>(link)] != 0;
   }
-  [[nodiscard]] std::span<const std::int32_t> dead_links() const { return dead_links_; }
 
   /// Appends the route in order of travel. Returns false, with `path` unchanged, where dead links leave no route.
   [[nodiscard]] bool append_route(std::int32_t source, std::int32_t destination,

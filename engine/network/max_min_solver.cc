@@ -267,26 +267,4 @@ bool MaxMinSolver::recruit() {
   return affected_.size() > before;
 }
 
-double MaxMinSolver::violation() const {
-  double worst = 0;
-  std::vector<double> used(state_.size(), 0), fastest(state_.size(), 0);
-  for (std::size_t l = 0; l < state_.size(); ++l) {
-    for (const Entry& entry : entries(state_[l])) {
-      used[l] += flow(entry.flow).rate;
-      fastest[l] = std::max(fastest[l], flow(entry.flow).rate);
-    }
-    worst = std::max(worst, used[l] / state_[l].capacity - 1);
-  }
-  for (const FlowState& f : flows_) {
-    if (!f.active) continue;
-    double best = std::numeric_limits<double>::infinity();
-    for (const Slot& slot : path(f)) {
-      const auto l = static_cast<std::size_t>(slot.link);
-      best = std::min(best, std::max(1 - used[l] / state_[l].capacity, 1 - f.rate / fastest[l]));
-    }
-    worst = std::max(worst, best);
-  }
-  return worst;
-}
-
 }  // namespace shardscape::network

@@ -52,9 +52,6 @@ class MaxMinSolver {
   /// last bits.
   [[nodiscard]] bool order_shows() const { return order_shows_; }
 
-  /// The largest relative violation of the certificates over all active flows; 0 where the rates are max-min fair. For
-  /// tests.
-  [[nodiscard]] double violation() const;
   /// Number of path links that memory is held for, including paths that flows no longer have. For tests.
   [[nodiscard]] std::size_t path_room() const { return slots_.size(); }
 

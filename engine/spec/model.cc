@@ -100,16 +100,6 @@ double ModelSpec::active_parameters() const {
   return blocks_with(moe ? moe->top_k : 0) + head + final_norm_parameters();
 }
 
-double ModelSpec::further_token_parameters() const {
-  if (!moe) return 0;
-  const auto h = static_cast<double>(hidden);
-  const double block = block_matrix_parameters() + block_vector_parameters() - mlp_parameters() +
-                       expert_layer_parameters(moe->experts);
-  // A module has a block, norms of the hidden state, of the embedding and ahead of the head, and the projection of
-  // both.
-  return static_cast<double>(moe->mtp_layers) * (block + 2 * h * h + 3 * norm_vectors() * h);
-}
-
 std::string ModelSpec::too_long(std::int64_t tokens) const {
   if (position != PositionKind::learned || tokens <= max_positions) return "";
   return fmt::format("{} tokens are more than the {} learned positions of model {}", tokens, max_positions,

@@ -125,8 +125,6 @@ struct ModelSpec {
   /// Parameters that each token meets: the top_k experts of each layer, and the head; of the embedding it reads one
   /// row.
   [[nodiscard]] double active_parameters() const;
-  /// Parameters of the modules that predict further tokens (moe.mtp_layers); they share embedding and head.
-  [[nodiscard]] double further_token_parameters() const;
 
   /// Why the model cannot take a sequence of `tokens` (more than its table of learned positions has); empty where it
   /// can.

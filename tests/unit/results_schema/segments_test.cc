@@ -40,14 +40,14 @@ TEST_F(SegmentsTest, SealsByRowsByAgeAndAtGaps) {
   SegmentWriter writer(store, {12, seconds(5)});
   const SegmentWriter::Time start{};
   for (std::uint64_t b = 0; b < 3; ++b) writer.append(block(manifest, b), start);  // 12 rows
-  EXPECT_EQ(writer.open_rows(), 0U);
+  EXPECT_EQ(writer.sealed_rows(), 12U);
   writer.append(block(manifest, 3), start + seconds(1));
   writer.append(block(manifest, 4), start + seconds(5));  // four seconds old
-  EXPECT_EQ(writer.open_rows(), 8U);
+  EXPECT_EQ(writer.sealed_rows(), 12U);
   writer.append(block(manifest, 10), start + seconds(6));  // a gap
-  EXPECT_EQ(writer.open_rows(), 4U);
+  EXPECT_EQ(writer.sealed_rows(), 12U + 8U);
   writer.append(block(manifest, 11), start + seconds(11));  // five seconds old
-  EXPECT_EQ(writer.open_rows(), 0U);
+  EXPECT_EQ(writer.sealed_rows(), 12U + 8U + 8U);
   writer.append(block(manifest, 24), start + seconds(12));
   writer.seal();
   writer.seal();
@@ -65,11 +65,11 @@ TEST_F(SegmentsTest, QuickRowsMakeLongerSegments) {
   SegmentWriter writer(store, {.rows = 16, .age = seconds(5), .least_age = seconds(1)});
   const SegmentWriter::Time start{};
   for (std::uint64_t b = 0; b < 5; ++b) writer.append(block(manifest, b), start);
-  EXPECT_EQ(writer.open_rows(), 20U);
+  EXPECT_EQ(writer.sealed_rows(), 0U);
   writer.append(block(manifest, 5), start + seconds(1));
-  EXPECT_EQ(writer.open_rows(), 0U);
+  EXPECT_EQ(writer.sealed_rows(), 24U);
   for (std::uint64_t b = 6; b < 24; ++b) writer.append(block(manifest, b), start + seconds(2));
-  EXPECT_EQ(writer.open_rows(), 8U);
+  EXPECT_EQ(writer.sealed_rows(), 24U + 64U);
   writer.seal();
   store.scan();
   EXPECT_EQ(ranges(store), (Ranges{{0, 6}, {6, 16}, {22, 2}}));
@@ -305,8 +305,9 @@ TEST_F(SegmentsTest, FullDiskKeepsWhatIsSealedAndWhatIsOpen) {
     EXPECT_TRUE(contains(store_error([&] { writer.seal(); }), "can't write: File too large"));
   }
   EXPECT_EQ(ranges(SegmentStore::open(parts())), (Ranges{{0, 2}}));
-  EXPECT_EQ(writer.open_rows(), 32U);
+  EXPECT_EQ(writer.sealed_rows(), 0U);
   writer.seal();
+  EXPECT_EQ(writer.sealed_rows(), 32U);
   store.scan();
   EXPECT_TRUE(store.missing().empty());
 }

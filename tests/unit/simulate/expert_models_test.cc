@@ -7,6 +7,7 @@
 #include "engine/model/head.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/further_token.h"
 
 namespace shardscape {
 namespace {
@@ -110,7 +111,7 @@ TEST(ExpertSteps, FurtherTokensAreALayerAndAHeadMore) {
   const Prediction with = predict_experts(s, 2);
   EXPECT_GT(with.step_time, without.step_time);
   // The last stage: its own layer, and a copy of the embedding, which lies on the first.
-  const double more = s.model.further_token_parameters() + 32000.0 * 1024;
+  const double more = test::further_token_parameters(s.model) + 32000.0 * 1024;
   const StackProfile::State& state = s.system.stack.state;
   EXPECT_NEAR((last_optimizer(s) - held) / ((state.master_bytes + state.moment_bytes) * more), 1, 1e-12);
   // Servers run without modules for further tokens.

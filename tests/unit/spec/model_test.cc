@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/further_token.h"
+
 namespace shardscape {
 namespace {
 
@@ -221,7 +223,7 @@ TEST(ModelParameters, ExpertsAndLatentAttentionByTheirTensors) {
   EXPECT_EQ(model.parameters(), dense + 4 * listed_latent_layer(16) + ends);
   EXPECT_EQ(model.active_parameters(), dense + 4 * listed_latent_layer(3) + ends - 1000 * 64);
   model.moe->mtp_layers = 1;  // enorm, hnorm, eh_proj, a layer, shared_head.norm
-  EXPECT_EQ(model.further_token_parameters(), listed_latent_layer(16) + 2 * 64 * 64 + 3 * 64);
+  EXPECT_EQ(test::further_token_parameters(model), listed_latent_layer(16) + 2 * 64 * 64 + 3 * 64);
   EXPECT_EQ(model.parameters(), dense + 4 * listed_latent_layer(16) + ends);
 }
 
