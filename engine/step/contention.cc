@@ -330,8 +330,8 @@ ContendedData& data_of(const TrainingStep& in, ContentionSum& sum, std::int32_t 
   return *of_stage;
 }
 
-/// Returns use(sum, traffic) of a stage: of the calls that share its links, and of its data-parallel traffic. What plans
-/// share is read, or made where it is new.
+/// Returns use(sum, traffic) of a stage: of the calls that share its links, and of its data-parallel traffic. What
+/// plans share is read, or made where it is new.
 template <class Use>
 auto with_stage(const TrainingStep& in, const TimedStage& step, network::CollectiveModel& collectives,
                 LayerTimes* known, StageDataCosts* data, const Use& use) {

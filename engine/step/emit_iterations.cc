@@ -120,8 +120,8 @@ void IterationEmitter::pause(double seconds) {
   if (seconds > 0) builder_.add(compute(seconds, Account::host, gap));
 }
 
-/// Adds compute that runs while a call is under way (overlap.h). Adds to `hidden` the seconds of it that are expected to
-/// be hidden.
+/// Adds compute that runs while a call is under way (overlap.h). Adds to `hidden` the seconds of it that are expected
+/// to be hidden.
 void IterationEmitter::emit_beside(const model::CollectiveCall& call, std::vector<Item> computes,
                                    double& hidden) {
   const double comm = layer_emitter_.seconds_of(call);

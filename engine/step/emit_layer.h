@@ -27,8 +27,8 @@ GroupLanes add_layer_lanes(const ParallelPlan& plan, execution::ProgramBuilder& 
 
 /// Which member of its expert group a rank of the plan is; kBusiest where all members get equally many tokens.
 std::int32_t expert_member(const Setting& setting, const ParallelPlan& plan, std::int32_t rank);
-/// Sets the sequence of each rank, that of its stage on its member of the expert group. Each is built once: `begin(member)`
-/// comes before the `build(stage)` of all stages of a member, which return the numbers of their sequences.
+/// Sets the sequence of each rank: that of its stage on its member of the expert group. Each is built once:
+/// `begin(member)` comes before the `build(stage)` of all its stages, which return the numbers of their sequences.
 template <class Begin, class Build>
 void set_sequences(const Setting& setting, const ParallelPlan& plan, execution::ProgramBuilder& builder,
                    const Begin& begin, const Build& build) {

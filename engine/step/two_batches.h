@@ -15,7 +15,8 @@
 //
 // Every step of this list takes the longer of the two, for the share of an exchange that can hide
 // (communication.expert_overlap, overlap.h); of what is hidden, 1 - communication.expert_hidden is lost again, as in
-// training (paired_passes.h). What it costs: products of half as many rows, the weights of experts read twice, two launches.
+// training (paired_passes.h). What it costs: products of half as many rows, the weights of experts read twice, two
+// launches.
 //
 // Layers without a dispatch over ranks of experts work on whole batches, as embedding and head do. An iteration of one
 // token is not split; of an odd number both halves count as the larger one.
