@@ -12,9 +12,9 @@
 
 #include "engine/base/enum_array.h"
 #include "engine/model/stage_layers.h"
+#include "engine/network/among_siblings.h"
 #include "engine/network/flow_set.h"
 #include "engine/network/rank_group.h"
-#include "engine/network/sibling_turns.h"
 #include "engine/schedule/pipeline.h"
 #include "engine/spec/plan.h"
 #include "engine/step/pass_time.h"

@@ -1,13 +1,13 @@
 // For which share of the time groups of other pipeline stages are at calls of the same kind, and what that spares.
 //
 // Calls of a kind take T a step with all sibling groups sending at once, and T(u) where those of other stages are there
-// for a share u of it (network/sibling_turns.h). In a step of S seconds they are for u = T(u) / S, and S gets shorter
+// for a share u of it (network/among_siblings.h). In a step of S seconds they are for u = T(u) / S, and S gets shorter
 // by what shows of T - T(u), in the bubble of the pipeline, too: u is what some rounds of both come to. Traffic that
 // goes once in a step begins when the passes of a stage end: of another stage's as much is there as overlaps, if each
 // takes as long as all at once.
 //
-// With these shares the passes of all stages are priced again and the pipeline runs again (price_training.cc): where
-// the stage that ends last has waited for another, its own calls spare nothing.
+// Where anything beside passes takes turns, the passes of all stages and the pipeline are priced again with these shares
+// (price_training.cc): where the stage that ends last has waited for another, its own calls spare nothing.
 #pragma once
 
 #include <span>
