@@ -10,9 +10,9 @@
 #include <cmath>
 
 #include "engine/plan_floor.h"
-#include "engine/step/data_exposure.h"
-#include "engine/step/host_work.h"
+#include "engine/step/layers/host_work.h"
 #include "engine/step/plan_pipeline.h"
+#include "engine/step/training/data_exposure.h"
 
 namespace shardscape {
 

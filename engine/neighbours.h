@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/prediction.h"
+#include "engine/spec/prediction.h"
 #include "engine/spec/scenario.h"
 
 namespace shardscape {

@@ -7,9 +7,11 @@
 
 #include "engine/spec/zero.h"
 #include "engine/step/feasibility.h"
-#include "engine/step/host_work.h"
-#include "engine/step/layer_timer.h"
+#include "engine/step/layers/host_work.h"
+#include "engine/step/layers/layer_timer.h"
 #include "engine/step/plan_pipeline.h"
+#include "engine/step/training/price_training.h"
+#include "engine/step/training/stage_tails.h"
 
 namespace shardscape {
 

@@ -1,7 +1,7 @@
 // Floors: times that no plan of a kind beats, whatever its axes that are still open. They are what search prunes by.
 //
-//   layers   of every layer its passes without, or with, the calls that they expose (step/price_training.h prices both)
-//   step     the longest chain of operations that a schedule forces, of passes of those lengths
+//   layers   of every layer its passes without, or with, the calls that they expose (step/training/price_training.h
+//   prices both) step     the longest chain of operations that a schedule forces, of passes of those lengths
 //
 // Why nothing is faster. step_time = max over stages of (end of the last backward + tail) + the stack's fixed time,
 // tails and fixed times >= 0, so the end of any chain of operations that wait for each other is a floor. Let stage s
@@ -23,16 +23,17 @@
 //             it, and so do their launches).
 //   two ways  Of dualpipe only that a stage works: m / 2 (F_s + B_s) over both chunks.
 //
-// Calls take no less than on links of their own: other stages take turns with them (step/sibling_turns.h).
+// Calls take no less than on links of their own: other stages take turns with them (step/layers/sibling_turns.h).
 //
 // The host launches ahead of layers that take long, and makes up for it in others: a pass takes no less than its layers
 // run, and no less than they take to launch.
 //
 // Where passes run in pairs, these are shorter by what one hides of the other's exchanges of experts, at most the share
-// of them that the stack overlaps, less what compute loses beside them (step/paired_passes.h): in place of F and B the
-// floors then have what is left without that and without waiting for the host.
+// of them that the stack overlaps, less what compute loses beside them (step/layers/paired_passes.h): in place of F and
+// B the floors then have what is left without that and without waiting for the host.
 //
-//   optimizer A stage ends with its optimizer (step/stage_tails.h: end of the last backward + wait + exposed traffic +
+//   optimizer A stage ends with its optimizer (step/training/stage_tails.h: end of the last backward + wait + exposed
+//   traffic +
 //             optimizer). A chain through stage 0 is followed by that of stage 0, what a stage does alone by its own.
 //             Sharded it takes no longer, but for the slices of its tensors, which ZeRO-3 has none of: that of ZeRO-3
 //             is a floor of all stages.
@@ -66,8 +67,8 @@
 #include "engine/evaluate/machine.h"
 #include "engine/model/partition.h"
 #include "engine/schedule/pipeline_memo.h"
-#include "engine/step/data_traffic.h"
-#include "engine/step/price_training.h"
+#include "engine/step/layers/training_step.h"
+#include "engine/step/training/data_traffic.h"
 
 namespace shardscape {
 

@@ -1,7 +1,7 @@
 // Decides which predictions count as results: numbers that a result file can hold and a reader can use.
 #pragma once
 
-#include "engine/prediction.h"
+#include "engine/spec/prediction.h"
 #include "engine/spec/workload.h"
 
 namespace shardscape {

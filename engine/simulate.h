@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "engine/prediction.h"
+#include "engine/details.h"
 #include "engine/simulate_options.h"
 #include "engine/spec/scenario.h"
 #include "engine/step_watch.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "results_schema/columns.h"
-#include "results_schema/manifest_io.h"
+#include "results_schema/hdf5/manifest_io.h"
+#include "results_schema/rows/columns.h"
 
 namespace shardscape::results {
 namespace {

@@ -2,7 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/micro/bench_settings.h"
-#include "engine/network/collective_model.h"
+#include "engine/network/prices/collective_model.h"
 
 namespace shardscape {
 namespace {

@@ -14,9 +14,9 @@
 
 #include "bench/micro/bench_settings.h"
 #include "engine/base/counter_rng.h"
-#include "engine/network/fabric.h"
-#include "engine/network/flow_simulator.h"
-#include "engine/network/traffic_builder.h"
+#include "engine/network/collectives/traffic_builder.h"
+#include "engine/network/fabric/fabric.h"
+#include "engine/network/flows/flow_simulator.h"
 #include "tests/support/naive_flow_simulator.h"
 
 namespace shardscape {

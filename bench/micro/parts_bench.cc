@@ -5,7 +5,7 @@
 
 #include "bench/micro/bench_settings.h"
 #include "engine/compute/gemm.h"
-#include "engine/network/collective_model.h"
+#include "engine/network/prices/collective_model.h"
 #include "engine/schedule/pipeline_timer.h"
 
 namespace shardscape {

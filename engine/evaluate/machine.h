@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "engine/execution/executor.h"
-#include "engine/network/collective_model.h"
-#include "engine/network/curve_store.h"
-#include "engine/network/fabric.h"
-#include "engine/network/priced_network.h"
+#include "engine/network/fabric/fabric.h"
+#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/curve_store.h"
+#include "engine/network/prices/priced_network.h"
 #include "engine/simulate_options.h"
 #include "engine/spec/scenario.h"
-#include "engine/step/flattened.h"
-#include "engine/step/host_work.h"
+#include "engine/step/layers/host_work.h"
+#include "engine/step/training/flattened.h"
 #include "engine/step_watch.h"
 
 namespace shardscape::evaluate {
@@ -48,7 +48,8 @@ class Machine {
   }
 
  private:
-  /// Adds to an executed time what the host adds to a step (step/flattened.h), so that the watch sees whole steps.
+  /// Adds to an executed time what the host adds to a step (step/training/flattened.h), so that the watch sees whole
+  /// steps.
   [[nodiscard]] execution::ExecutionWatch execution_watch() const {
     if (!watch_) return {};
     return [this](double seconds) {

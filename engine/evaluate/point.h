@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/details.h"
 #include "engine/model/partition.h"
-#include "engine/prediction.h"
-#include "engine/step/pools.h"
-#include "engine/step/price_training.h"
+#include "engine/step/layers/training_step.h"
+#include "engine/step/serving/pools.h"
 
 namespace shardscape::evaluate {
 

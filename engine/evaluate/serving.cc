@@ -5,8 +5,8 @@
 
 #include "engine/evaluate/evaluators.h"
 #include "engine/model/partition.h"
-#include "engine/step/inference.h"
-#include "engine/step/serving_memory.h"
+#include "engine/step/serving/inference.h"
+#include "engine/step/serving/serving_memory.h"
 
 namespace shardscape::evaluate {
 
@@ -161,8 +161,8 @@ void Pools::memory(Point& point) {
   step::PoolInputs& prefill = point.prefill;
   step::PoolInputs& decode = point.decode;
   Details* details = point.details;
-  prefill.plan = step::prefill_plan(point.plan);
-  decode.plan = step::decode_plan(point.plan);
+  prefill.plan = prefill_plan(point.plan);
+  decode.plan = decode_plan(point.plan);
   decode.layers = point.split->stages;
   prefill.placement = placed(0, point.plan.prefill.gpus());
   decode.placement = placed(point.plan.prefill.gpus(), point.plan.gpus());

@@ -12,10 +12,10 @@
 #include "engine/base/hash.h"
 #include "engine/evaluate/evaluators.h"
 #include "engine/model/partition.h"
-#include "engine/step/export_training.h"
-#include "engine/step/operator_table.h"
 #include "engine/step/plan_pipeline.h"
-#include "engine/step/training_bytes.h"
+#include "engine/step/training/export_training.h"
+#include "engine/step/training/operator_table.h"
+#include "engine/step/training/training_bytes.h"
 #include "engine/timeline/step_timeline.h"
 
 namespace shardscape::evaluate {

@@ -15,7 +15,7 @@
 #include "engine/execution/program_counts.h"
 #include "engine/execution/symmetry.h"
 #include "engine/execution/work_left.h"
-#include "engine/network/fluid.h"
+#include "engine/network/flows/fluid.h"
 
 namespace shardscape::execution {
 

@@ -1,7 +1,7 @@
 // Executes programs: devices, hosts and messages in one course of events.
 //
 // Compute on a device meets nobody, so a rank runs ahead through its program on its own clock until it needs
-// something from others; messages share links max-min fairly as in network/flow_simulator.h. Those of rings
+// something from others; messages share links max-min fairly as in network/flows/flow_simulator.h. Those of rings
 // that meet nobody are worked out together (lone_rings.h). The order of simultaneous events is that of their
 // causes, so the result is a pure function of the programs.
 //

@@ -8,10 +8,11 @@
 //     drained(i, s) = max(opens(i, s), drained(i, s-1)) + bytes / rate_i,
 //     received(i, s) = drained(i, s) + latency_i
 //
-// where drained(i, -1) is that of the ring before. Member i leaves when it has received all: max(e_i, received(p, S-1)).
-// These are the rules of program.h and network/traffic.h for such a ring, in the arithmetic of network/fluid.h, so
-// that the times are those of executing each message; and with S >= n - 1 steps nobody leaves before all have entered,
-// when they are worked out. Most messages of a training step are of tensor groups inside a node, which are such rings.
+// where drained(i, -1) is that of the ring before. Member i leaves when it has received all: max(e_i, received(p,
+// S-1)). These are the rules of program.h and network/collectives/traffic.h for such a ring, in the arithmetic of
+// network/flows/fluid.h, so that the times are those of executing each message; and with S >= n - 1 steps nobody leaves
+// before all have entered, when they are worked out. Most messages of a training step are of tensor groups inside a
+// node, which are such rings.
 #pragma once
 
 #include <cstdint>

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "engine/base/work.h"
-#include "engine/network/collective_model.h"
-#include "engine/network/traffic.h"
+#include "engine/network/collectives/traffic.h"
+#include "engine/network/prices/collective_model.h"
 #include "engine/spec/time_class.h"
 
 namespace shardscape::execution {
@@ -58,7 +58,7 @@ struct Block {
 
 /// One call of one communicator as messages and gates. A member that enters counts down its entry, which
 /// waits for nothing else, and its exit, which also waits for what it is owed; it is done when its exit
-/// opens. Gates that open several times are those of network/traffic.h: the steps of a ring.
+/// opens. Gates that open several times are those of network/collectives/traffic.h: the steps of a ring.
 struct CallTraffic {
   struct Gate {
     std::int32_t waiting = 0;

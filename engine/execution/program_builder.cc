@@ -11,12 +11,12 @@
 
 #include "engine/base/check.h"
 #include "engine/base/enum_names.h"
-#include "engine/network/collective_model.h"
-#include "engine/network/collectives.h"
-#include "engine/network/cost_curve.h"
-#include "engine/network/ring_order.h"
-#include "engine/network/sibling_groups.h"
-#include "engine/network/traffic_builder.h"
+#include "engine/network/collectives/collectives.h"
+#include "engine/network/collectives/traffic_builder.h"
+#include "engine/network/groups/ring_order.h"
+#include "engine/network/groups/sibling_groups.h"
+#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/cost_curve.h"
 
 namespace shardscape::execution {
 

@@ -16,9 +16,9 @@
 
 #include "engine/base/quantity.h"
 #include "engine/execution/program.h"
-#include "engine/network/collective_model.h"
-#include "engine/network/priced_network.h"
-#include "engine/network/rank_group.h"
+#include "engine/network/groups/rank_group.h"
+#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/priced_network.h"
 #include "engine/spec/stack.h"
 
 namespace shardscape::execution {

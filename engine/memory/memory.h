@@ -31,8 +31,8 @@
 
 #include "engine/model/parameters.h"
 #include "engine/model/stage_layers.h"
-#include "engine/prediction.h"
 #include "engine/schedule/pipeline.h"
+#include "engine/spec/prediction.h"
 #include "engine/spec/scenario.h"
 
 namespace shardscape::memory {

@@ -9,7 +9,7 @@
 #include "engine/compute/attention.h"
 #include "engine/compute/expert_loads.h"
 #include "engine/compute/gemm.h"
-#include "engine/network/collective_model.h"
+#include "engine/network/collectives/collective_op.h"
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/precision.h"
 

@@ -22,7 +22,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/network/traffic.h"
+#include "engine/network/collectives/traffic.h"
 #include "engine/serving/pooled_course.h"
 
 namespace shardscape::serving {

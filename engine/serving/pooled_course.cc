@@ -18,7 +18,7 @@
 
 #include "engine/base/check.h"
 #include "engine/execution/fifo.h"
-#include "engine/network/fluid.h"
+#include "engine/network/flows/fluid.h"
 #include "engine/serving/alike_caches.h"
 #include "engine/serving/client_accounts.h"
 #include "engine/serving/decode_times.h"

@@ -37,7 +37,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/network/traffic.h"
+#include "engine/network/collectives/traffic.h"
 #include "engine/serving/server.h"
 
 namespace shardscape::serving {

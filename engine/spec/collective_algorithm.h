@@ -1,4 +1,4 @@
-// How a collective operation is carried out; network/collectives.h says what each algorithm sends.
+// How a collective operation is carried out; network/collectives/collectives.h says what each algorithm sends.
 #pragma once
 
 #include <cstdint>

@@ -50,7 +50,7 @@ SHARDSCAPE_ENUM_NAMES(BandwidthBasis, "link", "gpu");
 
 /// How a fat tree chooses among equal ways up.
 ///   destination  by the digits of the destination (D-mod-k, Zahavi 2012): shift patterns meet no contention
-///   ecmp         by a hash of source and destination (see network/fat_tree.h): collisions as in an IP fabric
+///   ecmp         by a hash of source and destination (see network/fabric/fat_tree.h): collisions as in an IP fabric
 enum class UpRouting : std::uint8_t { destination, ecmp };
 SHARDSCAPE_ENUM_NAMES(UpRouting, "destination", "ecmp");
 

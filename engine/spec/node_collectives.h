@@ -1,6 +1,6 @@
 // What calls of collectives inside one NVLink (or PCIe) domain take on a device: the protocols of NCCL, and the
-// all-reduce kernels of inference engines. network/protocols.h has the equations. YAML keys carry the same names,
-// nested alike.
+// all-reduce kernels of inference engines. network/collectives/protocols.h has the equations. YAML keys carry the same
+// names, nested alike.
 //
 // All constants are a device's, measured with nothing but the call on it; bandwidths are those of one rank. A
 // group of constants that is left out is zero and means that the device has none of it.
@@ -85,8 +85,8 @@ struct CustomAllReduce {
 };
 
 /// Kernels that send tokens to the ranks of their experts and bring the results back, as DeepEP's do; what they
-/// cost stands in network/expert_dispatch.h. No bandwidth: the device has no constants. No node_bandwidth: none
-/// between nodes.
+/// cost stands in network/collectives/expert_dispatch.h. No bandwidth: the device has no constants. No node_bandwidth:
+/// none between nodes.
 struct ExpertDispatch {
   /// Low-latency kernels, for few tokens: a message for each token and expert, straight to its rank.
   struct LowLatency {

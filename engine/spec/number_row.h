@@ -1,5 +1,6 @@
 // A row of a table of numbers: where a number of a spec stands, what it may be, what it means, and whether and how far
-// measurements may move it. Validation, YAML in and out and calibration read the rows, so that each number is said once.
+// measurements may move it. Validation, YAML in and out and calibration read the rows, so that each number is said
+// once.
 #pragma once
 
 #include <cstdint>

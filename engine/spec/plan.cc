@@ -51,4 +51,22 @@ RankOrder rank_order_of(std::int32_t code) {
   return order;
 }
 
+ParallelPlan prefill_plan(const ParallelPlan& plan) {
+  ParallelPlan pool;
+  pool.tensor = plan.prefill.tensor;
+  pool.pipeline = plan.prefill.pipeline;
+  pool.data = plan.prefill.data;
+  pool.expert = plan.prefill.expert;
+  pool.expert_tensor = plan.prefill.expert_tensor;
+  pool.redundant_experts = plan.prefill.redundant_experts;
+  pool.order = plan.order;
+  return pool;
+}
+
+ParallelPlan decode_plan(const ParallelPlan& plan) {
+  ParallelPlan pool = plan;
+  pool.prefill = {};
+  return pool;
+}
+
 }  // namespace shardscape

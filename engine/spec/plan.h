@@ -109,4 +109,8 @@ struct ParallelPlan {
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };
 
+/// The plan of one pool of a disaggregated plan, as if it were alone.
+ParallelPlan prefill_plan(const ParallelPlan& plan);
+ParallelPlan decode_plan(const ParallelPlan& plan);
+
 }  // namespace shardscape

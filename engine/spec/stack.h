@@ -61,8 +61,8 @@ SHARDSCAPE_ENUM_NAMES(KvTransfer, "after_prefill", "per_layer");
 
 /// Who sends the tokens of a training step to the ranks of their experts: the collective library by all-to-all
 /// (Megatron Core's dispatcher `alltoall`), or kernels of their own, which send a token once to each rank or node
-/// that needs it: at the pace of DeepEP's (network/expert_dispatch.h), or, as HybridEP, which sorts tokens as it sends
-/// them and leaves the copies to the engines of NVLink, at that of the links.
+/// that needs it: at the pace of DeepEP's (network/collectives/expert_dispatch.h), or, as HybridEP, which sorts tokens
+/// as it sends them and leaves the copies to the engines of NVLink, at that of the links.
 enum class ExpertDispatcher : std::uint8_t { library, kernels, hybrid };
 SHARDSCAPE_ENUM_NAMES(ExpertDispatcher, "library", "kernels", "hybrid");
 
@@ -74,7 +74,8 @@ SHARDSCAPE_ENUM_NAMES(OverlappedExchanges, "everywhere", "between_domains");
 ///   all_gather  every rank gets the tokens of all, and sums of its experts' outputs go back: an all-gather, a
 ///               reduce-scatter (vLLM's default, SGLang's, TensorRT-LLM's for few ranks)
 ///   all_to_all  each rank gets the tokens that chose one of its experts, once each, and sends the results back
-///   kernels     DeepEP's kernels do that (network/expert_dispatch.h): the normal ones in iterations that read prompts,
+///   kernels     DeepEP's kernels do that (network/collectives/expert_dispatch.h): the normal ones in iterations that
+///   read prompts,
 ///               the low-latency ones where all sequences decode (SGLang: deepep-mode auto; DeepSeek's own server)
 enum class ServedDispatch : std::uint8_t { all_gather, all_to_all, kernels };
 SHARDSCAPE_ENUM_NAMES(ServedDispatch, "all_gather", "all_to_all", "kernels");
@@ -139,7 +140,8 @@ struct StackProfile {
     Bytes zero_bucket;  ///< same under ZeRO; 0: as bucket
     /// The algorithms of the library; each call takes the cheapest. A ring serves where none of them fits a group.
     std::vector<Algorithm> algorithms = {Algorithm::ring, Algorithm::dimension_wise};
-    /// Calls inside a node take what the device's protocols do (network/protocols.h), where it has constants.
+    /// Calls inside a node take what the device's protocols do (network/collectives/protocols.h), where it has
+    /// constants.
     bool protocols = false;
     /// The kernels that all-reduce inside a node; other than the library only with `protocols`.
     AllReduceKernels all_reduce = AllReduceKernels::library;
@@ -233,7 +235,7 @@ struct StackProfile {
     /// the pool that decodes and, where there is one, in the pool that prefills.
     std::int64_t redundant_experts = 0, prefill_redundant_experts = 0;
     /// Iterations run as two half batches, one of which computes while the other's tokens are on their way to experts
-    /// and back (step/two_batches.h). The share communication.expert_overlap of that time is hidden.
+    /// and back (step/layers/two_batches.h). The share communication.expert_overlap of that time is hidden.
     bool two_batch_overlap = false;
     friend bool operator==(const Serving&, const Serving&) = default;
   };

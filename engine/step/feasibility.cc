@@ -10,7 +10,6 @@
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/zero.h"
 #include "engine/step/plan_pipeline.h"
-#include "engine/step/pools.h"
 
 namespace shardscape::step {
 

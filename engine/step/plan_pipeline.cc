@@ -1,7 +1,7 @@
 #include "engine/step/plan_pipeline.h"
 
 #include "engine/model/layer_key.h"
-#include "engine/network/rank_group.h"
+#include "engine/network/groups/rank_group.h"
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/zero.h"
 

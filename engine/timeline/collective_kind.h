@@ -1,7 +1,7 @@
 // Names of the network's collectives in execution traces.
 #pragma once
 
-#include "engine/network/collective_model.h"
+#include "engine/network/collectives/collective_op.h"
 #include "engine/timeline/execution_trace.h"
 
 namespace shardscape::timeline {

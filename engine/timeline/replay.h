@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "engine/base/enum_names.h"
-#include "engine/network/fabric.h"
-#include "engine/network/traffic.h"
+#include "engine/network/collectives/traffic.h"
+#include "engine/network/fabric/fabric.h"
 #include "engine/spec/device.h"
 #include "engine/spec/fault.h"
 #include "engine/spec/stack.h"

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "engine/base/check.h"
-#include "engine/network/channel_rings.h"
-#include "engine/network/ring_order.h"
-#include "engine/network/step_latency.h"
+#include "engine/network/fabric/step_latency.h"
+#include "engine/network/groups/channel_rings.h"
+#include "engine/network/groups/ring_order.h"
 
 namespace shardscape::timeline {
 
@@ -23,7 +23,7 @@ using network::Operation;
 using network::Pattern;
 using network::RingOrder;
 
-/// Bytes of the whole buffer, which network/patterns.h counts, however it lies on the ranks.
+/// Bytes of the whole buffer, which network/collectives/patterns.h counts, however it lies on the ranks.
 double whole_bytes(const CollectiveInstance& collective, std::size_t ranks) {
   const bool shares = collective.kind == CollectiveKind::all_gather;
   return shares ? collective.bytes * static_cast<double>(ranks) : collective.bytes;

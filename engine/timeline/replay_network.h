@@ -15,9 +15,9 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/network/collective_model.h"
-#include "engine/network/collectives.h"
-#include "engine/network/priced_network.h"
+#include "engine/network/collectives/collectives.h"
+#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/priced_network.h"
 #include "engine/spec/fault.h"
 #include "engine/spec/stack.h"
 #include "engine/timeline/linked_trace.h"

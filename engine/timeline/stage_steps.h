@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/base/work.h"
-#include "engine/network/patterns.h"
+#include "engine/network/collectives/patterns.h"
 #include "engine/schedule/pipeline.h"
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/plan.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/base/safe_text.h"
-#include "engine/network/rank_group.h"
+#include "engine/network/groups/rank_group.h"
 #include "engine/timeline/microseconds.h"
 
 namespace shardscape::timeline {

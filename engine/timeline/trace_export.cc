@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/network/rank_group.h"
+#include "engine/network/groups/rank_group.h"
 
 namespace shardscape::timeline {
 

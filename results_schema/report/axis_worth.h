@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "results_schema/columns.h"
+#include "results_schema/rows/columns.h"
 
 namespace shardscape::report {
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <span>
 
+#include "results_schema/reading/row_scan.h"
 #include "results_schema/report/selection.h"
-#include "results_schema/row_scan.h"
 
 namespace shardscape::report {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 #include "results_schema/report/axis_worth.h"
 
 namespace shardscape::report {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/prediction.h"
-#include "results_schema/reader.h"
+#include "engine/spec/prediction.h"
+#include "results_schema/reading/reader.h"
 
 namespace shardscape::report {
 

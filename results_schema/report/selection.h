@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "results_schema/columns.h"
-#include "results_schema/summary.h"
+#include "results_schema/rows/columns.h"
+#include "results_schema/rows/summary.h"
 
 namespace shardscape::report {
 

@@ -1,7 +1,7 @@
 // Writes the page of a result file to the disk.
 #pragma once
 
-#include "results_schema/output_file.h"
+#include "results_schema/disk/output_file.h"
 #include "results_schema/report/report_data.h"
 
 namespace shardscape::report {

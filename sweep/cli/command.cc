@@ -13,8 +13,8 @@
 
 #include "engine/base/safe_text.h"
 #include "git_commit.h"
-#include "results_schema/columns.h"
-#include "results_schema/segments.h"
+#include "results_schema/rows/columns.h"
+#include "results_schema/segments/segments.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/study/expert_load_parser.h"
 #include "sweep/study/load_study.h"

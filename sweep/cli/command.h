@@ -18,8 +18,8 @@
 
 #include "engine/base/enum_names.h"
 #include "engine/base/suggest.h"
-#include "results_schema/manifest.h"
-#include "results_schema/reader.h"
+#include "results_schema/hdf5/manifest.h"
+#include "results_schema/reading/reader.h"
 #include "sweep/cli/terminal/exit_code.h"
 #include "sweep/study/study.h"
 #include "sweep/yaml/catalog.h"

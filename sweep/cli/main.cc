@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "results_schema/output_file.h"
+#include "results_schema/disk/output_file.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/failure_text.h"
 #include "sweep/cli/terminal/usage.h"

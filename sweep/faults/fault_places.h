@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "sweep/faults/fault_study.h"
 
 namespace shardscape::sweep {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "results_schema/records.h"
+#include "results_schema/rows/records.h"
 
 namespace shardscape::sweep {
 

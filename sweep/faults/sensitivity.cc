@@ -12,8 +12,8 @@
 #include <tuple>
 
 #include "engine/spec/fault.h"
-#include "results_schema/row_scan.h"
-#include "results_schema/summary.h"
+#include "results_schema/reading/row_scan.h"
+#include "results_schema/rows/summary.h"
 #include "sweep/faults/fault_statistics.h"
 
 namespace shardscape::sweep {

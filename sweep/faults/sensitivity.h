@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 
 namespace shardscape::sweep {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "engine/base/safe_text.h"
-#include "engine/network/faulty_fabric.h"
+#include "engine/network/fabric/faulty_fabric.h"
 #include "sweep/input/input_file.h"
 #include "sweep/network_case/json_document.h"
 #include "sweep/network_case/readers.h"

@@ -32,8 +32,8 @@
 #include <vector>
 
 #include "engine/base/problems.h"
-#include "engine/network/fabric.h"
-#include "engine/network/patterns.h"
+#include "engine/network/collectives/patterns.h"
+#include "engine/network/fabric/fabric.h"
 #include "engine/spec/fault.h"
 
 namespace shardscape::network_case {

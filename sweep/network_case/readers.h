@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/network/fabric.h"
-#include "engine/network/patterns.h"
+#include "engine/network/collectives/patterns.h"
+#include "engine/network/fabric/fabric.h"
 #include "engine/spec/fault.h"
 #include "sweep/network_case/json_reader.h"
 #include "sweep/network_case/network_case.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/base/suggest.h"
-#include "engine/network/faulty_fabric.h"
+#include "engine/network/fabric/faulty_fabric.h"
 #include "engine/spec/ranges.h"
 #include "sweep/network_case/readers.h"
 

@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "engine/base/quantity.h"
-#include "engine/network/placement_search.h"
+#include "engine/network/placement/placement_search.h"
 
 namespace shardscape::placement {
 

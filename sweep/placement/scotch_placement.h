@@ -11,7 +11,7 @@
 
 #include <optional>
 
-#include "engine/network/placement.h"
+#include "engine/network/placement/placement.h"
 
 namespace shardscape::placement {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "results_schema/block.h"
+#include "results_schema/rows/block.h"
 #include "sweep/evidence/assess.h"
 #include "sweep/runner/run_sweep.h"
 #include "sweep/runner/setting_evaluators.h"

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "engine/network/fabric.h"
-#include "engine/network/placement.h"
+#include "engine/network/fabric/fabric.h"
+#include "engine/network/placement/placement.h"
 #include "sweep/placement/optimise_placement.h"
 #include "sweep/runner/shared_networks.h"
 

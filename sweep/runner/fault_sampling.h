@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "results_schema/records.h"
+#include "results_schema/rows/records.h"
 #include "sweep/faults/fault_sampler.h"
 #include "sweep/faults/fault_statistics.h"
 #include "sweep/runner/evaluator.h"

@@ -14,8 +14,8 @@
 #include <optional>
 #include <span>
 
-#include "engine/prediction.h"
-#include "results_schema/segments.h"
+#include "engine/spec/prediction.h"
+#include "results_schema/segments/segments.h"
 #include "sweep/runner/evaluator.h"
 #include "sweep/runner/sweep_job.h"
 

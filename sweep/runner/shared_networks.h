@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "engine/network/curve_store.h"
+#include "engine/network/prices/curve_store.h"
 
 namespace shardscape::sweep {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "results_schema/block.h"
-#include "results_schema/segments.h"
+#include "results_schema/rows/block.h"
+#include "results_schema/segments/segments.h"
 #include "sweep/ranks/ranks.h"
 #include "sweep/runner/run_sweep.h"
 

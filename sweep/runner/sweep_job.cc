@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "sweep/study/placement_axis.h"
 
 namespace shardscape::sweep {

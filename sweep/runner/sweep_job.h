@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "engine/spec/scenario.h"
-#include "results_schema/block.h"
-#include "results_schema/columns.h"
-#include "results_schema/manifest.h"
+#include "results_schema/hdf5/manifest.h"
+#include "results_schema/rows/block.h"
+#include "results_schema/rows/columns.h"
 #include "sweep/runner/fault_sampling.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/design_space.h"

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "engine/prediction.h"
+#include "engine/spec/prediction.h"
 #include "sweep/runner/block_worker.h"
 #include "sweep/search/best_first.h"
 

@@ -33,8 +33,8 @@
 #include <string>
 #include <vector>
 
-#include "results_schema/search_info.h"
-#include "results_schema/summary.h"
+#include "results_schema/rows/search_info.h"
+#include "results_schema/rows/summary.h"
 #include "sweep/ranks/ranks.h"
 #include "sweep/runner/block_worker.h"
 

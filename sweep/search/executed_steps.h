@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/prediction.h"
 #include "engine/spec/plan.h"
+#include "engine/spec/prediction.h"
 #include "engine/spec/stack.h"
 #include "engine/step_watch.h"
 

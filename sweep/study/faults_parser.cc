@@ -8,7 +8,7 @@
 #include <limits>
 #include <set>
 
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "engine/spec/ranges.h"
 #include "sweep/faults/fault_places.h"
 #include "sweep/study/axis_values.h"

@@ -11,7 +11,7 @@
 
 #include "engine/spec/execution_mode.h"
 #include "engine/spec/scenario.h"
-#include "results_schema/stored_rows.h"
+#include "results_schema/rows/stored_rows.h"
 #include "sweep/evidence/evidence_table.h"
 #include "sweep/faults/fault_study.h"
 #include "sweep/faults/reliability.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 
 namespace shardscape::validate {
 

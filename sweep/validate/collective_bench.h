@@ -10,7 +10,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "engine/network/collective_model.h"
+#include "engine/network/prices/collective_model.h"
 #include "sweep/validate/predict_plans.h"
 #include "sweep/validate/presets.h"
 

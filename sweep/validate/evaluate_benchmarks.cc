@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "engine/compute/kernel_alone.h"
-#include "engine/network/protocols.h"
+#include "engine/network/collectives/protocols.h"
 #include "sweep/validate/benchmark_row.h"
 #include "sweep/validate/collective_bench.h"
 #include "sweep/validate/table_evaluators.h"

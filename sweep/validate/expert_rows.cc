@@ -7,7 +7,7 @@
 
 #include "engine/compute/expert_products.h"
 #include "engine/compute/latent_attention.h"
-#include "engine/network/expert_dispatch.h"
+#include "engine/network/collectives/expert_dispatch.h"
 #include "sweep/validate/benchmark_row.h"
 #include "sweep/validate/table_names.h"
 #include "sweep/yaml/number.h"

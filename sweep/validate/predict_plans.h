@@ -7,7 +7,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "engine/prediction.h"
+#include "engine/spec/prediction.h"
 #include "sweep/ranks/ranks.h"
 #include "sweep/validate/plan_row.h"
 #include "sweep/validate/presets.h"

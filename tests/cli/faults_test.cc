@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 #include "tests/cli/program_under_test.h"
 #include "tests/support/datasets_equal.h"
 #include "tests/support/paths.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <sstream>
 
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 #include "tests/cli/program_under_test.h"
 #include "tests/support/report_page.h"
 

@@ -1,7 +1,7 @@
 // Does the program say what it makes of models, devices and clusters that users bring along?
 #include <cmath>
 
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 #include "tests/cli/program_under_test.h"
 
 namespace shardscape::cli {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 #include "tests/cli/program_under_test.h"
 #include "tests/support/datasets_equal.h"
 #include "tests/support/paths.h"

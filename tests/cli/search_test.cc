@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 #include "tests/cli/program_under_test.h"
 
 namespace shardscape::cli {

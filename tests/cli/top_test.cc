@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 #include "tests/cli/program_under_test.h"
 
 namespace shardscape::cli {

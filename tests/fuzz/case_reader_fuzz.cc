@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "engine/base/check.h"
-#include "engine/network/traffic_builder.h"
+#include "engine/network/collectives/traffic_builder.h"
 #include "sweep/network_case/network_case.h"
 
 using namespace shardscape;

@@ -11,9 +11,9 @@
 #include <string>
 
 #include "engine/base/check.h"
-#include "results_schema/reader.h"
-#include "results_schema/store_error.h"
-#include "results_schema/verify.h"
+#include "results_schema/disk/store_error.h"
+#include "results_schema/reading/reader.h"
+#include "results_schema/reading/verify.h"
 #include "tests/fuzz/scratch_file.h"
 
 using namespace shardscape;

@@ -1,5 +1,5 @@
-// Writes the seeds of the result fuzzer that are readable, or nearly so, anew: they are of the schema's present version.
-// `ninja result_seeds` puts them into the corpus.
+// Writes the seeds of the result fuzzer that are readable, or nearly so, anew: they are of the schema's present
+// version. `ninja result_seeds` puts them into the corpus.
 #include <cstdint>
 #include <iostream>
 #include <string>

@@ -52,7 +52,7 @@ bool agree(const std::string& kept, const std::string& now, double relative, dou
   }
 }
 
-/// Columns that a result file keeps in 32 bits: /points' classes of time (results_schema/columns.cc).
+/// Columns that a result file keeps in 32 bits: /points' classes of time (results_schema/rows/columns.cc).
 bool is_single(const std::string& column) {
   static const std::set<std::string> names = {
       "compute_s", "recompute_s", "tp_comm_s",   "cp_comm_s", "pp_comm_s",

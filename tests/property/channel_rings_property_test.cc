@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/execution/program.h"
-#include "engine/network/channel_rings.h"
-#include "engine/network/collective_model.h"
+#include "engine/network/groups/channel_rings.h"
+#include "engine/network/prices/collective_model.h"
 #include "engine/simulate.h"
 #include "sweep/yaml/load.h"
 #include "tests/support/engine_fixture.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/base/counter_rng.h"
-#include "engine/network/collective_model.h"
+#include "engine/network/prices/collective_model.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/seeds.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/network/folded_sends.h"
+#include "engine/network/collectives/folded_sends.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/naive_flow_simulator.h"
 #include "tests/support/seeds.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/execution/program.h"
-#include "engine/network/placement.h"
+#include "engine/network/placement/placement.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/seeds.h"

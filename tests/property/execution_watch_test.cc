@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/network/fabric.h"
-#include "engine/network/placement.h"
+#include "engine/network/fabric/fabric.h"
+#include "engine/network/placement/placement.h"
 #include "engine/simulate.h"
 #include "sweep/placement/optimise_placement.h"
 #include "sweep/runner/evaluator.h"

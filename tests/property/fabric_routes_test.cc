@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/base/counter_rng.h"
-#include "engine/network/faulty_fabric.h"
+#include "engine/network/fabric/faulty_fabric.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/seeds.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "engine/simulate.h"
 #include "sweep/search/best_first.h"
 #include "sweep/search/fault_race.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/plain_simulator.h"

@@ -1,5 +1,5 @@
 // The production simulator against the naive one, and its rates against the certificate of max-min fairness.
-#include "engine/network/flow_simulator.h"
+#include "engine/network/flows/flow_simulator.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/network/max_min_solver.h"
+#include "engine/network/flows/max_min_solver.h"
 #include "tests/support/naive_flow_simulator.h"
 #include "tests/support/random_traffic.h"
 #include "tests/support/seeds.h"

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/network/fabric.h"
-#include "engine/network/placement.h"
+#include "engine/network/fabric/fabric.h"
+#include "engine/network/placement/placement.h"
 #include "engine/simulate.h"
 #include "engine/spec/parallel_groups.h"
 #include "sweep/yaml/load.h"

@@ -28,8 +28,9 @@ const std::vector<HostConstant> kTrainingHost = {
 
 constexpr double kRounding = 1e-9;
 /// A later launch moves messages in time and may keep those of different groups out of each other's way, executed or
-/// priced (step/contention.h): to share links evenly is no optimal schedule (Graham 1969, "Bounds on multiprocessing
-/// timing anomalies"). With every constant of the plans below 8 changes do so, by 1.4 % of the step at most.
+/// priced (step/training/contention.h): to share links evenly is no optimal schedule (Graham 1969, "Bounds on
+/// multiprocessing timing anomalies"). With every constant of the plans below 8 changes do so, by 1.4 % of the step at
+/// most.
 constexpr double kSharedLinksBand = 0.02;
 /// The gather of updated weights hides behind its stage's own forward. Where other stages set the pace of a
 /// pipeline, a later launch lengthens that forward, hides more of the gather and moves nothing else: by less

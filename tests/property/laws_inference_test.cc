@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/numbers.h"

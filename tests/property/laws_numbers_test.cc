@@ -25,8 +25,8 @@ using test::NumberLaw;
 constexpr double kRounding = 1e-9;
 
 /// A faster piece moves messages in time and may bring those of different groups into each other's way, executed or
-/// priced (step/contention.h): to share links evenly is no optimal schedule (Graham 1969, "Bounds on multiprocessing
-/// timing anomalies"). Of 4,000 changes on shared links 11 numbers do so, by 1.1 % of the step at most.
+/// priced (step/training/contention.h): to share links evenly is no optimal schedule (Graham 1969, "Bounds on
+/// multiprocessing timing anomalies"). Of 4,000 changes on shared links 11 numbers do so, by 1.1 % of the step at most.
 constexpr double kSharedLinksBand = 0.02;
 
 /// The gather of updated weights hides behind its stage's own forward. Where other stages set the pace of a

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "engine/simulate.h"
-#include "engine/step/paired_passes.h"
+#include "engine/step/layers/paired_passes.h"
 #include "engine/step/plan_pipeline.h"
 #include "sweep/yaml/load.h"
 #include "tests/support/engine_fixture.h"

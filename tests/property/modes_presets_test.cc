@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "engine/simulate.h"
 #include "sweep/yaml/load.h"
 #include "tests/support/engine_fixture.h"

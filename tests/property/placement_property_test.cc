@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/base/counter_rng.h"
-#include "engine/network/placement_search.h"
+#include "engine/network/placement/placement_search.h"
 #include "sweep/placement/scotch_placement.h"
 #include "tests/support/fabrics.h"
 

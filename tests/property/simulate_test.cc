@@ -9,7 +9,7 @@
 
 #include "engine/base/counter_rng.h"
 #include "engine/model/block_kinds.h"
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "sweep/runner/shared_networks.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/plain_simulator.h"

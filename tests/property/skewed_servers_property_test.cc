@@ -8,7 +8,7 @@
 #include "engine/base/counter_rng.h"
 #include "engine/model/block_kinds.h"
 #include "engine/simulate.h"
-#include "engine/step/price_iterations.h"
+#include "engine/step/serving/price_iterations.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/seeds.h"
 

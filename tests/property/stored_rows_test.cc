@@ -6,9 +6,9 @@
 #include <cmath>
 #include <functional>
 
-#include "results_schema/assemble.h"
-#include "results_schema/reader.h"
-#include "results_schema/verify.h"
+#include "results_schema/reading/reader.h"
+#include "results_schema/reading/verify.h"
+#include "results_schema/segments/assemble.h"
 #include "sweep/runner/run_sweep.h"
 #include "tests/support/datasets_equal.h"
 #include "tests/support/seeds.h"

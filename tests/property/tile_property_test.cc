@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "engine/base/counter_rng.h"
-#include "engine/network/collective_model.h"
-#include "engine/network/ring_order.h"
-#include "engine/network/sibling_groups.h"
-#include "engine/network/tiles.h"
+#include "engine/network/groups/ring_order.h"
+#include "engine/network/groups/sibling_groups.h"
+#include "engine/network/groups/tiles.h"
+#include "engine/network/prices/collective_model.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/seeds.h"

@@ -8,8 +8,8 @@
 #include <sstream>
 #include <vector>
 
-#include "results_schema/hdf5_io.h"
-#include "results_schema/manifest_io.h"
+#include "results_schema/hdf5/hdf5_io.h"
+#include "results_schema/hdf5/manifest_io.h"
 
 namespace shardscape::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "engine/spec/plan.h"
 
 namespace shardscape::network {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/network/pairwise_turns.h"
+#include "engine/network/collectives/pairwise_turns.h"
 
 namespace shardscape::network {
 

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "engine/network/traffic.h"
+#include "engine/network/collectives/traffic.h"
 
 namespace shardscape::network {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "engine/network/flow_simulator.h"
+#include "engine/network/flows/flow_simulator.h"
 
 namespace shardscape::network {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
-#include "engine/network/fluid.h"
+#include "engine/network/flows/fluid.h"
 #include "engine/serving/percentile.h"
 #include "tests/support/plain_courses.h"
 

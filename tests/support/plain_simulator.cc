@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "engine/evaluate/evaluators.h"
-#include "engine/step/inference.h"
-#include "engine/step/pools.h"
+#include "engine/step/serving/inference.h"
+#include "engine/step/serving/pools.h"
 #include "tests/support/plain_courses.h"
 
 namespace shardscape::test {

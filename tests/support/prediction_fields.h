@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/prediction.h"
+#include "engine/spec/prediction.h"
 
 namespace shardscape::test {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/base/counter_rng.h"
-#include "engine/network/traffic.h"
+#include "engine/network/collectives/traffic.h"
 
 namespace shardscape::test {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "results_schema/checksums.h"
-#include "results_schema/hdf5_io.h"
+#include "results_schema/hdf5/checksums.h"
+#include "results_schema/hdf5/hdf5_io.h"
 
 namespace shardscape::test {
 

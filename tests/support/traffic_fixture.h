@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/network/flow_simulator.h"
-#include "engine/network/traffic_builder.h"
+#include "engine/network/collectives/traffic_builder.h"
+#include "engine/network/flows/flow_simulator.h"
 
 namespace shardscape::test {
 

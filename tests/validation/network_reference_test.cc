@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
-#include "engine/network/flow_simulator.h"
-#include "engine/network/traffic_builder.h"
+#include "engine/network/collectives/traffic_builder.h"
+#include "engine/network/flows/flow_simulator.h"
 #include "sweep/network_case/network_case.h"
 #include "tests/support/csv.h"
 #include "tests/support/naive_flow_simulator.h"

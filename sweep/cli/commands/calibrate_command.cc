@@ -6,7 +6,7 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
-#include "results_schema/output_file.h"
+#include "results_schema/disk/output_file.h"
 #include "sweep/calibrate/preset_file.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/calibrate_report.h"

@@ -9,7 +9,7 @@
 
 #include "engine/base/strata.h"
 #include "engine/base/suggest.h"
-#include "results_schema/file_size.h"
+#include "results_schema/hdf5/file_size.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/fault_section.h"
 #include "sweep/cli/reports/selection_text.h"

@@ -5,8 +5,8 @@
 #include <iostream>
 #include <optional>
 
-#include "engine/network/expert_dispatch.h"
-#include "engine/network/protocols.h"
+#include "engine/network/collectives/expert_dispatch.h"
+#include "engine/network/collectives/protocols.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/commands/kernel_arguments.h"
 #include "sweep/cli/reports/report.h"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/safe_text.h"
-#include "results_schema/diff.h"
+#include "results_schema/reading/diff.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/report.h"
 #include "sweep/cli/terminal/format.h"

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "engine/base/safe_text.h"
-#include "results_schema/output_file.h"
-#include "results_schema/reader.h"
+#include "results_schema/disk/output_file.h"
+#include "results_schema/reading/reader.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/reports/top_output.h"

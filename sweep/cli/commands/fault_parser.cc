@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "engine/base/enum_names.h"
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "engine/spec/ranges.h"
 #include "sweep/cli/command.h"
 #include "sweep/faults/fault_sampler.h"

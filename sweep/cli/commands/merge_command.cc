@@ -1,7 +1,7 @@
 // shardscape merge: joins the shards of a sweep into one result file.
 #include <iostream>
 
-#include "results_schema/assemble.h"
+#include "results_schema/segments/assemble.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/terminal/format.h"

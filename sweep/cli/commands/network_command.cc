@@ -4,7 +4,7 @@
 #include <iostream>
 #include <optional>
 
-#include "engine/network/faulty_fabric.h"
+#include "engine/network/fabric/faulty_fabric.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/network_report.h"
 #include "sweep/cli/terminal/cpu_time.h"

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "engine/base/safe_text.h"
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "engine/timeline/replay.h"
 #include "sweep/chakra/trace_folder.h"
 #include "sweep/cli/command.h"

@@ -1,8 +1,8 @@
 // shardscape report: writes a result file as one interactive HTML page.
 #include <iostream>
 
-#include "results_schema/output_file.h"
-#include "results_schema/reader.h"
+#include "results_schema/disk/output_file.h"
+#include "results_schema/reading/reader.h"
 #include "results_schema/report/write_report.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/near_misses.h"

@@ -12,9 +12,9 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
-#include "results_schema/assemble.h"
-#include "results_schema/output_file.h"
-#include "results_schema/segments.h"
+#include "results_schema/disk/output_file.h"
+#include "results_schema/segments/assemble.h"
+#include "results_schema/segments/segments.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/ranks/rank_agreement.h"
 #include "sweep/cli/ranks/rank_part.h"

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "engine/base/safe_text.h"
-#include "results_schema/reader.h"
-#include "results_schema/row_scan.h"
+#include "results_schema/reading/reader.h"
+#include "results_schema/reading/row_scan.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/report.h"
 #include "sweep/cli/reports/selection_text.h"

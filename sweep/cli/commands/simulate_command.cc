@@ -8,7 +8,7 @@
 #include "engine/base/suggest.h"
 #include "engine/simulate.h"
 #include "engine/timeline/schedule_text.h"
-#include "results_schema/output_file.h"
+#include "results_schema/disk/output_file.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/commands/fault_parser.h"
 #include "sweep/cli/commands/step_outputs.h"

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/prediction.h"
+#include "engine/details.h"
 #include "engine/spec/scenario.h"
 #include "engine/timeline/stage_steps.h"
-#include "results_schema/output_file.h"
+#include "results_schema/disk/output_file.h"
 
 namespace shardscape::cli {
 

@@ -14,10 +14,10 @@
 #include <variant>
 
 #include "engine/base/safe_text.h"
-#include "results_schema/assemble.h"
-#include "results_schema/output_file.h"
-#include "results_schema/reader.h"
-#include "results_schema/segments.h"
+#include "results_schema/disk/output_file.h"
+#include "results_schema/reading/reader.h"
+#include "results_schema/segments/assemble.h"
+#include "results_schema/segments/segments.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/ranks/rank_agreement.h"
 #include "sweep/cli/ranks/rank_part.h"

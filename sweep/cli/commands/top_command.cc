@@ -10,8 +10,8 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
-#include "results_schema/reader.h"
-#include "results_schema/summary.h"
+#include "results_schema/reading/reader.h"
+#include "results_schema/rows/summary.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/confirm.h"
 #include "sweep/cli/reports/near_misses.h"

@@ -9,8 +9,8 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
-#include "results_schema/output_file.h"
-#include "results_schema/sha256.h"
+#include "results_schema/disk/output_file.h"
+#include "results_schema/disk/sha256.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/ranks/rank_agreement.h"
 #include "sweep/cli/ranks/rank_part.h"

@@ -2,8 +2,8 @@
 #include <iostream>
 
 #include "engine/base/safe_text.h"
-#include "results_schema/isolated.h"
-#include "results_schema/segments.h"
+#include "results_schema/reading/isolated.h"
+#include "results_schema/segments/segments.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/terminal/format.h"

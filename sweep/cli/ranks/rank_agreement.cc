@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/base/safe_text.h"
-#include "results_schema/sha256.h"
+#include "results_schema/disk/sha256.h"
 #include "sweep/yaml/loader.h"
 
 namespace shardscape::cli {

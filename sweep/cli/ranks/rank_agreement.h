@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "results_schema/manifest.h"
+#include "results_schema/hdf5/manifest.h"
 #include "sweep/cli/command.h"
 #include "sweep/ranks/ranks.h"
 #include "sweep/yaml/catalog.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "results_schema/segments.h"
+#include "results_schema/segments/segments.h"
 #include "sweep/cli/command.h"
 #include "sweep/ranks/ranks.h"
 #include "sweep/runner/run_sweep.h"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "engine/base/safe_text.h"
-#include "results_schema/assemble.h"
+#include "results_schema/segments/assemble.h"
 #include "sweep/cli/terminal/cpu_time.h"
 #include "sweep/cli/terminal/format.h"
 

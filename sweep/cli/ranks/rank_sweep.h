@@ -3,10 +3,10 @@
 
 #include <optional>
 
-#include "results_schema/manifest.h"
-#include "results_schema/output_file.h"
-#include "results_schema/segments.h"
-#include "results_schema/summary.h"
+#include "results_schema/disk/output_file.h"
+#include "results_schema/hdf5/manifest.h"
+#include "results_schema/rows/summary.h"
+#include "results_schema/segments/segments.h"
 #include "sweep/cli/ranks/rank_part.h"
 
 namespace shardscape::cli {

@@ -10,7 +10,7 @@
 #include "engine/simulate.h"
 #include "engine/spec/plan.h"
 #include "engine/spec/scenario.h"
-#include "results_schema/records.h"
+#include "results_schema/rows/records.h"
 #include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/terminal/cpu_time.h"
 #include "sweep/space/design_space.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 
 namespace shardscape::cli {
 

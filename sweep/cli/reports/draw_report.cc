@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/runner/fault_sampling.h"

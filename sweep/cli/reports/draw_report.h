@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "engine/prediction.h"
+#include "engine/spec/prediction.h"
 #include "engine/spec/scenario.h"
 #include "sweep/faults/fault_sampler.h"
 #include "sweep/study/study.h"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "engine/base/suggest.h"
-#include "engine/network/fabric.h"
-#include "results_schema/sample_size.h"
+#include "engine/network/fabric/fabric.h"
+#include "results_schema/rows/sample_size.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
 #include "sweep/faults/fault_places.h"

@@ -11,7 +11,7 @@
 
 #include "engine/neighbours.h"
 #include "engine/simulate.h"
-#include "results_schema/row_scan.h"
+#include "results_schema/reading/row_scan.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"

@@ -7,7 +7,7 @@
 #include <ostream>
 #include <vector>
 
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 #include "results_schema/report/report_data.h"
 #include "sweep/study/study.h"
 

@@ -7,10 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/network/fabric.h"
-#include "engine/network/flow_simulator.h"
-#include "engine/network/traffic_builder.h"
-#include "results_schema/output_file.h"
+#include "engine/network/collectives/traffic_builder.h"
+#include "engine/network/fabric/fabric.h"
+#include "engine/network/flows/flow_simulator.h"
+#include "results_schema/disk/output_file.h"
 #include "sweep/network_case/network_case.h"
 
 namespace shardscape::cli {

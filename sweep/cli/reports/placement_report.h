@@ -6,8 +6,8 @@
 #include <ostream>
 #include <vector>
 
-#include "engine/network/placement.h"
-#include "engine/prediction.h"
+#include "engine/details.h"
+#include "engine/network/placement/placement.h"
 #include "engine/spec/scenario.h"
 #include "sweep/placement/optimise_placement.h"
 

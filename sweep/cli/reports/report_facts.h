@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 #include "results_schema/report/report_data.h"
 
 namespace shardscape::cli {

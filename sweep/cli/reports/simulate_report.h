@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/details.h"
 #include "engine/neighbours.h"
-#include "engine/prediction.h"
 #include "engine/spec/scenario.h"
 #include "sweep/cli/reports/placement_report.h"
 #include "sweep/cli/reports/report.h"

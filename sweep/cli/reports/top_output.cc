@@ -15,7 +15,7 @@
 #include "engine/base/hash.h"
 #include "engine/base/safe_text.h"
 #include "engine/spec/plan_axes.h"
-#include "results_schema/row_scan.h"
+#include "results_schema/reading/row_scan.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
 

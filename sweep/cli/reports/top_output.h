@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/base/enum_names.h"
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 
 namespace shardscape::cli {
 

@@ -14,8 +14,8 @@
 
 #include "engine/base/suggest.h"
 #include "engine/spec/plan_axes.h"
-#include "results_schema/row_scan.h"
-#include "results_schema/summary.h"
+#include "results_schema/reading/row_scan.h"
+#include "results_schema/rows/summary.h"
 #include "sweep/cli/command.h"
 #include "sweep/space/expression.h"
 

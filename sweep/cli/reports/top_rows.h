@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "results_schema/columns.h"
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
+#include "results_schema/rows/columns.h"
 
 namespace shardscape::cli {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/prediction.h"
-#include "results_schema/summary.h"
+#include "engine/spec/prediction.h"
+#include "results_schema/rows/summary.h"
 #include "sweep/runner/run_sweep.h"
 
 namespace shardscape::cli {

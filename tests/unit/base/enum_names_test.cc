@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "engine/compute/gemm.h"
-#include "engine/prediction.h"
 #include "engine/spec/device.h"
 #include "engine/spec/fabric_spec.h"
 #include "engine/spec/model.h"
 #include "engine/spec/plan.h"
 #include "engine/spec/precision.h"
+#include "engine/spec/prediction.h"
 #include "engine/spec/stack.h"
 #include "engine/spec/workload.h"
 

@@ -8,7 +8,7 @@
 
 #include "engine/model/block_kinds.h"
 #include "engine/model/mlp/moe.h"
-#include "engine/step/price_layers.h"
+#include "engine/step/layers/price_layers.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape::model {

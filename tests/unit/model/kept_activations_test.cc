@@ -8,7 +8,7 @@
 
 #include "engine/model/block_kinds.h"
 #include "engine/model/head.h"
-#include "engine/step/layer_parts.h"
+#include "engine/step/layers/layer_parts.h"
 #include "tests/unit/model/block_setting.h"
 
 namespace shardscape::model {

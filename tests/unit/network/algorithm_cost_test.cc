@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/network/collective_model.h"
+#include "engine/network/prices/collective_model.h"
 #include "tests/support/fabrics.h"
 
 namespace shardscape::network {

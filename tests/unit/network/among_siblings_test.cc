@@ -1,5 +1,5 @@
 // What siblings that take turns cost each other.
-#include "engine/network/among_siblings.h"
+#include "engine/network/prices/among_siblings.h"
 
 #include <gtest/gtest.h>
 

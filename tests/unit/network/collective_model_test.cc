@@ -1,5 +1,5 @@
 // Do collectives cost what the textbook says, and what their routes force on shared links?
-#include "engine/network/collective_model.h"
+#include "engine/network/prices/collective_model.h"
 
 #include <gtest/gtest.h>
 

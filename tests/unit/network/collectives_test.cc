@@ -1,5 +1,5 @@
 // Does each algorithm send what its formula says, and does every rank end with what the operation promises?
-#include "engine/network/collectives.h"
+#include "engine/network/collectives/collectives.h"
 
 #include <algorithm>
 #include <bit>

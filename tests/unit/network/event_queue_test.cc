@@ -1,5 +1,5 @@
 // Do events come in the order of their times, and simultaneous ones in that of their pushes?
-#include "engine/network/event_queue.h"
+#include "engine/network/flows/event_queue.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/network/collective_model.h"
-#include "engine/network/expert_dispatch.h"
+#include "engine/network/collectives/expert_dispatch.h"
+#include "engine/network/prices/collective_model.h"
 
 namespace shardscape::network {
 namespace {

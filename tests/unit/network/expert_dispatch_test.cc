@@ -1,5 +1,5 @@
 // Do exchanges between experts cost what their closed forms say?
-#include "engine/network/expert_dispatch.h"
+#include "engine/network/collectives/expert_dispatch.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "tests/support/fabrics.h"
 
 namespace shardscape::network {

@@ -1,5 +1,5 @@
 // Is every link of the wiring there once, and does every route follow the stated rules?
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Do sick links change exactly what they should, and do dead ones send only their own pairs round?
-#include "engine/network/faulty_fabric.h"
+#include "engine/network/fabric/faulty_fabric.h"
 
 #include <gtest/gtest.h>
 

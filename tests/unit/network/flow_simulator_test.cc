@@ -1,6 +1,6 @@
 // Small traffic whose times are worked out by hand. Capacities in bytes per second, sizes in bytes: all
 // numbers are small integers.
-#include "engine/network/flow_simulator.h"
+#include "engine/network/flows/flow_simulator.h"
 
 #include <gtest/gtest.h>
 

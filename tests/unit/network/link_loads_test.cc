@@ -1,5 +1,5 @@
 // Two operations on one link, against filling it in small steps; and what they keep over several links.
-#include "engine/network/link_loads.h"
+#include "engine/network/prices/link_loads.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/network/stage_loads.h"
+#include "engine/network/prices/stage_loads.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape::network {

@@ -1,5 +1,5 @@
 // Sets of links against std::set.
-#include "engine/network/link_set.h"
+#include "engine/network/fabric/link_set.h"
 
 #include <gtest/gtest.h>
 

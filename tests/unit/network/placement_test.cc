@@ -1,13 +1,13 @@
 // What do groups span, what does a placement cost, and does the search find what there is to gain?
-#include "engine/network/placement.h"
+#include "engine/network/placement/placement.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "engine/network/collective_model.h"
-#include "engine/network/placement_search.h"
+#include "engine/network/placement/placement_search.h"
+#include "engine/network/prices/collective_model.h"
 #include "tests/support/fabrics.h"
 
 namespace shardscape::network {

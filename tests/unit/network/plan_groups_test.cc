@@ -1,5 +1,5 @@
 // Do groups of ranks lie where the rank order puts them, those of experts and of copies of parameters included?
-#include "engine/network/rank_group.h"
+#include "engine/network/groups/rank_group.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "engine/network/fabric.h"
-#include "engine/network/sibling_groups.h"
-#include "engine/network/slices.h"
+#include "engine/network/fabric/fabric.h"
+#include "engine/network/groups/sibling_groups.h"
+#include "engine/network/groups/slices.h"
 #include "engine/spec/zero.h"
 #include "tests/support/engine_fixture.h"
 

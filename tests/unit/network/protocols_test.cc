@@ -1,9 +1,9 @@
 // Do protocols cost what their closed forms say, and what published tables measured?
-#include "engine/network/protocols.h"
+#include "engine/network/collectives/protocols.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/network/collective_model.h"
+#include "engine/network/prices/collective_model.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape::network {

@@ -1,5 +1,5 @@
 // Are neighbours on a logical ring one hop apart wherever the fabric allows it?
-#include "engine/network/ring_order.h"
+#include "engine/network/groups/ring_order.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Do patterns become traffic with the right routes, orders and dependences?
-#include "engine/network/traffic_builder.h"
+#include "engine/network/collectives/traffic_builder.h"
 
 #include <algorithm>
 #include <cmath>

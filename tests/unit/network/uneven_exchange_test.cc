@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/network/collective_model.h"
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
+#include "engine/network/prices/collective_model.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape::network {

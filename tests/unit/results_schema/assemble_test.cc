@@ -1,9 +1,9 @@
 // Is the finished file a function of the study alone, complete or absent?
-#include "results_schema/assemble.h"
+#include "results_schema/segments/assemble.h"
 
 #include <cmath>
 
-#include "results_schema/hdf5_io.h"
+#include "results_schema/hdf5/hdf5_io.h"
 #include "tests/support/datasets_equal.h"
 #include "tests/support/result_changes.h"
 #include "tests/unit/results_schema/results_fixture.h"

@@ -1,5 +1,5 @@
 // Do HDF5's own filters read what the workers compress?
-#include "results_schema/block.h"
+#include "results_schema/rows/block.h"
 
 #include <hdf5.h>
 

@@ -1,5 +1,5 @@
 // Is everything that a result file holds covered by a checksum, and is nothing outside of the file followed?
-#include "results_schema/checksums.h"
+#include "results_schema/hdf5/checksums.h"
 
 #include <fmt/format.h>
 #include <hdf5.h>
@@ -10,8 +10,8 @@
 #include <map>
 #include <set>
 
-#include "results_schema/hdf5_io.h"
-#include "results_schema/verify.h"
+#include "results_schema/hdf5/hdf5_io.h"
+#include "results_schema/reading/verify.h"
 #include "tests/support/result_changes.h"
 #include "tests/unit/results_schema/results_fixture.h"
 

@@ -1,5 +1,5 @@
 // Do columns that are read chunk by chunk hold what HDF5's own filters and conversions read?
-#include "results_schema/chunk_reader.h"
+#include "results_schema/hdf5/chunk_reader.h"
 
 #include <hdf5.h>
 
@@ -8,7 +8,7 @@
 #include <span>
 
 #include "engine/base/counter_rng.h"
-#include "results_schema/row_scan.h"
+#include "results_schema/reading/row_scan.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::results {

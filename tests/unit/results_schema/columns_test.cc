@@ -1,5 +1,5 @@
 // Does the table of columns say what a row holds, for both phases?
-#include "results_schema/columns.h"
+#include "results_schema/rows/columns.h"
 
 #include <algorithm>
 #include <cctype>
@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
+#include "results_schema/disk/sha256.h"
 #include "results_schema/schema_doc.h"
-#include "results_schema/sha256.h"
 #include "tests/support/paths.h"
 #include "tests/unit/results_schema/results_fixture.h"
 

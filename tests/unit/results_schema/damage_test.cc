@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "results_schema/hdf5_io.h"
-#include "results_schema/isolated.h"
+#include "results_schema/hdf5/hdf5_io.h"
+#include "results_schema/reading/isolated.h"
 #include "tests/support/datasets_equal.h"
 #include "tests/unit/results_schema/results_fixture.h"
 

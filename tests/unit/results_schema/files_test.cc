@@ -1,7 +1,7 @@
 // Is nothing written but to files that were made for it?
-#include "results_schema/files.h"
+#include "results_schema/disk/files.h"
 
-#include "results_schema/sealed_bytes.h"
+#include "results_schema/disk/sealed_bytes.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::results {

@@ -1,5 +1,5 @@
 // Does an output replace nothing but what the user allows, and is it there in full or not at all?
-#include "results_schema/output_file.h"
+#include "results_schema/disk/output_file.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

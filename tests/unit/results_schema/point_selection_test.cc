@@ -1,5 +1,5 @@
 // Which points of a study are in a file, and how it says so.
-#include "results_schema/point_selection.h"
+#include "results_schema/rows/point_selection.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Does the reader see the same in parts and in the finished file, and does it refuse what it can't read?
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 
 #include <hdf5.h>
 
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "results_schema/verify.h"
+#include "results_schema/reading/verify.h"
 #include "tests/support/paths.h"
 #include "tests/unit/results_schema/results_fixture.h"
 

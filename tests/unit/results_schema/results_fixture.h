@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "engine/base/counter_rng.h"
-#include "results_schema/assemble.h"
-#include "results_schema/block.h"
-#include "results_schema/reader.h"
-#include "results_schema/segments.h"
+#include "results_schema/reading/reader.h"
+#include "results_schema/rows/block.h"
+#include "results_schema/segments/assemble.h"
+#include "results_schema/segments/segments.h"
 
 namespace shardscape::results {
 

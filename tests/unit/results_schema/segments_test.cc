@@ -1,5 +1,5 @@
 // Does the set of sealed segments survive whatever happens to the writer?
-#include "results_schema/segments.h"
+#include "results_schema/segments/segments.h"
 
 #include <sys/resource.h>
 
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <functional>
 
-#include "results_schema/rank_notes.h"
+#include "results_schema/segments/rank_notes.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::results {

@@ -1,15 +1,15 @@
 // Do parts that choose rows, each by what it has seen, leave those of the whole? Is a file that does not hold what it
 // says found out?
-#include "results_schema/stored_rows.h"
+#include "results_schema/rows/stored_rows.h"
 
 #include <hdf5.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "results_schema/chunk_filler.h"
-#include "results_schema/row_selector.h"
-#include "results_schema/verify.h"
+#include "results_schema/hdf5/chunk_filler.h"
+#include "results_schema/reading/verify.h"
+#include "results_schema/rows/row_selector.h"
 #include "tests/support/result_changes.h"
 #include "tests/unit/results_schema/results_fixture.h"
 

@@ -1,5 +1,5 @@
 // Are the Pareto front and the best points those of brute force, in whatever order the rows come?
-#include "results_schema/summary.h"
+#include "results_schema/rows/summary.h"
 
 #include <gtest/gtest.h>
 

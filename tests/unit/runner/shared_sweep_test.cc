@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "results_schema/reader.h"
+#include "results_schema/reading/reader.h"
 #include "tests/support/datasets_equal.h"
 #include "tests/unit/runner/sweep_fixture.h"
 

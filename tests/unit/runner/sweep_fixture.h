@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "results_schema/assemble.h"
-#include "results_schema/segments.h"
+#include "results_schema/segments/assemble.h"
+#include "results_schema/segments/segments.h"
 #include "sweep/runner/run_sweep.h"
 
 namespace shardscape::sweep {

@@ -7,7 +7,7 @@
 
 #include "engine/compute/gemm.h"
 #include "engine/simulate.h"
-#include "engine/step/price_layers.h"
+#include "engine/step/layers/price_layers.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape {

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "engine/simulate.h"
-#include "engine/step/kv_transfer.h"
+#include "engine/step/serving/kv_transfer.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/network/fabric.h"
-#include "engine/network/faulty_fabric.h"
+#include "engine/network/fabric/fabric.h"
+#include "engine/network/fabric/faulty_fabric.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 

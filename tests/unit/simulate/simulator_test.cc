@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "engine/network/fabric.h"
-#include "engine/network/faulty_fabric.h"
+#include "engine/network/fabric/fabric.h"
+#include "engine/network/fabric/faulty_fabric.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 

@@ -1,5 +1,5 @@
 // Compares the contention of operations with the classes of the breakdown, where nothing hides.
-#include "engine/step/contention.h"
+#include "engine/step/training/contention.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Do leads of members cost what the algebra says? Milliseconds.
-#include "engine/step/expert_leads.h"
+#include "engine/step/layers/expert_leads.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "engine/model/block_kinds.h"
 #include "engine/simulate.h"
-#include "engine/step/price_training.h"
+#include "engine/step/layers/training_step.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/outcome_of_plan.h"
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "engine/network/expert_dispatch.h"
+#include "engine/network/collectives/expert_dispatch.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/outcome_of_plan.h"

@@ -1,5 +1,5 @@
 // Does an iteration of a server run its layers and messages in the order in which its stages hold them?
-#include "engine/step/iteration_stream.h"
+#include "engine/step/serving/iteration_stream.h"
 
 #include <gtest/gtest.h>
 

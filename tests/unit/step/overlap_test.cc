@@ -1,12 +1,12 @@
 // Which work hides which traffic, and for how long?
-#include "engine/step/overlap.h"
+#include "engine/step/layers/overlap.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "engine/step/price_layers.h"
+#include "engine/step/layers/price_layers.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape {

@@ -1,4 +1,4 @@
-#include "engine/step/paired_passes.h"
+#include "engine/step/layers/paired_passes.h"
 
 #include <gtest/gtest.h>
 

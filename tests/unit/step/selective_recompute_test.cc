@@ -6,7 +6,7 @@
 
 #include "engine/model/block_kinds.h"
 #include "engine/simulate.h"
-#include "engine/step/price_layers.h"
+#include "engine/step/layers/price_layers.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/outcome_of_plan.h"
 

@@ -1,5 +1,5 @@
 // Compares the memory of a server's largest iterations with sums written out by hand.
-#include "engine/step/serving_memory.h"
+#include "engine/step/serving/serving_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/step/price_layers.h"
+#include "engine/step/layers/price_layers.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape {

@@ -1,5 +1,5 @@
 // Do iterations in two half batches take what follows by hand, in both modes?
-#include "engine/step/two_batches.h"
+#include "engine/step/layers/two_batches.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "engine/model/block_kinds.h"
 #include "engine/simulate.h"
-#include "engine/step/price_iterations.h"
+#include "engine/step/serving/price_iterations.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/network/fabric.h"
+#include "engine/network/fabric/fabric.h"
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/specs.h"
 #include "tests/support/paths.h"

@@ -1,0 +1,124 @@
+#include "engine/network/prices/flow_set.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+namespace shardscape::network {
+
+FlowSet::FlowSet(PricedNetwork& network)
+    : network_(network), begin_{0}, place_(network.fabric().links().size(), -1) {}
+
+void FlowSet::reset() {
+  for (const std::int32_t link : links_) place_[static_cast<std::size_t>(link)] = -1;
+  uses_.clear();
+  flows_.clear();
+  links_.clear();
+  begin_.assign(1, 0);
+  uniform_ = uncontended_ = true;
+  slowest_ = 0;
+}
+
+bool FlowSet::add(std::int32_t source, std::int32_t destination, double weight) {
+  if (!network_.routes().append_route(source, destination, links_)) return false;
+  const std::span<const double> latency = network_.latency_seconds();
+  RoutedFlow flow;
+  flow.weight = weight;
+  for (std::size_t i = begin_.back(); i < links_.size(); ++i) {
+    const auto link = static_cast<std::size_t>(links_[i]);
+    if (place_[link] < 0) {
+      place_[link] = static_cast<std::int32_t>(uses_.size());
+      uses_.emplace_back();
+    }
+    uses_[static_cast<std::size_t>(place_[link])].load += 1;
+    flow.latency += latency[link];
+  }
+  begin_.push_back(links_.size());
+  flows_.push_back(flow);
+  if (rank_steps_) flows_.back().latency = network_.step_latency(path(flows_.size() - 1));
+  return true;
+}
+
+void FlowSet::settle() {
+  const std::span<const double> rate = network_.bytes_per_second();
+  for (std::size_t f = 0; f < flows_.size(); ++f) {
+    RoutedFlow& flow = flows_[f];
+    double narrowest = std::numeric_limits<double>::infinity();
+    for (const std::int32_t id : path(f)) {
+      const auto link = static_cast<std::size_t>(id);
+      Use& use = uses_[place(id)];
+      if (use.share <= 0) use.share = use.load / rate[link];
+      narrowest = std::min(narrowest, rate[link]);
+      flow.shared = std::max(flow.shared, use.share);
+    }
+    flow.alone = std::max(flow.alone, 1 / narrowest);
+    slowest_ = std::max(slowest_, flow.shared);
+    uncontended_ = uncontended_ && same_number(flow.alone, flow.shared);
+    uniform_ = uniform_ && same_number(flow.shared, flows_.front().shared) &&
+               same_number(flow.latency, flows_.front().latency) &&
+               same_number(flow.weight, flows_.front().weight);
+  }
+  if (uniform_) return;
+  on_link_.assign(uses_.size(), {});
+  for (std::size_t f = 0; f < flows_.size(); ++f) {
+    const RoutedFlow& flow = flows_[f];
+    for (const std::int32_t id : path(f)) {
+      OnLink& link = on_link_[place(id)];
+      const bool first = link.slowest <= 0;
+      link.slowest = std::max(link.slowest, flow.shared);
+      link.weight += flow.weight;
+      link.least_weight = first ? flow.weight : std::min(link.least_weight, flow.weight);
+      link.least_latency = first ? flow.latency : std::min(link.least_latency, flow.latency);
+    }
+  }
+}
+
+BusiestLink FlowSet::busiest() const {
+  const std::span<const double> rate = network_.bytes_per_second();
+  BusiestLink most;
+  for (const std::int32_t id : links_) {
+    const OnLink& link = on_link_[place(id)];
+    const double seconds = link.weight / rate[static_cast<std::size_t>(id)];
+    const double latency = link.least_latency;
+    const bool as_busy = same_number(seconds, most.seconds_per_unit);
+    if (as_busy) most.least_latency = std::max(most.least_latency, latency);
+    if (!as_busy && seconds > most.seconds_per_unit) most = {seconds, latency};
+  }
+  return most;
+}
+
+bool FlowSet::rigid(std::size_t f) const {
+  if (uniform_) return true;
+  const std::span<const double> rate = network_.bytes_per_second();
+  return std::ranges::any_of(path(f), [&](std::int32_t id) {
+    const OnLink& link = on_link_[place(id)];
+    return same_number(uses_[place(id)].load / rate[static_cast<std::size_t>(id)], flows_[f].shared) &&
+           same_number(link.slowest, flows_[f].shared) &&
+           (link.least_weight >= flows_[f].weight || same_number(link.least_weight, flows_[f].weight));
+  });
+}
+
+void FlowSet::collect_links(LinkSet& set) const {
+  for (const std::int32_t link : links_) set.insert(link);
+}
+
+LinkLoads FlowSet::loads() const {
+  constexpr std::size_t kBits = 64;  // going through a bit set puts links in order faster than sorting does
+  std::vector<std::uint64_t> used(place_.size() / kBits + 1);
+  for (const std::int32_t link : links_)
+    used[static_cast<std::size_t>(link) / kBits] |= std::uint64_t{1}
+                                                    << (static_cast<std::size_t>(link) % kBits);
+  LinkLoads loads;
+  loads.reserve(uses_.size());
+  for (std::size_t word = 0; word < used.size(); ++word) {
+    for (std::uint64_t bits = used[word]; bits != 0; bits &= bits - 1) {
+      const auto link = static_cast<std::int32_t>(word * kBits) + std::countr_zero(bits);
+      const Use& use = uses_[place(link)];
+      loads.push_back({link, use.load, use.share / slowest_});
+    }
+  }
+  return loads;
+}
+
+}  // namespace shardscape::network

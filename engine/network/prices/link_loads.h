@@ -1,0 +1,61 @@
+// How two operations that send at once share the links that both use.
+//
+// An operation alone sends at the pace that its busiest link allows, all of its flows alike. On link l it has n(l)
+// flows then and uses the share u(l) of the bandwidth: 1 on its busiest link, less elsewhere. Of two operations a and
+// b, flows share a link max-min fairly (Bertsekas and Gallager, "Data Networks", section 6.5.2), none faster than its
+// operation's own pace:
+//
+//   u_a + u_b <= 1                  neither is slowed
+//   u_a <= n_a / (n_a + n_b)        a keeps its pace, b gets 1 - u_a; the other way round likewise
+//   else                            a gets n_a / (n_a + n_b), b the rest
+//
+// Each operation goes at the pace of its slowest flow. Left out: that members wait for each other at other times than
+// alone, and what a third operation takes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/base/quantity.h"
+
+namespace shardscape::network {
+
+struct LinkLoad {
+  std::int32_t link = 0;
+  double flows = 1;
+  double use = 1;  ///< share of the bandwidth, 0..1
+  friend bool operator==(const LinkLoad&, const LinkLoad&) = default;
+};
+/// Loads in ascending order of links, at most one for each.
+using LinkLoads = std::vector<LinkLoad>;
+
+/// The share of its own pace that each of two operations keeps while both send.
+struct KeptPaces {
+  double one = 1, other = 1;
+  bool meet = false;  ///< whether they use a common link
+  friend bool operator==(const KeptPaces&, const KeptPaces&) = default;
+};
+KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other);
+/// For loads in any order, several per link: the least paces if every load of one meets every load of the other there.
+KeptPaces least_paces(const LinkLoads& one, const LinkLoads& other);
+/// Keeps only the heaviest load of each link; the loads may be in any order.
+LinkLoads heaviest_by_link(LinkLoads loads);
+
+/// How much of each link some operations take, in the given order of operations.
+class LinkUses {
+ public:
+  LinkUses() = default;
+  explicit LinkUses(std::span<const LinkLoads* const> operations);
+  /// How long the busiest link is busy if operation i sends for sending[i] >= 0 seconds.
+  [[nodiscard]] Seconds busiest(std::span<const Seconds> sending) const;
+
+ private:
+  std::size_t operations_ = 0;
+  std::vector<double>
+      /// Link after link, one value per operation; without links that another link outdoes in every use.
+      uses_;
+};
+
+}  // namespace shardscape::network

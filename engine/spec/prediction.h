@@ -1,0 +1,72 @@
+// What the engine predicts for one design point.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/base/quantity.h"
+#include "engine/spec/time_class.h"
+#include "engine/spec/verdict.h"
+
+namespace shardscape {
+
+/// Bytes by kind on one device at the moment of its peak.
+struct MemoryUse {
+  Bytes weights, gradients, optimizer, activations, logits, kv_cache, buffers, reserve;
+  [[nodiscard]] Bytes total() const {
+    return weights + gradients + optimizer + activations + logits + kv_cache + buffers + reserve;
+  }
+};
+
+/// Contended share of a step beyond which execution may differ by more than 5 %: most plans within it do not,
+/// half of those beyond it do (step/training/contention.h).
+constexpr double kDomainBand = 0.03;
+
+/// Percentiles by nearest rank, over tokens (ITL) or over requests.
+struct InferenceLatency {
+  Seconds p50, p95;
+};
+
+/// Outputs of one point. Times are meaningful for status ok and memory (predicted whatever the memory
+/// verdict, when asked), memory for every status but indivisible, constraint, unsupported and out_of_range.
+struct Prediction {
+  Status status = Status::ok;
+  Reason reason = Reason::none;
+  std::int32_t microbatches = 0;  ///< microbatches per step and replica (training)
+  std::int32_t peak_stage = 0;    ///< pipeline stage of the device with the highest peak
+  Seconds step_time;              ///< training only
+  Seconds ttft, itl, e2e;  ///< inference only, means: time to first token, inter-token latency, whole request
+  InferenceLatency ttft_spread, itl_spread, e2e_spread;
+  double decode_batch = 0;  ///< inference only: sequences decoded together, mean over iterations that decode
+  double tokens_per_s_per_gpu = 0;
+  double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training only; see engine/README.md, Operators)
+  Bytes memory_peak;
+  MemoryUse memory;  ///< on the fullest device
+  // The next figures are for disaggregated inference only.
+  Bytes kv_bytes;             ///< size of one request's cache, as sent from pool to pool
+  Seconds kv_transfer;        ///< mean, from the start of the first byte to the receipt of the last
+  Bytes prefill_memory_peak;  ///< on the fullest device of the pool that prefills
+  Breakdown breakdown;
+  /// Training, hierarchical mode: of the step, what operations on the same links cost each other, less what groups of
+  /// other pipeline stages spare each other as they take turns (step/training/contention.h); negative where that is
+  /// more. What is left of the step follows every number of device, fabric and stack; with it no step does, executed or
+  /// not.
+  Seconds contention;
+  /// Training, hierarchical mode: share of the step by which contention that this mode cannot see may move it
+  /// (step/training/contention.h).
+  double contended_share = 0;
+  [[nodiscard]] bool outside_domain() const { return contended_share > kDomainBand; }
+};
+
+/// One row of the operator table of `simulate --explain`.
+struct OperatorRow {
+  std::string phase;      ///< one of forward, backward, recompute, prefill, decode, step
+  std::string name;       ///< such as qkv_projection, attention
+  std::string shape;      ///< "M x N x K", bytes, ...
+  double count = 0;       ///< executions on the critical rank per step (per request for inference)
+  Seconds time;           ///< of one execution, seconds
+  std::string bound;      ///< what limits it: compute, sram, l2, hbm, launch or link
+  std::string algorithm;  ///< of a collective: ring, dimension_wise, ...; empty for others
+};
+
+}  // namespace shardscape

@@ -1,0 +1,38 @@
+// What the passes of a context group cost that goes round inside domains and between them, in closed form.
+//
+// A rank of a ring of n sends n - 1 messages to the next one, each when it has received the one before. Let g of them
+// be members of a domain, hops between domains take s and those inside f. Ranks behind a slow hop end later than those
+// before it and begin the next layer's passes so much later, but the first messages of the others cross the slow hop
+// while they are still at work: after the first layers all ranks keep their distance, and a layer takes its work and
+// the greatest mean weight of a cycle of who waits for whom (Baccelli et al. 1992, "Synchronization and Linearity",
+// theorem 3.17). In a layer a cycle takes n - 1 steps, each to the next rank, for s or f, or to the next message over
+// the same hop, whose link, or whose sender, is busy for u <= s. It weighs most where it always goes on, or where it
+// waits at a slow hop in each layer and goes on to the next one:
+//
+//     max((n - 1) (s + (g - 1) f) / g,    s + (g - 1) f + (n - 1 - g) u)
+//
+// and a layer is never shorter than the slow link is busy for. The distance itself, (g - 1) (s - f) at most, shows once
+// in a step and is left out. Where domains have unequal numbers of members, cycles weigh as much however they lie: g is
+// the mean over all k domains, n / k.
+//
+// Exchanges of experts make those ranks of a context group that hold experts together wait for each other in every
+// layer. Of e such neighbours the last ones begin with the one among them that ends last. A cycle may then leave a
+// layer at one of them and enter the next at another: where it always goes on it crosses all n / g slow hops in n - 1
+// steps, and where it waits g - e + 1 takes the place of g, 1 at least.
+//
+// Where calls of the tensor group leave domains as well, ranks that have drifted apart meet each other's calls there,
+// and a part of what drift spares is lost.
+//
+// What sick links add to a pass is added in full.
+#pragma once
+
+#include "engine/network/prices/collective_model.h"
+#include "engine/step/layers/training_step.h"
+
+namespace shardscape::step {
+
+/// How much less all repeats of a context group's call delay a layer than the passes one after the other would.
+Seconds spared_by_drift(const TrainingStep& inputs, const model::CollectiveCall& call,
+                        const network::RankGroups& groups, network::CollectiveModel& collectives);
+
+}  // namespace shardscape::step

@@ -1,0 +1,88 @@
+#include "engine/step/layers/expert_leads.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace shardscape::step {
+
+namespace {
+
+using model::CollectiveCall;
+using network::CollectiveOp;
+
+const CollectiveCall* find_call(const PartCost& part, CollectiveOp op, ParallelGroup group) {
+  const auto is_it = [&](const CollectiveCall& call) { return call.op == op && call.group == group; };
+  const auto found = std::ranges::find_if(part.calls, is_it);
+  return found == part.calls.end() ? nullptr : &*found;
+}
+
+/// Whether the first two members of expert groups also share a tensor or context group, which brings them together.
+bool meet_elsewhere(const network::RankGroups& groups) {
+  const std::int32_t other = groups[ParallelGroup::expert].levels.front().stride;
+  std::int32_t reached = 0;
+  for (const ParallelGroup group : {ParallelGroup::tensor, ParallelGroup::context}) {
+    for (std::int32_t i = 0; i < groups[group].depth; ++i) {
+      const network::RankGroup::Level& level = groups[group].levels[static_cast<std::size_t>(i)];
+      reached += other / level.stride % level.extent * level.stride;
+    }
+  }
+  return reached == other;
+}
+
+}  // namespace
+
+Seconds crowding(const ExpertExchanges& of) {
+  const double others = of.members - 1, r = (1 - of.most) / others / of.most;
+  const bool two = of.members == 2;
+  const Seconds none(0), sooner = (two && !of.together ? 1 : 1 - r) * of.dispatch;
+  const Seconds before = std::max(of.dispatch, of.beside) - std::max(of.dispatch - sooner, of.beside);
+  const Seconds of_dispatch = two ? std::min(before, r * of.gather) : none;
+  const Seconds ahead = (1 - r) * (of.gather + of.work + of.scatter) + before;
+  const Seconds left = std::max(none, r * of.dispatch - std::max(none, ahead - of.scatter));
+  return of_dispatch + std::min(left, others * std::min(of.scatter, ahead));
+}
+
+Seconds crowding(const PartCost& part, const network::RankGroups& groups,
+                 network::CollectiveModel& collectives, const network::Slice& slice) {
+  const CollectiveCall* const dispatch = find_call(part, CollectiveOp::dispatch, ParallelGroup::expert);
+  const CollectiveCall* const gather =
+      find_call(part, CollectiveOp::all_gather, ParallelGroup::expert_tensor);
+  const CollectiveCall* const scatter =
+      find_call(part, CollectiveOp::reduce_scatter, ParallelGroup::expert_tensor);
+  if (dispatch == nullptr || gather == nullptr || scatter == nullptr) return Seconds(0);
+  if (gather->repeats <= 0 || dispatch->repeats <= 0) return Seconds(0);
+  const std::int32_t members = groups[ParallelGroup::expert].size();
+  const std::vector<double> shares =
+      collectives.skew_of(CollectiveOp::dispatch, groups[ParallelGroup::expert]).shares;
+  if (shares.size() < 2) return Seconds(0);
+  const double most = std::ranges::max(shares);
+  constexpr double kUnequal = 1 + 1e-9;
+  if (most * members < kUnequal) return Seconds(0);
+  const auto time = [&](const CollectiveCall& call) {
+    return collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
+  };
+  const auto links = [&](const CollectiveCall& call) -> const network::LinkSet& {
+    return collectives.links({call.op, call.bytes, groups[call.group]});
+  };
+  const network::LinkSet of_scatters = links(*scatter);
+  if (!of_scatters.contains_all(links(*dispatch))) return Seconds(0);
+  Seconds beside;
+  for (const PartCost::Overlap& overlap : part.overlaps) {
+    if (overlap.exchange.op == CollectiveOp::dispatch) beside += overlap.beside;
+  }
+  return crowding({static_cast<double>(members), most, time(*dispatch), time(*gather), part.experts,
+                   time(*scatter), meet_elsewhere(groups), beside});
+}
+
+Seconds hidden_by_lead(const PartCost& part, const network::RankGroups& groups,
+                       network::CollectiveModel& collectives, const network::Slice& slice) {
+  if (!collectives.has_faults() || part.between.size() != 3) return Seconds(0);
+  Seconds hidden = part.between[1];
+  for (const CollectiveCall& call : part.calls) {
+    if (call.group != ParallelGroup::expert || call.repeats <= 0) continue;
+    hidden = std::min(hidden, collectives.added_by_faults(call.op, call.bytes, groups[call.group], slice));
+  }
+  return hidden;
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,337 @@
+// Times passes through layers (device, exposed calls, waits for the host) and puts them together to the passes of
+// stages and chunks, and to pairs of passes.
+#include "engine/step/layers/layer_timer.h"
+
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
+#include <optional>
+#include <vector>
+
+#include "engine/spec/parallel_groups.h"
+#include "engine/step/layers/context_drift.h"
+#include "engine/step/layers/expert_leads.h"
+#include "engine/step/layers/host_work.h"
+#include "engine/step/layers/paired_passes.h"
+
+namespace shardscape::step {
+
+namespace {
+
+using network::RankGroups;
+using network::Slice;
+
+using GroupTimes = EnumArray<ParallelGroup, Seconds>;
+
+/// Times the calls of a part, which may overlap with work of the part under faults. Where a link is sick, only the
+/// ranks beyond it are late: the others have done the next work and entered the next call while the late ones are still
+/// at theirs. Half of what the fault adds lies beside such work, as far as there is any that hides nothing else, and
+/// less where there are few others: of two ranks whose link is sick both ways none is ahead. All calls of a part share
+/// that work equally. For exchanges of experts see expert_leads.h.
+class CallTimes {
+ public:
+  CallTimes(const TrainingStep& in, const PartCost& part, const RankGroups& groups,
+            network::CollectiveModel& collectives, const Slice& slice)
+      : in_(in),
+        part_(part),
+        stack_(in.setting.system.stack.communication),
+        groups_(groups),
+        collectives_(collectives),
+        slice_(slice) {}
+
+  Seconds operator()(const model::CollectiveCall& call) {
+    const Seconds time = alone(call);
+    const network::RankGroup& group = groups_[call.group];
+    if (!collectives_.has_faults() || is_of_experts(call.group) || group.alone()) return time;
+    const Seconds added = collectives_.added_by_faults(call.op, call.bytes, group, slice_);
+    if (added <= Seconds(0)) return time;
+    if (!work_of_each_) work_of_each_ = work_of_each();
+    return time - std::min(0.5 * (1 - 2.0 / group.size()) * added, *work_of_each_);
+  }
+
+  /// The time of a call that nothing overlaps with.
+  [[nodiscard]] Seconds alone(const model::CollectiveCall& call) const {
+    return time_in_turn(in_, call, groups_[call.group], collectives_, slice_);
+  }
+
+ private:
+  /// Seconds of the part's work that hide no call yet, per call.
+  [[nodiscard]] Seconds work_of_each() const {
+    double calls = 0;
+    Seconds context;
+    boost::container::small_vector<Seconds, 8> beside(part_.works.size());
+    for (std::size_t i = 0; i < part_.calls.size(); ++i) {
+      const model::CollectiveCall& call = part_.calls[i];
+      if (is_of_experts(call.group) || groups_[call.group].alone()) continue;
+      calls += call.repeats;
+      const Seconds all = call.repeats * alone(call);
+      if (call.group == ParallelGroup::context) context += all;
+      if (part_.hiders[i] >= 0) beside[static_cast<std::size_t>(part_.hiders[i])] += all;
+    }
+    Seconds work =
+        part_.device - hidden_by_attention(stack_, ParallelGroup::context, context, part_.attention_core);
+    for (std::size_t i = 0; i < beside.size(); ++i) {
+      Seconds room = part_.works[i];
+      work -= hide(beside[i], stack_.tensor_overlap, room);
+    }
+    return (1 / std::max(1.0, calls)) * std::max(Seconds(0), work);
+  }
+
+  const TrainingStep& in_;
+  const PartCost& part_;
+  const StackProfile::Communication& stack_;
+  const RankGroups& groups_;
+  network::CollectiveModel& collectives_;
+  const Slice& slice_;
+  std::optional<Seconds> work_of_each_;
+};
+
+GroupTimes price_calls(const TrainingStep& in, const PartCost& part, const RankGroups& groups,
+                       network::CollectiveModel& collectives, const Slice& slice) {
+  CallTimes time(in, part, groups, collectives, slice);
+  GroupTimes times = call_times(
+      part, in.setting.system.stack.communication,
+      [&](const model::CollectiveCall& call) { return time(call); },
+      [&](const model::CollectiveCall& call, Seconds work) {
+        return collectives.late_combine(call.bytes, groups[call.group], work, slice);
+      });
+  times[ParallelGroup::expert] += crowding(part, groups, collectives, slice);
+  times[ParallelGroup::expert] -= hidden_by_lead(part, groups, collectives, slice);
+  for (const PartCost::Overlap& overlap : part.overlaps) {
+    const model::CollectiveCall& call = overlap.exchange;
+    Seconds room = overlap.beside;
+    times[ParallelGroup::expert] -= hide(call.repeats * time.alone(call), 1, room);
+  }
+  return times;
+}
+
+/// Tracks how far the host is ahead of the device within a pass.
+class HostLead {
+ public:
+  /// Moves on by `count` layers that run and launch alike. `meets`: the host meets the device in each of them. Returns
+  /// how long the device waited for their launches.
+  Seconds launch(double count, Seconds runs, Seconds launches, bool meets = false) {
+    const Seconds ahead = meets ? runs - launches : lead_ + count * (runs - launches);
+    lead_ = std::max(Seconds(0), ahead);
+    return (meets ? count : 1) * std::max(Seconds(0), -1.0 * ahead);
+  }
+
+ private:
+  Seconds lead_;
+};
+
+}  // namespace
+
+Seconds time_in_turn(const TrainingStep& in, const model::CollectiveCall& call,
+                     const network::RankGroup& group, network::CollectiveModel& collectives,
+                     const Slice& slice) {
+  return collectives.time(call.op, call.bytes, group, 1, slice) -
+         spared_in_turn(in.turns, call.group, in.plan, {call.op, call.bytes, group}, collectives);
+}
+
+LayerTimer::LayerTimer(const TrainingStep& in, const LayerCosts& costs, const RankGroups& groups,
+                       network::CollectiveModel* collectives, const Slice& slice)
+    : in_(in), costs_(costs), groups_(groups), collectives_(collectives), slice_(slice) {}
+
+PassTime LayerTimer::operator()(LayerKind kind, Pass pass) const {
+  return segments_time(kind, in_.segments(kind, pass));
+}
+
+PassTime LayerTimer::segments_time(LayerKind kind, const Segments& segments) const {
+  PassTime time;
+  Seconds passes;
+  for (const Segment& segment : segments) passes += add_device(costs_[kind], segment, time);
+  // The links are busy for all of the passes, so a layer takes no less.
+  time[TimeClass::context_comm] += std::max(Seconds(0), passes - time.total());
+  time[TimeClass::host] = std::max(Seconds(0), segments_launch(in_, kind, segments) - time.total());
+  return time;
+}
+
+Seconds LayerTimer::add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const {
+  const PartCost& part = layer[segment.part];
+  time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
+  if (collectives_ == nullptr) return Seconds(0);
+  const StackProfile::Communication& stack = in_.setting.system.stack.communication;
+  GroupTimes comm = price_calls(in_, part, groups_, *collectives_, slice_);
+  Seconds on_links = comm[ParallelGroup::context];
+  for (const model::CollectiveCall& call : part.calls) {
+    if (call.group != ParallelGroup::context) continue;
+    const network::RankGroup& group = groups_[call.group];
+    on_links -= call.repeats * (collectives_->time_without_faults(call.op, call.bytes, group) -
+                                collectives_->time_on_links(call.op, call.bytes, group));
+  }
+  comm[ParallelGroup::context] -= spared_of(part);
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    if (comm[group] <= Seconds(0)) continue;
+    time[class_of(group)] +=
+        comm[group] - hidden_by_attention(stack, group, comm[group], part.attention_core);
+  }
+  return on_links;
+}
+
+Seconds LayerTimer::spared_of(const PartCost& part) const {
+  Seconds sum;
+  for (const model::CollectiveCall& call : part.calls) {
+    if (call.group == ParallelGroup::context) sum += spared_by_drift(in_, call, groups_, *collectives_);
+  }
+  return sum;
+}
+
+Seconds LayerTimer::spared(LayerKind kind, const Segments& segments) const {
+  PassTime time;
+  Seconds passes, sum;
+  for (const Segment& segment : segments) {
+    passes += add_device(costs_[kind], segment, time);
+    sum += spared_of(costs_[kind][segment.part]);
+  }
+  return sum - std::max(Seconds(0), passes - time.total());
+}
+
+std::vector<std::vector<Seconds>> LayerTimer::pieces(LayerKind kind, const Segments& segments) const {
+  std::vector<std::vector<Seconds>> list;
+  for (const Segment& segment : segments) {
+    list.push_back(piece_times(costs_[kind][segment.part], in_.setting.system.stack.communication,
+                               [&](const model::CollectiveCall& call) {
+                                 if (collectives_ == nullptr) return Seconds(0);
+                                 return time_in_turn(in_, call, groups_[call.group], *collectives_, slice_);
+                               }));
+  }
+  return list;
+}
+
+StagePasses StageTimer::passes_through(const LayerRuns& runs) {
+  StagePasses passes;
+  const Spared less = spared(runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const LayerRun& run = runs[i];
+    const LayerPasses& layer = timed(run.kind);
+    passes.forward += run.count * layer.forward;
+    passes.forward[TimeClass::host] -= less.forward[i];
+    PassTime backward = run.count * backward_of(run.kind);
+    Seconds alone = backward.total();
+    backward[TimeClass::host] -= less.backward[i];
+    if (in_.defers(run.kind)) passes.deferred = static_cast<double>(in_.deferred()) * layer.weight;
+    if (in_.cuts(run.kind)) {
+      PassTime weight = run.count * layer.weight;
+      alone += weight.total();
+      weight[TimeClass::host] -= less.weight[i];
+      backward += weight;
+      passes.weight += weight.total();
+      passes.weight_host += weight[TimeClass::host];
+    } else if (in_.splits(run.kind)) {
+      backward[TimeClass::host] -= less.weight[i];
+      passes.weight += run.count * layer.weight.total() - less.weight[i];
+    }
+    passes.backward += backward;
+    if (run.kind.is_block()) passes.ends.blocks += alone;
+    if (run.kind == kEmbeddingLayer) passes.ends.embedding = alone;
+    if (run.kind == kHeadLayer) passes.ends.head = alone;
+    if (run.kind == kFurtherLayer) passes.ends.further = alone;
+  }
+  return passes;
+}
+
+bool StageTimer::waits_for_host(const LayerRuns& runs) {
+  constexpr TimeClass kHost = TimeClass::host;
+  return std::ranges::any_of(runs, [&](const LayerRun& run) {
+    const LayerPasses& layer = timed(run.kind);
+    return layer.forward[kHost] + layer.backward[kHost] + layer.weight[kHost] + layer.input[kHost] >
+           Seconds(0);
+  });
+}
+
+StageTimer::Spared StageTimer::spared(const LayerRuns& runs) {
+  Spared less;
+  for (auto* const waits : {&less.forward, &less.backward, &less.weight}) waits->resize(runs.size());
+  const auto add = [&](HostLead& lead, std::size_t i, Pass pass, const PassTime& time, Seconds& saved) {
+    const double count = runs[i].count;
+    const Seconds waits = time[TimeClass::host];
+    saved = std::max(Seconds(0),
+                     count * waits - lead.launch(count, time.total() - waits, launch_of(runs[i].kind, pass),
+                                                 meets_host(in_, runs[i].kind, pass)));
+  };
+  if (runs.size() == 1 || !waits_for_host(runs)) return less;  // either all of them wait, or none does
+  HostLead ahead, back, weights;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    add(ahead, i, Pass::forward, timed(runs[i].kind).forward, less.forward[i]);
+  for (std::size_t i = runs.size(); i-- > 0;) {
+    const LayerKind kind = runs[i].kind;
+    const bool splits = in_.splits(kind);
+    add(back, i, splits ? Pass::input : Pass::backward, splits ? timed(kind).input : backward_of(kind),
+        less.backward[i]);
+    if (splits || in_.cuts(kind)) add(weights, i, Pass::weight, timed(kind).weight, less.weight[i]);
+  }
+  return less;
+}
+
+Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward) {
+  const StackProfile::Communication& stack = in_.setting.system.stack.communication;
+  const bool exchanges = stack.expert_overlap > 0 && in_.key().dispatches;
+  if (!exchanges && !(in_.pipeline.both_ways() && (waits_for_host(forward) || waits_for_host(backward))))
+    return Seconds(0);
+  std::vector<LayerEmitter::Item> ahead, back;
+  Seconds device, least;
+  HostLead lead;
+  const auto add = [&](const LayerRun& run, Pass pass, const PassTime& time,
+                       std::vector<LayerEmitter::Item>& items) {
+    const Seconds runs = time.total() - time[TimeClass::host];
+    const Seconds alone = exchanges ? runs - time[TimeClass::expert_comm] : runs;
+    device += run.count * runs;
+    least += run.count * alone + lead.launch(run.count, alone, launch_of(run.kind, pass));
+    if (!exchanges) return;
+    const Pass emitted = pass == Pass::backward && in_.defers(run.kind) ? Pass::input : pass;
+    const std::vector<std::vector<Seconds>> pieces = timer_.pieces(run.kind, in_.segments(run.kind, emitted));
+    for (std::int32_t n = 0; n < run.count; ++n) append_pieces(pieces, time[TimeClass::expert_comm], items);
+  };
+  for (auto run = backward.rbegin(); run != backward.rend(); ++run)
+    add(*run, Pass::backward, backward_of(run->kind), back);
+  for (const LayerRun& run : forward) add(run, Pass::forward, timed(run.kind).forward, ahead);
+  double seconds = 0;
+  if (exchanges) pair_up(ahead, back, 0, stack.expert_overlap, seconds);
+  device -= Seconds(stack.expert_hidden * seconds);
+  const Seconds apart = passes_through(forward).forward.total() + passes_through(backward).backward.total();
+  return std::max(Seconds(0), apart - std::max(device, least));
+}
+
+PassTime StageTimer::backward_of(LayerKind kind) {
+  const LayerPasses& layer = timed(kind);
+  if (!in_.defers(kind)) return layer.backward;
+  const double share = in_.deferred_share();
+  PassTime backward = share * layer.input;
+  if (share < 1) backward += (1 - share) * layer.backward;
+  return backward;
+}
+
+Seconds StageTimer::launch_of(LayerKind kind, Pass pass) const {
+  const Seconds whole = pass_launch(in_, kind, pass);
+  if (pass != Pass::backward || !in_.defers(kind)) return whole;
+  const double share = in_.deferred_share();
+  return share * pass_launch(in_, kind, Pass::input) + (1 - share) * whole;
+}
+
+const LayerPasses& StageTimer::timed(LayerKind kind) {
+  std::optional<LayerPasses>& layer = layers_[kind.index()];
+  if (!layer) {
+    layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}, {}};
+    if (in_.cuts(kind) || in_.defers(kind) || in_.splits(kind)) layer->weight = timer_(kind, Pass::weight);
+    if (in_.defers(kind) || in_.splits(kind)) layer->input = timer_(kind, Pass::input);
+    if (in_.splits(
+            // Each part by itself: a difference of the sums would shrink when the other part becomes slower.
+            kind)) {
+      layer->backward = layer->input;
+      layer->backward += layer->weight;
+    }
+  }
+  return *layer;
+}
+
+bool meets_host(const TrainingStep& in, LayerKind kind, Pass pass) {
+  return std::ranges::any_of(in.segments(kind, pass),
+                             [&](const Segment& segment) { return in.costs[kind][segment.part].meets_host; });
+}
+
+PassTime time_segments(const TrainingStep& in, LayerKind kind, const Segments& segments,
+                       const RankGroups& groups, network::CollectiveModel* collectives) {
+  return LayerTimer(in, in.costs, groups, collectives, {}).segments_time(kind, segments);
+}
+
+}  // namespace shardscape::step

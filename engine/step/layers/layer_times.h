@@ -1,0 +1,163 @@
+// What plans share of the times of their layers. On a healthy machine a pass of one microbatch through a layer
+// depends on the degrees of the plan, the order of its ranks, the microbatch and what is recomputed, but not on the
+// ZeRO stage, not on how the layers lie on stages and chunks, and of the schedule only on what it puts off. So do the
+// passes through a stage of the same layers, and the messages between stages.
+#pragma once
+
+#include <array>
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/base/enum_array.h"
+#include "engine/model/stage_layers.h"
+#include "engine/network/groups/rank_group.h"
+#include "engine/network/prices/among_siblings.h"
+#include "engine/network/prices/flow_set.h"
+#include "engine/schedule/pipeline.h"
+#include "engine/spec/plan.h"
+#include "engine/step/layers/pass_time.h"
+#include "engine/step/layers/price_layers.h"
+
+namespace shardscape::step {
+
+struct TrainingStep;
+
+/// The passes through one layer; `weight` and `input` are filled where some backward of it is cut.
+struct LayerPasses {
+  PassTime forward, backward, weight, input;
+};
+
+/// Backward of layers for one microbatch (the head's on average), each by itself; within a pass some layers wait less
+/// for the host. 0 where the stage has no such layer.
+struct EndLayers {
+  Seconds head, embedding;
+  Seconds further;  ///< of all modules of further tokens together
+  Seconds blocks;   ///< of all blocks together
+};
+
+/// The passes of one microbatch through all chunks of a stage, or through one chunk.
+struct StagePasses {
+  PassTime forward, backward;
+  Seconds weight,
+      weight_host;  ///< the part of backward that zero_bubble defers, and how long it waits for the host
+  EndLayers ends;
+  PassTime deferred;  ///< weight gradients of the head, once per step
+  Seconds hidden;     ///< seconds by which a pair of these passes is shorter
+};
+
+/// What the passes of a stage or chunk depend on besides the times of its layers.
+struct StageKind {
+  model::StageLayers layers;
+  bool first = false, last = false;  ///< whether it holds the embedding, and the head
+  bool overlaps = false;             ///< whether forwards and backwards run in pairs
+  std::int32_t deferred = 0;         ///< TrainingStep::deferred()
+  friend bool operator==(const StageKind&, const StageKind&) = default;
+};
+struct KnownPasses {
+  StageKind kind;
+  StagePasses passes;
+};
+/// The times of a chunk, no more of them than is asked for: there are many, and memory that is looked through takes
+/// time.
+struct KnownChunk {
+  StageKind kind;
+  PassTime forward, backward;
+  Seconds weight;
+};
+/// Seconds that a forward through one chunk and a backward through another hide of each other.
+struct KnownPair {
+  StageKind forward, backward;
+  Seconds hidden;
+};
+
+/// Times of the operations of one kind of groups.
+struct AmongSiblings {
+  Seconds time;    ///< with all groups sending at once
+  Seconds others;  ///< the part of it that is due to the groups of other stages
+  /// What is spared where those of other stages send for a share of the time only.
+  [[nodiscard]] Seconds spared(double share) const {
+    return time - network::among_siblings(time - others, time, share);
+  }
+};
+using SiblingTimes = EnumArray<ParallelGroup, AmongSiblings>;
+
+/// What contention_of() needs to know about the calls of a stage with these layers.
+struct ContendedCalls {
+  struct Sent {
+    std::size_t call = 0;       ///< index in `calls`
+    Seconds seconds;            ///< of all microbatches together
+    double shown = 1;           ///< share of a call's lengthening that work beside it does not hide, 0..1
+    Pass pass = Pass::forward;  ///< which calls
+    Seconds others = {};        ///< what is due to the groups of other stages, of all microbatches together
+  };
+  /// How the calls share links with traffic over these `links`, if that lies beside all of the passes.
+  struct Meeting {
+    const network::LinkSet* links = nullptr;  ///< owned by the collective model
+    Pass pass = Pass::forward;                ///< whose calls they are
+    Breakdown longer = {};                    ///< seconds that calls take longer, by their class of time
+    Seconds late = {};                        ///< the sum of `longer`
+    Seconds done = {};  ///< seconds of traffic done beyond what it would do alone in the time of the passes
+  };
+  model::StageLayers layers;
+  bool first = false, last = false;  ///< as in StageKind
+  SiblingTimes siblings = {};        ///< of the calls of blocks, of all microbatches together
+  Seconds time = {};                 ///< seconds of all calls, one after the other
+  boost::container::small_vector<Meeting, 2> meetings = {};
+  boost::container::small_vector<const model::CollectiveCall*, 8> calls =
+      {};                                              ///< the different calls of the stage
+  boost::container::small_vector<Sent, 24> sent = {};  ///< sized so that few models need memory from the heap
+  boost::container::small_vector<Sent, 8> ends =
+      {};  ///< calls of embedding, head and modules of further tokens
+  [[nodiscard]] bool belong_to(const model::StageLayers& of_layers, bool embedding, bool head) const {
+    return first == embedding && last == head && layers == of_layers;
+  }
+};
+
+/// What is known about the layers of some plans; each entry is filled when it is first asked for.
+struct LayerTimes {
+  std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and different for different layers
+  std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< index: LayerKind::index()
+  std::vector<ContendedCalls> contended;                       ///< of the stages that were asked for
+  std::vector<KnownPasses> stages;                             ///< stages that were asked for
+  std::vector<KnownChunk> chunks;                              ///< chunks of stages that have several
+  std::vector<KnownPair> pairs;                                ///< pairs of passes through chunks
+  std::optional<network::RankGroups> groups;
+  /// Of messages between stages: in a chain, in a ring.
+  std::array<std::optional<schedule::Transfer>, 2> transfers;
+
+  void forget() {
+    for (std::optional<LayerPasses>& layer : layers) layer.reset();
+    contended.clear();
+    stages.clear();
+    pairs.clear();
+    chunks.clear();
+    groups.reset();
+    for (std::optional<schedule::Transfer>& transfer : transfers) transfer.reset();
+  }
+};
+
+/// Hash of everything that training plans differ in.
+std::uint64_t hash_of(const ParallelPlan& plan);
+
+/// Remembers times for one setting on one healthy machine. They are exact, as only plans share them that agree in
+/// everything they depend on, and bounded: each slot of the table keeps the times of its last plan only.
+class LayerTimesMemo {
+ public:
+  /// Returns the times for the plan's layers. The reference is valid until the next call.
+  LayerTimes& times_for(const TrainingStep& inputs);
+  /// A number that no times in the memo have as their id.
+  std::uint64_t next_id() { return ++last_id_; }
+
+ private:
+  struct Slot {
+    ParallelPlan plan;  ///< with choices that layers do not depend on set to fixed values
+    bool defers = false, used = false;
+    LayerTimes times;
+  };
+  std::vector<Slot> slots_;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace shardscape::step

@@ -1,0 +1,315 @@
+// Prices the operators of layers on one device, and sums them up by part: time, calls and what hides them, kernels, and
+// bytes that are saved.
+#include "engine/step/layers/price_layers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/compute/expert_products.h"
+#include "engine/compute/fused_attention.h"
+#include "engine/compute/latent_attention.h"
+#include "engine/model/block_kinds.h"
+#include "engine/model/embedding.h"
+#include "engine/model/head.h"
+#include "engine/model/partition.h"
+
+namespace shardscape::step {
+
+namespace {
+
+using model::Operator;
+using model::OperatorKind;
+
+compute::GemmShape input_gradient(const compute::GemmShape& f) { return {f.m, f.k, f.n, f.batch}; }
+compute::GemmShape weight_gradient(const compute::GemmShape& f) { return {f.k, f.n, f.m, f.batch}; }
+
+OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
+  const DeviceSpec& device = setting.system.device;
+  const compute::GemmShape& f = op.gemm;
+  const compute::GemmOutput gradient{.bytes_per_element = setting.system.stack.state.gradient_bytes,
+                                     .accumulate = true};
+  const compute::OperatorCost forward = price_product(op, f, device);
+  const compute::OperatorCost dgrad = price_product(op, input_gradient(f), device);
+  const compute::GemmCost wgrad = compute::gemm(weight_gradient(f), op.operands, device, gradient);
+  const Work input_work = dgrad.work, weight_work{f.flops(), wgrad.hbm_bytes};
+  return {forward,
+          {dgrad.time + wgrad.time, dgrad.time > wgrad.time ? dgrad.bound : wgrad.bound,
+           input_work + weight_work},
+          wgrad.time,
+          weight_work};
+}
+
+/// Prices latent attention in a server, by kernels fitted for each architecture; training runs kernels for ordinary
+/// heads.
+compute::OperatorCost price_latent(const compute::AttentionShape& core, const Setting& setting) {
+  const LatentAttention& widths = *setting.model.latent;
+  compute::LatentShape shape;
+  shape.batch = core.batch;
+  shape.heads = core.heads;
+  shape.queries = core.queries;
+  shape.keys = core.keys;
+  shape.visible = core.visible;
+  shape.kv_rank = static_cast<double>(widths.kv_rank);
+  shape.rope_dim = static_cast<double>(widths.rope_dim);
+  shape.nope_dim = static_cast<double>(widths.nope_dim);
+  shape.value_dim = static_cast<double>(widths.value_dim);
+  const Precision cache = setting.policy().kv_cache;
+  return (core.queries == 1 ? compute::latent_decode : compute::latent_prompt)(shape, cache,
+                                                                               setting.system.device);
+}
+
+OperatorTimes price_attention(const Operator& op, const Setting& setting) {
+  const DeviceSpec& device = setting.system.device;
+  const PrecisionPolicy policy = setting.policy();
+  const Precision precision = policy.attention;
+  const AttentionKernel kernel = op.naive_core ? AttentionKernel::naive : setting.system.stack.attention;
+  const bool latent = setting.model.latent.has_value();
+  const bool serves = setting.workload.phase == Phase::inference;
+  if (latent && serves && is_fused(kernel) && device.architecture != Architecture::other)
+    return {price_latent(op.attention, setting), {}};
+  if (op.attention.queries == 1) {
+    if (!is_fused(kernel) || latent) return {compute::decode(op.attention, policy.kv_cache, device), {}};
+    return {compute::fused_decode(op.attention, kernel, policy.kv_cache, device), {}};
+  }
+  const compute::OperatorCost forward = is_fused(kernel)
+                                            ? compute::fused_forward(op.attention, kernel, precision, device)
+                                            : compute::naive_forward(op.attention, precision, device);
+  if (serves) return {forward, {}};
+  return {forward, is_fused(kernel) ? compute::fused_backward(op.attention, kernel, precision, device)
+                                    : compute::naive_backward(op.attention, precision, device)};
+}
+
+double backward_kernels(const Operator& op) {
+  switch (op.kind) {
+    case OperatorKind::gemm:
+      return 2;
+    case OperatorKind::attention:
+      return 1;
+    case OperatorKind::pointwise:
+      return op.backward.kernels;
+    case OperatorKind::collective:
+      break;
+  }
+  return 0;
+}
+
+double forward_kernels(const Operator& op) {
+  switch (op.kind) {
+    case OperatorKind::gemm:
+    case OperatorKind::attention:
+      return 1;
+    case OperatorKind::pointwise:
+      return op.forward.kernels;
+    case OperatorKind::collective:
+      break;
+  }
+  return 0;
+}
+
+/// Adds up the nodes of a part. `time(node)`: seconds of a node that is work.
+template <class Time>
+void add_nodes(const std::vector<Operator>& operators, LayerPart part, const Time& time_of, PartCost& sum) {
+  std::vector<std::size_t> call_of(operators.size());
+  const std::vector<TimedNode> in_order = timed_nodes(operators, part, time_of);
+  std::vector<TimedNode> listed = in_order;
+  std::ranges::stable_sort(listed, {}, &Node::index);
+  for (const TimedNode& node : listed) {
+    if (node.call) {
+      call_of[node.index] = sum.calls.size();
+      sum.calls.push_back(node.comm());
+      sum.call_count += node.comm().repeats;
+      continue;
+    }
+    sum.device += node.time;
+    if (node.op->wait > Seconds(0) && node.time > Seconds(0)) sum.meets_host = true;
+    if (node.op->attention_core) sum.attention_core += node.time;
+    if (!node.op->loads.runs.empty()) sum.experts += node.time;
+  }
+  sum.between.assign(1, Seconds(0));
+  sum.piece_of_call.assign(sum.calls.size(), 0);
+  sum.hiders.assign(sum.calls.size(), -1);
+  std::vector<std::int32_t> work_of(in_order.size(), -1);  // index: node; value: index in sum.works
+  const model::CollectiveCall* exchange = nullptr;         // the node before, if it is a call
+  for (const TimedNode& node : in_order) {
+    if (node.op->attention_core && !node.call) sum.piece_of_core = sum.between.size() - 1;
+    if (node.call) {
+      exchange = &node.comm();
+      sum.piece_of_call[call_of[node.index]] = sum.between.size() - 1;
+      if (exchange->group == ParallelGroup::expert) sum.between.emplace_back(0);
+      if (node.hider < 0) continue;
+      const auto hider = static_cast<std::size_t>(node.hider);
+      if (work_of[hider] < 0) {
+        work_of[hider] = static_cast<std::int32_t>(sum.works.size());
+        sum.works.push_back(in_order[hider].time);
+      }
+      sum.hiders[call_of[node.index]] = work_of[hider];
+      continue;
+    }
+    sum.between.back() += node.time;
+    if (!node.beside_exchange) {
+      exchange = nullptr;
+      continue;
+    }
+    if (exchange != nullptr) sum.overlaps.push_back({*std::exchange(exchange, nullptr), Seconds(0)});
+    sum.overlaps.back().beside += node.time;
+  }
+}
+
+/// Share of forward's kernels that are launched again; the attention core is one kernel, which is not counted here.
+double repeated_kernels(const std::vector<Operator>& operators) {
+  double repeated = 0, all = 0;
+  for (const Operator& op : operators) {
+    all += forward_kernels(op);
+    if (op.again && !op.attention_core) repeated += forward_kernels(op);
+  }
+  return all > 0 ? repeated / all : 0;
+}
+
+}  // namespace
+
+compute::OperatorCost price_product(const Operator& op, const compute::GemmShape& shape,
+                                    const DeviceSpec& device) {
+  if (op.grouped && device.architecture != Architecture::other) {
+    const compute::ExpertLoads alike{{{static_cast<double>(shape.batch), static_cast<double>(shape.m)}}};
+    return compute::grouped_product(op.loads.runs.empty() ? alike : op.loads, static_cast<double>(shape.n),
+                                    static_cast<double>(shape.k), op.operands, device,
+                                    {.stored = op.stored, .share = op.rate_share});
+  }
+  const compute::GemmCost cost =
+      compute::gemm(shape, op.operands, device, {compute::output_bytes(op.operands)});
+  return {cost.time, cost.bound, {shape.flops(), cost.hbm_bytes}};
+}
+
+OperatorTimes price(const Operator& op, const Setting& setting) {
+  const DeviceSpec& device = setting.system.device;
+  switch (op.kind) {
+    case OperatorKind::gemm:
+      return price_gemm(op, setting);
+    case OperatorKind::attention:
+      return price_attention(op, setting);
+    case OperatorKind::pointwise:
+      if (op.wait > Seconds(0)) return {{op.wait, Bound::launch, {}}, {}};
+      return {compute::pointwise(op.forward.traffic, op.forward.vector_flops, op.forward.kernels, device),
+              compute::pointwise(op.backward.traffic, op.backward.vector_flops, op.backward.kernels, device)};
+    case OperatorKind::collective:
+      break;
+  }
+  return {{Seconds(0), Bound::link}, {Seconds(0), Bound::link}};
+}
+
+Seconds price_forward(const Operator& op, const Setting& setting) {
+  if (op.kind != OperatorKind::gemm) return price(op, setting).forward.time;
+  return price_product(op, op.gemm, setting.system.device).time;
+}
+
+PartCost price_served(const std::vector<Operator>& operators, const Setting& setting) {
+  std::vector<Seconds> seconds;
+  for (const Operator& op : operators)
+    seconds.push_back(op.kind == OperatorKind::attention ? Seconds(0) : price_forward(op, setting));
+  PartCost sum;
+  add_nodes(
+      operators, LayerPart::forward, [&](const Node& node) { return seconds[node.index]; }, sum);
+  return sum;
+}
+
+ProductGradients price_gradients(const Operator& op, const Setting& setting) {
+  const DeviceSpec& device = setting.system.device;
+  const Precision precision = op.operands;
+  ProductGradients gradients;
+  gradients.input_shape = input_gradient(op.gemm);
+  gradients.weight_shape = weight_gradient(op.gemm);
+  gradients.input = price_product(op, gradients.input_shape, device);
+  gradients.weight = compute::weight_gradient(gradients.weight_shape, precision,
+                                              setting.system.stack.state.gradient_bytes, device);
+  return gradients;
+}
+
+compute::OperatorCost cost_of(const OperatorTimes& times, LayerPart part) {
+  switch (part) {
+    case LayerPart::forward:
+    case LayerPart::repeated:
+      return times.forward;
+    case LayerPart::backward:
+      return times.backward;
+    case LayerPart::weight:
+      return {times.weight, times.backward.bound, times.weight_work};
+    case LayerPart::input:
+      break;
+  }
+  return {times.backward.time - times.weight, times.backward.bound, times.backward.work - times.weight_work};
+}
+
+LayerCost price_layer(const std::vector<Operator>& operators, const Setting& setting) {
+  std::vector<OperatorTimes> times;
+  for (const Operator& op : operators) times.push_back(price(op, setting));
+  LayerCost cost;
+  const auto part_cost = [&](LayerPart part) -> PartCost& {
+    return cost.parts[static_cast<std::size_t>(part)];
+  };
+  const auto time_of = [&](const Node& node) { return cost_of(times[node.index], node.part).time; };
+  for (const LayerPart part :
+       {LayerPart::forward, LayerPart::repeated, LayerPart::backward, LayerPart::weight, LayerPart::input})
+    add_nodes(operators, part, time_of, part_cost(part));
+  part_cost(LayerPart::input).device = cost[LayerPart::backward].device - cost[LayerPart::weight].device;
+  double kernels = 0, products = 0;
+  for (const Operator& op : operators) {
+    kernels += backward_kernels(op);
+    if (op.routes) ++cost.routers;
+    if (op.plain) {
+      cost.plain_forward += op.forward.kernels;
+      cost.plain_backward += op.backward.kernels;
+    }
+    if (op.kind == OperatorKind::gemm && op.cut) ++products;
+  }
+  if (kernels > 0) cost.weight_kernels = products / kernels;
+  cost.repeated_kernels = repeated_kernels(operators);
+  return cost;
+}
+
+std::vector<Operator> training_operators(LayerKind kind, const Setting& setting, const model::LayerKey& key) {
+  const std::int64_t tokens = setting.workload.sequence_length;
+  constexpr auto kMode = model::Mode::training;
+  if (kind == kEmbeddingLayer) return model::embedding_operators(setting, key, tokens, kMode);
+  if (kind == kHeadLayer) return model::head_operators(setting, key, tokens, kMode);
+  if (kind == kFurtherLayer) return model::further_operators(setting, key, tokens);
+  return model::block_operators(setting, kind.block, key, tokens, kMode);
+}
+
+std::vector<LayerKind> layer_kinds(const ModelSpec& model) {
+  std::vector<LayerKind> kinds = {kEmbeddingLayer, kHeadLayer};
+  if (model::further_modules(model, Phase::training) > 0) kinds.push_back(kFurtherLayer);
+  for (std::size_t block = 0; block < model::block_kinds(model).size(); ++block)
+    kinds.push_back(block_layer(block));
+  return kinds;
+}
+
+LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
+  const std::int64_t tokens = setting.workload.sequence_length;
+  LayerCosts costs;
+  for (const LayerKind kind : layer_kinds(setting.model)) {
+    const std::vector<Operator> operators = training_operators(kind, setting, key);
+    LayerCost& cost = costs.layers[kind.index()];
+    cost = price_layer(operators, setting);
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      cost.saved[static_cast<std::size_t>(recompute)] =
+          model::saved_bytes(operators, recompute, setting, key, tokens);
+    }
+    cost.put_off = model::put_off_bytes(operators);
+    if (!kind.is_block()) continue;
+    cost.working = model::backward_working_bytes(setting, kind.block, key, tokens);
+  }
+  costs.logits = model::logits_bytes(setting, key, tokens);
+  costs.logits_saved = model::saved_logits_bytes(setting, key, tokens);
+  costs.boundary = model::boundary_bytes(setting, key, tokens);
+  return costs;
+}
+
+Seconds hidden_by_attention(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
+                            Seconds attention) {
+  if (group != ParallelGroup::context) return Seconds(0);
+  Seconds room = stack.context_overlap * attention;
+  return hide(comm, 1, room);
+}
+
+}  // namespace shardscape::step

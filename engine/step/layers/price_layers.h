@@ -1,0 +1,198 @@
+// Device time, collectives and saved bytes of a block, the embedding and the head: what plans with one LayerKey share.
+#pragma once
+
+#include <array>
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/base/enum_array.h"
+#include "engine/compute/gradients.h"
+#include "engine/model/layer_key.h"
+#include "engine/model/stage_layers.h"
+#include "engine/spec/scenario.h"
+#include "engine/step/layers/layer_parts.h"
+#include "engine/step/layers/overlap.h"
+
+namespace shardscape::step {
+
+/// The costs of one operator on one device, without its communication.
+struct OperatorTimes {
+  compute::OperatorCost forward, backward;
+  Seconds weight = Seconds(0);  ///< the part of `backward` that computes gradients of weights
+  Work weight_work = {};        ///< work of `weight`
+};
+
+/// Prices one operator. Backward of a product is dgrad and wgrad, the latter accumulating into the stack's
+/// gradient buffer.
+OperatorTimes price(const model::Operator& op, const Setting& setting);
+
+/// Prices a product of that shape as the operator's kernel runs it (experts together on devices of a known
+/// architecture), with its result written as an activation.
+compute::OperatorCost price_product(const model::Operator& op, const compute::GemmShape& shape,
+                                    const DeviceSpec& device);
+
+/// The kernels of a product's backward; their times add up to price().backward.
+struct ProductGradients {
+  compute::GemmShape input_shape, weight_shape;
+  compute::OperatorCost input;
+  compute::WeightGradientCost weight;
+};
+ProductGradients price_gradients(const model::Operator& op, const Setting& setting);
+
+/// The share of an operator's times that belongs to a part.
+compute::OperatorCost cost_of(const OperatorTimes& times, LayerPart part);
+
+/// Sums over the operators of one part of a layer.
+struct PartCost {
+  Seconds device;
+  Seconds attention_core;                    ///< the part of `device` that is the attention core
+  Seconds experts;                           ///< the part of `device` that is experts whose loads differ
+  std::vector<model::CollectiveCall> calls;  ///< calls, in the order of their operators
+  /// For each call the index in `works` of the work that hides it (overlap.h); -1: none does.
+  std::vector<std::int32_t> hiders;
+  std::vector<Seconds> works;
+  /// For each call, and for the attention core, the index in `between` of the piece that it stands in.
+  std::vector<std::size_t> piece_of_call;
+  std::optional<std::size_t> piece_of_core;
+  double call_count = 0;
+  bool meets_host = false;  ///< the host waits for a result of the device before it launches on
+  /// An exchange of experts, and the compute that runs while it is under way.
+  struct Overlap {
+    model::CollectiveCall exchange;
+    Seconds beside;
+  };
+  std::vector<Overlap> overlaps;
+  /// Seconds of compute before, between and behind the exchanges of experts, in the order of execution.
+  std::vector<Seconds> between;
+};
+
+/// Device time of an operator's forward; inference needs no gradients.
+Seconds price_forward(const model::Operator& op, const Setting& setting);
+/// Sums up forward of a server's layer, in which attention counts nothing: it is priced for each iteration.
+PartCost price_served(const std::vector<model::Operator>& operators, const Setting& setting);
+
+struct LayerCost {
+  std::array<PartCost, kParts> parts;
+  double routers = 0;  ///< number of expert layers in it
+  /// Number of kernels of plain operators (model::Operator::plain).
+  double plain_forward = 0, plain_backward = 0;
+  double weight_kernels = 0;  ///< share of the kernels of backward that compute gradients of weights, 0..1
+  /// Share of the kernels of forward that selective recompute launches again, 0..1.
+  double repeated_kernels = 0;
+  std::array<Bytes, 3> saved{};  ///< index: Recompute; bytes saved for backward
+  Bytes put_off;                 ///< bytes that deferred weight gradients need, see model::put_off_bytes
+  Bytes working;                 ///< for blocks, see model::backward_working_bytes
+
+  [[nodiscard]] const PartCost& operator[](LayerPart part) const {
+    return parts[static_cast<std::size_t>(part)];
+  }
+};
+
+LayerCost price_layer(const std::vector<model::Operator>& operators, const Setting& setting);
+
+/// A layer: the embedding, the head, a module that predicts a further token, or a block of one of the model's kinds
+/// (model::block_kinds).
+struct LayerKind {
+  enum class Role : std::uint8_t { embedding, head, further, block };
+  Role role = Role::block;
+  std::size_t block = 0;
+
+  [[nodiscard]] constexpr bool is_block() const { return role == Role::block; }
+  /// Index in tables by kind of layer.
+  [[nodiscard]] constexpr std::size_t index() const { return static_cast<std::size_t>(role) + block; }
+  friend constexpr bool operator==(const LayerKind&, const LayerKind&) = default;
+};
+inline constexpr LayerKind kEmbeddingLayer{LayerKind::Role::embedding}, kHeadLayer{LayerKind::Role::head},
+    kFurtherLayer{LayerKind::Role::further};
+constexpr LayerKind block_layer(std::size_t kind) { return {LayerKind::Role::block, kind}; }
+inline constexpr std::size_t kLayerKinds = block_layer(model::kMostBlockKinds).index();
+
+/// All kinds of layers that a model has.
+std::vector<LayerKind> layer_kinds(const ModelSpec& model);
+
+/// The operators of a layer in training, for the rank that `key` names.
+std::vector<model::Operator> training_operators(LayerKind kind, const Setting& setting,
+                                                const model::LayerKey& key);
+
+/// Seconds of a part's calls by the kind of their groups, less what is hidden for tensor groups. `time(call)`: seconds
+/// of one call; `late_combine(call, work)`: of a combine behind so much work of the busiest rank, its dispatch included
+/// (CollectiveModel::late_combine).
+template <class Time, class LateCombine>
+EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const StackProfile::Communication& stack,
+                                             const Time& time, const LateCombine& late_combine) {
+  EnumArray<ParallelGroup, Seconds> sum;
+  Seconds work = part.experts;
+  boost::container::small_vector<Seconds, 8> beside(stack.tensor_overlap > 0 ? part.works.size() : 0);
+  for (std::size_t i = 0; i < part.calls.size(); ++i) {
+    const model::CollectiveCall& call = part.calls[i];
+    if (call.op == network::CollectiveOp::combine) continue;
+    const Seconds one = time(call);
+    const bool hides = !beside.empty() && part.hiders[i] >= 0;
+    (hides ? beside[static_cast<std::size_t>(part.hiders[i])] : sum[call.group]) += call.repeats * one;
+    if (call.op == network::CollectiveOp::dispatch) work += one;
+  }
+  for (std::size_t i = 0; i < beside.size(); ++i) {
+    Seconds room = part.works[i];
+    sum[ParallelGroup::tensor] += beside[i] - hide(beside[i], stack.tensor_overlap, room);
+  }
+  for (const model::CollectiveCall& call : part.calls) {
+    if (call.op == network::CollectiveOp::combine) sum[call.group] += call.repeats * late_combine(call, work);
+  }
+  return sum;
+}
+
+/// How much of a layer's calls over groups of a kind attention of `attention` seconds hides; 0 unless they are context
+/// groups.
+Seconds hidden_by_attention(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
+                            Seconds attention);
+
+/// Seconds that a pass through a part takes before, between and behind its exchanges of experts: compute, and what
+/// calls of tensor and context groups expose there. `time(call)`: seconds of one call.
+template <class Time>
+std::vector<Seconds> piece_times(const PartCost& part, const StackProfile::Communication& stack,
+                                 const Time& time) {
+  std::vector<Seconds> pieces = part.between;
+  Seconds context;
+  std::vector<Seconds> beside(part.works.size());
+  std::vector<std::size_t> piece_of_work(part.works.size());
+  for (std::size_t i = 0; i < part.calls.size(); ++i) {
+    const model::CollectiveCall& call = part.calls[i];
+    if (call.group != ParallelGroup::tensor && call.group != ParallelGroup::context) continue;
+    const Seconds all = call.repeats * time(call);
+    if (call.group == ParallelGroup::context && part.piece_of_core) {
+      context += all;
+    } else if (part.hiders[i] >= 0) {
+      const auto work = static_cast<std::size_t>(part.hiders[i]);
+      beside[work] += all;
+      piece_of_work[work] = part.piece_of_call[i];
+    } else {
+      pieces[part.piece_of_call[i]] += all;
+    }
+  }
+  for (std::size_t i = 0; i < beside.size(); ++i) {
+    Seconds room = part.works[i];
+    pieces[piece_of_work[i]] += beside[i] - hide(beside[i], stack.tensor_overlap, room);
+  }
+  if (part.piece_of_core) {
+    pieces[*part.piece_of_core] +=
+        context - hidden_by_attention(stack, ParallelGroup::context, context, part.attention_core);
+  }
+  return pieces;
+}
+
+/// Everything about the layers of a training step that depends on a LayerKey only.
+struct LayerCosts {
+  std::array<LayerCost, kLayerKinds> layers;  ///< index: kind of layer; see operator[]
+  Bytes logits;
+  Bytes logits_saved;  ///< kept from the loss to its backward
+  Bytes boundary;
+
+  [[nodiscard]] const LayerCost& operator[](LayerKind kind) const { return layers[kind.index()]; }
+};
+
+/// Prices the layers of a training step.
+LayerCosts price_layers(const Setting& setting, const model::LayerKey& key);
+
+}  // namespace shardscape::step

@@ -1,0 +1,82 @@
+#include "engine/step/layers/sibling_turns.h"
+
+#include <algorithm>
+#include <boost/container/static_vector.hpp>
+#include <cmath>
+
+#include "engine/network/groups/rank_group.h"
+
+namespace shardscape::step {
+
+namespace {
+
+constexpr double kWorthTurns = 1e-3;  ///< of the step
+constexpr int kRounds = 5;  ///< each brings the share nearer by more than half: 1e-3 is left of most
+
+/// What of traffic that other stages begin when their passes end is there at the same time.
+double share_at_end(const AmongSiblings& once, const TimedStage& stage) {
+  if (once.others <= Seconds(0)) return 1;
+  double sum = 0;
+  for (std::size_t s = 0; s < stage.ends.size(); ++s) {
+    if (s == stage.stage) continue;
+    sum += std::max(0.0, 1 - std::abs(stage.ends[s] - stage.ends[stage.stage]) / once.time.value());
+  }
+  return sum / static_cast<double>(stage.ends.size() - 1);
+}
+
+}  // namespace
+
+SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage) {
+  boost::container::static_vector<ParallelGroup, EnumNames<ParallelGroup>::names.size()> groups;
+  Seconds most;
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    const Seconds others = passes[group].others + once[group].others;
+    if (others > Seconds(0)) groups.push_back(group);
+    most += others;
+  }
+  if (most <= kWorthTurns * stage.step) return {};
+  SiblingTurns turns;
+  turns.any = true;
+  Seconds of_all, fixed;  // what is spared at most, and at the end
+  EnumArray<ParallelGroup, Seconds> spared;
+  const auto shown = [&](Seconds time, ParallelGroup group) {
+    return (1 + stage.bubble) * std::min(time, stage.shown[class_of(group)]);
+  };
+  for (const ParallelGroup group : groups) {
+    const Seconds at_end = once[group].spared(share_at_end(once[group], stage));
+    turns.once += at_end;
+    fixed += std::min(at_end, stage.data_tail);
+    of_all += shown(passes[group].others, group) + std::min(once[group].others, stage.data_tail);
+  }
+  Seconds now = stage.step - fixed;
+  for (int round = 0; round < kRounds; ++round) {
+    Seconds next = stage.step - fixed;
+    for (const ParallelGroup group : groups) {
+      if (passes[group].others <= Seconds(0)) continue;
+      spared[group] = passes[group].spared(std::min(1.0, (passes[group].time - spared[group]) / now));
+      turns.beside[group] = spared[group] / passes[group].others;
+      next -= shown(spared[group], group);
+    }
+    now = next;
+  }
+  turns.left = std::max(Seconds(0), of_all - (stage.step - now));
+  return turns;
+}
+
+Seconds cost_of_siblings(const ParallelPlan& plan, const network::CollectiveModel::Asked& asked,
+                         network::CollectiveModel& collectives) {
+  if (plan.pipeline == 1) return Seconds(0);
+  const Seconds each =
+      collectives.time_without_faults(asked.op, (1 / asked.calls) * asked.bytes, asked.group);
+  const std::int32_t stride = network::PlanLayout(plan).stride(PlanAxis::pipeline);
+  return asked.calls * each - collectives.time_within_slice(asked.op, asked.bytes, asked.group, asked.calls,
+                                                            {plan.pipeline, stride});
+}
+
+Seconds spared_in_turn(const SiblingTurns* turns, ParallelGroup kind, const ParallelPlan& plan,
+                       const network::CollectiveModel::Asked& asked, network::CollectiveModel& collectives) {
+  if (turns == nullptr || turns->beside[kind] <= 0) return Seconds(0);
+  return turns->beside[kind] * cost_of_siblings(plan, asked, collectives);
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,56 @@
+// For which share of the time groups of other pipeline stages are at calls of the same kind, and what that spares.
+//
+// Calls of a kind take T a step with all sibling groups sending at once, and T(u) where those of other stages are there
+// for a share u of it (network/prices/among_siblings.h). In a step of S seconds they are for u = T(u) / S, and S gets
+// shorter by what shows of T - T(u), in the bubble of the pipeline, too: u is what some rounds of both come to. Traffic
+// that goes once in a step begins when the passes of a stage end: of another stage's as much is there as overlaps, if
+// each takes as long as all at once.
+//
+// Where anything beside passes takes turns, the passes of all stages and the pipeline are priced again with these
+// shares (price_training.cc): where the stage that ends last has waited for another, its own calls spare nothing.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/network/prices/collective_model.h"
+#include "engine/spec/plan.h"
+#include "engine/step/layers/layer_times.h"
+#include "engine/step/layers/pass_time.h"
+
+namespace shardscape::step {
+
+/// Times of the stage that ends last.
+struct TimedStage {
+  std::size_t stage = 0;
+  Seconds step;               ///< of the whole step
+  Seconds passes;             ///< time of this stage's passes in it, without data-parallel traffic
+  Seconds forward, backward;  ///< the parts of `passes` that call: without what zero_bubble puts off
+  Seconds forward_host, backward_host;  ///< the parts of `passes` that wait for the host
+  double bubble = 0;                    ///< waiting for other stages, relative to `passes`
+  Seconds data_tail;                    ///< data-parallel traffic that is left after the passes
+  Breakdown shown;                      ///< of the passes, with data-parallel traffic
+  std::span<const double> ends;         ///< seconds at which the passes of each stage end
+};
+
+/// What siblings that take turns spare of a step.
+struct SiblingTurns {
+  bool any = false;  ///< whether anything worth looking at is shared; else the rest is 0
+  /// For each kind of groups the share of what those of other stages cost that is spared, 0..1, in calls and in traffic
+  /// beside passes.
+  EnumArray<ParallelGroup, double> beside;
+  Seconds once;  ///< spared of traffic that is left after the passes of the stage that ends last
+  Seconds left;  ///< what the step still takes longer than with each stage's groups on links of their own
+};
+
+/// Nothing where the step could not get shorter by more than a thousandth.
+SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage);
+
+/// What groups of other stages cost an operation on a healthy machine if all of them send at once.
+Seconds cost_of_siblings(const ParallelPlan& plan, const network::CollectiveModel::Asked& asked,
+                         network::CollectiveModel& collectives);
+/// The part of that which an operation in passes is spared. `turns`: null where nobody takes turns.
+Seconds spared_in_turn(const SiblingTurns* turns, ParallelGroup kind, const ParallelPlan& plan,
+                       const network::CollectiveModel::Asked& asked, network::CollectiveModel& collectives);
+
+}  // namespace shardscape::step

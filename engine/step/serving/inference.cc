@@ -1,0 +1,178 @@
+// Measures how a replica serves a steady load: builds load and rules from the setting, times iterations by prices or by
+// execution, and keeps what plans share.
+#include "engine/step/serving/inference.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardscape::step {
+
+namespace {
+
+using serving::Iteration;
+using serving::Measured;
+
+/// A decode iteration of all sequences that run at once, each with half of its output done.
+Iteration full_decode(const InferenceInputs& in) {
+  Iteration iteration;
+  iteration.decoding = static_cast<double>(std::min(in.shape.clients, in.shape.slots));
+  iteration.cached = iteration.decoding * half_done_tokens(in.setting.workload);
+  return iteration;
+}
+
+/// Most segments of courses that are remembered, some ten megabytes: each concurrency has a course of its own.
+constexpr std::size_t kMostSegments = 1 << 16;
+
+/// Requests of replicas that have iterations together: of all of them, and of the one with the most.
+struct CoupledRequests {
+  std::int64_t all, busiest;
+};
+CoupledRequests coupled_requests(const Setting& setting, const ParallelPlan& plan, std::int64_t coupled) {
+  const std::int64_t all = setting.workload.concurrency * coupled / plan.data;
+  return {all, (all + coupled - 1) / coupled};
+}
+
+InferenceLatency latency(const serving::Spread& spread) { return {Seconds(spread.p50), Seconds(spread.p95)}; }
+
+}  // namespace
+
+serving::Load load_of(const InferenceInputs& in) {
+  const WorkloadSpec& workload = in.setting.workload;
+  return {in.shape.clients, workload.prompt_tokens, workload.output_tokens,
+          static_cast<double>(in.setting.model.sliding_window)};
+}
+
+serving::Rules rules_of(const InferenceInputs& in) {
+  const StackProfile::Serving& stack = in.setting.system.stack.serving;
+  return {stack.scheduler, stack.token_budget, in.shape.slots};
+}
+
+IterationCosts iteration_costs(const InferenceInputs& in, network::CollectiveModel& collectives,
+                               InferenceMemo& memo, IterationCosts::Unit unit) {
+  return {in, memo.token_costs(in.setting, in.plan), collectives, unit};
+}
+
+serving::Timer iteration_timer(const InferenceInputs& in, network::CollectiveModel& collectives,
+                               InferenceMemo& memo, bool plainly, FlattenedRun* flattened) {
+  if (flattened == nullptr) {
+    const auto costs = std::make_shared<IterationCosts>(
+        iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds));
+    return [costs](const Iteration& iteration) { return (*costs)(iteration); };
+  }
+  const auto executed = std::make_shared<ExecutedIterations>(in, memo.token_costs(in.setting, in.plan),
+                                                             collectives, *flattened, plainly);
+  return [executed](const Iteration& iteration) { return (*executed)(iteration); };
+}
+
+double whole_blocks(const Setting& setting, std::int64_t tokens) {
+  const std::int64_t block = setting.system.stack.serving.kv_block;
+  return static_cast<double>((tokens + block - 1) / block * block);
+}
+
+double cached_tokens(const Setting& setting) {
+  return whole_blocks(setting, setting.workload.prompt_tokens + setting.workload.output_tokens);
+}
+
+std::int64_t cache_places(const Setting& setting, const std::vector<Bytes>& free,
+                          const std::vector<Bytes>& request) {
+  auto room = static_cast<double>(setting.workload.concurrency);
+  for (std::size_t stage = 0; stage < free.size(); ++stage) {
+    if (request[stage] <= Bytes(0)) continue;
+    room = std::min(room, std::floor(setting.system.stack.serving.kv_share * (free[stage] / request[stage])));
+  }
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(0.0, room)));
+}
+
+ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, const std::vector<Bytes>& free,
+                           const std::vector<Bytes>& request) {
+  const StackProfile::Serving& stack = setting.system.stack.serving;
+  ServingShape shape;
+  shape.coupled = coupled_replicas(plan);
+  const std::int64_t requests = coupled_requests(setting, plan, shape.coupled).busiest;
+  const std::int64_t places =
+      std::max<std::int64_t>(1, std::min(requests, cache_places(setting, free, request)));
+  shape.groups = std::min<std::int64_t>({plan.pipeline, requests, places});
+  shape.clients = (requests + shape.groups - 1) / shape.groups;
+  shape.slots = std::min({places / shape.groups, stack.max_batch, shape.clients});
+  if (places >= requests) shape.slots = std::min(stack.max_batch, shape.clients);
+  shape.resident = std::min({requests, places, shape.groups * stack.max_batch});
+  return shape;
+}
+
+double half_done_tokens(const WorkloadSpec& workload) {
+  return static_cast<double>(workload.prompt_tokens) +
+         std::max(1.0, 0.5 * static_cast<double>(workload.output_tokens));
+}
+
+TokenCosts& InferenceMemo::token_costs(const Setting& setting, const ParallelPlan& plan) {
+  const std::array<std::int32_t, 5> layout = {plan.tensor, plan.context, plan.expert, plan.expert_tensor,
+                                              plan.redundant_experts};
+  return costs_.try_emplace(layout, setting, plan).first->second;
+}
+
+const serving::Trajectory& InferenceMemo::trajectory(const serving::Load& load, const serving::Rules& rules) {
+  const std::array<std::int64_t, 3> key{load.clients, rules.slots, rules.token_budget};
+  if (segments_ > kMostSegments && !trajectories_.contains(key)) {
+    trajectories_.clear();
+    segments_ = 0;
+  }
+  const auto [entry, fresh] = trajectories_.try_emplace(key);
+  if (fresh) {
+    entry->second = serving::trajectory(load, rules);
+    segments_ += entry->second.segments.size();
+  }
+  return entry->second;
+}
+
+void InferenceMemo::clear() {
+  costs_.clear();
+  trajectories_.clear();
+  segments_ = 0;
+}
+
+void fill_latencies(const Measured& measured, Prediction& out) {
+  out.ttft = Seconds(measured.ttft.mean);
+  out.itl = Seconds(measured.itl.mean);
+  out.e2e = Seconds(measured.e2e.mean);
+  out.ttft_spread = latency(measured.ttft);
+  out.itl_spread = latency(measured.itl);
+  out.e2e_spread = latency(measured.e2e);
+  out.decode_batch = measured.decode_batch;
+  for (const TimeClass c : enum_values<TimeClass>()) out.breakdown[c] = Seconds(measured.classes[c]);
+  out.breakdown[TimeClass::bubble] += Seconds(measured.waiting);
+}
+
+void time_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
+                    bool plainly, Prediction& out, FlattenedRun* flattened) {
+  const serving::Load load = load_of(in);
+  const serving::Timer timer = iteration_timer(in, collectives, memo, plainly, flattened);
+  if (flattened != nullptr) {
+    // One iteration shows whether dead links cut ranks off. Its time would be zero then, and measuring a
+    // period of iterations that take no time would make no sense.
+    timer(full_decode(in));
+    if (flattened->unreachable) return;
+  }
+  fill_latencies(serving::measure(memo.trajectory(load, rules_of(in)), load, timer), out);
+  const auto [all, busiest] = coupled_requests(in.setting, in.plan, in.shape.coupled);
+  out.decode_batch *= static_cast<double>(all) / static_cast<double>(busiest);
+  out.step_time = Seconds(serving::total(timer(full_decode(in))));
+  const WorkloadSpec& workload = in.setting.workload;
+  out.tokens_per_s_per_gpu = static_cast<double>(workload.concurrency * workload.output_tokens) /
+                             out.e2e.value() / static_cast<double>(in.plan.gpus());
+}
+
+GroupBytes inference_bytes(const InferenceInputs& in, network::CollectiveModel& collectives,
+                           InferenceMemo& memo) {
+  IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::bytes);
+  const serving::Load load = load_of(in);
+  const Measured sent = serving::measure(memo.trajectory(load, rules_of(in)), load,
+                                         [&](const Iteration& iteration) { return costs(iteration); });
+  GroupBytes bytes;
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    if (std::ranges::find(kCopyGroups, group) != kCopyGroups.end()) continue;
+    bytes[group] = Bytes(sent.classes[IterationCosts::class_of_bytes(group)]);
+  }
+  return bytes;
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,134 @@
+// Serves two pools: prices or executes iterations of each pool, measures transfers of caches between them, and turns
+// what the simulated requests met into latencies and rates.
+#include "engine/step/serving/pools.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardscape::step {
+
+namespace {
+
+using serving::DisaggregatedMeasured;
+using serving::Iteration;
+
+/// The inputs of one server's iterations. All requests may come to the same server, so costs are sampled up to the load
+/// of all of them.
+InferenceInputs inputs_of(const Setting& setting, const PoolInputs& pool) {
+  ServingShape shape = pool.shape;
+  shape.clients = std::max<std::int64_t>(setting.workload.concurrency, 1);
+  return {setting, pool.plan, pool.layers, shape};
+}
+
+serving::Pool pool_of(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
+  return {pool.plan.data / pool.shape.coupled * pool.shape.groups, rules_of(inputs_of(setting, pool)), timer};
+}
+
+/// The iteration of the busiest of several coupled replicas, over which sequences are dealt evenly: ceil(n / replicas).
+Iteration of_busiest(Iteration all, std::int64_t coupled) {
+  if (coupled == 1 || all.decoding <= 0) return all;
+  const double most = std::ceil(all.decoding / static_cast<double>(coupled));
+  all.cached *= most / all.decoding;
+  all.decoding = most;
+  return all;
+}
+
+/// The decoding pool. Coupled replicas share one queue, and have the places of all of them together.
+serving::Pool decoding_pool(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
+  const std::int64_t coupled = pool.shape.coupled;
+  serving::Pool all = pool_of(setting, pool, [&timer, coupled](const Iteration& iteration) {
+    return timer(of_busiest(iteration, coupled));
+  });
+  all.rules.slots *= coupled;
+  return all;
+}
+
+/// A decode iteration of one replica's sequences if they are spread evenly, each with half of its output done.
+Iteration even_decode(const Setting& setting, const PoolInputs& pool) {
+  Iteration iteration;
+  iteration.decoding = static_cast<double>(std::min(pool.shape.clients, pool.shape.slots));
+  iteration.cached = iteration.decoding * half_done_tokens(setting.workload);
+  return iteration;
+}
+
+Iteration one_prompt(const Setting& setting) {
+  const auto tokens = static_cast<double>(setting.workload.prompt_tokens);
+  return {0, 0, tokens, tokens * tokens, 0.5 * tokens * tokens, 1};
+}
+
+void fill(const Setting& setting, std::int64_t gpus, const DisaggregatedMeasured& measured, Prediction& out) {
+  fill_latencies(measured.requests, out);
+  out.breakdown[TimeClass::kv_transfer] = Seconds(measured.exposed_transfer);
+  out.kv_transfer = Seconds(measured.transfer);
+  out.tokens_per_s_per_gpu = measured.requests.requests_per_s *
+                             static_cast<double>(setting.workload.output_tokens) / static_cast<double>(gpus);
+}
+
+void explain(const Setting& setting, const Pool& pool, InferenceMemo& memo,
+             const std::vector<serving::ServedIteration>& iterations, double requests,
+             std::vector<OperatorRow>& rows) {
+  std::vector<WeightedIterations> weighted;
+  for (const serving::ServedIteration& served : iterations)
+    weighted.push_back({of_busiest(served.iteration, pool.inputs.shape.coupled), served.iterations,
+                        static_cast<double>(served.progressing) / requests});
+  explain_iterations(inputs_of(setting, pool.inputs), pool.collectives, memo, weighted, rows);
+}
+
+}  // namespace
+
+double prefill_cached_tokens(const Setting& setting) {
+  return whole_blocks(setting, setting.workload.prompt_tokens);
+}
+
+std::int64_t requests_per_replica(const Setting& setting, const ParallelPlan& pool) {
+  return (setting.workload.concurrency + pool.data - 1) / pool.data;
+}
+
+ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const std::vector<Bytes>& free,
+                        const std::vector<Bytes>& request) {
+  const std::int64_t requests = requests_per_replica(setting, pool);
+  const std::int64_t places = cache_places(setting, free, request);
+  ServingShape shape;
+  shape.coupled = coupled_replicas(pool);
+  shape.groups = std::min<std::int64_t>({pool.pipeline, requests, places});
+  const std::int64_t slots = std::min(places / shape.groups, setting.system.stack.serving.max_batch);
+  shape.clients = (requests + shape.groups - 1) / shape.groups;
+  shape.slots = slots;
+  shape.resident = std::min(requests, shape.groups * slots);
+  return shape;
+}
+
+bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool& decode,
+                        network::PricedNetwork& network, InferenceMemo& memo, bool plainly, Prediction& out,
+                        std::vector<OperatorRow>* operators, PooledCourse& course) {
+  const PoolInputs &reads = prefill.inputs, &writes = decode.inputs;
+  const KvTraffic traffic = kv_traffic(setting, {reads.plan, reads.layers, reads.placement},
+                                       {writes.plan, writes.layers, writes.placement}, network);
+  const auto timer_of = [&](const Pool& pool) {
+    return iteration_timer(inputs_of(setting, pool.inputs), pool.collectives, memo, plainly, pool.run);
+  };
+  const serving::Timer read = timer_of(prefill), write = timer_of(decode);
+  // One iteration of each pool shows whether dead links cut ranks off; check that before anything is served.
+  read(one_prompt(setting));
+  out.step_time = Seconds(serving::total(write(even_decode(setting, writes))));
+  const auto executed_cut = [](const Pool& pool) { return pool.run != nullptr && pool.run->unreachable; };
+  if (traffic.unreachable || executed_cut(prefill) || executed_cut(decode)) return false;
+  if (prefill.collectives.unreachable() || decode.collectives.unreachable()) return true;
+
+  const serving::KvFabric fabric{
+      traffic.wires,        network.bytes_per_second(), traffic.flows,
+      reads.plan.data,      writes.plan.data,           setting.system.stack.serving.kv_transfer,
+      setting.model.layers, reads.shape.coupled,        writes.shape.coupled};
+  const serving::DisaggregatedLoad load{load_of(inputs_of(setting, reads)), pool_of(setting, reads, read),
+                                        decoding_pool(setting, writes, write), fabric};
+  const DisaggregatedMeasured measured = course(load, operators != nullptr);
+  fill(setting, reads.plan.gpus() + writes.plan.gpus(), measured, out);
+  out.kv_bytes = traffic.request;
+  if (operators == nullptr) return true;
+  const double requests = measured.requests_measured;
+  explain(setting, prefill, memo, measured.prefill_iterations, requests, *operators);
+  explain(setting, decode, memo, measured.decode_iterations, requests, *operators);
+  return true;
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,53 @@
+// What contention adds to a step of the hierarchical mode, and how far the step may still be off because of it.
+//
+// That mode prices an operation with all of its sibling groups sending at once, and traffic of different axes
+// as if each had the links to itself. Executed, two things are otherwise:
+//
+//   siblings  groups of other pipeline stages that share links are mostly at other work: the passes of all stages take
+//             as long as that makes them, and the pipeline is run again (sibling_turns.h).
+//   axes      gathers and scatters run beside the passes of every microbatch: those of weights beside forward and
+//             backward, those of gradients beside backward or, where zero_bubble puts weight gradients off, beside
+//             these, which call nobody. Where both use the same links each gets its fair share
+//             (network/prices/link_loads.h): call i, on its links for the share q_i of the pass, keeps f_i of its pace
+//             and the traffic g_i. While X seconds of the pass (as it were alone) go by beside it, the pass takes X sum
+//             q_i s_i (1 / f_i - 1) longer, and X (1 + sum q_i (s_i (1 / f_i - 1) - (1 - g_i) / f_i)) of the traffic
+//             gets done. s_i: the share of what a call takes longer that shows, 1 but for exchanges that the attention
+//             core hides. What calls take at the ranks, to begin and to copy, and the latency of paths leave the links
+//             to others. A pass that waits for the host hides what its calls take longer, but not that the traffic ends
+//             later.
+//
+//             Gradients and updated weights go once in a step: the part of them that passes hide meets their calls in
+//             the same way.
+//
+// Priced is kMet of the sum over the critical stage, of every microbatch's share also what the bubble of the pipeline
+// grows by. kLeftOpen of that and of what hides of it where the host is waited for, and kTurnsOpen of what siblings
+// that take turns still cost each other, is the mark, as a share of the step. Left out: messages between stages, calls
+// of the embedding and the head.
+//
+// At least the step lasts as long as calls and traffic of a stage, those of embedding and head with them, keep any link
+// busy. Of algorithms that are neither rings nor rounds all links are taken to be busy.
+#pragma once
+
+#include "engine/step/layers/sibling_turns.h"
+#include "engine/step/layers/training_step.h"
+#include "engine/step/training/data_costs.h"
+
+namespace shardscape::step {
+
+/// The contention on a healthy machine.
+struct Contention {
+  Breakdown added;          ///< seconds added to the step, by the class of time that takes longer
+  double marked_share = 0;  ///< share of the step by which its time may still be wrong
+};
+/// Computes the contention. `known` and `data` are what plans share; give both or neither.
+Contention contention_of(const TrainingStep& inputs, const TimedStage& step,
+                         network::CollectiveModel& collectives, LayerTimes* known = nullptr,
+                         StageDataCosts* data = nullptr);
+
+/// How siblings take turns in a step on a healthy machine that was timed with all of them sending at once. `step`: its
+/// stage that ends last. `known` and `data` as above.
+SiblingTurns turns_of_siblings(const TrainingStep& inputs, const TimedStage& step,
+                               network::CollectiveModel& collectives, LayerTimes* known = nullptr,
+                               StageDataCosts* data = nullptr);
+
+}  // namespace shardscape::step

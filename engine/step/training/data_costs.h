@@ -1,0 +1,85 @@
+// What data parallelism costs the stages of a healthy machine, and what plans share of it: it depends on the degrees
+// of the plan, the order of its ranks, the ZeRO stage and the layers of the stage, but not on the microbatch, not on
+// what is recomputed, and of the schedule only on whether it puts weight gradients off or runs both ways.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/network/prices/collective_model.h"
+#include "engine/step/layers/training_step.h"
+#include "engine/step/training/data_exposure.h"
+#include "engine/step/training/data_traffic.h"
+
+namespace shardscape::step {
+
+/// The parts of the end of a stage's step, before anything hides them.
+struct TailCosts {
+  GradientTraffic gradients;  ///< empty: no gradients are left for the end
+  WeightGather weights;
+  Seconds optimizer;
+};
+
+/// Traffic beside the passes of one microbatch, in seconds, before they hide any of it.
+struct BesideCosts {
+  Seconds forward, backward, weight;  ///< beside the pass of that name
+};
+
+/// The traffic of a stage in the form that contention_of() reads.
+struct ContendedData {
+  struct Sent {
+    DataTraffic::Part part;
+    Pass beside = Pass::forward;           ///< of which it lies beside
+    Seconds time, others;                  ///< of the part, and the share of it due to groups of other stages
+    std::optional<Seconds> on_links = {};  ///< the part of `time` on links; filled when first asked for
+    const network::LinkSet* links = nullptr;  ///< its tile_links(); filled when first asked for
+  };
+  struct Traffic {
+    Seconds time;
+    SiblingTimes siblings;  ///< of its groups
+    std::vector<Sent> sent;
+  };
+  Traffic beside;  ///< what every microbatch's passes send
+  Traffic once;    ///< what is sent once in a step
+};
+
+/// The costs of one stage; each part is filled when it is first asked for.
+struct DataCosts {
+  std::optional<TailCosts> tail;
+  std::optional<BesideCosts> beside;
+  std::optional<ContendedData> contended;
+};
+
+/// The costs of the stages that plans with equal data parallelism have.
+class StageDataCosts {
+ public:
+  /// Returns the costs of a stage, empty when it is new. The reference is valid until the next call.
+  DataCosts& costs_of_stage(const TrainingStep& inputs, std::int32_t stage);
+  void forget() { known_.clear(); }
+
+ private:
+  struct Known {
+    model::StageLayers layers;
+    bool first = false, last = false;
+    DataCosts costs;
+  };
+  std::vector<Known> known_;
+};
+
+/// Remembers costs for one setting on one healthy machine. They are exact, as only plans share them that agree in
+/// everything they depend on, and bounded: each slot of the table keeps the costs of its last plan only.
+class DataCostsMemo {
+ public:
+  /// Returns the costs for the plan. The reference is valid until the next call.
+  StageDataCosts& costs_for(const TrainingStep& inputs);
+
+ private:
+  struct Slot {
+    ParallelPlan plan;  ///< with choices that do not affect the costs set to fixed values
+    bool used = false;
+    StageDataCosts costs;
+  };
+  std::vector<Slot> slots_;
+};
+
+}  // namespace shardscape::step

@@ -1,0 +1,237 @@
+// Finds when gradients of the last backward are whole layer by layer, and from that when the last bucket arrives (the
+// formulas of the header) and which buckets leave at which moment.
+#include "engine/step/training/data_exposure.h"
+
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
+#include <cmath>
+#include <cstdint>
+
+namespace shardscape::step {
+
+GradientShares::GradientShares(const TrainingStep& in, std::int32_t stage, ParallelGroup copies)
+    : parameters_(in.parameters),
+      copies_(copies),
+      layers_(in.layers[static_cast<std::size_t>(stage)]),
+      modules_(layers_.further()),
+      blocks_(layers_.count()),
+      cut_(in.cuts()) {
+  const bool first = in.first(stage), last = in.last(stage), common = copies == ParallelGroup::data_shard;
+  heads_ = last ? 1 : 0;
+  // Where the head shares the embedding's table, its gradient is whole only after the embedding.
+  head_ = last && common ? parameters_.of_head(first).count : 0;
+  if (modules_ > 0)  // the table that the modules share counts as whole with their own weights
+    further_ = parameters_.of_further(modules_, first || (last && parameters_.tied))[copies].count / modules_;
+  end_ = first && common ? parameters_.embedding.count : 0;
+  if (last && common && in.deferred() > 0) {
+    end_ = parameters_.head.count;
+    head_ -= end_;
+  }
+  sum_ = in.parameters_of(stage)[copies].count;
+}
+
+double GradientShares::of_last(std::int32_t blocks) const {
+  return parameters_.count_of_last(layers_, blocks, copies_);
+}
+
+double GradientShares::after(std::int32_t layers) const {
+  if (sum_ <= 0) return 1;
+  if (cut_) return (head_ + modules_ * further_ + end_ + of_last(std::min(layers, blocks_))) / sum_;
+  if (layers <= 0) return 0;
+  const std::int32_t modules = std::clamp(layers - heads_, 0, modules_);
+  const std::int32_t blocks = std::clamp(layers - heads_ - modules_, 0, blocks_);
+  const bool all = layers > heads_ + modules_ + blocks_;
+  return (head_ + modules * further_ + of_last(blocks) + (all ? end_ : 0)) / sum_;
+}
+
+double whole_buckets(double buckets, double share) {
+  constexpr double kRounding = 1e-9;
+  // The cast is a floor without a library call: both factors are >= 0, and buckets are far fewer than 2^53.
+  const double whole = static_cast<double>(static_cast<std::int64_t>(share * buckets + kRounding));
+  return std::min(buckets, whole);
+}
+
+std::span<const schedule::StageTime> chunk_times(const TrainingStep& in, const TrainingScratch& scratch,
+                                                 std::size_t stage) {
+  const std::size_t chunks =
+      in.pipeline.both_ways() ? 1 : static_cast<std::size_t>(in.pipeline.virtual_stages);
+  return std::span(scratch.times).subspan(stage * chunks, chunks);
+}
+
+LastBackward last_backward(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
+  const std::span<const schedule::StageTime> passes = chunk_times(in, scratch, stage);
+  const std::size_t chunks = passes.size();
+  const auto ends = chunks == 1 ? std::span(scratch.end).subspan(stage, 1)
+                                : std::span(scratch.chunk_end).subspan(stage * chunks, chunks);
+  const EndLayers& end = scratch.ends[scratch.twin[stage]];
+  const Seconds blocks = end.blocks + scratch.backward[scratch.twin[stage]][TimeClass::data_comm];
+  return {end.head,
+          (1.0 / std::max(1, in.layers[stage].further())) * end.further,
+          (1.0 / std::max(1, in.layers[stage].count())) * blocks,
+          end.embedding,
+          passes,
+          in.cuts(),
+          in.last(static_cast<std::int32_t>(stage)) ? scratch.deferred.total() : Seconds(0),
+          ends};
+}
+
+namespace {
+
+/// A moment of the last backward: the chunk whose pass is running, and how much of that pass is done.
+struct Moment {
+  std::int32_t chunk = 0;
+  double share = 0;    ///< share of the time of the chunk's layers
+  double seconds = 0;  ///< since the pass began
+};
+
+/// When the first bucket may leave: 1 - overlap of the last backward, over all chunks of the stage, is done.
+Moment gate_of(double overlap, const LastBackward& backward) {
+  constexpr double kRounding = 1e-9;  // a gate at the end of a pass counts as the beginning of the next one
+  double rest = 0;
+  for (std::size_t c = 0; c < backward.ends.size(); ++c) rest += (1 - overlap) * backward.pass(c);
+  std::size_t chunk = backward.ends.size() - 1;
+  while (chunk > 0 && rest >= (1 - kRounding) * backward.pass(chunk)) rest -= backward.pass(chunk--);
+  const double pass = backward.pass(chunk), seconds = std::clamp(rest, 0.0, pass);
+  return {static_cast<std::int32_t>(chunk), pass > 0 ? seconds / pass : 1, seconds};
+}
+
+double time_of(const Moment& moment, const LastBackward& backward) {
+  const auto chunk = static_cast<std::size_t>(moment.chunk);
+  return backward.ends[chunk] - (backward.pass(chunk) - moment.seconds);
+}
+
+/// The layers of a chunk whose gradients come from its last pass, in the order of backward. Blocks of a stage count as
+/// alike, so where it has several kinds those of a chunk may add up to more than its pass. They are laid one after the
+/// other from the beginning of the pass, each with its own time; what would end beyond the pass ends with it, so that
+/// a slow embedding at the end doesn't move the blocks before it. Under zero_bubble (only weight gradients count) every
+/// block takes the same share of the pass.
+class ChunkLayers {
+ public:
+  ChunkLayers(const TrainingStep& in, std::int32_t stage, const LastBackward& backward, std::int32_t chunk)
+      : chunk_(chunk), cut_(in.cuts()), pass_(backward.pass(static_cast<std::size_t>(chunk))) {
+    const LayerRuns runs = in.chunk_layers(stage, chunk);
+    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+      if (cut_ && !in.cuts(run->kind)) continue;
+      const Seconds each = run->kind.is_block()         ? backward.block
+                           : run->kind == kHeadLayer    ? backward.head
+                           : run->kind == kFurtherLayer ? backward.further
+                                                        : backward.embedding;
+      runs_.push_back({run->count, each.value(), sum_});
+      sum_ += run->count * each.value();
+    }
+  }
+
+  /// Calls visit(moment) at the end of every layer, in order.
+  template <class Visit>
+  void each(Visit visit) const {
+    for (const Run& run : runs_)
+      for (std::int32_t n = 1; n <= run.count; ++n) visit(end_of(run, n));
+  }
+  /// Calls visit(moment) from the last layer to the first until it returns false. Returns whether it never did.
+  template <class Visit>
+  [[nodiscard]] bool each_from_the_last(Visit visit) const {
+    for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
+      for (std::int32_t n = run->count; n > 0; --n)
+        if (!visit(end_of(*run, n))) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Run {
+    std::int32_t count = 1;
+    double each = 0, before = 0;  ///< seconds of one layer, and of all layers before the run
+  };
+
+  [[nodiscard]] Moment end_of(const Run& run, std::int32_t n) const {
+    const double seconds = run.before + n * run.each;
+    const double share = sum_ > 0 ? seconds / sum_ : 1;
+    return {chunk_, share, cut_ || share >= 1 ? share * pass_ : std::min(seconds, pass_)};
+  }
+
+  std::int32_t chunk_;
+  bool cut_;
+  double pass_;
+  double sum_ = 0;  ///< seconds of all layers together
+  boost::container::small_vector<Run, 8> runs_;
+};
+
+/// Number of layers of a stage whose gradients come from its last passes.
+std::int32_t layers_of(const TrainingStep& in, std::int32_t stage) {
+  std::int32_t layers = 0;
+  for (const LayerRun& run : in.stage_layers(stage)) {
+    if (!in.cuts() || in.cuts(run.kind)) layers += run.count;
+  }
+  return layers;
+}
+
+}  // namespace
+
+Seconds exposed_gradients(const TrainingStep& in, std::int32_t stage, const LastBackward& backward,
+                          const GradientTraffic& gradients) {
+  const double overlap = in.setting.system.stack.communication.data_overlap;
+  Seconds time;
+  for (const GroupGradients& group : gradients) time += group.time;
+  const double all = time.value();
+  if (overlap <= 0 || all <= 0 || in.pipeline.both_ways()) return time;
+  const double gate = time_of(gate_of(overlap, backward), backward);
+  boost::container::static_vector<GradientShares, kCopyGroups.size()> shares;
+  for (const GroupGradients& group : gradients) shares.emplace_back(in, stage, group.copies);
+  const auto left_after = [&](std::int32_t layers) {
+    double left = 0;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const auto& [copies, buckets, of_group] = gradients[i];
+      left += (buckets - whole_buckets(buckets, shares[i].after(layers))) * (of_group.value() / buckets);
+    }
+    return left;
+  };
+  std::int32_t layers = layers_of(in, stage);  // number of layers that have ended by the moment looked at
+  const auto left = [&] { return layers == 0 ? all : left_after(layers); };
+  const double end = backward.ends[0] + backward.deferred.value();
+  double arrival = gate + all;
+  if (backward.deferred > Seconds(0)) arrival = std::max(arrival, end + left());
+  // Go backwards from the end until no earlier moment can bring a later arrival.
+  const auto matters = [&](const Moment& moment) {
+    const double at = time_of(moment, backward);
+    if (at <= gate || at + all <= arrival) return false;
+    --layers;
+    arrival = std::max(arrival, at + left());
+    return true;
+  };
+  const auto chunks = static_cast<std::int32_t>(backward.ends.size());
+  for (std::int32_t c = 0; c < chunks; ++c)
+    if (!ChunkLayers(in, stage, backward, c).each_from_the_last(matters)) break;
+  return Seconds(std::max(0.0, arrival - end));
+}
+
+std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& in, std::int32_t stage,
+                                                     const LastBackward& backward, ParallelGroup copies,
+                                                     double buckets) {
+  const double overlap = in.setting.system.stack.communication.data_overlap;
+  std::vector<timeline::BucketRelease> releases;
+  if (overlap <= 0 || in.pipeline.both_ways()) return releases;
+  const Moment gate = gate_of(overlap, backward);
+  const GradientShares shares(in, stage, copies);
+  double gone = 0;
+  std::int32_t layers = 0;
+  const auto release = [&](const Moment& moment) {
+    const double whole = whole_buckets(buckets, shares.after(layers));
+    if (whole > gone)
+      releases.push_back({moment.chunk, moment.share, static_cast<std::int32_t>(whole - gone)});
+    gone = whole;
+  };
+  bool open = false;
+  const auto visit = [&](const Moment& moment) {
+    const bool past = moment.chunk < gate.chunk || (moment.chunk == gate.chunk && moment.share >= gate.share);
+    if (past && !open) release(gate);
+    open = open || past;
+    ++layers;
+    const bool at_end = moment.chunk == 0 && moment.share >= 1 && backward.deferred <= Seconds(0);
+    if (open && !at_end) release(moment);
+  };
+  for (auto c = static_cast<std::int32_t>(backward.ends.size()); c-- > 0;)
+    ChunkLayers(in, stage, backward, c).each(visit);
+  return releases;
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,55 @@
+#include "engine/step/training/flattened.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/execution/program_builder.h"
+#include "engine/step/layers/host_work.h"
+#include "engine/step/training/emit_training.h"
+#include "engine/timeline/program_timeline.h"
+
+namespace shardscape::step {
+
+std::int32_t execute_training(const TrainingStep& in, network::CollectiveModel& collectives,
+                              FlattenedRun& run, Prediction& out) {
+  execution::ProgramBuilder builder(run.network, in.setting.system.stack.communication, collectives,
+                                    run.placement);
+  TrainingEmitter(in, builder).build();
+  if (collectives.unreachable() || builder.unreachable()) return 0;
+  const auto kept = std::make_shared<const execution::Programs>(builder.finish());
+  const execution::Programs& programs = *kept;
+  const execution::ExecutionResult& result =
+      run.executor.run(programs, run.network.bytes_per_second(), nullptr, run.fold);
+  if (result.gave_up) {
+    out.step_time = Seconds(std::numeric_limits<double>::infinity());
+    return 0;
+  }
+  if (!result.deadlock.empty()) {
+    run.deadlock = result.deadlock.front();
+    return 0;
+  }
+  run.events = result.events;
+  run.messages = result.messages;
+  run.operators = result.operators;
+  run.executed_ranks = result.executed_ranks;
+
+  const auto critical = static_cast<std::size_t>(std::ranges::max_element(result.end) - result.end.begin());
+  const Seconds fixed = once_per_step(in.setting.system.stack);
+  out.step_time = Seconds(result.end[critical]) + fixed;
+  out.contention = Seconds(0);  // it is part of what was executed
+  for (const TimeClass c : enum_values<TimeClass>()) out.breakdown[c] = Seconds(result.accounts[critical][c]);
+  out.breakdown[TimeClass::host] += fixed;
+  fill_training_rates(in, out);
+  if (run.want_programs) run.programs = kept;
+  if (run.want_timeline) {
+    // Executed a second time for the timeline: which ranks it draws depends on which one ends last.
+    timeline::ProgramTimeline timeline(
+        programs, {in.setting.model.name, static_cast<std::int32_t>(critical), fixed.value()});
+    run.executor.run(programs, run.network.bytes_per_second(), &timeline);
+    run.timeline = timeline.json();
+  }
+  const network::PlanLayout layout(in.plan);
+  return static_cast<std::int32_t>(critical) / layout.stride(PlanAxis::pipeline) % in.plan.pipeline;
+}
+
+}  // namespace shardscape::step

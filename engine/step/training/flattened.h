@@ -1,0 +1,37 @@
+// A training step by execution: every operator and message of every rank in one course of events. Fills the
+// same fields as time_training(); the breakdown is that of the rank that ends last.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/execution/executor.h"
+#include "engine/network/prices/priced_network.h"
+#include "engine/step/layers/training_step.h"
+
+namespace shardscape::step {
+
+/// What execution needs besides the inputs of the hierarchical passes, and its results. Its scratch outlives a point.
+struct FlattenedRun {
+  network::PricedNetwork& network;  ///< with the faults set
+  std::span<const std::int32_t> placement;
+  execution::Executor& executor;
+  execution::Fold fold = execution::Fold::when_it_pays;
+  bool want_programs = false, want_timeline = false;     ///< in: whether to fill `programs`, `timeline`
+  std::int64_t events = 0, messages = 0, operators = 0;  ///< out
+  /// Out: number of ranks executed, in the last execution.
+  std::int32_t executed_ranks = 0;
+  std::shared_ptr<const execution::Programs> programs = {};  ///< out: the executed programs
+  /// Out: JSON, see engine/timeline/program_timeline.h.
+  std::string timeline = {};
+  bool unreachable = false;  ///< out: dead links cut ranks off that have to talk
+  /// Out: why ranks wait for each other in a circle, in which case there is no time; empty: they do not.
+  std::string deadlock = {};
+};
+
+/// Returns the critical stage. Where dead links cut a group off, collectives.unreachable() says so afterwards
+/// and nothing is executed. Where ranks come to wait for each other, run.deadlock says so.
+std::int32_t execute_training(const TrainingStep& inputs, network::CollectiveModel& collectives,
+                              FlattenedRun& run, Prediction& prediction);
+
+}  // namespace shardscape::step

@@ -1,0 +1,115 @@
+// Keeps the step of a plan on a healthy machine, so that under faults only the parts that these touch are priced again.
+//
+// A part of a step (the passes of a stage, the traffic beside them, what a stage does at the end, the messages between
+// stages) takes what it took before unless it sends over a sick link, shares links with what does, or runs on a sick
+// device. So the healthy step is kept with the links that each part depends on (CollectiveModel::record_links()),
+// and only those parts are priced again that faults touch; the pipeline runs again where one of its times may differ.
+// Exact, to the bit: a part that no fault touches asks for the same prices and gets the same.
+//
+// Not used for links that are gone, since their traffic moves to links that were not recorded.
+//
+// Plans that share their layers' times on the healthy machine (layer_times.h) share those of a touched stage under the
+// same faults as well.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "engine/network/prices/collective_model.h"
+#include "engine/step/training/data_costs.h"
+#include "engine/step/training/price_training.h"
+
+namespace shardscape::step {
+
+struct KnownStep {
+  ParallelPlan plan;
+  network::RankGroups groups;
+  /// LayerTimes::id of the layers of this plan; of no others where siblings take turns.
+  std::uint64_t layers_id = 0;
+  StageTimes layers;  ///< without the data-parallel traffic beside passes
+  StageTimes passes;  ///< with the data-parallel traffic beside passes
+  schedule::Transfer transfer;
+  std::vector<double> end, end_without_transfers, chunk_end;  ///< as in TrainingScratch
+  std::vector<TailCosts> tails;
+
+  /// The links whose faults change a part of a stage's step: its passes, the traffic beside them, and its tail.
+  struct Links {
+    network::LinkSet passes, beside, tail;
+  };
+  std::vector<Links> links;
+  network::LinkSet boundaries;
+};
+
+/// Tells which parts of a step have to be priced.
+class PartsToPrice {
+ public:
+  /// Marks all parts, or, if a `known` step is given (it may be null), only the parts that faults touch.
+  void find(const TrainingStep& inputs, const network::CollectiveModel& collectives, const KnownStep* known);
+
+  /// The known step that the other parts are read from, or null.
+  [[nodiscard]] const KnownStep* known() const { return known_; }
+  [[nodiscard]] bool passes(std::size_t stage) const { return stages_[stage].passes; }
+  /// Whether the data-parallel traffic beside the passes, or the passes themselves, have to be priced.
+  [[nodiscard]] bool beside(std::size_t stage) const { return stages_[stage].beside; }
+  [[nodiscard]] bool tail(std::size_t stage) const { return stages_[stage].tail; }
+  /// Whether the messages between stages have to be priced, whose copies wait for the slowest memory of all devices.
+  [[nodiscard]] bool boundaries() const { return boundaries_; }
+  /// Whether the pipeline may take another time than the known one.
+  [[nodiscard]] bool pipeline() const { return pipeline_; }
+
+ private:
+  struct Stage {
+    bool passes = true, beside = true, tail = true;
+  };
+  const KnownStep* known_ = nullptr;
+  std::vector<Stage> stages_;
+  bool boundaries_ = true, pipeline_ = true;
+};
+
+/// Remembers the passes of stages and of chunks that sick links touch. Exact: the same layers of the same plan (except
+/// for choices that layers do not depend on) under the same faults. Bounded: each slot of the table keeps its last
+/// entry only.
+class SickPassesMemo {
+ public:
+  static constexpr std::int32_t kWhole = -1;
+  struct Key {
+    std::uint64_t layers_id = 0;  ///< LayerTimes::id
+    std::uint64_t faults = 0;     ///< CollectiveModel::fault_epoch()
+    std::int32_t stage = 0, deferred = 0;
+    std::int32_t chunk = kWhole, virtual_stages = 1;  ///< kWhole: the whole stage
+    bool overlaps = false;
+    model::StageLayers layers;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  /// The passes, or the place to put them where they are not known; valid until the next call.
+  struct Place {
+    StagePasses& passes;
+    bool known = false;
+  };
+  Place passes_for(const Key& key);
+  /// Times of the layers of the stage, in whatever chunks. The reference is valid until the next call.
+  LayerTimes& layers(const Key& key);
+
+ private:
+  struct Slot {
+    Key key;
+    StagePasses passes;
+  };
+  std::vector<Slot> slots_;
+  struct Stage {
+    std::array<std::int64_t, 3> key = {};  ///< LayerTimes::id, faults, stage
+    LayerTimes layers;
+  };
+  std::vector<Stage> stages_;
+};
+
+/// Prepares the scratch for a step. If links are recorded, the step is priced in full and will be the known one; else
+/// the parts are found that have to be priced. Returns the known step, copied into the scratch, that all other parts
+/// are taken from, or null. `anew`: all parts have to be priced, whatever is known.
+const KnownStep* begin_step(const TrainingStep& inputs, const network::PlanLayout& layout,
+                            const network::CollectiveModel& collectives, TrainingScratch& scratch, bool anew);
+/// Stores the times that a pipeline has come to in the step that is being recorded.
+void keep_pipeline(TrainingScratch& scratch);
+
+}  // namespace shardscape::step

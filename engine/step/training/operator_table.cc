@@ -1,0 +1,183 @@
+// Writes the rows of the operator table: every operator and call of a part with its shape, count, time and bound, and
+// the rows of a training step from the passes of its layers.
+#include "engine/step/training/operator_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "engine/step/layers/layer_timer.h"
+
+namespace shardscape::step {
+
+namespace {
+
+using model::CollectiveCall;
+using model::Operator;
+using model::OperatorKind;
+
+std::string format(const char* pattern, double a, double b = 0, double c = 0) {
+  char text[96];
+  std::snprintf(text, sizeof text, pattern, a, b, c);
+  return text;
+}
+
+std::string megabytes(Bytes bytes) { return format("%.4g MB", bytes.value() / 1e6); }
+
+std::string product(const compute::GemmShape& g) {
+  if (g.batch > 1) {
+    return fmt::format("{} of {} x {} x {}", g.batch, g.m, g.n, g.k);
+  }
+  return format("%.0f x %.0f x %.0f", static_cast<double>(g.m), static_cast<double>(g.n),
+                static_cast<double>(g.k));
+}
+
+std::string shape_text(const Operator& op, LayerPart part) {
+  switch (op.kind) {
+    case OperatorKind::gemm:
+      return product(op.gemm);
+    case OperatorKind::attention:
+      return format("%.0f heads, %.0f q x %.0f kv", op.attention.batch * op.attention.heads,
+                    op.attention.queries, op.attention.keys);
+    case OperatorKind::pointwise:
+      return megabytes((runs_forward(part) ? op.forward : op.backward).traffic);
+    case OperatorKind::collective:
+      break;
+  }
+  return "";
+}
+
+const char* collective_name(network::CollectiveOp op) {
+  switch (op) {
+    case network::CollectiveOp::all_reduce:
+      return "all_reduce";
+    case network::CollectiveOp::reduce_scatter:
+      return "reduce_scatter";
+    case network::CollectiveOp::all_gather:
+      return "all_gather";
+    case network::CollectiveOp::all_to_all:
+      return "all_to_all";
+    case network::CollectiveOp::expert_dispatch:
+      return "expert_dispatch";
+    case network::CollectiveOp::expert_combine:
+      return "expert_combine";
+    case network::CollectiveOp::low_latency_dispatch:
+      return "low-latency dispatch";
+    case network::CollectiveOp::low_latency_combine:
+      return "low-latency combine";
+    case network::CollectiveOp::dispatch:
+    case network::CollectiveOp::combine:
+    case network::CollectiveOp::last_combine:
+      return "uneven all_to_all";
+    case network::CollectiveOp::broadcast:
+      return "broadcast";
+    case network::CollectiveOp::ring_pass:
+      return "ring_pass";
+    case network::CollectiveOp::chain_pass:
+      return "send_recv";
+  }
+  return "?";
+}
+
+void explain_optimizer(const OptimizerCost& cost, Seconds time, std::vector<OperatorRow>& rows) {
+  const bool sliced = cost.slicing > Seconds(0);
+  rows.push_back({"step", "optimizer", format("%.4g M parameters", cost.parameters / 1e6), 1,
+                  time - cost.slicing, std::string(name_of(cost.update.bound)), ""});
+  if (!sliced) return;
+  rows.push_back({"step", "zero_slicing", format("%.0f slices", cost.slices), 1, cost.slicing,
+                  std::string(name_of(Bound::launch)), ""});
+}
+
+}  // namespace
+
+RowWriter::RowWriter(const Setting& setting, const ParallelPlan& plan, network::CollectiveModel& collectives,
+                     const network::Slice& slice, std::vector<OperatorRow>& rows, const SiblingTurns* turns)
+    : setting_(setting),
+      plan_(plan),
+      layout_(plan),
+      collectives_(collectives),
+      slice_(slice),
+      rows_(rows),
+      turns_(turns) {}
+
+void RowWriter::add(const std::vector<Node>& nodes, const std::string& phase, double count) {
+  if (count <= 0) return;
+  Accumulation sum;
+  for (const Node& node : nodes) {
+    const Operator& op = *node.op;
+    if (node.call) {
+      add_call(node, phase, count);
+    } else if (node.part == LayerPart::backward && op.kind == OperatorKind::gemm) {
+      add_gradients(op, phase, count, sum);
+    } else {
+      add_row(op.name, shape_text(op, node.part), phase, count, cost_of(price(op, setting_), node.part));
+    }
+  }
+  if (sum.gradients > 0) {
+    add_row("gradient_accumulation", format("%.4g M gradients", sum.gradients / 1e6), phase, count, sum.cost);
+  }
+}
+
+void RowWriter::add_row(std::string_view name, const std::string& shape, const std::string& phase,
+                        double count, const compute::OperatorCost& cost) {
+  rows_.push_back({phase, std::string(name), shape, count, cost.time, std::string(name_of(cost.bound)), ""});
+}
+
+void RowWriter::add_gradients(const Operator& op, const std::string& phase, double count, Accumulation& sum) {
+  const ProductGradients gradients = price_gradients(op, setting_);
+  const std::string name(op.name);
+  add_row(name + "_dgrad", product(gradients.input_shape), phase, count, gradients.input);
+  add_row(name + "_wgrad", product(gradients.weight_shape), phase, count, gradients.weight.product);
+  const compute::OperatorCost& more = gradients.weight.accumulation;
+  if (more.time > sum.longest) sum.cost.bound = more.bound;
+  sum.longest = std::max(sum.longest, more.time);
+  sum.cost.time += more.time;
+  const compute::GemmShape& w = gradients.weight_shape;
+  sum.gradients += static_cast<double>(w.m) * static_cast<double>(w.n) * static_cast<double>(w.batch);
+}
+
+void RowWriter::add_call(const Node& node, const std::string& phase, double count) {
+  const CollectiveCall& call = node.comm();
+  const network::RankGroup group = layout_.group(call.group);
+  const Seconds time = collectives_.time(call.op, call.bytes, group, 1, slice_) -
+                       spared_in_turn(turns_, call.group, plan_, {call.op, call.bytes, group}, collectives_);
+  const auto choice = collectives_.choice(call.op, call.bytes, group);
+  rows_.push_back({phase, std::string(node.op->name),
+                   fmt::format("{} {}", collective_name(call.op), megabytes(call.bytes)),
+                   count * call.repeats, time, "link", choice ? to_string(*choice) : ""});
+}
+
+void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimizer,
+                      const Breakdown& contention, network::CollectiveModel& collectives,
+                      std::vector<OperatorRow>& rows) {
+  const network::PlanLayout layout(in.plan);
+  const network::RankGroups groups = layout.groups();
+  const network::Slice slice = network::stage_slice(stage, layout, in.plan);
+  const LayerTimer timer(in, in.costs, groups, &collectives, slice);
+  RowWriter writer(in.setting, in.plan, collectives, slice, rows, in.turns);
+  const auto add_drift = [&](LayerKind kind, Pass pass, const char* phase, double count) {
+    const Seconds spared = timer.spared(kind, in.segments(kind, pass));
+    if (spared > Seconds(0))
+      rows.push_back({phase, "drift of ring passes", "", count, -1.0 * spared, "link", ""});
+  };
+  for (const LayerRun& run : in.stage_layers(stage)) {
+    const std::vector<Operator> operators = training_operators(run.kind, in.setting, in.key());
+    const double count = static_cast<double>(in.pipeline.per_chunk()) * run.count;
+    writer.add(operators, LayerPart::forward, "forward", count);
+    writer.add(operators, LayerPart::backward, "backward", count);
+    for (const Segment& segment : in.segments(run.kind, Pass::backward)) {
+      if (segment.again) writer.add(operators, segment.part, "recompute", count);
+    }
+    add_drift(run.kind, Pass::forward, "forward", count);
+    add_drift(run.kind, in.cuts(run.kind) ? Pass::input : Pass::backward, "backward", count);
+  }
+  for (const TimeClass c : {TimeClass::tensor_comm, TimeClass::context_comm, TimeClass::expert_comm}) {
+    if (contention[c] > Seconds(0))
+      rows.push_back(
+          {"backward", "links shared with data", std::string(name_of(c)), 1, contention[c], "link", ""});
+  }
+  explain_optimizer(optimizer_cost(in, in.setting.system.device, stage), optimizer, rows);
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,57 @@
+// Makes the operator table behind `simulate --explain`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/network/prices/collective_model.h"
+#include "engine/spec/prediction.h"
+#include "engine/step/layers/training_step.h"
+
+namespace shardscape::step {
+
+/// Writes rows of operators and calls, one per node that takes time. Collectives show their full time, hidden parts
+/// included; what drift spares of ring passes (context_drift.h) is a row of its own, with a negative time.
+class RowWriter {
+ public:
+  /// Collectives are those of the slice, among siblings that take `turns` (null: all at once). All references must
+  /// outlive the writer.
+  RowWriter(const Setting& setting, const ParallelPlan& plan, network::CollectiveModel& collectives,
+            const network::Slice& slice, std::vector<OperatorRow>& rows, const SiblingTurns* turns = nullptr);
+
+  /// Adds the rows of one part of a layer that runs `count` times. Backward of a product is its input gradient (_dgrad)
+  /// and its weight gradient (_wgrad); adding the list's weight gradients to their buffers is one further row.
+  void add(const std::vector<model::Operator>& operators, LayerPart part, const std::string& phase,
+           double count) {
+    add(listed_nodes(operators, part), phase, count);
+  }
+  void add(const std::vector<Node>& nodes, const std::string& phase, double count);
+
+ private:
+  struct Accumulation {
+    double gradients = 0;
+    compute::OperatorCost cost;
+    Seconds longest;  ///< time of one product
+  };
+  void add_row(std::string_view name, const std::string& shape, const std::string& phase, double count,
+               const compute::OperatorCost& cost);
+  void add_gradients(const model::Operator& op, const std::string& phase, double count, Accumulation& sum);
+  void add_call(const Node& node, const std::string& phase, double count);
+
+  const Setting& setting_;
+  const ParallelPlan& plan_;
+  network::PlanLayout layout_;
+  network::CollectiveModel& collectives_;
+  network::Slice slice_;
+  std::vector<OperatorRow>& rows_;
+  const SiblingTurns* turns_;
+};
+
+/// Appends the rows of a training step on one stage, where the optimizer takes `optimizer` in all. Both gradients of a
+/// layer stand together, even if the schedule defers one. `contention`: how much longer calls of layers take beside
+/// data-parallel traffic; shown in rows of its own.
+void explain_training(const TrainingStep& inputs, std::int32_t stage, Seconds optimizer,
+                      const Breakdown& contention, network::CollectiveModel& collectives,
+                      std::vector<OperatorRow>& rows);
+
+}  // namespace shardscape::step

@@ -1,0 +1,221 @@
+// Prices what stages do after their last backward, and finds the stage that ends last; the exposed gradients are found
+// only of stages that may be the last one.
+#include "engine/step/training/stage_tails.h"
+
+#include <algorithm>
+
+#include "engine/spec/zero.h"
+#include "engine/step/training/data_exposure.h"
+#include "engine/step/training/data_traffic.h"
+#include "engine/step/training/known_step.h"
+
+namespace shardscape::step {
+
+using network::PlanLayout;
+using network::RankGroups;
+using network::Slice;
+
+namespace {
+
+compute::OptimizerState optimizer_state(const Setting& setting) {
+  const StackProfile::State& state = setting.system.stack.state;
+  return {state.gradient_bytes, state.master_bytes, state.moment_bytes,
+          bytes_per_element(setting.policy().weights)};
+}
+
+}  // namespace
+
+OptimizerCost optimizer_cost(const TrainingStep& in, const DeviceSpec& device, std::int32_t stage) {
+  const bool sharded = zero_shards(in.plan, ZeroState::optimizer);
+  const bool sliced = sharded && !zero_shards(in.plan, ZeroState::weights);
+  OptimizerCost cost;
+  for (const auto& [copies, held] : in.parameters_of(stage))
+    cost.parameters += held.count / (sharded ? in.pipeline.copies() * ranks_of(in.plan, copies) : 1.0);
+  cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
+  if (sliced) {
+    for (const auto& [copies, held] : in.parameters.of_blocks(in.layers[static_cast<std::size_t>(stage)])) {
+      const double shards = in.pipeline.copies() * ranks_of(in.plan, copies);
+      if (shards > 1) cost.slices += held.tensors * shards;
+    }
+  }
+  cost.slicing = cost.slices * in.setting.system.stack.zero_slice;
+  return cost;
+}
+
+double memory_share(const TrainingStep& in, std::optional<std::size_t> stage) {
+  double share = 1;
+  for (const SickStage& sick : in.sick) {
+    if (stage && sick.stage != *stage) continue;
+    share = std::min(share, sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
+  }
+  return share;
+}
+
+bool like_the_one_before(const TrainingStep& in, std::size_t stage,
+                         const network::CollectiveModel& collectives) {
+  return stage > 1 && !in.last(static_cast<std::int32_t>(stage)) && in.sick.empty() &&
+         !told_apart(collectives) && in.layers[stage] == in.layers[stage - 1];
+}
+
+Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingStep& in,
+               const network::CollectiveModel& collectives) {
+  if (!told_apart(collectives)) return {};
+  return stage_slice(static_cast<std::int32_t>(stage), layout, in.plan);
+}
+
+namespace {
+
+TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& layout,
+                     const RankGroups& groups, network::CollectiveModel& collectives) {
+  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
+  const Slice slice = slice_of(s, layout, in, collectives);
+  const auto cost = [&](const DataTraffic::Part& part) {
+    return collectives.time(part.op, part.bytes, groups[part.group], part.calls, slice);
+  };
+  const auto optimizer_on = [&](const DeviceSpec& device) {
+    return optimizer_cost(in, device, static_cast<std::int32_t>(s)).total();
+  };
+  TailCosts costs;
+  collectives.set_memory_share(memory_share(in, s));
+  for (const DataTraffic::Part& part : traffic.weights) costs.weights.add(cost(part), part.calls);
+  for (const DataTraffic::Part& part : traffic.gradients)
+    costs.gradients.push_back({part.group, part.calls, cost(part)});
+  costs.optimizer = optimizer_on(in.setting.system.device);
+  for (const SickStage& sick : in.sick) {
+    if (sick.stage == s)
+      costs.optimizer = std::max(costs.optimizer, optimizer_on(sick.setting.system.device));
+  }
+  return costs;
+}
+
+/// Seconds that compute loses to traffic which a stage has once a step. `hidden`: the part of the weights' gather that
+/// is hidden. Under dualpipe gradients leave when all passes have ended, so they take nothing.
+Seconds lost_in_step(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s,
+                     const TailCosts& costs, Seconds hidden) {
+  const StackProfile::Communication& stack = in.setting.system.stack.communication;
+  if (stack.data_sms <= 0) return {};
+  Seconds beside = hidden;
+  if (!costs.gradients.empty() && !in.pipeline.both_ways()) {
+    Seconds all_but_last;
+    for (const GroupGradients& group : costs.gradients) all_but_last += (1 - 1 / group.buckets) * group.time;
+    double passes = 0;
+    for (const schedule::StageTime& chunk : chunk_times(in, scratch, s))
+      passes += gradient_pass(chunk, in.cuts());
+    beside += gradients_beside(stack, all_but_last, Seconds(passes));
+  }
+  return lost_once(in.setting.system, beside);
+}
+
+StageTail without_gradients(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s,
+                            const TailCosts& costs) {
+  StageTail tail;
+  const Seconds hidden =
+      hidden_gather(in.setting.system.stack.communication, costs.weights, scratch.forward[s].total());
+  tail.lost = lost_in_step(in, scratch, s, costs, hidden);
+  tail.data_comm = costs.weights.whole - hidden + tail.lost;
+  tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights.whole : 0;
+  tail.optimizer = costs.optimizer;
+  tail.deferred = in.last(static_cast<std::int32_t>(s)) ? scratch.deferred : PassTime();
+  return tail;
+}
+
+/// Sums in another order differ by this much, relative, at most: some 1e-16 for each of the layers of a stage.
+constexpr double kSumRounding = 1e-12;
+
+/// When a stage has ended its last pass, and on the last stage also the deferred weight gradients.
+Seconds at_work(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s) {
+  const bool last = in.last(static_cast<std::int32_t>(s));
+  return Seconds(scratch.end[s]) + (last ? scratch.deferred.total() : Seconds(0));
+}
+
+/// The end of a stage's step.
+Seconds end_of(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s, Seconds data_comm,
+               Seconds optimizer) {
+  return at_work(in, scratch, s) + wait_for_mirror(in, scratch, s) + data_comm + optimizer;
+}
+
+/// How much of its gradients a stage in a run of equal stages exposed.
+struct Exposed {
+  std::size_t stage = 0;
+  Seconds time;
+};
+
+/// Whether a stage exposes no more than stage `than`, which costs the same: no chunk ends later, relative to the
+/// stage's end.
+bool exposes_no_more(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage,
+                     std::size_t than) {
+  if (in.pipeline.both_ways() || in.pipeline.virtual_stages == 1) return true;
+  const auto chunks = static_cast<std::size_t>(in.pipeline.virtual_stages);
+  const double* const ends = scratch.chunk_end.data() + stage * chunks;
+  const double* const those = scratch.chunk_end.data() + than * chunks;
+  for (std::size_t c = 0; c < chunks; ++c) {
+    const bool alike = scratch.twin[stage] == scratch.twin[than] ||
+                       in.chunks[stage * chunks + c] == in.chunks[than * chunks + c];
+    if (!alike || ends[0] - ends[c] < (those[0] - those[c]) - kSumRounding * ends[0]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Seconds wait_for_mirror(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
+  if (!in.pipeline.both_ways()) return {};
+  const std::size_t mirror = scratch.end.size() - 1 - stage;
+  return std::max(Seconds(0), at_work(in, scratch, mirror) - at_work(in, scratch, stage));
+}
+
+LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
+                    network::CollectiveModel& collectives, StageDataCosts* data, TrainingScratch& scratch) {
+  const auto stages = static_cast<std::size_t>(in.plan.pipeline);
+  scratch.tails.resize(stages);
+  const PartsToPrice& parts = *scratch.parts;
+  TailCosts own;  // costs of this stage, or of the run of equal stages that it is in
+  const auto price = [&](std::size_t s) {
+    if (data == nullptr) {
+      own = tail_costs(in, s, layout, groups, collectives);
+      return;
+    }
+    std::optional<TailCosts>& shared = data->costs_of_stage(in, static_cast<std::int32_t>(s)).tail;
+    if (!shared) shared = tail_costs(in, s, layout, groups, collectives);
+    own = *shared;
+  };
+  LastStage last;
+  std::optional<Exposed> known;  // of the run of equal stages
+  StageTail whole;               // likewise, all but the gradients
+  for (std::size_t s = 0; s < stages; ++s) {
+    if (!like_the_one_before(in, s, collectives)) {
+      if (parts.tail(s)) price(s);
+      known.reset();
+    }
+    const TailCosts& costs = parts.tail(s) ? own : scratch.known->tails[s];
+    if (collectives.records_links()) {
+      scratch.known->tails.push_back(costs);
+      scratch.known->links[s].tail = collectives.take_recorded_part();
+    }
+    if (!scratch.is_twin(s)) whole = without_gradients(in, scratch, s, costs);
+    Seconds exposed;
+    if (!costs.gradients.empty()) {
+      Seconds most;
+      for (const GroupGradients& group : costs.gradients) most += group.time;
+      if (known && exposes_no_more(in, scratch, s, known->stage)) most = std::min(most, known->time);
+      const Seconds without = end_of(in, scratch, s, whole.data_comm, whole.optimizer);
+      const bool may_end_last = s == 0 || (1 + kSumRounding) * (without + most) >= last.end;
+      if (may_end_last || scratch.every_tail) {
+        exposed = exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s),
+                                    costs.gradients);
+        known = {s, exposed};
+      }
+    }
+    const Seconds end = end_of(in, scratch, s, whole.data_comm + exposed, whole.optimizer);
+    const bool is_last = s == 0 || end > last.end;
+    if (is_last) last = {s, end};
+    if (is_last || scratch.every_tail) {
+      scratch.tails[s] = whole;
+      scratch.tails[s].data_comm += exposed;
+    }
+  }
+  collectives.set_memory_share(1);
+  return last;
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,57 @@
+// What each stage does after its last backward.
+//
+// A step ends with the stage that ends last, and what gradients expose is worth knowing of that one only. It takes a
+// walk over the layers of a stage, and most stages cannot be that one. They expose at most all of their gradients'
+// traffic; and at most what a stage exposes that costs the same and whose chunks end no further before its end: the
+// last arrival (data_exposure.h) is a maximum over moments plus the traffic that is left then, so it is later where
+// they are later, and moves with them.
+#pragma once
+
+#include "engine/step/training/data_costs.h"
+#include "engine/step/training/price_training.h"
+
+namespace shardscape::step {
+
+/// The stage that ends last, the first of several, and when; fills the tails of the scratch, whose pipeline has been
+/// timed: those of all stages with every_tail, else of this one and of some others. `data`: what plans share, or null.
+struct LastStage {
+  std::size_t stage = 0;
+  Seconds end;
+};
+LastStage add_tails(const TrainingStep& inputs, const network::PlanLayout& layout,
+                    const network::RankGroups& groups, network::CollectiveModel& collectives,
+                    StageDataCosts* data, TrainingScratch& scratch);
+
+/// Seconds that a stage waits for its mirror: gradients of a part of the model that lies on two stages (dualpipe) are
+/// added up when both are done. 0 under other schedules.
+Seconds wait_for_mirror(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage);
+
+/// Whether links of different stages must be told apart: some are sick, or the links of each stage are recorded.
+inline bool told_apart(const network::CollectiveModel& collectives) {
+  return collectives.has_faults() || collectives.records_links();
+}
+
+/// Whether a stage costs the same as the stage before, as inner stages of equal layers do on healthy links and devices.
+bool like_the_one_before(const TrainingStep& inputs, std::size_t stage,
+                         const network::CollectiveModel& collectives);
+
+/// The part of the machine whose collectives a stage waits for: its own groups. While all links are healthy the groups
+/// of all stages cost the same, and the slice names no stage.
+network::Slice slice_of(std::size_t stage, const network::PlanLayout& layout, const TrainingStep& inputs,
+                        const network::CollectiveModel& collectives);
+
+/// The share of its memory bandwidth that the sickest device keeps, 0..1, among the devices of one stage or of all.
+double memory_share(const TrainingStep& inputs, std::optional<std::size_t> stage = {});
+
+/// One step of the optimizer.
+struct OptimizerCost {
+  double parameters = 0;  ///< number of parameters whose state the rank owns
+  compute::OperatorCost update;
+  double slices = 0;  ///< number of slices of tensors that the host cuts under ZeRO-1 and 2
+  Seconds slicing;
+  [[nodiscard]] Seconds total() const { return update.time + slicing; }
+};
+/// The optimizer of a stage on a device of this kind.
+OptimizerCost optimizer_cost(const TrainingStep& inputs, const DeviceSpec& device, std::int32_t stage);
+
+}  // namespace shardscape::step

@@ -1,0 +1,60 @@
+// Brings what contention.h finds out about one stage to the whole step.
+#include "engine/step/training/step_contention.h"
+
+#include <algorithm>
+
+#include "engine/step/training/stage_tails.h"
+
+namespace shardscape::step {
+
+TimedStage timed_stage(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage,
+                       Seconds step, const PassTime& busy, Seconds waiting) {
+  const double m = in.pipeline.per_chunk();
+  const std::size_t twin = scratch.twin[stage];
+  const PassTime &forward = scratch.forward[twin], &backward = scratch.backward[twin];
+  const StageTraffic& beside = scratch.beside[twin];
+  const auto calling = [m](const PassTime& pass) { return m * (pass.total() - pass[TimeClass::data_comm]); };
+  TimedStage timed{stage,
+                   step,
+                   busy.total() - busy[TimeClass::data_comm],
+                   calling(forward),
+                   calling(backward),
+                   m * forward[TimeClass::host],
+                   m * backward[TimeClass::host],
+                   busy.total() > Seconds(0) ? waiting / busy.total() : 0,
+                   scratch.tails[stage].data_comm - scratch.tails[stage].lost,
+                   busy,
+                   scratch.end};
+  if (in.cuts()) timed.backward -= m * (scratch.weight[twin] - beside.weight.exposed());
+  return timed;
+}
+
+void add_contention(Breakdown contended, Seconds spared, Seconds at_least, Prediction& out) {
+  Seconds added;
+  for (const Seconds time : contended) added += time;
+  const Seconds less = std::max(Seconds(0), at_least - (out.step_time + added));
+  contended[TimeClass::host] += less;
+  const Seconds longer = std::max(Seconds(0), added + less);
+  out.contention = longer - spared;
+  out.step_time += longer;
+  Seconds lacking = longer - (added + less);
+  for (const TimeClass c : enum_values<TimeClass>()) {
+    const Seconds left = out.breakdown[c] + contended[c];
+    lacking += std::min(Seconds(0), left);
+    out.breakdown[c] = std::max(Seconds(0), left);
+  }
+  // A class may have less than contention takes from it, if faults have left it less; the largest class gives the rest.
+  if (lacking != Seconds(0)) *std::ranges::max_element(out.breakdown) += lacking;
+}
+
+Contention contention_on(const SickStage& device, const TrainingStep& in, const TimedStage& stage,
+                         network::CollectiveModel& collectives) {
+  const TrainingStep like{device.setting, in.plan,     device.costs, in.layers, in.chunks,
+                          in.parameters,  in.pipeline, {},           in.held};
+  collectives.set_memory_share(memory_share(in));
+  const Contention contention = contention_of(like, stage, collectives);
+  collectives.set_memory_share(1);
+  return contention;
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,26 @@
+// What contention (contention.h) does to a step whose stages have been timed.
+#pragma once
+
+#include "engine/step/training/contention.h"
+#include "engine/step/training/price_training.h"
+
+namespace shardscape::step {
+
+/// The share of what siblings that take turns still cost each other (sibling_turns.h) that may be wrong: steps are off
+/// by half of it in the median of 41 plans, by all of it in one of ten.
+constexpr double kTurnsOpen = 0.5;
+
+/// The times of the stage that ends last, on a healthy machine. `busy`: of all its passes. `waiting`: for the others.
+TimedStage timed_stage(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage,
+                       Seconds step, const PassTime& busy, Seconds waiting);
+
+/// Adds contention to the step, from which siblings that take turns have taken `spared` already. It may be less with a
+/// sick device, whose longer attention core hides more of an exchange, but the step is never shorter than `at_least`;
+/// what lacks counts as waiting for the host.
+void add_contention(Breakdown contended, Seconds spared, Seconds at_least, Prediction& prediction);
+
+/// The contention on a machine whose devices are all like this sick one.
+Contention contention_on(const SickStage& device, const TrainingStep& inputs, const TimedStage& stage,
+                         network::CollectiveModel& collectives);
+
+}  // namespace shardscape::step
