@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/network/prices/least_time.h"
 #include "engine/spec/zero.h"
 #include "engine/step/feasibility.h"
 #include "engine/step/layers/host_work.h"
@@ -249,47 +250,14 @@ evaluate::Machine& PlanFloor::machine() {
   return *machine_;
 }
 
-namespace {
-
-/// The share of a call's price, in which all ranks begin together, that a call takes at least where they do not.
-/// Chosen, not proved: with all of the price, floors of 6 of 534 random plans of the shipped stacks and clusters lay
-/// above their executed steps, by 6.5 % at most. All of these plans have groups with several members in each of several
-/// domains (a rank that comes late finds the fast hops of its rings idle) or on direct links (which they share with
-/// groups that need not come together). With these shares no floor of 676 other plans did
-/// (tests/property/executed_floor_test.cc).
-constexpr double kLeftOfMixed = 0.6, kLeftOfDirect = 0.8;
-
-double left_of_price(const network::Fabric& fabric, const network::RankGroup& group) {
-  std::vector<std::int32_t> ranks = {0};
-  for (std::int32_t level = 0; level < group.depth; ++level) {
-    const network::RankGroup::Level& along = group.levels[static_cast<std::size_t>(level)];
-    const std::size_t inner = ranks.size();
-    for (std::int32_t i = 1; i < along.extent; ++i)
-      for (std::size_t r = 0; r < inner; ++r) ranks.push_back(ranks[r] + i * along.stride);
-  }
-  std::vector<std::int64_t> domains = network::places_of(fabric, ranks, LinkScope::scale_out);
-  std::ranges::sort(domains);
-  domains.erase(std::unique(domains.begin(), domains.end()), domains.end());
-  if (domains.size() > 1 && domains.size() < ranks.size()) return kLeftOfMixed;
-  const auto direct = [](const DimensionSpec& dimension) {
-    return dimension.kind != DimensionKind::switched && dimension.kind != DimensionKind::fat_tree;
-  };
-  return std::ranges::any_of(fabric.spec().dimensions, direct) ? kLeftOfDirect : 1;
-}
-
-}  // namespace
-
 /// Seconds that no execution of one operation of a group falls below, and no price where siblings take turns.
 Seconds PlanFloor::alone(const ParallelPlan& plan, network::CollectiveOp op, Bytes bytes,
                          const network::RankGroup& group, double calls) {
   network::CollectiveModel& collectives = machine().collectives();
-  const Seconds all = collectives.time(op, bytes, group, calls);
-  if (all <= Seconds(0)) return {};
-  const double left = executed() ? (1 - kCollectiveTolerance) * left_of_price(machine().fabric(), group) : 1;
-  if (plan.pipeline == 1) return left * all;
-  const std::int32_t stride = network::PlanLayout(plan).stride(PlanAxis::pipeline);
-  const Seconds within = collectives.time_within_slice(op, bytes, group, calls, {plan.pipeline, stride});
-  return left * std::min(all, within);
+  const auto stages = network::PlanLayout(plan).stages();
+  const network::CollectiveModel::Asked asked{op, bytes, group, calls};
+  return executed() ? network::least_time(collectives, machine().fabric(), asked, stages)
+                    : network::time_of_one_slice(collectives, asked, stages);
 }
 
 /// Floors with the calls of the plan's own order of ranks.

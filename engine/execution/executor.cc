@@ -48,6 +48,7 @@ struct Executor::Impl {
   [[nodiscard]] const ExecutionResult& result() const { return result_; }
   void give_up_after(std::int64_t events) { most_events_ = events; }
   void watch(ExecutionWatch watch) { watch_ = std::move(watch); }
+  [[nodiscard]] bool is_watched() const { return static_cast<bool>(watch_); }
   /// Asks the watch before anything is executed; false where it gives the execution up.
   bool begin() {
     least_end_ = 0;
@@ -521,6 +522,7 @@ Executor& Executor::operator=(Executor&&) noexcept = default;
 
 void Executor::give_up_after(std::int64_t events) { impl_->give_up_after(events); }
 void Executor::watch(ExecutionWatch watch) { impl_->watch(std::move(watch)); }
+bool Executor::is_watched() const { return impl_->is_watched(); }
 
 const ExecutionResult& Executor::run(const Programs& programs, std::span<const double> link_bytes_per_second,
                                      ExecutionObserver* observer, Fold fold_ranks) {

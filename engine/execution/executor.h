@@ -89,6 +89,7 @@ class Executor {
   void give_up_after(std::int64_t events);
   /// Asks `watch` from now on, before each execution and every few thousand of its events; empty: asks nobody.
   void watch(ExecutionWatch watch);
+  [[nodiscard]] bool is_watched() const;
 
   /// Executes programs. `link_bytes_per_second`: by link id of programs.path_links, > 0. With an observer every rank is
   /// executed.

@@ -119,6 +119,10 @@ struct Programs {
   std::vector<std::string> block_names, sequence_names, lane_names, channel_names;
   std::vector<std::vector<CallKind>> call_kinds;  ///< by lane and call
 
+  /// By lane and call: seconds that a member of the call takes from its entry to its exit at least, whatever others do;
+  /// may be shorter or empty (0). Only who watches an execution reads them.
+  std::vector<std::vector<double>> least_seconds;
+
   std::vector<Communicator> communicators;
   std::vector<std::vector<std::string>> call_names;  ///< by lane and call
   std::vector<std::int32_t> communicator_of;         ///< [lane * ranks + rank]; kNone: makes no calls there

@@ -8,6 +8,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <optional>
 
 #include "engine/base/enum_array.h"
 #include "engine/spec/parallel_groups.h"
@@ -93,6 +94,11 @@ class PlanLayout {
     if (plan_.both_ways() && std::ranges::find(kCopyGroups, kind) != kCopyGroups.end())
       result.mirror = {plan_.pipeline, stride(PlanAxis::pipeline)};
     return result;
+  }
+  /// The axis whose slices are the pipeline stages; nothing where there is one stage.
+  [[nodiscard]] std::optional<RankGroup::Level> stages() const {
+    if (plan_.pipeline == 1) return std::nullopt;
+    return RankGroup::Level{plan_.pipeline, stride(PlanAxis::pipeline)};
   }
   [[nodiscard]] RankGroups groups() const {
     RankGroups groups;

@@ -1,0 +1,22 @@
+// What an operation takes at least in an execution, where members do not begin together and other groups come and go.
+#pragma once
+
+#include <optional>
+
+#include "engine/network/prices/collective_model.h"
+
+namespace shardscape::network {
+
+/// The share of an operation's price, in which all ranks begin together, that it takes at least where they do not.
+double least_share_of_price(const Fabric& fabric, const RankGroup& group);
+
+/// Seconds that no execution of an operation of a group falls below, on healthy links. `stages`: the axis whose slices
+/// are at other work most of the time, as pipeline stages are, so that only the groups of one of them count.
+Seconds least_time(CollectiveModel& collectives, const Fabric& fabric, const CollectiveModel::Asked& asked,
+                   const std::optional<RankGroup::Level>& stages);
+
+/// Seconds of the operation with the groups of one slice on the network, where that is less than with all.
+Seconds time_of_one_slice(CollectiveModel& collectives, const CollectiveModel::Asked& asked,
+                          const std::optional<RankGroup::Level>& axis);
+
+}  // namespace shardscape::network
