@@ -101,7 +101,7 @@ double PlanFloor::scheduled(const step::TrainingStep& in, const PassFloors& pass
 
 /// Floors of messages between stages. Replicas need not send them together; what a receiver gathers is left out.
 schedule::Transfer PlanFloor::transfer(const step::TrainingStep& in, const network::RankGroups& groups) {
-  constexpr double kLeft = 0.6;  // share of prices; chosen like those of calls (plan_floor.cc)
+  constexpr double kLeft = 0.6;  // share of prices; chosen like those of calls (network/prices/least_time.cc)
   schedule::Transfer transfer(0, !setting_.system.stack.communication.pipeline_async);
   if (in.plan.pipeline == 1) return transfer;
   const bool closed = in.pipeline.wraps();

@@ -99,14 +99,20 @@ TEST(ExecutedFloor, NoStepIsShorterInEitherMode) {
   const yaml::Catalog catalog({test::source_dir()});
   int plans = 0;
   double sharpest = 0, coarsest = 0;
-  for (std::uint64_t seed = 1; plans < test::cases(150) && seed < 1000; ++seed) {
+  for (std::uint64_t seed = 1; plans < test::cases(600) && seed < 4000; ++seed) {
     const Drawn drawn = draw(seed, catalog);
     SCOPED_TRACE(drawn.text);
     Simulator simulator(drawn.setting, {.time_infeasible = true, .mode = ExecutionMode::flattened});
+    double heard = 0;
+    simulator.watch([&](Seconds at_least) {
+      heard = at_least.value();
+      return true;
+    });
     const Prediction out = simulator.run(drawn.plan);
     if (!has_time(out)) continue;
     hold_price(drawn);
     const double step = out.step_time.value() * (1 + kSumsRounded);
+    EXPECT_LE(heard, step) << "while it was executed";
     PlanFloor floor(drawn.setting, {}, ExecutionMode::flattened);
     ParallelPlan least = drawn.plan;
     least.recompute = Recompute::none;
