@@ -196,7 +196,7 @@ Seconds PlanFloor::exposed_weights(const step::TrainingStep& in, const network::
                                    const step::DataTraffic& traffic, std::int32_t stage) {
   if (traffic.weights.empty()) return {};
   const double overlap = setting_.system.stack.communication.gather_overlap;
-  network::CollectiveModel& collectives = machine().collectives();
+  const network::CollectivePrices& collectives = machine().collectives();
   Seconds forward;
   step::WeightGather gather;
   for (const step::LayerRun& run : in.stage_layers(stage)) {
@@ -205,7 +205,7 @@ Seconds PlanFloor::exposed_weights(const step::TrainingStep& in, const network::
     forward += run.count * step::time_segments(in, run.kind, segments, groups, &collectives).total();
   }
   for (const step::DataTraffic::Part& part : traffic.weights)
-    gather.add(collectives.time(part.op, part.bytes, groups[part.group], part.calls), part.calls);
+    gather.add(collectives.time({part.op, part.bytes, groups[part.group], part.calls}), part.calls);
   if (gather.whole <= Seconds(0)) return {};
   const double shown =
       1 - step::hidden_gather(setting_.system.stack.communication, gather, forward) / gather.whole;

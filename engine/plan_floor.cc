@@ -253,9 +253,9 @@ evaluate::Machine& PlanFloor::machine() {
 /// Seconds that no execution of one operation of a group falls below, and no price where siblings take turns.
 Seconds PlanFloor::alone(const ParallelPlan& plan, network::CollectiveOp op, Bytes bytes,
                          const network::RankGroup& group, double calls) {
-  network::CollectiveModel& collectives = machine().collectives();
+  const network::CollectivePrices& collectives = machine().collectives();
   const auto stages = network::PlanLayout(plan).stages();
-  const network::CollectiveModel::Asked asked{op, bytes, group, calls};
+  const network::CollectiveKey asked{op, bytes, group, calls};
   return executed() ? network::least_time(collectives, machine().fabric(), asked, stages)
                     : network::time_of_one_slice(collectives, asked, stages);
 }
@@ -263,7 +263,7 @@ Seconds PlanFloor::alone(const ParallelPlan& plan, network::CollectiveOp op, Byt
 /// Floors with the calls of the plan's own order of ranks.
 PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
   const network::RankGroups groups = network::PlanLayout(plan).groups();
-  network::CollectiveModel& collectives = machine().collectives();
+  const network::CollectivePrices& collectives = machine().collectives();
   return floors(plan, [&](const step::TrainingStep& inputs, LayerKind kind, const step::Segments& segments) {
     PassTime time = step::time_segments(inputs, kind, segments, groups, &collectives);
     const Seconds exchanges = time[TimeClass::expert_comm];
@@ -275,7 +275,7 @@ PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
         const network::RankGroup& group = groups[call.group];
         if (group.alone()) continue;
         Seconds& shown = time[class_of(call.group)];
-        const Seconds all = collectives.time(call.op, call.bytes, group);
+        const Seconds all = collectives.time({call.op, call.bytes, group});
         shown -= call.repeats * (all - alone(plan, call.op, call.bytes, group, 1));
         shown = std::max(Seconds(0), shown);
       }

@@ -172,10 +172,9 @@ void Simulator::Impl::time(Point& point, Evaluator& evaluator) const {
 void Simulator::Impl::find_links(Evaluator& evaluator) {
   machine.set_faults({});
   healthy.again = Point(healthy.point);
-  machine.collectives().record_links(true);
+  const network::LinkRecorder recorder(machine.collectives());
   time(healthy.again, evaluator);
-  machine.collectives().record_links(false);
-  healthy.links = machine.collectives().recorded_links();
+  healthy.links = recorder.all();
   healthy.links_known = true;
 }
 

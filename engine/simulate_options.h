@@ -20,7 +20,7 @@ struct SimulateOptions {
   bool time_infeasible = false;  ///< also predicts the time of points that do not fit in memory
   ExecutionMode mode = ExecutionMode::hierarchical;
   /// How far the network time of a collective may lie above its simulation where bounds prove it, relative,
-  /// >= 1e-9 (network/prices/collective_model.h).
+  /// >= 1e-9 (network/prices/collective_setup.h).
   double collective_tolerance = kCollectiveTolerance;
   /// The rank of the fabric on which each rank of the plan lies (network/placement/placement.h); empty: that of the
   /// same number.

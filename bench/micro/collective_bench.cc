@@ -2,7 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/micro/bench_settings.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 
 namespace shardscape {
 namespace {
@@ -13,22 +13,26 @@ network::RankGroup group_of(std::int32_t extent, std::int32_t stride) {
   return group;
 }
 
-/// Calls with 16 sizes in turn on 1,024 ranks; arguments: extent and stride of the group, memo (1) or none.
+/// Calls with 16 sizes in turn on 1,024 ranks; arguments: extent and stride of the group, remembered (1) or anew.
 void run(benchmark::State& state, const std::vector<Algorithm>& algorithms, network::CollectiveOp op,
          const FaultSet& faults = {}) {
   Setting setting = bench::training_setting("gpt-175b", "dgx-a100", "megatron-lm", 1024, 2048, 1536);
   setting.system.stack.communication.algorithms = algorithms;
   const network::Fabric fabric(setting.system.fabric);
-  network::CollectiveModel model(fabric, setting.system.stack.communication,
-                                 setting.system.device.hbm_peak());
-  model.set_faults(faults);
-  model.use_memo(state.range(2) == 1);
+  const network::CollectiveSetup setup{fabric, setting.system.stack.communication,
+                                       setting.system.device.hbm_peak()};
+  network::CollectivePrices prices(setup);
+  prices.set_faults(faults);
   const network::RankGroup group =
       group_of(static_cast<std::int32_t>(state.range(0)), static_cast<std::int32_t>(state.range(1)));
   int size = 0;
   for (auto _ : state) {
     size = size % 16 + 1;
-    benchmark::DoNotOptimize(model.time(op, Bytes(1e6 * size), group));
+    if (state.range(2) == 0) {
+      prices = network::CollectivePrices(setup);
+      prices.set_faults(faults);
+    }
+    benchmark::DoNotOptimize(prices.time({op, Bytes(1e6 * size), group}));
   }
   state.SetItemsProcessed(state.iterations());
 }

@@ -5,7 +5,7 @@
 
 #include "bench/micro/bench_settings.h"
 #include "engine/compute/gemm.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/schedule/pipeline_timer.h"
 
 namespace shardscape {
@@ -30,13 +30,14 @@ BENCHMARK(BM_Gemm)->Arg(2048)->Arg(8);
 void BM_CollectiveCost(benchmark::State& state) {
   const Setting setting = bench::training_setting("gpt-175b", "dgx-a100", "megatron-lm", 1024, 2048, 1536);
   const network::Fabric fabric(setting.system.fabric);
-  network::CollectiveModel model(fabric, setting.system.stack.communication,
-                                 setting.system.device.hbm_peak());
-  model.use_memo(state.range(0) == 1);
+  const network::CollectiveSetup setup{fabric, setting.system.stack.communication,
+                                       setting.system.device.hbm_peak()};
+  network::CollectivePrices prices(setup);
   network::RankGroup group;
   group.push(64, 16);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(model.time(network::CollectiveOp::all_reduce, Bytes(1e9), group));
+    if (state.range(0) == 0) prices = network::CollectivePrices(setup);
+    benchmark::DoNotOptimize(prices.time({network::CollectiveOp::all_reduce, Bytes(1e9), group}));
   }
   state.SetItemsProcessed(state.iterations());
 }

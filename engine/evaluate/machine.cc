@@ -45,21 +45,20 @@ network::TokenExchange exchange_of(const Setting& setting) {
 
 }  // namespace
 
-network::CollectiveModel Machine::pool_collectives(const std::vector<std::int32_t>& placement) const {
-  network::CollectiveModel model(fabric(), setting_.system.stack.communication,
-                                 setting_.system.device.hbm_peak(), &setting_.system.device.node,
-                                 exchange_of(setting_));
+network::CollectivePrices Machine::pool_collectives(const std::vector<std::int32_t>& placement) const {
+  const DeviceSpec& device = setting_.system.device;
+  network::CollectiveSetup setup{fabric(), setting_.system.stack.communication, device.hbm_peak(),
+                                 &device.node, exchange_of(setting_)};
   // Servers are assumed to send evenly: they keep copies of busy experts to that end, and the plan says which ranks
   // hold them (compute/expert_replicas.h).
-  std::vector<double> shares;
-  if (setting_.workload.phase == Phase::training) shares = model::expert_shares(setting_);
-  if (!shares.empty()) model.set_expert_loads(std::move(shares));
-  model.use_reference(options_.reference);
-  model.set_tolerance(options_.collective_tolerance);
-  if (!placement.empty()) model.set_placement(placement);
-  model.share_curves(shared_.curves);
-  model.set_faults(faults_);
-  return model;
+  if (setting_.workload.phase == Phase::training) setup.expert_shares = model::expert_shares(setting_);
+  setup.placement = placement;
+  setup.tolerance = options_.collective_tolerance;
+  if (options_.reference) setup.analysis = network::Analysis::plain;
+  setup.curves = shared_.curves;
+  network::CollectivePrices prices(std::move(setup));
+  prices.set_faults(faults_);
+  return prices;
 }
 
 void Machine::set_faults(const FaultSet& faults) {

@@ -6,7 +6,7 @@
 
 #include "engine/execution/executor.h"
 #include "engine/network/fabric/fabric.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/network/prices/curve_store.h"
 #include "engine/network/prices/priced_network.h"
 #include "engine/simulate_options.h"
@@ -31,9 +31,9 @@ class Machine {
   [[nodiscard]] const FaultSet& faults() const { return faults_; }
 
   /// Collectives over all ranks, each on the rank of the fabric where `placement` puts it.
-  [[nodiscard]] network::CollectiveModel& collectives() { return collectives_; }
-  /// A separate model of collectives over the ranks of a pool, with the current faults.
-  [[nodiscard]] network::CollectiveModel pool_collectives(const std::vector<std::int32_t>& placement) const;
+  [[nodiscard]] network::CollectivePrices& collectives() { return collectives_; }
+  /// Separate prices of collectives over the ranks of a pool, with the current faults.
+  [[nodiscard]] network::CollectivePrices pool_collectives(const std::vector<std::int32_t>& placement) const;
   /// The network that executions use, with the current faults.
   [[nodiscard]] network::PricedNetwork& network();
   void watch(StepWatch watch) { watch_ = std::move(watch); }
@@ -61,7 +61,7 @@ class Machine {
   SimulateOptions options_;
   FaultSet faults_;
   network::SharedNetworks::Network shared_;
-  network::CollectiveModel collectives_;
+  network::CollectivePrices collectives_;
   std::unique_ptr<network::PricedNetwork> network_;
   execution::Executor executor_;
   StepWatch watch_;

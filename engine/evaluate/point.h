@@ -47,7 +47,7 @@ struct Point {
     out.peak_stage = stage;
   }
   /// Notes that dead links cut ranks off; `collectives` may know which.
-  void cut_off(network::CollectiveModel& collectives) {
+  void cut_off(const network::CollectivePrices& collectives) {
     unreachable = true;
     if (details != nullptr && collectives.unreachable()) details->cut = collectives.describe_unreachable();
   }

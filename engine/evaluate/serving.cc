@@ -76,7 +76,7 @@ class Replicas final : public Evaluator {
   }
 
   void time(Point& point) override {
-    network::CollectiveModel& collectives = machine_.collectives();
+    const network::CollectivePrices& collectives = machine_.collectives();
     const step::InferenceInputs inputs{setting_, point.plan, point.split->stages, point.serving};
     std::optional<step::FlattenedRun> run;
     if (machine_.flattened()) run.emplace(machine_.run_on(machine_.options().placement));
@@ -126,13 +126,13 @@ class Pools final : public Evaluator {
   template <class Keep>
   void measure(step::PoolInputs& pool, std::int64_t sequences, step::ServerWork work, double tokens,
                const Keep& keep);
-  network::CollectiveModel& collectives_of(const step::PoolInputs& pool);
+  const network::CollectivePrices& collectives_of(const step::PoolInputs& pool);
 
   Machine& machine_;
   const Setting& setting_;
   step::InferenceMemo memo_;
-  std::map<std::pair<std::int32_t, std::size_t>, std::unique_ptr<network::CollectiveModel>>
-      models_;  ///< by first rank and number of ranks
+  std::map<std::pair<std::int32_t, std::size_t>, std::optional<network::CollectivePrices>>
+      prices_;  ///< by first rank and number of ranks
 };
 
 /// The ranks of the fabric on which the plan's ranks from `begin` to `end` lie.
@@ -184,14 +184,14 @@ void Pools::memory(Point& point) {
 }
 
 /// Collectives over the ranks of one pool.
-network::CollectiveModel& Pools::collectives_of(const step::PoolInputs& pool) {
-  std::unique_ptr<network::CollectiveModel>& model = models_[{pool.placement.front(), pool.placement.size()}];
-  if (!model) {
-    model.reset(new network::CollectiveModel(machine_.pool_collectives(pool.placement)));
+const network::CollectivePrices& Pools::collectives_of(const step::PoolInputs& pool) {
+  std::optional<network::CollectivePrices>& prices = prices_[{pool.placement.front(), pool.placement.size()}];
+  if (!prices) {
+    prices.emplace(machine_.pool_collectives(pool.placement));
   } else {
-    model->set_faults(machine_.faults());
+    prices->set_faults(machine_.faults());
   }
-  return *model;
+  return *prices;
 }
 
 void Pools::time(Point& point) {
@@ -207,8 +207,8 @@ void Pools::time(Point& point) {
   const bool connected = step::time_disaggregated(
       setting_, prefill, decode, machine_.network(), memo_, machine_.options().reference, point.out,
       point.details != nullptr ? &point.details->operators : nullptr);
-  for (network::CollectiveModel* model : {&prefill.collectives, &decode.collectives})
-    if (!connected || model->unreachable()) point.cut_off(*model);
+  for (const network::CollectivePrices* prices : {&prefill.collectives, &decode.collectives})
+    if (!connected || prices->unreachable()) point.cut_off(*prices);
   for (const step::FlattenedRun& run : runs)
     if (!run.deadlock.empty()) point.stand_still(run.deadlock);
   if (point.details == nullptr || point.unreachable || point.deadlocked) return;

@@ -6,10 +6,9 @@
 #include <memory>
 #include <optional>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
-#include "engine/base/hash.h"
+#include "engine/base/memo.h"
 #include "engine/evaluate/evaluators.h"
 #include "engine/model/partition.h"
 #include "engine/step/plan_pipeline.h"
@@ -21,15 +20,6 @@
 namespace shardscape::evaluate {
 
 namespace {
-
-struct LayerKeyHash {
-  std::size_t operator()(const model::LayerKey& key) const {
-    const std::array<std::int64_t, 7> words = {
-        key.tensor, key.context,       key.microbatch, key.sequence_parallel,
-        key.expert, key.expert_tensor, key.dispatches};
-    return hash_words(words);
-  }
-};
 
 memory::ActivationBytes activations(const step::LayerCosts& costs, Recompute recompute) {
   constexpr auto kAll = static_cast<std::size_t>(Recompute::none);
@@ -59,18 +49,18 @@ class LayerMemo {
     std::array<memory::ActivationBytes, enum_names<Recompute>().size()> activations;  ///< by recomputation
   };
   const Known& of(const Setting& setting, const model::LayerKey& key) {
-    const auto found = known_.find(key);
-    if (found != known_.end()) return found->second;
-    Known& known = known_[key];
-    known.costs = step::price_layers(setting, key);
-    for (std::size_t i = 0; i < known.activations.size(); ++i)
-      known.activations[i] = activations(known.costs, static_cast<Recompute>(i));
-    return known;
+    return known_.get(key, [&] {
+      Known known;
+      known.costs = step::price_layers(setting, key);
+      for (std::size_t i = 0; i < known.activations.size(); ++i)
+        known.activations[i] = activations(known.costs, static_cast<Recompute>(i));
+      return known;
+    });
   }
-  void clear() { known_.clear(); }
+  void clear() { known_.forget(); }
 
  private:
-  std::unordered_map<model::LayerKey, Known, LayerKeyHash> known_;
+  Memo<model::LayerKey, Known> known_;
 };
 
 /// The split of a plan's layers over its stages; null where the rule cannot be met (see model::partition_layers).
@@ -260,7 +250,7 @@ void Training::find_sick(Point& point) {
     point.sick.push_back(
         {static_cast<std::size_t>(logical / stride % point.plan.pipeline), logical,
          device.layers.of(device.setting, model::layer_key(point.plan, point.plan.microbatch)).costs,
-         device.setting});
+         device.setting, share.second});
   }
 }
 
@@ -283,7 +273,7 @@ std::int32_t Training::execute(const step::TrainingStep& inputs, Point& point) {
 }
 
 void Training::time(Point& point) {
-  network::CollectiveModel& collectives = machine_.collectives();
+  const network::CollectivePrices& collectives = machine_.collectives();
   const ParameterMemo::Known& parameters = parameters_of(point);
   const step::TrainingStep inputs{setting_,
                                   point.plan,
@@ -304,7 +294,7 @@ void Training::time(Point& point) {
 }
 
 void Training::explain(const step::TrainingStep& inputs, std::int32_t critical, Point& point) {
-  network::CollectiveModel& collectives = machine_.collectives();
+  const network::CollectivePrices& collectives = machine_.collectives();
   Details& details = *point.details;
   details.stage_layers = block_counts(point.split->stages);
   details.group_bytes = step::training_bytes(inputs, collectives);

@@ -26,7 +26,7 @@
 
 #include "engine/base/work.h"
 #include "engine/network/collectives/traffic.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/spec/time_class.h"
 
 namespace shardscape::execution {
@@ -83,7 +83,7 @@ struct CallTraffic {
   }
 };
 
-/// The kind of a call, for readers; `bytes` as in CollectiveModel::time.
+/// The kind of a call, for readers; `bytes` as in CollectiveKey.
 struct CallKind {
   network::CollectiveOp op = network::CollectiveOp::all_reduce;
   double bytes = 0;

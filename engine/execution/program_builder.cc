@@ -15,7 +15,7 @@
 #include "engine/network/collectives/traffic_builder.h"
 #include "engine/network/groups/ring_order.h"
 #include "engine/network/groups/sibling_groups.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/network/prices/cost_curve.h"
 
 namespace shardscape::execution {
@@ -79,7 +79,8 @@ std::vector<std::int32_t> numbers_among_like(std::span<const network::Connection
 
 ProgramBuilder::ProgramBuilder(network::PricedNetwork& network,
                                const StackProfile::Communication& communication,
-                               network::CollectiveModel& collectives, std::span<const std::int32_t> placement)
+                               const network::CollectivePrices& collectives,
+                               std::span<const std::int32_t> placement)
     : network_(network), collectives_(collectives), placement_(placement) {
   programs_.ranks =
       placement.empty() ? network.fabric().ranks() : static_cast<std::int32_t>(placement.size());
@@ -227,16 +228,16 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
 
   network::Pattern pattern;
   pattern.operation = network::operation_of(op);
-  const Bytes wire = collectives_.wire_bytes(op, bytes, lane.group);
+  const Bytes wire = collectives_.healthy().wire_bytes(op, bytes, lane.group);
   pattern.bytes = wire.value();
   bool turned = false;
   const bool pass = pattern.operation == Operation::point_to_point;
   std::string name(name_of_op(op));
   if (!pass) {
-    const auto choice = collectives_.choice(op, bytes, lane.group);
+    const auto choice = collectives_.healthy().choice({op, bytes, lane.group});
     SHARDSCAPE_CHECK(choice.has_value(), name);
     pattern.algorithm = choice->algorithm;
-    pattern.skew = collectives_.skew_of(op, lane.group);
+    pattern.skew = collectives_.healthy().experts().skew_of(op, lane.group);
     pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, wire.value());
     pattern.ring_order = choice->ring_order;
     pattern.channels = choice->channels;
@@ -248,12 +249,13 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
   names.push_back(fmt::format("{}, {} bytes", name, static_cast<std::int64_t>(bytes.value())));
   programs_.call_kinds[static_cast<std::size_t>(lane_number)].push_back(
       {op, bytes.value(), wire.value(), pattern.skew});
-  const double node_seconds = collectives_.beyond_links(op, wire, lane.group).value();
+  const double node_seconds = collectives_.healthy().beyond_links(op, wire, lane.group).value();
   for (std::int32_t c = lane.first_communicator; c < lane.first_communicator + lane.communicators; ++c) {
     CallTraffic traffic = traffic_of(c, pattern, pass, turned);
     const std::size_t members = programs_.communicators[static_cast<std::size_t>(c)].ranks.size();
     traffic.copy_seconds =
-        collectives_.copy_time(pattern.operation, pattern.algorithm, wire, static_cast<std::int32_t>(members))
+        collectives_.healthy()
+            .copy_time(pattern.operation, pattern.algorithm, wire, static_cast<std::int32_t>(members))
             .value();
     traffic.node_seconds = node_seconds;
     programs_.communicators[static_cast<std::size_t>(c)].calls.push_back(std::move(traffic));
@@ -264,7 +266,7 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
 
 Seconds ProgramBuilder::estimate(std::int32_t lane, CollectiveOp op, Bytes bytes, double calls,
                                  const network::Slice& slice) {
-  return collectives_.time(op, bytes, lanes_[static_cast<std::size_t>(lane)].group, calls, slice);
+  return collectives_.time({op, bytes, lanes_[static_cast<std::size_t>(lane)].group, calls, slice});
 }
 
 void ProgramBuilder::note_least_seconds(

@@ -1,5 +1,5 @@
 // Builds programs: lanes over the groups of a plan, channels between ranks, calls priced like those of
-// network::CollectiveModel (same algorithms, links, fixed costs), and blocks of instructions.
+// network::CollectivePrices (same algorithms, links, fixed costs), and blocks of instructions.
 //
 // Ranks are those of the plan; `placement` says on which rank of the fabric each of them lies (where it is
 // shorter than the fabric, the other ranks take no part). A message pays the latency of its path and, as a
@@ -17,7 +17,7 @@
 #include "engine/base/quantity.h"
 #include "engine/execution/program.h"
 #include "engine/network/groups/rank_group.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/network/prices/priced_network.h"
 #include "engine/spec/stack.h"
 
@@ -28,7 +28,7 @@ class ProgramBuilder {
   /// All references must outlive the builder. `collectives` chooses the algorithms; it must be set to the
   /// faults and the placement of `network`.
   ProgramBuilder(network::PricedNetwork& network, const StackProfile::Communication& communication,
-                 network::CollectiveModel& collectives, std::span<const std::int32_t> placement);
+                 const network::CollectivePrices& collectives, std::span<const std::int32_t> placement);
 
   /// Adds a lane for `group` and all its sibling groups; groups of one rank make no calls.
   std::int32_t add_lane(const network::RankGroup& group, std::string_view name = "lane");
@@ -40,7 +40,7 @@ class ProgramBuilder {
   /// Delays the receipt of every message of the channel by `delay`.
   void delay_channel(std::int32_t channel, Seconds delay);
 
-  /// The number of a call, for an instruction `start`; `bytes` as in CollectiveModel::time. -1 where nothing is to be
+  /// The number of a call, for an instruction `start`; `bytes` as in CollectiveKey. -1 where nothing is to be
   /// done.
   std::int32_t call(std::int32_t lane, network::CollectiveOp op, Bytes bytes);
   /// Time of the call in the hierarchical model.
@@ -48,7 +48,7 @@ class ProgramBuilder {
                                  const network::Slice& slice = {});
   /// Notes of all calls made so far how long they take at least (Programs::least_seconds), by least(group, kind).
   void note_least_seconds(const std::function<Seconds(const network::RankGroup&, const CallKind&)>& least);
-  [[nodiscard]] const network::CollectiveModel& collectives() const { return collectives_; }
+  [[nodiscard]] const network::CollectivePrices& collectives() const { return collectives_; }
 
   /// Adds an instruction to the block under construction; end_block() ends it and returns its number.
   void add(const Instruction& instruction) { programs_.instructions.push_back(instruction); }
@@ -101,7 +101,7 @@ class ProgramBuilder {
                     std::int32_t number = 0);
 
   network::PricedNetwork& network_;
-  network::CollectiveModel& collectives_;
+  const network::CollectivePrices& collectives_;
   std::span<const std::int32_t> placement_;
   Programs programs_;
   std::vector<Lane> lanes_;

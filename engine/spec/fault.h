@@ -27,6 +27,7 @@ struct LinkFault {
   double derate = 1;
   Seconds added_latency = {};
   bool removed = false;  ///< nothing passes; the other two mean nothing then
+  friend bool operator==(const LinkFault&, const LinkFault&) = default;
 };
 
 /// The device on one rank of the fabric keeps a share, 0 < share <= 1, of its clock and of its memory

@@ -15,7 +15,7 @@
 //                                      each of those (the last hop stays inside), in equal parts to their members
 //
 // Choices count as independent of each other but for routers that choose groups of experts first (domains_met()). Calls
-// of kernels state the bytes of a copy for each expert; CollectiveModel::wire_bytes() makes copies / k of them.
+// of kernels state the bytes of a copy for each expert; HealthyCosts::wire_bytes() makes copies / k of them.
 #pragma once
 
 #include <cstdint>

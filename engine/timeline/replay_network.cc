@@ -1,4 +1,4 @@
-// Chooses an algorithm for each collective of a trace (that of CollectiveModel for groups that tile the machine, else
+// Chooses an algorithm for each collective of a trace (that of HealthyCosts for groups that tile the machine, else
 // the fastest alone), and adds its messages and the stack's costs to the traffic.
 #include "engine/timeline/replay_network.h"
 
@@ -29,7 +29,7 @@ double whole_bytes(const CollectiveInstance& collective, std::size_t ranks) {
   return shares ? collective.bytes * static_cast<double>(ranks) : collective.bytes;
 }
 
-/// The operation as CollectiveModel names it, or nothing where it has no such operation.
+/// The operation as prices name it, or nothing where it has no such operation.
 std::optional<CollectiveOp> op_of(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::all_reduce:
@@ -123,7 +123,7 @@ ReplayNetwork::ReplayNetwork(const network::Fabric& fabric, const StackProfile::
     : stack_(stack),
       network_(fabric, stack),
       healthy_(fabric, stack),
-      model_(fabric, stack, memory_rate, &node) {
+      model_({fabric, stack, memory_rate, &node}) {
   network_.set_faults(faults);
   for (const DeviceFault& fault : faults.devices)
     memory_share_.try_emplace(fault.rank, 1).first->second *= fault.hbm_share;
@@ -138,7 +138,7 @@ const ReplayNetwork::Choice& ReplayNetwork::choose(const CollectiveInstance& col
   pattern.bytes = whole_bytes(collective, ranks.size());
   const auto op = op_of(collective.kind);
   const auto lattice = as_lattice(ranks, network_.fabric().ranks());
-  const auto choice = op && lattice ? model_.choice(*op, Bytes(pattern.bytes), *lattice) : std::nullopt;
+  const auto choice = op && lattice ? model_.choice({*op, Bytes(pattern.bytes), *lattice}) : std::nullopt;
   if (choice) {
     pattern.algorithm = choice->algorithm;
     pattern.ring_order = choice->ring_order;
@@ -181,7 +181,7 @@ Pattern ReplayNetwork::fastest_alone(Pattern pattern, std::int32_t channels) {
     if (algorithm != Algorithm::ring || channels == 0 || pattern.operation == Operation::broadcast) continue;
     pattern.ring_order = RingOrder::channels;
     pattern.channels = channels;
-    // Its hops differ, so the stack's steps are priced inside the pattern, as CollectiveModel does.
+    // Its hops differ, so the stack's steps are priced inside the pattern, as its ways are (ways.h).
     pattern.rank_steps = true;
     offer();
     pattern.ring_order = RingOrder::listed;

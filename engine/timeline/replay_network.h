@@ -1,7 +1,7 @@
 // The network under a replay: links as the software stack drives them, and the collectives of a trace as
 // messages on them.
 //
-// A collective takes the algorithm of the stack's library that CollectiveModel takes, where its group is one
+// A collective takes the algorithm of the stack's library that HealthyCosts takes, where its group is one
 // of those that tile the machine; for other lists of ranks the one that is fastest when the group runs it
 // alone on the healthy fabric, rings over channels among them where it leaves a domain. A reduce runs a broadcast
 // backwards along a chain; gather and scatter are direct; a barrier is a double binary tree of one byte. The first rank
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/network/collectives/collectives.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/healthy_costs.h"
 #include "engine/network/prices/priced_network.h"
 #include "engine/spec/fault.h"
 #include "engine/spec/stack.h"
@@ -26,7 +26,7 @@ namespace shardscape::timeline {
 
 class ReplayNetwork {
  public:
-  /// `fabric` and `stack` must outlive the object. `memory_rate`: as in CollectiveModel.
+  /// `fabric` and `stack` must outlive the object. `memory_rate`: as in CollectiveSetup.
   ReplayNetwork(const network::Fabric& fabric, const StackProfile::Communication& stack,
                 BytesPerSecond memory_rate, const NodeCollectives& node, const FaultSet& faults);
 
@@ -55,20 +55,20 @@ class ReplayNetwork {
  private:
   struct Choice {
     network::Pattern pattern;  ///< the pattern, in which the groups are left empty
-    Seconds beyond_links;      ///< time beside the links, see CollectiveModel::beyond_links
+    Seconds beyond_links;      ///< time beside the links, see HealthyCosts::beyond_links
   };
   [[nodiscard]] const Choice& choose(const CollectiveInstance& collective,
                                      const std::vector<std::int32_t>& ranks);
   /// The pattern with the algorithm that is fastest when the group runs it alone. `channels`: number of rings over
   /// channels that may be used, else 0.
   [[nodiscard]] network::Pattern fastest_alone(network::Pattern pattern, std::int32_t channels);
-  /// Number of rings over channels that a group may use, as in CollectiveModel; 0 where it has none.
+  /// Number of rings over channels that a group may use, as in ways_of(); 0 where it has none.
   [[nodiscard]] std::int32_t channels_of(const CollectiveInstance& collective,
                                          std::span<const std::int32_t> ranks);
 
   const StackProfile::Communication& stack_;
   network::PricedNetwork network_, healthy_;
-  network::CollectiveModel model_;
+  network::HealthyCosts model_;
   std::map<std::int32_t, double> memory_share_;  ///< by rank whose memory is slow
   std::map<std::tuple<std::int32_t, CollectiveKind, double>, Choice> choices_;  ///< by group, kind, bytes
   /// Results of channels_of(), by group.

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/hash.h"
+#include "engine/base/fields.h"
 
 namespace shardscape::sweep {
 
@@ -32,25 +32,22 @@ class ConcurrentCurves final : public network::CurveStore {
   }
   [[nodiscard]] std::optional<network::KeptPaces> find(const network::CurveKey& one,
                                                        const network::CurveKey& other) const override {
-    const auto found = paces_.find({one, other});
+    const auto found = paces_.find(Both{one, other});
     if (found == paces_.end()) return std::nullopt;
     return found->second;
   }
   void keep(const network::CurveKey& one, const network::CurveKey& other,
             const network::KeptPaces& paces) override {
-    paces_.emplace(Pair(one, other), paces);
+    paces_.emplace(Both{one, other}, paces);
   }
 
  private:
-  using Pair = std::pair<network::CurveKey, network::CurveKey>;
-  struct PairHash {
-    std::size_t operator()(const Pair& pair) const {
-      const network::CurveKeyHash hash;
-      return hash_word(hash(pair.first), hash(pair.second));
-    }
+  struct Both {
+    network::CurveKey one, other;
+    friend bool operator==(const Both&, const Both&) = default;
   };
-  tbb::concurrent_unordered_map<network::CurveKey, network::CostCurve, network::CurveKeyHash> curves_;
-  tbb::concurrent_unordered_map<Pair, network::KeptPaces, PairHash> paces_;
+  tbb::concurrent_unordered_map<network::CurveKey, network::CostCurve, FieldsHash> curves_;
+  tbb::concurrent_unordered_map<Both, network::KeptPaces, FieldsHash> paces_;
 };
 
 class Networks final : public network::SharedNetworks {

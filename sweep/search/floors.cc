@@ -162,12 +162,6 @@ FamilyFloors::FamilyFloors(const SweepJob& job, const Regions& regions, int thre
   }
 }
 
-std::size_t CalledFloors::KeyHash::operator()(const Key& key) const {
-  std::uint64_t hash = 0;
-  for (const std::size_t word : key) hash = hash_word(hash, word);
-  return hash;
-}
-
 CalledFloors::CalledFloors(const Regions& regions, const SettingGroups& groups,
                            std::shared_ptr<network::SharedNetworks> networks, ExecutionMode mode)
     : regions_(regions),

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/fields.h"
 #include "engine/plan_floor.h"
 #include "sweep/runner/sweep_job.h"
 #include "sweep/search/regions.h"
@@ -94,9 +95,6 @@ class CalledFloors {
     PlanFloor floor;
   };
   using Key = std::array<std::size_t, 4>;  ///< group, family, recompute, microbatch
-  struct KeyHash {
-    std::size_t operator()(const Key& key) const;
-  };
   PlanFloor& floor_of(std::size_t group);
 
   const Regions& regions_;
@@ -104,7 +102,7 @@ class CalledFloors {
   std::shared_ptr<network::SharedNetworks> networks_;
   ExecutionMode mode_;
   std::vector<std::unique_ptr<Group>> open_;  ///< by group; null where not opened yet
-  std::unordered_map<Key, OfOrders, KeyHash> known_;
+  std::unordered_map<Key, OfOrders, FieldsHash> known_;
 };
 
 /// A plan of a family with given values of the axes that are free in every plan.

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/check.h"
-#include "engine/base/hash.h"
+#include "engine/base/fields.h"
 
 namespace shardscape::sweep {
 
@@ -56,14 +56,6 @@ bool is_free(const PlanAxisRow& row) { return is_setting(row) && row.fixed == nu
 
 using Codes = std::array<std::int32_t, kPlanRows.size()>;
 
-struct CodesHash {
-  std::size_t operator()(const Codes& codes) const {
-    std::uint64_t hash = 0;
-    for (const std::int32_t code : codes) hash = hash_word(hash, static_cast<std::uint64_t>(code));
-    return hash;
-  }
-};
-
 /// Plans with these degrees and each distinct combination of the listed axes, without rank orders; nothing where there
 /// are more than kMostSettings.
 std::optional<std::vector<ParallelPlan>> distinct_settings(const SpaceSpec& spec, const ParallelPlan& degrees,
@@ -85,7 +77,7 @@ std::optional<std::vector<ParallelPlan>> distinct_settings(const SpaceSpec& spec
     }
     plans = std::move(more);
   }
-  std::unordered_set<Codes, CodesHash> seen;
+  std::unordered_set<Codes, FieldsHash> seen;
   seen.reserve(plans.size());
   std::erase_if(plans, [&](ParallelPlan& plan) {
     plan = canonical(plan, phase);

@@ -24,25 +24,25 @@ std::int64_t node_size(const FabricSpec& fabric) {
 
 }  // namespace
 
-/// A machine with the collective model that refers to its parts.
+/// A machine with the prices that refer to its parts.
 class CollectiveBenches::Bench {
  public:
   Bench(FabricSpec spec, const StackProfile& stack, const DeviceSpec& device, network::RankGroup group)
       : spec_(std::move(spec)),
         node_(device.node),
         fabric_(spec_),
-        model_(fabric_, stack.communication, device.hbm_peak(), &node_),
+        prices_({fabric_, stack.communication, device.hbm_peak(), &node_}),
         group_(group) {}
 
   double time(network::CollectiveOp operation, double bytes) {
-    return model_.time(operation, Bytes(bytes), group_).value();
+    return prices_.time({operation, Bytes(bytes), group_}).value();
   }
 
  private:
   FabricSpec spec_;
   NodeCollectives node_;
   network::Fabric fabric_;
-  network::CollectiveModel model_;
+  network::CollectivePrices prices_;
   network::RankGroup group_;
 };
 

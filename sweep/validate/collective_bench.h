@@ -10,7 +10,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "sweep/validate/predict_plans.h"
 #include "sweep/validate/presets.h"
 
@@ -34,7 +34,7 @@ class CollectiveBenches {
   CollectiveBenches(const CollectiveBenches&) = delete;
   CollectiveBenches& operator=(const CollectiveBenches&) = delete;
 
-  /// Seconds of one call with `bytes` (counted for the operation as in CollectiveModel::time()), or what is wrong with
+  /// Seconds of one call with `bytes` (counted for the operation as in CollectiveKey), or what is wrong with
   /// the group.
   tl::expected<double, std::vector<RowRefusal>> time(const BenchGroup& group, network::CollectiveOp operation,
                                                      double bytes);

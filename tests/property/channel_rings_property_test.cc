@@ -11,7 +11,7 @@
 
 #include "engine/execution/program.h"
 #include "engine/network/groups/channel_rings.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/simulate.h"
 #include "sweep/yaml/load.h"
 #include "tests/support/engine_fixture.h"
@@ -76,9 +76,9 @@ std::optional<double> price_of(const yaml::Cluster& cluster, const StackProfile:
   const FabricSpec spec = cluster.fabric.instantiate(plan.gpus(), problems);
   if (!problems.empty()) return std::nullopt;
   const Fabric fabric(spec);
-  CollectiveModel model(fabric, communication, BytesPerSecond(2e12));
+  const CollectivePrices model({fabric, communication, BytesPerSecond(2e12)});
   const RankGroup group = PlanLayout(plan).group(ParallelGroup::data_shard);
-  return model.time(CollectiveOp::reduce_scatter, Bytes(4e9), group).value();
+  return model.time({CollectiveOp::reduce_scatter, Bytes(4e9), group}).value();
 }
 
 // Every member of a ring sends B (n - 1) / n, over as many adapters of a domain as rings enter it. So where the fewest

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/base/counter_rng.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/seeds.h"
 
@@ -208,7 +208,7 @@ struct Bench {
   std::string text;
   Bytes bytes;
   StackProfile::Communication communication = stack();
-  CollectiveModel model{fabric, communication, kMemory};
+  CollectivePrices model{{fabric, communication, kMemory}};
 };
 
 constexpr CollectiveOp kOps[] = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter,
@@ -237,7 +237,7 @@ TEST(CollectiveProperty, PassesAreTheLockStepOfTheOracle) {
     // is slower; which of the ways its latency belongs to is left open where they differ.
     const Oracle::LockStep step = oracle.lock_step(ring);
     const auto expect_pass = [&](CollectiveOp op, const Oracle::LockStep& lock_step) {
-      const double time = bench.model.time(op, bench.bytes, group).value() - kCall - kStep;
+      const double time = bench.model.time({op, bench.bytes, group}).value() - kCall - kStep;
       const double drained = lock_step.per_byte * bytes;
       EXPECT_GE(time, (drained + lock_step.least_latency) * (1 - 1e-9));
       EXPECT_LE(time, (drained + lock_step.latency) * (1 + 1e-9));
@@ -250,7 +250,7 @@ TEST(CollectiveProperty, PassesAreTheLockStepOfTheOracle) {
     // and read from a buffer.
     const double copies = kLocalCopy * (1 + n + 2 * (n - 1)) / n * bytes / kMemory.value();
     const double sweep = (n - 1) * (kStep + step.latency + step.per_byte * bytes / n) + copies;
-    const double gathered = bench.model.time(CollectiveOp::all_gather, bench.bytes, group).value();
+    const double gathered = bench.model.time({CollectiveOp::all_gather, bench.bytes, group}).value();
     if (seed % 2 == 0) {
       EXPECT_LE(gathered, (kCall + sweep) * (1 + 1e-9));
     }
@@ -273,7 +273,7 @@ TEST(CollectiveProperty, ReductionIsASweepEachWay) {
     const RankGroup group = PlanLayout(bench.plan).group(bench.axis);
     if (group.size() == 1) continue;
     const auto seconds = [&](CollectiveOp op) {
-      return bench.model.time(op, bench.bytes, group).value() - kCall;
+      return bench.model.time({op, bench.bytes, group}).value() - kCall;
     };
     const double scatter = seconds(CollectiveOp::reduce_scatter), gather = seconds(CollectiveOp::all_gather);
     EXPECT_GE(seconds(CollectiveOp::all_reduce), std::max(scatter, gather));
@@ -287,14 +287,14 @@ TEST(CollectiveProperty, SickLinksNeverHelp) {
     SCOPED_TRACE(bench.text);
     const RankGroup group = PlanLayout(bench.plan).group(bench.axis);
     std::vector<Seconds> healthy;
-    for (const CollectiveOp op : kOps) healthy.push_back(bench.model.time(op, bench.bytes, group));
+    for (const CollectiveOp op : kOps) healthy.push_back(bench.model.time({op, bench.bytes, group}));
     bench.model.set_faults(bench.random_faults(nullptr));
     for (std::size_t i = 0; i < std::size(kOps); ++i) {
-      EXPECT_GE(bench.model.time(kOps[i], bench.bytes, group), healthy[i]) << i;
+      EXPECT_GE(bench.model.time({kOps[i], bench.bytes, group}), healthy[i]) << i;
     }
     bench.model.set_faults({});
     for (std::size_t i = 0; i < std::size(kOps); ++i) {
-      EXPECT_EQ(bench.model.time(kOps[i], bench.bytes, group), healthy[i]) << i;
+      EXPECT_EQ(bench.model.time({kOps[i], bench.bytes, group}), healthy[i]) << i;
     }
   }
 }
@@ -303,13 +303,11 @@ TEST(CollectiveProperty, MemoChangesNothing) {
   for (std::uint64_t seed = 0; seed < test::seeds(300); ++seed) {
     Bench bench(seed);
     SCOPED_TRACE(bench.text);
-    CollectiveModel plain(bench.fabric, bench.communication, kMemory);
-    plain.use_memo(false);
+    FaultSet faults;
     for (int round = 0; round < 12; ++round) {
       if (round == 6) {
-        const FaultSet faults = bench.random_faults(nullptr);
+        faults = bench.random_faults(nullptr);
         bench.model.set_faults(faults);
-        plain.set_faults(faults);
       }
       const ParallelPlan plan = test::random_plan(bench.random, bench.fabric.ranks());
       const PlanLayout layout(plan);
@@ -318,7 +316,10 @@ TEST(CollectiveProperty, MemoChangesNothing) {
                                   : layout.group(PlanAxis::data, PlanAxis::context);
       const CollectiveOp op = kOps[bench.random.below(std::size(kOps))];
       const double calls = 1 + static_cast<double>(bench.random.below(5));
-      EXPECT_EQ(bench.model.time(op, bench.bytes, group, calls), plain.time(op, bench.bytes, group, calls));
+      const CollectiveKey asked{op, bench.bytes, group, calls};
+      CollectivePrices fresh({bench.fabric, bench.communication, kMemory});
+      fresh.set_faults(faults);
+      EXPECT_EQ(bench.model.time(asked), fresh.time(asked));
     }
   }
 }
@@ -337,7 +338,7 @@ TEST(CollectiveProperty, NoAllGatherBeatsTheLinksIntoARank) {
       if (link.destination == 0) into_rank += link.bandwidth;
     }
     const double n = group.size();
-    EXPECT_GE(bench.model.time(CollectiveOp::all_gather, bench.bytes, group),
+    EXPECT_GE(bench.model.time({CollectiveOp::all_gather, bench.bytes, group}),
               (n - 1) / n * bench.bytes / (2 * into_rank));
   }
 }
@@ -351,7 +352,7 @@ TEST(CollectiveProperty, MoreBytesTakeLonger) {
     for (const CollectiveOp op : kOps) {
       Seconds before(0);
       for (const double bytes : {1.0, 1e3, 1e5, 1e7, 1e9}) {
-        const Seconds now = bench.model.time(op, Bytes(bytes), group);
+        const Seconds now = bench.model.time({op, Bytes(bytes), group});
         EXPECT_GT(now, before);
         before = now;
       }

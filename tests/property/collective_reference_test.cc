@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/base/counter_rng.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/seeds.h"
@@ -120,26 +120,28 @@ struct Drawn {
         spec(given ? *given : random_small_fabric(random)),
         fabric(spec),
         communication(random_stack(random)),
-        fast(fabric, communication, kMemoryRate, nullptr, kExchange),
-        exact(fabric, communication, kMemoryRate, nullptr, kExchange),
-        reference(fabric, communication, kMemoryRate, nullptr, kExchange),
         plan(test::random_plan(random, fabric.ranks())) {
-    reference.use_reference(true);
-    exact.set_tolerance(1e-9);
     text = "seed " + std::to_string(seed) + ":";
     for (const DimensionSpec& d : spec.dimensions)
       text += " " + std::string(name_of(d.kind)) + testing::PrintToString(d.shape);
     set_loads();
     for (const Algorithm algorithm : communication.algorithms) text += " " + std::string(name_of(algorithm));
-    if (random.below(4) != 0) return;
-    std::vector<std::int32_t> placement(static_cast<std::size_t>(fabric.ranks()));
-    std::iota(placement.begin(), placement.end(), 0);
-    for (std::size_t i = placement.size(); i > 1; --i)
-      std::swap(placement[i - 1], placement[random.below(i)]);
-    fast.set_placement(placement);
-    exact.set_placement(placement);
-    reference.set_placement(placement);
-    text += " placed";
+    if (random.below(4) == 0) {
+      setup.placement.resize(static_cast<std::size_t>(fabric.ranks()));
+      std::iota(setup.placement.begin(), setup.placement.end(), 0);
+      for (std::size_t i = setup.placement.size(); i > 1; --i)
+        std::swap(setup.placement[i - 1], setup.placement[random.below(i)]);
+      text += " placed";
+    }
+    const auto prices = [&](double tolerance, Analysis analysis) {
+      CollectiveSetup changed = setup;
+      changed.tolerance = tolerance;
+      changed.analysis = analysis;
+      return CollectivePrices(changed);
+    };
+    fast = prices(kCollectiveTolerance, Analysis::by_tiles);
+    exact = prices(1e-9, Analysis::by_tiles);
+    reference = prices(kCollectiveTolerance, Analysis::plain);
   }
 
   /// An expert on each rank, so that any group divides them; some get nothing.
@@ -150,7 +152,7 @@ struct Drawn {
     for (double& share : shares) sum += share = loads.below(5) == 0 ? 0 : loads.uniform();
     if (sum <= 0) return;
     for (double& share : shares) share /= sum;
-    for (CollectiveModel* const model : {&fast, &exact, &reference}) model->set_expert_loads(shares);
+    setup.expert_shares = shares;
   }
 
   /// One random call on both.
@@ -172,26 +174,24 @@ struct Drawn {
     const auto calls = static_cast<double>(1 + random.below(2));
     SCOPED_TRACE(text + " round " + std::to_string(round) + " op " + std::to_string(static_cast<int>(op)) +
                  " levels " + std::to_string(group.depth) + " size " + std::to_string(group.size()));
-    const double expected = reference.time(op, bytes, group, calls, slice).value();
-    const double actual = fast.time(op, bytes, group, calls, slice).value();
+    const CollectiveKey asked{op, bytes, group, calls, slice};
+    const double expected = reference.time(asked).value(), actual = fast.time(asked).value();
     ASSERT_EQ(fast.unreachable(), reference.unreachable());
     if (fast.unreachable()) {
       EXPECT_FALSE(fast.describe_unreachable().empty());
       cut = true;
       return;
     }
-    const auto choice = exact.choice(op, bytes, group, calls);
-    EXPECT_NEAR(exact.time(op, bytes, group, calls, slice).value(), expected, 1e-9 * expected)
+    const auto choice = exact.healthy().choice(asked);
+    EXPECT_NEAR(exact.time(asked).value(), expected, 1e-9 * expected)
         << to_string(choice.value_or(CollectiveChoice{}));
-    const auto chosen = fast.choice(op, bytes, group, calls);
-    fast.use_memo(false);
-    EXPECT_EQ(fast.choice(op, bytes, group, calls), chosen) << "not remembered";
-    fast.use_memo(true);
+    const auto chosen = fast.healthy().choice(asked);
+    EXPECT_EQ(HealthyCosts(fast.healthy().setup()).choice(asked), chosen) << "not remembered";
     if (chosen == choice) {
       EXPECT_GE(actual, expected * (1 - 1e-9));
       EXPECT_LE(actual, expected * (1 + kCollectiveTolerance));
     }
-    EXPECT_EQ(fast.time(op, bytes, group, calls, slice).value(), actual) << "remembered";
+    EXPECT_EQ(fast.time(asked).value(), actual) << "remembered";
   }
 
   /// The boundaries of the plan's pipeline.
@@ -217,14 +217,15 @@ struct Drawn {
     if (reference.unreachable() || closed) return;
     // None is slower than all of them at once.
     const double slowest = *std::ranges::max_element(expected);
-    EXPECT_LE(slowest, reference.time(CollectiveOp::chain_pass, bytes, chain).value() * (1 + 1e-9));
+    EXPECT_LE(slowest, reference.time({CollectiveOp::chain_pass, bytes, chain}).value() * (1 + 1e-9));
   }
 
   CounterRng random;
   FabricSpec spec;
   Fabric fabric;
   StackProfile::Communication communication;
-  CollectiveModel fast, exact, reference;
+  CollectiveSetup setup{fabric, communication, kMemoryRate, nullptr, kExchange};
+  CollectivePrices fast{setup}, exact{setup}, reference{setup};
   ParallelPlan plan;
   std::string text;
   bool cut = false;
@@ -237,7 +238,7 @@ TEST(CollectiveReference, BoundariesAgreeWithTheSimulator) {
       test.compare_boundaries();
       if (testing::Test::HasFailure()) return;
       const FaultSet faults = random_faults(test.random, test.fabric, round == 1);
-      for (CollectiveModel* model : {&test.fast, &test.exact, &test.reference}) model->set_faults(faults);
+      for (CollectivePrices* model : {&test.fast, &test.exact, &test.reference}) model->set_faults(faults);
     }
   }
 }
@@ -261,8 +262,8 @@ TEST(CollectiveReference, FastPathsAgreeWithTheSimulatorUnderFaults) {
       test.exact.set_faults(faults);
       test.reference.set_faults(faults);
       const double share = 0.2 + 0.8 * test.random.uniform();
-      for (CollectiveModel* const model : {&test.fast, &test.exact, &test.reference})
-        model->set_memory_share(share);
+      for (CollectivePrices* const model : {&test.fast, &test.exact, &test.reference})
+        *model = model->with_memory(share);
       test.compare(round);
       if (testing::Test::HasFailure()) return;
     }

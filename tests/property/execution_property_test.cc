@@ -123,10 +123,10 @@ TEST(ExecutionProperty, TheExecutorAgreesWithThePlainOne) {
   }
 }
 
-// A call alone, all members entering at once, is what CollectiveModel prices: the call, its copies, its steps
+// A call alone, all members entering at once, is what CollectivePrices says: the call, its copies, its steps
 // and the time of the simulator. Trees and switches overlap their steps' latencies, so that those are left
 // out there.
-TEST(ExecutionProperty, ACallAloneTakesTheTimeOfTheCollectiveModel) {
+TEST(ExecutionProperty, ACallAloneTakesItsPrice) {
   for (const Algorithm algorithm :
        {Algorithm::ring, Algorithm::bidirectional_ring, Algorithm::direct, Algorithm::halving_doubling,
         Algorithm::double_binary_tree, Algorithm::dimension_wise}) {

@@ -14,7 +14,7 @@
 #include "engine/network/groups/ring_order.h"
 #include "engine/network/groups/sibling_groups.h"
 #include "engine/network/groups/tiles.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/seeds.h"
@@ -191,8 +191,8 @@ TEST(Tiles, BoxesOfGroupsThatLieAlikeAreThoseOfEachGroup) {
 }
 
 /// What of its links each of two operations keeps, and the busiest of them all, from what all groups take of each link.
-void expect_links_shared_alike(CollectiveModel& tiles, CollectiveModel& direct,
-                               const CollectiveModel::Asked& one, const CollectiveModel::Asked& two) {
+void expect_links_shared_alike(const HealthyCosts& tiles, const HealthyCosts& direct,
+                               const CollectiveKey& one, const CollectiveKey& two) {
   const LinkLoads of_one = direct.loads(one), of_two = direct.loads(two);
   EXPECT_EQ(tiles.paces_together(one, two), kept_paces(of_one, of_two));
   const std::vector<Seconds> sending = {Seconds(2), Seconds(3)};
@@ -201,14 +201,14 @@ void expect_links_shared_alike(CollectiveModel& tiles, CollectiveModel& direct,
   for (const LinkLoad& load : of_two) busy[load.link] += load.use * sending[1];
   Seconds most;
   for (const auto& [link, seconds] : busy) most = std::max(most, seconds);
-  const std::vector<CollectiveModel::Asked> both = {one, two};
+  const std::vector<CollectiveKey> both = {one, two};
   EXPECT_NEAR(tiles.busiest_link(both, sending, Seconds(0)).value(), most.value(), 1e-9);
   EXPECT_EQ(tiles.busiest_link(both, sending, most + Seconds(1e-9)), Seconds(0));
 }
 
 TEST(Tiles, CostWhatAllGroupsCost) {
-  // The same to the last bit: the first tile goes through the same formulas in the same order. Without the memo all
-  // groups are looked at.
+  // The same to the last bit: the first tile goes through the same formulas in the same order. There
+  // every group is looked at.
   for (std::uint64_t seed = 1; seed <= test::seeds(300); ++seed) {
     CounterRng random(seed, 22);
     const FabricSpec spec = tileable_fabric(random, 128);
@@ -218,9 +218,10 @@ TEST(Tiles, CostWhatAllGroupsCost) {
     communication.scale_up_fraction = 0.75;
     communication.rank_step = Seconds(2e-6);
     if (random.below(2) == 0) communication.algorithms = StackProfile::Communication::all_algorithms();
-    CollectiveModel tiles(fabric, communication, BytesPerSecond(1e12));
-    CollectiveModel direct(fabric, communication, BytesPerSecond(1e12));
-    direct.use_memo(false);
+    CollectiveSetup setup{fabric, communication, BytesPerSecond(1e12)};
+    const CollectivePrices tiles(setup);
+    setup.analysis = Analysis::every_group;
+    const CollectivePrices direct(setup);
     constexpr CollectiveOp kTiledOps[] = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter,
                                           CollectiveOp::all_gather, CollectiveOp::all_to_all,
                                           CollectiveOp::broadcast,  CollectiveOp::ring_pass,
@@ -231,22 +232,23 @@ TEST(Tiles, CostWhatAllGroupsCost) {
       const Bytes bytes(1e6 * random.uniform());
       SCOPED_TRACE(fabric_text(seed, spec) + " round " + std::to_string(round) + " op " +
                    std::to_string(static_cast<int>(op)));
-      ASSERT_EQ(tiles.time(op, bytes, any.group).value(), direct.time(op, bytes, any.group).value());
-      ASSERT_EQ(tiles.choice(op, bytes, any.group), direct.choice(op, bytes, any.group));
+      ASSERT_EQ(tiles.time({op, bytes, any.group}).value(), direct.time({op, bytes, any.group}).value());
+      ASSERT_EQ(tiles.healthy().choice({op, bytes, any.group}),
+                direct.healthy().choice({op, bytes, any.group}));
       for (const CollectiveOp same_rings : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter})
-        ASSERT_EQ(tiles.time(same_rings, bytes, any.group).value(),
-                  direct.time(same_rings, bytes, any.group).value());
+        ASSERT_EQ(tiles.time({same_rings, bytes, any.group}).value(),
+                  direct.time({same_rings, bytes, any.group}).value());
       if (!any.slice.everything()) {
-        ASSERT_EQ(tiles.time_within_slice(op, bytes, any.group, 1, any.slice.axis).value(),
-                  direct.time_within_slice(op, bytes, any.group, 1, any.slice.axis).value());
+        const CollectiveKey within{op, bytes, any.group, 1, {any.slice.axis, 0}};
+        ASSERT_EQ(tiles.time_within_slice(within).value(), direct.time_within_slice(within).value());
       }
       if (any.group.alone() || other.group.alone()) continue;
-      const CollectiveModel::Asked one{op, bytes, any.group},
-          two{CollectiveOp::all_gather, bytes, other.group};
-      const LinkSet of_one = direct.links(one);
-      ASSERT_EQ(tiles.meet(one, two), of_one.intersects(direct.links(two)));
-      ASSERT_TRUE(of_one.contains_all(tiles.links(one)) && tiles.links(one).contains_all(of_one));
-      expect_links_shared_alike(tiles, direct, one, two);
+      const CollectiveKey one{op, bytes, any.group}, two{CollectiveOp::all_gather, bytes, other.group};
+      const HealthyCosts &by_tiles = tiles.healthy(), &by_groups = direct.healthy();
+      const LinkSet& of_one = by_groups.links(one);
+      ASSERT_EQ(by_tiles.meet(one, two), of_one.intersects(by_groups.links(two)));
+      ASSERT_TRUE(of_one.contains_all(by_tiles.links(one)) && by_tiles.links(one).contains_all(of_one));
+      expect_links_shared_alike(by_tiles, by_groups, one, two);
     }
     const RankGroup chain = PlanLayout(plan).group(PlanAxis::pipeline);
     std::vector<double> quickly, slowly;

@@ -23,7 +23,7 @@ class ExecutionBench {
       : communication_(std::move(communication)),
         fabric_(spec),
         network_(fabric_, communication_),
-        collectives_(fabric_, communication_, BytesPerSecond(2e9)),
+        collectives_({fabric_, communication_, BytesPerSecond(2e9)}),
         builder_(network_, communication_, collectives_, {}) {}
 
   execution::ProgramBuilder& builder() { return builder_; }
@@ -66,7 +66,7 @@ class ExecutionBench {
   StackProfile::Communication communication_;
   network::Fabric fabric_;
   network::PricedNetwork network_;
-  network::CollectiveModel collectives_;
+  network::CollectivePrices collectives_;
   execution::ProgramBuilder builder_;
   execution::Programs programs_;
   execution::Executor executor_;

@@ -32,8 +32,8 @@ void serve_by_replicas(evaluate::Machine& machine, const evaluate::Point& point,
 }
 
 void serve_by_pools(evaluate::Machine& machine, const evaluate::Point& point, Prediction& out) {
-  network::CollectiveModel prefill = machine.pool_collectives(point.prefill.placement),
-                           decode = machine.pool_collectives(point.decode.placement);
+  network::CollectivePrices prefill = machine.pool_collectives(point.prefill.placement),
+                            decode = machine.pool_collectives(point.decode.placement);
   std::optional<step::FlattenedRun> read, write;
   if (machine.flattened()) {
     read.emplace(machine.run_on(point.prefill.placement));

@@ -1,7 +1,7 @@
 // The messages of a layer's experts, where tokens go to the ranks of theirs (LayerKey::dispatches).
 //
 // By the collective library dispatch and combine are all-to-alls, by kernels of their own (StackProfile::Experts)
-// expert_dispatch and expert_combine (network/prices/collective_model.h).
+// expert_dispatch and expert_combine (network/prices/expert_traffic.h).
 //
 //   dispatch       every rank sends the copies of its tokens, one for each chosen expert, to the expert group
 //   expert_gather  the ranks that split an expert gather what all of them got (Megatron-Core's token

@@ -5,7 +5,7 @@
 //   all_gather  the tokens of all ranks, dealt and split, to all of them, and a reduce-scatter of the outputs
 //   all_to_all  ranks (1 - (1 - 1/ranks)^top_k) copies of each token, one for each rank that its experts lie on if
 //               they are chosen independently; the ranks that split an expert gather what each got
-//   kernels     as all_to_all, by DeepEP's kernels (network/prices/collective_model.h): expert_dispatch and
+//   kernels     as all_to_all, by DeepEP's kernels (network/prices/expert_traffic.h): expert_dispatch and
 //   expert_combine in
 //               iterations that read prompts, low_latency_dispatch and low_latency_combine in those that decode alone.
 //               The stack's experts.fp8_dispatch and dispatch_sms hold for them, too

@@ -9,7 +9,7 @@ namespace shardscape::network {
 /// ring_pass: every member sends to its successor, once, the last to the first. chain_pass: neighbours of an
 /// open chain send to each other, both ways at once (pipeline stages). expert_dispatch, expert_combine: as
 /// all_to_all or, with loads, as dispatch and combine, of copies of tokens. dispatch, combine: all-to-all in the parts
-/// that CollectiveModel::set_expert_loads() says, to the members of a group and from them. last_combine: of a combine,
+/// that CollectiveSetup::expert_shares makes, to the members of a group and from them. last_combine: of a combine,
 /// what the busiest members send. low_latency_dispatch, low_latency_combine: expert_dispatch and expert_combine by
 /// kernels that send a copy of a token for each of its experts.
 enum class CollectiveOp : std::uint8_t {

@@ -21,7 +21,7 @@
 // held out of the fit the median error is 2 to 7 % (low latency) and 4 to 9 % (normal). Between nodes there are
 // rows of Hopper alone, on InfiniBand NDR. Left out: contention with other groups, and experts' loads: choices
 // are spread evenly. A call whose ranks get unequal shares takes what one does in which every rank has as many copies
-// as the busiest of it (collective_model.h).
+// as the busiest of it (expert_traffic.h).
 #pragma once
 
 #include <cstdint>

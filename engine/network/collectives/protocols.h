@@ -47,7 +47,7 @@ enum class Protocol : std::uint8_t { ll, ll128, simple };
 /// The protocol by which NCCL sends these bytes among n >= 2 ranks; not for all-to-all.
 Protocol protocol_of(const NcclProtocols& nccl, std::int32_t n, Bytes bytes);
 
-/// Time of one call of NCCL among n >= 2 ranks; bytes as in CollectiveModel::time (the whole tensor), > 0; `link` > 0.
+/// Time of one call of NCCL among n >= 2 ranks; bytes as in CollectiveKey (the whole tensor), > 0; `link` > 0.
 /// Empty for operations other than all_reduce, reduce_scatter, all_gather and all_to_all, and for devices without
 /// constants. O(1), pure.
 std::optional<Seconds> nccl_time(const NcclProtocols& nccl, Operation operation, std::int32_t n, Bytes bytes,

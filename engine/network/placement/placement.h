@@ -10,7 +10,7 @@
 //     congestion = sum over classes of  bytes * max over links of (flows on the link / bandwidth of the link)
 //     byte-hops  = sum over classes of  bytes * links crossed by its flows
 //
-// which is the bandwidth part of the lock-step analysis (collective_model.h) for ring algorithms. To let
+// which is the bandwidth part of the lock-step analysis (healthy_costs.h) for ring algorithms. To let
 // axes contend instead, put their flows in one class.
 #pragma once
 

@@ -11,9 +11,10 @@
 
 #include "engine/network/fabric/fabric.h"
 #include "engine/network/groups/rank_group.h"
-#include "engine/network/prices/collective_model.h"
 #include "engine/network/prices/cost_curve.h"
+#include "engine/network/prices/link_loads.h"
 #include "engine/network/prices/priced_network.h"
+#include "engine/network/prices/ways.h"
 
 namespace shardscape::network {
 
@@ -29,10 +30,6 @@ struct CurveKey {
   /// Set for rings over channels, whose latencies contain the stack's steps; else 0.
   Seconds rank_step = {}, rank_step_scale_out = {};
   friend bool operator==(const CurveKey&, const CurveKey&) = default;
-};
-
-struct CurveKeyHash {
-  std::size_t operator()(const CurveKey& key) const;
 };
 
 /// Keeps curves of one fabric at one set of shares, for good. An entry is the same whichever model made it.

@@ -37,14 +37,16 @@ double least_share_of_price(const Fabric& fabric, const RankGroup& group) {
   return std::ranges::any_of(fabric.spec().dimensions, direct) ? kLeftOfDirect : 1;
 }
 
-Seconds time_of_one_slice(CollectiveModel& collectives, const CollectiveModel::Asked& asked,
+Seconds time_of_one_slice(const CollectivePrices& collectives, const CollectiveKey& asked,
                           const std::optional<RankGroup::Level>& axis) {
-  const Seconds all = collectives.time(asked.op, asked.bytes, asked.group, asked.calls);
+  const Seconds all = collectives.time(asked);
   if (all <= Seconds(0) || !axis) return all;
-  return std::min(all, collectives.time_within_slice(asked.op, asked.bytes, asked.group, asked.calls, *axis));
+  CollectiveKey within = asked;
+  within.slice.axis = *axis;
+  return std::min(all, collectives.time_within_slice(within));
 }
 
-Seconds least_time(CollectiveModel& collectives, const Fabric& fabric, const CollectiveModel::Asked& asked,
+Seconds least_time(const CollectivePrices& collectives, const Fabric& fabric, const CollectiveKey& asked,
                    const std::optional<RankGroup::Level>& stages) {
   const Seconds price = time_of_one_slice(collectives, asked, stages);
   if (price <= Seconds(0)) return {};

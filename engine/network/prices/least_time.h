@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 
 namespace shardscape::network {
 
@@ -12,11 +12,11 @@ double least_share_of_price(const Fabric& fabric, const RankGroup& group);
 
 /// Seconds that no execution of an operation of a group falls below, on healthy links. `stages`: the axis whose slices
 /// are at other work most of the time, as pipeline stages are, so that only the groups of one of them count.
-Seconds least_time(CollectiveModel& collectives, const Fabric& fabric, const CollectiveModel::Asked& asked,
+Seconds least_time(const CollectivePrices& collectives, const Fabric& fabric, const CollectiveKey& asked,
                    const std::optional<RankGroup::Level>& stages);
 
 /// Seconds of the operation with the groups of one slice on the network, where that is less than with all.
-Seconds time_of_one_slice(CollectiveModel& collectives, const CollectiveModel::Asked& asked,
+Seconds time_of_one_slice(const CollectivePrices& collectives, const CollectiveKey& asked,
                           const std::optional<RankGroup::Level>& axis);
 
 }  // namespace shardscape::network

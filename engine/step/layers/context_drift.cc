@@ -60,7 +60,7 @@ std::int32_t together(const RankGroup& experts, const RankGroup::Level& context)
 }  // namespace
 
 Seconds spared_by_drift(const TrainingStep& in, const model::CollectiveCall& call,
-                        const network::RankGroups& groups, network::CollectiveModel& collectives) {
+                        const network::RankGroups& groups, const network::CollectivePrices& collectives) {
   const RankGroup& group = groups[call.group];
   if (call.op != CollectiveOp::ring_pass) return Seconds(0);
   const InDomains inside = in_domains(in.setting.system.fabric, group);
@@ -71,10 +71,10 @@ Seconds spared_by_drift(const TrainingStep& in, const model::CollectiveCall& cal
   near.levels.front().extent = inside.most;
   const Seconds spared =
       spared_in_turn(in.turns, call.group, in.plan, {call.op, call.bytes, group}, collectives);
-  const Seconds slow = collectives.time_without_faults(call.op, call.bytes, group) - spared,
-                fast = collectives.time_without_faults(call.op, call.bytes, near),
-                busy = std::max(collectives.time_on_links(call.op, call.bytes, group) - spared,
-                                collectives.time_at_ranks(call.op, call.bytes, group));
+  const Seconds slow = collectives.time_without_faults({call.op, call.bytes, group}) - spared,
+                fast = collectives.time_without_faults({call.op, call.bytes, near}),
+                busy = std::max(collectives.healthy().time_on_links({call.op, call.bytes, group}) - spared,
+                                collectives.time_at_ranks({call.op, call.bytes, group}));
   if (slow <= fast) return Seconds(0);
   const double n = group.size(), domains = n / inside.mean, apart = std::max(0.0, inside.mean - last);
   const double crossed = last > 1 ? domains : domains * (n - 1) / n;

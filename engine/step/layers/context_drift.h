@@ -26,13 +26,13 @@
 // What sick links add to a pass is added in full.
 #pragma once
 
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/step/layers/training_step.h"
 
 namespace shardscape::step {
 
 /// How much less all repeats of a context group's call delay a layer than the passes one after the other would.
 Seconds spared_by_drift(const TrainingStep& inputs, const model::CollectiveCall& call,
-                        const network::RankGroups& groups, network::CollectiveModel& collectives);
+                        const network::RankGroups& groups, const network::CollectivePrices& collectives);
 
 }  // namespace shardscape::step

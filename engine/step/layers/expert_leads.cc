@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/model/expert_shares.h"
+
 namespace shardscape::step {
 
 namespace {
@@ -42,8 +44,8 @@ Seconds crowding(const ExpertExchanges& of) {
   return of_dispatch + std::min(left, others * std::min(of.scatter, ahead));
 }
 
-Seconds crowding(const PartCost& part, const network::RankGroups& groups,
-                 network::CollectiveModel& collectives, const network::Slice& slice) {
+Seconds crowding(const PartCost& part, const Setting& setting, const network::RankGroups& groups,
+                 const network::CollectivePrices& collectives, const network::Slice& slice) {
   const CollectiveCall* const dispatch = find_call(part, CollectiveOp::dispatch, ParallelGroup::expert);
   const CollectiveCall* const gather =
       find_call(part, CollectiveOp::all_gather, ParallelGroup::expert_tensor);
@@ -52,17 +54,16 @@ Seconds crowding(const PartCost& part, const network::RankGroups& groups,
   if (dispatch == nullptr || gather == nullptr || scatter == nullptr) return Seconds(0);
   if (gather->repeats <= 0 || dispatch->repeats <= 0) return Seconds(0);
   const std::int32_t members = groups[ParallelGroup::expert].size();
-  const std::vector<double> shares =
-      collectives.skew_of(CollectiveOp::dispatch, groups[ParallelGroup::expert]).shares;
-  if (shares.size() < 2) return Seconds(0);
-  const double most = std::ranges::max(shares);
+  const std::vector<double> experts = model::expert_shares(setting);
+  if (experts.empty() || members < 2) return Seconds(0);
+  const double most = std::ranges::max(compute::member_shares(experts, static_cast<std::size_t>(members)));
   constexpr double kUnequal = 1 + 1e-9;
   if (most * members < kUnequal) return Seconds(0);
   const auto time = [&](const CollectiveCall& call) {
-    return collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
+    return collectives.time({call.op, call.bytes, groups[call.group], 1, slice});
   };
   const auto links = [&](const CollectiveCall& call) -> const network::LinkSet& {
-    return collectives.links({call.op, call.bytes, groups[call.group]});
+    return collectives.healthy().links({call.op, call.bytes, groups[call.group]});
   };
   const network::LinkSet of_scatters = links(*scatter);
   if (!of_scatters.contains_all(links(*dispatch))) return Seconds(0);
@@ -75,12 +76,13 @@ Seconds crowding(const PartCost& part, const network::RankGroups& groups,
 }
 
 Seconds hidden_by_lead(const PartCost& part, const network::RankGroups& groups,
-                       network::CollectiveModel& collectives, const network::Slice& slice) {
+                       const network::CollectivePrices& collectives, const network::Slice& slice) {
   if (!collectives.has_faults() || part.between.size() != 3) return Seconds(0);
   Seconds hidden = part.between[1];
   for (const CollectiveCall& call : part.calls) {
     if (call.group != ParallelGroup::expert || call.repeats <= 0) continue;
-    hidden = std::min(hidden, collectives.added_by_faults(call.op, call.bytes, groups[call.group], slice));
+    hidden =
+        std::min(hidden, collectives.added_by_faults({call.op, call.bytes, groups[call.group], 1, slice}));
   }
   return hidden;
 }

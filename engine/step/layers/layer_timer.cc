@@ -30,7 +30,7 @@ using GroupTimes = EnumArray<ParallelGroup, Seconds>;
 class CallTimes {
  public:
   CallTimes(const TrainingStep& in, const PartCost& part, const RankGroups& groups,
-            network::CollectiveModel& collectives, const Slice& slice)
+            const network::CollectivePrices& collectives, const Slice& slice)
       : in_(in),
         part_(part),
         stack_(in.setting.system.stack.communication),
@@ -42,7 +42,7 @@ class CallTimes {
     const Seconds time = alone(call);
     const network::RankGroup& group = groups_[call.group];
     if (!collectives_.has_faults() || is_of_experts(call.group) || group.alone()) return time;
-    const Seconds added = collectives_.added_by_faults(call.op, call.bytes, group, slice_);
+    const Seconds added = collectives_.added_by_faults({call.op, call.bytes, group, 1, slice_});
     if (added <= Seconds(0)) return time;
     if (!work_of_each_) work_of_each_ = work_of_each();
     return time - std::min(0.5 * (1 - 2.0 / group.size()) * added, *work_of_each_);
@@ -80,13 +80,13 @@ class CallTimes {
   const PartCost& part_;
   const StackProfile::Communication& stack_;
   const RankGroups& groups_;
-  network::CollectiveModel& collectives_;
+  const network::CollectivePrices& collectives_;
   const Slice& slice_;
   std::optional<Seconds> work_of_each_;
 };
 
 GroupTimes price_calls(const TrainingStep& in, const PartCost& part, const RankGroups& groups,
-                       network::CollectiveModel& collectives, const Slice& slice) {
+                       const network::CollectivePrices& collectives, const Slice& slice) {
   CallTimes time(in, part, groups, collectives, slice);
   GroupTimes times = call_times(
       part, in.setting.system.stack.communication,
@@ -94,7 +94,7 @@ GroupTimes price_calls(const TrainingStep& in, const PartCost& part, const RankG
       [&](const model::CollectiveCall& call, Seconds work) {
         return collectives.late_combine(call.bytes, groups[call.group], work, slice);
       });
-  times[ParallelGroup::expert] += crowding(part, groups, collectives, slice);
+  times[ParallelGroup::expert] += crowding(part, in.setting, groups, collectives, slice);
   times[ParallelGroup::expert] -= hidden_by_lead(part, groups, collectives, slice);
   for (const PartCost::Overlap& overlap : part.overlaps) {
     const model::CollectiveCall& call = overlap.exchange;
@@ -122,14 +122,14 @@ class HostLead {
 }  // namespace
 
 Seconds time_in_turn(const TrainingStep& in, const model::CollectiveCall& call,
-                     const network::RankGroup& group, network::CollectiveModel& collectives,
+                     const network::RankGroup& group, const network::CollectivePrices& collectives,
                      const Slice& slice) {
-  return collectives.time(call.op, call.bytes, group, 1, slice) -
+  return collectives.time({call.op, call.bytes, group, 1, slice}) -
          spared_in_turn(in.turns, call.group, in.plan, {call.op, call.bytes, group}, collectives);
 }
 
 LayerTimer::LayerTimer(const TrainingStep& in, const LayerCosts& costs, const RankGroups& groups,
-                       network::CollectiveModel* collectives, const Slice& slice)
+                       const network::CollectivePrices* collectives, const Slice& slice)
     : in_(in), costs_(costs), groups_(groups), collectives_(collectives), slice_(slice) {}
 
 PassTime LayerTimer::operator()(LayerKind kind, Pass pass) const {
@@ -156,8 +156,8 @@ Seconds LayerTimer::add_device(const LayerCost& layer, const Segment& segment, P
   for (const model::CollectiveCall& call : part.calls) {
     if (call.group != ParallelGroup::context) continue;
     const network::RankGroup& group = groups_[call.group];
-    on_links -= call.repeats * (collectives_->time_without_faults(call.op, call.bytes, group) -
-                                collectives_->time_on_links(call.op, call.bytes, group));
+    on_links -= call.repeats * (collectives_->time_without_faults({call.op, call.bytes, group}) -
+                                collectives_->healthy().time_on_links({call.op, call.bytes, group}));
   }
   comm[ParallelGroup::context] -= spared_of(part);
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
@@ -330,7 +330,7 @@ bool meets_host(const TrainingStep& in, LayerKind kind, Pass pass) {
 }
 
 PassTime time_segments(const TrainingStep& in, LayerKind kind, const Segments& segments,
-                       const RankGroups& groups, network::CollectiveModel* collectives) {
+                       const RankGroups& groups, const network::CollectivePrices* collectives) {
   return LayerTimer(in, in.costs, groups, collectives, {}).segments_time(kind, segments);
 }
 

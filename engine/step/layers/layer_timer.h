@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/step/layers/layer_times.h"
 #include "engine/step/layers/training_step.h"
 
@@ -15,7 +15,7 @@ namespace shardscape::step {
 
 /// The time of one call among siblings that take turns as `inputs` says.
 Seconds time_in_turn(const TrainingStep& inputs, const model::CollectiveCall& call,
-                     const network::RankGroup& group, network::CollectiveModel& collectives,
+                     const network::RankGroup& group, const network::CollectivePrices& collectives,
                      const network::Slice& slice);
 
 /// Whether the host can't launch a pass through such a layer ahead of the one before it: it reads how many tokens the
@@ -27,7 +27,7 @@ class LayerTimer {
  public:
   /// Without `collectives`, calls take no time.
   LayerTimer(const TrainingStep& inputs, const LayerCosts& costs, const network::RankGroups& groups,
-             network::CollectiveModel* collectives, const network::Slice& slice);
+             const network::CollectivePrices* collectives, const network::Slice& slice);
 
   /// The time of a pass through one layer; the device waits where the host launches more slowly than it computes.
   [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const;
@@ -48,7 +48,7 @@ class LayerTimer {
   const TrainingStep& in_;
   const LayerCosts& costs_;
   const network::RankGroups& groups_;
-  network::CollectiveModel* collectives_;
+  const network::CollectivePrices* collectives_;
   network::Slice slice_;
 };
 
@@ -98,6 +98,6 @@ class StageTimer {
 /// Times a pass through a layer that consists of these segments, on the healthy machine; without `collectives`, calls
 /// cost only what the host needs to launch them. Reads only setting, plan and costs of `inputs`.
 PassTime time_segments(const TrainingStep& inputs, LayerKind kind, const Segments& segments,
-                       const network::RankGroups& groups, network::CollectiveModel* collectives);
+                       const network::RankGroups& groups, const network::CollectivePrices* collectives);
 
 }  // namespace shardscape::step

@@ -92,12 +92,12 @@ struct ContendedCalls {
     Pass pass = Pass::forward;  ///< which calls
     Seconds others = {};        ///< what is due to the groups of other stages, of all microbatches together
   };
-  /// How the calls share links with traffic over these `links`, if that lies beside all of the passes.
+  /// How the calls share links with traffic that goes this `way`, if that lies beside all of the passes.
   struct Meeting {
-    const network::LinkSet* links = nullptr;  ///< owned by the collective model
-    Pass pass = Pass::forward;                ///< whose calls they are
-    Breakdown longer = {};                    ///< seconds that calls take longer, by their class of time
-    Seconds late = {};                        ///< the sum of `longer`
+    std::uint32_t way = 0;      ///< HealthyCosts::way_number()
+    Pass pass = Pass::forward;  ///< whose calls they are
+    Breakdown longer = {};      ///< seconds that calls take longer, by their class of time
+    Seconds late = {};          ///< the sum of `longer`
     Seconds done = {};  ///< seconds of traffic done beyond what it would do alone in the time of the passes
   };
   model::StageLayers layers;

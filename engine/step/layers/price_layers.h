@@ -118,7 +118,7 @@ std::vector<model::Operator> training_operators(LayerKind kind, const Setting& s
 
 /// Seconds of a part's calls by the kind of their groups, less what is hidden for tensor groups. `time(call)`: seconds
 /// of one call; `late_combine(call, work)`: of a combine behind so much work of the busiest rank, its dispatch included
-/// (CollectiveModel::late_combine).
+/// (CollectivePrices::late_combine).
 template <class Time, class LateCombine>
 EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const StackProfile::Communication& stack,
                                              const Time& time, const LateCombine& late_combine) {

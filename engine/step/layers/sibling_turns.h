@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/spec/plan.h"
 #include "engine/step/layers/layer_times.h"
 #include "engine/step/layers/pass_time.h"
@@ -47,10 +47,10 @@ struct SiblingTurns {
 SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage);
 
 /// What groups of other stages cost an operation on a healthy machine if all of them send at once.
-Seconds cost_of_siblings(const ParallelPlan& plan, const network::CollectiveModel::Asked& asked,
-                         network::CollectiveModel& collectives);
+Seconds cost_of_siblings(const ParallelPlan& plan, const network::CollectiveKey& asked,
+                         const network::CollectivePrices& collectives);
 /// The part of that which an operation in passes is spared. `turns`: null where nobody takes turns.
 Seconds spared_in_turn(const SiblingTurns* turns, ParallelGroup kind, const ParallelPlan& plan,
-                       const network::CollectiveModel::Asked& asked, network::CollectiveModel& collectives);
+                       const network::CollectiveKey& asked, const network::CollectivePrices& collectives);
 
 }  // namespace shardscape::step

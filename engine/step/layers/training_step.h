@@ -21,7 +21,8 @@ struct SickStage {
   std::size_t stage = 0;
   std::int32_t rank = 0;  ///< number in the plan of the rank on the sick device
   const LayerCosts& costs;
-  const Setting& setting;  ///< the setting with the sick device in place of the others
+  const Setting& setting;   ///< the setting with the sick device in place of the others
+  double memory_share = 1;  ///< share of its memory's rate that the device has left, 0..1
 };
 
 /// Consecutive layers of one kind.

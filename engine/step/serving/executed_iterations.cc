@@ -35,7 +35,8 @@ bool works(TimeClass c) { return c != TimeClass::pipeline_comm && c != TimeClass
 }  // namespace
 
 ExecutedIterations::ExecutedIterations(const InferenceInputs& inputs, TokenCosts& costs,
-                                       network::CollectiveModel& collectives, FlattenedRun& run, bool plainly)
+                                       const network::CollectivePrices& collectives, FlattenedRun& run,
+                                       bool plainly)
     : in_(inputs),
       costs_(costs),
       collectives_(collectives),

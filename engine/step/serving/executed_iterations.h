@@ -25,8 +25,8 @@ namespace shardscape::step {
 class ExecutedIterations {
  public:
   /// All references must outlive this object. `plainly`: executions are not remembered.
-  ExecutedIterations(const InferenceInputs& inputs, TokenCosts& costs, network::CollectiveModel& collectives,
-                     FlattenedRun& run, bool plainly);
+  ExecutedIterations(const InferenceInputs& inputs, TokenCosts& costs,
+                     const network::CollectivePrices& collectives, FlattenedRun& run, bool plainly);
 
   /// The time of an iteration. Zero, with run.unreachable set, where dead links cut ranks off that have to talk.
   serving::IterationTime operator()(const serving::Iteration& iteration);
@@ -49,7 +49,7 @@ class ExecutedIterations {
 
   const InferenceInputs in_;
   TokenCosts& costs_;
-  network::CollectiveModel& collectives_;
+  const network::CollectivePrices& collectives_;
   FlattenedRun& run_;
   const bool plainly_;
   IterationCosts samples_;  ///< knows at which numbers of tokens and rows to sample

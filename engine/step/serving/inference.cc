@@ -47,12 +47,12 @@ serving::Rules rules_of(const InferenceInputs& in) {
   return {stack.scheduler, stack.token_budget, in.shape.slots};
 }
 
-IterationCosts iteration_costs(const InferenceInputs& in, network::CollectiveModel& collectives,
+IterationCosts iteration_costs(const InferenceInputs& in, const network::CollectivePrices& collectives,
                                InferenceMemo& memo, IterationCosts::Unit unit) {
   return {in, memo.token_costs(in.setting, in.plan), collectives, unit};
 }
 
-serving::Timer iteration_timer(const InferenceInputs& in, network::CollectiveModel& collectives,
+serving::Timer iteration_timer(const InferenceInputs& in, const network::CollectivePrices& collectives,
                                InferenceMemo& memo, bool plainly, FlattenedRun* flattened) {
   if (flattened == nullptr) {
     const auto costs = std::make_shared<IterationCosts>(
@@ -142,8 +142,8 @@ void fill_latencies(const Measured& measured, Prediction& out) {
   out.breakdown[TimeClass::bubble] += Seconds(measured.waiting);
 }
 
-void time_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
-                    bool plainly, Prediction& out, FlattenedRun* flattened) {
+void time_inference(const InferenceInputs& in, const network::CollectivePrices& collectives,
+                    InferenceMemo& memo, bool plainly, Prediction& out, FlattenedRun* flattened) {
   const serving::Load load = load_of(in);
   const serving::Timer timer = iteration_timer(in, collectives, memo, plainly, flattened);
   if (flattened != nullptr) {
@@ -161,7 +161,7 @@ void time_inference(const InferenceInputs& in, network::CollectiveModel& collect
                              out.e2e.value() / static_cast<double>(in.plan.gpus());
 }
 
-GroupBytes inference_bytes(const InferenceInputs& in, network::CollectiveModel& collectives,
+GroupBytes inference_bytes(const InferenceInputs& in, const network::CollectivePrices& collectives,
                            InferenceMemo& memo) {
   IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::bytes);
   const serving::Load load = load_of(in);

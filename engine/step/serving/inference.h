@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "engine/memory/memory.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/serving/server.h"
 #include "engine/spec/prediction.h"
 #include "engine/step/serving/executed_iterations.h"
@@ -72,12 +72,12 @@ class InferenceMemo {
 serving::Load load_of(const InferenceInputs& inputs);
 serving::Rules rules_of(const InferenceInputs& inputs);
 /// The costs of a replica's iterations. `collectives` and `memo` must outlive the result.
-IterationCosts iteration_costs(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+IterationCosts iteration_costs(const InferenceInputs& inputs, const network::CollectivePrices& collectives,
                                InferenceMemo& memo, IterationCosts::Unit unit);
 
 /// Makes a function from an iteration of a replica to its time: priced, or executed where `flattened` is given.
 /// `plainly`: executed anew each time, nothing is remembered. All references must outlive the function.
-serving::Timer iteration_timer(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+serving::Timer iteration_timer(const InferenceInputs& inputs, const network::CollectivePrices& collectives,
                                InferenceMemo& memo, bool plainly, FlattenedRun* flattened);
 
 /// Fills TTFT, ITL and e2e with their percentiles, the decode batch and the breakdown.
@@ -86,12 +86,13 @@ void fill_latencies(const serving::Measured& measured, Prediction& prediction);
 /// Fills ttft, itl, e2e, step_time (one decode iteration of a full batch of mean length), rates and
 /// breakdown. `flattened`: by executed iterations (`plainly`: as in iteration_timer); nothing is filled where dead
 /// links cut a group off.
-void time_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives, InferenceMemo& memo,
-                    bool plainly, Prediction& prediction, FlattenedRun* flattened = nullptr);
+void time_inference(const InferenceInputs& inputs, const network::CollectivePrices& collectives,
+                    InferenceMemo& memo, bool plainly, Prediction& prediction,
+                    FlattenedRun* flattened = nullptr);
 
 /// Bytes that a rank sends in the iterations that serve the mean request. An iteration counts in full for each of the
 /// requests that it serves, as it does in their time.
-GroupBytes inference_bytes(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+GroupBytes inference_bytes(const InferenceInputs& inputs, const network::CollectivePrices& collectives,
                            InferenceMemo& memo);
 
 /// Consecutive iterations in which nothing changes but that every decoding sequence meets one token more each time.
@@ -101,14 +102,14 @@ struct WeightedIterations {
   double weight = 0;  ///< how often each of them occurs while the mean request is served
 };
 /// Appends the operator table of these iterations.
-void explain_iterations(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+void explain_iterations(const InferenceInputs& inputs, const network::CollectivePrices& collectives,
                         InferenceMemo& memo, const std::vector<WeightedIterations>& iterations,
                         std::vector<OperatorRow>& rows);
 
 /// Appends the operator table of the mean request. Every iteration that serves it counts in full, so that rows add up
 /// to the breakdown. Phases: prefill, the iterations that read prompts (other sequences may decode beside them), and
 /// decode. An operator's row shows the shape that takes most of its time.
-void explain_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+void explain_inference(const InferenceInputs& inputs, const network::CollectivePrices& collectives,
                        InferenceMemo& memo, std::vector<OperatorRow>& rows);
 
 }  // namespace shardscape::step

@@ -83,8 +83,8 @@ void merge(std::vector<OperatorRow>& from, std::vector<OperatorRow>& rows, std::
 
 class RowTable {
  public:
-  RowTable(const InferenceInputs& in, const IterationStream& stream, network::CollectiveModel& collectives,
-           TokenCosts& costs, std::vector<OperatorRow>& rows)
+  RowTable(const InferenceInputs& in, const IterationStream& stream,
+           const network::CollectivePrices& collectives, TokenCosts& costs, std::vector<OperatorRow>& rows)
       : in_(in),
         stream_(stream),
         collectives_(collectives),
@@ -139,7 +139,7 @@ class RowTable {
 
   const InferenceInputs& in_;
   const IterationStream& stream_;
-  network::CollectiveModel& collectives_;
+  const network::CollectivePrices& collectives_;
   TokenCosts& costs_;
   std::vector<OperatorRow>& rows_;
   std::size_t begin_;
@@ -147,8 +147,9 @@ class RowTable {
 
 }  // namespace
 
-void explain_iterations(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
-                        const std::vector<WeightedIterations>& iterations, std::vector<OperatorRow>& rows) {
+void explain_iterations(const InferenceInputs& in, const network::CollectivePrices& collectives,
+                        InferenceMemo& memo, const std::vector<WeightedIterations>& iterations,
+                        std::vector<OperatorRow>& rows) {
   const IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds);
   PhaseWork prefill, decode;
   for (const WeightedIterations& segment : iterations)
@@ -158,8 +159,8 @@ void explain_iterations(const InferenceInputs& in, network::CollectiveModel& col
   table.add(decode, "decode", TokenTable::decode);
 }
 
-void explain_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
-                       std::vector<OperatorRow>& rows) {
+void explain_inference(const InferenceInputs& in, const network::CollectivePrices& collectives,
+                       InferenceMemo& memo, std::vector<OperatorRow>& rows) {
   const serving::Load load = load_of(in);
   const Trajectory& course = memo.trajectory(load, rules_of(in));
   const double done = serving::requests_measured(course, load);

@@ -41,7 +41,7 @@ struct PoolInputs {
 /// A pool, the collectives over its ranks, and what its execution needs; null where it is priced.
 struct Pool {
   const PoolInputs& inputs;
-  network::CollectiveModel& collectives;
+  const network::CollectivePrices& collectives;
   FlattenedRun* run = nullptr;
 };
 

@@ -28,7 +28,7 @@ std::vector<std::int64_t> samples(std::int64_t most, std::vector<std::int64_t> e
 }  // namespace
 
 IterationCosts::IterationCosts(const InferenceInputs& inputs, TokenCosts& costs,
-                               network::CollectiveModel& collectives, Unit unit)
+                               const network::CollectivePrices& collectives, Unit unit)
     : in_(inputs),
       costs_(costs),
       collectives_(collectives),
@@ -54,7 +54,7 @@ IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
   const auto times = call_times(
       layer, in_.setting.system.stack.communication,
       [&](const model::CollectiveCall& call) {
-        return collectives_.time(call.op, call.bytes, layout_.group(call.group));
+        return collectives_.time({call.op, call.bytes, layout_.group(call.group)});
       },
       [&](const model::CollectiveCall& call, Seconds work) {
         return collectives_.late_combine(call.bytes, layout_.group(call.group), work);
@@ -70,7 +70,7 @@ IterationCosts::Amounts IterationCosts::half_amounts(const PartCost& half) {
   double* exchange = &sum.half.dispatch;
   for (const model::CollectiveCall& call : half.calls) {
     if (call.group != ParallelGroup::expert) continue;
-    *exchange = (call.repeats * collectives_.time(call.op, call.bytes, layout_.group(call.group))).value();
+    *exchange = (call.repeats * collectives_.time({call.op, call.bytes, layout_.group(call.group)})).value();
     exchange = &sum.half.combine;
   }
   return sum;

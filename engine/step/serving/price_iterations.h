@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "engine/base/hash.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/step/serving/iteration_stream.h"
 
 namespace shardscape::step {
@@ -39,8 +39,8 @@ class IterationCosts {
     return group == ParallelGroup::expert_tensor ? TimeClass::data_comm : class_of(group);
   }
 
-  IterationCosts(const InferenceInputs& inputs, TokenCosts& costs, network::CollectiveModel& collectives,
-                 Unit unit = Unit::seconds);
+  IterationCosts(const InferenceInputs& inputs, TokenCosts& costs,
+                 const network::CollectivePrices& collectives, Unit unit = Unit::seconds);
 
   serving::IterationTime operator()(const serving::Iteration& iteration);
 
@@ -92,7 +92,7 @@ class IterationCosts {
 
   const InferenceInputs in_;
   TokenCosts& costs_;
-  network::CollectiveModel& collectives_;
+  const network::CollectivePrices& collectives_;
   network::PlanLayout layout_;
   IterationStream stream_;
   Unit unit_;

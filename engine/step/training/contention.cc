@@ -33,7 +33,7 @@ class ContentionSum {
  public:
   /// `calls`: those of the stage. If `known` is given they are kept for other plans, and `known` has the groups of
   /// ranks.
-  ContentionSum(const TrainingStep& in, network::CollectiveModel& collectives, ContendedCalls& calls,
+  ContentionSum(const TrainingStep& in, const network::CollectivePrices& collectives, ContendedCalls& calls,
                 const LayerTimes* known)
       : in_(in),
         collectives_(collectives),
@@ -108,30 +108,30 @@ class ContentionSum {
     for (const Seconds time : added) now += time;
     const double count = in_.pipeline.per_chunk();
     if (all_in_turn(data, count) <= now) return;
-    boost::container::small_vector<network::CollectiveModel::Asked, 16> operations;
+    boost::container::small_vector<network::CollectiveKey, 16> operations;
     boost::container::small_vector<Seconds, 16> sending;
-    const auto add = [&](const network::CollectiveModel::Asked& asked, Seconds seconds) {
+    const auto add = [&](const network::CollectiveKey& asked, Seconds seconds) {
       if (seconds <= Seconds(0)) return;
       operations.push_back(asked);
       sending.push_back(seconds);
     };
+    boost::container::small_vector<std::optional<std::size_t>, 8> place(
+        calls_.calls.size());  // in `operations`
     const auto add_call = [&](const ContendedCalls::Sent& sent) {
-      const CollectiveCall& call = *calls_.calls[sent.call];
-      const RankGroup& group = groups_[call.group];
-      for (std::size_t i = 0; shared_ && i < operations.size(); ++i) {
-        const network::CollectiveModel::Asked& known = operations[i];
-        if (&known.group != &group || known.op != call.op || known.bytes != call.bytes) continue;
-        sending[i] += sent.seconds;
+      if (place[sent.call]) {
+        sending[*place[sent.call]] += sent.seconds;
         return;
       }
-      add({call.op, call.bytes, group}, sent.seconds);
+      const CollectiveCall& call = *calls_.calls[sent.call];
+      if (sent.seconds > Seconds(0)) place[sent.call] = operations.size();
+      add({call.op, call.bytes, groups_[call.group]}, sent.seconds);
     };
     std::ranges::for_each(calls_.sent, add_call);
     std::ranges::for_each(calls_.ends, add_call);
     for (ContendedData::Sent& sent : data.beside.sent) add(asked(sent), count * on_links(sent));
     for (ContendedData::Sent& sent : data.once.sent) add(asked(sent), on_links(sent));
-    const Seconds busiest = collectives_.busiest_link(std::span(operations.data(), operations.size()),
-                                                      std::span(sending.data(), sending.size()), now);
+    const Seconds busiest = collectives_.healthy().busiest_link(
+        std::span(operations.data(), operations.size()), std::span(sending.data(), sending.size()), now);
     added[TimeClass::data_comm] += std::max(Seconds(0), busiest - now);
   }
 
@@ -154,11 +154,11 @@ class ContentionSum {
   void add_part(const DataTraffic::Part& part, Pass pass, ContendedData::Traffic& traffic) {
     const RankGroup& shard = groups_[part.group];
     if (part.bytes <= Bytes(0) || shard.alone()) return;
-    const Seconds time = collectives_.time(part.op, part.bytes, shard, part.calls);
+    const Seconds time = collectives_.time({part.op, part.bytes, shard, part.calls});
     const Seconds others = cost_of_siblings(in_.plan, {part.op, part.bytes, shard, part.calls}, collectives_);
     if (others > Seconds(0)) {
       AmongSiblings& among = traffic.siblings[part.group];
-      among.time += collectives_.time_on_links(part.op, part.bytes, shard, part.calls);
+      among.time += collectives_.healthy().time_on_links({part.op, part.bytes, shard, part.calls});
       among.others += others;
     }
     traffic.time += time;
@@ -212,7 +212,8 @@ class ContentionSum {
   Seconds on_links(ContendedData::Sent& sent) {
     const DataTraffic::Part& part = sent.part;
     if (!sent.on_links)
-      sent.on_links = collectives_.time_on_links(part.op, part.bytes, groups_[part.group], part.calls);
+      sent.on_links =
+          collectives_.healthy().time_on_links({part.op, part.bytes, groups_[part.group], part.calls});
     return *sent.on_links;
   }
 
@@ -257,33 +258,32 @@ class ContentionSum {
     for (std::size_t i = 0; shared_ && i < listed_.size(); ++i)
       if (alike(*calls_.calls[i], call)) return i;
     const RankGroup& group = groups_[call.group];
-    const Seconds time = collectives_.time(call.op, call.bytes, group);
+    const Seconds time = collectives_.time({call.op, call.bytes, group});
     calls_.calls.push_back(&call);
     listed_.push_back({time, cost_of_siblings(in_.plan, {call.op, call.bytes, group}, collectives_),
-                       collectives_.time_on_links(call.op, call.bytes, group)});
+                       collectives_.healthy().time_on_links({call.op, call.bytes, group})});
     return listed_.size() - 1;
   }
 
-  [[nodiscard]] network::CollectiveModel::Asked asked(const ContendedData::Sent& sent) const {
+  [[nodiscard]] network::CollectiveKey asked(const ContendedData::Sent& sent) const {
     return {sent.part.op, sent.part.bytes, groups_[sent.part.group], sent.part.calls};
   }
 
   ContendedCalls::Meeting& meeting_of(ContendedData::Sent& sent_beside) {
-    const network::CollectiveModel::Asked data = asked(sent_beside);
-    // Without kept sets, a new set of links may have the address of an earlier one.
-    if (!shared_) calls_.meetings.clear();
-    if (!shared_ || sent_beside.links == nullptr) sent_beside.links = &collectives_.tile_links(data);
+    const network::CollectiveKey data = asked(sent_beside);
+    if (!sent_beside.way) sent_beside.way = collectives_.healthy().way_number(data);
     for (ContendedCalls::Meeting& known : calls_.meetings)
-      if (known.links == sent_beside.links && known.pass == sent_beside.beside) return known;
+      if (known.way == *sent_beside.way && known.pass == sent_beside.beside) return known;
     ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back();
-    meeting.links = sent_beside.links;
+    meeting.way = *sent_beside.way;
     meeting.pass = sent_beside.beside;
     boost::container::small_vector<std::optional<network::KeptPaces>, 8> paces(calls_.calls.size());
     for (const ContendedCalls::Sent& sent : calls_.sent) {
       if (sent.pass != meeting.pass || sent.seconds <= Seconds(0)) continue;
       const CollectiveCall& call = *calls_.calls[sent.call];
       std::optional<network::KeptPaces>& both = paces[sent.call];
-      if (!both) both = collectives_.paces_together({call.op, call.bytes, groups_[call.group]}, data);
+      if (!both)
+        both = collectives_.healthy().paces_together({call.op, call.bytes, groups_[call.group]}, data);
       const double kept = both->one, theirs = both->other;
       const Seconds longer = (sent.shown * (1 / kept - 1)) * sent.seconds;
       meeting.longer[class_of(call.group)] += longer;
@@ -294,7 +294,7 @@ class ContentionSum {
   }
 
   const TrainingStep& in_;
-  network::CollectiveModel& collectives_;
+  const network::CollectivePrices& collectives_;
   PlanLayout layout_;
   std::optional<network::RankGroups> own_;
   const network::RankGroups& groups_;
@@ -310,8 +310,8 @@ bool holds(const LayerRuns& runs, LayerKind kind) {
 }
 
 /// The calls of layers of a stage or of a chunk; listed where they are new.
-ContendedCalls& calls_of(const TrainingStep& in, network::CollectiveModel& collectives, LayerTimes* known,
-                         const model::StageLayers& layers, const LayerRuns& runs,
+ContendedCalls& calls_of(const TrainingStep& in, const network::CollectivePrices& collectives,
+                         LayerTimes* known, const model::StageLayers& layers, const LayerRuns& runs,
                          std::vector<ContendedCalls>& listed) {
   const bool first = holds(runs, kEmbeddingLayer), last = holds(runs, kHeadLayer);
   const auto calls = std::ranges::find_if(
@@ -333,7 +333,7 @@ ContendedData& data_of(const TrainingStep& in, ContentionSum& sum, std::int32_t 
 /// Returns use(sum, traffic) of a stage: of the calls that share its links, and of its data-parallel traffic. What
 /// plans share is read, or made where it is new.
 template <class Use>
-auto with_stage(const TrainingStep& in, const TimedStage& step, network::CollectiveModel& collectives,
+auto with_stage(const TrainingStep& in, const TimedStage& step, const network::CollectivePrices& collectives,
                 LayerTimes* known, StageDataCosts* data, const Use& use) {
   std::vector<ContendedCalls> own;
   std::optional<ContendedData> own_data;
@@ -347,7 +347,8 @@ auto with_stage(const TrainingStep& in, const TimedStage& step, network::Collect
 }  // namespace
 
 Contention contention_of(const TrainingStep& in, const TimedStage& step,
-                         network::CollectiveModel& collectives, LayerTimes* known, StageDataCosts* data) {
+                         const network::CollectivePrices& collectives, LayerTimes* known,
+                         StageDataCosts* data) {
   return with_stage(in, step, collectives, known, data, [&](ContentionSum& sum, ContendedData& traffic) {
     sum.add_data(traffic, step);
     Contention contention = sum.of(step);
@@ -357,7 +358,7 @@ Contention contention_of(const TrainingStep& in, const TimedStage& step,
 }
 
 SiblingTurns turns_of_siblings(const TrainingStep& in, const TimedStage& step,
-                               network::CollectiveModel& collectives, LayerTimes* known,
+                               const network::CollectivePrices& collectives, LayerTimes* known,
                                StageDataCosts* data) {
   return with_stage(in, step, collectives, known, data,
                     [&](ContentionSum& sum, const ContendedData& traffic) {

@@ -41,13 +41,13 @@ struct Contention {
 };
 /// Computes the contention. `known` and `data` are what plans share; give both or neither.
 Contention contention_of(const TrainingStep& inputs, const TimedStage& step,
-                         network::CollectiveModel& collectives, LayerTimes* known = nullptr,
+                         const network::CollectivePrices& collectives, LayerTimes* known = nullptr,
                          StageDataCosts* data = nullptr);
 
 /// How siblings take turns in a step on a healthy machine that was timed with all of them sending at once. `step`: its
 /// stage that ends last. `known` and `data` as above.
 SiblingTurns turns_of_siblings(const TrainingStep& inputs, const TimedStage& step,
-                               network::CollectiveModel& collectives, LayerTimes* known = nullptr,
+                               const network::CollectivePrices& collectives, LayerTimes* known = nullptr,
                                StageDataCosts* data = nullptr);
 
 }  // namespace shardscape::step

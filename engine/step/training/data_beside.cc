@@ -28,23 +28,21 @@ void copy_stage(const StageTimes& source, std::size_t from, StageTimes& target, 
 namespace {
 
 BesideCosts beside_costs(const TrainingStep& in, std::size_t s, const PlanLayout& layout,
-                         const RankGroups& groups, network::CollectiveModel& collectives) {
-  collectives.set_memory_share(memory_share(in, s));
+                         const RankGroups& groups, const network::CollectivePrices& healthy_memory) {
+  const network::CollectivePrices collectives = healthy_memory.with_memory(memory_share(in, s));
   const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
   const Slice slice = slice_of(s, layout, in, collectives);
   const auto beside = [&](Pass pass) {
     Seconds time;
     for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) {
       const RankGroup& group = groups[part.group];
-      time += collectives.time(part.op, part.bytes, group, part.calls, slice) -
+      time += collectives.time({part.op, part.bytes, group, part.calls, slice}) -
               spared_in_turn(in.turns, part.group, in.plan, {part.op, part.bytes, group, part.calls},
                              collectives);
     }
     return time;
   };
-  const BesideCosts costs = {beside(Pass::forward), beside(Pass::backward), beside(Pass::weight)};
-  collectives.set_memory_share(1);
-  return costs;
+  return {beside(Pass::forward), beside(Pass::backward), beside(Pass::weight)};
 }
 
 /// Adds to the passes of a stage (share 1) or of a chunk what they expose of the traffic beside them, and returns that.
@@ -84,7 +82,7 @@ void add_beside_chunks(const TrainingStep& in, const BesideCosts& costs, std::si
 }  // namespace
 
 void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
-                       network::CollectiveModel& collectives, StageDataCosts* data,
+                       const network::CollectivePrices& collectives, StageDataCosts* data,
                        TrainingScratch& scratch) {
   if (!sends_beside_passes(in)) {
     std::ranges::fill(scratch.beside, StageTraffic());
@@ -110,7 +108,8 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const R
       scratch.beside[s] = add_beside(in.setting.system.stack.communication, *costs, 1, scratch.forward[s],
                                      scratch.backward[s], scratch.weight[s]);
     }
-    if (collectives.records_links()) scratch.known->links[s].beside = collectives.take_recorded_part();
+    if (network::LinkRecorder* const recorder = collectives.recorder())
+      scratch.known->links[s].beside = recorder->take_part();
   }
 }
 

@@ -16,7 +16,7 @@ void copy_stage(const StageTimes& source, std::size_t from, StageTimes& target, 
 /// Adds to the passes of each stage what data parallelism costs every microbatch. `data`: what plans share; null:
 /// nothing.
 void add_data_parallel(const TrainingStep& inputs, const network::PlanLayout& layout,
-                       const network::RankGroups& groups, network::CollectiveModel& collectives,
+                       const network::RankGroups& groups, const network::CollectivePrices& collectives,
                        StageDataCosts* data, TrainingScratch& scratch);
 
 }  // namespace shardscape::step

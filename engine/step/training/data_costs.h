@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/step/layers/training_step.h"
 #include "engine/step/training/data_exposure.h"
 #include "engine/step/training/data_traffic.h"
@@ -32,7 +32,7 @@ struct ContendedData {
     Pass beside = Pass::forward;           ///< of which it lies beside
     Seconds time, others;                  ///< of the part, and the share of it due to groups of other stages
     std::optional<Seconds> on_links = {};  ///< the part of `time` on links; filled when first asked for
-    const network::LinkSet* links = nullptr;  ///< its tile_links(); filled when first asked for
+    std::optional<std::uint32_t> way = {};  ///< its HealthyCosts::way_number(); filled when first asked for
   };
   struct Traffic {
     Seconds time;

@@ -506,8 +506,7 @@ void TrainingEmitter::build_sick_ranks() {
       entry->second = build_stage(static_cast<std::int32_t>(sick.stage));
     }
     builder_.set_sequence(sick.rank, entry->second);
-    builder_.set_memory_share(sick.rank,
-                              sick.setting.system.device.hbm_peak() / in_.setting.system.device.hbm_peak());
+    builder_.set_memory_share(sick.rank, sick.memory_share);
   }
 }
 

@@ -29,14 +29,15 @@ using timeline::ChunkSteps;
 using timeline::ProgramStep;
 using timeline::StepKind;
 
-/// Bytes that one rank puts in, from the bytes as CollectiveModel counts them.
+/// Bytes that one rank puts in, from the bytes as CollectiveKey counts them.
 double input_bytes(CollectiveOp op, Bytes bytes, std::int32_t ranks) {
   return op == CollectiveOp::all_gather ? bytes.value() / ranks : bytes.value();
 }
 
 class StepMaker {
  public:
-  StepMaker(const TrainingStep& in, network::CollectiveModel& collectives, const TrainingScratch& scratch)
+  StepMaker(const TrainingStep& in, const network::CollectivePrices& collectives,
+            const TrainingScratch& scratch)
       : in_(in),
         collectives_(collectives),
         scratch_(scratch),
@@ -181,10 +182,10 @@ class StepMaker {
     step.group = call.group;
     const network::RankGroup group = layout_.group(call.group);
     step.bytes = input_bytes(call.op, call.bytes, group.size());
-    step.parts = collectives_.skew_of(call.op, group);
+    step.parts = collectives_.healthy().experts().skew_of(call.op, group);
     if (!step.parts.shares.empty()) {
       step.kind = StepKind::exchange;
-      step.bytes = collectives_.wire_bytes(call.op, call.bytes, group).value();
+      step.bytes = collectives_.healthy().wire_bytes(call.op, call.bytes, group).value();
     }
     step.repeats = static_cast<std::int32_t>(call.repeats);
     const Seconds comm = call.repeats * time_in_turn(in_, call, group, collectives_, slice_);
@@ -237,7 +238,7 @@ class StepMaker {
     const double calls_of_part = std::max(1.0, std::ceil(call.calls / parts));
     made.bytes = input_bytes(call.op, call.bytes, group.size()) / parts / calls_of_part;
     made.repeats = static_cast<std::int32_t>(calls_of_part);
-    made.seconds = collectives_.time(call.op, call.bytes, group, call.calls, slice_).value() / parts;
+    made.seconds = collectives_.time({call.op, call.bytes, group, call.calls, slice_}).value() / parts;
     return made;
   }
 
@@ -266,7 +267,7 @@ class StepMaker {
   }
 
   const TrainingStep& in_;
-  network::CollectiveModel& collectives_;
+  const network::CollectivePrices& collectives_;
   const TrainingScratch& scratch_;
   const StackProfile& stack_;
   network::PlanLayout layout_;
@@ -276,7 +277,8 @@ class StepMaker {
 
 }  // namespace
 
-timeline::PricedStep make_priced_step(const TrainingStep& inputs, network::CollectiveModel& collectives,
+timeline::PricedStep make_priced_step(const TrainingStep& inputs,
+                                      const network::CollectivePrices& collectives,
                                       const TrainingScratch& scratch) {
   return StepMaker(inputs, collectives, scratch).make();
 }

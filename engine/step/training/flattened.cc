@@ -14,7 +14,7 @@ namespace shardscape::step {
 namespace {
 
 /// Notes how long calls take at least, for those plans whose floors count calls (engine/plan_floor.h).
-void note_least_seconds(const TrainingStep& in, network::CollectiveModel& collectives,
+void note_least_seconds(const TrainingStep& in, const network::CollectivePrices& collectives,
                         const network::Fabric& fabric, execution::ProgramBuilder& builder) {
   const bool unlike = in.plan.expert > 1 && loads_differ(in.setting.model, in.setting.workload);
   if (unlike || in.pipeline.overlaps || in.pipeline.both_ways() || collectives.has_faults()) return;
@@ -26,7 +26,7 @@ void note_least_seconds(const TrainingStep& in, network::CollectiveModel& collec
 
 }  // namespace
 
-std::int32_t execute_training(const TrainingStep& in, network::CollectiveModel& collectives,
+std::int32_t execute_training(const TrainingStep& in, const network::CollectivePrices& collectives,
                               FlattenedRun& run, Prediction& out) {
   execution::ProgramBuilder builder(run.network, in.setting.system.stack.communication, collectives,
                                     run.placement);

@@ -31,7 +31,7 @@ struct FlattenedRun {
 
 /// Returns the critical stage. Where dead links cut a group off, collectives.unreachable() says so afterwards
 /// and nothing is executed. Where ranks come to wait for each other, run.deadlock says so.
-std::int32_t execute_training(const TrainingStep& inputs, network::CollectiveModel& collectives,
+std::int32_t execute_training(const TrainingStep& inputs, const network::CollectivePrices& collectives,
                               FlattenedRun& run, Prediction& prediction);
 
 }  // namespace shardscape::step

@@ -14,7 +14,7 @@ constexpr std::size_t kSickPasses = 8192;
 constexpr std::size_t kSickStages = 1024;
 }  // namespace
 
-void PartsToPrice::find(const TrainingStep& in, const network::CollectiveModel& collectives,
+void PartsToPrice::find(const TrainingStep& in, const network::CollectivePrices& collectives,
                         const KnownStep* known) {
   stages_.assign(static_cast<std::size_t>(in.plan.pipeline), {});
   boundaries_ = pipeline_ = true;
@@ -60,20 +60,19 @@ TrainingScratch::TrainingScratch()
 TrainingScratch::~TrainingScratch() = default;
 
 const KnownStep* begin_step(const TrainingStep& in, const network::PlanLayout& layout,
-                            const network::CollectiveModel& collectives, TrainingScratch& scratch,
+                            const network::CollectivePrices& collectives, TrainingScratch& scratch,
                             bool anew) {
   KnownStep& known = *scratch.known;
   const KnownStep* use = nullptr;
-  if (collectives.records_links()) {
+  if (const network::LinkRecorder* const recorder = collectives.recorder()) {
     known = KnownStep();
     known.plan = in.plan;
     known.groups = layout.groups();
     known.layers_id =
         scratch.turns.any ? scratch.layer_times.next_id() : scratch.layer_times.times_for(in).id;
     known.links.resize(static_cast<std::size_t>(in.plan.pipeline));
-    for (KnownStep::Links& links : known.links)
-      links.passes = links.beside = links.tail = collectives.recorded_links();
-    known.boundaries = collectives.recorded_links();
+    for (KnownStep::Links& links : known.links) links.passes = links.beside = links.tail = recorder->all();
+    known.boundaries = recorder->all();
   } else if (!anew && known.layers_id > 0 && known.plan == in.plan && !scratch.reference &&
              !scratch.every_tail && !collectives.detours()) {
     use = &known;

@@ -2,7 +2,7 @@
 //
 // A part of a step (the passes of a stage, the traffic beside them, what a stage does at the end, the messages between
 // stages) takes what it took before unless it sends over a sick link, shares links with what does, or runs on a sick
-// device. So the healthy step is kept with the links that each part depends on (CollectiveModel::record_links()),
+// device. So the healthy step is kept with the links that each part depends on (network::LinkRecorder),
 // and only those parts are priced again that faults touch; the pipeline runs again where one of its times may differ.
 // Exact, to the bit: a part that no fault touches asks for the same prices and gets the same.
 //
@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/step/training/data_costs.h"
 #include "engine/step/training/price_training.h"
 
@@ -45,7 +45,7 @@ struct KnownStep {
 class PartsToPrice {
  public:
   /// Marks all parts, or, if a `known` step is given (it may be null), only the parts that faults touch.
-  void find(const TrainingStep& inputs, const network::CollectiveModel& collectives, const KnownStep* known);
+  void find(const TrainingStep& inputs, const network::CollectivePrices& collectives, const KnownStep* known);
 
   /// The known step that the other parts are read from, or null.
   [[nodiscard]] const KnownStep* known() const { return known_; }
@@ -75,7 +75,7 @@ class SickPassesMemo {
   static constexpr std::int32_t kWhole = -1;
   struct Key {
     std::uint64_t layers_id = 0;  ///< LayerTimes::id
-    std::uint64_t faults = 0;     ///< CollectiveModel::fault_epoch()
+    std::uint64_t faults = 0;     ///< CollectivePrices::fault_epoch()
     std::int32_t stage = 0, deferred = 0;
     std::int32_t chunk = kWhole, virtual_stages = 1;  ///< kWhole: the whole stage
     bool overlaps = false;
@@ -108,7 +108,8 @@ class SickPassesMemo {
 /// the parts are found that have to be priced. Returns the known step, copied into the scratch, that all other parts
 /// are taken from, or null. `anew`: all parts have to be priced, whatever is known.
 const KnownStep* begin_step(const TrainingStep& inputs, const network::PlanLayout& layout,
-                            const network::CollectiveModel& collectives, TrainingScratch& scratch, bool anew);
+                            const network::CollectivePrices& collectives, TrainingScratch& scratch,
+                            bool anew);
 /// Stores the times that a pipeline has come to in the step that is being recorded.
 void keep_pipeline(TrainingScratch& scratch);
 

@@ -91,8 +91,9 @@ void explain_optimizer(const OptimizerCost& cost, Seconds time, std::vector<Oper
 
 }  // namespace
 
-RowWriter::RowWriter(const Setting& setting, const ParallelPlan& plan, network::CollectiveModel& collectives,
-                     const network::Slice& slice, std::vector<OperatorRow>& rows, const SiblingTurns* turns)
+RowWriter::RowWriter(const Setting& setting, const ParallelPlan& plan,
+                     const network::CollectivePrices& collectives, const network::Slice& slice,
+                     std::vector<OperatorRow>& rows, const SiblingTurns* turns)
     : setting_(setting),
       plan_(plan),
       layout_(plan),
@@ -140,16 +141,16 @@ void RowWriter::add_gradients(const Operator& op, const std::string& phase, doub
 void RowWriter::add_call(const Node& node, const std::string& phase, double count) {
   const CollectiveCall& call = node.comm();
   const network::RankGroup group = layout_.group(call.group);
-  const Seconds time = collectives_.time(call.op, call.bytes, group, 1, slice_) -
+  const Seconds time = collectives_.time({call.op, call.bytes, group, 1, slice_}) -
                        spared_in_turn(turns_, call.group, plan_, {call.op, call.bytes, group}, collectives_);
-  const auto choice = collectives_.choice(call.op, call.bytes, group);
+  const auto choice = collectives_.healthy().choice({call.op, call.bytes, group});
   rows_.push_back({phase, std::string(node.op->name),
                    fmt::format("{} {}", collective_name(call.op), megabytes(call.bytes)),
                    count * call.repeats, time, "link", choice ? to_string(*choice) : ""});
 }
 
 void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimizer,
-                      const Breakdown& contention, network::CollectiveModel& collectives,
+                      const Breakdown& contention, const network::CollectivePrices& collectives,
                       std::vector<OperatorRow>& rows) {
   const network::PlanLayout layout(in.plan);
   const network::RankGroups groups = layout.groups();

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/spec/prediction.h"
 #include "engine/step/layers/training_step.h"
 
@@ -16,7 +16,7 @@ class RowWriter {
  public:
   /// Collectives are those of the slice, among siblings that take `turns` (null: all at once). All references must
   /// outlive the writer.
-  RowWriter(const Setting& setting, const ParallelPlan& plan, network::CollectiveModel& collectives,
+  RowWriter(const Setting& setting, const ParallelPlan& plan, const network::CollectivePrices& collectives,
             const network::Slice& slice, std::vector<OperatorRow>& rows, const SiblingTurns* turns = nullptr);
 
   /// Adds the rows of one part of a layer that runs `count` times. Backward of a product is its input gradient (_dgrad)
@@ -41,7 +41,7 @@ class RowWriter {
   const Setting& setting_;
   const ParallelPlan& plan_;
   network::PlanLayout layout_;
-  network::CollectiveModel& collectives_;
+  const network::CollectivePrices& collectives_;
   network::Slice slice_;
   std::vector<OperatorRow>& rows_;
   const SiblingTurns* turns_;
@@ -51,7 +51,7 @@ class RowWriter {
 /// layer stand together, even if the schedule defers one. `contention`: how much longer calls of layers take beside
 /// data-parallel traffic; shown in rows of its own.
 void explain_training(const TrainingStep& inputs, std::int32_t stage, Seconds optimizer,
-                      const Breakdown& contention, network::CollectiveModel& collectives,
+                      const Breakdown& contention, const network::CollectivePrices& collectives,
                       std::vector<OperatorRow>& rows);
 
 }  // namespace shardscape::step

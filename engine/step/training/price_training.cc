@@ -25,8 +25,8 @@ using network::RankGroups;
 
 /// Seconds of one message over each boundary between stages, as if no other boundary were sending: a stage sends when
 /// it has worked, so that messages of different boundaries are under way at different times.
-void price_boundaries(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
-                      std::vector<double>& seconds) {
+void price_boundaries(const TrainingStep& in, const RankGroups& groups,
+                      const network::CollectivePrices& collectives, std::vector<double>& seconds) {
   const Boundary boundary = in.boundary();
   const bool closed = in.pipeline.wraps();  // the next chunk begins on the first stage again
   collectives.boundary_times(boundary.message, groups[ParallelGroup::pipeline], closed, seconds);
@@ -36,17 +36,15 @@ void price_boundaries(const TrainingStep& in, const RankGroups& groups, network:
   if (std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end()) seconds.resize(1);
   if (boundary.gathered <= Bytes(0)) return;
   const Seconds gather =
-      collectives.time(CollectiveOp::all_gather, boundary.gathered, groups[ParallelGroup::tensor]);
+      collectives.time({CollectiveOp::all_gather, boundary.gathered, groups[ParallelGroup::tensor]});
   for (double& of_boundary : seconds) of_boundary += gather.value();
 }
 
 schedule::Transfer priced_transfer(const TrainingStep& in, const RankGroups& groups,
-                                   network::CollectiveModel& collectives) {
+                                   const network::CollectivePrices& collectives) {
   schedule::Transfer transfer(0, !in.setting.system.stack.communication.pipeline_async);
   if (in.plan.pipeline == 1) return transfer;
-  collectives.set_memory_share(memory_share(in));
-  price_boundaries(in, groups, collectives, transfer.seconds);
-  collectives.set_memory_share(1);
+  price_boundaries(in, groups, collectives.with_memory(memory_share(in)), transfer.seconds);
   return transfer;
 }
 
@@ -86,8 +84,9 @@ Seconds hidden_in_step(const TrainingStep& in, const TrainingScratch& scratch, s
 
 /// Finds when each stage ends, with the real transfers and with free ones. `shared`: what plans of the same layers
 /// share, or null.
-void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
-                  LayerTimes* shared, TrainingScratch& scratch) {
+void run_pipeline(const TrainingStep& in, const RankGroups& groups,
+                  const network::CollectivePrices& collectives, LayerTimes* shared,
+                  TrainingScratch& scratch) {
   const PartsToPrice& parts = *scratch.parts;
   if (scratch.every_tail) copy_to_twins(in, scratch);
   fill_schedule_times(in, scratch);
@@ -105,7 +104,8 @@ void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::Col
     if (!known) known = priced_transfer(in, groups, collectives);
     scratch.transfer = *known;
   }
-  if (collectives.records_links()) scratch.known->boundaries = collectives.take_recorded_part();
+  if (network::LinkRecorder* const recorder = collectives.recorder())
+    scratch.known->boundaries = recorder->take_part();
   if (scratch.reference) {
     std::vector<schedule::PipelineSpan> spans;
     scratch.end = schedule::run_in_order(in.pipeline, scratch.times, scratch.transfer, &spans);
@@ -162,21 +162,18 @@ Seconds waits(const TrainingScratch& scratch, std::size_t stage, const PassTime&
 }
 
 /// Times the healthy machine for what faults leave as it is: the contention and its mark.
-void time_healthy(const TrainingStep& in, network::CollectiveModel& collectives, TrainingScratch& scratch,
-                  Prediction& out) {
-  const FaultSet faults = collectives.faults();
+void time_healthy(const TrainingStep& in, const network::CollectivePrices& collectives,
+                  TrainingScratch& scratch, Prediction& out) {
   TrainingStep healthy = in;
   healthy.sick = {};
-  collectives.set_faults({});
-  time_training(healthy, collectives, scratch, out);
-  collectives.set_faults(faults);
+  time_training(healthy, collectives.without_faults(), scratch, out);
 }
 
 /// What the parts of a step are priced on. `shared` and `data`: what plans share, or null.
 struct Machine {
   const PlanLayout& layout;
   const RankGroups& groups;
-  network::CollectiveModel& collectives;
+  const network::CollectivePrices& collectives;
   LayerTimes* shared;
   StageDataCosts* data;
 };
@@ -185,7 +182,7 @@ struct Machine {
 LastStage time_stages(const TrainingStep& in, const Machine& machine, LayerTimes& layers,
                       TrainingScratch& scratch) {
   const auto& [layout, groups, collectives, shared, data] = machine;
-  const bool records = collectives.records_links();
+  const bool records = collectives.recorder() != nullptr;
   fill_stage_times(in, layout, groups, collectives, layers, scratch);
   fill_chunk_times(in, layout, groups, collectives, layers, scratch);
   if (records) scratch.known->layers = scratch;
@@ -202,7 +199,7 @@ LastStage take_turns(const TrainingStep& in, const Machine& machine, LastStage l
   scratch.spared_in_turn = {};
   if (in.plan.pipeline == 1 || in.turns == nullptr) return last;
   // Links are recorded of a step that has been timed before.
-  SHARDSCAPE_CHECK(!machine.collectives.records_links(), last.stage);
+  SHARDSCAPE_CHECK(machine.collectives.recorder() == nullptr, last.stage);
   const PassTime busy = all_passes(in, scratch, last.stage);
   const Seconds step = last.end + once_per_step(in.setting.system.stack);
   const SiblingTurns turns = turns_of_siblings(
@@ -231,7 +228,7 @@ void fill_training_rates(const TrainingStep& in, Prediction& out) {
   fill_rates(in, useful_flops(in.setting), out);
 }
 
-std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& collectives,
+std::int32_t time_training(const TrainingStep& in, const network::CollectivePrices& collectives,
                            TrainingScratch& scratch, Prediction& out) {
   // The healthy machine is timed before any faults. If this is not the first time, `out` already has its time.
   const bool first = out.step_time <= Seconds(0);
@@ -244,7 +241,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   // Layers' times can't be shared where sick links or devices tell stages apart, where siblings take turns, where links
   // are recorded, and on the plain path.
   const bool plain =
-      plain_machine && !scratch.turns.any && !collectives.records_links() && !scratch.reference;
+      plain_machine && !scratch.turns.any && collectives.recorder() == nullptr && !scratch.reference;
   LayerTimes* const shared = plain ? &scratch.layer_times.times_for(in) : nullptr;
   LayerTimes& layers = plain ? *shared : scratch.own_times;
   if (!plain) layers.forget();

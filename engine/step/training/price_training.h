@@ -37,7 +37,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "engine/schedule/pipeline_memo.h"
 #include "engine/spec/prediction.h"
 #include "engine/step/layers/layer_times.h"
@@ -130,7 +130,7 @@ struct TrainingScratch : StageTimes {
 
 /// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical
 /// stage. Siblings take turns if `inputs.turns` is that of the scratch.
-std::int32_t time_training(const TrainingStep& inputs, network::CollectiveModel& collectives,
+std::int32_t time_training(const TrainingStep& inputs, const network::CollectivePrices& collectives,
                            TrainingScratch& scratch, Prediction& prediction);
 
 /// Fills tokens_per_s_per_gpu and mfu from step_time.

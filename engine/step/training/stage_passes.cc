@@ -24,7 +24,7 @@ bool pairs_of_stages(const TrainingStep& in) {
 
 /// The key of a stage that sick links slow; its layers are left for the caller to fill in.
 SickPassesMemo::Key sick_key(const TrainingStep& in, std::size_t stage,
-                             const network::CollectiveModel& collectives, const TrainingScratch& scratch) {
+                             const network::CollectivePrices& collectives, const TrainingScratch& scratch) {
   SickPassesMemo::Key key;
   key.layers_id = scratch.parts->known()->layers_id;
   key.faults = collectives.fault_epoch();
@@ -55,7 +55,7 @@ bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s) {
 }
 
 /// Finds the stages that take what the one before them takes. The plain path looks at all chunks.
-void find_twins(const TrainingStep& in, const network::CollectiveModel& collectives,
+void find_twins(const TrainingStep& in, const network::CollectivePrices& collectives,
                 TrainingScratch& scratch) {
   scratch.twin.resize(static_cast<std::size_t>(in.plan.pipeline));
   const bool all = scratch.parts->known() != nullptr || (scratch.reference && in.pipeline.virtual_stages > 1);
@@ -78,7 +78,8 @@ void put_passes(const StagePasses& passes, std::size_t s, TrainingScratch& scrat
 }  // namespace
 
 void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
-                      network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
+                      const network::CollectivePrices& collectives, LayerTimes& known,
+                      TrainingScratch& scratch) {
   find_twins(in, collectives, scratch);
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   const PartsToPrice& parts = *scratch.parts;
@@ -95,14 +96,16 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     if (pairs_of_stages(in)) passes.hidden = timer.hidden(layers, layers);
     return passes;
   };
-  const auto passes_with = [&](const LayerCosts& costs, std::size_t s, LayerTimes& layers) {
-    const LayerTimer timer(in, costs, groups, &collectives, slice_of(s, layout, in, collectives));
+  const auto passes_with = [&](const network::CollectivePrices& prices, const LayerCosts& costs,
+                               std::size_t s, LayerTimes& layers) {
+    const LayerTimer timer(in, costs, groups, &prices, slice_of(s, layout, in, prices));
     StageTimer of_stage(in, timer, layers);
     return timed(of_stage, s);
   };
-  const auto passes_of = [&](const LayerCosts& costs, std::size_t s) {
+  const auto passes_of = [&](const network::CollectivePrices& prices, const LayerCosts& costs,
+                             std::size_t s) {
     LayerTimes own;
-    return passes_with(costs, s, own);
+    return passes_with(prices, costs, s, own);
   };
   const LayerTimer first_timer(in, in.costs, groups, &collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer, known);
@@ -119,7 +122,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     key.overlaps = pairs_of_stages(in);
     key.layers = in.layers[s];
     const SickPassesMemo::Place place = scratch.sick_passes->passes_for(key);
-    if (!place.known) place.passes = passes_with(in.costs, s, scratch.sick_passes->layers(key));
+    if (!place.known) place.passes = passes_with(collectives, in.costs, s, scratch.sick_passes->layers(key));
     return place.passes;
   };
   const bool apart = told_apart(collectives);
@@ -131,13 +134,13 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     } else if (s == 0 || !apart) {
       put_passes(healthy(s), s, scratch);
     } else {
-      put_passes(passes_of(in.costs, s), s, scratch);
+      put_passes(passes_of(collectives, in.costs, s), s, scratch);
     }
-    if (collectives.records_links()) scratch.known->links[s].passes = collectives.take_recorded_part();
+    if (network::LinkRecorder* const recorder = collectives.recorder())
+      scratch.known->links[s].passes = recorder->take_part();
   }
   for (const SickStage& sick : in.sick) {
-    collectives.set_memory_share(sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
-    const StagePasses passes = passes_of(sick.costs, sick.stage);
+    const StagePasses passes = passes_of(collectives.with_memory(sick.memory_share), sick.costs, sick.stage);
     PassTime& forward = scratch.forward[sick.stage];
     PassTime& backward = scratch.backward[sick.stage];
     Seconds& hidden = scratch.hidden[sick.stage];
@@ -153,7 +156,6 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     keep_later(scratch.ends[sick.stage], passes.ends);
     if (pairs_of_stages(in)) hidden = forward.total() + backward.total() - pair;
   }
-  collectives.set_memory_share(1);
 }
 
 namespace {
@@ -259,7 +261,7 @@ namespace {
 
 /// Takes the chunks of a stage that sick links slow from what other plans have asked for; calls fill() for the rest.
 template <class Fill>
-void take_slowed(const TrainingStep& in, std::size_t stage, const network::CollectiveModel& collectives,
+void take_slowed(const TrainingStep& in, std::size_t stage, const network::CollectivePrices& collectives,
                  TrainingScratch& scratch, std::span<ChunkPasses> chunks, const Fill& fill) {
   bool filled = false;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
@@ -298,7 +300,8 @@ void add_up_chunks(std::span<const ChunkPasses> chunks, std::size_t s, StageTime
 }  // namespace
 
 void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
-                      network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
+                      const network::CollectivePrices& collectives, LayerTimes& known,
+                      TrainingScratch& scratch) {
   const PartsToPrice& parts = *scratch.parts;
   if (in.pipeline.virtual_stages == 1) {
     if (parts.known() == nullptr) scratch.chunks.clear();
@@ -307,14 +310,16 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
   scratch.chunks.resize(each * static_cast<std::size_t>(in.plan.pipeline));
   ChunkFiller chunks(in, scratch);
-  const auto fill_with = [&](std::size_t s, const LayerCosts& costs, LayerTimes& layers) {
-    const LayerTimer timer(in, costs, groups, &collectives, slice_of(s, layout, in, collectives));
+  const auto fill_with = [&](const network::CollectivePrices& prices, std::size_t s, const LayerCosts& costs,
+                             LayerTimes& layers) {
+    const LayerTimer timer(in, costs, groups, &prices, slice_of(s, layout, in, prices));
     StageTimer of_stage(in, timer, layers);
     chunks.fill(s, of_stage, layers);
   };
-  const auto fill_alone = [&](std::size_t s, const LayerCosts& costs) {
+  const auto fill_alone = [&](const network::CollectivePrices& prices, std::size_t s,
+                              const LayerCosts& costs) {
     LayerTimes own;
-    fill_with(s, costs, own);
+    fill_with(prices, s, costs, own);
   };
   const LayerTimer first_timer(in, in.costs, groups, &collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer, known);
@@ -325,21 +330,19 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     std::ranges::fill(of_stage, ChunkPasses());
     if (shared) {
       take_slowed(in, s, collectives, scratch, of_stage, [&] {
-        fill_with(s, in.costs, scratch.sick_passes->layers(sick_key(in, s, collectives, scratch)));
+        fill_with(collectives, s, in.costs,
+                  scratch.sick_passes->layers(sick_key(in, s, collectives, scratch)));
       });
     } else if (s == 0 || !apart) {
       chunks.fill(s, first, known);
     } else {
-      fill_alone(s, in.costs);
+      fill_alone(collectives, s, in.costs);
     }
-    if (collectives.records_links())
-      scratch.known->links[s].passes.insert_all(collectives.take_recorded_part());
+    if (network::LinkRecorder* const recorder = collectives.recorder())
+      scratch.known->links[s].passes.insert_all(recorder->take_part());
   }
-  for (const SickStage& sick : in.sick) {
-    collectives.set_memory_share(sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
-    fill_alone(sick.stage, sick.costs);
-  }
-  collectives.set_memory_share(1);
+  for (const SickStage& sick : in.sick)
+    fill_alone(collectives.with_memory(sick.memory_share), sick.stage, sick.costs);
   for (std::size_t s = 0; s < scratch.forward.size(); ++s)
     if (parts.passes(s) && !scratch.is_twin(s))
       add_up_chunks(std::span(scratch.chunks).subspan(s * each, each), s, scratch);

@@ -46,19 +46,19 @@ double memory_share(const TrainingStep& in, std::optional<std::size_t> stage) {
   double share = 1;
   for (const SickStage& sick : in.sick) {
     if (stage && sick.stage != *stage) continue;
-    share = std::min(share, sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
+    share = std::min(share, sick.memory_share);
   }
   return share;
 }
 
 bool like_the_one_before(const TrainingStep& in, std::size_t stage,
-                         const network::CollectiveModel& collectives) {
+                         const network::CollectivePrices& collectives) {
   return stage > 1 && !in.last(static_cast<std::int32_t>(stage)) && in.sick.empty() &&
          !told_apart(collectives) && in.layers[stage] == in.layers[stage - 1];
 }
 
 Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingStep& in,
-               const network::CollectiveModel& collectives) {
+               const network::CollectivePrices& collectives) {
   if (!told_apart(collectives)) return {};
   return stage_slice(static_cast<std::int32_t>(stage), layout, in.plan);
 }
@@ -66,17 +66,17 @@ Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingStep& 
 namespace {
 
 TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& layout,
-                     const RankGroups& groups, network::CollectiveModel& collectives) {
+                     const RankGroups& groups, const network::CollectivePrices& collectives) {
   const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
   const Slice slice = slice_of(s, layout, in, collectives);
+  const network::CollectivePrices prices = collectives.with_memory(memory_share(in, s));
   const auto cost = [&](const DataTraffic::Part& part) {
-    return collectives.time(part.op, part.bytes, groups[part.group], part.calls, slice);
+    return prices.time({part.op, part.bytes, groups[part.group], part.calls, slice});
   };
   const auto optimizer_on = [&](const DeviceSpec& device) {
     return optimizer_cost(in, device, static_cast<std::int32_t>(s)).total();
   };
   TailCosts costs;
-  collectives.set_memory_share(memory_share(in, s));
   for (const DataTraffic::Part& part : traffic.weights) costs.weights.add(cost(part), part.calls);
   for (const DataTraffic::Part& part : traffic.gradients)
     costs.gradients.push_back({part.group, part.calls, cost(part)});
@@ -165,7 +165,8 @@ Seconds wait_for_mirror(const TrainingStep& in, const TrainingScratch& scratch, 
 }
 
 LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
-                    network::CollectiveModel& collectives, StageDataCosts* data, TrainingScratch& scratch) {
+                    const network::CollectivePrices& collectives, StageDataCosts* data,
+                    TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.tails.resize(stages);
   const PartsToPrice& parts = *scratch.parts;
@@ -188,9 +189,9 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
       known.reset();
     }
     const TailCosts& costs = parts.tail(s) ? own : scratch.known->tails[s];
-    if (collectives.records_links()) {
+    if (network::LinkRecorder* const recorder = collectives.recorder()) {
       scratch.known->tails.push_back(costs);
-      scratch.known->links[s].tail = collectives.take_recorded_part();
+      scratch.known->links[s].tail = recorder->take_part();
     }
     if (!scratch.is_twin(s)) whole = without_gradients(in, scratch, s, costs);
     Seconds exposed;
@@ -214,7 +215,6 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
       scratch.tails[s].data_comm += exposed;
     }
   }
-  collectives.set_memory_share(1);
   return last;
 }
 

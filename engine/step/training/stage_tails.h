@@ -19,7 +19,7 @@ struct LastStage {
   Seconds end;
 };
 LastStage add_tails(const TrainingStep& inputs, const network::PlanLayout& layout,
-                    const network::RankGroups& groups, network::CollectiveModel& collectives,
+                    const network::RankGroups& groups, const network::CollectivePrices& collectives,
                     StageDataCosts* data, TrainingScratch& scratch);
 
 /// Seconds that a stage waits for its mirror: gradients of a part of the model that lies on two stages (dualpipe) are
@@ -27,18 +27,18 @@ LastStage add_tails(const TrainingStep& inputs, const network::PlanLayout& layou
 Seconds wait_for_mirror(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage);
 
 /// Whether links of different stages must be told apart: some are sick, or the links of each stage are recorded.
-inline bool told_apart(const network::CollectiveModel& collectives) {
-  return collectives.has_faults() || collectives.records_links();
+inline bool told_apart(const network::CollectivePrices& collectives) {
+  return collectives.has_faults() || collectives.recorder() != nullptr;
 }
 
 /// Whether a stage costs the same as the stage before, as inner stages of equal layers do on healthy links and devices.
 bool like_the_one_before(const TrainingStep& inputs, std::size_t stage,
-                         const network::CollectiveModel& collectives);
+                         const network::CollectivePrices& collectives);
 
 /// The part of the machine whose collectives a stage waits for: its own groups. While all links are healthy the groups
 /// of all stages cost the same, and the slice names no stage.
 network::Slice slice_of(std::size_t stage, const network::PlanLayout& layout, const TrainingStep& inputs,
-                        const network::CollectiveModel& collectives);
+                        const network::CollectivePrices& collectives);
 
 /// The share of its memory bandwidth that the sickest device keeps, 0..1, among the devices of one stage or of all.
 double memory_share(const TrainingStep& inputs, std::optional<std::size_t> stage = {});

@@ -48,13 +48,10 @@ void add_contention(Breakdown contended, Seconds spared, Seconds at_least, Predi
 }
 
 Contention contention_on(const SickStage& device, const TrainingStep& in, const TimedStage& stage,
-                         network::CollectiveModel& collectives) {
+                         const network::CollectivePrices& collectives) {
   const TrainingStep like{device.setting, in.plan,     device.costs, in.layers, in.chunks,
                           in.parameters,  in.pipeline, {},           in.held};
-  collectives.set_memory_share(memory_share(in));
-  const Contention contention = contention_of(like, stage, collectives);
-  collectives.set_memory_share(1);
-  return contention;
+  return contention_of(like, stage, collectives.with_memory(memory_share(in)));
 }
 
 }  // namespace shardscape::step

@@ -21,6 +21,6 @@ void add_contention(Breakdown contended, Seconds spared, Seconds at_least, Predi
 
 /// The contention on a machine whose devices are all like this sick one.
 Contention contention_on(const SickStage& device, const TrainingStep& inputs, const TimedStage& stage,
-                         network::CollectiveModel& collectives);
+                         const network::CollectivePrices& collectives);
 
 }  // namespace shardscape::step

@@ -36,7 +36,8 @@ Bytes bytes_of(CollectiveOp op, Bytes bytes, double ranks) {
 }
 
 /// Bytes of one microbatch's calls in one stage, forward and backward.
-GroupBytes stage_calls(const TrainingStep& in, std::int32_t stage, network::CollectiveModel& collectives) {
+GroupBytes stage_calls(const TrainingStep& in, std::int32_t stage,
+                       const network::CollectivePrices& collectives) {
   const network::PlanLayout layout(in.plan);
   GroupBytes sum;
   for (const LayerRun& run : in.stage_layers(stage)) {
@@ -68,12 +69,13 @@ GroupBytes data_bytes(const TrainingStep& in, std::int32_t stage) {
 
 }  // namespace
 
-Bytes sent_bytes(network::CollectiveModel& collectives, const model::CollectiveCall& call,
+Bytes sent_bytes(const network::CollectivePrices& collectives, const model::CollectiveCall& call,
                  const network::RankGroup& group) {
-  return call.repeats * bytes_of(call.op, collectives.wire_bytes(call.op, call.bytes, group), group.size());
+  return call.repeats *
+         bytes_of(call.op, collectives.healthy().wire_bytes(call.op, call.bytes, group), group.size());
 }
 
-GroupBytes training_bytes(const TrainingStep& in, network::CollectiveModel& collectives) {
+GroupBytes training_bytes(const TrainingStep& in, const network::CollectivePrices& collectives) {
   GroupBytes most;
   const double m = in.pipeline.per_chunk();
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "tests/support/fabrics.h"
 
 namespace shardscape::network {
@@ -28,13 +28,16 @@ struct Bench {
   }
   /// Time of an operation of all ranks together, checked against the simulator.
   double seconds(CollectiveOp op, double bytes = kBytes) {
-    CollectiveModel plain(fabric, communication, kMemory);
-    plain.use_reference(true);
-    const double time = model.time(op, Bytes(bytes), all()).value();
-    EXPECT_NEAR(plain.time(op, Bytes(bytes), all()).value(), time, 1e-9 * time);
+    CollectiveSetup setup = {fabric, communication, kMemory};
+    setup.analysis = Analysis::plain;
+    const CollectivePrices plain(setup);
+    const double time = model.time({op, Bytes(bytes), all()}).value();
+    EXPECT_NEAR(plain.time({op, Bytes(bytes), all()}).value(), time, 1e-9 * time);
     return time;
   }
-  Algorithm chosen(CollectiveOp op, double bytes) { return model.choice(op, Bytes(bytes), all())->algorithm; }
+  Algorithm chosen(CollectiveOp op, double bytes) {
+    return model.healthy().choice({op, Bytes(bytes), all()})->algorithm;
+  }
   [[nodiscard]] RankGroup all() const {
     RankGroup group;
     group.push(fabric.ranks(), 1);
@@ -43,7 +46,7 @@ struct Bench {
 
   Fabric fabric;
   StackProfile::Communication communication;
-  CollectiveModel model{fabric, communication, kMemory};
+  CollectivePrices model{{fabric, communication, kMemory}};
 };
 
 DimensionSpec on_switch(std::int64_t n) { return dimension_of("switch", DimensionKind::switched, {n}); }
@@ -109,7 +112,7 @@ TEST(AlgorithmCost, RingFollowsTheWiresOfATorus) {
   // 4 x 4: in rank order the way from 3 to 4 is two hops; along a Hamiltonian cycle every way is one.
   Bench bench({dimension_of("torus", DimensionKind::torus, {4, 4})}, {Algorithm::ring});
   expect_relative(bench.seconds(CollectiveOp::all_gather), kCall + 15 * (kStep + kHop + kBytes / 16 / kRate));
-  const auto choice = bench.model.choice(CollectiveOp::all_gather, Bytes(kBytes), bench.all());
+  const auto choice = bench.model.healthy().choice({CollectiveOp::all_gather, Bytes(kBytes), bench.all()});
   ASSERT_TRUE(choice.has_value());
   EXPECT_EQ(choice->ring_order, RingOrder::hamiltonian);
   EXPECT_EQ(to_string(*choice), "ring along a Hamiltonian cycle");
@@ -122,7 +125,7 @@ TEST(AlgorithmCost, RingFollowsTheWiresOfATorusWithoutLatency) {
     DimensionSpec torus = dimension_of("torus", DimensionKind::torus, {4, 4});
     torus.latency = Seconds(latency);
     Bench bench({torus}, {Algorithm::ring});
-    const auto choice = bench.model.choice(CollectiveOp::all_gather, Bytes(kBytes), bench.all());
+    const auto choice = bench.model.healthy().choice({CollectiveOp::all_gather, Bytes(kBytes), bench.all()});
     ASSERT_TRUE(choice.has_value());
     EXPECT_EQ(choice->ring_order, RingOrder::hamiltonian) << latency;
   }
@@ -134,7 +137,7 @@ TEST(AlgorithmCost, TheCheapestDependsOnTheSize) {
   Bench bench({on_ring(8)}, StackProfile::Communication::all_algorithms());
   EXPECT_EQ(bench.chosen(CollectiveOp::all_reduce, 100), Algorithm::direct);
   EXPECT_EQ(bench.chosen(CollectiveOp::all_reduce, 1e8), Algorithm::bidirectional_ring);
-  EXPECT_FALSE(bench.model.choice(CollectiveOp::ring_pass, Bytes(1), bench.all()).has_value());
+  EXPECT_FALSE(bench.model.healthy().choice({CollectiveOp::ring_pass, Bytes(1), bench.all()}).has_value());
 }
 
 TEST(AlgorithmCost, ASickLinkChangesTheTimeAndNotTheChoice) {
@@ -144,7 +147,7 @@ TEST(AlgorithmCost, ASickLinkChangesTheTimeAndNotTheChoice) {
   bench.model.set_faults({{{back, 0.01, {}, false}}});
   // The plain ring, which never goes back, would be far cheaper now.
   EXPECT_EQ(bench.chosen(CollectiveOp::all_reduce, 1e8), Algorithm::bidirectional_ring);
-  EXPECT_GT(bench.model.time(CollectiveOp::all_reduce, Bytes(1e8), bench.all()).value(),
+  EXPECT_GT(bench.model.time({CollectiveOp::all_reduce, Bytes(1e8), bench.all()}).value(),
             14 * 1e8 / 16 / (0.01 * kRate));
 }
 
@@ -153,7 +156,7 @@ TEST(AlgorithmCost, RemovedLinkTakesADetour) {
   // steps meet the three hops once at most: 3 + 1 + 1.
   Bench bench({on_ring(4)}, {Algorithm::ring});
   bench.model.set_faults({{{bench.fabric.find_link(0, 1), 1, {}, true}}});
-  expect_relative(bench.model.time(CollectiveOp::all_gather, Bytes(kBytes), bench.all()).value(),
+  expect_relative(bench.model.time({CollectiveOp::all_gather, Bytes(kBytes), bench.all()}).value(),
                   kCall + 3 * (kStep + kBytes / 4 / kRate) + 5 * kHop);
   EXPECT_FALSE(bench.model.unreachable());
 }
@@ -165,13 +168,13 @@ TEST(AlgorithmCost, UnreachableIsRememberedUntilTheFaultsChange) {
   for (const std::int32_t to : {1, 3}) faults.links.push_back({bench.fabric.find_link(0, to), 1, {}, true});
   bench.model.set_faults(faults);
   EXPECT_FALSE(bench.model.unreachable());
-  EXPECT_EQ(bench.model.time(CollectiveOp::all_gather, Bytes(kBytes), bench.all()), Seconds(0));
+  EXPECT_EQ(bench.model.time({CollectiveOp::all_gather, Bytes(kBytes), bench.all()}), Seconds(0));
   ASSERT_TRUE(bench.model.unreachable());
   EXPECT_EQ(bench.model.describe_unreachable(),
             "no way from 0 to 1: all links that lead on are dead (ring: 0 -> 1, ring: 0 -> 3)");
   bench.model.set_faults({});
   EXPECT_FALSE(bench.model.unreachable());
-  EXPECT_EQ(bench.model.time(CollectiveOp::all_gather, Bytes(kBytes), bench.all()).value(), healthy);
+  EXPECT_EQ(bench.model.time({CollectiveOp::all_gather, Bytes(kBytes), bench.all()}).value(), healthy);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "engine/network/collectives/expert_dispatch.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 
 namespace shardscape::network {
 namespace {
@@ -40,7 +40,7 @@ struct ExchangeNodes {
   double seconds(CollectiveOp op, double bytes, std::int32_t ranks) {
     RankGroup group;
     group.push(ranks, 1);
-    return model.time(op, Bytes(bytes), group).value();
+    return model.time({op, Bytes(bytes), group}).value();
   }
   [[nodiscard]] double closed(DispatchWay way, double ranks, double nodes,
                               DispatchKernels kernels = DispatchKernels::normal) const {
@@ -62,7 +62,8 @@ struct ExchangeNodes {
       "two nodes",
       {level("nvlink", 100e9, LinkScope::scale_up, 8), level("rail", 25e9, LinkScope::scale_out, 2)}}};
   TokenExchange exchange{kTokenWidth, 4, 64, 1, 1, 16, 2};
-  CollectiveModel model{fabric, communication, BytesPerSecond(1e12), &node, exchange};
+  CollectiveSetup setup{fabric, communication, BytesPerSecond(1e12), &node, exchange};
+  CollectivePrices model{setup};
 };
 
 constexpr double kCopies = kSent * 4 * kTokenWidth * 2;
@@ -140,9 +141,12 @@ TEST(Exchanges, MemoAndPlainPathAgree) {
   ExchangeNodes nodes;
   for (const std::int32_t ranks : {2, 8, 16}) {
     const double fast = nodes.seconds(CollectiveOp::expert_dispatch, kCopies, ranks);
-    nodes.model.use_reference(true);
-    EXPECT_NEAR(nodes.seconds(CollectiveOp::expert_dispatch, kCopies, ranks), fast, 1e-9 * fast);
-    nodes.model.use_reference(false);
+    RankGroup group;
+    group.push(ranks, 1);
+    CollectiveSetup simulated = nodes.setup;
+    simulated.analysis = Analysis::plain;
+    const CollectiveKey asked{CollectiveOp::expert_dispatch, Bytes(kCopies), group};
+    EXPECT_NEAR(CollectivePrices(simulated).time(asked).value(), fast, 1e-9 * fast);
     EXPECT_EQ(nodes.seconds(CollectiveOp::expert_dispatch, kCopies, ranks), fast);
   }
 }

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "engine/network/placement/placement_search.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "tests/support/fabrics.h"
 
 namespace shardscape::network {
@@ -156,7 +156,7 @@ TEST(ImprovePlacement, NothingToSendNothingToMove) {
   EXPECT_EQ(result.swaps, 0);
 }
 
-TEST(CollectiveModelPlacement, PricesWhereTheRanksReallyAre) {
+TEST(CollectivePlacement, PricesWhereTheRanksReallyAre) {
   // Ring of four at 1 GB/s, all fixed costs zero. tp = 2 pairs are neighbours: one flow per link; placed half
   // way apart, two flows share each + link, so a pass takes twice as long.
   DimensionSpec ring = dimension_of("ring", DimensionKind::ring, {4});
@@ -164,15 +164,14 @@ TEST(CollectiveModelPlacement, PricesWhereTheRanksReallyAre) {
   const Fabric fabric = fabric_of({ring});
   const StackProfile::Communication communication;
   const RankGroup group = PlanLayout(ordered_plan(2, 1, 2, 1)).group(PlanAxis::tensor);
-  CollectiveModel model(fabric, communication, BytesPerSecond(1e12));
-  const auto pass = [&] { return model.time(CollectiveOp::ring_pass, Bytes(1e9), group).value(); };
-  EXPECT_DOUBLE_EQ(pass(), 1);
-  model.set_placement({0, 2, 1, 3});
-  EXPECT_DOUBLE_EQ(pass(), 2);
-  model.set_placement({3, 2, 1, 0});  // a reflection
-  EXPECT_DOUBLE_EQ(pass(), 1);
-  model.set_placement({});
-  EXPECT_DOUBLE_EQ(pass(), 1);
+  CollectiveSetup setup{fabric, communication, BytesPerSecond(1e12)};
+  const auto pass = [&](std::vector<std::int32_t> placement) {
+    setup.placement = std::move(placement);
+    return CollectivePrices(setup).time({CollectiveOp::ring_pass, Bytes(1e9), group}).value();
+  };
+  EXPECT_DOUBLE_EQ(pass({0, 2, 1, 3}), 2);
+  EXPECT_DOUBLE_EQ(pass({3, 2, 1, 0}), 1);  // a reflection
+  EXPECT_DOUBLE_EQ(pass({}), 1);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape::network {
@@ -120,7 +120,7 @@ struct TwoNodes {
   double us(CollectiveOp op, double bytes, std::int32_t extent = 8, std::int32_t stride = 1) {
     RankGroup group;
     group.push(extent, stride);
-    return 1e6 * model.time(op, Bytes(bytes), group).value();
+    return 1e6 * model.time({op, Bytes(bytes), group}).value();
   }
   static DimensionSpec level(const char* name, double bandwidth, LinkScope scope, std::int64_t size) {
     return {name, DimensionKind::switched, {size}, BytesPerSecond(bandwidth), Seconds(0.1e-6), scope};
@@ -131,7 +131,7 @@ struct TwoNodes {
   Fabric fabric{FabricSpec{
       "two nodes",
       {level("nvlink", 100e9, LinkScope::scale_up, 8), level("rail", 25e9, LinkScope::scale_out, 2)}}};
-  CollectiveModel model{fabric, communication, BytesPerSecond(1e12), &node};
+  CollectivePrices model{{fabric, communication, BytesPerSecond(1e12), &node}};
 };
 
 constexpr BytesPerSecond kAchieved(90e9);
@@ -164,10 +164,10 @@ TEST(Protocols, CallsAreNeverShorterThanTheirLinks) {
   FabricSpec far = slow.spec();
   far.dimensions[0].latency = Seconds(30e-6);
   const Fabric fabric(far);
-  CollectiveModel model(fabric, nodes.communication, BytesPerSecond(1e12), &nodes.node);
+  const CollectivePrices model({fabric, nodes.communication, BytesPerSecond(1e12), &nodes.node});
   RankGroup group;
   group.push(8, 1);
-  EXPECT_NEAR(1e6 * model.time(CollectiveOp::all_reduce, Bytes(8000), group).value(),
+  EXPECT_NEAR(1e6 * model.time({CollectiveOp::all_reduce, Bytes(8000), group}).value(),
               2 + 2 * (0.5 + 60) + 2 * 7e3 / 90e3, 1e-6);
 }
 
@@ -195,7 +195,7 @@ TEST(Protocols, TheChoiceSaysSo) {
   TwoNodes nodes;
   RankGroup group;
   group.push(8, 1);
-  EXPECT_EQ(to_string(*nodes.model.choice(CollectiveOp::all_reduce, Bytes(1e6), group)),
+  EXPECT_EQ(to_string(*nodes.model.healthy().choice({CollectiveOp::all_reduce, Bytes(1e6), group})),
             "protocols of the node");
 }
 

@@ -2,10 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "engine/network/fabric/fabric.h"
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape::network {
@@ -23,17 +24,22 @@ RankGroup whole_group(std::int32_t ranks) {
 struct ExchangeMachine {
   explicit ExchangeMachine(FabricSpec spec) : fabric(spec) {}
   double seconds(CollectiveOp op, double bytes, std::int32_t ranks) {
-    return model.time(op, Bytes(bytes), whole_group(ranks)).value();
+    return model.time({op, Bytes(bytes), whole_group(ranks)}).value();
+  }
+  void share_experts(std::vector<double> shares) {
+    setup.expert_shares = std::move(shares);
+    model = CollectivePrices(setup);
   }
   Fabric fabric;
   StackProfile::Communication communication = test::plain_stack().communication;
-  CollectiveModel model{fabric, communication, BytesPerSecond(1e12)};
+  CollectiveSetup setup{fabric, communication, BytesPerSecond(1e12)};
+  CollectivePrices model{setup};
 };
 
 TEST(Exchange, TheBusiestMemberSetsThePace) {
   // Behind one switch member 1 hears 0.4 B from each of three others, or sends it to them; all else is less.
   ExchangeMachine machine(test::crossbar(4, kWireRate, kWireLatency));
-  machine.model.set_expert_loads(kMemberShares);
+  machine.share_experts(kMemberShares);
   for (const CollectiveOp op : {CollectiveOp::dispatch, CollectiveOp::combine})
     for (const double bytes : {1e3, 1e6, 1e9})
       EXPECT_NEAR(machine.seconds(op, bytes, 4) / (2 * kWireLatency + 3 * 0.4 * bytes / kWireRate), 1, 1e-12);
@@ -43,7 +49,7 @@ TEST(Exchange, EqualLoadsAreAnAllToAll) {
   ExchangeMachine machine(test::crossbar(4, kWireRate, kWireLatency));
   const double even = machine.seconds(CollectiveOp::all_to_all, 1e7, 4);
   EXPECT_EQ(machine.seconds(CollectiveOp::dispatch, 1e7, 4), even);  // nothing said
-  machine.model.set_expert_loads(std::vector<double>(8, 0.125));
+  machine.share_experts(std::vector<double>(8, 0.125));
   EXPECT_EQ(machine.seconds(CollectiveOp::dispatch, 1e7, 4), even);
   EXPECT_EQ(machine.seconds(CollectiveOp::combine, 1e7, 4), even);
 }
@@ -51,12 +57,13 @@ TEST(Exchange, EqualLoadsAreAnAllToAll) {
 TEST(Exchange, MembersHoldTheirExpertsInOrder) {
   // Eight experts on four members: shares 0.1 + 0, 0.3 + 0.1, 0.1 + 0.2, 0.2 + 0.
   ExchangeMachine machine(test::crossbar(4, kWireRate, kWireLatency));
-  machine.model.set_expert_loads({0.1, 0, 0.3, 0.1, 0.1, 0.2, 0.2, 0});
-  const Skew skew = machine.model.skew_of(CollectiveOp::dispatch, whole_group(4));
+  machine.share_experts({0.1, 0, 0.3, 0.1, 0.1, 0.2, 0.2, 0});
+  const Skew skew = machine.model.healthy().experts().skew_of(CollectiveOp::dispatch, whole_group(4));
   for (std::size_t i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(skew.shares[i], kMemberShares[i]);
   EXPECT_FALSE(skew.of_sender);
-  EXPECT_TRUE(machine.model.skew_of(CollectiveOp::combine, whole_group(4)).of_sender);
-  EXPECT_TRUE(machine.model.skew_of(CollectiveOp::all_to_all, whole_group(4)).shares.empty());
+  EXPECT_TRUE(machine.model.healthy().experts().skew_of(CollectiveOp::combine, whole_group(4)).of_sender);
+  EXPECT_TRUE(
+      machine.model.healthy().experts().skew_of(CollectiveOp::all_to_all, whole_group(4)).shares.empty());
 }
 
 TEST(Exchange, KernelsSendEachRankOneCopyOfAToken) {
@@ -65,20 +72,23 @@ TEST(Exchange, KernelsSendEachRankOneCopyOfAToken) {
   // them as much.
   StackProfile::Communication communication = test::plain_stack().communication;
   const Fabric fabric(test::crossbar(4, kWireRate, kWireLatency));
-  CollectiveModel model(fabric, communication, BytesPerSecond(1e12), nullptr,
-                        {.hidden = 1024, .top_k = 2, .experts = 4});
-  model.set_expert_loads(kMemberShares);
+  CollectiveSetup setup{
+      fabric, communication, BytesPerSecond(1e12), nullptr, {.hidden = 1024, .top_k = 2, .experts = 4}};
+  setup.expert_shares = kMemberShares;
+  const CollectivePrices model(setup);
   const double tokens = 1e8;  // bytes of all tokens of a rank
   for (const CollectiveOp op : {CollectiveOp::expert_dispatch, CollectiveOp::expert_combine}) {
-    const Skew skew = model.skew_of(op, whole_group(4));
+    const Skew skew = model.healthy().experts().skew_of(op, whole_group(4));
     EXPECT_DOUBLE_EQ(skew.shares[1], 0.64 / 1.7);
     EXPECT_EQ(skew.of_sender, op == CollectiveOp::expert_combine);
-    EXPECT_NEAR(model.time(op, Bytes(2 * tokens), whole_group(4)).value(),
+    EXPECT_NEAR(model.time({op, Bytes(2 * tokens), whole_group(4)}).value(),
                 2 * kWireLatency + 3 * 0.64 * tokens / kWireRate, 1e-12);
   }
   // Alike, every member is met by 1 - 0.75^2 of the tokens.
-  model.set_expert_loads(std::vector<double>(4, 0.25));
-  EXPECT_NEAR(model.time(CollectiveOp::expert_dispatch, Bytes(2 * tokens), whole_group(4)).value(),
+  setup.expert_shares = std::vector<double>(4, 0.25);
+  EXPECT_NEAR(CollectivePrices(setup)
+                  .time({CollectiveOp::expert_dispatch, Bytes(2 * tokens), whole_group(4)})
+                  .value(),
               2 * kWireLatency + 3 * 0.4375 * tokens / kWireRate, 1e-12);
 }
 
@@ -91,32 +101,31 @@ TEST(Exchange, KernelsSendEachDomainOneCopyOfAToken) {
   spec.dimensions.back().scope = LinkScope::scale_out;
   const Fabric fabric(spec);
   StackProfile::Communication communication = test::plain_stack().communication;
-  CollectiveModel model(fabric, communication, BytesPerSecond(1e12), nullptr,
-                        {.hidden = 1024, .top_k = 2, .experts = 4});
-  const double even = model.time(CollectiveOp::expert_dispatch, Bytes(1e8), whole_group(4)).value();
-  model.set_expert_loads(kMemberShares);
-  EXPECT_NEAR(model.time(CollectiveOp::expert_dispatch, Bytes(1e8), whole_group(4)).value(), even,
-              1e-12 * even);
+  CollectiveSetup setup{
+      fabric, communication, BytesPerSecond(1e12), nullptr, {.hidden = 1024, .top_k = 2, .experts = 4}};
+  const auto seconds = [&](std::vector<double> shares) {
+    setup.expert_shares = std::move(shares);
+    return CollectivePrices(setup).time({CollectiveOp::expert_dispatch, Bytes(1e8), whole_group(4)}).value();
+  };
+  const double even = seconds({});
+  EXPECT_NEAR(seconds(kMemberShares), even, 1e-12 * even);
   // 0.1 and 0.9: met by 0.19 and 0.99 of the tokens instead of 0.75 both, so that the way into the second is the
   // slower by 0.99 / 0.75.
-  model.set_expert_loads({0.05, 0.05, 0.5, 0.4});
-  EXPECT_NEAR(model.time(CollectiveOp::expert_dispatch, Bytes(1e8), whole_group(4)).value(),
-              0.99 / 0.75 * even, 1e-12 * even);
+  EXPECT_NEAR(seconds({0.05, 0.05, 0.5, 0.4}), 0.99 / 0.75 * even, 1e-12 * even);
 }
 
 TEST(Exchange, OneSimulationTellsAllBytes) {
   // A ring of six, where flows share links unevenly: whatever the bytes, the priced time is the simulated one.
   ExchangeMachine machine(
       {"ring", {test::dimension("ring", DimensionKind::ring, {6}, kWireRate, kWireLatency)}});
-  CollectiveModel reference(machine.fabric, machine.communication, BytesPerSecond(1e12));
-  reference.use_reference(true);
-  machine.model.set_tolerance(1e-9);
-  const std::vector<double> shares = {0.3, 0.05, 0.2, 0.25, 0.05, 0.15};
-  machine.model.set_expert_loads(shares);
-  reference.set_expert_loads(shares);
+  machine.setup.tolerance = 1e-9;
+  machine.share_experts({0.3, 0.05, 0.2, 0.25, 0.05, 0.15});
+  CollectiveSetup simulated = machine.setup;
+  simulated.analysis = Analysis::plain;
+  const CollectivePrices reference(simulated);
   for (const CollectiveOp op : {CollectiveOp::all_to_all, CollectiveOp::dispatch, CollectiveOp::combine}) {
     for (double bytes = 10; bytes < 1e9; bytes *= 7) {
-      const double expected = reference.time(op, Bytes(bytes), whole_group(6)).value();
+      const double expected = reference.time({op, Bytes(bytes), whole_group(6)}).value();
       EXPECT_NEAR(machine.seconds(op, bytes, 6) / expected, 1, 1e-9) << static_cast<int>(op) << ' ' << bytes;
     }
   }
@@ -130,7 +139,7 @@ TEST(Exchange, ACombineEndsSoonerWhereTheOthersHaveGone) {
                    test::dimension("outer", DimensionKind::switched, {2}, kWireRate)}};
   spec.dimensions.back().scope = LinkScope::scale_out;
   ExchangeMachine machine(spec);
-  machine.model.set_expert_loads(kMemberShares);
+  machine.share_experts(kMemberShares);
   const double bytes = 1e9, unit = bytes / kWireRate;
   const auto after = [&](double work) {
     return machine.model.late_combine(Bytes(bytes), whole_group(4), Seconds(work)).value();
@@ -140,14 +149,14 @@ TEST(Exchange, ACombineEndsSoonerWhereTheOthersHaveGone) {
   // The idlest, with a quarter of the load, begins three quarters of the work before the busiest.
   EXPECT_NEAR(after(0.1 * unit), (0.5 - 0.075) * unit, 1e-9 * unit);
   EXPECT_NEAR(after(unit), 0.4 * unit, 1e-9 * unit);
-  machine.model.set_expert_loads({});
+  machine.share_experts({});
   EXPECT_EQ(after(unit), machine.seconds(CollectiveOp::all_to_all, bytes, 4));
 }
 
 TEST(Exchange, ASickLinkSlowsIt) {
   // The way into the busiest member at a quarter of its rate.
   ExchangeMachine machine(test::crossbar(4, kWireRate, 0));
-  machine.model.set_expert_loads(kMemberShares);
+  machine.share_experts(kMemberShares);
   FaultSet faults;
   for (std::size_t i = 0; i < machine.fabric.links().size(); ++i) {
     if (machine.fabric.links()[i].destination == 1)

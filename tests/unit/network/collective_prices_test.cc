@@ -1,5 +1,5 @@
 // Do collectives cost what the textbook says, and what their routes force on shared links?
-#include "engine/network/prices/collective_model.h"
+#include "engine/network/prices/collective_prices.h"
 
 #include <gtest/gtest.h>
 
@@ -35,19 +35,20 @@ DimensionSpec fast_dimension(DimensionKind kind, std::vector<std::int64_t> shape
           scope};
 }
 
-/// A model with the objects that it refers to.
+/// Prices with the objects that they refer to.
 struct OneFabric {
   explicit OneFabric(std::vector<DimensionSpec> dimensions,
                      StackProfile::Communication communication_ = stack())
       : communication(communication_), fabric(FabricSpec{"bench", std::move(dimensions)}) {}
 
   double seconds(CollectiveOp op, const RankGroup& group, double bytes = kBuffer, double calls = 1) {
-    return model.time(op, Bytes(bytes), group, calls).value();
+    return model.time({op, Bytes(bytes), group, calls}).value();
   }
 
   StackProfile::Communication communication;
   Fabric fabric;
-  CollectiveModel model{fabric, communication, BytesPerSecond(kMemoryRate)};
+  CollectiveSetup setup{fabric, communication, BytesPerSecond(kMemoryRate)};
+  CollectivePrices model{setup};
 };
 
 RankGroup group(std::vector<RankGroup::Level> levels) {
@@ -130,11 +131,12 @@ TEST(Collectives, OwnCopiesAddToTheWire) {
   OneFabric plain({fast_dimension(DimensionKind::switched, {4})});
   OneFabric bench({fast_dimension(DimensionKind::switched, {4})}, copying);
   const RankGroup all = group({{4, 1}});
-  const auto added = [&](CollectiveOp op, double calls = 1) {
-    return bench.seconds(op, all, kBuffer, calls) - plain.seconds(op, all, kBuffer, calls);
-  };
   const double byte = 1.5 * kBuffer / kMemoryRate;
-  const auto expect_copies = [&](double share) {
+  for (const double share : {1.0, 0.5}) {
+    const CollectivePrices slow = bench.model.with_memory(share);
+    const auto added = [&](CollectiveOp op, double calls = 1) {
+      return slow.time({op, Bytes(kBuffer), all, calls}).value() - plain.seconds(op, all, kBuffer, calls);
+    };
     EXPECT_NEAR(added(CollectiveOp::all_reduce), 5 * byte / share, 1e-12);
     EXPECT_NEAR(added(CollectiveOp::all_reduce, 9), 5 * byte / share, 1e-12);
     EXPECT_NEAR(added(CollectiveOp::reduce_scatter), 2.75 * byte / share, 1e-12);
@@ -142,20 +144,14 @@ TEST(Collectives, OwnCopiesAddToTheWire) {
     EXPECT_EQ(added(CollectiveOp::ring_pass), 0);
     EXPECT_EQ(added(CollectiveOp::chain_pass), 0);
     EXPECT_EQ(added(CollectiveOp::all_to_all), 0);
-  };
-  expect_copies(1);
-  bench.model.set_memory_share(0.5);
-  expect_copies(0.5);
-  bench.model.set_memory_share(1);
-  expect_copies(1);
+  }
 }
 
 TEST(Collectives, CopiesCountInTheChoice) {
   // Eight ranks behind a switch that reduces: the ring moves 1.75 B over each link and copies 5.5 B, the
   // switch moves B and copies 6 B. Latencies left out, the ring is the faster one where 0.75 / bandwidth <
   // local_copy * 0.5 / memory rate, that is from a local_copy of 0.75 * 2e12 / (0.5 * 1e11) = 30 on; at a
-  // twentieth of the memory rate from 1.5 on (a little less: the chunks of the switch fill a pipeline). A
-  // rank that gets sick keeps its algorithm.
+  // twentieth of the memory rate from 1.5 on (a little less: the chunks of the switch fill a pipeline).
   StackProfile::Communication communication;
   communication.algorithms = {Algorithm::ring, Algorithm::in_network};
   DimensionSpec d = fast_dimension(DimensionKind::switched, {8});
@@ -163,16 +159,22 @@ TEST(Collectives, CopiesCountInTheChoice) {
   d.latency = Seconds(0);
   const Fabric fabric(FabricSpec{"switch", {d}});
   const RankGroup all = group({{8, 1}});
-  const auto chosen = [&](double local_copy, double share) {
-    communication.local_copy = local_copy;
-    CollectiveModel model(fabric, communication, BytesPerSecond(kMemoryRate / 20));
-    model.set_memory_share(share);
-    return model.choice(CollectiveOp::all_reduce, Bytes(kBuffer), all)->algorithm;
+  const CollectiveKey asked{CollectiveOp::all_reduce, Bytes(kBuffer), all};
+  const auto prices = [&] {
+    return CollectivePrices({fabric, communication, BytesPerSecond(kMemoryRate / 20)});
   };
-  EXPECT_EQ(chosen(0, 1), Algorithm::in_network);
-  EXPECT_EQ(chosen(1.3, 1), Algorithm::in_network);
-  EXPECT_EQ(chosen(1.6, 1), Algorithm::ring);
-  EXPECT_EQ(chosen(1.3, 0.1), Algorithm::in_network);
+  const auto chosen = [&](double local_copy) {
+    communication.local_copy = local_copy;
+    return prices().healthy().choice(asked)->algorithm;
+  };
+  EXPECT_EQ(chosen(0), Algorithm::in_network);
+  EXPECT_EQ(chosen(1.3), Algorithm::in_network);
+  EXPECT_EQ(chosen(1.6), Algorithm::ring);
+  // A rank that gets sick keeps its algorithm: 6 bytes copied per byte, at nine tenths of the memory's rate less.
+  communication.local_copy = 1.3;
+  const Seconds copies = 1.3 * 6 * Bytes(kBuffer) / BytesPerSecond(kMemoryRate / 20);
+  const Seconds slow = prices().with_memory(0.1).time(asked) - prices().time(asked);
+  EXPECT_NEAR(slow.value(), 9 * copies.value(), 1e-9 * copies.value());
 }
 
 TEST(Collectives, BucketsPayLatencyEachAndBytesOnce) {
@@ -273,8 +275,9 @@ TEST(Boundaries, EachIsPricedOnTheLinksItCrosses) {
   const double inside = kCallTime + kRankStep + 2 * kLinkLatency + kBuffer / kLinkRate;
   const double across = kCallTime + 50e-6 + 4 * kLinkLatency + 10 * kBuffer / kLinkRate;
   std::vector<double> seconds;
-  for (const bool reference : {false, true}) {
-    bench.model.use_reference(reference);
+  for (const Analysis analysis : {Analysis::by_tiles, Analysis::plain}) {
+    bench.setup.analysis = analysis;
+    bench.model = CollectivePrices(bench.setup);
     bench.model.boundary_times(Bytes(kBuffer), group({{8, 1}}), false, seconds);
     ASSERT_EQ(seconds.size(), 8U);
     for (const std::size_t b : {0U, 1U, 2U, 4U, 5U, 6U}) expect_equal(seconds[b], inside);
@@ -304,10 +307,11 @@ TEST(Boundaries, SiblingsOfOneBoundaryShareItsLinks) {
 TEST(Boundaries, ASickLinkSlowsItsOwn) {
   OneFabric bench({fast_dimension(DimensionKind::ring, {4})});
   const double healthy = kCallTime + kRankStep + kLinkLatency + kBuffer / kLinkRate;
-  bench.model.set_faults({{{2, 0.25, Seconds(5e-6)}}});  // link 2: rank 1 -> 2
   std::vector<double> seconds;
-  for (const bool reference : {false, true}) {
-    bench.model.use_reference(reference);
+  for (const Analysis analysis : {Analysis::plain, Analysis::by_tiles}) {
+    bench.setup.analysis = analysis;
+    bench.model = CollectivePrices(bench.setup);
+    bench.model.set_faults({{{2, 0.25, Seconds(5e-6)}}});  // link 2: rank 1 -> 2
     bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), true, seconds);
     for (const std::size_t b : {0U, 2U, 3U}) expect_equal(seconds[b], healthy);
     expect_equal(seconds[1], healthy + 5e-6 + 3 * kBuffer / kLinkRate);
@@ -323,10 +327,10 @@ TEST(Boundaries, RecordedLinksAreThoseOfAllThatAreUsed) {
   OneFabric bench({fast_dimension(DimensionKind::ring, {4})});
   std::vector<double> seconds;
   bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), false, seconds);  // remembered
-  bench.model.record_links(true);
+  LinkRecorder recorder(bench.model);
   bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), false, seconds);
   for (std::int32_t link = 0; link < 8; ++link)
-    EXPECT_EQ(bench.model.recorded_links().contains(link), link < 6) << link;  // 6, 7: between 3 and 0
+    EXPECT_EQ(recorder.all().contains(link), link < 6) << link;  // 6, 7: between 3 and 0
 }
 
 TEST(Collectives, FaultSlowsOnlyItsUsers) {

@@ -1,0 +1,55 @@
+// Remembers what a pure function has come to, by everything that it reads.
+//
+// The key is a plain struct that stands beside the function and lists what it reads, with a defaulted ==; its hash is
+// made from all of its fields (fields.h), so that none can be left out of one and not of the other.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/base/fields.h"
+
+namespace shardscape {
+
+/// Values by key. References to values stay valid until they are forgotten.
+template <class Key, class Value>
+class Memo {
+ public:
+  using Entry = std::pair<const Key, Value>;
+  /// The value of a key, made by `make()` where it is new; that may ask this memo for others.
+  template <class Make>
+  Value& get(const Key& key, const Make& make) {
+    return entry(key, make).second;
+  }
+  /// The same with the key as it is kept.
+  template <class Make>
+  Entry& entry(const Key& key, const Make& make) {
+    const auto known = values_.find(key);
+    return known != values_.end() ? *known : *values_.emplace(key, make()).first;
+  }
+  void forget() { values_.clear(); }
+
+ private:
+  std::unordered_map<Key, Value, FieldsHash> values_;
+};
+
+/// A memo for a handful of keys that are asked for over and over.
+template <class Key, class Value>
+class HandyMemo {
+ public:
+  /// Looks first at the key last asked for with this `hint`, a number that tells keys of the handful apart.
+  template <class Make>
+  Value& get(const Key& key, std::size_t hint, const Make& make) {
+    typename Memo<Key, Value>::Entry*& last = last_[hint % last_.size()];
+    if (last == nullptr || !(last->first == key)) last = &memo_.entry(key, make);
+    return last->second;
+  }
+
+ private:
+  Memo<Key, Value> memo_;
+  std::array<typename Memo<Key, Value>::Entry*, 16> last_{};
+};
+
+}  // namespace shardscape

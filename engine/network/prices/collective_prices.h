@@ -1,0 +1,132 @@
+// What operations of groups take on a machine with sick links and sick memory: a view of the healthy costs.
+//
+//     time = that of healthy_costs.h with T on the links as they are now; where a closed form prices the call
+//            call + the closed form + (T now - T healthy),    at least call + steps * rank_step + C + T now
+//
+// Algorithms, ring orders and routes stay those of the healthy machine; dead links make detours. What touches no sick
+// link keeps its healthy price. So sick links and throttled memories slow closed forms, and so does other traffic of a
+// flattened execution.
+//
+// In a slice only its groups are waited for: the time is the healthy one unless a sick link carries them or groups that
+// contend with them (slices.h).
+//
+// Of several calls in a row that a sick link slows only ranks beyond that link are late: those before it have entered
+// the next call, and its messages are under way, while the late ones are still at theirs (at the ranks, and what a node
+// adds to its links: a and b). With h seconds on healthy links and s on these, a call follows an equal one after
+// max(s, (h + s) / 2 + a + b): either the link is never idle, or ranks are ahead in every other call.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/network/prices/healthy_costs.h"
+#include "engine/network/prices/sick_links.h"
+
+namespace shardscape::network {
+
+class LinkRecorder;
+
+/// Prices under a set of faults, at a share of the memory's rate. Copies are cheap and share the faults and all that is
+/// remembered. One per thread.
+class CollectivePrices {
+ public:
+  /// Prices without faults.
+  explicit CollectivePrices(CollectiveSetup setup)
+      : healthy_(std::make_shared<const HealthyCosts>(std::move(setup))),
+        sick_(std::make_shared<SickLinks>(*healthy_)) {}
+
+  [[nodiscard]] const HealthyCosts& healthy() const { return *healthy_; }
+
+  /// From now on, all copies have these faults of links; forgets unreachable(). For devices see with_memory().
+  void set_faults(const FaultSet& faults) { sick_->set_faults(faults.links); }
+  /// The same view without the faults.
+  [[nodiscard]] CollectivePrices without_faults() const;
+  /// The same view where the slowest rank of every group has only this share of its memory's rate, 0 < share <= 1.
+  [[nodiscard]] CollectivePrices with_memory(double share) const;
+
+  [[nodiscard]] bool has_faults() const { return !ignores_faults_ && sick_->any(); }
+  /// SickLinks::epoch() and others of that name.
+  [[nodiscard]] std::uint64_t fault_epoch() const { return has_faults() ? sick_->epoch() : 0; }
+  [[nodiscard]] bool touched(const LinkSet& links) const { return has_faults() && sick_->touch(links); }
+  [[nodiscard]] bool detours() const { return has_faults() && sick_->detours(); }
+
+  /// Time of all calls of an operation. 0 for groups of one rank, and where unreachable() becomes true.
+  [[nodiscard]] Seconds time(const CollectiveKey& key) const;
+  /// Seconds by which faults of links make one call longer; 0 where they don't.
+  [[nodiscard]] Seconds added_by_faults(const CollectiveKey& key) const;
+
+  /// HealthyCosts::time_of_call() and others of that name, with this view's memory.
+  [[nodiscard]] Seconds time_without_faults(const CollectiveKey& key) const {
+    return healthy_->time_of_call(key, memory_share_);
+  }
+  [[nodiscard]] Seconds time_at_ranks(const CollectiveKey& key) const {
+    return healthy_->time_at_ranks(key, memory_share_);
+  }
+  [[nodiscard]] Seconds time_within_slice(const CollectiveKey& key) const {
+    return healthy_->time_within_slice(key, memory_share_);
+  }
+
+  /// Time of a combine that follows work of the members in proportion to their loads, `work` for the busiest: how much
+  /// later than that work it ends. The others have begun to send before. So it takes at least what the busiest members
+  /// take without them, and what all of them take from the earliest possible beginning; the longer of the two stands.
+  /// Time that sick links add to the combine is added.
+  [[nodiscard]] Seconds late_combine(Bytes bytes, const RankGroup& group, Seconds work,
+                                     const Slice& slice = {}) const;
+
+  /// Time of one message over each boundary of the groups' chains: entry b is for every b-th member and the
+  /// next one, both ways and in all groups at once; the last entry for the last member and the first, 0 where
+  /// the chain is not `closed`, and all that dead links cut. Messages over different boundaries do not meet:
+  /// the stages of a pipeline send at different times.
+  void boundary_times(Bytes bytes, const RankGroup& group, bool closed, std::vector<double>& seconds) const;
+
+  /// Whether, since the last set_faults(), a time was asked for that dead links make infinite.
+  [[nodiscard]] bool unreachable() const { return sick_->unreachable(); }
+  [[nodiscard]] std::string describe_unreachable() const { return sick_->describe_unreachable(); }
+
+  /// What lists the links that prices depend on; null where nothing does.
+  [[nodiscard]] LinkRecorder* recorder() const { return recorder_; }
+
+ private:
+  friend class LinkRecorder;
+  struct OnLinks {
+    KnownWay& way;
+    double now = 0, healthy = 0;  ///< seconds; `now` is infinite where dead links cut the operation
+  };
+  [[nodiscard]] OnLinks on_links(OperationCosts& costs, double bytes, const Slice& slice) const;
+  [[nodiscard]] Seconds price(const OperationCosts& costs, const OnLinks& links, double bytes,
+                              const Slice& slice) const;
+
+  std::shared_ptr<const HealthyCosts> healthy_;
+  std::shared_ptr<SickLinks> sick_;
+  bool ignores_faults_ = false;
+  double memory_share_ = 1;
+  LinkRecorder* recorder_ = nullptr;
+};
+
+/// As long as it lives, lists the links that carry the operations whose times are asked of a view, and of what is made
+/// from it meanwhile, as their chosen algorithm uses them on a healthy fabric; of an operation in a slice, those whose
+/// soft faults would slow the slice. Not for the plain path.
+class LinkRecorder {
+ public:
+  /// `prices` must outlive this object.
+  explicit LinkRecorder(CollectivePrices& prices) : prices_(prices) { prices_.recorder_ = this; }
+  ~LinkRecorder() { prices_.recorder_ = nullptr; }
+  LinkRecorder(const LinkRecorder&) = delete;
+  LinkRecorder& operator=(const LinkRecorder&) = delete;
+
+  void add(const LinkSet& links) {
+    all_.insert_all(links);
+    part_.insert_all(links);
+  }
+  [[nodiscard]] const LinkSet& all() const { return all_; }
+  /// The links since the last call.
+  [[nodiscard]] LinkSet take_part() { return std::exchange(part_, {}); }
+
+ private:
+  CollectivePrices& prices_;
+  LinkSet all_, part_;
+};
+
+}  // namespace shardscape::network

@@ -1,0 +1,69 @@
+// Exchanges of experts: who gets how much of them, how many copies of a token they put on the network, and what their
+// kernels take.
+//
+// expert_dispatch and expert_combine send tokens to the ranks of their experts by kernels of their own (TokenExchange).
+// They put a copy of a token on the network for each rank of an NVLink domain that has one of its experts or, where
+// groups span several domains, for each domain, and take
+//
+//     call + the closed form of expert_dispatch.h + (T now - T healthy),   at least call + rank_step + T
+//
+// with T that of an all-to-all of these copies. A device without constants takes the latter, and so does a stack whose
+// kernels keep up with the links (TokenExchange::closed_form). Within a domain of a group that spans several the copies
+// are forwarded; where constants between nodes are missing that takes what the kernels take inside one, beside T.
+//
+// Where members get unequal shares s of the choices (CollectiveSetup::expert_shares), a copy goes to each with the
+// chance 1 - (1 - s)^top_k, those of a domain that others reach over the network in equal parts of the domain's; the
+// closed form is that of a call in which every rank has as many as the busiest.
+//
+// low_latency_dispatch and low_latency_combine likewise, but that they put a copy on the network for each expert of a
+// token, and that without constants between nodes they take what an all-to-all of these copies takes.
+//
+// dispatch and combine are an all-to-all of the library in the shares of the members; inside a node they take the
+// closed form of one as large as the busiest rank's share makes it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/network/collectives/patterns.h"
+#include "engine/network/groups/sibling_groups.h"
+#include "engine/network/prices/collective_setup.h"
+#include "engine/spec/token_copies.h"
+
+namespace shardscape::network {
+
+/// Answers for one setup, which must outlive it. Pure.
+class ExpertTraffic {
+ public:
+  explicit ExpertTraffic(const CollectiveSetup& setup) : setup_(setup) {}
+
+  /// The parts in which an operation splits its bytes among the members of a group, who divide the experts. No shares
+  /// where they are equal.
+  [[nodiscard]] Skew skew_of(CollectiveOp op, const RankGroup& group) const;
+  [[nodiscard]] Skew skew_of(CollectiveOp op, const SiblingGroups& groups) const;
+
+  /// How far an exchange goes. Other operations stay as they are.
+  struct Reach {
+    double domains = 1;     ///< NVLink domains that a group spans
+    double wire_share = 1;  ///< share of the operation's bytes that go over the network
+  };
+  [[nodiscard]] Reach reach_of(CollectiveOp op, const SiblingGroups& groups) const;
+
+  /// The closed form of the exchange's kernels in groups of so many members, without the call; empty where the device
+  /// or the stack has none. `bytes` as the network counts them: those of the busiest member.
+  [[nodiscard]] std::optional<Seconds> kernel_time(CollectiveOp op, double members, const Reach& reach,
+                                                   double bytes) const;
+
+ private:
+  /// Where tokens go, among `members` with equal shares in one domain.
+  [[nodiscard]] TokenTargets token_targets(double members) const;
+  [[nodiscard]] Skew skew_of(CollectiveOp op, std::size_t members) const;
+  [[nodiscard]] std::vector<double> member_shares(std::size_t members) const;
+  [[nodiscard]] std::vector<double> copy_chances(const SiblingGroups& groups) const;
+
+  const CollectiveSetup& setup_;
+};
+
+}  // namespace shardscape::network

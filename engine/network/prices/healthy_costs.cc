@@ -1,0 +1,314 @@
+// Prices calls on healthy links: finds the curves of the ways to carry out an operation, chooses the cheapest, and adds
+// up what ranks and links need. How operations share links stands in shared_links.cc.
+#include "engine/network/prices/healthy_costs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/network/collectives/protocols.h"
+#include "engine/network/placement/placement.h"
+
+namespace shardscape::network {
+
+namespace {
+
+constexpr double kMostChunksToChoose = 32;
+
+/// A later way must be cheaper by more than rounding, so that fast paths and simulation choose alike.
+constexpr double kCheaper = 1 - 1e-9;
+
+/// The groups themselves or, for a boundary between stages, the pairs of members at that boundary.
+SiblingGroups between(SiblingGroups groups, std::int32_t boundary) {
+  if (boundary < 0) return groups;
+  const auto here = static_cast<std::size_t>(boundary);
+  return pairs_of(groups, here, (here + 1) % groups.size);
+}
+
+}  // namespace
+
+HealthyCosts::HealthyCosts(CollectiveSetup setup)
+    : setup_(std::move(setup)),
+      experts_(setup_),
+      network_(std::make_unique<PricedNetwork>(setup_.fabric, setup_.communication)),
+      maker_(std::make_unique<CurveMaker>(*network_)) {
+  SHARDSCAPE_CHECK(setup_.tolerance >= 1e-9, setup_.tolerance);
+  SHARDSCAPE_CHECK(setup_.placement.empty() || is_partial_placement(setup_.placement, setup_.fabric.ranks()),
+                   setup_.placement.size(), setup_.fabric.ranks());
+  maker_->remember_rings(!plain());
+}
+
+// ---- ways and their curves ----
+
+BytesPerSecond HealthyCosts::node_link(CollectiveOp op, const SiblingGroups& groups) const {
+  const bool priced = op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter ||
+                      op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all || is_skewed(op);
+  const bool known = setup_.communication.protocols && setup_.node != nullptr && setup_.node->nccl.known();
+  if (!known || !priced) return BytesPerSecond(0);
+  return setup_.communication.scale_up_fraction * link_behind_switch(setup_.fabric, groups);
+}
+
+CostCurve HealthyCosts::curve_on(const OperationCosts& costs, const Way& way,
+                                 const SiblingGroups& groups) const {
+  return curve_of(*maker_, costs.op, way, groups, setup_.fabric);
+}
+
+/// The key of an operation in a store; empty where it can't be shared.
+std::optional<CurveKey> HealthyCosts::shared_key(const OperationCosts& costs, const Way& way,
+                                                 const RankGroup::Level& slice) const {
+  // No others ask for the same where loads of experts (of the workload) or placements (being searched) matter.
+  const bool of_loads = (is_skewed(costs.op) || is_exchange(costs.op)) && !setup_.expert_shares.empty();
+  if (setup_.curves == nullptr || !knows_tiles() || of_loads) return std::nullopt;
+  CurveKey key{costs.op, way.choice, costs.group, costs.boundary, slice};
+  if (way.choice.ring_order == RingOrder::channels) {
+    key.rank_step = setup_.communication.rank_step;
+    key.rank_step_scale_out = setup_.communication.rank_step_scale_out;
+  }
+  return key;
+}
+
+/// The curve, taken from the store if it is there. `groups`: all groups, or those of the first slice along an axis.
+CostCurve HealthyCosts::shared_curve(const OperationCosts& costs, const Way& way, const SiblingGroups& groups,
+                                     const RankGroup::Level& slice) const {
+  const std::optional<CurveKey> key = shared_key(costs, way, slice);
+  if (key) {
+    if (std::optional<CostCurve> known = setup_.curves->find(*key)) return *std::move(known);
+  }
+  CostCurve curve = curve_of(*maker_, costs.op, way, groups, setup_.fabric, costs.boundary < 0);
+  if (key) setup_.curves->keep(*key, curve);
+  return curve;
+}
+
+void HealthyCosts::add_ways(OperationCosts& costs, std::vector<Way> ways, const SiblingGroups& groups) const {
+  std::vector<KnownWay> too_long;
+  const Skew skew = experts_.skew_of(costs.op, groups);
+  for (Way& way : ways) {
+    way.skew = skew;
+    KnownWay known{std::move(way), ++ways_};
+    known.curve = shared_curve(costs, known, groups);
+    SHARDSCAPE_CHECK(!known.curve.cut_off(), name_of(known.choice.algorithm));
+    double messages = 0;
+    for (const CurveParts::Contended& part : known.curve.contended()) {
+      if (part.upper.empty()) messages += part.messages;
+    }
+    if (takes_chunks(operation_of(costs.op), known.choice.algorithm)) messages *= kMostChunksToChoose;
+    (messages <= kMostMessagesToChoose ? costs.ways : too_long).push_back(std::move(known));
+  }
+  if (costs.ways.empty()) costs.ways = std::move(too_long);
+}
+
+OperationCosts HealthyCosts::analysed(CollectiveOp op, const RankGroup& group, std::int32_t boundary) const {
+  OperationCosts costs;
+  costs.op = op;
+  costs.group = group;
+  costs.boundary = boundary;
+  const SiblingGroups groups = representatives(costs);
+  costs.node_link = node_link(op, groups);
+  costs.closed = costs.node_link > BytesPerSecond(0) || is_exchange(op);
+  costs.reach = experts_.reach_of(op, groups);
+  if (costs.closed) {
+    Way way = way_in_node(op, groups.size);
+    if (costs.reach.domains > 1) way.far_steps = way.steps;
+    add_ways(costs, {std::move(way)}, groups);
+  } else {
+    add_ways(costs, ways_of(op, groups, *network_, setup_.communication), groups);
+  }
+  const std::vector<double>& shares = costs.ways.front().skew.shares;
+  if (!shares.empty()) costs.busiest = static_cast<double>(groups.size) * std::ranges::max(shares);
+  costs.affine = std::ranges::all_of(costs.ways, [](const KnownWay& way) { return way.curve.is_affine(); });
+  return costs;
+}
+
+OperationCosts& HealthyCosts::operation(CollectiveOp op, const RankGroup& group) const {
+  const auto analyse = [&] { return analysed(op, group, -1); };
+  if (plain()) return plain_.emplace(analyse());
+  const auto [extent, stride] = group.levels.front();
+  return operations_.get({op, group}, static_cast<std::size_t>((extent ^ stride) + static_cast<int>(op)),
+                         analyse);
+}
+
+BoundaryCosts& HealthyCosts::boundaries(const RankGroup& group) const {
+  const auto none = [&] {
+    BoundaryCosts costs;
+    costs.each.resize(static_cast<std::size_t>(group.size()));
+    costs.same.resize(costs.each.size());
+    return costs;
+  };
+  return plain() ? plain_boundaries_ = none() : boundaries_.get(group, none);
+}
+
+OperationCosts& HealthyCosts::boundary(BoundaryCosts& costs, const RankGroup& group,
+                                       std::int32_t number) const {
+  const auto index = static_cast<std::size_t>(number);
+  OperationCosts& result = costs.each[index];
+  if (!result.ways.empty()) return result;
+  result = analysed(CollectiveOp::chain_pass, group, number);
+  const auto alike = [&](const OperationCosts& other) {
+    if (!result.affine || !other.affine || other.ways.empty()) return false;
+    const KnownWay &a = result.ways.front(), &b = other.ways.front();
+    return a.far_steps == b.far_steps && a.curve.affine() == b.curve.affine();
+  };
+  costs.same[index] = static_cast<std::size_t>(std::ranges::find_if(costs.each, alike) - costs.each.begin());
+  if (costs.same[index] > index) costs.same[index] = index;
+  if (costs.same[index] == 0 && costs.alike == index) ++costs.alike;
+  return result;
+}
+
+SiblingGroups HealthyCosts::siblings(const OperationCosts& costs, const Slice& slice) const {
+  return between(sibling_groups(costs.group, setup_.fabric, setup_.placement, slice), costs.boundary);
+}
+
+/// The groups that stand for all others; where ranks are placed, all groups.
+SiblingGroups HealthyCosts::tile(const OperationCosts& costs, const Slice& slice) const {
+  if (!setup_.placement.empty()) return siblings(costs, slice);
+  return between(first_tile(costs.group, setup_.fabric, slice), costs.boundary);
+}
+
+/// The groups that have to be looked at.
+SiblingGroups HealthyCosts::representatives(const OperationCosts& costs, const Slice& slice) const {
+  return knows_tiles() ? tile(costs, slice) : siblings(costs, slice);
+}
+
+// ---- calls ----
+
+double HealthyCosts::at_ranks(const Way& way, double bytes, double memory_share) const {
+  const StackProfile::Communication& stack = setup_.communication;
+  const double far = stack.rank_step_scale_out > Seconds(0) ? way.far_steps : 0;
+  return (stack.call + (way.steps - far) * stack.rank_step + far * stack.rank_step_scale_out +
+          copying(Bytes(way.copied * bytes), memory_share))
+      .value();
+}
+
+/// The time in which a rank reads and writes so many bytes of its own.
+Seconds HealthyCosts::copying(Bytes bytes, double memory_share) const {
+  if (setup_.communication.local_copy == 0) return Seconds(0);
+  return setup_.communication.local_copy * bytes / (memory_share * setup_.memory_rate);
+}
+
+Seconds HealthyCosts::copy_time(Operation operation, Algorithm algorithm, Bytes bytes, std::int32_t n) const {
+  return copying(copied_bytes(operation, algorithm, n) * bytes, 1);
+}
+
+std::optional<double> HealthyCosts::simulated(PricedNetwork& network, const OperationCosts& costs,
+                                              const Way& way, double bytes) const {
+  const std::optional<double> seconds = network.simulate(pattern_of(costs.op, way, siblings(costs), bytes));
+  // Without dead links all ranks are reachable, and then no result means that there are too many messages to simulate.
+  SHARDSCAPE_CHECK(seconds.has_value() || network.routes().cut(), costs.group.size(), bytes);
+  return seconds;
+}
+
+double HealthyCosts::seconds_of(const OperationCosts& costs, KnownWay& way, double bytes) const {
+  return plain() ? *simulated(*network_, costs, way, bytes) : at(way.curve, bytes);
+}
+
+std::size_t HealthyCosts::cheapest(OperationCosts& costs, double bytes) const {
+  std::size_t best = 0;
+  if (costs.ways.size() == 1) return best;
+  double least = 0;
+  for (std::size_t w = 0; w < costs.ways.size(); ++w) {
+    KnownWay& way = costs.ways[w];
+    const double before = at_ranks(way, bytes, 1);
+    // The way before this one is the same ring in the order of the group; this order wins ties, as it crosses fewer
+    // links.
+    const bool wins_ties = way.shorter && best + 1 == w;
+    const double limit = wins_ties ? least / kCheaper : least;
+    const bool hopeless = w > 0 && !plain() && before + way.curve.at_least(bytes) >= limit;
+    if (hopeless) continue;
+    const double seconds = before + seconds_of(costs, way, bytes);
+    if (w > 0 && !(seconds < (wins_ties ? limit : kCheaper * least))) continue;
+    best = w;
+    least = seconds;
+  }
+  return best;
+}
+
+ChosenWay HealthyCosts::choose(OperationCosts& costs, double bytes) const {
+  const auto chosen = [&] {
+    const std::size_t way = cheapest(costs, bytes);
+    return ChosenWay{way, seconds_of(costs, costs.ways[way], bytes)};
+  };
+  return plain() || costs.affine ? chosen() : costs.chosen.get(bytes, chosen);
+}
+
+Seconds HealthyCosts::time_of_call(const CollectiveKey& key, double memory_share) const {
+  if (key.nothing()) return Seconds(0);
+  OperationCosts& costs = operation(key.op, key.group);
+  const double sent = costs.reach.wire_share * key.bytes.value();
+  const ChosenWay chosen = choose(costs, sent);
+  const Way& way = costs.ways[chosen.way];
+  const double ranks =
+      at_ranks(way, sent, memory_share) + beyond_links(costs, way, sent, chosen.seconds, memory_share);
+  return Seconds(ranks) + Seconds(chosen.seconds);
+}
+
+Seconds HealthyCosts::time_at_ranks(const CollectiveKey& key, double memory_share) const {
+  if (key.nothing()) return Seconds(0);
+  OperationCosts& costs = operation(key.op, key.group);
+  const double sent = costs.reach.wire_share * key.bytes.value();
+  const ChosenWay chosen = choose(costs, sent);
+  const Way& way = costs.ways[chosen.way];
+  return Seconds(at_ranks(way, sent, memory_share) +
+                 beyond_links(costs, way, sent, chosen.seconds, memory_share));
+}
+
+Seconds HealthyCosts::time_on_links(const CollectiveKey& key) const {
+  if (key.nothing()) return Seconds(0);
+  OperationCosts& costs = operation(key.op, key.group);
+  const ChosenWay chosen = choose(costs, costs.sent_by(key));
+  return key.calls * Seconds(std::max(0.0, chosen.seconds - costs.ways[chosen.way].curve.at_least(0)));
+}
+
+Seconds HealthyCosts::time_within_slice(const CollectiveKey& key, double memory_share) const {
+  if (key.nothing()) return Seconds(0);
+  OperationCosts& costs = operation(key.op, key.group);
+  const double one = costs.sent_by(key);
+  const ChosenWay together = choose(costs, one);
+  KnownWay& way = costs.ways[together.way];
+  const RankGroup::Level axis = key.slice.axis;
+  CostCurve& within = way.within_slices.get(axis, [&] {
+    return shared_curve(costs, way, representatives(costs, {axis, 0}), axis);
+  });
+  constexpr double kAnyBound = 1e9;
+  double alone = std::min(together.seconds, within.at(one, *network_, kAnyBound));
+  alone += beyond_links(costs, way, one, alone, memory_share);
+  return key.calls * Seconds(at_ranks(way, one, memory_share) + alone);
+}
+
+double HealthyCosts::beyond_links(const OperationCosts& costs, const Way& way, double bytes, double on_links,
+                                  double memory_share) const {
+  if (!costs.closed) return 0;
+  const std::optional<Seconds> closed = closed_form(costs, costs.busiest * bytes);
+  if (!closed) return 0;
+  const double whole = (setup_.communication.call + *closed).value();
+  return std::max(0.0, whole - at_ranks(way, bytes, memory_share) - on_links);
+}
+
+/// `bytes` as the network counts them.
+std::optional<Seconds> HealthyCosts::closed_form(const OperationCosts& costs, double bytes) const {
+  const std::int32_t n = costs.group.size();
+  if (is_exchange(costs.op)) return experts_.kernel_time(costs.op, n, costs.reach, bytes);
+  return costs.op == CollectiveOp::all_reduce
+             ? all_reduce_time(*setup_.node, setup_.communication.all_reduce, n, Bytes(bytes),
+                               costs.node_link)
+             : nccl_time(setup_.node->nccl, operation_of(costs.op), n, Bytes(bytes), costs.node_link);
+}
+
+Seconds HealthyCosts::beyond_links(CollectiveOp op, Bytes bytes, const RankGroup& group) const {
+  if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
+  OperationCosts& costs = operation(op, group);
+  if (!costs.closed) return Seconds(0);
+  KnownWay& way = costs.ways.front();
+  return Seconds(beyond_links(costs, way, bytes.value(), seconds_of(costs, way, bytes.value()), 1));
+}
+
+Bytes HealthyCosts::wire_bytes(CollectiveOp op, Bytes bytes, const RankGroup& group) const {
+  if (group.alone() || bytes <= Bytes(0) || !is_exchange(op)) return bytes;
+  return operation(op, group).reach.wire_share * bytes;
+}
+
+std::optional<CollectiveChoice> HealthyCosts::choice(const CollectiveKey& key) const {
+  if (key.nothing() || operation_of(key.op) == Operation::point_to_point) return std::nullopt;
+  return asked(key).way.choice;
+}
+
+}  // namespace shardscape::network

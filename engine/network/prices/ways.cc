@@ -1,0 +1,341 @@
+// Finds the ways in which an operation can be carried out: which algorithms suit a group, their steps and copies, and
+// the messages that each of them sends.
+#include "engine/network/prices/ways.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include "engine/network/collectives/collectives.h"
+#include "engine/network/groups/channel_rings.h"
+#include "engine/network/groups/ring_order.h"
+
+namespace shardscape::network {
+
+namespace {
+
+bool is_pass(CollectiveOp op) { return op == CollectiveOp::ring_pass || op == CollectiveOp::chain_pass; }
+
+bool is_grid(DimensionKind kind) {
+  return kind == DimensionKind::ring || kind == DimensionKind::mesh || kind == DimensionKind::torus ||
+         kind == DimensionKind::king_mesh || kind == DimensionKind::hypercube;
+}
+
+/// What the boxes of all groups have in common.
+struct Boxes {
+  bool all = true;                    ///< every group is a box
+  bool grid = true;                   ///< all boxes have two or more axes, on wires that a ring can follow
+  std::vector<std::int32_t> extents;  ///< extents of the box with the most steps
+  std::int32_t far_steps = 0;         ///< how many of the steps lie along axes of the scale-out network
+};
+
+/// Whether members of some group differ in a coordinate of the scale-out network.
+bool crosses_scale_out(const Fabric& fabric, const SiblingGroups& groups) {
+  std::int64_t stride = 1;
+  for (const DimensionSpec& dimension : fabric.spec().dimensions) {
+    const std::int64_t size = dimension.size();
+    if (dimension.scope == LinkScope::scale_out) {
+      for (std::size_t g = 0; g < groups.shapes(); ++g) {
+        const std::span<const std::int32_t> group = groups.group(g);
+        const auto coordinate = [&](std::int32_t rank) { return rank / stride % size; };
+        const std::int64_t first = coordinate(group.front());
+        if (std::ranges::any_of(group, [&](std::int32_t rank) { return coordinate(rank) != first; }))
+          return true;
+      }
+    }
+    stride *= size;
+  }
+  return false;
+}
+
+Boxes boxes_of(const Fabric& fabric, const SiblingGroups& groups) {
+  Boxes result;
+  std::int32_t most = -1;
+  for (std::size_t g = 0; g < groups.shapes() && result.all; ++g) {
+    GroupBox box;
+    result.all = split_into_box(fabric, groups.group(g), box);
+    if (!result.all) break;
+    result.grid = result.grid && box.levels.size() > 1;
+    std::vector<std::int32_t> extents;
+    std::int32_t steps = 0, far_steps = 0;
+    for (const GroupBox::Level& level : box.levels) {
+      extents.push_back(static_cast<std::int32_t>(level.positions.size()));
+      steps += extents.back() - 1;
+      const DimensionSpec& dimension = fabric.spec().dimensions[static_cast<std::size_t>(level.dimension)];
+      if (dimension.scope == LinkScope::scale_out) far_steps += extents.back() - 1;
+      result.grid = result.grid && is_grid(dimension.kind);
+    }
+    if (steps > most) {
+      result.extents = std::move(extents);
+      result.far_steps = far_steps;
+    }
+    most = std::max(most, steps);
+  }
+  result.grid = result.grid && result.all;
+  return result;
+}
+
+bool reduces_in_network(const PricedNetwork& network, const SiblingGroups& groups) {
+  const std::vector<DimensionSpec>& dimensions = network.fabric().spec().dimensions;
+  if (std::ranges::none_of(dimensions, &DimensionSpec::in_network_reduction)) return false;
+  SwitchTree tree;
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    if (!find_switch_tree(network.routes(), groups.group(g), tree)) return false;
+  }
+  return true;
+}
+
+/// Number of links that the messages of one round of all rings cross, each counted as often as it is crossed.
+std::size_t links_crossed(const Fabric& fabric, const SiblingGroups& rings) {
+  std::vector<std::int32_t> path;
+  for (std::size_t g = 0; g < rings.count(); ++g) {
+    const std::span<const std::int32_t> ring = rings.group(g);
+    for (std::size_t i = 0; i < ring.size(); ++i)
+      fabric.append_route(ring[i], ring[i + 1 == ring.size() ? 0 : i + 1], path);
+  }
+  return path.size();
+}
+
+std::vector<PointToPoint> sends_of(CollectiveOp op, const SiblingGroups& groups) {
+  std::vector<PointToPoint> sends;
+  const std::size_t n = groups.size;
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    const std::span<const std::int32_t> group = groups.group(g);
+    for (std::size_t i = 0; i < n; ++i) {
+      const bool last = i + 1 == n;
+      if (op == CollectiveOp::chain_pass && last) break;
+      const std::int32_t next = group[last ? 0 : i + 1];
+      sends.push_back({group[i], next, 1, 0});
+      if (op == CollectiveOp::chain_pass) sends.push_back({next, group[i], 1, 0});
+    }
+  }
+  return sends;
+}
+
+}  // namespace
+
+BytesPerSecond link_behind_switch(const Fabric& fabric, const SiblingGroups& groups) {
+  BytesPerSecond least(std::numeric_limits<double>::infinity());
+  for (std::size_t g = 0; g < groups.shapes(); ++g) {
+    GroupBox box;
+    if (!split_into_box(fabric, groups.group(g), box) || box.levels.size() != 1) return BytesPerSecond(0);
+    const auto index = static_cast<std::size_t>(box.levels.front().dimension);
+    const DimensionSpec& dimension = fabric.spec().dimensions[index];
+    if (dimension.kind != DimensionKind::switched || dimension.scope != LinkScope::scale_up)
+      return BytesPerSecond(0);
+    least = std::min(least, dimension.bandwidth);
+  }
+  return least;
+}
+
+Operation operation_of(CollectiveOp op) {
+  switch (op) {
+    case CollectiveOp::all_reduce:
+      return Operation::all_reduce;
+    case CollectiveOp::reduce_scatter:
+      return Operation::reduce_scatter;
+    case CollectiveOp::all_gather:
+      return Operation::all_gather;
+    case CollectiveOp::all_to_all:
+    case CollectiveOp::expert_dispatch:
+    case CollectiveOp::expert_combine:
+    case CollectiveOp::dispatch:
+    case CollectiveOp::combine:
+    case CollectiveOp::last_combine:
+    case CollectiveOp::low_latency_dispatch:
+    case CollectiveOp::low_latency_combine:
+      return Operation::all_to_all;
+    case CollectiveOp::broadcast:
+      return Operation::broadcast;
+    case CollectiveOp::ring_pass:
+    case CollectiveOp::chain_pass:
+      break;
+  }
+  return Operation::point_to_point;
+}
+
+std::string to_string(const CollectiveChoice& choice) {
+  if (choice.in_node) return "protocols of the node";
+  std::string text(name_of(choice.algorithm));
+  if (choice.ring_order == RingOrder::hamiltonian) text += " along a Hamiltonian cycle";
+  if (choice.ring_order == RingOrder::channels)
+    text += choice.channels == 1 ? " over a channel" : fmt::format(" over {} channels", choice.channels);
+  return text;
+}
+
+double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
+                std::span<const std::int32_t> extents) {
+  const double passes = operation == Operation::all_reduce ? 2 : 1;
+  const auto levels_above = [](std::int32_t ranks) {  // ceil(log2(ranks))
+    return static_cast<double>(std::bit_width(static_cast<std::uint32_t>(ranks - 1)));
+  };
+  switch (algorithm) {
+    case Algorithm::ring:
+    case Algorithm::bidirectional_ring:
+    case Algorithm::pairwise:
+      return passes * (n - 1);
+    case Algorithm::direct:
+      return passes;
+    case Algorithm::halving_doubling:
+      return passes * levels_above(n);
+    case Algorithm::double_binary_tree:
+      return operation == Operation::broadcast ? 1 + levels_above(std::max(1, n - 1)) : 2 * levels_above(n);
+    case Algorithm::binary_tree:
+      return static_cast<double>(std::bit_width(static_cast<std::uint32_t>(n))) - 1;
+    case Algorithm::dimension_wise: {
+      double steps = 0;
+      for (const std::int32_t extent : extents) steps += extent - 1;
+      return passes * steps;
+    }
+    case Algorithm::in_network:
+      return 2;
+  }
+  return 0;
+}
+
+double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n) {
+  const double part = 1 / static_cast<double>(n);
+  const bool tree = algorithm == Algorithm::double_binary_tree, switches = algorithm == Algorithm::in_network;
+  switch (operation) {
+    case Operation::all_reduce:
+      return switches || (tree && n > 2) ? 6 : 6 - 4 * part;
+    case Operation::reduce_scatter:
+    case Operation::all_gather:
+      return switches ? 3 + part : 3 - part;
+    case Operation::broadcast:
+      return 3;
+    case Operation::all_to_all:
+    case Operation::pipeline:
+    case Operation::point_to_point:
+      return 0;
+  }
+  return 0;
+}
+
+std::vector<Way> ways_of(CollectiveOp op, const SiblingGroups& groups, const PricedNetwork& healthy,
+                         const StackProfile::Communication& communication) {
+  const Fabric& fabric = healthy.fabric();
+  std::vector<Way> result;
+  const bool far = crosses_scale_out(fabric, groups);
+  const Operation operation = operation_of(op);
+  const auto n = static_cast<std::int32_t>(groups.size);
+  const auto add = [&](Algorithm algorithm, RingOrder order, double steps) {
+    result.push_back({{algorithm, order}, copied_bytes(operation, algorithm, n), steps, far ? steps : 0});
+  };
+  if (is_pass(op) || is_skewed(op)) {
+    add(Algorithm::direct, RingOrder::listed, 1);
+    return result;
+  }
+  const Boxes boxes = boxes_of(fabric, groups);
+  const bool several = communication.algorithms.size() > 1;
+  for (const Algorithm algorithm : communication.algorithms) {
+    if (!supports(operation, algorithm)) continue;
+    const bool all_pairs = algorithm == Algorithm::direct || algorithm == Algorithm::pairwise;
+    if (all_pairs && several && n > kMostDirectRanks && operation != Operation::all_to_all) continue;
+    if (algorithm == Algorithm::halving_doubling && !std::has_single_bit(groups.size)) continue;
+    if (algorithm == Algorithm::dimension_wise && (!boxes.all || boxes.extents.size() < 2)) continue;
+    if (algorithm == Algorithm::in_network && !reduces_in_network(healthy, groups)) continue;
+    const double steps = steps_of(operation, algorithm, n, boxes.extents);
+    add(algorithm, RingOrder::listed, steps);
+    if (algorithm == Algorithm::dimension_wise) {
+      result.back().far_steps = (operation == Operation::all_reduce ? 2 : 1) * boxes.far_steps;
+    }
+    const bool ring = algorithm == Algorithm::ring || algorithm == Algorithm::bidirectional_ring;
+    if (ring && boxes.grid && operation != Operation::broadcast) {
+      add(algorithm, RingOrder::hamiltonian, steps);
+      result.back().shorter =
+          links_crossed(fabric, along_wires(groups, fabric)) < links_crossed(fabric, groups);
+    }
+    if (algorithm != Algorithm::ring || operation == Operation::broadcast) continue;
+    // Where the groups are boxes of several axes, dimension_wise has as many rings (one for each seat) but far fewer
+    // messages.
+    const bool by_dimension = std::ranges::find(communication.algorithms, Algorithm::dimension_wise) !=
+                              communication.algorithms.end();
+    if (boxes.all && boxes.extents.size() > 1 && by_dimension) continue;
+    if (const std::int32_t channels = channels_of(fabric, groups)) {
+      // Hops over unlike links don't keep step, so rank steps are part of each hop's latency and none are counted here.
+      add(algorithm, RingOrder::channels, 0);
+      result.back().choice.channels = channels;
+    }
+  }
+  if (result.empty()) {
+    const Algorithm plain = operation == Operation::all_to_all ? Algorithm::direct : Algorithm::ring;
+    add(plain, RingOrder::listed, steps_of(operation, plain, n));
+  }
+  return result;
+}
+
+Way way_in_node(CollectiveOp op, std::size_t members) {
+  const auto n = static_cast<std::int32_t>(members);
+  return {{.algorithm = Algorithm::direct, .in_node = true},
+          copied_bytes(operation_of(op), Algorithm::direct, n),
+          steps_of(operation_of(op), Algorithm::direct, n)};
+}
+
+namespace {
+
+/// The pattern without groups and bytes, as curves take it.
+Pattern pattern_of(CollectiveOp op, const Way& way) {
+  Pattern pattern;
+  pattern.operation = operation_of(op);
+  pattern.algorithm = way.choice.algorithm;
+  if (way.choice.ring_order == RingOrder::channels) {
+    pattern.ring_order = RingOrder::channels;
+    pattern.channels = way.choice.channels;
+    pattern.rank_steps = true;
+  }
+  pattern.skew = way.skew;
+  return pattern;
+}
+
+/// Returns ask(sends) of a pass, or ask(pattern, groups in the order in which they send) of other operations.
+template <class Ask>
+auto ask_maker(CollectiveOp op, const Way& way, const SiblingGroups& groups, const Fabric& fabric,
+               const Ask& ask) {
+  if (is_pass(op)) return ask(sends_of(op, groups));
+  const bool turned = way.choice.ring_order == RingOrder::hamiltonian;
+  return ask(pattern_of(op, way), turned ? along_wires(groups, fabric) : groups);
+}
+
+}  // namespace
+
+Pattern pattern_of(CollectiveOp op, const Way& way, const SiblingGroups& groups, double bytes) {
+  Pattern pattern = pattern_of(op, way);
+  pattern.bytes = bytes;
+  pattern.chunks = chunks_of(pattern.operation, pattern.algorithm, bytes);
+  pattern.ring_order = way.choice.ring_order;
+  if (is_pass(op)) {
+    pattern.sends = sends_of(op, groups);
+    for (PointToPoint& send : pattern.sends) send.bytes = bytes;
+  } else {
+    pattern.groups = groups.nested();
+  }
+  return pattern;
+}
+
+CostCurve curve_of(CurveMaker& maker, CollectiveOp op, const Way& way, const SiblingGroups& groups,
+                   const Fabric& fabric, bool with_links) {
+  maker.collect_links(with_links);
+  return ask_maker(op, way, groups, fabric, [&](const auto&... asked) {
+    if constexpr (sizeof...(asked) == 1) {
+      return maker.one_round(asked..., groups.copies);
+    } else {
+      return maker.make(asked...);
+    }
+  });
+}
+
+LinkSet links_of(CurveMaker& maker, CollectiveOp op, const Way& way, const SiblingGroups& groups,
+                 const Fabric& fabric) {
+  return ask_maker(op, way, groups, fabric, [&](const auto&... asked) { return maker.links(asked...); });
+}
+
+LinkLoads loads_of(CurveMaker& maker, CollectiveOp op, const Way& way, const SiblingGroups& groups,
+                   const Fabric& fabric) {
+  return ask_maker(op, way, groups, fabric, [&](const auto&... asked) { return maker.loads(asked...); });
+}
+
+}  // namespace shardscape::network

@@ -1,0 +1,103 @@
+// The ways to carry out an operation of a group: algorithms of the stack's library that suit it, what each takes of its
+// ranks, and the messages that it sends.
+//
+// A group of more than kMostDirectRanks is not offered algorithms of n^2 connections, to keep choice cheap. (For the
+// same reason healthy_costs.h leaves out those of too many messages.)
+//
+// Rings go round in the order of the group or, where the group is a box on ring, mesh, torus, king_mesh or hypercube
+// axes, along a Hamiltonian cycle (ring_order.h) if that is cheaper or, at equal cost, crosses fewer links: links
+// without latency take what those of any small latency take. Of groups that span domains there are as many rings at
+// once as each of them has members in every domain, an adapter for each ring (channel_rings.h), where that is cheaper;
+// not where they are boxes of several axes and the library has `dimension_wise`. Their hops are unlike, and what the
+// fast ones of them take hides behind the slow ones: rank_step is a part of each hop's latency (ring_time.h), as in an
+// execution, and `steps` is 0.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/network/collectives/collective_op.h"
+#include "engine/network/groups/sibling_groups.h"
+#include "engine/network/prices/curve_maker.h"
+#include "engine/network/prices/priced_network.h"
+#include "engine/spec/stack.h"
+
+namespace shardscape::network {
+
+constexpr std::int32_t kMostDirectRanks = 64;
+
+/// How an operation is carried out.
+struct CollectiveChoice {
+  Algorithm algorithm = Algorithm::ring;
+  RingOrder ring_order = RingOrder::listed;
+  bool in_node = false;       ///< the time follows protocols.h; only the messages are those of the algorithm
+  std::int32_t channels = 1;  ///< see Pattern::channels
+  friend bool operator==(const CollectiveChoice&, const CollectiveChoice&) = default;
+};
+/// The choice in words: "ring", "ring along a Hamiltonian cycle", "ring over 8 channels", "dimension_wise", ...
+std::string to_string(const CollectiveChoice& choice);
+
+/// The operation as patterns name it; passes are sends from point to point.
+Operation operation_of(CollectiveOp op);
+
+/// Rounds of messages that wait for each other, in a group of n ranks:
+///   ring, bidirectional_ring   n-1 per pass; broadcast n-1
+///   direct                     1 per pass; broadcast 1
+///   pairwise                   n-1
+///   halving_doubling           log2 n per pass
+///   double_binary_tree         ceil(log2 n) up and as many down; broadcast 1 + ceil(log2 (n-1)), down only
+///   binary_tree                floor(log2 n)
+///   dimension_wise             sum of extent - 1 of the group's box (`extents`), per pass
+///   in_network                 2: up to the switches and down again
+/// A pass is a reduce-scatter or an all-gather. Chunks follow each other without a pause.
+double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
+                std::span<const std::int32_t> extents = {});
+
+/// What one of n ranks reads and writes in device memory, per byte of the operation (see CollectiveKey::bytes). A rank
+/// reads its input once and writes its output once; what it receives is first written to a buffer and then read (NCCL's
+/// Simple protocol). In units of the bytes:
+///                       input   received    output   sum
+///   all_reduce          1       2(n-1)/n    1        6 - 4/n
+///   reduce_scatter      1       (n-1)/n     1/n      3 - 1/n
+///   all_gather          1/n     (n-1)/n     1        3 - 1/n
+///   broadcast                   1           1        3
+/// double_binary_tree: a rank with two children receives 2 in an all-reduce (1 of two ranks), in all 6 (4).
+/// in_network: a rank receives its result once, and the input is staged where the switches can read it:
+/// written and read once more; all_reduce 6, reduce_scatter 3 + 1/n (the result is kept at once), all_gather
+/// 3 + 1/n. Sends and all-to-all: 0, their copies hide behind the wire.
+double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n);
+
+/// One way to carry out an operation of a group.
+struct Way {
+  CollectiveChoice choice;
+  double copied = 0;  ///< bytes that a rank copies per byte of the operation
+  double steps = 1;
+  double far_steps = 0;  ///< how many of the steps cross the scale-out network
+  bool shorter = false;  ///< the same ring as the way before it, in an order that crosses fewer links
+  Skew skew = {};
+};
+
+/// The ways that the stack's library has and the groups suit, in the library's order; at least one. `groups`: those
+/// that have to be looked at.
+std::vector<Way> ways_of(CollectiveOp op, const SiblingGroups& groups, const PricedNetwork& healthy,
+                         const StackProfile::Communication& communication);
+/// The way inside a node, whose time protocols.h has: each rank's link carries what the protocols send over it, and
+/// nothing waits.
+Way way_in_node(CollectiveOp op, std::size_t members);
+
+/// The bandwidth of a rank's link if every group lies behind one switch of a node; else 0.
+BytesPerSecond link_behind_switch(const Fabric& fabric, const SiblingGroups& groups);
+
+/// The pattern of an operation with its groups and bytes, ready to be simulated.
+Pattern pattern_of(CollectiveOp op, const Way& way, const SiblingGroups& groups, double bytes);
+/// What the maker's network makes of it: its curve (with or without the links that it uses), links alone, and loads.
+CostCurve curve_of(CurveMaker& maker, CollectiveOp op, const Way& way, const SiblingGroups& groups,
+                   const Fabric& fabric, bool with_links = true);
+LinkSet links_of(CurveMaker& maker, CollectiveOp op, const Way& way, const SiblingGroups& groups,
+                 const Fabric& fabric);
+LinkLoads loads_of(CurveMaker& maker, CollectiveOp op, const Way& way, const SiblingGroups& groups,
+                   const Fabric& fabric);
+
+}  // namespace shardscape::network
