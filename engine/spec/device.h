@@ -107,18 +107,16 @@ struct DeviceSpec {
     bool pairs = false;  ///< two SMs share one tile of C and its operands (tcgen05 cta_group::2)
     friend bool operator==(const Products&, const Products&) = default;
   };
-  /// Further facts of the data sheet, for the reader: no model uses them but the power. 0 or empty where not stated.
-  struct Facts {
-    double die_area_mm2 = 0;
+  /// Further facts of the data sheet, for the reader, as are those of Links. 0 or empty where not stated.
+  struct Die {
+    double area_mm2 = 0;
     double process_nm = 0;
-    std::vector<std::pair<std::string, std::string>> package;  ///< free remarks, key and text
-    std::int64_t link_ports = 0;
-    BytesPerSecond link_bandwidth_per_port;
-    double power_watts = 0;  ///< power limit of the card; used where `energy` is known
-    /// Preset of the machine that is meant where a table of measurements names this device alone.
-    std::string cluster;
-    std::vector<std::string> also;  ///< further names by which tables of measurements call the device
-    friend bool operator==(const Facts&, const Facts&) = default;
+    friend bool operator==(const Die&, const Die&) = default;
+  };
+  struct Links {
+    std::int64_t ports = 0;
+    BytesPerSecond bandwidth_per_port;
+    friend bool operator==(const Links&, const Links&) = default;
   };
 
   std::string name;
@@ -135,7 +133,10 @@ struct DeviceSpec {
   /// clears caches between kernels.
   Seconds cold_start;
   NodeCollectives node;  ///< YAML: `nccl`, `custom_all_reduce` and `expert_dispatch`
-  Facts facts;
+  Die die;
+  Links links;
+  Watts power;  ///< power limit of the card, used where `energy` is known; 0: not stated
+  std::vector<std::pair<std::string, std::string>> package;  ///< free remarks of the data sheet, key and text
 
   [[nodiscard]] FlopsPerSecond tensor_peak(Precision p) const {
     return FlopsPerSecond(static_cast<double>(sm.count) *

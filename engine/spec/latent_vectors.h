@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "engine/base/enum_names.h"
-#include "engine/base/problems.h"
 
 namespace shardscape {
 
@@ -26,9 +25,6 @@ struct LatentAttention {
   [[nodiscard]] std::int64_t query_dim() const { return nope_dim + rope_dim; }
   /// Values that a token leaves in the cache, per layer.
   [[nodiscard]] std::int64_t cached() const { return kv_rank + rope_dim; }
-
-  /// Checks the fields against each other; problems are reported at `attention.*`.
-  void check(Problems& problems) const;
 };
 
 }  // namespace shardscape

@@ -9,7 +9,6 @@
 #include <cstdint>
 
 #include "engine/base/enum_names.h"
-#include "engine/base/problems.h"
 #include "engine/base/quantity.h"
 
 namespace shardscape {
@@ -123,10 +122,6 @@ struct NodeCollectives {
   NcclProtocols nccl;
   CustomAllReduce custom;
   ExpertDispatch experts;
-
-  /// Checks the constants. Problems are reported at "nccl.ll.step", "custom_all_reduce.vllm.eager_floor",
-  /// "expert_dispatch.normal.copy".
-  void validate(Problems& problems) const;
   friend bool operator==(const NodeCollectives&, const NodeCollectives&) = default;
 };
 

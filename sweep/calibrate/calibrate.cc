@@ -72,7 +72,7 @@ class Calibrator {
     }
     rows.software.insert(rows.software.end(), rows.stacks.begin(), rows.stacks.end());
     if (result_.before.device) {
-      rows.devices = result_.before.device->facts.also;
+      rows.devices = result_.before.device->tables.also;
       rows.devices.push_back(result_.before.device->name);
     }
     return rows;

@@ -17,6 +17,7 @@
 #include "sweep/technology/technology.h"
 #include "sweep/yaml/catalog.h"
 #include "sweep/yaml/diagnostics.h"
+#include "sweep/yaml/table_keys.h"
 
 namespace shardscape::yaml {
 
@@ -30,12 +31,12 @@ struct Cluster {
 /// Loads a model description, or a Hugging Face config.json (see huggingface.h) where the file ends in .json.
 tl::expected<ModelSpec, Diagnostics> load_model(const Catalog& catalog, std::string_view name,
                                                 const std::filesystem::path& relative_to = {});
-tl::expected<DeviceSpec, Diagnostics> load_device(const Catalog& catalog, std::string_view name,
-                                                  const std::filesystem::path& relative_to = {});
+tl::expected<DevicePreset, Diagnostics> load_device(const Catalog& catalog, std::string_view name,
+                                                    const std::filesystem::path& relative_to = {});
 tl::expected<Cluster, Diagnostics> load_cluster(const Catalog& catalog, std::string_view name,
                                                 const std::filesystem::path& relative_to = {});
-tl::expected<StackProfile, Diagnostics> load_stack(const Catalog& catalog, std::string_view name,
-                                                   const std::filesystem::path& relative_to = {});
+tl::expected<StackPreset, Diagnostics> load_stack(const Catalog& catalog, std::string_view name,
+                                                  const std::filesystem::path& relative_to = {});
 tl::expected<technology::LogicNode, Diagnostics> load_logic(const Catalog& catalog, std::string_view name,
                                                             const std::filesystem::path& relative_to = {});
 tl::expected<technology::MemoryTechnology, Diagnostics> load_memory(
@@ -48,8 +49,10 @@ tl::expected<technology::Floorplan, Diagnostics> load_floorplan(
 /// The spec as YAML with every default filled in; loading it gives an equal spec.
 std::string to_yaml(const ModelSpec& model);
 std::string to_yaml(const DeviceSpec& device);
+std::string to_yaml(const DevicePreset& device);
 std::string to_yaml(const Cluster& cluster);
 std::string to_yaml(const StackProfile& stack);
+std::string to_yaml(const StackPreset& stack);
 std::string to_yaml(const technology::LogicNode& logic);
 std::string to_yaml(const technology::MemoryTechnology& memory);
 std::string to_yaml(const technology::NetworkTechnology& network);

@@ -241,8 +241,8 @@ std::optional<Loader::Target> Loader::follow_over_base(PresetKind kind, const No
   return target;
 }
 
-std::optional<DeviceSpec> Loader::device(const Node& reference, const std::string& path,
-                                         const fs::path& folder) {
+std::optional<DevicePreset> Loader::device(const Node& reference, const std::string& path,
+                                           const fs::path& folder) {
   const std::optional<Target> target = follow_over_base(PresetKind::device, reference, path, folder);
   if (!target) return std::nullopt;
   if (!target->node.is_map() || target->node.find("technology") == nullptr) return parts_device(*target);
@@ -252,18 +252,18 @@ std::optional<DeviceSpec> Loader::device(const Node& reference, const std::strin
   return device;
 }
 
-std::optional<DeviceSpec> Loader::parts_device(const Target& target) {
-  std::optional<DeviceSpec> device = read_device(target.node, target.prefix, diagnostics_);
+std::optional<DevicePreset> Loader::parts_device(const Target& target) {
+  std::optional<DevicePreset> device = read_device(target.node, target.prefix, diagnostics_);
   if (!device) return std::nullopt;
-  std::vector<std::size_t> absent = absent_shares(target.node);
+  std::vector<const DeviceNumber*> absent = absent_shares(target.node);
   const auto same = [&](const AssumedShares& known) { return known.device == device->name; };
   if (!absent.empty() && std::ranges::none_of(assumed_shares_, same))
     assumed_shares_.push_back({device->name, target.node.where, std::move(absent)});
   return device;
 }
 
-std::optional<StackProfile> Loader::stack(const Node& reference, const std::string& path,
-                                          const fs::path& folder) {
+std::optional<StackPreset> Loader::stack(const Node& reference, const std::string& path,
+                                         const fs::path& folder) {
   const std::optional<Target> target = follow_over_base(PresetKind::stack, reference, path, folder);
   if (!target) return std::nullopt;
   return read_stack(target->node, target->prefix, diagnostics_);
@@ -285,7 +285,7 @@ std::optional<Cluster> Loader::cluster(const Node& reference, const std::string&
         "kinds, name one here and list them in the study: hardware: {device: [...]}");
     return std::nullopt;
   }
-  std::optional<DeviceSpec> gpu = device(*device_reference, device_path, target->folder);
+  std::optional<DevicePreset> gpu = device(*device_reference, device_path, target->folder);
   if (!fabric || !gpu) return std::nullopt;
   return Cluster{fabric->fabric.name, std::move(*gpu), std::move(*fabric)};
 }
@@ -388,8 +388,8 @@ tl::expected<technology::BuiltDevice, Problems> build_device(
   return tl::unexpected(std::move(problems));
 }
 
-std::optional<DeviceSpec> Loader::built_device(const Node& node, const std::string& path,
-                                               const fs::path& folder) {
+std::optional<DevicePreset> Loader::built_device(const Node& node, const std::string& path,
+                                                 const fs::path& folder) {
   const std::size_t before = diagnostics_.size();
   ReadState state(node.where, path, diagnostics_);
   Reader reader(node, "", state);
@@ -398,7 +398,7 @@ std::optional<DeviceSpec> Loader::built_device(const Node& node, const std::stri
   Reader keys(recipe, "technology", state);
   if (!recipe.is_map()) return std::nullopt;
   const std::string inside = path.empty() ? "technology." : path + ".technology.";
-  std::optional<DeviceSpec> base;
+  std::optional<DevicePreset> base;
   if (const Node* key = keys.take_required("base")) base = device(*key, inside + "base", folder);
   technology::Choice choice;
   for (const char* key : kTechnologyKeys) {
@@ -410,7 +410,7 @@ std::optional<DeviceSpec> Loader::built_device(const Node& node, const std::stri
   keys.finish();
   if (diagnostics_.size() != before || !base || !plans) return std::nullopt;
   auto built = build_device(*base, *plans, choice);
-  if (built) return std::move(built->device);
+  if (built) return DevicePreset{std::move(built->device), base->tables};
   for (const Problem& problem : built.error().list()) {
     const Node* key = recipe.find(problem.field);
     diagnostics_.add(key != nullptr ? key->where : recipe.where, inside + problem.field, problem.message);
@@ -449,9 +449,9 @@ tl::expected<ModelSpec, Diagnostics> load_model(const Catalog& catalog, std::str
   });
 }
 
-tl::expected<DeviceSpec, Diagnostics> load_device(const Catalog& catalog, std::string_view name,
-                                                  const fs::path& relative_to) {
-  return load<DeviceSpec>(catalog, name, [&](Loader& loader, const Node& reference) {
+tl::expected<DevicePreset, Diagnostics> load_device(const Catalog& catalog, std::string_view name,
+                                                    const fs::path& relative_to) {
+  return load<DevicePreset>(catalog, name, [&](Loader& loader, const Node& reference) {
     return loader.device(reference, "", relative_to);
   });
 }
@@ -463,9 +463,9 @@ tl::expected<Cluster, Diagnostics> load_cluster(const Catalog& catalog, std::str
   });
 }
 
-tl::expected<StackProfile, Diagnostics> load_stack(const Catalog& catalog, std::string_view name,
-                                                   const fs::path& relative_to) {
-  return load<StackProfile>(catalog, name, [&](Loader& loader, const Node& reference) {
+tl::expected<StackPreset, Diagnostics> load_stack(const Catalog& catalog, std::string_view name,
+                                                  const fs::path& relative_to) {
+  return load<StackPreset>(catalog, name, [&](Loader& loader, const Node& reference) {
     return loader.stack(reference, "", relative_to);
   });
 }
@@ -507,6 +507,8 @@ std::string to_yaml(const technology::NetworkTechnology& network) { return emit(
 std::string to_yaml(const technology::Floorplan& floorplan) { return emit(write(floorplan)); }
 std::string to_yaml(const DeviceSpec& device) { return emit(write(device)); }
 std::string to_yaml(const StackProfile& stack) { return emit(write(stack)); }
+std::string to_yaml(const DevicePreset& device) { return emit(write(device)); }
+std::string to_yaml(const StackPreset& stack) { return emit(write(stack)); }
 
 std::string to_yaml(const Cluster& cluster) {
   Node node = write(cluster.fabric.fabric);

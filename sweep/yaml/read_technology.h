@@ -23,10 +23,6 @@ struct DimensionOf<technology::SquareMetres> {
   static constexpr Dimension value = Dimension::area;
 };
 template <>
-struct DimensionOf<technology::Watts> {
-  static constexpr Dimension value = Dimension::power;
-};
-template <>
 struct DimensionOf<technology::JoulesPerBit> {
   static constexpr Dimension value = Dimension::energy_per_bit;
 };

@@ -194,11 +194,11 @@ TEST(ReadDevice, TotalsAreSharedOverTheStacks) {
   EXPECT_EQ(device->hbm.bandwidth_per_stack.value(), 0.5e12);
   EXPECT_EQ(device->sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::fp8)], 2048.5);
   EXPECT_FALSE(device->supports(Precision::fp16));
-  EXPECT_EQ(device->facts.die_area_mm2, 800);
-  EXPECT_EQ(device->facts.link_bandwidth_per_port.value(), 25e9);
-  EXPECT_EQ(device->facts.power_watts, 400);
-  ASSERT_EQ(device->facts.package.size(), 1U);
-  EXPECT_EQ(device->facts.package[0].second, "silicon");
+  EXPECT_EQ(device->die.area_mm2, 800);
+  EXPECT_EQ(device->links.bandwidth_per_port.value(), 25e9);
+  EXPECT_EQ(device->power.value(), 400);
+  ASSERT_EQ(device->package.size(), 1U);
+  EXPECT_EQ(device->package[0].second, "silicon");
 }
 
 TEST(ReadDevice, UnitsAreDueWhereTheDimensionIsPhysical) {
@@ -310,8 +310,8 @@ TEST(WriteSpecs, ReadingBackGivesTheSame) {
   EXPECT_EQ(emit(write(*stack_back)), stack_text);
   EXPECT_EQ(model_back->head_dim, model->head_dim);
   EXPECT_EQ(device_back->hbm.bandwidth_per_stack, device->hbm.bandwidth_per_stack);
-  EXPECT_EQ(device_back->facts.package, device->facts.package);
-  EXPECT_EQ(device_back->facts.power_watts, device->facts.power_watts);
+  EXPECT_EQ(device_back->package, device->package);
+  EXPECT_EQ(device_back->power, device->power);
   EXPECT_EQ(stack_back->memory.fragmentation, stack->memory.fragmentation);
 }
 
