@@ -75,9 +75,9 @@ constexpr NumberRow<ModelSpec> kModelNumbers[] = {
     {SHARDSCAPE_NUMBER(ModelSpec, dropout), kProbability,
      "probability on the residual stream; above 0 training has masks and kernels for it"},
     {SHARDSCAPE_NUMBER(ModelSpec, attention_dropout), kProbability,
-     "probability on attention's own; left out: `dropout`"},
+     "the same on the probabilities of attention; left out: `dropout`"},
     {SHARDSCAPE_NUMBER(ModelSpec, embedding_dropout), kProbability,
-     "probability on the embedding's output; left out: `dropout`"},
+     "the same on the embedding's output; left out: `dropout`"},
 };
 
 constexpr NumberRow<MixtureOfExperts> kExpertNumbers[] = {

@@ -96,7 +96,7 @@ TEST(Validate, Device) {
                    {"sm.sram", [](D& d) { d.sm.sram = Bytes(-1); }},
                    {"sm.sram_bytes_per_clock", [](D& d) { d.sm.sram_bytes_per_clock = 0; }},
                    {"sm.tensor_flops_per_clock", [](D& d) { d.sm.tensor_flops_per_clock = {}; }},
-                   {"sm.tensor_flops_per_clock", [=](D& d) { d.sm.tensor_flops_per_clock[bf16] = -1; }},
+                   {"sm.tensor_flops_per_clock.bf16", [=](D& d) { d.sm.tensor_flops_per_clock[bf16] = -1; }},
                    {"l2.capacity", [](D& d) { d.l2.capacity = Bytes(0); }},
                    {"l2.bytes_per_clock", [](D& d) { d.l2.bytes_per_clock = 0; }},
                    {"hbm.stacks", [](D& d) { d.hbm.stacks = 0; }},

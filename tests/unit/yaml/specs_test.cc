@@ -315,6 +315,24 @@ TEST(WriteSpecs, ReadingBackGivesTheSame) {
   EXPECT_EQ(stack_back->memory.fragmentation, stack->memory.fragmentation);
 }
 
+/// Keys by which tables of measurements are read are a preset's, checked and kept, but not the profile's.
+TEST(StackTables, AreThePresetsAlone) {
+  Diagnostics diagnostics;
+  const std::string keys = "software: [engine]\nusual_zero_stage: 2\n";
+  const auto stack = read_text(kStack + keys, diagnostics, read_stack);
+  ASSERT_TRUE(stack) << diagnostics.to_string();
+  EXPECT_EQ(stack->tables.software, std::vector<std::string>{"engine"});
+  EXPECT_NE(emit(write(*stack)).find("usual_zero_stage: 2"), std::string::npos);
+  const StackProfile& profile = *stack;
+  EXPECT_EQ(emit(write(profile)).find("usual_zero_stage"), std::string::npos);
+  const auto refused = [&](const std::string& text) { return problems(kStack + text, read_stack); };
+  EXPECT_TRUE(reports(refused("usual_zero_stage: 4\n"), "f:6:19: usual_zero_stage", "is 0..3"));
+  EXPECT_TRUE(reports(refused("expert_software: [engine]\nexpert_software_from: \"26.13\"\n"),
+                      "f:7:23: expert_software_from", "is a release by year and month"));
+  EXPECT_TRUE(reports(refused("expert_software_on: blackwell\n"), "f:1:1: expert_software",
+                      "must name the software"));
+}
+
 TEST(Leaves, KnowTypesAndAlternatives) {
   const std::vector<Leaf> leaves = device_leaves("device");
   const auto find = [&](const std::string& path) {
