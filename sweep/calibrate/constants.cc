@@ -29,7 +29,6 @@ void add(std::vector<Constant>& list, std::span<const NumberRow<Spec>> table, st
          Part part) {
   for (const NumberRow<Spec>& number : table) {
     if (!number.fit) continue;
-    const FitRule& fit = *number.fit;
     const auto dimension = std::visit(
         [](auto access) -> std::optional<Dimension> {
           using Value = std::remove_cvref_t<decltype(access(std::declval<Spec&>()))>;
@@ -37,8 +36,7 @@ void add(std::vector<Constant>& list, std::span<const NumberRow<Spec>> table, st
           return std::nullopt;
         },
         number.field);
-    list.push_back({std::string(prefix).append(number.path), dimension, fit.acts_on, fit.scale, fit.low,
-                    fit.high, fit.reason, fit.width, number.meaning,
+    list.push_back({*number.fit, std::string(prefix).append(number.path), dimension, number.meaning,
                     [&number, part](const Candidate& c) { return number.get(part(c)); },
                     [&number, part](Candidate& c, double value) { number.set(part(c), value); }});
   }

@@ -15,8 +15,8 @@
 #include <tl/expected.hpp>
 
 #include "engine/spec/number_row.h"
+#include "sweep/yaml/presets.h"
 #include "sweep/yaml/quantity_text.h"
-#include "sweep/yaml/table_keys.h"
 
 namespace shardscape::calibrate {
 
@@ -26,20 +26,13 @@ struct Candidate {
   std::optional<yaml::DevicePreset> device;
 };
 
-using Scale = FitScale;
-using ActsOn = FitActsOn;
-
 inline constexpr std::string_view kOfDevice = "device.";
 
-struct Constant {
+/// How far it goes is the rule of its row.
+struct Constant : FitRule {
   std::string path;                          ///< of the YAML key; after kOfDevice for one of the device
   std::optional<yaml::Dimension> dimension;  ///< dimension of the value; nothing: a plain number
-  ActsOn acts_on;
-  Scale scale;
-  double low, high;  ///< physical range, in base units
-  std::string_view range_reason;
-  double width;             ///< standard deviation of the prior, of ln(value) or of the value (see Scale)
-  std::string_view effect;  ///< description of what it acts on
+  std::string_view effect;                   ///< description of what it acts on
   std::function<double(const Candidate&)> get;
   std::function<void(Candidate&, double)> set;
 

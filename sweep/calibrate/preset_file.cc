@@ -10,7 +10,7 @@
 
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/node.h"
-#include "sweep/yaml/specs.h"
+#include "sweep/yaml/read_technology.h"
 
 namespace shardscape::calibrate {
 

@@ -228,10 +228,7 @@ yaml::Node Change::resolved() const {
   if (technology && technology->logic) return yaml::write(*technology->logic);
   if (technology && technology->memory) return yaml::write(*technology->memory);
   if (technology && technology->network) return yaml::write(*technology->network);
-  if (!cluster) return value;
-  yaml::Node node = yaml::write(cluster->fabric.fabric);
-  node.set("device", yaml::write(cluster->device));
-  return node;
+  return cluster ? yaml::write(*cluster) : value;
 }
 
 std::vector<Leaf> changeable_leaves(const BaseSystem& base, const yaml::Cluster* cluster) {

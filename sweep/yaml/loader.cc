@@ -420,11 +420,13 @@ std::optional<DevicePreset> Loader::built_device(const Node& node, const std::st
 
 namespace {
 
-template <class Spec, class Load>
-tl::expected<Spec, Diagnostics> load(const Catalog& catalog, std::string_view name, Load&& load_with) {
+/// What a member function of the loader makes of a name or a path.
+template <class Spec>
+Loaded<Spec> load(const Catalog& catalog, std::string_view name, const fs::path& relative_to,
+                  std::optional<Spec> (Loader::*read)(const Node&, const std::string&, const fs::path&)) {
   Diagnostics diagnostics;
   Loader loader(catalog, diagnostics);
-  std::optional<Spec> spec = load_with(loader, reference_to(name));
+  std::optional<Spec> spec = (loader.*read)(reference_to(name), "", relative_to);
   if (!diagnostics.empty() || !spec) return refused(std::move(diagnostics));
   return std::move(*spec);
 }
@@ -442,78 +444,33 @@ tl::unexpected<Diagnostics> refused_file(const fs::path& file, const std::string
   return refused(std::move(diagnostics));
 }
 
-tl::expected<ModelSpec, Diagnostics> load_model(const Catalog& catalog, std::string_view name,
-                                                const fs::path& relative_to) {
-  return load<ModelSpec>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.model(reference, "", relative_to);
-  });
+Loaded<ModelSpec> load_model(const Catalog& catalog, std::string_view name, const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::model);
 }
-
-tl::expected<DevicePreset, Diagnostics> load_device(const Catalog& catalog, std::string_view name,
-                                                    const fs::path& relative_to) {
-  return load<DevicePreset>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.device(reference, "", relative_to);
-  });
+Loaded<DevicePreset> load_device(const Catalog& catalog, std::string_view name, const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::device);
 }
-
-tl::expected<Cluster, Diagnostics> load_cluster(const Catalog& catalog, std::string_view name,
-                                                const fs::path& relative_to) {
-  return load<Cluster>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.cluster(reference, "", relative_to);
-  });
+Loaded<Cluster> load_cluster(const Catalog& catalog, std::string_view name, const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::cluster);
 }
-
-tl::expected<StackPreset, Diagnostics> load_stack(const Catalog& catalog, std::string_view name,
-                                                  const fs::path& relative_to) {
-  return load<StackPreset>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.stack(reference, "", relative_to);
-  });
+Loaded<StackPreset> load_stack(const Catalog& catalog, std::string_view name, const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::stack);
 }
-
-tl::expected<technology::LogicNode, Diagnostics> load_logic(const Catalog& catalog, std::string_view name,
-                                                            const fs::path& relative_to) {
-  return load<technology::LogicNode>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.logic(reference, "", relative_to);
-  });
+Loaded<technology::LogicNode> load_logic(const Catalog& catalog, std::string_view name,
+                                         const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::logic);
 }
-
-tl::expected<technology::MemoryTechnology, Diagnostics> load_memory(const Catalog& catalog,
-                                                                    std::string_view name,
-                                                                    const fs::path& relative_to) {
-  return load<technology::MemoryTechnology>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.memory(reference, "", relative_to);
-  });
+Loaded<technology::MemoryTechnology> load_memory(const Catalog& catalog, std::string_view name,
+                                                 const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::memory);
 }
-
-tl::expected<technology::NetworkTechnology, Diagnostics> load_network(const Catalog& catalog,
-                                                                      std::string_view name,
-                                                                      const fs::path& relative_to) {
-  return load<technology::NetworkTechnology>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.network(reference, "", relative_to);
-  });
+Loaded<technology::NetworkTechnology> load_network(const Catalog& catalog, std::string_view name,
+                                                   const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::network);
 }
-
-tl::expected<technology::Floorplan, Diagnostics> load_floorplan(const Catalog& catalog, std::string_view name,
-                                                                const fs::path& relative_to) {
-  return load<technology::Floorplan>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.floorplan(reference, "", relative_to);
-  });
-}
-
-std::string to_yaml(const ModelSpec& model) { return emit(write(model)); }
-std::string to_yaml(const technology::LogicNode& logic) { return emit(write(logic)); }
-std::string to_yaml(const technology::MemoryTechnology& memory) { return emit(write(memory)); }
-std::string to_yaml(const technology::NetworkTechnology& network) { return emit(write(network)); }
-std::string to_yaml(const technology::Floorplan& floorplan) { return emit(write(floorplan)); }
-std::string to_yaml(const DeviceSpec& device) { return emit(write(device)); }
-std::string to_yaml(const StackProfile& stack) { return emit(write(stack)); }
-std::string to_yaml(const DevicePreset& device) { return emit(write(device)); }
-std::string to_yaml(const StackPreset& stack) { return emit(write(stack)); }
-
-std::string to_yaml(const Cluster& cluster) {
-  Node node = write(cluster.fabric.fabric);
-  node.set("device", write(cluster.device));
-  return emit(node);
+Loaded<technology::Floorplan> load_floorplan(const Catalog& catalog, std::string_view name,
+                                             const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::floorplan);
 }
 
 }  // namespace shardscape::yaml

@@ -52,6 +52,11 @@ Node write(const StackProfile& stack) { return write_spec(stack); }
 Node write(const DevicePreset& device) { return write_spec(device); }
 Node write(const StackPreset& stack) { return write_spec(stack); }
 Node write(const FabricSpec& fabric) { return write_spec(fabric); }
+Node write(const Cluster& cluster) {
+  Node node = write(cluster.fabric.fabric);
+  node.set("device", write(cluster.device));
+  return node;
+}
 
 std::vector<Leaf> device_leaves(const std::string& prefix) { return leaves<DevicePreset>(prefix); }
 std::vector<Leaf> stack_leaves(const std::string& prefix) { return leaves<StackPreset>(prefix); }

@@ -12,7 +12,7 @@
 #include "engine/spec/stack.h"
 #include "sweep/yaml/diagnostics.h"
 #include "sweep/yaml/node.h"
-#include "sweep/yaml/table_keys.h"
+#include "sweep/yaml/presets.h"
 #include "sweep/yaml/visitors.h"
 
 namespace shardscape::yaml {
@@ -35,6 +35,7 @@ Node write(const DevicePreset& device);
 Node write(const StackPreset& stack);
 /// The fabric, without the cluster's `device`.
 Node write(const FabricSpec& fabric);
+Node write(const Cluster& cluster);
 
 /// All paths of a device or a stack, each after "PREFIX.".
 std::vector<Leaf> device_leaves(const std::string& prefix);

@@ -13,6 +13,7 @@
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/loader.h"
 #include "sweep/yaml/node.h"
+#include "sweep/yaml/read_technology.h"
 
 namespace shardscape::cli {
 

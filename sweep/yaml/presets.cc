@@ -1,4 +1,4 @@
-#include "sweep/yaml/table_keys.h"
+#include "sweep/yaml/presets.h"
 
 namespace shardscape::yaml {
 

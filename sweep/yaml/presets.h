@@ -1,5 +1,5 @@
-// The keys of stack and device presets by which sweep/validate reads tables of measurements. No prediction depends on
-// them, so that the engine's specs do without; a preset is a spec and these.
+// What files of devices, stacks and clusters hold: specs of the engine, and the keys by which sweep/validate reads tables
+// of measurements. No prediction depends on those, so that the engine's specs do without.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +48,13 @@ struct StackPreset : StackProfile {
 
 struct DevicePreset : DeviceSpec {
   DeviceTables tables;
+};
+
+/// A cluster: one kind of GPU on one fabric, whose outermost dimension may be open (see FabricTemplate).
+struct Cluster {
+  std::string name;
+  DeviceSpec device;
+  FabricTemplate fabric;
 };
 
 }  // namespace shardscape::yaml
