@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "engine/base/enum_names.h"
 #include "engine/base/problems.h"
@@ -126,13 +128,14 @@ struct NumberRow {
 template <class Spec>
 void require_ranges(Problems& problems, const Spec& spec, std::span<const NumberRow<Spec>> table,
                     const std::string& prefix = "", std::initializer_list<std::string_view> whole = {}) {
+  std::vector<std::string_view> absent;
+  std::ranges::copy_if(whole, std::back_inserter(absent), [&](std::string_view group) {
+    return std::ranges::all_of(
+        table, [&](const auto& row) { return !row.path.starts_with(group) || row.get(spec) == 0; });
+  });
   for (const NumberRow<Spec>& row : table) {
-    const auto group = std::ranges::find_if(whole, [&](auto start) { return row.path.starts_with(start); });
-    const bool absent = group != whole.end() && std::ranges::all_of(table, [&](const auto& other) {
-                          return !other.path.starts_with(*group) || other.get(spec) == 0;
-                        });
-    if (absent) continue;
-    row.check(problems, spec, prefix + std::string(row.path));
+    const auto inside = [&](std::string_view group) { return row.path.starts_with(group); };
+    if (std::ranges::none_of(absent, inside)) row.check(problems, spec, prefix + std::string(row.path));
   }
 }
 

@@ -1,5 +1,5 @@
-// What files of devices, stacks and clusters hold: specs of the engine, and the keys by which sweep/validate reads tables
-// of measurements. No prediction depends on those, so that the engine's specs do without.
+// What files of devices, stacks and clusters hold: specs of the engine, and the keys by which sweep/validate reads
+// tables of measurements. No prediction depends on those, so that the engine's specs do without.
 #pragma once
 
 #include <cstdint>
