@@ -26,21 +26,15 @@ constexpr Kinds kWired = {ring,      mesh,      torus,    fully_connected, switc
 #FIELD, [](CustomSpec::Link & l) -> auto& { return l.FIELD; }
 
 constexpr DimensionNumber kDimensionNumbers[] = {
-    {{SHARDSCAPE_NUMBER(bandwidth),
-      kBandwidth,
-      "of a link, per direction; or `bandwidth_per_gpu`",
-      {},
-      required,
-      "bandwidth_per_gpu"},
+    {{SHARDSCAPE_NUMBER(bandwidth), kBandwidth, "of a link, per direction; or `bandwidth_per_gpu`",
+      std::nullopt, required, "bandwidth_per_gpu"},
      kWired},
-    {{SHARDSCAPE_NUMBER(latency), kTime, "of a link", {}, required}, kWired},
-    {{SHARDSCAPE_IN(fat_tree, levels),
-      Range{1, 8},
-      "levels of switches; the most, where the size fills",
-      {},
-      required},
+    {{SHARDSCAPE_NUMBER(latency), kTime, "of a link", std::nullopt, required}, kWired},
+    {{SHARDSCAPE_IN(fat_tree, levels), Range{1, 8}, "levels of switches; the most, where the size fills",
+      std::nullopt, required},
      kTrees},
-    {{SHARDSCAPE_IN(fat_tree, radix), Range{2, 1 << 16}, "ports of a switch", {}, required}, kTrees},
+    {{SHARDSCAPE_IN(fat_tree, radix), Range{2, 1 << 16}, "ports of a switch", std::nullopt, required},
+     kTrees},
     {{SHARDSCAPE_IN(fat_tree, oversubscription), Range{1, 1 << 16}, "ports of a leaf down for each port up"},
      kTrees,
      true},
@@ -50,8 +44,10 @@ constexpr DimensionNumber kDimensionNumbers[] = {
      kTrees},
     {{SHARDSCAPE_IN(dragonfly, groups), kExtent, "groups of routers; left out: as many as the size fills"},
      {dragonfly}},
-    {{SHARDSCAPE_IN(dragonfly, routers_per_group), kExtent, "routers of a group", {}, required}, {dragonfly}},
-    {{SHARDSCAPE_IN(dragonfly, hosts_per_router), kExtent, "GPUs of a router", {}, required}, {dragonfly}},
+    {{SHARDSCAPE_IN(dragonfly, routers_per_group), kExtent, "routers of a group", std::nullopt, required},
+     {dragonfly}},
+    {{SHARDSCAPE_IN(dragonfly, hosts_per_router), kExtent, "GPUs of a router", std::nullopt, required},
+     {dragonfly}},
     {{SHARDSCAPE_IN(dragonfly, global_bandwidth), kBandwidth, "of a link between groups"}, {dragonfly}},
     {{SHARDSCAPE_IN(dragonfly, global_latency), kTime, "of a link between groups"}, {dragonfly}},
     {{SHARDSCAPE_IN(custom, switches), Range{0, 4096}, "further vertices, numbered after the ranks"},
@@ -64,8 +60,8 @@ constexpr DimensionNumber kDimensionNumbers[] = {
 };
 
 constexpr NumberRow<CustomSpec::Link> kLinkNumbers[] = {
-    {SHARDSCAPE_OF_LINK(bandwidth), kBandwidth, "of a custom link, per direction", {}, required},
-    {SHARDSCAPE_OF_LINK(latency), kTime, "of a custom link", {}, required},
+    {SHARDSCAPE_OF_LINK(bandwidth), kBandwidth, "of a custom link, per direction", std::nullopt, required},
+    {SHARDSCAPE_OF_LINK(latency), kTime, "of a custom link", std::nullopt, required},
 };
 #undef SHARDSCAPE_NUMBER
 #undef SHARDSCAPE_IN
