@@ -14,6 +14,12 @@
 
 namespace shardscape {
 
+/// A Quantity or an Amount: a number of base units.
+template <class Q>
+concept Measured = requires(Q quantity) {
+  quantity.value();
+};
+
 /// Allows low .. high in base units, both included, or without `high` where `below_high` is set, and also 0 where
 /// `or_zero` is.
 struct Range {
@@ -27,7 +33,7 @@ struct Range {
   [[nodiscard]] constexpr bool holds(double value) const {
     return (value >= low && value <= high && !(below_high && value == high)) || (or_zero && value == 0);
   }
-  template <class Q>
+  template <Measured Q>
   [[nodiscard]] constexpr bool holds(Q value) const {
     return holds(value.value());
   }
@@ -65,7 +71,7 @@ inline void require_range(Problems& problems, std::int64_t value, const std::str
   // With all digits of the value, which short formats would round into the range.
   problems.add(field, fmt::format("must be {}, not {}", range.text(), value));
 }
-template <class Q>
+template <Measured Q>
 void require_range(Problems& problems, Q value, const std::string& field, const Range& range) {
   require_range(problems, value.value(), field, range);
 }

@@ -109,7 +109,7 @@ TEST(TableNames, NoTwoProfilesOfExpertsAreMeantOfTheSameRuns) {
   Presets presets(catalog);
   std::set<std::tuple<std::string, std::string, Architecture>> meant;
   for (const auto& entry : catalog.list(yaml::PresetKind::stack)) {
-    const StackProfile::Tables& tables = (*presets.stack(entry.name))->tables;
+    const yaml::StackTables& tables = (*presets.stack(entry.name))->tables;
     for (const std::string& name : tables.expert_software)
       EXPECT_TRUE(meant.emplace(name, tables.expert_software_from, tables.expert_software_on).second) << name;
   }
