@@ -67,7 +67,7 @@ TEST(ExpertLoads, ProblemsStandAtTheirPlace) {
       "1]}]",
       "70: workload.expert_load", "is the second histogram load (the first: line 33)");
   says("[{distribution: power_law, exponent: 1}, {distribution: power_law, exponent: 1, seed: 2}]",
-       "59: workload.expert_load", "is the second power_law load of exponent 1 (the first: line 33)");
+       "58: workload.expert_load", "is the second power_law load of exponent 1 (the first: line 33)");
   EXPECT_TRUE(reports(bad(with_load("balanced,\n   expert_load: {distribution: power_law, exponent: 1}")),
                       "s.yaml:34:4: workload.expert_load", "duplicate key; first given at line 33"));
   says("[]", at, "empty list");

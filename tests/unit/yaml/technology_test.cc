@@ -185,7 +185,7 @@ TEST_F(TechnologyFiles, ADeviceSaysWhatDiffersFromItsBase) {
   write("hw_presets/devices/first.yaml",
         "base: a100-sxm-80gb\nname: first\nsm: {count: 100}\nl2: {capacity: 30 MiB}\n");
   write("hw_presets/devices/second.yaml", "base: first\nname: second\nsm: {clock: 1 GHz}\n");
-  DeviceSpec expected = loaded_well(load_device(catalog(), "a100-sxm-80gb"));
+  DevicePreset expected = loaded_well(load_device(catalog(), "a100-sxm-80gb"));
   expected.name = "second";
   expected.sm.count = 100;
   expected.sm.clock = Hertz{1e9};
