@@ -189,7 +189,7 @@ void print_constants(std::ostream& out) {
   for (const Constant& constant : calibrate::constants()) {
     table.add_row({std::string(constant.path), unit_of(constant), format_value(constant, constant.low),
                    format_value(constant, constant.high), format_fixed(constant.width, 2),
-                   constant.scale == calibrate::FitScale::logarithmic ? "log-normal" : "normal",
+                   constant.scale == FitScale::logarithmic ? "log-normal" : "normal",
                    std::string(name_of(constant.acts_on)), std::string(constant.effect),
                    std::string(constant.reason)});
   }
