@@ -69,4 +69,18 @@ using Flops = Quantity<0, 0, 1>;
 using BytesPerSecond = Quantity<-1, 1, 0>;
 using FlopsPerSecond = Quantity<-1, 0, 1>;
 
+/// A physical quantity in base SI units, of a dimension that no formula combines with others.
+template <class Tag>
+class Amount {
+ public:
+  constexpr Amount() = default;
+  constexpr explicit Amount(double value) : value_(value) {}
+  [[nodiscard]] constexpr double value() const { return value_; }
+  friend constexpr auto operator<=>(Amount a, Amount b) = default;
+
+ private:
+  double value_ = 0;
+};
+using Watts = Amount<struct PowerTag>;
+
 }  // namespace shardscape

@@ -14,28 +14,39 @@
 
 namespace shardscape {
 
-/// Allows low .. high in base units, both included, and also 0 where `or_zero` is set.
+/// A Quantity or an Amount: a number of base units.
+template <class Q>
+concept Measured = requires(Q quantity) {
+  quantity.value();
+};
+
+/// Allows low .. high in base units, both included, or without `high` where `below_high` is set, and also 0 where
+/// `or_zero` is.
 struct Range {
   double low = 0;
   double high = 0;
   std::string_view unit = "";
   bool or_zero = false;
+  std::string_view why = "";  ///< what the least value is
+  bool below_high = false;
 
   [[nodiscard]] constexpr bool holds(double value) const {
-    return (value >= low && value <= high) || (or_zero && value == 0);
+    return (value >= low && value <= high && !(below_high && value == high)) || (or_zero && value == 0);
   }
-  template <int T, int B, int F>
-  [[nodiscard]] constexpr bool holds(Quantity<T, B, F> value) const {
+  template <Measured Q>
+  [[nodiscard]] constexpr bool holds(Q value) const {
     return holds(value.value());
   }
 
   /// The range in words, such as "from 1e-15 s to 1e+09 s, or 0".
   [[nodiscard]] std::string text() const {
-    return "from " + number(low) + " to " + number(high) + (or_zero ? ", or 0" : "");
+    return "from " + number(low) + (below_high ? " to below " : " to ") + number(high) +
+           (or_zero ? ", or 0" : "");
   }
   /// The message about a value outside, such as "must be from 1 to 1e+06, not 0".
   [[nodiscard]] std::string violated_by(double value) const {
-    return "must be " + text() + ", not " + number(value);
+    return "must be " + text() + ", not " + number(value) +
+           (value < low && !why.empty() ? ": " + number(low) + " are " + std::string(why) : "");
   }
   /// A number followed by the unit.
   [[nodiscard]] std::string number(double value) const {
@@ -60,9 +71,8 @@ inline void require_range(Problems& problems, std::int64_t value, const std::str
   // With all digits of the value, which short formats would round into the range.
   problems.add(field, fmt::format("must be {}, not {}", range.text(), value));
 }
-template <int T, int B, int F>
-void require_range(Problems& problems, Quantity<T, B, F> value, const std::string& field,
-                   const Range& range) {
+template <Measured Q>
+void require_range(Problems& problems, Q value, const std::string& field, const Range& range) {
   require_range(problems, value.value(), field, range);
 }
 

@@ -24,7 +24,7 @@ inline double power_time(const DeviceSpec& device, Precision precision, double f
                          bool burst = false) {
   constexpr double kPico = 1e-12;
   const double budget =
-      (burst ? device.energy.burst_watts : device.facts.power_watts) - device.energy.idle_watts;
+      (burst ? device.energy.burst_watts : device.power.value()) - device.energy.idle_watts;
   return (flops * device.flop_joules(precision) + hbm_bytes * kPico * device.energy.byte_pj) / budget;
 }
 

@@ -21,7 +21,7 @@ enum class Architecture : std::uint8_t { other, ampere, hopper, blackwell };
 SHARDSCAPE_ENUM_NAMES(Architecture, "other", "ampere", "hopper", "blackwell");
 
 /// Peak rates follow from the parts: units x per-unit rate x clock. YAML keys carry the same names, nested
-/// alike.
+/// alike; what a number is and may be stands in its row (device_numbers.cc).
 struct DeviceSpec {
   /// The part of a CTA's output tile whose products share one read of their operands from shared memory. At
   /// least `per_cta` of them make up a CTA, however small its tile: one per matrix unit where a warp feeds
@@ -37,16 +37,12 @@ struct DeviceSpec {
     /// Dense matrix FLOPs per SM and clock, by precision; 0 where the device has no such unit. YAML: one key
     /// per type.
     std::array<double, kPrecisionCount> tensor_flops_per_clock{};
-    double vector_flops_per_clock = 0;  ///< fp32 FMA lanes x 2, per SM
-    Bytes registers;                    ///< register file per SM
-    Bytes sram;                         ///< shared memory usable by CTAs, per SM
-    double sram_bytes_per_clock = 0;    ///< shared-memory bandwidth per SM
-    /// Share of the issue slots that the inner loop of a good matrix kernel fills, at whatever clock the SMs
-    /// hold.
+    double vector_flops_per_clock = 0;
+    Bytes registers, sram;
+    double sram_bytes_per_clock = 0;
     double tensor_efficiency = 1;
-    /// Clocks from the issue of a load to its data in shared memory with the memory system busy.
     double load_latency_clocks = 800;
-    double l2_bytes_per_clock = 64;  ///< bytes per clock that one SM can exchange with L2
+    double l2_bytes_per_clock = 64;
     Fragment fragment;
     /// CTAs that receive one load together (thread block clusters with multicast); 1: every CTA loads alone.
     std::int64_t cluster = 1;
@@ -59,8 +55,8 @@ struct DeviceSpec {
   };
   struct Hbm {
     std::int64_t stacks = 0;
-    Bytes capacity_per_stack;            ///< YAML: or `capacity`, the total
-    BytesPerSecond bandwidth_per_stack;  ///< YAML: or `bandwidth`, the total
+    Bytes capacity_per_stack;
+    BytesPerSecond bandwidth_per_stack;
     friend bool operator==(const Hbm&, const Hbm&) = default;
   };
   /// What long kernels sustain of the peak: refresh and bank conflicts for HBM, crossing partitions for L2.
@@ -72,53 +68,44 @@ struct DeviceSpec {
     double l2 = 1;
     friend bool operator==(const Sustained&, const Sustained&) = default;
   };
-  /// The highest shares of the tensor peak that fused attention kernels reach on this device, forward and backward.
+  /// Kernels of fused attention; the rates are of those known by name (compute/fused_attention.h).
   struct FusedAttention {
-    double forward = 1;
-    double backward = 1;
-    /// Speed on prompts and in decoding of the kernels known by name, relative to the devices of this architecture on
-    /// which they were fitted (compute/fused_attention.h).
-    double prompt_rate = 1;
-    double decode_rate = 1;
+    double forward = 1, backward = 1;
+    double prompt_rate = 1, decode_rate = 1;
     friend bool operator==(const FusedAttention&, const FusedAttention&) = default;
   };
   /// Power that work draws, from which follows how fast the card's limit lets it run (compute/power.h). Not known where
   /// `flop_pj` is 0; then `sustained.tensor` stands for what the limit leaves.
   struct Energy {
-    double idle_watts = 0;   ///< draw of the whole card at rest, which every load adds to
-    double flop_pj = 0;      ///< per bf16 FLOP of the matrix units, in pJ, with all that feeds them
-    double fp8 = 0.5;        ///< energy of an fp8 FLOP relative to a bf16 one
-    double fp4 = 0.25;       ///< energy of an fp4 FLOP relative to a bf16 one
-    double byte_pj = 0;      ///< per byte of HBM traffic, in pJ
-    double burst_watts = 0;  ///< draw that a kernel run alone may reach before the limit acts
+    double idle_watts = 0;
+    double flop_pj = 0;            ///< pJ
+    double fp8 = 0.5, fp4 = 0.25;  ///< relative to a bf16 FLOP
+    double byte_pj = 0;            ///< pJ
+    double burst_watts = 0;
     /// Whether the speed of whole steps follows from these energies too, rather than from `sustained.tensor`.
     bool steps = true;
     friend bool operator==(const Energy&, const Energy&) = default;
   };
   /// Constants of the library's matrix-product kernels on a device whose `energy` is known (compute/gemm.h).
   struct Products {
-    Seconds latency = Seconds(3e-6);  ///< start-up and drain of one kernel
-    /// Least time per 128 bytes of depth: latency that the stages don't hide.
-    Seconds step = Seconds(100e-9);
-    Seconds reduction = Seconds(2.5e-6);  ///< second kernel of split-K, which adds the parts
-    /// Times an output crosses HBM: partial lines are read before they are written.
-    double output = 1;
-    double port = 64;    ///< bytes of operands per clock that reach an SM in a busy machine
+    Seconds latency = Seconds(3e-6);
+    Seconds step = Seconds(100e-9);  ///< latency that the stages don't hide
+    Seconds reduction = Seconds(2.5e-6);
+    double output = 1;  ///< above 1: partial lines are read before they are written
+    double port = 64;
     bool pairs = false;  ///< two SMs share one tile of C and its operands (tcgen05 cta_group::2)
     friend bool operator==(const Products&, const Products&) = default;
   };
-  /// Further facts of the data sheet, for the reader: no model uses them but the power. 0 or empty where not stated.
-  struct Facts {
-    double die_area_mm2 = 0;
+  /// Further facts of the data sheet, for the reader, as are those of Links. 0 or empty where not stated.
+  struct Die {
+    double area_mm2 = 0;
     double process_nm = 0;
-    std::vector<std::pair<std::string, std::string>> package;  ///< free remarks, key and text
-    std::int64_t link_ports = 0;
-    BytesPerSecond link_bandwidth_per_port;
-    double power_watts = 0;  ///< power limit of the card; used where `energy` is known
-    /// Preset of the machine that is meant where a table of measurements names this device alone.
-    std::string cluster;
-    std::vector<std::string> also;  ///< further names by which tables of measurements call the device
-    friend bool operator==(const Facts&, const Facts&) = default;
+    friend bool operator==(const Die&, const Die&) = default;
+  };
+  struct Links {
+    std::int64_t ports = 0;
+    BytesPerSecond bandwidth_per_port;
+    friend bool operator==(const Links&, const Links&) = default;
   };
 
   std::string name;
@@ -130,12 +117,12 @@ struct DeviceSpec {
   Architecture architecture = Architecture::other;
   Energy energy;
   Products products;
-  Seconds kernel_latency;  ///< start-up and drain of one kernel on the device, back to back
-  /// Extra time of a kernel's first run, whose instruction and translation caches are empty, as under a profiler that
-  /// clears caches between kernels.
-  Seconds cold_start;
+  Seconds kernel_latency, cold_start;
   NodeCollectives node;  ///< YAML: `nccl`, `custom_all_reduce` and `expert_dispatch`
-  Facts facts;
+  Die die;
+  Links links;
+  Watts power;  ///< power limit of the card, used where `energy` is known; 0: not stated
+  std::vector<std::pair<std::string, std::string>> package;  ///< free remarks of the data sheet, key and text
 
   [[nodiscard]] FlopsPerSecond tensor_peak(Precision p) const {
     return FlopsPerSecond(static_cast<double>(sm.count) *

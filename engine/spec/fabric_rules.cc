@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/spec/fabric_spec.h"
-#include "engine/spec/ranges.h"
+#include "engine/spec/fabric_numbers.h"
 
 namespace shardscape {
 
@@ -21,8 +20,7 @@ namespace {
 constexpr std::int64_t kMaxRanks = std::int64_t{1} << 30;
 constexpr double kMaxLinks = 1 << 25;
 constexpr std::int64_t kMaxCustomVertices = 4096;
-constexpr std::int64_t kMaxRadix = 1 << 16;
-constexpr std::int64_t kMaxTreeLevels = 8;
+constexpr double kMaxRadix = 1 << 16;
 
 std::string kind_of(const DimensionSpec& d) { return std::string(name_of(d.kind)); }
 
@@ -68,10 +66,7 @@ class Rules {
   void check() {
     require(!d_.name.empty(), "name", "every dimension needs a name");
     check_shape();
-    if (d_.kind != DimensionKind::custom) {
-      check(d_.bandwidth, bandwidth_field(), ranges::kBandwidth);
-      check(d_.latency, "latency", ranges::kTime);
-    }
+    check_numbers();
     check_basis();
     check_ports();
     if (d_.kind == DimensionKind::fat_tree) check_fat_tree();
@@ -84,9 +79,6 @@ class Rules {
   }
 
  private:
-  [[nodiscard]] const char* bandwidth_field() const {
-    return d_.basis == BandwidthBasis::gpu ? "bandwidth_per_gpu" : "bandwidth";
-  }
   [[nodiscard]] bool open() const { return d_.shape.size() == 1 && d_.shape[0] == FabricTemplate::kFill; }
 
   bool require(bool ok, const std::string& field, const std::string& message) {
@@ -94,10 +86,25 @@ class Rules {
     return ok;
   }
 
-  template <class Q>
-  void check(Q value, const std::string& field, const Range& range) {
-    require_range(problems_, value, path_ + field, range);
+  /// The range of every number that the kind has; those of other kinds, and settings that are no numbers, must be left
+  /// as they are. Numbers of links are not asked for: nobody reads them there.
+  void check_numbers() {
+    const DimensionSpec unset;
+    for (const DimensionNumber& number : dimension_numbers()) {
+      const std::string why = number.no_effect(d_), field(number.key(d_));
+      if (why.empty()) {
+        const std::size_t before = problems_.list().size();
+        number.check(problems_, d_, path_ + field);
+        numbers_good_ &= number.rate() || problems_.list().size() == before;
+      } else if (!(number.rate() && d_.kind == DimensionKind::custom)) {
+        require(number.same(d_, unset), field, why);
+      }
+    }
+    if (d_.in_network_reduction) no_problem(no_effect(kSwitches, d_), "in_network_reduction");
+    if (d_.fat_tree.up_routing != unset.fat_tree.up_routing)
+      no_problem(no_effect(kTrees, d_, true), "up_routing");
   }
+  void no_problem(const std::string& why, const std::string& field) { require(why.empty(), field, why); }
 
   void check_shape() {
     shape_good_ = require(!d_.shape.empty(), "shape", "needs at least one extent");
@@ -120,59 +127,37 @@ class Rules {
   }
 
   void check_ports() {
-    const bool tree = d_.kind == DimensionKind::fat_tree;
-    const bool switched = tree || d_.kind == DimensionKind::switched;
-    const std::string only = " has no effect on a " + kind_of(d_) + ", only on a switch or a fat_tree";
-    require(switched || !d_.in_network_reduction, "in_network_reduction", "in-network reduction" + only);
-    require(switched || !d_.nics_per_node, "nics_per_node", "the number of adapters" + only);
     check_trays();
-    ports_good_ = true;
-    if (switched && d_.nics_per_node) {
+    ports_good_ = numbers_good_;
+    if (!numbers_good_ || !kSwitches.has(d_.kind)) return;
+    if (d_.nics_per_node) {
       const std::int64_t nics = *d_.nics_per_node;
-      ports_good_ = require(
-          nics >= 1 && nics <= kMaxRanks && (nics % inner_ == 0 || inner_ % nics == 0), "nics_per_node",
-          fmt::format("is {}, which neither divides the {} GPUs of a node nor is a multiple of them", nics,
-                      inner_));
+      ports_good_ =
+          require(nics % inner_ == 0 || inner_ % nics == 0, "nics_per_node",
+                  fmt::format("is {}, which neither divides the {} GPUs of a node nor is a multiple of them",
+                              nics, inner_));
     }
-    if (!d_.rails) return;
-    if (!tree) {
-      require(false, "rails",
-              d_.kind == DimensionKind::switched
-                  ? "has no effect on a switch, which carries all of its ports at full rate anyway"
-                  : "has no effect on a " + kind_of(d_) + ", only on a fat_tree");
-      return;
-    }
-    if (!ports_good_) return;
+    if (!d_.rails || !kTrees.has(d_.kind) || !ports_good_) return;
     const std::int64_t adapters = std::min(d_.nics_per_node.value_or(inner_), inner_);
     ports_good_ =
-        require(*d_.rails >= 1 && adapters % *d_.rails == 0, "rails",
+        require(adapters % *d_.rails == 0, "rails",
                 fmt::format("is {}, which does not divide the {} adapters of a node", *d_.rails, adapters));
   }
 
   void check_trays() {
-    if (!d_.gpus_per_tray) return;
-    const bool switched = d_.kind == DimensionKind::switched;
-    if (!require(switched, "gpus_per_tray", "has no effect on a " + kind_of(d_) + ", only on a switch"))
-      return;
+    if (!d_.gpus_per_tray || d_.kind != DimensionKind::switched) return;
     if (!require(inner_ == 1 && !outermost_, "gpus_per_tray", "is for the innermost of several dimensions"))
       return;
     const std::int64_t tray = *d_.gpus_per_tray;
-    if (!shape_good_) return;
-    require(tray >= 1 && d_.size() % tray == 0, "gpus_per_tray",
+    if (!shape_good_ || !numbers_good_) return;
+    require(d_.size() % tray == 0, "gpus_per_tray",
             fmt::format("is {}, which does not divide the {} GPUs of the switch", tray, d_.size()));
   }
 
   void check_fat_tree() {
     const FatTreeSpec& t = d_.fat_tree;
-    bool good = require(t.levels >= 1 && t.levels <= kMaxTreeLevels, "levels", "must be from 1 to 8");
-    good &= require(t.radix >= 2 && t.radix <= kMaxRadix, "radix", "must be from 2 to 65536 ports");
-    const bool ratio = t.oversubscription >= 1 && t.oversubscription <= static_cast<double>(kMaxRadix);
-    good &= require(ratio, "oversubscription",
-                    "is the ratio of a leaf's ports down to its ports up, from 1 to 65536");
-    if (t.uplink_bandwidth) check(*t.uplink_bandwidth, "uplink_bandwidth", ranges::kBandwidth);
-    if (t.uplink_latency) check(*t.uplink_latency, "uplink_latency", ranges::kTime);
-    if (!good) return;
-    if (t.levels == 1) check_single_level();
+    if (!numbers_good_) return;
+    bool good = true;
     if (t.levels > 2) {
       good &= require(t.radix % 2 == 0, "radix",
                       "must be even: switches between leaves and top have as many ports up as down");
@@ -186,8 +171,7 @@ class Rules {
     std::ostringstream advice;
     advice << "is " << t.oversubscription << ", which gives no whole ports down and up on a radix of "
            << t.radix;
-    for (std::int64_t up = 1;
-         static_cast<double>(up) * (1 + t.oversubscription) <= static_cast<double>(kMaxRadix); ++up) {
+    for (std::int64_t up = 1; static_cast<double>(up) * (1 + t.oversubscription) <= kMaxRadix; ++up) {
       const std::optional<std::int64_t> down = t.whole_ports_down(up);
       if (!down) continue;
       advice << "; the next radix that does is " << up + *down;
@@ -217,15 +201,6 @@ class Rules {
     return error(fewer) < error(more) ? fewer : more;
   }
 
-  void check_single_level() {
-    const FatTreeSpec& t = d_.fat_tree;
-    const std::string why = "has no effect in a fat_tree of one level, which has no ports up";
-    require(t.oversubscription == 1, "oversubscription", why);
-    require(t.up_routing == UpRouting::destination, "up_routing", why);
-    require(!t.uplink_bandwidth, "uplink_bandwidth", why);
-    require(!t.uplink_latency, "uplink_latency", why);
-  }
-
   void check_tree_size() {
     const FatTreeSpec& t = d_.fat_tree;
     const NodePorts ports = NodePorts::of(d_, inner_);
@@ -242,15 +217,8 @@ class Rules {
 
   void check_dragonfly() {
     const DragonflySpec& f = d_.dragonfly;
-    bool good = require(f.routers_per_group >= 1 && f.routers_per_group <= kMaxRanks, "routers_per_group",
-                        "must be at least 1");
-    good &= require(f.hosts_per_router >= 1 && f.hosts_per_router <= kMaxRanks, "hosts_per_router",
-                    "must be at least 1");
-    if (f.groups) good &= require(*f.groups >= 1, "groups", "must be at least 1");
-    if (f.global_bandwidth) check(*f.global_bandwidth, "global_bandwidth", ranges::kBandwidth);
-    if (f.global_latency) check(*f.global_latency, "global_latency", ranges::kTime);
     if (open()) require(!f.groups, "groups", "has no effect: `size: fill` decides how many groups there are");
-    if (!good || !shape_good_ || open()) return;
+    if (!numbers_good_ || !shape_good_ || open()) return;
     const std::int64_t hosts = f.routers_per_group * f.hosts_per_router;
     const std::int64_t groups = f.groups.value_or(std::max<std::int64_t>(1, d_.size() / hosts));
     require(d_.size() % hosts == 0 && d_.size() / hosts == groups, "shape",
@@ -266,8 +234,7 @@ class Rules {
     const CustomSpec& c = d_.custom;
     const std::int64_t ranks = d_.size();
     if (!require(ranks >= 2, "shape", "a custom graph joins at least two ranks")) return;
-    if (!require(c.switches >= 0 && c.switches <= kMaxCustomVertices, "switches", "must be from 0 to 4096"))
-      return;
+    if (!numbers_good_) return;
     const std::int64_t vertices = ranks + c.switches;
     if (!require(vertices <= kMaxCustomVertices, "shape", "a custom graph has at most 4096 vertices")) return;
     bool good = true;
@@ -280,8 +247,7 @@ class Rules {
   bool check_custom_link(const CustomSpec::Link& link, std::size_t index, std::int64_t vertices,
                          std::set<std::pair<std::int64_t, std::int64_t>>& wired) {
     const std::string field = fmt::format("links[{}]", index);
-    check(link.bandwidth, field + ".bandwidth", ranges::kBandwidth);
-    check(link.latency, field + ".latency", ranges::kTime);
+    require_ranges(problems_, link, custom_link_numbers(), path_ + field + '.');
     for (const std::int64_t end : {link.a, link.b}) {
       if (end >= 0 && end < vertices) continue;
       return require(false, field,
@@ -318,6 +284,7 @@ class Rules {
   Problems& problems_;
   bool shape_good_ = true;
   bool ports_good_ = true;
+  bool numbers_good_ = true;  ///< those that say which links there are
 };
 
 /// Number of directed links of one line (rough for trees and dragonflies), to refuse fabrics that memory cannot hold.

@@ -64,9 +64,7 @@ struct FatTreeSpec {
   std::int64_t radix = 0;       ///< ports of a switch, >= 2
   double oversubscription = 1;  ///< ports down per port up, >= 1
   UpRouting up_routing = UpRouting::destination;
-  /// Bandwidth of a link between switches; absent: as of the ranks' links.
-  std::optional<BytesPerSecond> uplink_bandwidth;
-  /// Latency of a link between switches; absent: as of the ranks' links.
+  std::optional<BytesPerSecond> uplink_bandwidth;  ///< absent: as of the ranks' links; the latency likewise
   std::optional<Seconds> uplink_latency;
 
   /// Ports of a leaf towards ranks (all of its ports in a tree of one level); nothing where the ratio does not give
@@ -90,9 +88,7 @@ struct DragonflySpec {
   std::optional<std::int64_t> groups;  ///< absent: the size divided by the hosts of a group
   std::int64_t routers_per_group = 0;
   std::int64_t hosts_per_router = 0;
-  /// Bandwidth of a link between groups; absent: as of the other links.
-  std::optional<BytesPerSecond> global_bandwidth;
-  /// Latency of a link between groups; absent: as of the other links.
+  std::optional<BytesPerSecond> global_bandwidth;  ///< absent: as of the other links; the latency likewise
   std::optional<Seconds> global_latency;
   friend bool operator==(const DragonflySpec&, const DragonflySpec&) = default;
 };

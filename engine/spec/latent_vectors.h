@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "engine/base/enum_names.h"
-#include "engine/base/problems.h"
 
 namespace shardscape {
 
@@ -14,21 +13,15 @@ namespace shardscape {
 enum class AttentionKind : std::uint8_t { mla };
 SHARDSCAPE_ENUM_NAMES(AttentionKind, "mla");
 
-/// The latent attention of a model; YAML keys carry the same names.
+/// The latent attention of a model. YAML keys carry the same names; rows say what they are (model_numbers.cc).
 struct LatentAttention {
   AttentionKind kind = AttentionKind::mla;
-  std::int64_t q_rank = 0;     ///< width of the queries' own latent vector; 0: none, one product (V2-Lite)
-  std::int64_t kv_rank = 0;    ///< width of the latent vector of keys and values
-  std::int64_t rope_dim = 0;   ///< dimensions of a query that have positions, and of the key all heads share
-  std::int64_t nope_dim = 0;   ///< dimensions of a query and a key without positions
-  std::int64_t value_dim = 0;  ///< of a head's value
+  std::int64_t q_rank = 0, kv_rank = 0;
+  std::int64_t rope_dim = 0, nope_dim = 0, value_dim = 0;
 
   [[nodiscard]] std::int64_t query_dim() const { return nope_dim + rope_dim; }
   /// Values that a token leaves in the cache, per layer.
   [[nodiscard]] std::int64_t cached() const { return kv_rank + rope_dim; }
-
-  /// Checks the fields against each other; problems are reported at `attention.*`.
-  void check(Problems& problems) const;
 };
 
 }  // namespace shardscape

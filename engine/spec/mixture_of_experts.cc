@@ -4,18 +4,12 @@
 
 #include <algorithm>
 
-#include "engine/spec/ranges.h"
+#include "engine/spec/model_numbers.h"
 
 namespace shardscape {
 
 void MixtureOfExperts::check(Problems& problems, std::int64_t layers) const {
-  require_range(problems, experts, "moe.experts", ranges::kExperts);
-  require_range(problems, top_k, "moe.top_k", ranges::kExperts);
-  require_range(problems, expert_ffn_hidden, "moe.expert_ffn_hidden", ranges::kRows);
-  require_range(problems, shared_experts, "moe.shared_experts", ranges::kExpertsOrNone);
-  require_range(problems, capacity_factor, "moe.capacity_factor", ranges::kCapacityFactor);
-  require_range(problems, mtp_layers, "moe.mtp_layers", ranges::kFurtherTokens);
-  require_range(problems, every, "moe.every", ranges::kLayers);
+  require_ranges(problems, *this, expert_numbers(), "moe.");
   if (experts >= 1 && top_k >= 1) {
     problems.require(
         top_k <= experts, "moe.top_k",
@@ -32,12 +26,10 @@ void MixtureOfExperts::check(Problems& problems, std::int64_t layers) const {
                                    experts / expert_groups, top_k));
     }
   }
-  if (shared_experts > 0) {
-    require_range(problems, shared_ffn_hidden, "moe.shared_ffn_hidden", ranges::kRows);
-  } else {
-    problems.require(shared_ffn_hidden == 0, "moe.shared_ffn_hidden",
-                     "has no effect without shared_experts; leave it out");
-  }
+  problems.require(shared_experts <= 0 || shared_ffn_hidden != 0, "moe.shared_ffn_hidden",
+                   "shared experts need a width");
+  problems.require(shared_experts > 0 || shared_ffn_hidden == 0, "moe.shared_ffn_hidden",
+                   "has no effect without shared_experts; leave it out");
   problems.require(shared_experts > 0 || !shared_gate, "moe.shared_gate",
                    "has no effect without shared_experts; leave it out");
   problems.require(routes() || !router_bias, "moe.router_bias",

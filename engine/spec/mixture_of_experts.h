@@ -14,21 +14,19 @@ namespace shardscape {
 enum class RouterKind : std::uint8_t { softmax, sigmoid };
 SHARDSCAPE_ENUM_NAMES(RouterKind, "softmax", "sigmoid");
 
-/// The experts of a model; YAML keys carry the same names. They have the activation and the biases of the model's MLP.
+/// The experts of a model; YAML keys carry the same names, and the rows of the numbers say what they are
+/// (model_numbers.cc). They have the activation and the biases of the model's MLP.
 struct MixtureOfExperts {
-  std::int64_t experts = 0;  ///< number of experts per layer, shared ones not counted
-  std::int64_t top_k = 1;    ///< experts that a token goes through
+  std::int64_t experts = 0;
+  std::int64_t top_k = 1;
   std::int64_t expert_ffn_hidden = 0;
   /// Experts that every token goes through (Dai et al. 2024, arXiv:2401.06066).
   std::int64_t shared_experts = 0;
-  /// Width of all shared experts together, which are one MLP. YAML default: shared_experts x
-  /// expert_ffn_hidden.
   std::int64_t shared_ffn_hidden = 0;
   /// The output of the shared experts is scaled by the sigmoid of one more score per token (Qwen1.5-MoE, Qwen2-MoE).
   bool shared_gate = false;
-  /// Layers at the front that have one MLP of ModelSpec::ffn_hidden instead.
   std::int64_t first_dense_layers = 0;
-  std::int64_t every = 1;  ///< of each `every` layers only the last has experts (Llama 4)
+  std::int64_t every = 1;
   RouterKind router = RouterKind::softmax;
   bool normalise_top_k = false;  ///< the weights of the chosen experts add up to 1
   bool router_bias = false;      ///< a bias for each expert (DeepSeek-V3: for the choice alone; gpt-oss)

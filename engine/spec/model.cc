@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/spec/model_numbers.h"
 #include "engine/spec/ranges.h"
 
 namespace shardscape {
@@ -107,7 +108,6 @@ std::string ModelSpec::too_long(std::int64_t tokens) const {
 }
 
 void ModelSpec::check_windows(Problems& problems) const {
-  require_range(problems, sliding_window, "sliding_window", ranges::kTokensOrAll);
   problems.require(window_pattern.empty() || sliding_window > 0, "window_pattern",
                    "has no effect without sliding_window");
   problems.require(window_pattern.find_first_not_of("LG") == std::string::npos, "window_pattern",
@@ -126,7 +126,7 @@ void ModelSpec::check_experts(Problems& problems) const {
 
 void ModelSpec::check_latent(Problems& problems) const {
   if (!latent) return;
-  latent->check(problems);
+  require_ranges(problems, *latent, latent_numbers(), "attention.");
   constexpr const char* kNone = "is not modelled with latent attention";
   problems.require(sliding_window == 0, "sliding_window", kNone);
   problems.require(
@@ -143,20 +143,14 @@ void ModelSpec::check_latent(Problems& problems) const {
 
 Problems ModelSpec::validate() const {
   Problems problems;
-  require_range(problems, layers, "layers", ranges::kLayers);
-  require_range(problems, hidden, "hidden", ranges::kHidden);
-  require_range(problems, heads, "heads", ranges::kHeads);
-  require_range(problems, kv_heads, "kv_heads", ranges::kHeads);
-  require_range(problems, head_dim, "head_dim", ranges::kHeadDim);
-  require_range(problems, ffn_hidden, "ffn_hidden", ranges::kRows);
-  require_range(problems, vocabulary, "vocabulary", ranges::kRows);
+  require_ranges(problems, *this, model_numbers());
   if (heads >= 1 && kv_heads >= 1) {
     problems.require(
         heads % kv_heads == 0, "kv_heads",
         fmt::format("must divide heads ({}): each KV head serves a group of query heads", heads));
   }
   if (position == PositionKind::learned) {
-    problems.require(ranges::kRows.holds(static_cast<double>(max_positions)), "max_positions",
+    problems.require(max_positions != 0, "max_positions",
                      "learned positions need a table of rows: " + ranges::kRows.text());
   } else {
     problems.require(max_positions == 0, "max_positions",
@@ -169,7 +163,6 @@ Problems ModelSpec::validate() const {
   const bool rotary = position == PositionKind::rotary;
   problems.require(rotary || rotary_fraction == 1, "rotary_fraction",
                    "has no effect without rotary positions; leave it out");
-  require_range(problems, rotary_fraction, "rotary_fraction", ranges::kShare);
   check_windows(problems);
   problems.require(norm == NormKind::layernorm || norm_bias, "norm_bias",
                    "has no effect with rmsnorm, which has no bias; leave it out");
@@ -179,12 +172,6 @@ Problems ModelSpec::validate() const {
                    "needs tied_embeddings: false; the embedding has no bias to share");
   problems.require(parallel_residual || !shared_norm, "shared_norm",
                    "needs parallel_residual: true; attention and MLP read different inputs otherwise");
-  const auto probability = [&](double value, const std::string& field) {
-    problems.require(value >= 0 && value < 1, field, "is a probability, 0 <= " + field + " < 1");
-  };
-  probability(dropout, "dropout");
-  probability(attention_dropout.value_or(0), "attention_dropout");
-  probability(embedding_dropout.value_or(0), "embedding_dropout");
   check_experts(problems);
   check_latent(problems);
   if (problems.empty() && parameters() > ranges::kMostParameters) {

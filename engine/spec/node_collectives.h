@@ -2,14 +2,14 @@
 // all-reduce kernels of inference engines. network/collectives/protocols.h has the equations. YAML keys carry the same
 // names, nested alike.
 //
-// All constants are a device's, measured with nothing but the call on it; bandwidths are those of one rank. A
-// group of constants that is left out is zero and means that the device has none of it.
+// All constants are a device's, measured with nothing but the call on it; bandwidths are those of one rank. What each
+// is stands in its row (device_numbers.cc). A group of constants that is left out is zero and means that the device has
+// none of it.
 #pragma once
 
 #include <cstdint>
 
 #include "engine/base/enum_names.h"
-#include "engine/base/problems.h"
 #include "engine/base/quantity.h"
 
 namespace shardscape {
@@ -27,26 +27,22 @@ SHARDSCAPE_ENUM_NAMES(AllReduceKernels, "library", "vllm", "sglang", "trtllm");
 struct NcclProtocols {
   /// LL (8-byte stores with a flag each) and LL128 (128-byte lines with one).
   struct Flagged {
-    Seconds start;             ///< added to the call's own `start`
-    Seconds step;              ///< latency from one rank to the next
-    BytesPerSecond bandwidth;  ///< what flags and the few threads leave of the link's bandwidth
-    /// Largest message: of LL the whole tensor, of LL128 one rank's part of it. Beyond, the next protocol.
+    Seconds start, step;
+    BytesPerSecond bandwidth;
     Bytes limit;
     friend bool operator==(const Flagged&, const Flagged&) = default;
   };
   struct Simple {
     Seconds start, step;
-    /// Share of the link's bandwidth that is reached, 0..1; 0: the device has no constants.
     double link_share = 0;
-    BytesPerSecond own_bandwidth;  ///< rate at which a rank copies its own part of the tensor
+    BytesPerSecond own_bandwidth;
     friend bool operator==(const Simple&, const Simple&) = default;
   };
   /// Constants of all-to-all, which consists of sends and receives; a call takes the cheaper of its two ways, `small`
   /// and `large`.
   struct AllToAll {
-    Seconds start;                   ///< per call, in place of the `start` of the others
-    Seconds small_peer;              ///< time per peer of messages that need no hand-shake
-    BytesPerSecond small_bandwidth;  ///< bandwidth of such messages
+    Seconds start, small_peer;
+    BytesPerSecond small_bandwidth;
     Seconds large_start, large_peer;
     double large_link_share = 0;
     BytesPerSecond own_bandwidth;
@@ -64,14 +60,11 @@ struct NcclProtocols {
 /// Constants of the all-reduce kernels of inference engines.
 struct CustomAllReduce {
   struct Kernels {
-    Seconds start, rank;  ///< time of a call, and what each rank beyond two adds
-    /// Bandwidth of one shot, in which every rank reads the whole tensor of every other rank.
+    Seconds start, rank;
     BytesPerSecond one_shot_bandwidth;
-    Seconds second_start;               ///< what the second shot adds
-    BytesPerSecond two_shot_bandwidth;  ///< of two shots: reduce-scatter and all-gather
-    /// Largest tensor between two ranks, and among more; the library takes larger ones.
-    Bytes pair_limit, two_shot_limit;
-    /// The least time of a call that the host launches, rather than a graph.
+    Seconds second_start;
+    BytesPerSecond two_shot_bandwidth;
+    Bytes pair_limit, two_shot_limit;  ///< the library takes larger tensors
     Seconds eager_floor;
     [[nodiscard]] bool known() const { return one_shot_bandwidth > BytesPerSecond(0); }
     friend bool operator==(const Kernels&, const Kernels&) = default;
@@ -91,24 +84,21 @@ struct ExpertDispatch {
   /// Low-latency kernels, for few tokens: a message for each token and expert, straight to its rank.
   struct LowLatency {
     Seconds dispatch_start, combine_start;
-    Seconds dispatch_expert, combine_expert;  ///< time for each expert of all ranks together
+    Seconds dispatch_expert, combine_expert;
     BytesPerSecond dispatch_bandwidth, combine_bandwidth;
-    /// Dispatch: rate at which the queue of one expert at one rank drains.
     BytesPerSecond queue_bandwidth;
-    Seconds dispatch_node, combine_node;  ///< multiplied by the square root of the number of other nodes
-    BytesPerSecond node_bandwidth;        ///< bandwidth of one rank to other nodes
+    Seconds dispatch_node, combine_node;
+    BytesPerSecond node_bandwidth;
     [[nodiscard]] bool known() const { return dispatch_bandwidth > BytesPerSecond(0); }
     friend bool operator==(const LowLatency&, const LowLatency&) = default;
   };
   /// Normal kernels, for many tokens: a copy for each token and rank, on some of the SMs, and one for each other node.
   struct Normal {
     Seconds dispatch_start, combine_start;
-    /// Combine: each call takes the time of one row at this rate beside its start.
     BytesPerSecond row_bandwidth;
-    Seconds copy;                 ///< time of one SM for each copy of a token
-    BytesPerSecond sm_bandwidth;  ///< bandwidth of one SM
-    BytesPerSecond bandwidth;     ///< bandwidth of all SMs together
-    double local_copies = 0;      ///< copies that a token costs its rank beside those that are sent
+    Seconds copy;
+    BytesPerSecond sm_bandwidth, bandwidth;
+    double local_copies = 0;
     Seconds dispatch_node, combine_node;
     BytesPerSecond node_bandwidth;
     [[nodiscard]] bool known() const { return bandwidth > BytesPerSecond(0); }
@@ -123,10 +113,6 @@ struct NodeCollectives {
   NcclProtocols nccl;
   CustomAllReduce custom;
   ExpertDispatch experts;
-
-  /// Checks the constants. Problems are reported at "nccl.ll.step", "custom_all_reduce.vllm.eager_floor",
-  /// "expert_dispatch.normal.copy".
-  void validate(Problems& problems) const;
   friend bool operator==(const NodeCollectives&, const NodeCollectives&) = default;
 };
 

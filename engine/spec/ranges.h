@@ -31,6 +31,8 @@ inline constexpr Range kEnergyPerBit{1e-18, 1, "J/b"};
 // Shares and fractions.
 inline constexpr Range kShare{1e-6, 1};  ///< a share that is achieved or left, which is never zero
 inline constexpr Range kFraction{0, 1};  ///< a fraction that may be zero
+/// A probability below 1, which would leave nothing.
+inline constexpr Range kProbability{.low = 0, .high = 1, .below_high = true};
 
 // Parts of a device.
 inline constexpr Range kUnits{1, 1e6};        ///< numbers of SMs or of stacks

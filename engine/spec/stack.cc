@@ -39,13 +39,6 @@ void check_kept(const StackProfile& stack, Problems& problems) {
                    "has no effect with attention: naive, whose backward does not need its output");
 }
 
-/// Whether a text is a month of the form YY.MM.
-bool is_month(const std::string& text) {
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  return text.size() == 5 && text[2] == '.' && digit(text[0]) && digit(text[1]) && digit(text[3]) &&
-         digit(text[4]) && text.substr(3) >= "01" && text.substr(3) <= "12";
-}
-
 }  // namespace
 
 std::vector<Algorithm> StackProfile::Communication::all_algorithms() {
@@ -68,9 +61,7 @@ double StackProfile::Communication::scale_out_share(const FabricSpec& fabric) co
 
 Problems StackProfile::validate() const {
   Problems problems;
-  for (const StackNumber& number : stack_numbers())
-    number.visit(*this,
-                 [&](auto value) { require_range(problems, value, std::string(number.path), number.range); });
+  require_ranges(problems, *this, stack_numbers());
   if (!pipeline_layout.empty()) {
     const auto layout = read_layout(pipeline_layout);
     if (!layout) problems.add("pipeline_layout", layout.error());
@@ -86,14 +77,6 @@ Problems StackProfile::validate() const {
   problems.require(communication.protocols || communication.all_reduce == AllReduceKernels::library,
                    "communication.all_reduce",
                    "has no effect without communication.protocols: true, which prices calls inside a node");
-  problems.require(tables.usual_zero_stage >= 0 && tables.usual_zero_stage <= 3, "usual_zero_stage",
-                   "is 0..3");
-  problems.require(tables.expert_software_from.empty() || is_month(tables.expert_software_from),
-                   "expert_software_from", "is a release by year and month, such as 26.06");
-  const bool narrowed =
-      !tables.expert_software_from.empty() || tables.expert_software_on != Architecture::other;
-  problems.require(!narrowed || !tables.expert_software.empty(), "expert_software",
-                   "must name the software whose release or architecture the profile is meant of");
   if (serving.scheduler == ServingPolicy::chunked && serving.token_budget < serving.max_batch) {
     problems.add("serving.token_budget", "must be at least serving.max_batch, one token of each sequence");
   }

@@ -239,27 +239,6 @@ struct StackProfile {
     bool two_batch_overlap = false;
     friend bool operator==(const Serving&, const Serving&) = default;
   };
-  /// How tables of measurements name the software of this profile, and the settings of its runs that they leave blank.
-  struct Tables {
-    std::string years;                  ///< of the software: "2022", "2024 on"; for the reader
-    std::vector<std::string> software;  ///< names that stand for this profile, each for one profile only
-    /// Names that stand for this profile, before any other, in runs of mixtures of experts.
-    std::vector<std::string> expert_software;
-    /// For those runs of mixtures of experts: the first release, YY.MM, and the architecture from which on the profile
-    /// applies. Of several profiles for the same software, the one with the latest release that fits a run stands for
-    /// it.
-    std::string expert_software_from;
-    Architecture expert_software_on = Architecture::other;
-    std::int64_t usual_zero_stage = 0;  ///< ZeRO stage of runs that state none, 0..3
-    /// Recomputation of runs that state none; a stronger one where it does not fit.
-    Recompute usual_recompute = Recompute::none;
-    bool usual_sequence_parallel = false;  ///< with sequence parallelism where tp is above 1
-    /// Whether activations that do not fit go to host memory; otherwise more of them are computed again.
-    bool usual_offload = false;
-    bool usual_expert_parallel = false;  ///< experts are dealt over as many ranks as divide them
-    bool usual_expert_tensor = false;    ///< etp is tp (Megatron Core's default), else 1
-    friend bool operator==(const Tables&, const Tables&) = default;
-  };
   struct Memory {
     Bytes reserve;             ///< context, NCCL buffers, workspace: counted on every device
     Bytes workspace;           ///< scratch of matrix and reduction kernels, from the framework's allocator
@@ -299,7 +278,6 @@ struct StackProfile {
   Experts experts;
   Head head;
   Memory memory;
-  Tables tables;
 
   [[nodiscard]] Problems validate() const;
   friend bool operator==(const StackProfile&, const StackProfile&) = default;

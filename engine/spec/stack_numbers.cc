@@ -16,9 +16,9 @@ using enum FitScale;
 constexpr std::string_view kHostRange = "from one kernel launch to an eager framework on a slow host";
 constexpr std::string_view kDecodeRange = "from a replayed graph to eager launches";
 constexpr std::string_view kStepRange = "from an empty step to a loop that saves and logs";
-constexpr std::string_view kShareRange = "a share of the link's bandwidth; below a tenth the link is broken";
+constexpr std::string_view kLinkShareRange =
+    "a share of the link's bandwidth; below a tenth the link is broken";
 constexpr std::string_view kOverlapRange = "nothing hidden to everything hidden";
-constexpr std::string_view kLatencyRange = "from one write over the link to a host in every step";
 
 /// The path of a field, and the field.
 #define SHARDSCAPE_NUMBER(FIELD) \
@@ -26,7 +26,9 @@ constexpr std::string_view kLatencyRange = "from one write over the link to a ho
 
 // Widths of priors: 0.7 means "within a factor of two" (1 sigma) and is for times that depend on host and framework
 // version; 0.2 is the scatter of vendors' and users' figures for achieved bandwidth.
-constexpr StackNumber kNumbers[] = {
+constexpr StackNumber kStackNumbers[] = {
+    {SHARDSCAPE_NUMBER(zero_slice), kTime, "ZeRO-1 and 2: per tensor and data-parallel rank, once per step",
+     FitRule{time, logarithmic, 1e-7, 1e-3, "from one pointer to a tensor copied in an interpreter", 0.7}},
     {SHARDSCAPE_NUMBER(host.forward_layer), kTime, "launching one block's forward",
      FitRule{time, logarithmic, 5e-6, 2e-2, kHostRange, 0.7}},
     {SHARDSCAPE_NUMBER(host.backward_layer), kTime, "launching one block's backward",
@@ -51,19 +53,19 @@ constexpr StackNumber kNumbers[] = {
     {SHARDSCAPE_NUMBER(communication.call), kTime, "fixed cost of a collective call",
      FitRule{time, logarithmic, 1e-6, 2e-4, "from a kernel launch to a rendezvous of the group", 0.5}},
     {SHARDSCAPE_NUMBER(communication.rank_step), kTime, "latency of one step of a collective's algorithm",
-     FitRule{time, logarithmic, 3e-7, 1e-4, kLatencyRange, 0.5}},
+     FitRule{time, logarithmic, 3e-7, 1e-4, kStepLatencyRange, 0.5}},
     {SHARDSCAPE_NUMBER(communication.rank_step_scale_out), kTime,
      "the same for steps over the scale-out network",
-     FitRule{time, logarithmic, 1e-6, 1e-3, kLatencyRange, 0.7}},
+     FitRule{time, logarithmic, 1e-6, 1e-3, kStepLatencyRange, 0.7}},
     {SHARDSCAPE_NUMBER(communication.local_copy), kTimesOfPeak,
      "a collective's own copies and reductions: time over that at the memory's peak rate",
      FitRule{time, logarithmic, 0.1, 4.0,
              "from copies that stay in the caches to kernels that reach a quarter of the memory's peak",
              0.5}},
     {SHARDSCAPE_NUMBER(communication.scale_up_fraction), kShare, "collectives inside the scale-up domain",
-     FitRule{time, logarithmic, 0.1, 1.0, kShareRange, 0.2}},
+     FitRule{time, logarithmic, 0.1, 1.0, kLinkShareRange, 0.2}},
     {SHARDSCAPE_NUMBER(communication.scale_out_fraction), kShare, "collectives and transfers between nodes",
-     FitRule{time, logarithmic, 0.1, 1.0, kShareRange, 0.3}},
+     FitRule{time, logarithmic, 0.1, 1.0, kLinkShareRange, 0.3}},
     {SHARDSCAPE_NUMBER(communication.scale_out_scaling), kScaling,
      "what each doubling of the nodes leaves of the scale-out bandwidth",
      FitRule{time, logarithmic, 0.5, 1.0, "half per doubling of the nodes is one shared link, 1 a crossbar",
@@ -93,7 +95,7 @@ constexpr StackNumber kNumbers[] = {
      "what exchanges of experts hide in pairs without slowing compute",
      FitRule{time, linear, 0.0, 1.0, kOverlapRange, 0.3}},
     {SHARDSCAPE_NUMBER(communication.bucket), kBucket,
-     "gradient bucket: data-parallel calls are bytes over it", std::nullopt, true},
+     "gradient bucket: data-parallel calls are bytes over it", std::nullopt, KeyUse::required},
     {SHARDSCAPE_NUMBER(communication.zero_bucket), kBucketOrDefault,
      "gradient bucket under ZeRO; 0: as bucket"},
     {SHARDSCAPE_NUMBER(serving.token_budget), kTokens, "the most tokens of one iteration"},
@@ -133,8 +135,6 @@ constexpr StackNumber kNumbers[] = {
     {SHARDSCAPE_NUMBER(experts.load_wait), kTime, "the device's wait for the loads of experts",
      FitRule{time, logarithmic, 1e-5, 5e-2, "from one copy to the host to a host that launches all anew",
              0.7}},
-    {SHARDSCAPE_NUMBER(zero_slice), kTime, "ZeRO-1 and 2: per tensor and data-parallel rank, once per step",
-     FitRule{time, logarithmic, 1e-7, 1e-3, "from one pointer to a tensor copied in an interpreter", 0.7}},
     {SHARDSCAPE_NUMBER(experts.plain_launch), kTime, "launching one plain operator of experts with biases"},
     {SHARDSCAPE_NUMBER(head.deferral_limit), kMicrobatchesOrAll,
      "microbatches whose head is put off; 0: all"},
@@ -150,6 +150,6 @@ constexpr StackNumber kNumbers[] = {
 
 }  // namespace
 
-std::span<const StackNumber> stack_numbers() { return kNumbers; }
+std::span<const StackNumber> stack_numbers() { return kStackNumbers; }
 
 }  // namespace shardscape

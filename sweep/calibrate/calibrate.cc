@@ -72,7 +72,7 @@ class Calibrator {
     }
     rows.software.insert(rows.software.end(), rows.stacks.begin(), rows.stacks.end());
     if (result_.before.device) {
-      rows.devices = result_.before.device->facts.also;
+      rows.devices = result_.before.device->tables.also;
       rows.devices.push_back(result_.before.device->name);
     }
     return rows;
@@ -119,7 +119,7 @@ class Calibrator {
           fmt::format(
               "{} is outside its physical range, {} to {} ({}); --start gives another value to start from",
               format_value(constant, value), format_value(constant, constant.low),
-              format_value(constant, constant.high), constant.range_reason));
+              format_value(constant, constant.high), constant.reason));
     }
   }
 
@@ -192,10 +192,10 @@ class Calibrator {
     set_folds();
     fold_candidates_.assign(static_cast<std::size_t>(folds_), start_);
     result_.after = start_;
-    for (const ActsOn sort : {ActsOn::time, ActsOn::memory}) fit_sort(sort);
+    for (const FitActsOn sort : {FitActsOn::time, FitActsOn::memory}) fit_sort(sort);
   }
 
-  void fit_sort(ActsOn sort) {
+  void fit_sort(FitActsOn sort) {
     std::vector<const Constant*> list;
     for (const Constant& constant : constants()) {
       if (constant.acts_on == sort && moves(constant)) list.push_back(&constant);
@@ -219,7 +219,7 @@ class Calibrator {
     for (std::size_t k = 0; k < fold_candidates_.size(); ++k) fit_fold(fit, sort, k);
   }
 
-  void fit_fold(const ConstantFit& fit, ActsOn sort, std::size_t fold_left_out) {
+  void fit_fold(const ConstantFit& fit, FitActsOn sort, std::size_t fold_left_out) {
     const Dataset others(sources_, sort, presets_, [&](const std::string& id) {
       return fitted(id) && fold(id) != static_cast<int>(fold_left_out);
     });

@@ -79,7 +79,7 @@ struct FileReport {
 
 /// Results of one of the two fits.
 struct FitReport {
-  ActsOn sort = ActsOn::time;
+  FitActsOn sort = FitActsOn::time;
   std::size_t measurements = 0;
   double typical_error = 0;                          ///< the final s of fit.h
   double objective_before = 0, objective_after = 0;  ///< objective with that s, before and after

@@ -23,7 +23,7 @@ std::string two_digits(double value) {
 
 }  // namespace
 
-ConstantFit::ConstantFit(ActsOn sort, std::vector<const Constant*> all, Candidate base, Progress progress)
+ConstantFit::ConstantFit(FitActsOn sort, std::vector<const Constant*> all, Candidate base, Progress progress)
     : base_(std::move(base)), progress_(std::move(progress)) {
   report_.sort = sort;
   for (const Constant* constant : all) {

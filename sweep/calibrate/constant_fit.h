@@ -14,7 +14,7 @@ class ConstantFit {
   using Progress = std::function<void(const std::string& what, const FitProgress&)>;
 
   /// `all`: the constants that may move. Priors are at the values of `base`.
-  ConstantFit(ActsOn sort, std::vector<const Constant*> all, Candidate base, Progress progress);
+  ConstantFit(FitActsOn sort, std::vector<const Constant*> all, Candidate base, Progress progress);
 
   /// Fits in rounds until all constants that move are identified.
   void run(const Dataset& data);

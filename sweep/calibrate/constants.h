@@ -1,5 +1,6 @@
 // The constants that measurements may move: what each is, how far it may go and how firmly the profile's own value is
-// believed. Those of a stack are the rows of its table of numbers that have a rule (spec/stack_numbers.h).
+// believed: the rows with a rule in the tables of the numbers of stacks and devices (spec/stack_numbers.h,
+// spec/device_numbers.h).
 //
 // A constant is fitted in units of its prior width around its prior value, the profile's own (FitScale), so that this
 // deviation u has a standard normal prior. The range is where the value is physically possible; its reason stands
@@ -13,35 +14,29 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
-#include "engine/spec/device.h"
 #include "engine/spec/number_row.h"
-#include "engine/spec/stack.h"
+#include "sweep/yaml/presets.h"
 #include "sweep/yaml/quantity_text.h"
 
 namespace shardscape::calibrate {
 
 /// What is fitted: a stack profile and, if asked for, the device below it.
 struct Candidate {
-  StackProfile stack;
-  std::optional<DeviceSpec> device;
+  yaml::StackPreset stack;
+  std::optional<yaml::DevicePreset> device;
 };
 
-using Scale = FitScale;
-using ActsOn = FitActsOn;
+inline constexpr std::string_view kOfDevice = "device.";
 
-struct Constant {
-  std::string_view path;                     ///< of the YAML key; after "device." for one of the device
+/// How far it goes is the rule of its row.
+struct Constant : FitRule {
+  std::string path;                          ///< of the YAML key; after kOfDevice for one of the device
   std::optional<yaml::Dimension> dimension;  ///< dimension of the value; nothing: a plain number
-  ActsOn acts_on;
-  Scale scale;
-  double low, high;  ///< physical range, in base units
-  std::string_view range_reason;
-  double width;             ///< standard deviation of the prior, of ln(value) or of the value (see Scale)
-  std::string_view effect;  ///< description of what it acts on
+  std::string_view effect;                   ///< description of what it acts on
   std::function<double(const Candidate&)> get;
   std::function<void(Candidate&, double)> set;
 
-  [[nodiscard]] bool of_device() const { return path.starts_with("device."); }
+  [[nodiscard]] bool of_device() const { return path.starts_with(kOfDevice); }
   /// Whether the candidate's machine has the mechanism at all: constants of products by energy and latency only act on
   /// devices whose `energy` is known.
   [[nodiscard]] bool acts_in(const Candidate& candidate) const;

@@ -126,19 +126,19 @@ void install(validate::Presets& presets, const Candidate& candidate) {
   if (candidate.device) presets.replace_device(*candidate.device);
 }
 
-Dataset::Dataset(const std::vector<SourceTable>& tables, ActsOn sort, const validate::Presets& presets,
+Dataset::Dataset(const std::vector<SourceTable>& tables, FitActsOn sort, const validate::Presets& presets,
                  const std::function<bool(const std::string& id)>& keep)
     : presets_(presets) {
   for (const SourceTable& source : tables) {
     if (source.kind == validate::TableKind::plans) {
       add_plans(source, sort, keep);
-    } else if (sort == ActsOn::time) {
+    } else if (sort == FitActsOn::time) {
       add_table(source, keep);
     }
   }
 }
 
-void Dataset::add_plans(const SourceTable& source, ActsOn sort,
+void Dataset::add_plans(const SourceTable& source, FitActsOn sort,
                         const std::function<bool(const std::string&)>& keep) {
   const validate::ColumnIndex index(source.table);
   std::vector<validate::TableProblem> problems;
@@ -164,7 +164,7 @@ void Dataset::add_plans(const SourceTable& source, ActsOn sort,
   add_group(std::move(group), sort);
 }
 
-void Dataset::add_group(Group group, ActsOn sort) {
+void Dataset::add_group(Group group, FitActsOn sort) {
   std::vector<validate::PlanRow> rows;
   const auto target = [&](Measure measure, std::optional<double> measured) {
     if (measured) group.targets.push_back({rows.size(), measure, *measured});
@@ -173,7 +173,7 @@ void Dataset::add_group(Group group, ActsOn sort) {
     // Reads the presets' files here, once, so that each thread's copies have them already.
     validate::check_presets(row.model, row.cluster, {}, presets_, group.options.folder);
     const std::size_t before = group.targets.size();
-    if (sort == ActsOn::time) {
+    if (sort == FitActsOn::time) {
       target(Measure::step_time, row.step_time_s);
       // TTFT of public tables is left out: for saturated servers it is time in the client's queue.
       if (row.software.empty()) target(Measure::ttft, row.ttft_s);

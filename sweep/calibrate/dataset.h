@@ -52,7 +52,7 @@ class Dataset {
  public:
   /// Takes the rows whose id `keep` accepts. They must have no problems according to validate::evaluate(). `presets`
   /// are copied with all that they have read so far.
-  Dataset(const std::vector<SourceTable>& tables, ActsOn sort, const validate::Presets& presets,
+  Dataset(const std::vector<SourceTable>& tables, FitActsOn sort, const validate::Presets& presets,
           const std::function<bool(const std::string& id)>& keep);
 
   /// Number of residuals: one ln(predicted / measured) for every time (training step; TTFT, ITL, end to end; kernel,
@@ -83,8 +83,9 @@ class Dataset {
     std::size_t first = 0, count = 0;  ///< range of its residuals
   };
 
-  void add_plans(const SourceTable& source, ActsOn sort, const std::function<bool(const std::string&)>& keep);
-  void add_group(Group group, ActsOn sort);
+  void add_plans(const SourceTable& source, FitActsOn sort,
+                 const std::function<bool(const std::string&)>& keep);
+  void add_group(Group group, FitActsOn sort);
   void add_table(const SourceTable& source, const std::function<bool(const std::string&)>& keep);
   void predict(const Group& group, validate::Presets& presets, std::vector<double>& out) const;
 

@@ -10,7 +10,7 @@
 
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/node.h"
-#include "sweep/yaml/specs.h"
+#include "sweep/yaml/read_technology.h"
 
 namespace shardscape::calibrate {
 
@@ -141,14 +141,13 @@ bool same(const std::string& text, const Calibration& calibration, yaml::PresetK
 
 std::vector<Edit> edits(const Calibration& calibration, yaml::PresetKind kind) {
   const bool of_device = kind == yaml::PresetKind::device;
-  constexpr std::string_view kDevice = "device.";
   std::vector<Edit> list;
   for (const ConstantResult& found : calibration.constants) {
     const Constant& constant = *found.constant;
     if (constant.of_device() != of_device || found.after == found.before) continue;
     std::string note = fmt::format("{} from {}", kNote, format_value(constant, found.before));
     if (found.standard_error) note += ", +- " + relative(*found.standard_error, found.after);
-    list.push_back({std::string(of_device ? constant.path.substr(kDevice.size()) : constant.path),
+    list.push_back({of_device ? constant.path.substr(kOfDevice.size()) : constant.path,
                     format_value(constant, found.after), note});
   }
   return list;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "engine/base/hash.h"
+#include "engine/spec/device_numbers.h"
 #include "engine/spec/stack_numbers.h"
 
 namespace shardscape::sweep {
@@ -27,15 +28,9 @@ std::uint64_t mark_of(std::initializer_list<double> numbers, std::uint64_t mark 
 
 /// A hash of the fields that studies vary most, so that few different systems share it.
 std::uint64_t mark_of(const System& system) {
-  const DeviceSpec& device = system.device;
-  std::uint64_t mark =
-      mark_of({static_cast<double>(device.sm.count), device.sm.clock.value(),
-               device.sm.vector_flops_per_clock, device.sm.sram.value(), device.l2.capacity.value(),
-               device.l2.bytes_per_clock, static_cast<double>(device.hbm.stacks),
-               device.hbm.bandwidth_per_stack.value(), device.hbm.capacity_per_stack.value(),
-               device.sustained.tensor, device.sustained.hbm, device.kernel_latency.value()});
+  std::uint64_t mark = 0;
+  for (const DeviceNumber& number : device_numbers()) mark = mark_of({number.get(system.device)}, mark);
   for (const StackNumber& number : stack_numbers()) mark = mark_of({number.get(system.stack)}, mark);
-  for (const double flops : device.sm.tensor_flops_per_clock) mark = mark_of({flops}, mark);
   for (const DimensionSpec& dimension : system.fabric.dimensions)
     mark = mark_of(
         {static_cast<double>(dimension.size()), dimension.bandwidth.value(), dimension.latency.value()},

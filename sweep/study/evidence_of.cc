@@ -5,6 +5,7 @@
 
 #include "sweep/evidence/evidence_file.h"
 #include "sweep/yaml/load.h"
+#include "sweep/yaml/read_technology.h"
 
 namespace shardscape::sweep {
 
@@ -29,12 +30,12 @@ void attach_evidence(const yaml::Catalog& catalog, Study& study, yaml::Diagnosti
     const std::string& device = system.device.name;
     if (!yaml::is_path(device) && study.device_presets.emplace(device, "").second) {
       const auto preset = yaml::load_device(catalog, device);
-      if (preset) study.device_presets[device] = yaml::to_yaml(*preset);
+      if (preset) study.device_presets[device] = yaml::to_yaml(DeviceSpec(*preset));
     }
     const std::string& stack = system.stack.name;
     if (!yaml::is_path(stack) && study.stack_presets.emplace(stack, "").second) {
       const auto preset = yaml::load_stack(catalog, stack);
-      if (preset) study.stack_presets[stack] = yaml::to_yaml(*preset);
+      if (preset) study.stack_presets[stack] = yaml::to_yaml(StackProfile(*preset));
     }
   }
   const auto none = [](const auto& entry) { return entry.second.empty(); };

@@ -63,7 +63,8 @@ class LoadReader {
   }
   const yaml::Node* no_part(yaml::Reader& reader, const char* key) {
     const yaml::Node* node = reader.take(key);
-    if (node != nullptr && known_) bad(key, *node, "has no effect with this distribution");
+    if (node != nullptr && known_)
+      bad(key, *node, fmt::format("has no effect with distribution: {}", name_of(distribution_)));
     return nullptr;
   }
   void read_distribution(const yaml::Node* node, ExpertLoad& load) {
@@ -75,6 +76,7 @@ class LoadReader {
     const auto parsed = yaml::parse_value<LoadDistribution>(*node);
     known_ = parsed.has_value();
     keep("distribution", *node, parsed, load.distribution);
+    distribution_ = load.distribution;
   }
   void read_exponent(const yaml::Node* node, ExpertLoad& load) {
     if (node != nullptr) keep("exponent", *node, yaml::parse_value<double>(*node), load.exponent);
@@ -99,6 +101,7 @@ class LoadReader {
   yaml::ReadState& state_;
   bool good_ = true;
   bool known_ = false;  ///< whether the distribution could be read
+  LoadDistribution distribution_{};
 };
 
 }  // namespace
@@ -109,6 +112,7 @@ std::vector<ExpertLoad> parse_expert_loads(const yaml::Node& node, const std::st
   if (!node.is_list()) items.push_back(&node);
   for (const yaml::Node& item : node.items) items.push_back(&item);
   std::vector<ExpertLoad> loads;
+  std::vector<yaml::Location> places;  // of the loads
   bool good = !items.empty();
   if (items.empty()) state.bad(path, node.where, "is an empty list; take balanced, or leave it out");
   for (const yaml::Node* item : items) {
@@ -116,12 +120,23 @@ std::vector<ExpertLoad> parse_expert_loads(const yaml::Node& node, const std::st
     good = good && load.has_value();
     if (!load) continue;
     // Columns of results identify loads by distribution and exponent, so that these must differ.
-    const bool again = std::ranges::any_of(loads, [&](const ExpertLoad& other) {
+    const auto known = std::ranges::find_if(loads, [&](const ExpertLoad& other) {
       return other.distribution == load->distribution && other.exponent == load->exponent;
     });
-    if (again) state.bad(path, item->where, to_text(*load) + " is in the list twice");
-    good = good && !again;
+    if (known != loads.end()) {
+      good = false;
+      state.bad(
+          path, item->where,
+          *known == *load
+              ? to_text(*load) + " is in the list twice"
+              : fmt::format("is the second {} load{} (the first: line {}), and results tell loads apart by "
+                            "that alone; keep one of them, and give the other a study of its own",
+                            name_of(load->distribution),
+                            load->exponent > 0 ? fmt::format(" of exponent {}", load->exponent) : "",
+                            places[static_cast<std::size_t>(known - loads.begin())].line));
+    }
     loads.push_back(*load);
+    places.push_back(item->where);
   }
   if (!good) loads.clear();
   return loads;

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/spec/fabric_numbers.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/read_technology.h"
@@ -481,18 +482,12 @@ class HardwareParser {
 std::string wiring_text(FabricSpec fabric) {
   fabric.name = "fabric";
   for (DimensionSpec& dimension : fabric.dimensions) {
-    dimension.bandwidth = BytesPerSecond(1);
-    dimension.latency = Seconds(0);
+    for (const DimensionNumber& number : dimension_numbers())
+      if (number.rate()) number.set(dimension, 1);
     dimension.basis = BandwidthBasis::link;
     dimension.in_network_reduction = false;
-    dimension.fat_tree.uplink_bandwidth.reset();
-    dimension.fat_tree.uplink_latency.reset();
-    dimension.dragonfly.global_bandwidth.reset();
-    dimension.dragonfly.global_latency.reset();
-    for (CustomSpec::Link& link : dimension.custom.links) {
-      link.bandwidth = BytesPerSecond(1);
-      link.latency = Seconds(0);
-    }
+    for (CustomSpec::Link& link : dimension.custom.links)
+      for (const auto& number : custom_link_numbers()) number.set(link, 1);
   }
   return yaml::emit(yaml::write(fabric));
 }

@@ -387,11 +387,10 @@ class StudyParser {
   /// Notes the shares of peaks that device files leave out, as far as some setting uses their default.
   void note_assumed_shares() {
     for (const yaml::AssumedShares& assumed : loader_.assumed_shares()) {
-      std::vector<std::size_t> shares = assumed.shares;
-      std::erase_if(shares, [&](std::size_t share) {
-        return std::ranges::none_of(study_.systems, [&](const System& system) {
-          return yaml::device_shares()[share].of(system.device) == 1;
-        });
+      std::vector<const DeviceNumber*> shares = assumed.shares;
+      std::erase_if(shares, [&](const DeviceNumber* share) {
+        return std::ranges::none_of(study_.systems,
+                                    [&](const System& system) { return share->get(system.device) == 1; });
       });
       if (!shares.empty()) study_.assumptions.push_back(yaml::describe_assumption(assumed, shares, catalog_));
     }

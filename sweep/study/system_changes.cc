@@ -2,9 +2,12 @@
 // technologies, patches single settings in the part's YAML, and reads the result strictly.
 #include "sweep/study/system_changes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "engine/spec/fabric_numbers.h"
 #include "sweep/yaml/read_technology.h"
 #include "sweep/yaml/specs.h"
 #include "sweep/yaml/value.h"
@@ -16,17 +19,12 @@ namespace {
 using yaml::Leaf;
 
 constexpr std::string_view kFabric = "fabric.";
-constexpr std::string_view kSize = ".size";
+constexpr std::string_view kSize = "size";
 // A size of 0 would mean `fill` to a FabricTemplate.
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 30;
 
-/// The key of a dimension's bandwidth, as the cluster's file has it.
-const char* bandwidth_key(const DimensionSpec& dimension) {
-  return dimension.basis == BandwidthBasis::gpu ? ".bandwidth_per_gpu" : ".bandwidth";
-}
-
 std::string fabric_path(const DimensionSpec& dimension, std::string_view key) {
-  return std::string(kFabric).append(dimension.name).append(key);
+  return fmt::format("{}{}.{}", kFabric, dimension.name, key);
 }
 
 /// Whether the size of a dimension is one number that a file gives.
@@ -39,14 +37,14 @@ void add_fabric_leaves(const FabricTemplate& fabric, std::vector<Leaf>& leaves) 
   for (const DimensionSpec& dimension : fabric.fabric.dimensions) {
     if (has_size(dimension))
       leaves.push_back({fabric_path(dimension, kSize), Leaf::Type::integer, {}, {}, {}, 1, kMostRanks});
-    if (dimension.kind == DimensionKind::custom) continue;  // custom links have bandwidths of their own
-    leaves.push_back({fabric_path(dimension, bandwidth_key(dimension)),
-                      Leaf::Type::quantity,
-                      yaml::Dimension::bandwidth,
-                      {},
-                      {}});
-    leaves.push_back(
-        {fabric_path(dimension, ".latency"), Leaf::Type::quantity, yaml::Dimension::time, {}, {}});
+    for (const DimensionNumber& number : dimension_numbers()) {
+      if (!number.rate() || !number.no_effect(dimension).empty()) continue;
+      leaves.push_back({fabric_path(dimension, number.key(dimension)),
+                        Leaf::Type::quantity,
+                        number.range.unit == "s" ? yaml::Dimension::time : yaml::Dimension::bandwidth,
+                        {},
+                        {}});
+    }
   }
 }
 
@@ -136,13 +134,12 @@ bool apply_to_fabric(const Change& change, FabricSpec& fabric) {
   bool found = false;
   for (DimensionSpec& dimension : fabric.dimensions) {
     const std::string& path = change.leaf.path;
-    if (path == fabric_path(dimension, bandwidth_key(dimension))) {
-      dimension.bandwidth = BytesPerSecond(change.number);
+    for (const DimensionNumber& number : dimension_numbers()) {
+      if (path != fabric_path(dimension, number.key(dimension))) continue;
+      number.set(dimension, change.number);
       found = true;
-    } else if (path == fabric_path(dimension, ".latency")) {
-      dimension.latency = Seconds(change.number);
-      found = true;
-    } else if (path == fabric_path(dimension, kSize)) {
+    }
+    if (path == fabric_path(dimension, kSize)) {
       dimension.shape = {static_cast<std::int64_t>(change.number)};
       found = true;
     }
@@ -162,7 +159,9 @@ bool apply_network(const technology::NetworkTechnology& network, FabricSpec& fab
   return found;
 }
 
-bool is_size(const Change& change) { return !change.whole() && change.leaf.path.ends_with(kSize); }
+bool is_size(const Change& change) {
+  return !change.whole() && change.leaf.path.ends_with(fmt::format(".{}", kSize));
+}
 
 bool build_fabric(const BaseSystem& base, std::span<const Change* const> changes, System& system,
                   yaml::Diagnostics& problems) {
@@ -229,10 +228,7 @@ yaml::Node Change::resolved() const {
   if (technology && technology->logic) return yaml::write(*technology->logic);
   if (technology && technology->memory) return yaml::write(*technology->memory);
   if (technology && technology->network) return yaml::write(*technology->network);
-  if (!cluster) return value;
-  yaml::Node node = yaml::write(cluster->fabric.fabric);
-  node.set("device", yaml::write(cluster->device));
-  return node;
+  return cluster ? yaml::write(*cluster) : value;
 }
 
 std::vector<Leaf> changeable_leaves(const BaseSystem& base, const yaml::Cluster* cluster) {

@@ -132,9 +132,9 @@ class Builder {
     }
     built_.area = SquareMetres(interfaces_ + static_cast<double>(count_) * built_.sm_area.value());
     constexpr double kSquareMillimetres = 1e6;
-    device.facts.die_area_mm2 = area_ * kSquareMillimetres;
-    if (choice_.logic) device.facts.process_nm = 0;
-    device.facts.power_watts = built_.power().value();
+    device.die.area_mm2 = area_ * kSquareMillimetres;
+    if (choice_.logic) device.die.process_nm = 0;
+    device.power = built_.power();
     scale_energy(device);
     if (choice_.logic) device.name += '+' + logic_.name;
     if (choice_.memory) device.name += '+' + memory_.name;
@@ -149,9 +149,9 @@ class Builder {
       return power / (sms(d) * d.sm.clock.value());
     };
     device.energy.flop_pj *= per_clock(built_.die_power.value(), device) / per_clock(base_die_power(), base_);
-    const double whole = device.facts.power_watts / base_.facts.power_watts;
+    const double whole = device.power.value() / base_.power.value();
     device.energy.idle_watts *= whole;
-    device.energy.burst_watts = std::max(device.facts.power_watts, device.energy.burst_watts * whole);
+    device.energy.burst_watts = std::max(device.power.value(), device.energy.burst_watts * whole);
   }
 
   const DeviceSpec& base_;

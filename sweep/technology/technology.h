@@ -13,21 +13,9 @@
 
 namespace shardscape::technology {
 
-/// A physical quantity in base SI units, of a dimension that no model of the engine needs.
-template <class Tag>
-class Amount {
- public:
-  constexpr Amount() = default;
-  constexpr explicit Amount(double value) : value_(value) {}
-  [[nodiscard]] constexpr double value() const { return value_; }
-  friend constexpr auto operator<=>(Amount a, Amount b) = default;
-
- private:
-  double value_ = 0;
-};
 using Metres = Amount<struct LengthTag>;
 using SquareMetres = Amount<struct AreaTag>;
-using Watts = Amount<struct PowerTag>;
+using shardscape::Watts;
 using JoulesPerBit = Amount<struct EnergyPerBitTag>;
 
 /// How a circuit changes from an older node to a newer one, as foundries state it.

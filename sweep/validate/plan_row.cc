@@ -38,7 +38,7 @@ std::string degree_product(const ParallelPlan& plan, const Counts& counts, std::
 }
 
 /// Fills in how experts lie over ranks where the row does not say it.
-void read_usual_experts(RowReader& reader, const StackProfile::Tables& usual, PlanRow& row) {
+void read_usual_experts(RowReader& reader, const yaml::StackTables& usual, PlanRow& row) {
   ParallelPlan& plan = row.plan;
   if (!reader.text(row_of(PlanKey::expert_tensor).column))
     plan.expert_tensor = usual.usual_expert_tensor && plan.expert > 1 ? plan.tensor : 1;
@@ -125,7 +125,7 @@ std::optional<std::int64_t> read_code(RowReader& reader, const PlanAxisRow& axis
 }
 
 /// The code of a blank cell: no effect, or what runs of this software usually have.
-std::int32_t code_of_blank(const PlanAxisRow& axis, const StackProfile::Tables* usual,
+std::int32_t code_of_blank(const PlanAxisRow& axis, const yaml::StackTables* usual,
                            const ParallelPlan& plan) {
   if (usual == nullptr) return axis.idle;
   if (axis.key == PlanKey::zero_stage) return static_cast<std::int32_t>(usual->usual_zero_stage);
@@ -135,7 +135,7 @@ std::int32_t code_of_blank(const PlanAxisRow& axis, const StackProfile::Tables* 
   return axis.idle;
 }
 
-void read_settings(RowReader& reader, const StackProfile::Tables* usual, PlanRow& row) {
+void read_settings(RowReader& reader, const yaml::StackTables* usual, PlanRow& row) {
   ParallelPlan& plan = row.plan;
   for (const PlanAxisRow& axis : kPlanRows) {
     if (!is_setting(axis) || axis.key == PlanKey::microbatch) continue;
@@ -154,7 +154,7 @@ void read_settings(RowReader& reader, const StackProfile::Tables* usual, PlanRow
     reader.bad(virtual_stages, "more than 1 needs more than one pipeline stage");
 }
 
-void read_training(RowReader& reader, const StackProfile::Tables* usual, PlanRow& row) {
+void read_training(RowReader& reader, const yaml::StackTables* usual, PlanRow& row) {
   reader.need("sequence_length");
   row.workload.sequence_length = reader.integer("sequence_length").value_or(0);
   read_batches(reader, row);
@@ -401,7 +401,7 @@ std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names) {
     read_measurements(reader, row);
     return reader.failed() ? std::nullopt : std::optional(row);
   }
-  const StackProfile::Tables* const usual = row.software.empty() ? nullptr : names.usual(row.stack);
+  const yaml::StackTables* const usual = row.software.empty() ? nullptr : names.usual(row.stack);
   const PlanAxisRow& order = row_of(PlanKey::order);
   if (const auto cell = reader.text(order.column)) {
     const std::optional<std::int32_t> code = parse_code(order, *cell);

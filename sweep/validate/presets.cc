@@ -61,18 +61,18 @@ Presets::Found<yaml::Cluster> Presets::cluster(const std::string& name, const fs
   return found;
 }
 
-Presets::Found<DeviceSpec> Presets::device(const std::string& name, const fs::path& folder) {
+Presets::Found<yaml::DevicePreset> Presets::device(const std::string& name, const fs::path& folder) {
   const std::size_t known = devices_.size();
   auto found = find(devices_, catalog_, yaml::PresetKind::device, name, folder, &yaml::load_device);
   if (devices_.size() > known) replace_devices();
   return found;
 }
 
-Presets::Found<StackProfile> Presets::stack(const std::string& name, const fs::path& folder) {
+Presets::Found<yaml::StackPreset> Presets::stack(const std::string& name, const fs::path& folder) {
   return find(stacks_, catalog_, yaml::PresetKind::stack, name, folder, &yaml::load_stack);
 }
 
-void Presets::replace_stack(const std::string& name, StackProfile stack) {
+void Presets::replace_stack(const std::string& name, yaml::StackPreset stack) {
   const auto found = stacks_.find(name);
   if (found != stacks_.end() && found->second) {
     *found->second = std::move(stack);
@@ -89,7 +89,7 @@ void Presets::replace_device(const DeviceSpec& device) {
 void Presets::replace_devices() {
   for (const auto& [name, device] : replaced_devices_) {
     for (auto& [key, known] : devices_) {
-      if (known && known->name == name) *known = device;
+      if (known && known->name == name) static_cast<DeviceSpec&>(*known) = device;
     }
     for (auto& [key, cluster] : clusters_) {
       if (cluster && cluster->device.name == name) cluster->device = device;

@@ -22,11 +22,11 @@ class Presets {
   /// Looks up a name or a path, relative to `folder` or the working directory.
   Found<ModelSpec> model(const std::string& name, const std::filesystem::path& folder = {});
   Found<yaml::Cluster> cluster(const std::string& name, const std::filesystem::path& folder = {});
-  Found<DeviceSpec> device(const std::string& name, const std::filesystem::path& folder = {});
-  Found<StackProfile> stack(const std::string& name, const std::filesystem::path& folder = {});
+  Found<yaml::DevicePreset> device(const std::string& name, const std::filesystem::path& folder = {});
+  Found<yaml::StackPreset> stack(const std::string& name, const std::filesystem::path& folder = {});
 
   /// Makes `name` mean this profile from now on (for what-ifs and fits). Earlier pointers for that name see it, too.
-  void replace_stack(const std::string& name, StackProfile stack);
+  void replace_stack(const std::string& name, yaml::StackPreset stack);
   /// Whether the stack was replaced or read before.
   [[nodiscard]] bool has_stack(const std::string& name) const { return stacks_.contains(name); }
   /// Replaces the device of that name, also in every cluster that is made of it.
@@ -42,8 +42,8 @@ class Presets {
   yaml::Catalog catalog_;
   Cache<ModelSpec> models_;
   Cache<yaml::Cluster> clusters_;
-  Cache<DeviceSpec> devices_;
-  Cache<StackProfile> stacks_;
+  Cache<yaml::DevicePreset> devices_;
+  Cache<yaml::StackPreset> stacks_;
   std::map<std::string, DeviceSpec> replaced_devices_;  ///< by name
 };
 

@@ -81,9 +81,9 @@ Nameless unknown(const char* what, const std::string& text, const std::map<std::
 void TableNames::add_device(const std::string& preset) {
   const auto device = presets_.device(preset);
   if (!device) return;  // rows that name the device report what is wrong
-  clusters_.insert_or_assign(preset, (*device)->facts.cluster);
+  clusters_.insert_or_assign(preset, (*device)->tables.cluster);
   devices_.emplace((*device)->name, preset);
-  for (const std::string& name : (*device)->facts.also) devices_.emplace(name, preset);
+  for (const std::string& name : (*device)->tables.also) devices_.emplace(name, preset);
 }
 
 void TableNames::read() {
@@ -102,7 +102,7 @@ void TableNames::read() {
     if (!stack) continue;
     // As the name of software, a text may mean another profile than the one of that name.
     for (const std::string& name : (*stack)->tables.software) stacks_.insert_or_assign(name, entry.name);
-    const StackProfile::Tables& tables = (*stack)->tables;
+    const yaml::StackTables& tables = (*stack)->tables;
     const double from = release_number(tables.expert_software_from).value_or(0);
     for (const std::string& name : tables.expert_software)
       of_experts_[name].push_back({from, tables.expert_software_on, entry.name});

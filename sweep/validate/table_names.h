@@ -50,7 +50,7 @@ class TableNames {
   /// first word of software is a version. `experts`: for a run of a mixture of experts.
   Named stack(const std::string& text, bool experts = false, const SoftwareRun& run = {});
   /// What runs of a stack usually have in common; null where there is no such stack.
-  const StackProfile::Tables* usual(const std::string& stack_preset) {
+  const yaml::StackTables* usual(const std::string& stack_preset) {
     const auto found = presets_.stack(stack_preset);
     return found ? &(*found)->tables : nullptr;
   }

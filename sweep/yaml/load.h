@@ -17,42 +17,29 @@
 #include "sweep/technology/technology.h"
 #include "sweep/yaml/catalog.h"
 #include "sweep/yaml/diagnostics.h"
+#include "sweep/yaml/presets.h"
 
 namespace shardscape::yaml {
 
-/// A cluster: one kind of GPU on one fabric, whose outermost dimension may be open (see FabricTemplate).
-struct Cluster {
-  std::string name;
-  DeviceSpec device;
-  FabricTemplate fabric;
-};
+template <class Spec>
+using Loaded = tl::expected<Spec, Diagnostics>;
 
 /// Loads a model description, or a Hugging Face config.json (see huggingface.h) where the file ends in .json.
-tl::expected<ModelSpec, Diagnostics> load_model(const Catalog& catalog, std::string_view name,
-                                                const std::filesystem::path& relative_to = {});
-tl::expected<DeviceSpec, Diagnostics> load_device(const Catalog& catalog, std::string_view name,
-                                                  const std::filesystem::path& relative_to = {});
-tl::expected<Cluster, Diagnostics> load_cluster(const Catalog& catalog, std::string_view name,
-                                                const std::filesystem::path& relative_to = {});
-tl::expected<StackProfile, Diagnostics> load_stack(const Catalog& catalog, std::string_view name,
+Loaded<ModelSpec> load_model(const Catalog& catalog, std::string_view name,
+                             const std::filesystem::path& relative_to = {});
+Loaded<DevicePreset> load_device(const Catalog& catalog, std::string_view name,
+                                 const std::filesystem::path& relative_to = {});
+Loaded<Cluster> load_cluster(const Catalog& catalog, std::string_view name,
+                             const std::filesystem::path& relative_to = {});
+Loaded<StackPreset> load_stack(const Catalog& catalog, std::string_view name,
+                               const std::filesystem::path& relative_to = {});
+Loaded<technology::LogicNode> load_logic(const Catalog& catalog, std::string_view name,
+                                         const std::filesystem::path& relative_to = {});
+Loaded<technology::MemoryTechnology> load_memory(const Catalog& catalog, std::string_view name,
+                                                 const std::filesystem::path& relative_to = {});
+Loaded<technology::NetworkTechnology> load_network(const Catalog& catalog, std::string_view name,
                                                    const std::filesystem::path& relative_to = {});
-tl::expected<technology::LogicNode, Diagnostics> load_logic(const Catalog& catalog, std::string_view name,
-                                                            const std::filesystem::path& relative_to = {});
-tl::expected<technology::MemoryTechnology, Diagnostics> load_memory(
-    const Catalog& catalog, std::string_view name, const std::filesystem::path& relative_to = {});
-tl::expected<technology::NetworkTechnology, Diagnostics> load_network(
-    const Catalog& catalog, std::string_view name, const std::filesystem::path& relative_to = {});
-tl::expected<technology::Floorplan, Diagnostics> load_floorplan(
-    const Catalog& catalog, std::string_view name, const std::filesystem::path& relative_to = {});
-
-/// The spec as YAML with every default filled in; loading it gives an equal spec.
-std::string to_yaml(const ModelSpec& model);
-std::string to_yaml(const DeviceSpec& device);
-std::string to_yaml(const Cluster& cluster);
-std::string to_yaml(const StackProfile& stack);
-std::string to_yaml(const technology::LogicNode& logic);
-std::string to_yaml(const technology::MemoryTechnology& memory);
-std::string to_yaml(const technology::NetworkTechnology& network);
-std::string to_yaml(const technology::Floorplan& floorplan);
+Loaded<technology::Floorplan> load_floorplan(const Catalog& catalog, std::string_view name,
+                                             const std::filesystem::path& relative_to = {});
 
 }  // namespace shardscape::yaml

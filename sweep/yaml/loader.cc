@@ -241,8 +241,8 @@ std::optional<Loader::Target> Loader::follow_over_base(PresetKind kind, const No
   return target;
 }
 
-std::optional<DeviceSpec> Loader::device(const Node& reference, const std::string& path,
-                                         const fs::path& folder) {
+std::optional<DevicePreset> Loader::device(const Node& reference, const std::string& path,
+                                           const fs::path& folder) {
   const std::optional<Target> target = follow_over_base(PresetKind::device, reference, path, folder);
   if (!target) return std::nullopt;
   if (!target->node.is_map() || target->node.find("technology") == nullptr) return parts_device(*target);
@@ -252,18 +252,18 @@ std::optional<DeviceSpec> Loader::device(const Node& reference, const std::strin
   return device;
 }
 
-std::optional<DeviceSpec> Loader::parts_device(const Target& target) {
-  std::optional<DeviceSpec> device = read_device(target.node, target.prefix, diagnostics_);
+std::optional<DevicePreset> Loader::parts_device(const Target& target) {
+  std::optional<DevicePreset> device = read_device(target.node, target.prefix, diagnostics_);
   if (!device) return std::nullopt;
-  std::vector<std::size_t> absent = absent_shares(target.node);
+  std::vector<const DeviceNumber*> absent = absent_shares(target.node);
   const auto same = [&](const AssumedShares& known) { return known.device == device->name; };
   if (!absent.empty() && std::ranges::none_of(assumed_shares_, same))
     assumed_shares_.push_back({device->name, target.node.where, std::move(absent)});
   return device;
 }
 
-std::optional<StackProfile> Loader::stack(const Node& reference, const std::string& path,
-                                          const fs::path& folder) {
+std::optional<StackPreset> Loader::stack(const Node& reference, const std::string& path,
+                                         const fs::path& folder) {
   const std::optional<Target> target = follow_over_base(PresetKind::stack, reference, path, folder);
   if (!target) return std::nullopt;
   return read_stack(target->node, target->prefix, diagnostics_);
@@ -285,7 +285,7 @@ std::optional<Cluster> Loader::cluster(const Node& reference, const std::string&
         "kinds, name one here and list them in the study: hardware: {device: [...]}");
     return std::nullopt;
   }
-  std::optional<DeviceSpec> gpu = device(*device_reference, device_path, target->folder);
+  std::optional<DevicePreset> gpu = device(*device_reference, device_path, target->folder);
   if (!fabric || !gpu) return std::nullopt;
   return Cluster{fabric->fabric.name, std::move(*gpu), std::move(*fabric)};
 }
@@ -388,8 +388,8 @@ tl::expected<technology::BuiltDevice, Problems> build_device(
   return tl::unexpected(std::move(problems));
 }
 
-std::optional<DeviceSpec> Loader::built_device(const Node& node, const std::string& path,
-                                               const fs::path& folder) {
+std::optional<DevicePreset> Loader::built_device(const Node& node, const std::string& path,
+                                                 const fs::path& folder) {
   const std::size_t before = diagnostics_.size();
   ReadState state(node.where, path, diagnostics_);
   Reader reader(node, "", state);
@@ -398,7 +398,7 @@ std::optional<DeviceSpec> Loader::built_device(const Node& node, const std::stri
   Reader keys(recipe, "technology", state);
   if (!recipe.is_map()) return std::nullopt;
   const std::string inside = path.empty() ? "technology." : path + ".technology.";
-  std::optional<DeviceSpec> base;
+  std::optional<DevicePreset> base;
   if (const Node* key = keys.take_required("base")) base = device(*key, inside + "base", folder);
   technology::Choice choice;
   for (const char* key : kTechnologyKeys) {
@@ -410,7 +410,7 @@ std::optional<DeviceSpec> Loader::built_device(const Node& node, const std::stri
   keys.finish();
   if (diagnostics_.size() != before || !base || !plans) return std::nullopt;
   auto built = build_device(*base, *plans, choice);
-  if (built) return std::move(built->device);
+  if (built) return DevicePreset{std::move(built->device), base->tables};
   for (const Problem& problem : built.error().list()) {
     const Node* key = recipe.find(problem.field);
     diagnostics_.add(key != nullptr ? key->where : recipe.where, inside + problem.field, problem.message);
@@ -420,11 +420,13 @@ std::optional<DeviceSpec> Loader::built_device(const Node& node, const std::stri
 
 namespace {
 
-template <class Spec, class Load>
-tl::expected<Spec, Diagnostics> load(const Catalog& catalog, std::string_view name, Load&& load_with) {
+/// What a member function of the loader makes of a name or a path.
+template <class Spec>
+Loaded<Spec> load(const Catalog& catalog, std::string_view name, const fs::path& relative_to,
+                  std::optional<Spec> (Loader::*read)(const Node&, const std::string&, const fs::path&)) {
   Diagnostics diagnostics;
   Loader loader(catalog, diagnostics);
-  std::optional<Spec> spec = load_with(loader, reference_to(name));
+  std::optional<Spec> spec = (loader.*read)(reference_to(name), "", relative_to);
   if (!diagnostics.empty() || !spec) return refused(std::move(diagnostics));
   return std::move(*spec);
 }
@@ -442,76 +444,33 @@ tl::unexpected<Diagnostics> refused_file(const fs::path& file, const std::string
   return refused(std::move(diagnostics));
 }
 
-tl::expected<ModelSpec, Diagnostics> load_model(const Catalog& catalog, std::string_view name,
-                                                const fs::path& relative_to) {
-  return load<ModelSpec>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.model(reference, "", relative_to);
-  });
+Loaded<ModelSpec> load_model(const Catalog& catalog, std::string_view name, const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::model);
 }
-
-tl::expected<DeviceSpec, Diagnostics> load_device(const Catalog& catalog, std::string_view name,
-                                                  const fs::path& relative_to) {
-  return load<DeviceSpec>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.device(reference, "", relative_to);
-  });
+Loaded<DevicePreset> load_device(const Catalog& catalog, std::string_view name, const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::device);
 }
-
-tl::expected<Cluster, Diagnostics> load_cluster(const Catalog& catalog, std::string_view name,
-                                                const fs::path& relative_to) {
-  return load<Cluster>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.cluster(reference, "", relative_to);
-  });
+Loaded<Cluster> load_cluster(const Catalog& catalog, std::string_view name, const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::cluster);
 }
-
-tl::expected<StackProfile, Diagnostics> load_stack(const Catalog& catalog, std::string_view name,
+Loaded<StackPreset> load_stack(const Catalog& catalog, std::string_view name, const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::stack);
+}
+Loaded<technology::LogicNode> load_logic(const Catalog& catalog, std::string_view name,
+                                         const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::logic);
+}
+Loaded<technology::MemoryTechnology> load_memory(const Catalog& catalog, std::string_view name,
+                                                 const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::memory);
+}
+Loaded<technology::NetworkTechnology> load_network(const Catalog& catalog, std::string_view name,
                                                    const fs::path& relative_to) {
-  return load<StackProfile>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.stack(reference, "", relative_to);
-  });
+  return load(catalog, name, relative_to, &Loader::network);
 }
-
-tl::expected<technology::LogicNode, Diagnostics> load_logic(const Catalog& catalog, std::string_view name,
-                                                            const fs::path& relative_to) {
-  return load<technology::LogicNode>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.logic(reference, "", relative_to);
-  });
-}
-
-tl::expected<technology::MemoryTechnology, Diagnostics> load_memory(const Catalog& catalog,
-                                                                    std::string_view name,
-                                                                    const fs::path& relative_to) {
-  return load<technology::MemoryTechnology>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.memory(reference, "", relative_to);
-  });
-}
-
-tl::expected<technology::NetworkTechnology, Diagnostics> load_network(const Catalog& catalog,
-                                                                      std::string_view name,
-                                                                      const fs::path& relative_to) {
-  return load<technology::NetworkTechnology>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.network(reference, "", relative_to);
-  });
-}
-
-tl::expected<technology::Floorplan, Diagnostics> load_floorplan(const Catalog& catalog, std::string_view name,
-                                                                const fs::path& relative_to) {
-  return load<technology::Floorplan>(catalog, name, [&](Loader& loader, const Node& reference) {
-    return loader.floorplan(reference, "", relative_to);
-  });
-}
-
-std::string to_yaml(const ModelSpec& model) { return emit(write(model)); }
-std::string to_yaml(const technology::LogicNode& logic) { return emit(write(logic)); }
-std::string to_yaml(const technology::MemoryTechnology& memory) { return emit(write(memory)); }
-std::string to_yaml(const technology::NetworkTechnology& network) { return emit(write(network)); }
-std::string to_yaml(const technology::Floorplan& floorplan) { return emit(write(floorplan)); }
-std::string to_yaml(const DeviceSpec& device) { return emit(write(device)); }
-std::string to_yaml(const StackProfile& stack) { return emit(write(stack)); }
-
-std::string to_yaml(const Cluster& cluster) {
-  Node node = write(cluster.fabric.fabric);
-  node.set("device", write(cluster.device));
-  return emit(node);
+Loaded<technology::Floorplan> load_floorplan(const Catalog& catalog, std::string_view name,
+                                             const fs::path& relative_to) {
+  return load(catalog, name, relative_to, &Loader::floorplan);
 }
 
 }  // namespace shardscape::yaml

@@ -57,12 +57,12 @@ class Loader {
   /// differ from it, whose own may be one, and so on for kLongestChain files.
   std::optional<ModelSpec> model(const Node& reference, const std::string& path,
                                  const std::filesystem::path& folder);
-  std::optional<DeviceSpec> device(const Node& reference, const std::string& path,
-                                   const std::filesystem::path& folder);
+  std::optional<DevicePreset> device(const Node& reference, const std::string& path,
+                                     const std::filesystem::path& folder);
   std::optional<Cluster> cluster(const Node& reference, const std::string& path,
                                  const std::filesystem::path& folder);
-  std::optional<StackProfile> stack(const Node& reference, const std::string& path,
-                                    const std::filesystem::path& folder);
+  std::optional<StackPreset> stack(const Node& reference, const std::string& path,
+                                   const std::filesystem::path& folder);
 
   std::optional<technology::LogicNode> logic(const Node& reference, const std::string& path,
                                              const std::filesystem::path& folder);
@@ -115,11 +115,11 @@ class Loader {
                                      const Location& where, const std::string& path);
 
   /// The device whose parts are listed in a file.
-  std::optional<DeviceSpec> parts_device(const Target& target);
+  std::optional<DevicePreset> parts_device(const Target& target);
 
   /// The device of `technology: {base:, logic:, memory:, network:, area:, power:}`, given in place of parts.
-  std::optional<DeviceSpec> built_device(const Node& node, const std::string& path,
-                                         const std::filesystem::path& folder);
+  std::optional<DevicePreset> built_device(const Node& node, const std::string& path,
+                                           const std::filesystem::path& folder);
 
   /// Marks a file as being read, whose contents may lead back to it. False, with a diagnostic, where it is being read
   /// already.

@@ -67,6 +67,10 @@ struct DimensionOf<Flops> {
   static constexpr Dimension value = Dimension::work;
 };
 template <>
+struct DimensionOf<Watts> {
+  static constexpr Dimension value = Dimension::power;
+};
+template <>
 struct DimensionOf<FlopsPerSecond> {
   static constexpr Dimension value = Dimension::work_rate;
 };

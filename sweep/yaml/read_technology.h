@@ -11,6 +11,7 @@
 #include "sweep/yaml/diagnostics.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/quantity_text.h"
+#include "sweep/yaml/specs.h"
 
 namespace shardscape::yaml {
 
@@ -21,10 +22,6 @@ struct DimensionOf<technology::Metres> {
 template <>
 struct DimensionOf<technology::SquareMetres> {
   static constexpr Dimension value = Dimension::area;
-};
-template <>
-struct DimensionOf<technology::Watts> {
-  static constexpr Dimension value = Dimension::power;
 };
 template <>
 struct DimensionOf<technology::JoulesPerBit> {
@@ -53,5 +50,11 @@ Node write(const technology::LogicNode& logic);
 Node write(const technology::MemoryTechnology& memory);
 Node write(const technology::NetworkTechnology& network);
 Node write(const technology::Floorplan& floorplan);
+
+/// A spec of any kind as YAML with every default filled in; loading it gives an equal spec.
+template <class Spec>
+std::string to_yaml(const Spec& spec) {
+  return emit(write(spec));
+}
 
 }  // namespace shardscape::yaml

@@ -22,13 +22,13 @@ std::optional<ModelSpec> read_model(const Node& node, const std::string& prefix,
   return read_spec<ModelSpec>(node, prefix, diagnostics);
 }
 
-std::optional<DeviceSpec> read_device(const Node& node, const std::string& prefix, Diagnostics& diagnostics) {
-  return read_spec<DeviceSpec>(node, prefix, diagnostics);
+std::optional<DevicePreset> read_device(const Node& node, const std::string& prefix,
+                                        Diagnostics& diagnostics) {
+  return read_spec<DevicePreset>(node, prefix, diagnostics);
 }
 
-std::optional<StackProfile> read_stack(const Node& node, const std::string& prefix,
-                                       Diagnostics& diagnostics) {
-  return read_spec<StackProfile>(node, prefix, diagnostics);
+std::optional<StackPreset> read_stack(const Node& node, const std::string& prefix, Diagnostics& diagnostics) {
+  return read_spec<StackPreset>(node, prefix, diagnostics);
 }
 
 std::optional<FabricTemplate> read_fabric(const Node& node, const std::string& prefix,
@@ -49,9 +49,16 @@ std::optional<FabricTemplate> read_fabric(const Node& node, const std::string& p
 Node write(const ModelSpec& model) { return write_spec(model); }
 Node write(const DeviceSpec& device) { return write_spec(device); }
 Node write(const StackProfile& stack) { return write_spec(stack); }
+Node write(const DevicePreset& device) { return write_spec(device); }
+Node write(const StackPreset& stack) { return write_spec(stack); }
 Node write(const FabricSpec& fabric) { return write_spec(fabric); }
+Node write(const Cluster& cluster) {
+  Node node = write(cluster.fabric.fabric);
+  node.set("device", write(cluster.device));
+  return node;
+}
 
-std::vector<Leaf> device_leaves(const std::string& prefix) { return leaves<DeviceSpec>(prefix); }
-std::vector<Leaf> stack_leaves(const std::string& prefix) { return leaves<StackProfile>(prefix); }
+std::vector<Leaf> device_leaves(const std::string& prefix) { return leaves<DevicePreset>(prefix); }
+std::vector<Leaf> stack_leaves(const std::string& prefix) { return leaves<StackPreset>(prefix); }
 
 }  // namespace shardscape::yaml

@@ -12,14 +12,16 @@
 #include "engine/spec/stack.h"
 #include "sweep/yaml/diagnostics.h"
 #include "sweep/yaml/node.h"
+#include "sweep/yaml/presets.h"
 #include "sweep/yaml/visitors.h"
 
 namespace shardscape::yaml {
 
 /// `prefix` goes before paths in messages: empty for a file of its own, "model" for a model inside a study.
 std::optional<ModelSpec> read_model(const Node& node, const std::string& prefix, Diagnostics& diagnostics);
-std::optional<DeviceSpec> read_device(const Node& node, const std::string& prefix, Diagnostics& diagnostics);
-std::optional<StackProfile> read_stack(const Node& node, const std::string& prefix, Diagnostics& diagnostics);
+std::optional<DevicePreset> read_device(const Node& node, const std::string& prefix,
+                                        Diagnostics& diagnostics);
+std::optional<StackPreset> read_stack(const Node& node, const std::string& prefix, Diagnostics& diagnostics);
 /// The fabric of a cluster; `device` is a required key of the same map, which is handed back unread if it is there.
 std::optional<FabricTemplate> read_fabric(const Node& node, const std::string& prefix,
                                           Diagnostics& diagnostics, const Node** device);
@@ -28,8 +30,12 @@ std::optional<FabricTemplate> read_fabric(const Node& node, const std::string& p
 Node write(const ModelSpec& model);
 Node write(const DeviceSpec& device);
 Node write(const StackProfile& stack);
+/// The same and the keys for tables of measurements.
+Node write(const DevicePreset& device);
+Node write(const StackPreset& stack);
 /// The fabric, without the cluster's `device`.
 Node write(const FabricSpec& fabric);
+Node write(const Cluster& cluster);
 
 /// All paths of a device or a stack, each after "PREFIX.".
 std::vector<Leaf> device_leaves(const std::string& prefix);

@@ -113,10 +113,6 @@ void Reader::finish() {
   }
 }
 
-void Reader::fact(const char* key, double& value, Dimension dimension) {
-  if (const Node* node = take(key)) keep(key, *node, parse_quantity_node(*node, dimension), value);
-}
-
 void Reader::remarks(const char* key, std::vector<std::pair<std::string, std::string>>& values) {
   const Node* node = take(key);
   if (node == nullptr) return;

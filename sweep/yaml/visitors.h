@@ -12,7 +12,7 @@
 //   fact(key, value)                  informational: optional, written only where stated, no what-if
 //   remarks(key, values)              informational: a free map of key and text
 //   words(key, texts)                 informational: a list of words, or one
-//   by_name<Enum>(key, array)         a map from names of Enum to numbers, 0 where a name is absent
+//   if_any(key, value)                optional, written only where it is not 0
 //   shared(key, total_key, count, value)  an amount per part, or the total over `count` parts
 //   choices<Enum>(key, values, all)   a list of names of Enum, or `auto` for all of them
 //   extents(size_key, shape_key, values)  a size or a list of them; the size may be `fill`
@@ -118,17 +118,12 @@ class Reader {
   void fact(const char* key, T& value) {
     optional(key, value);
   }
-  void fact(const char* key, double& value, Dimension dimension);
+  template <class T>
+  void if_any(const char* key, T& value) {
+    optional(key, value);
+  }
   void remarks(const char* key, std::vector<std::pair<std::string, std::string>>& values);
   void words(const char* key, std::vector<std::string>& values);
-
-  template <class E, class Array>
-  void by_name(const char* key, Array& values) {
-    group(key, [&](Reader& rates) {
-      for (std::size_t i = 0; i < values.size(); ++i)
-        rates.optional(std::string(enum_names<E>()[i]).c_str(), values[i]);
-    });
-  }
 
   template <class T>
   void shared(const char* key, const char* total_key, std::int64_t count, T& value) {
@@ -258,19 +253,13 @@ class Writer {
   void fact(const char* key, const T& value) {
     if (!(value == T{})) required(key, value);
   }
-  void fact(const char* key, const double& value, Dimension dimension) {
-    if (value != 0) map_.set(key, Node::scalar(format_quantity(value, dimension)));
+  template <class T>
+  void if_any(const char* key, const T& value) {
+    fact(key, value);
   }
   void remarks(const char* key, const std::vector<std::pair<std::string, std::string>>& values);
   void words(const char* key, const std::vector<std::string>& values);
 
-  template <class E, class Array>
-  void by_name(const char* key, const Array& values) {
-    group(key, [&](Writer& rates) {
-      for (std::size_t i = 0; i < values.size(); ++i)
-        rates.fact(std::string(enum_names<E>()[i]).c_str(), values[i]);
-    });
-  }
   template <class T>
   void shared(const char* key, const char*, std::int64_t, const T& value) {
     required(key, value);
@@ -350,10 +339,17 @@ class Lister {
     required(key, value);
   }
   template <class T>
+  void maybe(const char* key, const std::optional<T>&) {
+    leaves_.push_back(leaf<T>(key));
+  }
+  template <class T>
   void fact(const char* key, const T&) {
     leaves_.push_back({at(key), Leaf::Type::informational, {}, {}, {}});
   }
-  void fact(const char* key, const double& value, Dimension) { fact(key, value); }
+  template <class T>
+  void if_any(const char* key, const T& value) {
+    required(key, value);
+  }
   void remarks(const char* key, const std::vector<std::pair<std::string, std::string>>& values) {
     fact(key, values);
   }
@@ -364,13 +360,6 @@ class Lister {
     leaves_.push_back({at(key), Leaf::Type::list, {}, {}, {}});
   }
 
-  template <class E, class Array>
-  void by_name(const char* key, const Array& values) {
-    group(key, [&](Lister& rates) {
-      for (std::size_t i = 0; i < values.size(); ++i)
-        rates.required(std::string(enum_names<E>()[i]).c_str(), values[i]);
-    });
-  }
   template <class T>
   void shared(const char* key, const char* total_key, std::int64_t, const T&) {
     leaves_.push_back(leaf<T>(key));
@@ -388,6 +377,7 @@ class Lister {
     group(key, describe_group);
   }
   void comment(const char*) {}
+  void unused(const char*, const std::string&) {}
 
  private:
   [[nodiscard]] std::string at(std::string_view key) const {

@@ -112,10 +112,10 @@ validate::Evaluation moved_on(const validate::Table& table, const validate::Tabl
   const auto dataset = [&](const validate::Table& of) {
     validate::Table fitted = select_rows(of, validate::TableKind::plans, {.stacks = {"nanotron-a"}});
     return Dataset(std::vector<SourceTable>{{validate::TableKind::plans, std::move(fitted), {}}},
-                   ActsOn::time, presets, all);
+                   FitActsOn::time, presets, all);
   };
   install(presets, start);
-  ConstantFit fit(ActsOn::time, std::move(moving), start, {});
+  ConstantFit fit(FitActsOn::time, std::move(moving), start, {});
   fit.run(dataset(table));
   Candidate found = start;
   fit.apply(fit.refit(dataset(rows), "rows"), found);

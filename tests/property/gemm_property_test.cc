@@ -120,7 +120,7 @@ TEST(GemmProperty, BetterPartsOfAnyDeviceAreNeverSlower) {
 TEST(GemmProperty, BetterPartsOfAPoweredDeviceAreNeverSlower) {
   auto parts = kBetterParts;
   parts.push_back({"power", [](DeviceSpec& d, double k) {
-                     d.facts.power_watts *= k;
+                     d.power = Watts(k * d.power.value());
                      d.energy.burst_watts *= k;
                    }});
   parts.push_back({"energy", [](DeviceSpec& d, double k) { d.energy.flop_pj /= k, d.energy.byte_pj /= k; }});
@@ -135,7 +135,7 @@ TEST(GemmProperty, BetterPartsOfAPoweredDeviceAreNeverSlower) {
     CounterRng random(seed, 10);
     const auto [shape, output] = random_case(random);
     DeviceSpec device = random_device(random);
-    device.facts.power_watts = 100 + 900 * random.uniform();
+    device.power = Watts(100 + 900 * random.uniform());
     device.energy = {90 * random.uniform(), 2 * random.uniform() + 0.01, 0.5, 0.25, 50, 1100};
     device.products = {
         Seconds(3e-6),       Seconds(5e-7 * random.uniform()), Seconds(5e-6 * random.uniform()), 1.2, 48,

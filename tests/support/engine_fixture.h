@@ -217,7 +217,7 @@ class ScenarioGenerator {
     d.node = round_protocols();
     // Without another draw, so that all that follows stays as it was. 128 SMs x 1,024 x 1 GHz at 1 pJ are 131 W.
     if (d.sustained.tensor > 0.7) {
-      d.facts.power_watts = 150;
+      d.power = Watts(150);
       d.energy = {40, 1, 0.5, 0.25, 30, 200};
     }
     return d;

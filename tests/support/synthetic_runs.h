@@ -38,8 +38,9 @@ inline std::vector<Layout> runs_across_nodes() {
 
 /// Step times (and, with `memory`, reserved memory) under `truth`, each times exp(noise * x) with x in -1..1
 /// from the row's id.
-inline validate::Table measured(const std::vector<Layout>& runs, const StackProfile& truth, double noise = 0,
-                                bool memory = false, const std::string& stack = "nanotron-a") {
+inline validate::Table measured(const std::vector<Layout>& runs, const yaml::StackPreset& truth,
+                                double noise = 0, bool memory = false,
+                                const std::string& stack = "nanotron-a") {
   std::string text =
       "id,phase,model,cluster,stack,gpus,tensor_parallel,sequence_parallel,context_parallel,pipeline_"
       "parallel,"
@@ -77,7 +78,7 @@ inline const ConstantResult& result_of(const Calibration& calibration, std::stri
   throw std::runtime_error("no result of " + std::string(path));
 }
 
-inline StackProfile shipped(const std::string& name) { return *shipped_presets().stack(name).value(); }
+inline yaml::StackPreset shipped(const std::string& name) { return *shipped_presets().stack(name).value(); }
 
 inline std::vector<const Constant*> some(std::initializer_list<const char*> paths) {
   std::vector<const Constant*> list;
@@ -104,8 +105,8 @@ inline Calibration calibrated(const validate::Table& table, const CalibrateOptio
 }
 
 /// A profile whose constants all show: host launch bound blocks, slow links.
-inline StackProfile truth() {
-  StackProfile stack = shipped("nanotron-a");
+inline yaml::StackPreset truth() {
+  yaml::StackPreset stack = shipped("nanotron-a");
   stack.host.forward_layer = Seconds(2e-3);
   stack.host.backward_layer = Seconds(5e-3);
   stack.host.per_collective = Seconds(0.9e-3);

@@ -118,7 +118,7 @@ std::optional<Seconds> all_reduce_time(const NodeCollectives& node, AllReduceKer
 }
 
 BytesPerSecond link_bandwidth(const DeviceSpec& device) {
-  return static_cast<double>(device.facts.link_ports) * device.facts.link_bandwidth_per_port;
+  return static_cast<double>(device.links.ports) * device.links.bandwidth_per_port;
 }
 
 std::optional<Seconds> collective_in_node(const DeviceSpec& device, Operation operation, std::int32_t n,

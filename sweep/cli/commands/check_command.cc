@@ -74,7 +74,7 @@ void print_built_devices(const sweep::Study& study) {
                                     format_bytes(d.l2.capacity.value()),
                                     format_bytes(d.memory_capacity().value()),
                                     format_si(d.hbm_peak().value(), "B/s"),
-                                    format_fixed(d.facts.power_watts, 0) + " W"};
+                                    format_fixed(d.power.value(), 0) + " W"};
     if (std::ranges::find(rows, row) == rows.end()) rows.push_back(std::move(row));
   }
   std::cout << "\nbuilt devices";

@@ -13,6 +13,7 @@
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/loader.h"
 #include "sweep/yaml/node.h"
+#include "sweep/yaml/read_technology.h"
 
 namespace shardscape::cli {
 
@@ -84,7 +85,7 @@ std::string facts(const yaml::Cluster& cluster) {
   return text;
 }
 
-std::string facts(const StackProfile& stack) {
+std::string facts(const yaml::StackPreset& stack) {
   const std::string& years = stack.tables.years;
   return fmt::format("{}{} attention, {} partition, {} per collective, links at {} / {}",
                      years.empty() ? "" : fmt::format("of {}: ", years), name_of(stack.attention),

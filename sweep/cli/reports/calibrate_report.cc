@@ -189,9 +189,9 @@ void print_constants(std::ostream& out) {
   for (const Constant& constant : calibrate::constants()) {
     table.add_row({std::string(constant.path), unit_of(constant), format_value(constant, constant.low),
                    format_value(constant, constant.high), format_fixed(constant.width, 2),
-                   constant.scale == calibrate::Scale::logarithmic ? "log-normal" : "normal",
+                   constant.scale == FitScale::logarithmic ? "log-normal" : "normal",
                    std::string(name_of(constant.acts_on)), std::string(constant.effect),
-                   std::string(constant.range_reason)});
+                   std::string(constant.reason)});
   }
   table.print(out);
   out << "\nwidth: standard deviation of the prior around the profile's own value, of ln(value) where it is "

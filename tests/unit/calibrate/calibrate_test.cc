@@ -29,7 +29,7 @@ TEST(Calibrate, OneNodeSaysNothingOfTheNetworkBetweenNodes) {
 
 TEST(Calibrate, NothingLeavesItsPhysicalRange) {
   // A link at a twentieth of its rate is outside 0.1 .. 1.
-  StackProfile broken = shipped("nanotron-a");
+  yaml::StackPreset broken = shipped("nanotron-a");
   broken.communication.scale_up_fraction = 0.05;
   CalibrateOptions options = options_of(some({"communication.scale_up_fraction"}));
   Candidate fast{broken, std::nullopt};  // hosts, so that links show
@@ -55,7 +55,7 @@ TEST(Calibrate, WhatIsOffStaysOff) {
   ASSERT_EQ(shipped("megatron-lm").zero_slice.value(), 0);
   CalibrateOptions options = options_of(some({"zero_slice"}));
   options.stack = "megatron-lm";
-  StackProfile slicing = shipped("megatron-lm");
+  yaml::StackPreset slicing = shipped("megatron-lm");
   slicing.zero_slice = Seconds(0.4e-3);
   const validate::Table table = measured(runs_in_nodes(), slicing);
   const Calibration off = calibrated(table, options);
@@ -68,7 +68,7 @@ TEST(Calibrate, WhatIsOffStaysOff) {
 }
 
 TEST(Calibrate, MemoryConstants) {
-  StackProfile truth = shipped("nanotron-a");
+  yaml::StackPreset truth = shipped("nanotron-a");
   truth.memory.fragmentation = 1.3;
   truth.memory.workspace = Bytes(1.7e9);
   const Calibration found = calibrated(measured(runs_in_nodes(), truth, 0, true),

@@ -48,10 +48,10 @@ TEST(Dataset, ResidualsAreThoseOfTheErrorTable) {
   fixture.add(measured(runs_in_nodes(), *fixture.presets.stack("nanotron-a").value(), 0.2, true),
               validate::TableKind::plans, "nanotron-a");
   const validate::Evaluation expected = fixture.evaluation();
-  const Dataset times(fixture.sources, ActsOn::time, fixture.presets, kEveryRow);
+  const Dataset times(fixture.sources, FitActsOn::time, fixture.presets, kEveryRow);
   EXPECT_EQ(sorted(times.residuals({fixture.candidate})[0]), sorted(logarithms(expected.metrics[0].pairs)));
   // Memory: one residual per measurement and one per verdict, which is 0 where the run fits and did fit.
-  const Dataset memory(fixture.sources, ActsOn::memory, fixture.presets, kEveryRow);
+  const Dataset memory(fixture.sources, FitActsOn::memory, fixture.presets, kEveryRow);
   std::vector<double> due = logarithms(expected.metrics[1].pairs);
   const std::size_t runs = due.size();
   for (const validate::EvaluatedRow& row : expected.rows) ASSERT_FALSE(row.predicted_oom.value());
@@ -78,7 +78,7 @@ TEST(Dataset, ExchangesOfExpertsAreResidualsBothWays) {
     for (const double one : logarithms(metric.pairs)) due.push_back(one);
   }
   ASSERT_EQ(due.size(), 4U);
-  const Dataset data(fixture.sources, ActsOn::time, fixture.presets, kEveryRow);
+  const Dataset data(fixture.sources, FitActsOn::time, fixture.presets, kEveryRow);
   EXPECT_EQ(sorted(data.residuals({fixture.candidate})[0]), sorted(due));
   // A start that is longer lengthens the one call that has it.
   Candidate slower = fixture.candidate;
@@ -99,7 +99,7 @@ TEST(Dataset, VerdictsPullWhereTheyAreWrong) {
     changed.rows[0].cells[24] = oom;
     other.add(changed, validate::TableKind::plans, "nanotron-b");
     other.candidate.stack.memory.reserve = Bytes(reserve);
-    const Dataset data(other.sources, ActsOn::memory, other.presets, kEveryRow);
+    const Dataset data(other.sources, FitActsOn::memory, other.presets, kEveryRow);
     return data.residuals({other.candidate})[0].at(0);
   };
   EXPECT_EQ(residual("0", 1e9), 0);
@@ -116,7 +116,7 @@ TEST(Dataset, ThreadsAndSubsetsChangeNothing) {
               "nanotron-a");
   Candidate other = fixture.candidate;
   other.stack.host.step_fixed = Seconds(1);
-  const Dataset all(fixture.sources, ActsOn::time, fixture.presets, kEveryRow);
+  const Dataset all(fixture.sources, FitActsOn::time, fixture.presets, kEveryRow);
   const auto results = all.residuals({fixture.candidate, other, fixture.candidate});
   EXPECT_EQ(results[0], results[2]);
   EXPECT_NE(results[0], results[1]);
@@ -126,7 +126,7 @@ TEST(Dataset, ThreadsAndSubsetsChangeNothing) {
   }
   std::vector<double> parts;
   for (const bool held : {false, true}) {
-    const Dataset part(fixture.sources, ActsOn::time, fixture.presets, [&](const std::string& id) {
+    const Dataset part(fixture.sources, FitActsOn::time, fixture.presets, [&](const std::string& id) {
       return validate::is_held_out(id, {1, 3}) == held;
     });
     const auto residuals = part.residuals({other})[0];
@@ -152,14 +152,14 @@ TEST(Dataset, KernelsAndCollectives) {
   ASSERT_EQ(fixture.sources[0].table.rows.size(), 2U);
   const validate::Evaluation kernels = fixture.evaluation(0), collectives = fixture.evaluation(1);
   ASSERT_EQ(kernels.problems.size() + collectives.problems.size(), 0U);
-  const Dataset data(fixture.sources, ActsOn::time, fixture.presets, kEveryRow);
+  const Dataset data(fixture.sources, FitActsOn::time, fixture.presets, kEveryRow);
   const std::vector<double> found = data.residuals({fixture.candidate})[0];
   ASSERT_EQ(found.size(), 4U);
   EXPECT_EQ(found[0], logarithms(kernels.metrics[2].pairs)[0]);  // the row's own tile
   EXPECT_EQ(found[1], logarithms(kernels.metrics[0].pairs)[1]);
   EXPECT_EQ(found[2], logarithms(collectives.metrics[0].pairs)[0]);
   EXPECT_EQ(found[3], logarithms(collectives.metrics[0].pairs)[1]);
-  const Dataset memory(fixture.sources, ActsOn::memory, fixture.presets, kEveryRow);
+  const Dataset memory(fixture.sources, FitActsOn::memory, fixture.presets, kEveryRow);
   EXPECT_EQ(memory.size(), 0U);
 }
 

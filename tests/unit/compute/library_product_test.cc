@@ -17,7 +17,7 @@ namespace {
 /// 400 W, 60 of them idle; 1 pJ a FLOP and 30 pJ a byte; bursts of 500 W.
 DeviceSpec powered() {
   DeviceSpec device = test::a100();
-  device.facts.power_watts = 400;
+  device.power = Watts(400);
   device.energy = {60, 1, 0.5, 0.25, 30, 500};
   device.products = {Seconds(3e-6), Seconds(200e-9), Seconds(3e-6), 1.5, 64, false};
   return device;

@@ -89,8 +89,8 @@ TEST(Protocols, EagerCallsCopyTheirTensorAndHaveAFloor) {
   DeviceSpec device;
   device.node = round_protocols();
   device.node.custom.trtllm.eager_floor = Seconds(50e-6);
-  device.facts.link_ports = 100;
-  device.facts.link_bandwidth_per_port = BytesPerSecond(1e9);
+  device.links.ports = 100;
+  device.links.bandwidth_per_port = BytesPerSecond(1e9);
   device.hbm = {1, Bytes(80e9), BytesPerSecond(1000e9)};
   const auto us = [&](AllReduceKernels kernels, bool eager, double bytes) {
     return 1e6 * all_reduce_in_node(device, kernels, eager, 4, Bytes(bytes))->value();

@@ -203,7 +203,7 @@ TEST(TrainingStep, ADeviceMayRunAtWhatPowerLeaves) {
   setting.system.device.energy = {};
   setting.system.device.energy.idle_watts = 100;
   setting.system.device.energy.flop_pj = 1;
-  setting.system.device.facts.power_watts = 500;
+  setting.system.device.power = Watts(500);
   const auto compute_time = [&](bool by_energy) {
     setting.system.device.energy.steps = by_energy;
     return Simulator(setting).run(test::plan_of(1, 1, 1, 1)).breakdown[TimeClass::compute].value();
@@ -211,7 +211,7 @@ TEST(TrainingStep, ADeviceMayRunAtWhatPowerLeaves) {
   const double sustained = compute_time(false);
   const double products = 3 * 6 * 512.0 * (12 * 1024.0 * 1024 + 32000.0 * 1024) / 400e12;
   EXPECT_GE(compute_time(true), products);
-  setting.system.device.facts.power_watts = 140;  // 40 TFLOP/s: nothing but power counts
+  setting.system.device.power = Watts(140);  // 40 TFLOP/s: nothing but power counts
   const double starved = compute_time(true);
   EXPECT_GE(starved, 10 * products);
   EXPECT_LT(starved, 1.1 * 10 * products + sustained);

@@ -50,7 +50,7 @@ TEST(DevicePower, TheLimitAndTheUnitsMeetInA4Norm) {
   const double peak = device.tensor_peak(Precision::bf16).value();
   EXPECT_DOUBLE_EQ(device.tensor_sustained(Precision::bf16).value(), peak);
   // 340 W at such an energy pay for as many FLOPs as the units do: the 4-norm of two equal times is 2^(1/4).
-  device.facts.power_watts = 400;
+  device.power = Watts(400);
   device.energy = {60, 340 / peak * 1e12, 0.5, 0.25, 30, 400};
   EXPECT_NEAR(device.tensor_sustained(Precision::bf16).value(), peak / std::pow(2, 0.25), 1e-6 * peak);
   // Half the rate per clock takes as much power. fp8 is as its key says.

@@ -96,7 +96,7 @@ TEST(Validate, Device) {
                    {"sm.sram", [](D& d) { d.sm.sram = Bytes(-1); }},
                    {"sm.sram_bytes_per_clock", [](D& d) { d.sm.sram_bytes_per_clock = 0; }},
                    {"sm.tensor_flops_per_clock", [](D& d) { d.sm.tensor_flops_per_clock = {}; }},
-                   {"sm.tensor_flops_per_clock", [=](D& d) { d.sm.tensor_flops_per_clock[bf16] = -1; }},
+                   {"sm.tensor_flops_per_clock.bf16", [=](D& d) { d.sm.tensor_flops_per_clock[bf16] = -1; }},
                    {"l2.capacity", [](D& d) { d.l2.capacity = Bytes(0); }},
                    {"l2.bytes_per_clock", [](D& d) { d.l2.bytes_per_clock = 0; }},
                    {"hbm.stacks", [](D& d) { d.hbm.stacks = 0; }},
@@ -116,12 +116,12 @@ TEST(Validate, Device) {
                    {"attention.backward", [](D& d) { d.attention.backward = 2; }},
                    {"energy.idle_watts",
                     [](D& d) {
-                      d.facts.power_watts = 400;
+                      d.power = Watts(400);
                       d.energy = {400, 1, 0.5, 0.25, 30, 400};
                     }},
                    {"energy.burst_watts",
                     [](D& d) {
-                      d.facts.power_watts = 400;
+                      d.power = Watts(400);
                       d.energy = {60, 1, 0.5, 0.25, 30, 399};
                     }},
                    {"energy.flop_pj", [](D& d) { d.energy.flop_pj = -1; }},
@@ -227,17 +227,6 @@ TEST(Validate, Stack) {
        {"experts.load_wait", [](S& s) { s.experts.load_wait = Seconds(-1); }},
        {"experts.plain_launch", [](S& s) { s.experts.plain_launch = Seconds(-1); }},
        {"communication.expert_hidden", [](S& s) { s.communication.expert_hidden = -0.1; }},
-       {"expert_software_from",
-        [](S& s) {
-          s.tables.expert_software = {"engine"};
-          s.tables.expert_software_from = "26.13";
-        }},
-       // After the one above: what is said of no software, and is no release either.
-       {"expert_software",
-        [](S& s) {
-          s.tables.expert_software.clear();
-          s.tables.expert_software_on = Architecture::blackwell;
-        }},
        {"pipeline_layout", [](S& s) { s.pipeline_layout = "Et|t"; }},
        {"quantisation.passes", [](S& s) { s.quantisation.passes = -1; }},
        {"quantisation.weight_bytes", [](S& s) { s.quantisation.weight_bytes = kNan; }},

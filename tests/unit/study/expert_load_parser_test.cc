@@ -49,9 +49,9 @@ TEST(ExpertLoads, ProblemsStandAtTheirPlace) {
   says("{distribution: power_law}", at + ".exponent", "missing");
   says("{distribution: power_law, exponent: -1}", at + ".exponent", "from 0 to 10");
   says("{distribution: balanced, exponent: 1}", "52: " + map + "exponent",
-       "has no effect with this distribution");
+       "has no effect with distribution: balanced");
   says("{distribution: power_law, exponent: 1, histogram: [1]}", "67: " + map + "histogram",
-       "has no effect with this distribution");
+       "has no effect with distribution: power_law");
   says("{distribution: power_law, exponent: 1, sed: 1}", "56: " + map + "sed", "did you mean \"seed\"");
   says("{distribution: histogram, histogram: 3}", "54: " + map + "histogram", "list of numbers");
   says("{distribution: histogram, histogram: [1, 2, 3]}", at + ".histogram",
@@ -61,6 +61,15 @@ TEST(ExpertLoads, ProblemsStandAtTheirPlace) {
   says("{distribution: histogram, histogram: [0, 1, 0, 0]}", at + ".histogram",
        "tokens to 1 experts; must do so to at least 2");
   says("[balanced, balanced]", "28: workload.expert_load", "is in the list twice");
+  // Two loads that differ in what results do not tell apart: the second is named, and where the first is.
+  says(
+      "[{distribution: histogram, histogram: [1, 2, 3, 4]}, {distribution: histogram, histogram: [4, 1, 1, "
+      "1]}]",
+      "70: workload.expert_load", "is the second histogram load (the first: line 33)");
+  says("[{distribution: power_law, exponent: 1}, {distribution: power_law, exponent: 1, seed: 2}]",
+       "58: workload.expert_load", "is the second power_law load of exponent 1 (the first: line 33)");
+  EXPECT_TRUE(reports(bad(with_load("balanced,\n   expert_load: {distribution: power_law, exponent: 1}")),
+                      "s.yaml:34:4: workload.expert_load", "duplicate key; first given at line 33"));
   says("[]", at, "empty list");
 }
 

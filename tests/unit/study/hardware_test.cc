@@ -226,7 +226,7 @@ TEST(HardwareTechnology, RebuildsTheDeviceAndTheNetwork) {
               std::string("a100-sxm-80gb+") + (i < 2 ? "n7" : "n5") + (i % 2 == 0 ? "+ndr-x8" : "+xdr-x8"));
     EXPECT_EQ(system.device.sm.count > 108, i >= 2);
     EXPECT_EQ(system.device.l2.capacity.value(), 64.0 * (1 << 20));
-    EXPECT_NEAR(system.device.facts.power_watts, 500, 1e-6);
+    EXPECT_NEAR(system.device.power.value(), 500, 1e-6);
     EXPECT_EQ(system.fabric.dimensions[0].bandwidth.value(), 300e9);
     EXPECT_EQ(system.fabric.dimensions[1].bandwidth.value(), i % 2 == 0 ? 100e9 : 200e9);
   }

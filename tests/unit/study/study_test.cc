@@ -540,6 +540,16 @@ TEST(StudyCluster, WhatIfsFollowTheKeysOfTheCluster) {
   ASSERT_EQ(study.systems.size(), 2U);
   EXPECT_EQ(study.systems[1].fabric.dimensions[0].bandwidth.value(), 200e9);
   EXPECT_EQ(bad(on_fabric(fabric, 16, "hardware: {fabric.a.bandwidth: [100 GB/s]}\n")).size(), 1U);
+  // Rates that only a kind has are axes where a cluster has that kind, and a range is that of their row.
+  const std::string tree =
+      "    - {name: b, kind: fat_tree, size: 8, levels: 2, radix: 4, bandwidth: 1 GB/s, latency: 1 us}\n";
+  const Study ups = good(on_fabric(tree, 8, "hardware: {fabric.b.uplink_latency: [2 us, 3 us]}\n"));
+  ASSERT_EQ(ups.systems.size(), 2U);
+  EXPECT_EQ(ups.systems[1].fabric.dimensions[0].fat_tree.uplink_latency, Seconds(3e-6));
+  EXPECT_EQ(ups.hardware[0].unit, "s");
+  EXPECT_TRUE(reports(bad(on_fabric(tree, 8, "hardware: {fabric.b.uplink_bandwidth: [0 GB/s]}\n")),
+                      "s.yaml:30:40: hardware.fabric.b.uplink_bandwidth", "must be from 1 B/s to 1e+18 B/s"));
+  EXPECT_EQ(bad(on_fabric(tree, 8, "hardware: {fabric.b.global_latency: [2 us]}\n")).size(), 1U);
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ class PlanRowTest : public testing::Test {
 class PublicRowTest : public PlanRowTest {
  protected:
   PublicRowTest() {
-    StackProfile recipes;
+    yaml::StackPreset recipes;
     recipes.name = "recipes";
     recipes.tables.usual_zero_stage = 1;
     recipes.tables.usual_recompute = Recompute::selective;

@@ -21,7 +21,7 @@ TEST(TableNames, NoNameStandsForTwoPresets) {
   for (const auto& entry : catalog.list(yaml::PresetKind::device)) {
     const auto device = presets.device(entry.name);
     ASSERT_TRUE(device) << device.error();
-    std::vector<std::string> names = (*device)->facts.also;
+    std::vector<std::string> names = (*device)->tables.also;
     names.push_back(entry.name);
     for (const std::string& name : names) EXPECT_TRUE(owner.emplace(name, entry.name).second) << name;
   }
@@ -38,7 +38,7 @@ TEST(TableNames, AMachineIsMadeOfTheDeviceThatNamesIt) {
   const yaml::Catalog catalog = shipped_presets();
   Presets presets(catalog);
   for (const auto& entry : catalog.list(yaml::PresetKind::device)) {
-    const std::string name = (*presets.device(entry.name))->facts.cluster;
+    const std::string name = (*presets.device(entry.name))->tables.cluster;
     if (name.empty()) continue;
     const auto cluster = presets.cluster(name);
     ASSERT_TRUE(cluster) << entry.name << ": " << cluster.error();
@@ -48,7 +48,7 @@ TEST(TableNames, AMachineIsMadeOfTheDeviceThatNamesIt) {
 
 TEST(TableNames, SoftwareGoesByItsFirstWord) {
   Presets presets(shipped_presets());
-  StackProfile profile;
+  yaml::StackPreset profile;
   profile.tables.software = {"engine"};
   presets.replace_stack("mine", profile);
   TableNames names(presets);
@@ -109,7 +109,7 @@ TEST(TableNames, NoTwoProfilesOfExpertsAreMeantOfTheSameRuns) {
   Presets presets(catalog);
   std::set<std::tuple<std::string, std::string, Architecture>> meant;
   for (const auto& entry : catalog.list(yaml::PresetKind::stack)) {
-    const StackProfile::Tables& tables = (*presets.stack(entry.name))->tables;
+    const yaml::StackTables& tables = (*presets.stack(entry.name))->tables;
     for (const std::string& name : tables.expert_software)
       EXPECT_TRUE(meant.emplace(name, tables.expert_software_from, tables.expert_software_on).second) << name;
   }

@@ -1,5 +1,4 @@
 // Do the README files of the presets name every key, and is what they show valid?
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -7,12 +6,16 @@
 #include <iterator>
 #include <string>
 
+#include "engine/spec/device_numbers.h"
+#include "engine/spec/fabric_numbers.h"
+#include "engine/spec/model_numbers.h"
 #include "engine/spec/stack_numbers.h"
 #include "sweep/yaml/device_shares.h"
 #include "sweep/yaml/huggingface_keys.h"
 #include "sweep/yaml/loader.h"
 #include "sweep/yaml/specs.h"
 #include "tests/support/paths.h"
+#include "tests/unit/yaml/number_table.h"
 
 namespace shardscape::yaml {
 namespace {
@@ -42,30 +45,28 @@ TEST(PresetReadmes, NameEveryKeyOfAModel) {
 TEST(PresetReadmes, NameEveryKeyOfADevice) {
   const std::string text = readme("hw_presets");
   for (const Leaf& leaf : device_leaves("device")) {
-    std::string path = leaf.path.substr(std::string("device.").size());
-    for (const char* table : {"sm.tensor_flops_per_clock", "sm.fragment"})
-      if (path.starts_with(table)) path = table;
-    // A row for each group of these, which names the keys inside.
-    if (path.starts_with("nccl.") || path.starts_with("custom_all_reduce.") ||
-        path.starts_with("expert_dispatch.")) {
-      const std::size_t dot = path.rfind('.');
-      const std::string key = path.substr(dot + 1);
-      if (path.find('.') != dot) {
-        EXPECT_NE(text.find('`' + key + '`'), std::string::npos) << path;
-        path.resize(dot);
-      }
-    }
-    EXPECT_NE(text.find('`' + path), std::string::npos) << path;
+    const std::string path = leaf.path.substr(std::string("device.").size());
+    EXPECT_NE(text.find('`' + path + '`'), std::string::npos) << path;
   }
 }
 
-TEST(PresetReadmes, HaveTheTableOfTheNumbersOfAStack) {
-  const std::string text = readme("hw_presets");
-  for (const StackNumber& number : stack_numbers()) {
-    const std::string line =
-        fmt::format("| `{}` | {} | {} |\n", number.path, number.range.text(), number.meaning);
+template <class Rows>
+void expect_rows(const std::string& folder, const Rows& rows) {
+  const std::string text = readme(folder);
+  for (const auto& row : rows) {
+    const std::string line = test::readme_line(row);
     EXPECT_NE(text.find(line), std::string::npos) << line;
   }
+}
+
+TEST(PresetReadmes, HaveTheTablesOfNumbers) {
+  expect_rows("hw_presets", device_numbers());
+  expect_rows("hw_presets", stack_numbers());
+  expect_rows("hw_presets", dimension_numbers());
+  expect_rows("hw_presets", custom_link_numbers());
+  expect_rows("models", model_numbers());
+  expect_rows("models", expert_numbers());
+  expect_rows("models", latent_numbers());
 }
 
 TEST(PresetReadmes, TheDeviceOfAnotherMakerLoads) {
@@ -94,10 +95,11 @@ TEST(DeviceShares, EveryPresetSaysThemAndOthersAreToldWhatIsTypical) {
   }
   // The table of the README, and what a warning offers, are the same ranges.
   const std::string text = readme("hw_presets");
-  for (std::size_t i = 0; i < device_shares().size(); ++i) {
-    const AssumedShares assumed{"mine", {}, {i}};
+  for (const DeviceNumber& share : device_numbers()) {
+    if (share.use != KeyUse::peak_if_absent) continue;
+    const AssumedShares assumed{"mine", {}, {&share}};
     const std::string line = describe_assumption(assumed, assumed.shares, catalog);
-    const std::string path = device_shares()[i].path();
+    const std::string path(share.path);
     EXPECT_NE(line.find("device mine does not say " + path + ":"), std::string::npos) << line;
     const std::string range = line.substr(line.rfind(path) + path.size() + 1);
     EXPECT_NE(text.find("| " + range + " |"), std::string::npos) << line;

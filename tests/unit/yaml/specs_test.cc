@@ -98,7 +98,7 @@ TEST(ReadModel, EachErrorClassIsLocated) {
   EXPECT_TRUE(reports(model_problems(replaced(text, "layers: 4", "layers: 99999999999999999999")),
                       "f:2:9: layers", "from"));
   EXPECT_TRUE(reports(model_problems(text + "dropout: .nan\n"), "f:9:10: dropout", "finite"));
-  EXPECT_TRUE(reports(model_problems(text + "dropout: 2\n"), "f:9:10: dropout", "probability"));
+  EXPECT_TRUE(reports(model_problems(text + "dropout: 2\n"), "f:9:10: dropout", "must be from 0 to below 1, not 2"));
   EXPECT_TRUE(reports(model_problems(text + "mlp: swigul\n"), "f:9:6: mlp", "did you mean \"swiglu\"?"));
   EXPECT_TRUE(reports(model_problems(text + "linear_bias: yes\n"), "f:9:14: linear_bias", "true or false"));
   EXPECT_TRUE(reports(model_problems(text + "kv_heads: 3\n"), "f:9:11: kv_heads", "must divide heads"));
@@ -194,11 +194,11 @@ TEST(ReadDevice, TotalsAreSharedOverTheStacks) {
   EXPECT_EQ(device->hbm.bandwidth_per_stack.value(), 0.5e12);
   EXPECT_EQ(device->sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::fp8)], 2048.5);
   EXPECT_FALSE(device->supports(Precision::fp16));
-  EXPECT_EQ(device->facts.die_area_mm2, 800);
-  EXPECT_EQ(device->facts.link_bandwidth_per_port.value(), 25e9);
-  EXPECT_EQ(device->facts.power_watts, 400);
-  ASSERT_EQ(device->facts.package.size(), 1U);
-  EXPECT_EQ(device->facts.package[0].second, "silicon");
+  EXPECT_EQ(device->die.area_mm2, 800);
+  EXPECT_EQ(device->links.bandwidth_per_port.value(), 25e9);
+  EXPECT_EQ(device->power.value(), 400);
+  ASSERT_EQ(device->package.size(), 1U);
+  EXPECT_EQ(device->package[0].second, "silicon");
 }
 
 TEST(ReadDevice, UnitsAreDueWhereTheDimensionIsPhysical) {
@@ -310,9 +310,27 @@ TEST(WriteSpecs, ReadingBackGivesTheSame) {
   EXPECT_EQ(emit(write(*stack_back)), stack_text);
   EXPECT_EQ(model_back->head_dim, model->head_dim);
   EXPECT_EQ(device_back->hbm.bandwidth_per_stack, device->hbm.bandwidth_per_stack);
-  EXPECT_EQ(device_back->facts.package, device->facts.package);
-  EXPECT_EQ(device_back->facts.power_watts, device->facts.power_watts);
+  EXPECT_EQ(device_back->package, device->package);
+  EXPECT_EQ(device_back->power, device->power);
   EXPECT_EQ(stack_back->memory.fragmentation, stack->memory.fragmentation);
+}
+
+/// Keys by which tables of measurements are read are a preset's, checked and kept, but not the profile's.
+TEST(StackTables, AreThePresetsAlone) {
+  Diagnostics diagnostics;
+  const std::string keys = "software: [engine]\nusual_zero_stage: 2\n";
+  const auto stack = read_text(kStack + keys, diagnostics, read_stack);
+  ASSERT_TRUE(stack) << diagnostics.to_string();
+  EXPECT_EQ(stack->tables.software, std::vector<std::string>{"engine"});
+  EXPECT_NE(emit(write(*stack)).find("usual_zero_stage: 2"), std::string::npos);
+  const StackProfile& profile = *stack;
+  EXPECT_EQ(emit(write(profile)).find("usual_zero_stage"), std::string::npos);
+  const auto refused = [&](const std::string& text) { return problems(kStack + text, read_stack); };
+  EXPECT_TRUE(reports(refused("usual_zero_stage: 4\n"), "f:6:19: usual_zero_stage", "is 0..3"));
+  EXPECT_TRUE(reports(refused("expert_software: [engine]\nexpert_software_from: \"26.13\"\n"),
+                      "f:7:23: expert_software_from", "is a release by year and month"));
+  EXPECT_TRUE(reports(refused("expert_software_on: blackwell\n"), "f:1:1: expert_software",
+                      "must name the software"));
 }
 
 TEST(Leaves, KnowTypesAndAlternatives) {

@@ -99,8 +99,8 @@ TEST(TechnologyPresets, TheFloorPlanGivesItsOwnDeviceBack) {
   const DeviceSpec a100 = loaded_well(load_device(repository(), "a100-sxm-80gb"));
   const technology::Floorplan plan = loaded_well(load_floorplan(repository(), "ga100"));
   EXPECT_EQ(plan.device, a100.name);
-  EXPECT_DOUBLE_EQ(plan.area.value() * 1e6, a100.facts.die_area_mm2);
-  EXPECT_DOUBLE_EQ(plan.power.value(), a100.facts.power_watts);
+  EXPECT_DOUBLE_EQ(plan.area.value() * 1e6, a100.die.area_mm2);
+  EXPECT_DOUBLE_EQ(plan.power.value(), a100.power.value());
   technology::Choice choice;
   choice.power = plan.power;
   const auto built = technology::build_device(a100, plan, choice);
@@ -185,7 +185,7 @@ TEST_F(TechnologyFiles, ADeviceSaysWhatDiffersFromItsBase) {
   write("hw_presets/devices/first.yaml",
         "base: a100-sxm-80gb\nname: first\nsm: {count: 100}\nl2: {capacity: 30 MiB}\n");
   write("hw_presets/devices/second.yaml", "base: first\nname: second\nsm: {clock: 1 GHz}\n");
-  DeviceSpec expected = loaded_well(load_device(catalog(), "a100-sxm-80gb"));
+  DevicePreset expected = loaded_well(load_device(catalog(), "a100-sxm-80gb"));
   expected.name = "second";
   expected.sm.count = 100;
   expected.sm.clock = Hertz{1e9};
@@ -221,7 +221,7 @@ TEST_F(TechnologyFiles, ADeviceIsBuiltInPlace) {
   EXPECT_EQ(device.name, "a100-sxm-80gb+n5+hbm3");
   EXPECT_GT(device.sm.count, 108);
   EXPECT_DOUBLE_EQ(device.hbm_peak().value(), 5 * 819.2e9);
-  EXPECT_NEAR(device.facts.power_watts, 500, 1e-6);
+  EXPECT_NEAR(device.power.value(), 500, 1e-6);
 
   const std::string bad = write("bad.yaml",
                                 "technology:\n  base: a100-sxm-80gb\n  power: 60 W\n  areas: 1 mm2\n"
