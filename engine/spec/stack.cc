@@ -94,7 +94,7 @@ Problems StackProfile::validate() const {
       !tables.expert_software_from.empty() || tables.expert_software_on != Architecture::other;
   problems.require(!narrowed || !tables.expert_software.empty(), "expert_software",
                    "must name the software whose release or architecture the profile is meant of");
-  if (serving.scheduler == ServingPolicy::chunked && serving.token_budget < serving.max_batch) {
+  if (reads_beside(serving.scheduler) && serving.token_budget < serving.max_batch) {
     problems.add("serving.token_budget", "must be at least serving.max_batch, one token of each sequence");
   }
   problems.require(

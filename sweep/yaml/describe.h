@@ -416,6 +416,9 @@ void describe(V& v, StackProfile& s) {
   });
   v.optional_group("serving", [&](V& serving) {
     serving.optional("scheduler", s.serving.scheduler);
+    serving.optional("kv_growth", s.serving.kv_growth);
+    serving.optional("queue", s.serving.queue);
+    serving.optional("routing", s.serving.routing);
     describe_numbers(serving, s, "serving.");
     serving.optional("fp8_cache", s.serving.fp8_cache);
     serving.optional("fp8_cache_blackwell", s.serving.fp8_cache_blackwell);
