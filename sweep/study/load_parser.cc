@@ -18,7 +18,6 @@ namespace {
 
 constexpr Range kRate{1e-9, 1e9};
 constexpr Range kSpeedUp{1e-6, 1e6};
-constexpr std::int64_t kMostRequests = 10'000'000;
 
 bool has_map(const yaml::Node* node) {
   if (node == nullptr) return false;
@@ -35,8 +34,8 @@ yaml::Parsed<RequestCount> parse_count(const yaml::Node& node, std::int64_t low)
       yaml::bare_text(node, "a number of requests such as 2000, or 10x for ten of each in flight");
   if (!text) return tl::unexpected(text.error());
   const bool per_client = text->ends_with('x');
-  const auto number =
-      yaml::parse_integer(text->substr(0, text->size() - (per_client ? 1 : 0)), low, kMostRequests);
+  const auto number = yaml::parse_integer(text->substr(0, text->size() - (per_client ? 1 : 0)), low,
+                                          static_cast<std::int64_t>(ranges::kRequests.high));
   if (!number) return tl::unexpected(number.error() + "; write 2000, or 10x for ten of each in flight");
   return RequestCount{*number, per_client};
 }

@@ -123,6 +123,7 @@ class TraceReader {
       return;
     }
     const double arrival = *moment * (format_->seconds > 0 ? format_->seconds : 1);
+    if (format_->seconds > 0 && arrival < 0) problem_ = fmt::format("{} is negative", format_->arrival);
     if (trace_.requests.empty()) first_ = arrival;
     request.arrival = arrival - first_;
     const double before = trace_.requests.empty() ? 0 : trace_.requests.back().arrival;

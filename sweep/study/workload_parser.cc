@@ -193,7 +193,7 @@ class WorkloadParser {
 
   void take_defaults() {
     for (const Field& field : kFields) {
-      const bool traced = load_ && load_->load.trace != nullptr;
+      const bool traced = load_ && node_.find("trace") != nullptr;
       const bool rated =
           load_ && field.member == &WorkloadSpec::concurrency && node_.find("request_rate") != nullptr;
       if (result_.phase_known && field.phase == result_.phase && !traced && !rated) {

@@ -416,7 +416,10 @@ void print_report(std::ostream& out, const SimulatedPoint& point) {
 void print_operators(std::ostream& out, const SimulatedPoint& point) {
   out << "\noperators on the critical rank\n";
   if (point.details.operators.empty()) {
-    out << "  none: the plan was rejected before its operators were priced\n";
+    out << (point.setting.workload.load && timed(point.prediction)
+                ? "  none: they are listed for the steady closed loop, without client, rate or random "
+                  "lengths\n"
+                : "  none: the plan was rejected before its operators were priced\n");
   } else {
     operators(point).print(out, 2);
   }
