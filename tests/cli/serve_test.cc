@@ -77,6 +77,11 @@ TEST_F(ServeTest, SimulatedLoadsHaveTails) {
       run({"sweep", "study.yaml", client[0], client[1], "--set", "objectives=[ttft_p99_s]", "-o", "out.h5"});
   EXPECT_EQ(swept.code, 0) << swept.err;
   EXPECT_TRUE(contains(swept.out, "ttft_p99")) << swept.out;
+  const Finished other = run({"sweep", "study.yaml", client[0], client[1], "--set", "objectives=[ttft_p99_s]",
+                              "--threads", "3", "-o", "other.h5"});
+  EXPECT_EQ(other.code, 0) << other.err;
+  const Finished same = run({"diff", "out.h5", "other.h5"});
+  EXPECT_TRUE(contains(same.out, "nothing differs")) << same.out;
   const Finished refused = run({"check", "study.yaml", "--set", "objectives=[ttft_p99_s]"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_TRUE(contains(refused.err, "not simulated request by request")) << refused.err;

@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -134,6 +135,28 @@ TEST(LiveQueueing, OverloadIsAValue) {
     EXPECT_NEAR(serve_load({load, 1, 1}, rules, by_prompt()).sustained_per_s, 10, 0.1);
     load.request_rate = 5;
     EXPECT_FALSE(serve_load({load, 1, 1}, rules, by_prompt()).overloaded());
+  }
+}
+
+TEST(LiveQueueing, IterationsWithoutEndAreNoHang) {
+  LoadSpec load = poisson(Lengths::fixed(10), 0.5);
+  load.output = Lengths::fixed(20);
+  load.requests = {50, false};
+  LiveRules rules;
+  rules.max_batch = 4;
+  rules.token_budget = 100;
+  rules.servers = 2;
+  rules.kv_blocks = 1000;
+  for (const double rate : {load.request_rate, 0.0}) {
+    load.request_rate = rate;
+    for (const double seconds : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+      const LiveMeasured m = serve_load({load, 8, 1}, rules, [&](const Iteration& i) {
+        IterationTime time{};
+        time[TimeClass::compute] = i.cached > 50 ? seconds : 1;
+        return time;
+      });
+      EXPECT_TRUE(std::isinf(m.e2e.mean));
+    }
   }
 }
 

@@ -87,6 +87,8 @@ class Service {
   LiveMeasured run() {
     while (done_ < warm_up_ + counted_) {
       const double next = senders_.next(), ends = ends_.value(), wakes = wakes_.value();
+      // Iterations without end (a figure out of range): nothing happens any more.
+      if (!(std::min({next, ends, wakes}) < kNever)) return without_end();
       if (next <= std::min(ends, wakes)) {
         deliver(senders_.take());
       } else if (ends <= wakes) {
@@ -116,6 +118,13 @@ class Service {
   }
 
  private:
+  static LiveMeasured without_end() {
+    LiveMeasured out;
+    out.requests = 1;
+    out.e2e.mean = kNever;
+    return out;
+  }
+
   /// Servers that never lack requests are watched for four generations at least, as far as that is not too long.
   [[nodiscard]] static std::int64_t count_of(const Offered& offered, const LiveRules& rules, bool saturated) {
     constexpr std::int64_t kGenerations = 4, kMost = 1 << 17;

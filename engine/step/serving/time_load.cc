@@ -10,7 +10,7 @@ namespace shardscape::step {
 namespace {
 
 /// The largest block of a cache that is told from larger ones.
-constexpr std::int64_t kMostBlock = 1 << 16;
+constexpr std::int64_t kMostBlock = 1 << 12;
 
 bool grows_on_demand(const StackProfile::Serving& stack) {
   if (stack.kv_growth != KvGrowth::usual) return stack.kv_growth == KvGrowth::on_demand;
