@@ -122,7 +122,7 @@ class TracedStudy : public test::TemporaryFolder {};
 
 TEST_F(TracedStudy, ReadsATraceBesideIt) {
   write("t.csv", "arrival_s,prompt_tokens,output_tokens\n10,100,5\n12,300,15\n");
-  const yaml::Catalog catalog({});
+  const yaml::Catalog catalog;
   const auto study = parse_study(with_workload("trace: t.csv, speed_up: 2"), "s.yaml", root_, catalog, {});
   ASSERT_TRUE(study);
   const WorkloadSpec& workload = study->workloads.front();
