@@ -115,7 +115,7 @@ TEST(SimulatedLoads, ProblemsStandAtTheirPlace) {
   EXPECT_TRUE(says_at(bad(with_workload(closed + "client: aiperf", "space: {prefill_gpus: [1]}\n")),
                       "workload", "not served by two pools"));
   EXPECT_TRUE(reports(bad(with_workload(closed + "client: {requests: 0}")),
-                      "s.yaml:31:89: workload.client.requests", "an integer from 1"));
+                      "s.yaml:31:94: workload.client.requests", "an integer from 1"));
 }
 
 class TracedStudy : public test::TemporaryFolder {};
