@@ -112,7 +112,7 @@ struct Described {
 /// The columns of both phases in file order, each once.
 std::vector<Described> all_columns() {
   const ColumnTable training(Phase::training, {}, {.faults = true, .reliability = true});
-  const ColumnTable inference(Phase::inference, {}, {.faults = true, .reliability = true});
+  const ColumnTable inference(Phase::inference, {}, {.faults = true, .reliability = true, .load = true});
   std::vector<Described> all;
   for (const ColumnInfo& column : training.columns()) {
     all.push_back({column, inference.find(column.name) != nullptr ? "both" : "training"});

@@ -88,6 +88,7 @@ class Replicas final : public Evaluator {
     if (run) point.details->events = run->events;
     if (run && run->unreachable) return;
     point.details->stage_layers = block_counts(point.split->stages);
+    if (setting_.workload.load) return;  // what follows is of the mean request in the steady closed loop
     point.details->group_bytes = step::inference_bytes(inputs, collectives, memo_);
     step::explain_inference(inputs, collectives, memo_, point.details->operators);
   }

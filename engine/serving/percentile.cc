@@ -6,26 +6,42 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "engine/base/nearest_rank.h"
 
 namespace shardscape::serving {
 
-Spread spread_of(std::vector<double>& values) {
-  Spread s;
-  if (values.empty()) return s;
-  for (const double value : values) s.mean += value;
-  s.mean /= static_cast<double>(values.size());
+namespace {
+
+/// Mean and, of ascending shares, percentiles of values, which are reordered.
+template <std::size_t kCount>
+double mean_and_ranks(std::vector<double>& values, const std::array<std::pair<double, double*>, kCount>& ranks) {
+  if (values.empty()) return 0;
+  double mean = 0;
+  for (const double value : values) mean += value;
   auto begin = values.begin();  // values from here on are no less than the one found last
-  const auto rank = [&](double share) {
+  for (const auto& [share, to] : ranks) {
     const auto at = values.begin() + static_cast<std::ptrdiff_t>(nearest_rank_index(values.size(), share));
     std::nth_element(begin, at, values.end());
     begin = at;
-    return *at;
-  };
-  s.p50 = rank(0.5);
-  s.p95 = rank(0.95);
+    *to = *at;
+  }
+  return mean / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+Spread spread_of(std::vector<double>& values) {
+  Spread s;
+  s.mean = mean_and_ranks<2>(values, {{{0.5, &s.p50}, {0.95, &s.p95}}});
   return s;
+}
+
+Percentiles percentiles_of(std::vector<double>& values) {
+  Percentiles p;
+  p.mean = mean_and_ranks<4>(values, {{{0.5, &p.p50}, {0.9, &p.p90}, {0.95, &p.p95}, {0.99, &p.p99}}});
+  return p;
 }
 
 namespace {
@@ -197,6 +213,22 @@ class Selection {
 
 double percentile(std::vector<Progression> values, double share) {
   return values.empty() ? 0 : Selection(values, share).value();
+}
+
+Percentiles percentiles_of(const std::vector<Progression>& values) {
+  Percentiles p;
+  double sum = 0, number = 0;
+  for (const Progression& v : values) {
+    const double count = static_cast<double>(v.weight) * static_cast<double>(v.count);
+    sum += 0.5 * count * (v.first + v.last());
+    number += count;
+  }
+  p.mean = number > 0 ? sum / number : 0;
+  p.p50 = percentile(values, 0.5);
+  p.p90 = percentile(values, 0.9);
+  p.p95 = percentile(values, 0.95);
+  p.p99 = percentile(values, 0.99);
+  return p;
 }
 
 }  // namespace shardscape::serving

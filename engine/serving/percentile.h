@@ -10,8 +10,14 @@ struct Spread {
   double mean = 0, p50 = 0, p95 = 0;  ///< percentiles by nearest rank
 };
 
+/// A spread with two percentiles more.
+struct Percentiles : Spread {
+  double p90 = 0, p99 = 0;
+};
+
 /// Mean and percentiles of plain values, which are reordered; zeros where there are none.
 Spread spread_of(std::vector<double>& values);
+Percentiles percentiles_of(std::vector<double>& values);
 
 /// The values first, first + step, ..., first + (count - 1) step, each `weight` times.
 struct Progression {
@@ -27,5 +33,7 @@ struct Progression {
 /// sample suggests, and those are dropped that are not on the answer's side, until no more values than progressions are
 /// left, of which the one is selected: the time is about proportional to the number of progressions.
 double percentile(std::vector<Progression> values, double share);
+/// Mean and percentiles of progressions.
+Percentiles percentiles_of(const std::vector<Progression>& values);
 
 }  // namespace shardscape::serving

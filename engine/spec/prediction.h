@@ -27,6 +27,21 @@ struct InferenceLatency {
   Seconds p50, p95;
 };
 
+/// What a load that is simulated request by request (spec/load.h) has beside; else zeros.
+struct LoadPrediction {
+  struct Tail {
+    Seconds p90, p99;
+  };
+  Tail ttft, itl, tpot, e2e;
+  Seconds tpot_mean;             ///< time per output token after the first, mean over requests
+  InferenceLatency tpot_spread;  ///< over requests
+  Seconds queue;                 ///< mean, from sending a request until its prompt is first read
+  double requests_per_s = 0;
+  double kv_mean = 0, kv_peak = 0;  ///< share of the key-value cache in use (engine/serving/live/tally.h)
+  double preemptions = 0;           ///< per request
+  double sustained_per_s = 0;  ///< where more requests come than are kept up with: the rate that would hold
+};
+
 /// Outputs of one point. Times are meaningful for status ok and memory (predicted whatever the memory
 /// verdict, when asked), memory for every status but indivisible, constraint, unsupported and out_of_range.
 struct Prediction {
@@ -37,6 +52,7 @@ struct Prediction {
   Seconds step_time;              ///< training only
   Seconds ttft, itl, e2e;  ///< inference only, means: time to first token, inter-token latency, whole request
   InferenceLatency ttft_spread, itl_spread, e2e_spread;
+  LoadPrediction load;
   double decode_batch = 0;  ///< inference only: sequences decoded together, mean over iterations that decode
   double tokens_per_s_per_gpu = 0;
   double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training only; see engine/README.md, Operators)

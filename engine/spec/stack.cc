@@ -77,7 +77,7 @@ Problems StackProfile::validate() const {
   problems.require(communication.protocols || communication.all_reduce == AllReduceKernels::library,
                    "communication.all_reduce",
                    "has no effect without communication.protocols: true, which prices calls inside a node");
-  if (serving.scheduler == ServingPolicy::chunked && serving.token_budget < serving.max_batch) {
+  if (reads_beside(serving.scheduler) && serving.token_budget < serving.max_batch) {
     problems.add("serving.token_budget", "must be at least serving.max_batch, one token of each sequence");
   }
   problems.require(

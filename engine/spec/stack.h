@@ -50,8 +50,32 @@ SHARDSCAPE_ENUM_NAMES(Zero2Gradients, "per_microbatch", "last_microbatch");
 /// How a server fills its iterations (engine/serving).
 ///   prefill_priority  waiting prompts are read whole while decoding pauses
 ///   chunked           prompts are read in pieces beside the decoding sequences
-enum class ServingPolicy : std::uint8_t { prefill_priority, chunked };
-SHARDSCAPE_ENUM_NAMES(ServingPolicy, "prefill_priority", "chunked");
+/// The rules of three programs (engine/serving/live), which in the steady closed loop count as one of these:
+///   vllm              chunked; blocks of the cache are taken as sequences grow, the youngest is preempted and
+///                     read again where they run out
+///   sglang            prompts alone, in pieces, while decoding pauses; as prefill_priority
+///   trtllm            whole prompts beside the decoding sequences; as chunked
+enum class ServingPolicy : std::uint8_t { prefill_priority, chunked, vllm, sglang, trtllm };
+SHARDSCAPE_ENUM_NAMES(ServingPolicy, "prefill_priority", "chunked", "vllm", "sglang", "trtllm");
+/// Whether prompts are read beside decoding sequences rather than while these pause.
+constexpr bool reads_beside(ServingPolicy policy) {
+  return policy != ServingPolicy::prefill_priority && policy != ServingPolicy::sglang;
+}
+
+/// When a request takes the blocks of its cache: those of its last token at once (no sequence is ever evicted), or as
+/// it grows. `usual`: as it grows in vLLM and SGLang, else at once (TensorRT-LLM: GUARANTEED_NO_EVICT; as it grows is
+/// MAX_UTILIZATION).
+enum class KvGrowth : std::uint8_t { usual, reserved, on_demand };
+SHARDSCAPE_ENUM_NAMES(KvGrowth, "usual", "reserved", "on_demand");
+
+/// In which order waiting requests are admitted: as they came, the shortest prompt first, or by the priority that a
+/// trace gives them.
+enum class QueueOrder : std::uint8_t { fcfs, shortest, priority };
+SHARDSCAPE_ENUM_NAMES(QueueOrder, "fcfs", "shortest", "priority");
+
+/// Which replica gets a request: one after the other, or the one with the fewest unfinished ones.
+enum class Routing : std::uint8_t { round_robin, least_loaded };
+SHARDSCAPE_ENUM_NAMES(Routing, "round_robin", "least_loaded");
 
 /// When the cache of a prompt leaves for the pool that decodes: when all of the prompt has been read (vLLM's
 /// connectors; DistServe, Zhong et al. 2024), or each layer's as soon as that layer is done (Splitwise, Patel
@@ -220,6 +244,15 @@ struct StackProfile {
     std::int64_t kv_block = 16;        ///< tokens of one block of the key-value cache
     /// Share of the memory left by weights, activations and reserve that the cache gets.
     double kv_share = 0.9;
+    // What follows is of loads that are simulated request by request (spec/load.h) alone.
+    KvGrowth kv_growth = KvGrowth::usual;
+    double kv_watermark = 0;  ///< share of the cache's blocks that admission leaves free, 0..1
+    QueueOrder queue = QueueOrder::fcfs;
+    Routing routing = Routing::round_robin;
+    std::int64_t poll_interval = 1;  ///< decode iterations between looks at new requests (SGLang)
+    Seconds frontend;  ///< from sending a request until the scheduler may see it: HTTP, tokenizer
+    Seconds
+        eager_floor;  ///< the least cost of an iteration that reads a prompt, which runs without CUDA graphs
     /// Where products are of 8 bits or fewer the key-value cache and attention are fp8, too (checkpoints with
     /// kv_cache_quant_algo: FP8, which TensorRT-LLM serves so); else they stay as the policy has them.
     bool fp8_cache = false;

@@ -12,7 +12,8 @@ Problems WorkloadSpec::validate() const {
   } else {
     require_range(problems, prompt_tokens, "prompt_tokens", ranges::kTokens);
     require_range(problems, output_tokens, "output_tokens", ranges::kTokens);
-    require_range(problems, concurrency, "concurrency", ranges::kRequests);
+    if (!open_loop()) require_range(problems, concurrency, "concurrency", ranges::kRequests);
+    if (load) load->check(problems);
   }
   expert_load.check(problems);
   return problems;

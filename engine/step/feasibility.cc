@@ -29,7 +29,8 @@ Reason pipeline_rule(const Setting& setting, const ParallelPlan& plan) {
 
 Reason batch_rule(const WorkloadSpec& workload, const ParallelPlan& plan) {
   if (workload.phase == Phase::inference) {
-    if (plan.disaggregated()) return Reason::none;  // each request goes to the server with the least to do
+    if (plan.disaggregated() || workload.load)
+      return Reason::none;  // each request goes to the server with the least to do
     // Replicas that have iterations together may have different numbers of requests.
     const std::int32_t servers = plan.data / std::gcd(plan.data, coupled_replicas(plan));
     return workload.concurrency % servers == 0 ? Reason::none : Reason::requests_by_data;
@@ -108,6 +109,8 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
       zero_shards(plan, ZeroState::weights) || scatters_each_microbatch(plan, setting.system.stack);
   if (chunked || (plan.both_ways() && (plan.pipeline % 2 != 0 || beside)))
     return {Status::unsupported, Reason::schedule};
+  // Two pools are served in the steady closed loop alone.
+  if (setting.workload.load && plan.disaggregated()) return {Status::unsupported, Reason::schedule};
   return {};
 }
 
@@ -126,7 +129,12 @@ bool too_long(const Setting& setting, const ParallelPlan& plan, bool every_pass)
       plan.disaggregated() ? 1 : plan.data / std::gcd(plan.data, coupled_replicas(plan));
   // A prompt that is not cut into pieces takes one iteration at most.
   const std::int64_t pieces =
-      rules.scheduler == ServingPolicy::chunked ? (workload.prompt_tokens - 1) / rules.token_budget + 1 : 1;
+      reads_beside(rules.scheduler) ? (workload.prompt_tokens - 1) / rules.token_budget + 1 : 1;
+  if (workload.load) {
+    const LoadSpec& load = *workload.load;
+    return load.requests.of(workload.concurrency) + load.warm_up.of(workload.concurrency) >
+           kMostIterations / pieces;
+  }
   return workload.concurrency / servers > kMostIterations / pieces;
 }
 

@@ -87,6 +87,14 @@ constexpr Source output_percentile = of_timed([](Record r) {
 });
 template <auto Member>
 constexpr Source output_number = of_timed([](Record r) { return r.prediction.*Member; });
+template <auto Member>
+constexpr Source load_time = of_timed([](Record r) { return (r.prediction.load.*Member).value(); });
+template <auto Member, auto Percentile>
+constexpr Source load_tail = of_timed([](Record r) {
+  return (r.prediction.load.*Member.*Percentile).value();
+});
+template <auto Member>
+constexpr Source load_number = of_timed([](Record r) { return r.prediction.load.*Member; });
 template <TimeClass Class>
 constexpr Source breakdown_part = of_timed([](Record r) { return r.prediction.breakdown[Class].value(); });
 template <auto Member>
@@ -155,6 +163,57 @@ constexpr FixedColumn kWorkloads[] = {
      "tokens generated per request", workload_number<&WorkloadSpec::output_tokens>},
     {"concurrency", "1", i32, kWorkload, neither, kInference, nullptr,
      "requests in flight over all replicas", workload_number<&WorkloadSpec::concurrency>},
+};
+
+/// Of loads that are simulated request by request; they stand behind the others of the workload.
+constexpr FixedColumn kLoadWorkloads[] = {
+    {"request_rate_per_s", "s-1", f8, kWorkload, neither, kInference, nullptr,
+     "requests per second over all replicas; 0 in closed loop and by a trace",
+     {[](Record r) { return r.workload.load ? r.workload.load->request_rate : 0; }}},
+};
+
+/// The same behind the other outputs.
+constexpr FixedColumn kLoadOutputs[] = {
+    {"ttft_p90_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time to first token, 90th percentile over requests", load_tail<&LoadPrediction::ttft, &LoadPrediction::Tail::p90>},
+    {"ttft_p99_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time to first token, 99th percentile over requests", load_tail<&LoadPrediction::ttft, &LoadPrediction::Tail::p99>},
+    {"itl_p90_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "inter-token latency, 90th percentile over tokens", load_tail<&LoadPrediction::itl, &LoadPrediction::Tail::p90>},
+    {"itl_p99_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "inter-token latency, 99th percentile over tokens", load_tail<&LoadPrediction::itl, &LoadPrediction::Tail::p99>},
+    {"tpot_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time per output token after the first, mean over requests", load_time<&LoadPrediction::tpot_mean>},
+    {"tpot_p50_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time per output token, median over requests", load_tail<&LoadPrediction::tpot_spread, &InferenceLatency::p50>},
+    {"tpot_p90_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time per output token, 90th percentile over requests", load_tail<&LoadPrediction::tpot, &LoadPrediction::Tail::p90>},
+    {"tpot_p95_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time per output token, 95th percentile over requests", load_tail<&LoadPrediction::tpot_spread, &InferenceLatency::p95>},
+    {"tpot_p99_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time per output token, 99th percentile over requests", load_tail<&LoadPrediction::tpot, &LoadPrediction::Tail::p99>},
+    {"e2e_p90_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time of one whole request, 90th percentile over requests", load_tail<&LoadPrediction::e2e, &LoadPrediction::Tail::p90>},
+    {"e2e_p99_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time of one whole request, 99th percentile over requests", load_tail<&LoadPrediction::e2e, &LoadPrediction::Tail::p99>},
+    {"queue_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "from sending a request until its prompt is first read, mean", load_time<&LoadPrediction::queue>},
+    {"requests_per_s", "s-1", f8, kOutput, larger, kInference, nullptr,
+     "requests done per second over all replicas", load_number<&LoadPrediction::requests_per_s>},
+    {"output_tokens_per_s_per_gpu", "s-1", f8, kOutput, larger, kInference, nullptr,
+     "tokens generated per second and GPU", output_number<&Prediction::tokens_per_s_per_gpu>},
+    {"kv_use_mean", "1", f8, kOutput, neither, kInference, nullptr,
+     "share of the key-value cache's tokens that are held or reserved, mean over time", load_number<&LoadPrediction::kv_mean>},
+    {"kv_use_peak", "1", f8, kOutput, neither, kInference, nullptr,
+     "largest share of the key-value cache's blocks that a server had in use", load_number<&LoadPrediction::kv_peak>},
+    {"preemptions", "1", f8, kOutput, smaller, kInference, nullptr,
+     "how often a request gave its cache back and read its prompt again, mean", load_number<&LoadPrediction::preemptions>},
+    {"overloaded", "1", boolean, kOutput, neither, kInference, nullptr,
+     "more requests come than the servers keep up with: latencies grow with the number of requests",
+     of_timed([](Record r) { return r.prediction.load.sustained_per_s > 0 ? 1.0 : 0.0; }, 0)},
+    {"sustained_requests_per_s", "s-1", f8, kOutput, larger, kInference, nullptr,
+     "requests per second that overloaded servers keep up with; NaN where they are not overloaded",
+     of_timed([](Record r) { return r.prediction.load.sustained_per_s > 0 ? r.prediction.load.sustained_per_s : kNaN; })},
 };
 
 constexpr FixedColumn kFaults[] = {
@@ -404,11 +463,13 @@ ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, 
     if (row.key == PlanKey::microbatch) take(kMicrobatches, packers_of<kMicrobatches>());
   }
   take(kWorkloads, packers_of<kWorkloads>());
+  if (extras.load) take(kLoadWorkloads, packers_of<kLoadWorkloads>());
   for (std::size_t axis = 0; axis < hardware.size(); ++axis) {
     columns_.push_back(info_of(hardware[axis]));
     packings_.push_back({nullptr, ValuedRows::all, axis});
   }
   take(kOutputs, packers_of<kOutputs>());
+  if (extras.load) take(kLoadOutputs, packers_of<kLoadOutputs>());
   take(kBreakdownColumns, packers_of<kBreakdownColumns>());
   if (extras.faults) take(kFaults, packers_of<kFaults>());
   if (extras.reliability) take(kReliability, packers_of<kReliability>());
@@ -454,6 +515,12 @@ void ColumnTable::put(std::size_t column, std::span<const PointRecord> rows, std
   } else {
     pack<std::uint64_t>(rows.size(), out, [&](std::size_t i) { return rows[i].point_id; });
   }
+}
+
+std::vector<std::pair<std::string_view, double>> load_outputs(const PointRecord& row) {
+  std::vector<std::pair<std::string_view, double>> values;
+  for (const FixedColumn& column : kLoadOutputs) values.emplace_back(column.name, column.source.value(row));
+  return values;
 }
 
 RowsInCommon in_common(std::span<const PointRecord> rows) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/base/enum_names.h"
@@ -103,6 +104,7 @@ RowsInCommon in_common(std::span<const PointRecord> rows);
 /// What a study may have that needs columns of its own.
 struct StudyExtras {
   bool faults = false, reliability = false;
+  bool load = false;  ///< which is simulated request by request
 };
 
 /// The columns of one study, in file order. Immutable after construction; any number of threads may use one
@@ -110,7 +112,8 @@ struct StudyExtras {
 class ColumnTable {
  public:
   /// Leaves out columns that mean nothing in `phase`. Those of the group `faults` are there if the study has faults,
-  /// those about goodput if it has reliability. Names of hardware columns are distinct and differ from the fixed
+  /// those about goodput if it has reliability,
+  /// those of simulated loads if it has one. Names of hardware columns are distinct and differ from the fixed
   /// names.
   explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {}, StudyExtras extras = {});
 
@@ -145,6 +148,9 @@ class ColumnTable {
   std::vector<ColumnInfo> columns_;
   std::vector<Packing> packings_;  ///< how each column is packed
 };
+
+/// Names and values of the outputs that a simulated load has beside the others.
+std::vector<std::pair<std::string_view, double>> load_outputs(const PointRecord& row);
 
 /// The columns of /fault_samples, in file order.
 std::span<const ColumnInfo> fault_sample_columns();

@@ -17,6 +17,7 @@
 #include "results_schema/segments/segments.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/study/expert_load_parser.h"
+#include "sweep/study/load_parser.h"
 #include "sweep/study/load_study.h"
 
 namespace shardscape::cli {
@@ -39,18 +40,23 @@ std::optional<fs::path> built_in_presets() {
   return std::nullopt;
 }
 
+constexpr results::StudyExtras kAllExtras{.faults = true, .reliability = true, .load = true};
+
 /// Problems of columns that the study names and does not have: those of the other phase, of faults, of reliability.
 ProblemList column_problems(const sweep::Study& study, const fs::path& file) {
-  const results::ColumnTable table(study.phase(), {},
-                                   {study.faults.has_value(), study.reliability.has_value()});
-  const results::ColumnTable complete(study.phase(), {}, {.faults = true, .reliability = true});
+  const results::ColumnTable table(study.phase(), {}, study.extras());
+  const results::ColumnTable faulty(study.phase(), {}, {.faults = true, .reliability = true});
+  const results::ColumnTable complete(study.phase(), {}, kAllExtras);
   ProblemList problems;
   const auto check = [&](const char* key, const std::string& name) {
     const bool axis =
         std::ranges::find(study.hardware, name, &sweep::HardwareAxis::column) != study.hardware.end();
     if (axis || table.find(name) != nullptr) return;
-    const std::string lacking = complete.find(name) != nullptr ? "a study without faults or reliability"
-                                                               : std::string(name_of(study.phase()));
+    const std::string lacking =
+        faulty.find(name) != nullptr ? "a study without faults or reliability"
+        : complete.find(name) != nullptr
+            ? "a load that is not simulated request by request (client, request_rate, trace)"
+            : std::string(name_of(study.phase()));
     problems.add(file.string() + ": " + key + ": '" + name + "' has no meaning for " + lacking);
   };
   for (const std::string& objective : study.objectives) check("objectives", objective);
@@ -65,7 +71,7 @@ template <class Keep>
 std::vector<std::string> column_names(const Keep& keep) {
   std::vector<std::string> names;
   for (const Phase phase : {Phase::training, Phase::inference}) {
-    const results::ColumnTable table(phase, {}, {.faults = true, .reliability = true});
+    const results::ColumnTable table(phase, {}, kAllExtras);
     for (const results::ColumnInfo& column : table.columns()) {
       const bool known = std::ranges::find(names, column.name) != names.end();
       if (keep(column) && !known) names.push_back(column.name);
@@ -243,6 +249,10 @@ std::vector<std::pair<std::string, std::string>> listed_settings(const sweep::St
   add_if_listed("prompt_tokens", &WorkloadSpec::prompt_tokens, number);
   add_if_listed("output_tokens", &WorkloadSpec::output_tokens, number);
   add_if_listed("concurrency", &WorkloadSpec::concurrency, number);
+  if (load.load && std::ranges::any_of(study.workloads, [&](const WorkloadSpec& other) {
+        return other.load->request_rate != load.load->request_rate;
+      }))
+    settings.emplace_back("request_rate", sweep::rate_text(load.load->request_rate));
   return settings;
 }
 

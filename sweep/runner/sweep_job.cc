@@ -23,8 +23,7 @@ std::vector<results::HardwareColumn> hardware_columns(const Study& study) {
 }
 
 results::ColumnTable stored_columns(const Study& study) {
-  results::ColumnTable table(study.phase(), hardware_columns(study),
-                             {study.faults.has_value(), study.reliability.has_value()});
+  results::ColumnTable table(study.phase(), hardware_columns(study), study.extras());
   if (!study.stored_columns) return table;
   std::vector<std::string> measures = study.objectives;
   const std::vector<std::string>& front = study.stored_rows.front;

@@ -69,6 +69,7 @@ class StudyParser {
     if (!diagnostics_.empty()) return std::nullopt;
     check_lengths();
     check_loads();
+    check_simulated_load();
     check_servers();
     if (!diagnostics_.empty()) return std::nullopt;
     study_.resolved_yaml = resolved();
@@ -148,7 +149,7 @@ class StudyParser {
   void read_workload() {
     const yaml::Node* node = reader_.take_required("workload");
     if (node == nullptr) return;
-    ParsedWorkload parsed = parse_workload(*node, diagnostics_);
+    ParsedWorkload parsed = parse_workload(*node, diagnostics_, folder_);
     if (parsed.phase_known) phase_ = parsed.phase;
     study_.workloads = std::move(parsed.workloads);
     workload_resolved_ = std::move(parsed.resolved);
@@ -372,15 +373,36 @@ class StudyParser {
     }
   }
 
+  /// What a load that is simulated request by request is not served by.
+  void check_simulated_load() {
+    if (!study_.workloads.front().load) return;
+    const yaml::Node& node = *root_.find("workload");
+    if (pooled()) {
+      state_.bad(
+          "workload", node.where,
+          "a load that is simulated request by request (client, request_rate, trace, random lengths) is not "
+          "served by two pools: leave out space.prefill_gpus");
+    }
+    const bool no_priorities = !study_.workloads.front().load->trace;
+    const bool by_priority = std::ranges::any_of(study_.systems, [](const System& system) {
+      return system.stack.serving.queue == QueueOrder::priority;
+    });
+    if (no_priorities && by_priority)
+      state_.bad("stack.serving.queue", root_.find("stack")->where,
+                 "has no effect: priority needs workload.trace with a column of that name");
+  }
+
   void check_lengths() {
     for (const WorkloadSpec& workload : study_.workloads) {
       const bool training = workload.phase == Phase::training;
       const std::int64_t tokens =
-          training ? workload.sequence_length : workload.prompt_tokens + workload.output_tokens;
+          training ? workload.sequence_length : workload.longest_prompt() + workload.longest_output();
       const yaml::Node& node = *root_.find("workload");
       const char* const key = training ? "sequence_length" : "output_tokens";
       const std::string refusal = study_.model.too_long(tokens);
-      if (!refusal.empty()) state_.bad(std::string("workload.") + key, node.find(key)->where, refusal);
+      const yaml::Node* const at = node.find(key);
+      if (!refusal.empty())
+        state_.bad(std::string("workload.") + key, (at != nullptr ? *at : node).where, refusal);
     }
   }
 

@@ -11,6 +11,7 @@
 
 #include "engine/spec/execution_mode.h"
 #include "engine/spec/scenario.h"
+#include "results_schema/rows/columns.h"
 #include "results_schema/rows/stored_rows.h"
 #include "sweep/evidence/evidence_table.h"
 #include "sweep/faults/fault_study.h"
@@ -66,6 +67,10 @@ struct Study {
   std::map<std::string, std::string> device_presets, stack_presets;
 
   [[nodiscard]] Phase phase() const { return workloads.front().phase; }
+  /// What of it needs columns of its own.
+  [[nodiscard]] results::StudyExtras extras() const {
+    return {faults.has_value(), reliability.has_value(), workloads.front().load.has_value()};
+  }
   [[nodiscard]] std::size_t setting_count() const { return systems.size() * workloads.size(); }
   /// The setting with index = system * workloads.size() + workload.
   [[nodiscard]] Setting setting(std::size_t index) const {

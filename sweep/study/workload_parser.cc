@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "engine/spec/ranges.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/study/expert_load_parser.h"
+#include "sweep/study/load_parser.h"
 #include "sweep/study/load_study.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/visitors.h"
@@ -42,8 +44,9 @@ struct ListedKey {
 
 class WorkloadParser {
  public:
-  WorkloadParser(const yaml::Node& node, yaml::Diagnostics& diagnostics)
+  WorkloadParser(const yaml::Node& node, yaml::Diagnostics& diagnostics, const std::filesystem::path& folder)
       : node_(node),
+        folder_(folder),
         diagnostics_(diagnostics),
         state_(node.where, "", diagnostics),
         reader_(node, "workload", state_) {}
@@ -53,6 +56,7 @@ class WorkloadParser {
     result_.resolved = yaml::Node::map();
     if (!node_.is_map()) return std::move(result_);
     read_phase();
+    read_load();
     for (const yaml::Entry& entry : node_.entries) read_entry(entry);
     take_defaults();
     reader_.finish();
@@ -73,6 +77,63 @@ class WorkloadParser {
     result_.resolved.set("phase", yaml::make_scalar(*phase));
   }
 
+  void read_load() {
+    if (result_.phase == Phase::training || !describes_load(node_)) {
+      for (const char* key : kLoadKeys) reader_.unused(key, "has no effect in training");
+      return;
+    }
+    load_ = parse_load(node_, folder_, reader_, state_);
+    if (const yaml::Node* rates = reader_.take("request_rate")) {
+      if (const yaml::Node* clients = node_.find("concurrency"))
+        state_.bad(path("concurrency"), clients->where, "excludes request_rate: a loop is closed or open");
+      const AxisPlace place{*rates, path("request_rate"), diagnostics_};
+      ListedKey axis;
+      yaml::Node list = yaml::Node::list();
+      list.flow = true;
+      for (const double rate : parse_axis<double>(place, parse_rate)) {
+        axis.values.emplace_back([rate](WorkloadSpec& workload) { workload.load->request_rate = rate; });
+        list.items.push_back(yaml::Node::scalar(rate_text(rate)));
+      }
+      axes_.push_back(std::move(axis));
+      load_->resolved.set("request_rate", std::move(list));
+    }
+  }
+
+  /// Lengths of a simulated load: numbers, by the client's ratio random, or maps.
+  void read_lengths(const yaml::Entry& entry, std::int64_t WorkloadSpec::*member,
+                    Lengths LoadSpec::*lengths) {
+    const AxisPlace place{entry.value, path(entry.key), diagnostics_};
+    std::vector<const yaml::Node*> items;
+    if (entry.value.is_map()) {
+      items = {&entry.value};
+    } else {
+      items = axis_items(place);
+    }
+    ListedKey axis;
+    const auto add = [&](std::int64_t tokens, const Lengths& of) {
+      axis.values.emplace_back([=](WorkloadSpec& workload) {
+        workload.*member = tokens;
+        (*workload.load).*lengths = of;
+      });
+    };
+    for (const yaml::Node* item : items) {
+      if (item->is_map()) {
+        const auto parsed = parse_lengths(*item, path(entry.key), state_);
+        if (parsed) add(std::llround(parsed->mean), *parsed);
+        continue;
+      }
+      const auto tokens = yaml::parse_integer_node(*item, 1, static_cast<std::int64_t>(ranges::kTokens.high));
+      if (!tokens) {
+        state_.bad(path(entry.key), item->where, tokens.error());
+      } else {
+        add(*tokens, load_->length_ratio < 1 ? Lengths::uniform(*tokens, load_->length_ratio)
+                                             : Lengths::fixed(*tokens));
+      }
+    }
+    axes_.push_back(std::move(axis));
+    result_.resolved.set(entry.key, entry.value);
+  }
+
   void read_entry(const yaml::Entry& entry) {
     const auto field =
         std::ranges::find(kFields, entry.key, [](const Field& f) { return std::string_view(f.key); });
@@ -87,6 +148,10 @@ class WorkloadParser {
                  fmt::format("has no effect in {}", name_of(result_.phase)));
       return;
     }
+    if (load_ && field->member == &WorkloadSpec::prompt_tokens)
+      return read_lengths(entry, field->member, &LoadSpec::prompt);
+    if (load_ && field->member == &WorkloadSpec::output_tokens)
+      return read_lengths(entry, field->member, &LoadSpec::output);
     constexpr auto kMax = static_cast<std::int64_t>(ranges::kTokens.high);
     const AxisPlace place{entry.value, path(entry.key), diagnostics_};
     const auto values = parse_axis<std::int64_t>(
@@ -128,7 +193,10 @@ class WorkloadParser {
 
   void take_defaults() {
     for (const Field& field : kFields) {
-      if (result_.phase_known && field.phase == result_.phase) {
+      const bool traced = load_ && node_.find("trace") != nullptr;
+      const bool rated =
+          load_ && field.member == &WorkloadSpec::concurrency && node_.find("request_rate") != nullptr;
+      if (result_.phase_known && field.phase == result_.phase && !traced && !rated) {
         reader_.take_required(field.key);
       } else {
         reader_.take(field.key);
@@ -151,6 +219,11 @@ class WorkloadParser {
     for (std::size_t index = 0; index < count; ++index) {
       WorkloadSpec workload;
       workload.phase = result_.phase;
+      if (load_) {
+        workload.load = load_->load;
+        workload.prompt_tokens = std::llround(load_->load.prompt.mean);
+        workload.output_tokens = std::llround(load_->load.output.mean);
+      }
       std::size_t rest = index;
       for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
         axis->values[rest % axis->values.size()](workload);
@@ -160,6 +233,9 @@ class WorkloadParser {
       result_.workloads.push_back(workload);
     }
     if (state_.failed()) result_.workloads.clear();
+    if (!load_) return;
+    for (yaml::Entry& entry : load_->resolved.entries)
+      result_.resolved.set(entry.key, std::move(entry.value));
   }
 
   void check(const WorkloadSpec& workload) {
@@ -171,17 +247,20 @@ class WorkloadParser {
   }
 
   const yaml::Node& node_;
+  const std::filesystem::path folder_;
   yaml::Diagnostics& diagnostics_;
   yaml::ReadState state_;
   yaml::Reader reader_;
   std::vector<ListedKey> axes_;
+  std::optional<ParsedLoad> load_;
   ParsedWorkload result_;
 };
 
 }  // namespace
 
-ParsedWorkload parse_workload(const yaml::Node& node, yaml::Diagnostics& diagnostics) {
-  return WorkloadParser(node, diagnostics).run();
+ParsedWorkload parse_workload(const yaml::Node& node, yaml::Diagnostics& diagnostics,
+                              const std::filesystem::path& folder) {
+  return WorkloadParser(node, diagnostics, folder).run();
 }
 
 }  // namespace shardscape::sweep

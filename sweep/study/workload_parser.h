@@ -1,6 +1,8 @@
-// Reads the `workload:` of a study: one phase, and lists of its numbers, multiplied out.
+// Reads the `workload:` of a study: one phase, and lists of its numbers, multiplied out; a load that is simulated request
+// by request, where there is one (load_parser.h).
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +20,8 @@ struct ParsedWorkload {
   yaml::Node resolved;                  ///< the same map with every default filled in
 };
 
-ParsedWorkload parse_workload(const yaml::Node& node, yaml::Diagnostics& diagnostics);
+/// Files that it names lie relative to `folder`.
+ParsedWorkload parse_workload(const yaml::Node& node, yaml::Diagnostics& diagnostics,
+                              const std::filesystem::path& folder = {});
 
 }  // namespace shardscape::sweep

@@ -213,6 +213,9 @@ void describe(V& v, StackProfile& s) {
       group.choices("algorithms", s.communication.algorithms, StackProfile::Communication::all_algorithms());
     } else if (path == "serving.") {
       group.optional("scheduler", s.serving.scheduler);
+      group.optional("kv_growth", s.serving.kv_growth);
+      group.optional("queue", s.serving.queue);
+      group.optional("routing", s.serving.routing);
       group.optional("fp8_cache", s.serving.fp8_cache);
       group.optional("fp8_cache_blackwell", s.serving.fp8_cache_blackwell);
       group.optional("kv_transfer", s.serving.kv_transfer);

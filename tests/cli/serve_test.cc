@@ -57,6 +57,36 @@ TEST_F(ServeTest, CompareShowsRequests) {
   EXPECT_TRUE(contains(text.out, "between tokens")) << text.out;
 }
 
+TEST_F(ServeTest, SimulatedLoadsHaveTails) {
+  const json plain = simulate({"--point", "tp=4,pp=1,dp=2,concurrency=8"});
+  EXPECT_FALSE(plain.contains("ttft_p99_s"));
+  const std::vector<std::string> client = {"--set", "workload.client={requests: 5x, length_ratio: 0.5}"};
+  std::vector<std::string> words = {"--point", "tp=4,pp=1,dp=2,concurrency=8"};
+  words.insert(words.end(), client.begin(), client.end());
+  const json live = simulate(words);
+  double before = 0;
+  for (const char* key : {"ttft_p50_s", "ttft_p90_s", "ttft_p95_s", "ttft_p99_s"}) {
+    EXPECT_GE(live.at(key).get<double>(), before) << key;
+    before = live.at(key);
+  }
+  EXPECT_GT(live.at("requests_per_s").get<double>(), 0);
+  EXPECT_EQ(live.at("overloaded"), false);
+  EXPECT_TRUE(live.at("sustained_requests_per_s").is_null());
+  EXPECT_EQ(live.at("output_tokens_per_s_per_gpu"), live.at("tokens_per_s_per_gpu"));
+  const Finished swept =
+      run({"sweep", "study.yaml", client[0], client[1], "--set", "objectives=[ttft_p99_s]", "-o", "out.h5"});
+  EXPECT_EQ(swept.code, 0) << swept.err;
+  EXPECT_TRUE(contains(swept.out, "ttft_p99")) << swept.out;
+  const Finished other = run({"sweep", "study.yaml", client[0], client[1], "--set", "objectives=[ttft_p99_s]",
+                              "--threads", "3", "-o", "other.h5"});
+  EXPECT_EQ(other.code, 0) << other.err;
+  const Finished same = run({"diff", "out.h5", "other.h5"});
+  EXPECT_TRUE(contains(same.out, "nothing differs")) << same.out;
+  const Finished refused = run({"check", "study.yaml", "--set", "objectives=[ttft_p99_s]"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(contains(refused.err, "not simulated request by request")) << refused.err;
+}
+
 TEST_F(ServeTest, PoolsSayWhatTheyTransfer) {
   const json point = simulate({"--point", kPools});
   // Llama 3.1 8B: 32 layers of 8 heads of 128, keys and values, 2 bytes, 1000 tokens.

@@ -41,7 +41,7 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
     time(name + " p95", p95);
   };
   const auto& [status, reason, microbatches, peak_stage, step_time, ttft, itl, e2e, ttft_spread, itl_spread,
-               e2e_spread, decode_batch, tokens_per_s_per_gpu, mfu, memory_peak, memory, kv_bytes,
+               e2e_spread, load, decode_batch, tokens_per_s_per_gpu, mfu, memory_peak, memory, kv_bytes,
                kv_transfer, prefill_memory_peak, breakdown, contention, contended_share] = prediction;
   code("status", status);
   code("reason", reason);
@@ -54,6 +54,20 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   spread("ttft", ttft_spread);
   spread("itl", itl_spread);
   spread("e2e", e2e_spread);
+  const auto& [ttft_tail, itl_tail, tpot_tail, e2e_tail, tpot, tpot_spread, queue, requests_per_s, kv_mean,
+               kv_peak, preemptions, sustained_per_s] = load;
+  for (const auto& tail : {ttft_tail, itl_tail, tpot_tail, e2e_tail}) {
+    time("p90", tail.p90);
+    time("p99", tail.p99);
+  }
+  time("tpot", tpot);
+  spread("tpot", tpot_spread);
+  time("queue", queue);
+  number("requests_per_s", requests_per_s);
+  number("kv_mean", kv_mean);
+  number("kv_peak", kv_peak);
+  number("preemptions", preemptions);
+  number("sustained_per_s", sustained_per_s);
   number("decode_batch", decode_batch);
   number("tokens_per_s_per_gpu", tokens_per_s_per_gpu);
   number("mfu", mfu);

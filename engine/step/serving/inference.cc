@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/spec/ranges.h"
+#include "engine/step/serving/time_load.h"
+
 namespace shardscape::step {
 
 namespace {
@@ -28,8 +31,27 @@ struct CoupledRequests {
   std::int64_t all, busiest;
 };
 CoupledRequests coupled_requests(const Setting& setting, const ParallelPlan& plan, std::int64_t coupled) {
-  const std::int64_t all = setting.workload.concurrency * coupled / plan.data;
+  const std::int64_t of_all = requests_in_flight(setting, plan) * coupled;
+  const std::int64_t all = setting.workload.load ? (of_all + plan.data - 1) / plan.data : of_all / plan.data;
   return {all, (all + coupled - 1) / coupled};
+}
+
+/// The tokens that the cache of a group holds, and as many requests in memory as the longest one needs.
+void size_cache(const Setting& setting, const std::vector<Bytes>& free, const std::vector<Bytes>& request,
+                ServingShape& shape) {
+  const double each = cached_tokens(setting);
+  const auto groups = static_cast<double>(shape.groups);
+  double tokens = ranges::kTokens.high * ranges::kRequests.high;
+  for (std::size_t stage = 0; stage < free.size(); ++stage) {
+    if (request[stage] > Bytes(0))
+      tokens =
+          std::min(tokens, setting.system.stack.serving.kv_share * (free[stage] / request[stage]) * each);
+  }
+  shape.cache_tokens = std::max(0.0, tokens / groups);
+  const WorkloadSpec& workload = setting.workload;
+  const auto longest = static_cast<double>(workload.longest_prompt() + workload.longest_output());
+  const auto needed = static_cast<std::int64_t>(std::ceil(groups * longest / each));
+  shape.resident = std::max(shape.resident, needed);
 }
 
 InferenceLatency latency(const serving::Spread& spread) { return {Seconds(spread.p50), Seconds(spread.p95)}; }
@@ -44,7 +66,8 @@ serving::Load load_of(const InferenceInputs& in) {
 
 serving::Rules rules_of(const InferenceInputs& in) {
   const StackProfile::Serving& stack = in.setting.system.stack.serving;
-  return {stack.scheduler, stack.token_budget, in.shape.slots};
+  return {reads_beside(stack.scheduler) ? ServingPolicy::chunked : ServingPolicy::prefill_priority,
+          stack.token_budget, in.shape.slots};
 }
 
 IterationCosts iteration_costs(const InferenceInputs& in, const network::CollectivePrices& collectives,
@@ -73,9 +96,16 @@ double cached_tokens(const Setting& setting) {
   return whole_blocks(setting, setting.workload.prompt_tokens + setting.workload.output_tokens);
 }
 
+std::int64_t requests_in_flight(const Setting& setting, const ParallelPlan& plan) {
+  const WorkloadSpec& workload = setting.workload;
+  if (!workload.open_loop()) return workload.concurrency;
+  return setting.system.stack.serving.max_batch * plan.pipeline * plan.data;
+}
+
 std::int64_t cache_places(const Setting& setting, const std::vector<Bytes>& free,
                           const std::vector<Bytes>& request) {
-  auto room = static_cast<double>(setting.workload.concurrency);
+  auto room = setting.workload.open_loop() ? ranges::kRequests.high
+                                           : static_cast<double>(setting.workload.concurrency);
   for (std::size_t stage = 0; stage < free.size(); ++stage) {
     if (request[stage] <= Bytes(0)) continue;
     room = std::min(room, std::floor(setting.system.stack.serving.kv_share * (free[stage] / request[stage])));
@@ -96,6 +126,7 @@ ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, con
   shape.slots = std::min({places / shape.groups, stack.max_batch, shape.clients});
   if (places >= requests) shape.slots = std::min(stack.max_batch, shape.clients);
   shape.resident = std::min({requests, places, shape.groups * stack.max_batch});
+  if (setting.workload.load) size_cache(setting, free, request, shape);
   return shape;
 }
 
@@ -152,6 +183,7 @@ void time_inference(const InferenceInputs& in, const network::CollectivePrices& 
     timer(full_decode(in));
     if (flattened->unreachable) return;
   }
+  if (in.setting.workload.load) return time_load(in, timer, plainly, out);
   fill_latencies(serving::measure(memo.trajectory(load, rules_of(in)), load, timer), out);
   const auto [all, busiest] = coupled_requests(in.setting, in.plan, in.shape.coupled);
   out.decode_batch *= static_cast<double>(all) / static_cast<double>(busiest);

@@ -39,7 +39,11 @@ namespace shardscape::step {
 ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, const std::vector<Bytes>& free,
                            const std::vector<Bytes>& request);
 
-/// Tokens of a request's cache when its last token is written, in whole blocks.
+/// The most requests in flight over all replicas; in an open loop as many as they may run at once.
+std::int64_t requests_in_flight(const Setting& setting, const ParallelPlan& plan);
+
+/// Tokens of a request's cache when its last token is written, in whole blocks; of requests of different lengths the
+/// mean.
 double cached_tokens(const Setting& setting);
 
 /// Tokens that a sequence attends to with half of its output done, its own latest token included.

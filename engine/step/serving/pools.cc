@@ -81,7 +81,7 @@ double prefill_cached_tokens(const Setting& setting) {
 }
 
 std::int64_t requests_per_replica(const Setting& setting, const ParallelPlan& pool) {
-  return (setting.workload.concurrency + pool.data - 1) / pool.data;
+  return (requests_in_flight(setting, pool) + pool.data - 1) / pool.data;
 }
 
 ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const std::vector<Bytes>& free,

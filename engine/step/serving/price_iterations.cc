@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
+#include "engine/step/serving/inference.h"
 #include "engine/step/training/training_bytes.h"
 
 namespace shardscape::step {
@@ -40,6 +41,12 @@ IterationCosts::IterationCosts(const InferenceInputs& inputs, TokenCosts& costs,
   const std::int64_t sequences = std::min(in_.shape.clients, in_.shape.slots);
   const std::int64_t most = std::min(std::max(budget, prompt), sequences * prompt + sequences);
   samples_ = {samples(most, {prompt, budget}), samples(sequences, {}), samples(sequences, {})};
+  if (!in_.setting.workload.load) return;
+  // The router may send one server more than its share of the requests, and prompts may be longer than the mean.
+  const std::int64_t all =
+      std::min(requests_in_flight(in_.setting, in_.plan), in_.setting.system.stack.serving.max_batch);
+  const std::int64_t longest = std::max(budget, in_.setting.workload.longest_prompt()) + all;
+  samples_ = {samples(longest, {prompt, budget}), samples(all, {sequences}), samples(all, {sequences})};
 }
 
 IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {

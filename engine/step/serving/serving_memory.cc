@@ -11,13 +11,13 @@ namespace {
 /// An iteration that decodes `decoding` sequences, and reads as many tokens of the others' prompts as fit beside them.
 serving::Iteration iteration(const Setting& setting, std::int64_t sequences, std::int64_t decoding) {
   const StackProfile::Serving& stack = setting.system.stack.serving;
-  const std::int64_t prompt = setting.workload.prompt_tokens, reading = sequences - decoding;
-  const bool chunked = stack.scheduler == ServingPolicy::chunked;
+  const std::int64_t prompt = setting.workload.longest_prompt(), reading = sequences - decoding;
+  const bool chunked = reads_beside(stack.scheduler);
   // Number of prompts in one budget.
   const std::int64_t whole = std::max<std::int64_t>(1, stack.token_budget / prompt);
   const std::int64_t tokens =
       chunked ? std::min(stack.token_budget - decoding, reading * prompt) : std::min(whole, reading) * prompt;
-  const double longest = static_cast<double>(prompt + setting.workload.output_tokens) - 1;
+  const double longest = static_cast<double>(prompt + setting.workload.longest_output()) - 1;
   serving::Iteration result;
   result.decoding = static_cast<double>(decoding);
   result.cached = result.decoding * longest;
@@ -38,13 +38,13 @@ std::int64_t sequences_at_once(const Setting& setting, const ParallelPlan& plan,
 std::vector<serving::Iteration> largest_iterations(const Setting& setting, std::int64_t sequences,
                                                    ServerWork work) {
   const StackProfile::Serving& stack = setting.system.stack.serving;
-  const std::int64_t prompt = setting.workload.prompt_tokens;
+  const std::int64_t prompt = setting.workload.longest_prompt();
   std::vector<std::int64_t> decoding;
   if (work != ServerWork::decoding) decoding.push_back(0);
   // Reading the prompt yields the first token, so a server of requests of one token never decodes.
-  const bool decodes = setting.workload.output_tokens > 1 || work == ServerWork::decoding;
+  const bool decodes = setting.workload.longest_output() > 1 || work == ServerWork::decoding;
   if (work != ServerWork::prompts && decodes) decoding.push_back(sequences);
-  if (work == ServerWork::both && decodes && stack.scheduler == ServingPolicy::chunked && prompt > 1) {
+  if (work == ServerWork::both && decodes && reads_beside(stack.scheduler) && prompt > 1) {
     // With more decoding sequences than `bend` the prompts that are left no longer fill the budget: the
     // maximum lies there or one beyond (see the header).
     const std::int64_t bend = (sequences * prompt - stack.token_budget) / (prompt - 1);

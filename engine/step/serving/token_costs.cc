@@ -153,9 +153,11 @@ double TokenCosts::decode_seconds(std::size_t kind, double sequences, double cac
   const auto index = static_cast<std::size_t>(sequences);
   if (chords.size() <= index) chords.resize(index + 1);
   Chord& chord = chords[index];
-  const double shortest = static_cast<double>(setting_.workload.prompt_tokens) + 1;
+  const WorkloadSpec& workload = setting_.workload;
+  const double shortest = static_cast<double>(workload.shortest_prompt()) + 1;
   if (chord.at_shortest < 0) {
-    const double span = std::max<double>(1, static_cast<double>(setting_.workload.output_tokens) - 1);
+    const double longest = static_cast<double>(workload.longest_prompt() + workload.longest_output()) - 1;
+    const double span = std::max(1.0, longest + 1 - shortest);
     const Seconds low = price_decoding(kind, sequences, sequences * shortest).time;
     const Seconds high = price_decoding(kind, sequences, sequences * (shortest + span)).time;
     chord = {low.value(), (high - low).value() / span};

@@ -25,7 +25,8 @@ constexpr double kNotExecuted = std::numeric_limits<double>::quiet_NaN();
 /// The values that a result file would hold of a prediction in some columns.
 class ExecutedValues {
  public:
-  ExecutedValues(Phase phase, std::span<const std::string> columns) : table_(phase), columns_(columns) {}
+  ExecutedValues(Phase phase, std::span<const std::string> columns)
+      : table_(phase, {}, {.load = true}), columns_(columns) {}
 
   double of(std::size_t column, const sweep::PointIndex& point, const WorkloadSpec& workload,
             const Prediction& prediction) const {

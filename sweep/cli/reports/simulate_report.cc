@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/spec/plan_axes.h"
+#include "results_schema/rows/columns.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
@@ -109,6 +110,11 @@ void add_times(const SimulatedPoint& point, Json& json) {
     add("itl", p.itl, p.itl_spread);
     add("e2e", p.e2e, p.e2e_spread);
     json["decode_batch"] = number(p.decode_batch, known);
+    if (point.setting.workload.load) {
+      const results::PointRecord record{0, point.plan, point.setting.workload, {}, p};
+      for (const auto& [name, value] : results::load_outputs(record))
+        json[std::string(name)] = name == "overloaded" ? Json(value > 0) : number(value, known);
+    }
     if (point.plan.disaggregated()) {
       json["kv_transfer_s"] = number(p.kv_transfer.value(), known);
       json["kv_transfer_bytes"] = number(p.kv_bytes.value(), known);
@@ -124,6 +130,45 @@ void add_times(const SimulatedPoint& point, Json& json) {
 
 // ---- for people ----
 
+std::string load_text(const WorkloadSpec& workload) {
+  if (!workload.load) return "concurrency " + format_count(workload.concurrency);
+  const LoadSpec& load = *workload.load;
+  const std::string source =
+      load.trace ? fmt::format("by a trace of {} requests",
+                               format_count(static_cast<std::int64_t>(load.trace->requests.size())))
+      : load.open()
+          ? fmt::format("{} requests/s ({})", format_fixed(load.request_rate, 3), name_of(load.arrivals))
+          : "concurrency " + format_count(workload.concurrency);
+  return fmt::format("{}, {} requests simulated ({})", source,
+                     format_count(load.requests.of(workload.concurrency)), name_of(load.statistic));
+}
+
+/// Latencies, queue and cache of a load that is simulated request by request.
+void print_load(std::ostream& out, const Prediction& p) {
+  const LoadPrediction& l = p.load;
+  out << "\nload      " << format_fixed(l.requests_per_s, 3) << " requests/s, "
+      << format_seconds(l.queue.value()) << " in the queue; cache in use " << format_percent(l.kv_mean)
+      << ", at most " << format_percent(l.kv_peak) << "; " << format_fixed(l.preemptions, 3)
+      << " preemptions per request\n";
+  if (l.sustained_per_s > 0) {
+    out << "          overloaded: " << format_fixed(l.sustained_per_s, 3)
+        << " requests/s would hold; latencies grow with the number of requests\n";
+  }
+  TextTable table({left("latency"), "mean", "p50", "p90", "p95", "p99"});
+  const auto add = [&](const char* name, Seconds mean, const InferenceLatency& spread,
+                       const LoadPrediction::Tail& tail) {
+    std::vector<std::string> cells = {name};
+    for (const Seconds value : {mean, spread.p50, tail.p90, spread.p95, tail.p99})
+      cells.push_back(format_seconds(value.value()));
+    table.add_row(std::move(cells));
+  };
+  add("first token", p.ttft, p.ttft_spread, l.ttft);
+  add("between tokens", p.itl, p.itl_spread, l.itl);
+  add("per token of a request", l.tpot_mean, l.tpot_spread, l.tpot);
+  add("whole request", p.e2e, p.e2e_spread, l.e2e);
+  table.print(out, 2);
+}
+
 double capacity(const SimulatedPoint& point) { return point.setting.system.device.memory_capacity().value(); }
 
 void print_heading(std::ostream& out, const SimulatedPoint& point) {
@@ -138,9 +183,9 @@ void print_heading(std::ostream& out, const SimulatedPoint& point) {
                        ? fmt::format("training, sequence length {}, global batch {}, {}",
                                      format_count(load.sequence_length), format_count(load.global_batch),
                                      name_of(load.precision))
-                       : fmt::format("inference, {} prompt and {} output tokens, concurrency {}, {}",
+                       : fmt::format("inference, {} prompt and {} output tokens, {}, {}",
                                      format_count(load.prompt_tokens), format_count(load.output_tokens),
-                                     format_count(load.concurrency), name_of(load.precision))});
+                                     load_text(load), name_of(load.precision))});
   if (!load.expert_load.balanced())
     table.add_row({"experts", "get tokens by " + sweep::to_text(load.expert_load)});
   table.add_row({"plan", sweep::to_point_text(point.plan, load.phase)});
@@ -186,6 +231,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
         << "; --compare executes it\n";
   }
   print_evidence(out, point);
+  if (point.setting.workload.load) print_load(out, p);
 }
 
 Rows neighbours(const SimulatedPoint& point) {
@@ -370,7 +416,10 @@ void print_report(std::ostream& out, const SimulatedPoint& point) {
 void print_operators(std::ostream& out, const SimulatedPoint& point) {
   out << "\noperators on the critical rank\n";
   if (point.details.operators.empty()) {
-    out << "  none: the plan was rejected before its operators were priced\n";
+    out << (point.setting.workload.load && timed(point.prediction)
+                ? "  none: they are listed for the steady closed loop, without client, rate or random "
+                  "lengths\n"
+                : "  none: the plan was rejected before its operators were priced\n");
   } else {
     operators(point).print(out, 2);
   }

@@ -1,0 +1,53 @@
+// The rule of SGLang's scheduler (Zheng et al. 2024; PrefillAdder): while prompts are there that may be admitted, an
+// iteration reads prompts alone, up to the budget (chunked_prefill_size), the last of them cut, and nobody decodes. A
+// prompt is admitted where, beside its blocks, a share of what the running sequences have still to give stays free.
+// Where blocks run out all the same, the youngest sequence is retracted.
+//
+// The same with prompts read whole is how the first scheduler of vLLM had it (prefill_priority).
+#include <algorithm>
+
+#include "engine/serving/live/server_state.h"
+
+namespace shardscape::serving {
+
+namespace {
+
+/// SGLang's new_token_ratio where nothing has been retracted for 600 iterations: 0.7 x 0.14. It starts at 0.7.
+constexpr double kNewTokenRatio = 0.098;
+
+/// Whether that share of what running sequences have still to give stays free beside `context` more tokens. As they
+/// decode it only becomes less true: they take more than is promised to them.
+bool keeps_promise(const ServerState& server, std::int64_t context) {
+  const LiveRules& rules = server.rules();
+  if (!rules.on_demand || server.running() == 0) return true;
+  const std::int64_t left = rules.kv_blocks * rules.kv_block - server.tokens_held() - context;
+  return static_cast<double>(left) >= kNewTokenRatio * static_cast<double>(server.tokens_to_give());
+}
+
+}  // namespace
+
+void admit_sglang(ServerState& server, Batch& batch) {
+  const bool whole = server.rules().policy == ServingPolicy::prefill_priority;
+  std::int64_t left = server.rules().token_budget;
+  for (std::size_t i = 0; left > 0 && i < server.reading().size();) {
+    const std::int32_t slot = server.reading()[i];
+    const std::int64_t tokens = std::min<std::int64_t>(left, server[slot].context - server[slot].read);
+    if (server.read(slot, tokens, batch)) {
+      left -= tokens;
+      ++i;
+    }
+  }
+  while (left > 0 && server.has_waiting()) {
+    const std::int64_t context = server.head().context;
+    if (whole && context > left && batch.reading > 0) break;
+    if (!server.admits_head(context) || !keeps_promise(server, context)) break;
+    const std::int64_t tokens = whole ? context : std::min(left, context);
+    server.read(server.admit(), tokens, batch);
+    left -= tokens;
+  }
+  if (batch.reading > 0) return;
+  server.make_room_to_decode();
+  batch.decodes = server.decoding() > 0;
+}
+
+}  // namespace shardscape::serving

@@ -1,0 +1,154 @@
+#include "engine/serving/live/live_server.h"
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+
+namespace shardscape::serving {
+
+void LiveServer::arrive(const DrawnRequest& request) {
+  ++unfinished_;
+  arrived_.push_back({request});
+  if (!works_) {
+    wakes_ = std::min(wakes_, request.ready);
+  } else if (runs_) {
+    const std::int64_t iterations = first_look(request.ready);
+    arrived_.back().looked_at = polled_ + iterations;
+    if (admits_later_) end_run_after(std::min(run_.iterations, iterations));
+  }
+}
+
+std::int64_t LiveServer::first_look(double moment) const {
+  const std::int64_t every = state_.rules().poll_interval;
+  const std::int64_t boundary = std::max<std::int64_t>(1, run_.ended_before(moment) + 1);
+  return (polled_ + boundary + every - 1) / every * every - polled_;
+}
+
+void LiveServer::end_run_after(std::int64_t iterations) {
+  run_.iterations = iterations;
+  end_ = begin_ + run_.seconds(iterations);
+}
+
+/// Requests that the server has looked at by now join the queue.
+void LiveServer::look() {
+  const std::int64_t every = state_.rules().poll_interval;
+  std::size_t seen = 0;
+  for (; seen < arrived_.size(); ++seen) {
+    Arrived& next = arrived_[seen];
+    if (next.looked_at == 0) next.looked_at = (polled_ + every - 1) / every * every;
+    if (state_.decoding() > 0 && next.looked_at > polled_) break;
+    state_.wait(next.request);
+  }
+  arrived_.erase(arrived_.begin(), arrived_.begin() + static_cast<std::ptrdiff_t>(seen));
+}
+
+void LiveServer::start() {
+  begin_ = wakes_;
+  look();
+  state_.begin(begin_);
+  batch_.work = Iteration();
+  batch_.ended.clear();
+  batch_.reading = 0;
+  batch_.decodes = false;
+  const ServingPolicy policy = state_.rules().policy;
+  const std::int64_t preemptions = state_.preemptions();
+  if (policy == ServingPolicy::trtllm) {
+    admit_trtllm(state_, batch_);
+  } else if (reads_beside(policy)) {
+    admit_vllm(state_, batch_);
+  } else {
+    admit_sglang(state_, batch_);
+  }
+  SHARDSCAPE_CHECK(batch_.decodes || batch_.reading > 0, "a server stands still", state_.running());
+  works_ = true;
+  const std::int64_t sequences = batch_.decodes ? state_.decoding() : 0;
+  const auto met = static_cast<double>(sequences > 0 ? state_.tokens_met() : 0);
+  runs_ = batch_.reading == 0;
+  if (runs_ && !plain_) {
+    std::int64_t most = state_.iterations_with_room(state_.until_done());
+    // What was preempted may be admitted in the next iteration.
+    if (state_.preemptions() > preemptions) most = 1;
+    // Nobody that comes can be admitted before a place or a block becomes free: those that wait come first.
+    const LiveRules& rules = state_.rules();
+    admits_later_ = rules.queue != QueueOrder::fcfs || !state_.has_waiting();
+    admits_later_ = admits_later_ && state_.running() < rules.max_batch;
+    if (!arrived_.empty() && admits_later_) most = std::min(most, arrived_.front().looked_at - polled_);
+    run_ = times_.run(begin_, sequences, met, most, own_);
+    end_run_after(run_.iterations);
+    return;
+  }
+  batch_.work.decoding = static_cast<double>(sequences);
+  batch_.work.cached = met;
+  batch_.work.first_tokens = static_cast<double>(batch_.ended.size());
+  time_ = timer_(batch_.work);
+  if (batch_.reading > 0) time_[TimeClass::host] += std::max(0.0, state_.rules().eager_floor - total(time_));
+  runs_ = false;
+  end_ = begin_ + total(time_);
+}
+
+/// The first iteration ends gaps that began at several moments where decoding paused; later ones begin with it.
+void LiveServer::book_gaps(const Progression& gaps) {
+  std::int64_t others = gaps.weight;
+  for (const ServerState::Since& since : state_.since()) {
+    if (since.moment == begin_) continue;
+    tally_.gap(begin_ - since.moment + gaps.first, since.count);
+    others -= since.count;
+  }
+  if (others == gaps.weight) return tally_.gaps(gaps);
+  if (others > 0) tally_.gap(gaps.first, others);
+  if (gaps.count > 1) tally_.gaps({gaps.first + gaps.step, gaps.step, gaps.count - 1, gaps.weight});
+}
+
+/// Sum over iterations i of (A + b i) (f + s i), where A + b i tokens are held for f + s i seconds.
+double LiveServer::held_seconds() const {
+  const auto held = static_cast<double>(state_.tokens_held());
+  if (!runs_) {
+    const bool grows = state_.rules().on_demand && batch_.decodes;
+    return (held + (grows ? static_cast<double>(state_.decoding()) : 0)) * (end_ - begin_);
+  }
+  const auto n = static_cast<double>(run_.iterations);
+  const double b = state_.rules().on_demand ? run_.sequences : 0, a = held + b;
+  const double f = run_.first(), s = run_.step();
+  return n * (a * f + 0.5 * (n - 1) * (a * s + b * f + b * s * (2 * n - 1) / 3));
+}
+
+void LiveServer::settle(double now) {
+  const std::int64_t ended = works_ && runs_ ? run_.ended_before(now) : 0;
+  if (ended == 0) return;
+  DecodeRun rest = run_;
+  const double end = end_;
+  end_run_after(ended);
+  book();
+  rest.begin = begin_ = end_;
+  rest.cached += static_cast<double>(ended) * rest.sequences;
+  rest.iterations -= ended;
+  run_ = rest;
+  end_ = end;
+}
+
+void LiveServer::book() {
+  Tally::Work work;
+  work.decoding = batch_.decodes ? state_.decoding() : 0;
+  work.progressing = work.decoding + batch_.reading;
+  work.held_seconds = held_seconds();
+  if (runs_) {
+    work.iterations = run_.iterations;
+    run_.add_to(work.time, run_.iterations);
+    book_gaps({run_.first(), run_.step(), run_.iterations, work.decoding});
+  } else {
+    work.time = time_;
+    if (work.decoding > 0) book_gaps({end_ - begin_, 0, 1, work.decoding});
+  }
+  if (work.decoding > 0) state_.decode(work.iterations, end_);
+  polled_ += work.iterations;
+  if (batch_.reading > 0) {
+    // After such an iteration the server looks at once.
+    polled_ = 0;
+    for (Arrived& arrived : arrived_) arrived.looked_at = 0;
+  }
+  work.blocks = state_.used_blocks();
+  tally_.work(work);
+  state_.finish_contexts(batch_.ended, end_, [&](double last) { tally_.gap(end_ - last, 1); });
+}
+
+}  // namespace shardscape::serving

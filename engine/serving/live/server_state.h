@@ -1,0 +1,182 @@
+// What a server holds between two iterations: the queue of waiting requests, the sequences whose prompts are being
+// read, those that decode, and the blocks of the key-value cache that each has taken.
+//
+// A sequence of p prompt tokens has p + k - 1 tokens in its cache when its k-th token is given: a token is written when
+// it is met. Decoding sequences get a token in each decode iteration, so one counter of these tells how far each is.
+// How many of them need a new block in a decode iteration depends on their lengths modulo the block alone, of which a
+// histogram is kept.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <vector>
+
+#include "engine/serving/live/live_rules.h"
+#include "engine/serving/load/drawn_requests.h"
+
+namespace shardscape::serving {
+
+struct Sequence {
+  enum class Phase : std::uint8_t { waiting, reading, decoding, done };
+  DrawnRequest request;
+  double admitted = -1;     ///< moment at which its prompt was first read; -1: not yet
+  double first_token = -1;  ///< moment; -1: not yet
+  double last_token = -1;   ///< moment of the latest token before its decoding began; -1: none
+  std::int32_t given = 0;   ///< tokens given before its decoding began
+  std::int32_t context =
+      0;  ///< tokens to read before it decodes: the prompt, and after preemption what was given
+  std::int32_t read = 0;    ///< of these
+  std::int64_t joined = 0;  ///< decode iterations of the server when it began to decode
+  std::int64_t blocks = 0;  ///< taken when it began to decode
+  Phase phase = Phase::waiting;
+};
+
+class ServerState {
+ public:
+  explicit ServerState(const LiveRules& rules);
+
+  [[nodiscard]] const LiveRules& rules() const { return rules_; }
+  [[nodiscard]] const Sequence& operator[](std::int32_t slot) const { return at(slot); }
+
+  // ---- what admission rules ask and do ----
+
+  [[nodiscard]] bool has_waiting() const { return !queue_.empty(); }
+  /// The request that is admitted next.
+  [[nodiscard]] const Sequence& head() const { return at(queue_.top().slot); }
+  [[nodiscard]] std::int64_t decoding() const { return decoding_; }
+  [[nodiscard]] std::int64_t running() const {
+    return decoding_ + static_cast<std::int64_t>(reading_.size());
+  }
+  [[nodiscard]] const std::deque<std::int32_t>& reading() const { return reading_; }
+  /// Tokens that decoding sequences have still to give.
+  [[nodiscard]] std::int64_t tokens_to_give() const { return to_give_; }
+  [[nodiscard]] std::int64_t blocks_of(std::int64_t tokens) const {
+    return (tokens + rules_.kv_block - 1) / rules_.kv_block;
+  }
+  /// Blocks that nobody has, nor takes in the decode iteration for which room has been made.
+  [[nodiscard]] std::int64_t free_blocks() const {
+    return rules_.kv_blocks - used_ - (room_made_ ? needed_now() : 0);
+  }
+  /// Whether there is a place for the head, and blocks for `tokens` of it, or where blocks are reserved for all of it.
+  [[nodiscard]] bool admits_head(std::int64_t tokens) const;
+  /// Moves the head to those being read; returns its slot.
+  std::int32_t admit();
+  /// Reads tokens of a sequence's context. Where blocks run out the youngest running sequences are preempted; false
+  /// where that was the sequence itself.
+  bool read(std::int32_t slot, std::int64_t tokens, Batch& batch);
+  /// Sees to it that every decoding sequence can write one more token, by preempting the youngest running sequences;
+  /// true where none had to be.
+  bool make_room_to_decode();
+
+  // ---- what the server's clock does ----
+
+  /// A request joins the queue.
+  void wait(const DrawnRequest& request);
+  /// An iteration is planned that begins now.
+  void begin(double now) {
+    now_ = now;
+    room_made_ = false;
+  }
+  /// How many of `most` decode iterations have blocks, one at least.
+  [[nodiscard]] std::int64_t iterations_with_room(std::int64_t most) const;
+  /// Decode iterations until the next sequence is done.
+  [[nodiscard]] std::int64_t until_done();
+  /// Tokens that all decoding sequences meet in the next decode iteration.
+  [[nodiscard]] std::int64_t tokens_met() const { return cached_ + decoding_; }
+  /// Decoding sequences that got their latest token at the same moment.
+  struct Since {
+    double moment;
+    std::int64_t count;
+  };
+  [[nodiscard]] const std::vector<Since>& since() const { return since_; }
+  /// Decode iterations, the last of which ends now.
+  void decode(std::int64_t iterations, double now);
+  /// Sequences whose context is read begin to decode, their next token given now: again(moment) for each that was
+  /// preempted, with the moment of the token before it.
+  template <class Again>
+  void finish_contexts(const std::vector<std::int32_t>& ended, double now, const Again& again) {
+    for (const std::int32_t slot : ended) {
+      Sequence& s = at(slot);
+      std::erase(reading_, slot);
+      if (s.first_token < 0) {
+        s.first_token = now;
+      } else {
+        again(s.last_token);
+      }
+      join(slot, now);
+    }
+  }
+  /// Takes out the sequences that are done, oldest request first: done(sequence).
+  template <class Done>
+  void take_done(const Done& done) {
+    while (decoding_ > 0 && until_done() == 0) {
+      const std::int32_t slot = ends_.top().slot;
+      ends_.pop();
+      leave_decoding(at(slot));
+      done(at(slot));
+      free_.push_back(slot);
+    }
+  }
+  /// Tokens of the cache that are held, or reserved.
+  [[nodiscard]] std::int64_t tokens_held() const {
+    return rules_.on_demand ? cached_ + read_ : used_ * rules_.kv_block;
+  }
+  [[nodiscard]] std::int64_t used_blocks() const { return used_; }
+  [[nodiscard]] std::int64_t preemptions() const { return preemptions_; }
+  [[nodiscard]] bool idle() const { return running() == 0 && queue_.empty(); }
+
+ private:
+  struct Waiting {
+    std::int64_t rank, number;  ///< the lowest goes first
+    std::int32_t slot;
+    friend bool operator>(const Waiting& a, const Waiting& b) {
+      return a.rank != b.rank ? a.rank > b.rank : a.number > b.number;
+    }
+  };
+  struct End {
+    std::int64_t at;  ///< decode iterations of the server when the sequence is done
+    std::int64_t number;
+    std::int32_t slot;
+    friend bool operator>(const End& a, const End& b) {
+      return a.at != b.at ? a.at > b.at : a.number > b.number;
+    }
+  };
+  template <class T>
+  using Lowest = std::priority_queue<T, std::vector<T>, std::greater<>>;
+
+  [[nodiscard]] Sequence& at(std::int32_t slot) { return sequences_[static_cast<std::size_t>(slot)]; }
+  [[nodiscard]] const Sequence& at(std::int32_t slot) const {
+    return sequences_[static_cast<std::size_t>(slot)];
+  }
+  [[nodiscard]] std::int64_t end_of(const Sequence& s) const { return s.joined + s.request.output - s.given; }
+  [[nodiscard]] std::size_t phase_of(std::int64_t length) const;
+  [[nodiscard]] std::int64_t needed_now() const { return growing_[phase_of(decoded_)]; }
+  void join(std::int32_t slot, double now);
+  void leave_decoding(Sequence& s);
+  void preempt(std::int32_t slot);
+  [[nodiscard]] std::int32_t youngest();
+
+  const LiveRules rules_;
+  std::vector<Sequence> sequences_;
+  std::vector<std::int32_t> free_;  ///< slots
+  Lowest<Waiting> queue_;
+  std::deque<std::int32_t> reading_;  ///< in order of admission
+  Lowest<End> ends_;                  ///< also of sequences that were preempted
+  struct Admitted {
+    std::int32_t slot;
+    std::int64_t number;
+  };
+  std::vector<Admitted> order_;      ///< in order of admission; also of sequences that are done
+  std::vector<Since> since_;         ///< by moment
+  bool room_made_ = false;           ///< in this iteration, to decode
+  double now_ = 0, decoded_at_ = 0;  ///< moments: of planning, and of the latest decoded tokens
+  /// Decoding sequences by (length - decode iterations) modulo the block.
+  std::vector<std::int64_t> growing_;
+  std::int64_t decoding_ = 0, cached_ = 0, read_ = 0, to_give_ = 0;
+  std::int64_t decoded_ = 0;  ///< decode iterations so far
+  std::int64_t used_ = 0, preemptions_ = 0;
+};
+
+}  // namespace shardscape::serving

@@ -1,0 +1,53 @@
+#include "engine/serving/live/tally.h"
+
+#include <algorithm>
+
+namespace shardscape::serving {
+
+void Tally::work(const Work& work) {
+  const auto progressing = static_cast<double>(work.progressing);
+  add(sums_.spent, work.time, progressing);
+  sums_.held_seconds += work.held_seconds;
+  sums_.peak = std::max(sums_.peak, work.blocks);
+  if (work.decoding == 0) return;
+  sums_.decode_iterations += static_cast<double>(work.iterations);
+  sums_.decoded += static_cast<double>(work.iterations * work.decoding);
+}
+
+void Tally::done(const Sequence& sequence, double now) {
+  const DrawnRequest& request = sequence.request;
+  sums_.ttft.push_back(sequence.first_token - request.sent);
+  sums_.e2e.push_back(now - request.sent);
+  if (request.output > 1) sums_.tpot.push_back((now - sequence.first_token) / (request.output - 1));
+  sums_.queued += sequence.admitted - request.sent;
+  sums_.prompts += request.prompt;
+  sums_.outputs += request.output;
+}
+
+LiveMeasured Tally::result(double end) {
+  LiveMeasured out;
+  out.requests = static_cast<std::int64_t>(sums_.ttft.size());
+  const auto requests = static_cast<double>(std::max<std::int64_t>(1, out.requests));
+  out.ttft = percentiles_of(sums_.ttft);
+  out.tpot = percentiles_of(sums_.tpot);
+  out.e2e = percentiles_of(sums_.e2e);
+  out.itl = percentiles_of(sums_.gaps);
+  for (const Progression& p : sums_.gaps) out.gaps += p.count * p.weight;
+  out.queue = sums_.queued / requests;
+  // Where all that count were done at the moment at which the warm-up ended, the whole time stands for none.
+  const double window = end > sums_.begin ? end - sums_.begin : end;
+  out.requests_per_s = static_cast<double>(out.requests) / window;
+  out.output_tokens_per_s = static_cast<double>(sums_.outputs) / window;
+  if (sums_.decode_iterations > 0) out.decode_batch = sums_.decoded / sums_.decode_iterations;
+  add(out.classes, sums_.spent, 1 / requests);
+  out.waiting = std::max(0.0, out.e2e.mean - total(out.classes));
+  const auto blocks = static_cast<double>(rules_.kv_blocks);
+  out.kv_peak = static_cast<double>(sums_.peak) / blocks;
+  out.kv_mean =
+      sums_.held_seconds / (window * blocks * static_cast<double>(rules_.kv_block * rules_.servers));
+  out.prompt_tokens = sums_.prompts;
+  out.output_tokens = sums_.outputs;
+  return out;
+}
+
+}  // namespace shardscape::serving

@@ -1,0 +1,75 @@
+// Sums up what the requests of a simulated load met: their latencies, the gaps between tokens, the time by class, and
+// the use of the cache.
+#pragma once
+
+#include <vector>
+
+#include "engine/serving/decode_times.h"
+#include "engine/serving/live/server_state.h"
+#include "engine/serving/percentile.h"
+
+namespace shardscape::serving {
+
+/// What became of a request; moments in seconds.
+struct RequestRecord {
+  DrawnRequest request;
+  double admitted = 0, first_token = 0, done = 0;
+};
+
+/// Results of a simulated load.
+struct LiveMeasured {
+  Percentiles ttft, itl, tpot, e2e;  ///< seconds; ITL over gaps between tokens, the others over requests
+  double queue = 0;                  ///< mean seconds from sending a request until its prompt is first read
+  double requests_per_s = 0, output_tokens_per_s = 0;
+  double decode_batch = 0;  ///< as in Measured
+  IterationTime classes{};  ///< as in Measured
+  double waiting = 0;       ///< as in Measured
+  /// Share of the cache of a server that is held (or reserved): of its tokens the mean over time and servers, of its
+  /// blocks the most.
+  double kv_mean = 0, kv_peak = 0;
+  std::int64_t requests = 0, preemptions = 0, prompt_tokens = 0, output_tokens = 0;
+  std::int64_t gaps =
+      0;  ///< between tokens: of requests that count from their first token, output_tokens - requests
+  /// Open loop: requests per second that the servers keep up with, where more come than that; else 0.
+  double sustained_per_s = 0;
+  [[nodiscard]] bool overloaded() const { return sustained_per_s > 0; }
+};
+
+class Tally {
+ public:
+  explicit Tally(const LiveRules& rules) : rules_(rules) {}
+
+  /// Tokens of `weight` sequences that come `gap` seconds after the ones before them.
+  void gap(double gap, std::int64_t weight) { sums_.gaps.push_back({gap, 0, 1, weight}); }
+  void gaps(const Progression& gaps) { sums_.gaps.push_back(gaps); }
+  /// A piece of work: iterations that serve `progressing` requests, of which `decoding` decode.
+  struct Work {
+    IterationTime time{};  ///< of all iterations
+    std::int64_t iterations = 1, progressing = 0, decoding = 0;
+    double held_seconds = 0;  ///< tokens that the cache holds, times seconds
+    std::int64_t blocks = 0;  ///< in use at the end
+  };
+  void work(const Work& work);
+  void done(const Sequence& sequence, double now);
+
+  /// All measured so far is forgotten: the warm-up is over.
+  void restart(double now) {
+    sums_ = {};
+    sums_.begin = now;
+  }
+  /// `end`: moment at which measuring ends.
+  [[nodiscard]] LiveMeasured result(double end);
+
+ private:
+  const LiveRules& rules_;
+  struct Sums {
+    double begin = 0;
+    std::vector<Progression> gaps;
+    std::vector<double> ttft, tpot, e2e;
+    double queued = 0, held_seconds = 0, decode_iterations = 0, decoded = 0;
+    std::int64_t peak = 0, prompts = 0, outputs = 0;
+    IterationTime spent{};
+  } sums_;
+};
+
+}  // namespace shardscape::serving

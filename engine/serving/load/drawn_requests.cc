@@ -1,0 +1,103 @@
+#include "engine/serving/load/drawn_requests.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "engine/base/counter_rng.h"
+
+namespace shardscape::serving {
+
+namespace {
+
+/// Streams of random numbers: those of arrivals differ from those of lengths in the seed.
+constexpr std::uint64_t kArrivals = 0x9e3779b97f4a7c15, kOutputs = 0xc2b2ae3d27d4eb4f;
+
+double normal(CounterRng& rng) {
+  const double radius = std::sqrt(-2 * std::log1p(-rng.uniform()));
+  return radius * std::cos(2 * std::numbers::pi * rng.uniform());
+}
+
+std::int32_t length(const Lengths& lengths, std::uint64_t seed, std::int64_t number) {
+  if (lengths.law == LengthLaw::fixed) return static_cast<std::int32_t>(lengths.longest);
+  CounterRng rng(seed, static_cast<std::uint64_t>(number));
+  if (lengths.law == LengthLaw::uniform) {
+    const auto count = static_cast<std::uint64_t>(lengths.longest - lengths.shortest + 1);
+    return static_cast<std::int32_t>(lengths.shortest + static_cast<std::int64_t>(rng.below(count)));
+  }
+  const double variance = std::log1p(lengths.cv * lengths.cv);
+  const double z = std::clamp(normal(rng), -kLognormalReach, kLognormalReach);
+  const double tokens = lengths.mean * std::exp(std::sqrt(variance) * z - 0.5 * variance);
+  return static_cast<std::int32_t>(std::clamp(std::round(tokens), 1.0, static_cast<double>(lengths.longest)));
+}
+
+/// A gamma variate of that shape and scale 1.
+double gamma(CounterRng& rng, double shape) {
+  if (shape < 1) {
+    const double boost = std::pow(1 - rng.uniform(), 1 / shape);
+    return boost * gamma(rng, shape + 1);
+  }
+  const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  for (;;) {
+    const double z = normal(rng), root = 1 + c * z;
+    if (root <= 0) continue;
+    const double v = root * root * root;
+    if (std::log1p(-rng.uniform()) < 0.5 * z * z + d - d * v + d * std::log(v)) return d * v;
+  }
+}
+
+}  // namespace
+
+const TraceRequest& DrawnRequests::traced(std::int64_t number) const {
+  const std::vector<TraceRequest>& all = load_.trace->requests;
+  return all[static_cast<std::size_t>(number * every_) % all.size()];
+}
+
+DrawnRequest DrawnRequests::request(std::int64_t number) const {
+  DrawnRequest request;
+  request.number = number;
+  if (load_.trace) {
+    const TraceRequest& line = traced(number);
+    request.prompt = line.prompt;
+    request.output = line.output;
+    request.priority = line.priority;
+  }
+  if (load_.prompt.law != LengthLaw::trace) request.prompt = length(load_.prompt, load_.seed, number);
+  if (load_.output.law != LengthLaw::trace)
+    request.output = length(load_.output, load_.seed ^ kOutputs, number);
+  return request;
+}
+
+double DrawnRequests::gap(std::int64_t number) const {
+  CounterRng rng(load_.seed ^ kArrivals, static_cast<std::uint64_t>(number));
+  switch (load_.arrivals) {
+    case ArrivalProcess::constant:
+      return 1 / load_.request_rate;
+    case ArrivalProcess::gamma: {
+      const double shape = 1 / (load_.arrivals_cv * load_.arrivals_cv);
+      return gamma(rng, shape) / shape / load_.request_rate;
+    }
+    case ArrivalProcess::poisson:
+      break;
+  }
+  return -std::log1p(-rng.uniform()) / load_.request_rate;
+}
+
+DrawnRequest DrawnRequests::next_arrival() {
+  DrawnRequest next = request(sent_);
+  if (load_.trace) {
+    const std::vector<TraceRequest>& all = load_.trace->requests;
+    const auto round = static_cast<double>(sent_ * every_ / static_cast<std::int64_t>(all.size()));
+    const double last = all.back().arrival;
+    const double gap = all.size() > 1 ? last / static_cast<double>(all.size() - 1) : 1;
+    next.sent = (round * (last + gap) + traced(sent_).arrival) / load_.speed_up;
+  } else {
+    // Of replicas that do the same each has a request for each of theirs: of so many arrivals one is drawn.
+    for (std::int64_t i = 0; i < every_; ++i) now_ += gap(drawn_++);
+    next.sent = now_;
+  }
+  ++sent_;
+  return next;
+}
+
+}  // namespace shardscape::serving

@@ -1,0 +1,45 @@
+// Draws the requests of a load: their lengths, and in open loop the moments at which they are sent. All is a function
+// of the seed and the number of the request (base/counter_rng.h): the same for every plan, every number of replicas and
+// any number of threads, and none needs to be kept.
+//
+//   uniform    integers, each as likely
+//   lognormal  exp(m + s z) rounded, z standard normal (Box and Muller 1958) and cut off
+//   poisson    times between requests -ln(1 - u) / rate
+//   gamma      times of shape 1 / cv^2 (Marsaglia and Tsang 2000, ACM TOMS 26; below shape 1 their boost)
+#pragma once
+
+#include <cstdint>
+
+#include "engine/spec/load.h"
+
+namespace shardscape::serving {
+
+/// A request on its way to a server.
+struct DrawnRequest {
+  std::int64_t number = 0;
+  double sent = 0;   ///< seconds
+  double ready = 0;  ///< when the scheduler may see it
+  std::int32_t prompt = 1, output = 1, priority = 0;
+};
+
+class DrawnRequests {
+ public:
+  /// `load` must outlive this object. `every`: only each so manieth request of an open loop is drawn.
+  DrawnRequests(const LoadSpec& load, std::int64_t every) : load_(load), every_(every) {}
+
+  /// The lengths (and priority) of a request.
+  [[nodiscard]] DrawnRequest request(std::int64_t number) const;
+  /// Sends the next request of an open loop. A trace that is at its end begins again, a mean gap later.
+  [[nodiscard]] DrawnRequest next_arrival();
+
+ private:
+  [[nodiscard]] double gap(std::int64_t number) const;
+  [[nodiscard]] const TraceRequest& traced(std::int64_t number) const;
+
+  const LoadSpec& load_;
+  const std::int64_t every_;
+  std::int64_t sent_ = 0, drawn_ = 0;  ///< requests that were sent, and arrivals that were drawn
+  double now_ = 0;
+};
+
+}  // namespace shardscape::serving

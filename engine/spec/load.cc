@@ -1,0 +1,86 @@
+// Limits of random lengths, rules of loads, and the table of client profiles.
+#include "engine/spec/load.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "engine/spec/ranges.h"
+
+namespace shardscape {
+
+namespace {
+
+/// Each of them opens with as many requests as may be in flight. SGLang's and vLLM's programs send a number of requests
+/// whatever the concurrency.
+///   inferencex    benchmark_serving.py of InferenceX: 10 requests for each in flight (--num-prompts), lengths uniform
+///                 in [0.8 L, L] (--random-range-ratio 0.8), since 2026-01 two warm-up requests for each, drained
+///   aiperf        AIConfigurator's templates for AIPerf: 20 for each, 2 of warm-up, lengths without deviation
+///   genai_perf    genai-perf measures for a time, not a number of requests; ten rounds stand for it. Lengths without
+///                 deviation
+///   vllm_bench    `vllm bench serve`: --num-prompts 1000, --random-range-ratio 0
+///   sglang_bench  sglang.bench_serving: --num-prompts 1000, one warm-up request; --random-range-ratio 0 there means
+///                 lengths uniform in [1, L]
+///   guidellm      GuideLLM: runs until its limit; 1000 requests, the default of its synthetic data, stand for it
+constexpr std::array<ClientProfile, 6> kProfiles = {{
+    {"aiperf", {20, true}, {2, true}, 1},
+    {"genai_perf", {10, true}, {0, false}, 1},
+    {"vllm_bench", {1000, false}, {0, false}, 1},
+    {"sglang_bench", {1000, false}, {1, false}, 0},
+    {"inferencex", {10, true}, {2, true}, 0.8},
+    {"guidellm", {1000, false}, {0, false}, 1},
+}};
+
+constexpr Range kRatio{0, 1};
+constexpr Range kVariation{1e-3, 10};
+
+}  // namespace
+
+const ClientProfile* find_client_profile(std::string_view name) {
+  const auto found = std::ranges::find(kProfiles, name, &ClientProfile::name);
+  return found == kProfiles.end() ? nullptr : &*found;
+}
+
+std::vector<std::string_view> client_profile_names() {
+  std::vector<std::string_view> names;
+  for (const ClientProfile& profile : kProfiles) names.push_back(profile.name);
+  return names;
+}
+
+Lengths Lengths::fixed(std::int64_t tokens) {
+  return {LengthLaw::fixed, static_cast<double>(tokens), 1, 0, tokens, tokens};
+}
+
+Lengths Lengths::uniform(std::int64_t longest, double ratio) {
+  const auto low = static_cast<std::int64_t>(std::floor(ratio * static_cast<double>(longest) + 1e-9));
+  const std::int64_t shortest = std::clamp<std::int64_t>(low, 1, longest);
+  return {LengthLaw::uniform, 0.5 * static_cast<double>(shortest + longest), ratio, 0, longest, shortest};
+}
+
+/// The logarithm is normal with variance s^2 = ln(1 + cv^2) and mean ln(mean) - s^2 / 2.
+Lengths Lengths::lognormal(double mean, double cv) {
+  const double variance = std::log1p(cv * cv);
+  const double longest = mean * std::exp(kLognormalReach * std::sqrt(variance) - 0.5 * variance);
+  return {LengthLaw::lognormal,
+          mean,
+          1,
+          cv,
+          static_cast<std::int64_t>(std::clamp(std::ceil(longest), 1.0, ranges::kTokens.high)),
+          1};
+}
+
+void LoadSpec::check(Problems& problems) const {
+  const auto lengths = [&](const Lengths& l, const std::string& key) {
+    require_range(problems, l.mean, key, ranges::kTokens);
+    if (l.law == LengthLaw::uniform) require_range(problems, l.ratio, key, kRatio);
+    if (l.law == LengthLaw::lognormal) require_range(problems, l.cv, key, kVariation);
+  };
+  lengths(prompt, "prompt_tokens");
+  lengths(output, "output_tokens");
+  if (arrivals == ArrivalProcess::gamma) require_range(problems, arrivals_cv, "arrivals", kVariation);
+  problems.require(!open() || !(requests.per_client || warm_up.per_client), "client",
+                   "counts requests for each that is in flight, of which an open loop has no number: write a "
+                   "plain number");
+}
+
+}  // namespace shardscape

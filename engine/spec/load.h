@@ -1,0 +1,97 @@
+// The load of an inference workload that is simulated request by request (engine/serving/live): who sends requests, how
+// long they are, and which of them count. A workload without one is the steady closed loop of alike requests
+// (engine/serving/server.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/enum_names.h"
+#include "engine/base/problems.h"
+
+namespace shardscape {
+
+/// Times between requests of an open loop, all with mean 1 / rate: exponential, gamma with a given coefficient of
+/// variation, or all the same.
+enum class ArrivalProcess : std::uint8_t { poisson, gamma, constant };
+SHARDSCAPE_ENUM_NAMES(ArrivalProcess, "poisson", "gamma", "constant");
+
+/// Which requests count. `run`: all that a benchmark sends to an idle server, its opening burst and its end included;
+/// warm-up requests are over before it begins. `steady`: so many as are done after the warm-up, under a load that does
+/// not end.
+enum class ClientStatistic : std::uint8_t { run, steady };
+SHARDSCAPE_ENUM_NAMES(ClientStatistic, "run", "steady");
+
+enum class LengthLaw : std::uint8_t { fixed, uniform, lognormal, trace };
+SHARDSCAPE_ENUM_NAMES(LengthLaw, "fixed", "uniform", "lognormal", "trace");
+
+/// Lengths of prompts or of outputs in tokens.
+struct Lengths {
+  LengthLaw law = LengthLaw::fixed;
+  /// What all have, or their mean. Of uniform ones it follows from `longest`.
+  double mean = 1;
+  double ratio = 1;  ///< uniform: integers from ratio x longest, rounded down and at least 1, to longest
+  double cv = 0;     ///< lognormal: coefficient of variation
+  std::int64_t longest = 1;  ///< no request is longer
+  std::int64_t shortest = 1;
+
+  static Lengths fixed(std::int64_t tokens);
+  static Lengths uniform(std::int64_t longest, double ratio);
+  /// Cut off at kLognormalReach standard deviations of the logarithm.
+  static Lengths lognormal(double mean, double cv);
+  friend bool operator==(const Lengths&, const Lengths&) = default;
+};
+/// Beyond it lies one length in 3.5 million.
+inline constexpr double kLognormalReach = 5;
+
+/// One request of a trace.
+struct TraceRequest {
+  double arrival = 0;  ///< seconds since the first one
+  std::int32_t prompt = 1, output = 1;
+  std::int32_t priority = 0;  ///< lower ones go first where the queue goes by priority
+};
+struct Trace {
+  std::vector<TraceRequest> requests;  ///< in order of arrival; at least one
+  Lengths prompt, output;
+};
+
+/// A number of requests, or of so many for each that is in flight at once (closed loop).
+struct RequestCount {
+  std::int64_t number = 0;
+  bool per_client = false;
+  [[nodiscard]] std::int64_t of(std::int64_t clients) const { return per_client ? number * clients : number; }
+  friend bool operator==(const RequestCount&, const RequestCount&) = default;
+};
+
+struct LoadSpec {
+  /// Requests per second over all replicas; 0 in closed loop, where WorkloadSpec::concurrency of them are in flight.
+  double request_rate = 0;
+  ArrivalProcess arrivals = ArrivalProcess::poisson;
+  double arrivals_cv = 1;              ///< of gamma arrivals
+  std::shared_ptr<const Trace> trace;  ///< arrivals, and lengths where they have the law `trace`; else null
+  double speed_up = 1;                 ///< the trace's requests come so many times faster
+  Lengths prompt, output;
+  RequestCount requests{10, true};  ///< that count
+  RequestCount warm_up{0, false};   ///< before them
+  ClientStatistic statistic = ClientStatistic::run;
+  std::uint64_t seed = 0;
+
+  [[nodiscard]] bool open() const { return request_rate > 0 || trace != nullptr; }
+  /// Reports under the keys of `workload:`.
+  void check(Problems& problems) const;
+  friend bool operator==(const LoadSpec&, const LoadSpec&) = default;
+};
+
+/// What a benchmark program does where it is not told otherwise.
+struct ClientProfile {
+  std::string_view name;
+  RequestCount requests, warm_up;
+  double length_ratio;  ///< shortest over longest length, of prompts and of outputs
+};
+/// The profile of that name; null where there is none.
+const ClientProfile* find_client_profile(std::string_view name);
+std::vector<std::string_view> client_profile_names();
+
+}  // namespace shardscape

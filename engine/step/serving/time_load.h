@@ -1,0 +1,22 @@
+// A load that is simulated request by request (engine/serving/live) on the replicas of a plan.
+//
+// There is a server for each replica and group of requests (inference.h), and for coupled replicas one that stands for
+// all of them, since all do the same: it gets its share of the clients or of the arrivals. Its cache has as many blocks
+// as the shape says, and for the longest request at least; memory shows where that does not fit. Tokens of models whose
+// layers have windows count as many bytes as those of the mean request.
+#pragma once
+
+#include "engine/serving/live/serve_load.h"
+#include "engine/spec/prediction.h"
+#include "engine/step/serving/iteration_stream.h"
+
+namespace shardscape::step {
+
+serving::LiveRules live_rules(const InferenceInputs& inputs);
+
+/// Fills latencies, rates, breakdown and what a load has beside. `timer` gives the time of an iteration of a server;
+/// `plainly`: every iteration is timed on its own.
+void time_load(const InferenceInputs& inputs, const serving::Timer& timer, bool plainly,
+               Prediction& prediction);
+
+}  // namespace shardscape::step

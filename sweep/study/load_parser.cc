@@ -1,0 +1,263 @@
+#include "sweep/study/load_parser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+
+#include "engine/spec/ranges.h"
+#include "sweep/input/input_file.h"
+#include "sweep/study/trace_file.h"
+#include "sweep/yaml/closest_names.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+constexpr Range kRate{1e-9, 1e9};
+constexpr Range kSpeedUp{1e-6, 1e6};
+
+bool has_map(const yaml::Node* node) {
+  if (node == nullptr) return false;
+  return node->is_map() || std::ranges::any_of(node->items, [](const yaml::Node& n) { return n.is_map(); });
+}
+
+std::string count_text(const RequestCount& count) {
+  return fmt::format("{}{}", count.number, count.per_client ? "x" : "");
+}
+
+/// "10x", so many for each request in flight, or a plain number.
+yaml::Parsed<RequestCount> parse_count(const yaml::Node& node, std::int64_t low) {
+  const auto text =
+      yaml::bare_text(node, "a number of requests such as 2000, or 10x for ten of each in flight");
+  if (!text) return tl::unexpected(text.error());
+  const bool per_client = text->ends_with('x');
+  const auto number = yaml::parse_integer(text->substr(0, text->size() - (per_client ? 1 : 0)), low,
+                                          static_cast<std::int64_t>(ranges::kRequests.high));
+  if (!number) return tl::unexpected(number.error() + "; write 2000, or 10x for ten of each in flight");
+  return RequestCount{*number, per_client};
+}
+
+class SimulatedLoadReader {
+ public:
+  SimulatedLoadReader(const yaml::Node& workload, const std::filesystem::path& folder, yaml::Reader& reader,
+                      yaml::ReadState& state)
+      : workload_(workload), folder_(folder), reader_(reader), state_(state) {
+    result_.resolved = yaml::Node::map();
+  }
+
+  ParsedLoad run() {
+    read_trace();
+    read_arrivals();
+    read_client();
+    return std::move(result_);
+  }
+
+ private:
+  static std::string path(const std::string& key) { return "workload." + key; }
+  void bad(const std::string& key, const yaml::Node& node, const std::string& message) {
+    state_.bad(path(key), node.where, message);
+  }
+  template <class T>
+  bool keep(const std::string& key, const yaml::Node& node, const yaml::Parsed<T>& parsed, T& value) {
+    if (parsed) {
+      value = *parsed;
+    } else {
+      bad(key, node, parsed.error());
+    }
+    return parsed.has_value();
+  }
+  bool keep_number(const std::string& key, const yaml::Node& node, const Range& range, double& value) {
+    if (!keep(key, node, yaml::parse_value<double>(node), value)) return false;
+    Problems problems;
+    require_range(problems, value, key, range);
+    for (const Problem& problem : problems.list()) bad(key, node, problem.message);
+    return problems.empty();
+  }
+
+  void read_trace() {
+    const yaml::Node* node = reader_.take("trace");
+    const yaml::Node* speed = reader_.take("speed_up");
+    if (node == nullptr) {
+      if (speed != nullptr) bad("speed_up", *speed, "has no effect without trace");
+      return;
+    }
+    for (const char* other : {"request_rate", "concurrency"})
+      if (const yaml::Node* there = workload_.find(other))
+        bad(other, *there, "excludes trace, which says when requests come");
+    if (speed != nullptr && keep_number("speed_up", *speed, kSpeedUp, result_.load.speed_up))
+      result_.resolved.set("speed_up", *speed);
+    const auto name = yaml::scalar_text(*node, "the name of a CSV file");
+    if (!name) return bad("trace", *node, name.error());
+    const std::filesystem::path file = folder_ / *name;
+    const auto text = input::read_file(file, input::kMostTableBytes, "a table of requests");
+    if (!text) return bad("trace", *node, file.string() + ": " + text.error());
+    auto trace = parse_trace(*text);
+    if (!trace) return bad("trace", *node, file.string() + ": " + trace.error());
+    result_.load.prompt = trace->prompt;
+    result_.load.output = trace->output;
+    result_.load.trace = std::make_shared<const Trace>(*std::move(trace));
+    result_.resolved.set("trace",
+                         yaml::Node::scalar(std::filesystem::absolute(file).lexically_normal().string()));
+  }
+
+  void read_arrivals() {
+    const yaml::Node* node = reader_.take("arrivals");
+    if (node == nullptr) return;
+    if (workload_.find("request_rate") == nullptr)
+      return bad("arrivals", *node, "has no effect without request_rate");
+    LoadSpec& load = result_.load;
+    result_.resolved.set("arrivals", *node);
+    if (!node->is_map()) {
+      keep("arrivals", *node, yaml::parse_value<ArrivalProcess>(*node), load.arrivals);
+    } else {
+      yaml::Reader reader(*node, path("arrivals"), state_);
+      if (const yaml::Node* process = reader.take_required("process"))
+        keep("arrivals.process", *process, yaml::parse_value<ArrivalProcess>(*process), load.arrivals);
+      if (const yaml::Node* cv = reader.take("cv")) {
+        has_cv_ = keep("arrivals.cv", *cv, yaml::parse_value<double>(*cv), load.arrivals_cv);
+        if (load.arrivals != ArrivalProcess::gamma)
+          bad("arrivals.cv", *cv, "has an effect with process: gamma alone");
+      }
+      reader.finish();
+    }
+    if (load.arrivals == ArrivalProcess::gamma && !has_cv_)
+      bad("arrivals", *node, "needs the coefficient of variation: {process: gamma, cv: 2}");
+  }
+
+  void take_profile(const yaml::Node& node, const std::string& key) {
+    const auto name = yaml::scalar_text(node, "the name of a client");
+    const ClientProfile* const profile = name ? find_client_profile(*name) : nullptr;
+    if (profile == nullptr) {
+      const std::vector<std::string_view> names = client_profile_names();
+      const auto choice = yaml::parse_choice(node, names);
+      return bad(key, node, choice ? "is unknown" : choice.error());
+    }
+    result_.load.requests = profile->requests;
+    result_.load.warm_up = profile->warm_up;
+    result_.length_ratio = profile->length_ratio;
+    warm_up_known_ = true;
+  }
+
+  void read_client() {
+    LoadSpec& load = result_.load;
+    const bool open = workload_.find("request_rate") != nullptr || load.trace != nullptr;
+    constexpr std::int64_t kOfOpenLoop = 2000;
+    if (open)
+      load.requests = {load.trace ? static_cast<std::int64_t>(load.trace->requests.size()) : kOfOpenLoop,
+                       false};
+    if (const yaml::Node* node = reader_.take("client")) {
+      if (!node->is_map()) {
+        take_profile(*node, "client");
+      } else {
+        read_client(*node);
+      }
+    }
+    if (load.statistic == ClientStatistic::steady && !warm_up_known_)
+      load.warm_up = open ? RequestCount{load.requests.number / 10, false} : RequestCount{2, true};
+    yaml::Node client = yaml::Node::map();
+    client.flow = true;
+    client.set("requests", yaml::Node::scalar(count_text(load.requests)));
+    client.set("warm_up", yaml::Node::scalar(count_text(load.warm_up)));
+    client.set("statistic", yaml::make_scalar(load.statistic));
+    client.set("length_ratio", yaml::make_scalar(result_.length_ratio));
+    client.set("seed", yaml::make_scalar(static_cast<std::int64_t>(load.seed)));
+    result_.resolved.set("client", std::move(client));
+  }
+
+  void read_client(const yaml::Node& node) {
+    LoadSpec& load = result_.load;
+    yaml::Reader reader(node, path("client"), state_);
+    if (const yaml::Node* profile = reader.take("profile")) take_profile(*profile, "client.profile");
+    if (const yaml::Node* requests = reader.take("requests"))
+      keep("client.requests", *requests, parse_count(*requests, 1), load.requests);
+    if (const yaml::Node* warm_up = reader.take("warm_up"))
+      warm_up_known_ = keep("client.warm_up", *warm_up, parse_count(*warm_up, 0), load.warm_up);
+    if (const yaml::Node* statistic = reader.take("statistic"))
+      keep("client.statistic", *statistic, yaml::parse_value<ClientStatistic>(*statistic), load.statistic);
+    if (const yaml::Node* ratio = reader.take("length_ratio"))
+      keep_number("client.length_ratio", *ratio, ranges::kFraction, result_.length_ratio);
+    std::int64_t seed = 0;
+    if (const yaml::Node* number = reader.take("seed"))
+      keep("client.seed", *number, yaml::parse_integer_node(*number, 0, std::int64_t{1} << 53), seed);
+    load.seed = static_cast<std::uint64_t>(seed);
+    reader.finish();
+  }
+
+  const yaml::Node& workload_;
+  const std::filesystem::path& folder_;
+  yaml::Reader& reader_;
+  yaml::ReadState& state_;
+  ParsedLoad result_;
+  bool has_cv_ = false, warm_up_known_ = false;
+};
+
+}  // namespace
+
+bool describes_load(const yaml::Node& workload) {
+  return std::ranges::any_of(kLoadKeys, [&](const char* key) { return workload.find(key) != nullptr; }) ||
+         has_map(workload.find("prompt_tokens")) || has_map(workload.find("output_tokens"));
+}
+
+ParsedLoad parse_load(const yaml::Node& workload, const std::filesystem::path& folder, yaml::Reader& reader,
+                      yaml::ReadState& state) {
+  return SimulatedLoadReader(workload, folder, reader, state).run();
+}
+
+std::optional<Lengths> parse_lengths(const yaml::Node& node, const std::string& path,
+                                     yaml::ReadState& state) {
+  yaml::Reader reader(node, path, state);
+  bool good = true;
+  const auto number = [&](yaml::Reader& from, const std::string& prefix, const char* key,
+                          const Range& range) {
+    double value = range.low;
+    const yaml::Node* const item = from.take_required(key);
+    const auto parsed = item != nullptr ? yaml::parse_value<double>(*item) : yaml::Parsed<double>(value);
+    Problems problems;
+    if (parsed) require_range(problems, value = *parsed, key, range);
+    const std::string why = !parsed            ? parsed.error()
+                            : problems.empty() ? ""
+                                               : problems.list().front().message;
+    if (!why.empty()) state.bad(prefix + "." + key, item->where, why);
+    good = good && item != nullptr && why.empty();
+    return value;
+  };
+  Lengths lengths;
+  if (const yaml::Node* normal = reader.take("lognormal")) {
+    yaml::Reader of(*normal, path + ".lognormal", state);
+    const double mean = number(of, path + ".lognormal", "mean", ranges::kTokens);
+    lengths = Lengths::lognormal(mean, number(of, path + ".lognormal", "cv", {1e-3, 10}));
+    of.finish();
+  } else {
+    const bool longest = node.find("longest") != nullptr;
+    const double tokens = number(reader, path, longest ? "longest" : "mean", ranges::kTokens);
+    const double ratio = number(reader, path, "length_ratio", ranges::kFraction);
+    // Uniform between ratio x L and L, whose mean is (1 + ratio) / 2 x L.
+    lengths = Lengths::uniform(std::llround(longest ? tokens : 2 * tokens / (1 + ratio)), ratio);
+  }
+  reader.finish();
+  return good ? std::optional(lengths) : std::nullopt;
+}
+
+yaml::Parsed<double> parse_rate(const yaml::Node& node) {
+  constexpr const char* kDue = "must be a rate such as 3 /s";
+  const auto text = yaml::bare_text(node, "a rate such as 3 /s");
+  if (!text) return tl::unexpected(text.error());
+  const std::size_t slash = text->find('/');
+  if (slash == std::string::npos) return tl::unexpected(std::string(kDue) + ": a unit is due, /s or /min");
+  const std::string unit = text->substr(slash + 1);
+  std::string number = text->substr(0, slash);
+  while (number.ends_with(' ')) number.pop_back();
+  const auto value = yaml::parse_number(number);
+  if (!value || (unit != "s" && unit != "min")) return tl::unexpected(std::string(kDue) + ", or 180 /min");
+  const double rate = *value / (unit == "s" ? 1 : 60);
+  if (rate < kRate.low || rate > kRate.high)
+    return tl::unexpected(fmt::format("must be from {} to {} /s", kRate.low, kRate.high));
+  return rate;
+}
+
+std::string rate_text(double per_second) { return yaml::format_number(per_second) + " /s"; }
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,39 @@
+// Reads the keys of `workload:` that describe a load which is simulated request by request: request_rate, arrivals,
+// trace, speed_up, client, and random lengths.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "engine/spec/load.h"
+#include "sweep/yaml/node.h"
+#include "sweep/yaml/visitors.h"
+
+namespace shardscape::sweep {
+
+/// The keys that no other workload has.
+inline constexpr std::array<const char*, 5> kLoadKeys = {"request_rate", "arrivals", "trace", "speed_up",
+                                                         "client"};
+/// Whether a workload has any of these keys, or random lengths.
+bool describes_load(const yaml::Node& workload);
+
+struct ParsedLoad {
+  LoadSpec load;
+  double length_ratio = 1;  ///< of lengths that are written as a number, by the client
+  yaml::Node resolved;      ///< the keys that were read, in full
+};
+/// Reads what all workloads have in common: everything but rates and lengths. Files lie relative to `folder`.
+ParsedLoad parse_load(const yaml::Node& workload, const std::filesystem::path& folder, yaml::Reader& reader,
+                      yaml::ReadState& state);
+
+/// The lengths that a map stands for: {mean, length_ratio}, {longest, length_ratio}, {lognormal: {mean, cv}}. Problems
+/// go to `state`.
+std::optional<Lengths> parse_lengths(const yaml::Node& node, const std::string& path, yaml::ReadState& state);
+
+/// Requests per second of "3 /s", "3/s", "180 /min".
+yaml::Parsed<double> parse_rate(const yaml::Node& node);
+std::string rate_text(double per_second);
+
+}  // namespace shardscape::sweep

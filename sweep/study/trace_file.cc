@@ -1,0 +1,156 @@
+#include "sweep/study/trace_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "engine/spec/ranges.h"
+#include "sweep/yaml/number.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+struct Format {
+  std::string_view arrival, prompt, output;
+  double seconds;  ///< of a unit of arrival; 0: a date and a time
+};
+constexpr std::array<Format, 3> kFormats = {{{"arrival_s", "prompt_tokens", "output_tokens", 1},
+                                             {"timestamp", "input_length", "output_length", 1e-3},
+                                             {"TIMESTAMP", "ContextTokens", "GeneratedTokens", 0}}};
+
+/// The cells of a line; none of these tables has quotes.
+std::vector<std::string_view> cells_of(std::string_view line) {
+  std::vector<std::string_view> cells;
+  while (true) {
+    const std::size_t comma = line.find(',');
+    std::string_view cell = line.substr(0, comma);
+    while (!cell.empty() && (cell.front() == ' ' || cell.front() == '"')) cell.remove_prefix(1);
+    while (!cell.empty() && (cell.back() == ' ' || cell.back() == '"' || cell.back() == '\r'))
+      cell.remove_suffix(1);
+    cells.push_back(cell);
+    if (comma == std::string_view::npos) return cells;
+    line.remove_prefix(comma + 1);
+  }
+}
+
+/// Seconds since 1970 of "2023-11-16 18:17:03.9799600".
+std::optional<double> moment_of(std::string_view text) {
+  if (text.size() < 19 || text[4] != '-' || text[7] != '-' || text[13] != ':' || text[16] != ':') return {};
+  const auto part = [&](std::size_t at, std::size_t size, std::int64_t high) {
+    return yaml::parse_integer(text.substr(at, size), 0, high);
+  };
+  const auto year = part(0, 4, 9999), month = part(5, 2, 12), day = part(8, 2, 31), hour = part(11, 2, 23),
+             minute = part(14, 2, 59);
+  const auto second = yaml::parse_finite(text.substr(17));
+  if (!year || !month || !day || !hour || !minute || !second || *second < 0 || *second >= 61) return {};
+  const std::chrono::year_month_day date(std::chrono::year(static_cast<int>(*year)),
+                                         std::chrono::month(static_cast<unsigned>(*month)),
+                                         std::chrono::day(static_cast<unsigned>(*day)));
+  if (!date.ok()) return {};
+  const auto days = std::chrono::sys_days(date).time_since_epoch().count();
+  return static_cast<double>(days) * 86400 + static_cast<double>(*hour * 3600 + *minute * 60) + *second;
+}
+
+class TraceReader {
+ public:
+  tl::expected<Trace, std::string> run(std::string_view text) {
+    for (std::size_t line = 1; !text.empty() && problem_.empty(); ++line) {
+      const std::size_t end = text.find('\n');
+      const std::string_view row = text.substr(0, end);
+      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+      if (row.find_first_not_of(" \r") == std::string_view::npos) continue;
+      if (format_ == nullptr) {
+        read_names(cells_of(row));
+      } else {
+        read_row(cells_of(row));
+      }
+      if (!problem_.empty()) problem_ = fmt::format("line {}: {}", line, problem_);
+    }
+    if (problem_.empty() && trace_.requests.empty()) problem_ = "has no requests";
+    if (!problem_.empty()) return tl::unexpected(problem_);
+    const auto lengths = [&](std::int32_t TraceRequest::*tokens) {
+      const auto [low, high] = std::ranges::minmax(trace_.requests, {}, tokens);
+      double sum = 0;
+      for (const TraceRequest& request : trace_.requests) sum += request.*tokens;
+      return Lengths{LengthLaw::trace, sum / static_cast<double>(trace_.requests.size()), 1, 0, high.*tokens,
+                     low.*tokens};
+    };
+    trace_.prompt = lengths(&TraceRequest::prompt);
+    trace_.output = lengths(&TraceRequest::output);
+    return std::move(trace_);
+  }
+
+ private:
+  void read_names(const std::vector<std::string_view>& names) {
+    const auto find = [&](std::string_view name) {
+      return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+    };
+    for (const Format& format : kFormats) {
+      columns_ = {find(format.arrival), find(format.prompt), find(format.output), find("priority")};
+      if (std::ranges::all_of(std::span(columns_).first(3),
+                              [&](std::size_t c) { return c < names.size(); })) {
+        format_ = &format;
+        has_priority_ = columns_[3] < names.size();
+        return;
+      }
+    }
+    problem_ =
+        "needs the columns arrival_s, prompt_tokens and output_tokens (or Azure's TIMESTAMP, ContextTokens "
+        "and "
+        "GeneratedTokens, or Mooncake's timestamp, input_length and output_length)";
+  }
+
+  void read_row(const std::vector<std::string_view>& cells) {
+    const auto cell = [&](std::size_t column) {
+      return columns_[column] < cells.size() ? cells[columns_[column]] : std::string_view();
+    };
+    TraceRequest request;
+    const auto tokens = [&](std::size_t column, std::string_view name) {
+      const auto value =
+          yaml::parse_integer(cell(column), 1, static_cast<std::int64_t>(ranges::kTokens.high));
+      if (!value && problem_.empty())
+        problem_ = fmt::format("{} {}", name, cell(column).empty() ? "is missing" : value.error());
+      return static_cast<std::int32_t>(value.value_or(1));
+    };
+    const auto moment = format_->seconds > 0 ? yaml::parse_finite(cell(0)) : moment_of(cell(0));
+    if (!moment) {
+      problem_ = fmt::format("{} {}", format_->arrival, cell(0).empty() ? "is missing" : "is no time");
+      return;
+    }
+    const double arrival = *moment * (format_->seconds > 0 ? format_->seconds : 1);
+    if (format_->seconds > 0 && arrival < 0) problem_ = fmt::format("{} is negative", format_->arrival);
+    if (trace_.requests.empty()) first_ = arrival;
+    request.arrival = arrival - first_;
+    const double before = trace_.requests.empty() ? 0 : trace_.requests.back().arrival;
+    if (request.arrival < before)
+      problem_ = fmt::format("{} lies before that of the line above", format_->arrival);
+    if (request.arrival > ranges::kTime.high)
+      problem_ = fmt::format("{} is too far from the first", format_->arrival);
+    request.prompt = tokens(1, format_->prompt);
+    request.output = tokens(2, format_->output);
+    if (has_priority_) {
+      const auto priority = yaml::parse_integer(cell(3), -1'000'000'000, 1'000'000'000);
+      if (!priority && problem_.empty()) problem_ = "priority " + priority.error();
+      request.priority = static_cast<std::int32_t>(priority.value_or(0));
+    }
+    trace_.requests.push_back(request);
+  }
+
+  Trace trace_;
+  std::string problem_;
+  const Format* format_ = nullptr;
+  std::array<std::size_t, 4> columns_{};
+  bool has_priority_ = false;
+  double first_ = 0;
+};
+
+}  // namespace
+
+tl::expected<Trace, std::string> parse_trace(std::string_view text) { return TraceReader().run(text); }
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,21 @@
+// Reads a table of requests, CSV with a line of names:
+//
+//   arrival_s, prompt_tokens, output_tokens        seconds from any beginning; `priority`, where there
+//   timestamp, input_length, output_length         Mooncake's names, milliseconds
+//   TIMESTAMP, ContextTokens, GeneratedTokens      Azure's: "2023-11-16 18:17:03.9799600"
+//
+// Other columns are read over. Arrivals count from the first one.
+#pragma once
+
+#include <string>
+#include <tl/expected.hpp>
+
+#include "engine/spec/load.h"
+
+namespace shardscape::sweep {
+
+/// The requests of a table, or what is wrong with it, with the line: a missing or unreadable number, a length out of
+/// range, a time before that of the line above.
+tl::expected<Trace, std::string> parse_trace(std::string_view text);
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,267 @@
+// Does the event simulation of a load agree with brute force under every scheduler, with runs of decode iterations or
+// without them, and are requests, tokens and blocks conserved?
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "engine/base/counter_rng.h"
+#include "engine/base/nearest_rank.h"
+#include "tests/support/plain_live_server.h"
+#include "tests/support/seeds.h"
+
+namespace shardscape::serving {
+namespace {
+
+struct Case {
+  LoadSpec load;
+  LiveRules rules;
+  std::int64_t clients = 1;
+  double fixed = 0, per_sequence = 0, per_cached = 0, per_prompt_token = 0, per_pair = 0, floor = 0;
+
+  [[nodiscard]] Timer timer() const {
+    return [c = *this](const Iteration& i) {
+      IterationTime time{};
+      const double device = c.fixed + c.per_sequence * i.decoding + c.per_cached * i.cached +
+                            c.per_prompt_token * i.prompt_tokens + c.per_pair * i.masked_pairs +
+                            1e-5 * i.first_tokens;
+      time[TimeClass::compute] = device;
+      time[TimeClass::host] = std::max(0.0, c.floor - device);
+      return time;
+    };
+  }
+  [[nodiscard]] Offered offered() const { return {load, clients, 1}; }
+  [[nodiscard]] std::string text() const {
+    return std::string(name_of(rules.policy)) + (rules.on_demand ? " on demand" : " reserved") + " clients " +
+           std::to_string(clients) + " rate " + std::to_string(load.request_rate) + " budget " +
+           std::to_string(rules.token_budget) + " batch " + std::to_string(rules.max_batch) + " blocks " +
+           std::to_string(rules.kv_blocks) + " x " + std::to_string(rules.kv_block) + " poll " +
+           std::to_string(rules.poll_interval) + " servers " + std::to_string(rules.servers) + " queue " +
+           std::string(name_of(rules.queue)) + " " + std::string(name_of(load.statistic));
+  }
+};
+
+Case random_case(std::uint64_t seed) {
+  CounterRng rng(seed, 27);
+  const auto whole = [&](std::uint64_t low, std::uint64_t high) {
+    return static_cast<std::int64_t>(low + rng.below(high - low + 1));
+  };
+  const auto coin = [&] { return rng.below(2) == 0; };
+  const auto lengths = [&](std::uint64_t longest) {
+    const std::int64_t most = whole(1, longest);
+    if (rng.below(4) == 0) return Lengths::fixed(most);
+    return coin() ? Lengths::uniform(most, rng.uniform())
+                  : Lengths::lognormal(static_cast<double>(most), 0.4);
+  };
+  Case c;
+  c.load.prompt = lengths(60);
+  c.load.output = lengths(40);
+  c.load.seed = seed;
+  c.load.requests = {whole(1, 60), false};
+  c.load.warm_up = {whole(0, 30), false};
+  c.load.statistic = coin() ? ClientStatistic::run : ClientStatistic::steady;
+  c.clients = whole(1, 12);
+  for (double* cost : {&c.fixed, &c.per_sequence, &c.per_prompt_token}) *cost = 1e-3 * rng.uniform();
+  c.per_cached = 1e-5 * rng.uniform();
+  c.per_pair = 1e-6 * rng.uniform();
+  c.floor = coin() ? 0 : 1e-2 * rng.uniform();
+  if (coin()) {
+    c.load.request_rate = 3 / (c.load.output.mean * 1e-3) * rng.uniform();
+    c.load.arrivals = static_cast<ArrivalProcess>(rng.below(3));
+    c.load.arrivals_cv = 0.3 + 2 * rng.uniform();
+  }
+  c.rules.policy = static_cast<ServingPolicy>(rng.below(enum_names<ServingPolicy>().size()));
+  c.rules.on_demand = coin();
+  c.rules.max_batch = whole(1, 14);
+  c.rules.token_budget = c.rules.max_batch + whole(0, rng.below(3) == 0 ? 4 : 100);
+  c.rules.kv_block = coin() ? whole(1, 3) : whole(4, 20);
+  const std::int64_t longest = c.load.prompt.longest + c.load.output.longest;
+  c.rules.kv_blocks = (longest + c.rules.kv_block - 1) / c.rules.kv_block;
+  c.rules.kv_blocks = coin() ? c.rules.kv_blocks + whole(0, 10) : c.rules.kv_blocks * 14;
+  c.rules.watermark = rng.below(3) == 0 ? whole(0, 3) : 0;
+  c.rules.poll_interval = coin() ? 1 : whole(2, 12);
+  c.rules.queue = coin() ? QueueOrder::fcfs : QueueOrder::shortest;
+  c.rules.routing = static_cast<Routing>(rng.below(2));
+  c.rules.servers = rng.below(3) == 0 ? whole(2, 4) : 1;
+  c.rules.frontend = coin() ? 0 : 1e-2 * rng.uniform();
+  c.rules.eager_floor = coin() ? 0 : 2e-2 * rng.uniform();
+  return c;
+}
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+void expect_spread(const Percentiles& fast, std::vector<double> slow, const char* what) {
+  std::ranges::sort(slow);
+  const auto rank = [&](double share) { return slow.empty() ? 0 : nearest_rank(slow, share); };
+  const double tolerance = 1e-9 * std::max(1e-6, slow.empty() ? 0 : slow.back());
+  EXPECT_NEAR(fast.mean, mean(slow), tolerance) << what;
+  EXPECT_NEAR(fast.p50, rank(0.5), tolerance) << what;
+  EXPECT_NEAR(fast.p90, rank(0.9), tolerance) << what;
+  EXPECT_NEAR(fast.p95, rank(0.95), tolerance) << what;
+  EXPECT_NEAR(fast.p99, rank(0.99), tolerance) << what;
+}
+
+TEST(LiveServing, EventsAgreeWithBruteForceUnderEveryScheduler) {
+  std::set<std::pair<ServingPolicy, bool>> preempted;
+  int compared = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(4000); ++seed) {
+    const Case c = random_case(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
+    const Timer timer = c.timer();
+    const LiveMeasured fast = serve_load(c.offered(), c.rules, timer);
+    const PlainLive slow = serve_load_plainly(c.offered(), c.rules, timer);
+    if (slow.tied || slow.begin == slow.end) continue;
+    ++compared;
+    std::vector<double> ttft, tpot, e2e, queued;
+    for (const PlainLiveRequest& r : slow.done) {
+      ttft.push_back(r.tokens.front() - r.request.sent);
+      e2e.push_back(r.tokens.back() - r.request.sent);
+      queued.push_back(r.admitted - r.request.sent);
+      if (r.request.output > 1) tpot.push_back((r.tokens.back() - r.tokens.front()) / (r.request.output - 1));
+    }
+    ASSERT_EQ(fast.requests, static_cast<std::int64_t>(slow.done.size()));
+    expect_spread(fast.ttft, ttft, "ttft");
+    expect_spread(fast.itl, slow.gaps, "itl");
+    expect_spread(fast.tpot, tpot, "tpot");
+    expect_spread(fast.e2e, e2e, "e2e");
+    EXPECT_EQ(fast.gaps, static_cast<std::int64_t>(slow.gaps.size()));
+    EXPECT_NEAR(fast.queue, mean(queued), 1e-9 * fast.e2e.mean);
+    const double window = slow.end - slow.begin;
+    EXPECT_NEAR(fast.requests_per_s * window / static_cast<double>(fast.requests), 1, 1e-9);
+    EXPECT_NEAR(fast.kv_mean, slow.kv_mean, 1e-9);
+    EXPECT_DOUBLE_EQ(fast.kv_peak, slow.kv_peak);
+    EXPECT_EQ(fast.preemptions, slow.preemptions);
+    EXPECT_NEAR(total(fast.classes) * static_cast<double>(fast.requests), slow.progress_seconds,
+                1e-9 * slow.progress_seconds);
+    if (fast.preemptions > 0) preempted.emplace(c.rules.policy, c.rules.on_demand);
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(compared, test::at_least(3500));
+  if (test::all_seeds()) {
+    EXPECT_EQ(preempted.size(), enum_names<ServingPolicy>().size()) << "each scheduler, on demand alone";
+    for (const auto& [policy, on_demand] : preempted) EXPECT_TRUE(on_demand) << name_of(policy);
+  }
+}
+
+TEST(LiveServing, RunsOfIterationsAreEqualToIterationsOneByOne) {
+  for (std::uint64_t seed = 5000; seed < 5000 + test::seeds(2000); ++seed) {
+    const Case c = random_case(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
+    if (c.rules.servers > 1 && serve_load_plainly(c.offered(), c.rules, c.timer()).tied) continue;
+    std::vector<RequestRecord> runs, plain;
+    const LiveMeasured a = serve_load(c.offered(), c.rules, c.timer(), Stride::runs, &runs);
+    const LiveMeasured b = serve_load(c.offered(), c.rules, c.timer(), Stride::plain, &plain);
+    ASSERT_EQ(runs.size(), plain.size());
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      EXPECT_EQ(runs[i].request.number, plain[i].request.number);
+      EXPECT_NEAR(runs[i].first_token, plain[i].first_token, 1e-9 * runs[i].done);
+      EXPECT_NEAR(runs[i].done, plain[i].done, 1e-9 * runs[i].done);
+    }
+    EXPECT_NEAR(a.itl.mean, b.itl.mean, 1e-9 * a.e2e.mean);
+    EXPECT_NEAR(a.kv_mean, b.kv_mean, 1e-9);
+    EXPECT_NEAR(a.sustained_per_s, b.sustained_per_s, 1e-9 * b.sustained_per_s);
+    if (HasFailure()) return;
+  }
+}
+
+/// Every request of a run counts from its beginning to its end.
+TEST(LiveServing, RequestsAndTokensAreConserved) {
+  for (std::uint64_t seed = 9000; seed < 9000 + test::seeds(1000); ++seed) {
+    Case c = random_case(seed);
+    c.load.statistic = ClientStatistic::run;
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
+    std::vector<RequestRecord> records;
+    const LiveMeasured m = serve_load(c.offered(), c.rules, c.timer(), Stride::runs, &records);
+    const DrawnRequests draws(c.load, 1);
+    std::int64_t prompts = 0, outputs = 0;
+    double in_system = 0;
+    std::set<std::int64_t> numbers;
+    for (const RequestRecord& r : records) {
+      const DrawnRequest drawn = draws.request(r.request.number);
+      EXPECT_EQ(drawn.prompt, r.request.prompt);
+      EXPECT_EQ(drawn.output, r.request.output);
+      prompts += drawn.prompt;
+      outputs += drawn.output;
+      in_system += r.done - r.request.sent;
+      EXPECT_LE(r.request.ready, r.admitted);
+      EXPECT_LT(r.admitted, r.first_token);
+      EXPECT_LE(r.first_token, r.done);
+      numbers.insert(r.request.number);
+    }
+    EXPECT_EQ(static_cast<std::int64_t>(numbers.size()), c.load.requests.number) << "each of them once";
+    EXPECT_EQ(m.prompt_tokens, prompts);
+    EXPECT_EQ(m.output_tokens, outputs);
+    EXPECT_EQ(m.gaps, outputs - m.requests) << "a token but the first ends a gap";
+    // Little: the integral of the number in the system is the sum of times in it.
+    EXPECT_NEAR(m.e2e.mean * static_cast<double>(m.requests), in_system, 1e-9 * in_system);
+    EXPECT_NEAR(m.e2e.mean, total(m.classes) + m.waiting, 1e-9 * m.e2e.mean);
+    EXPECT_LE(m.kv_peak, 1);
+    EXPECT_LE(m.kv_mean, m.kv_peak + 1e-12);
+    if (!c.load.open() && c.load.requests.number > c.clients) {
+      // No more than so many are ever in flight.
+      std::vector<std::pair<double, int>> events;
+      for (const RequestRecord& r : records) events.insert(events.end(), {{r.request.sent, 1}, {r.done, -1}});
+      std::ranges::sort(events);
+      std::int64_t inside = 0, most = 0;
+      for (const auto& [moment, change] : events) most = std::max(most, inside += change);
+      EXPECT_EQ(most, c.clients);
+    }
+    if (HasFailure()) return;
+  }
+}
+
+void expect_close(const Spread& live, const Spread& closed, double tolerance, const char* what) {
+  EXPECT_NEAR(live.mean, closed.mean, tolerance) << what;
+  EXPECT_NEAR(live.p50, closed.p50, tolerance) << what;
+  EXPECT_NEAR(live.p95, closed.p95, tolerance) << what;
+}
+
+/// The steady closed loop of alike requests has a closed form (server.h), by rules that reserve.
+TEST(LiveServing, LockStepIsTheSteadyState) {
+  int periodic = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(600); ++seed) {
+    Case c = random_case(seed);
+    CounterRng rng(seed, 3);
+    const bool chunked = rng.below(2) == 0;
+    const Load load{c.clients, static_cast<std::int64_t>(1 + rng.below(60)),
+                    static_cast<std::int64_t>(2 + rng.below(40))};
+    const Rules rules{chunked ? ServingPolicy::chunked : ServingPolicy::prefill_priority,
+                      c.rules.token_budget, std::min(c.clients, c.rules.max_batch)};
+    const Trajectory course = trajectory(load, rules);
+    if (!course.periodic) continue;
+    ++periodic;
+    c.load = LoadSpec();
+    c.load.prompt = Lengths::fixed(load.prompt_tokens);
+    c.load.output = Lengths::fixed(load.output_tokens);
+    c.load.statistic = ClientStatistic::steady;
+    c.load.warm_up = {64 * c.clients, false};
+    c.load.requests = {3 * std::ranges::count_if(course.requests,
+                                                 [&](const Trajectory::Request& r) {
+                                                   return r.done > course.from && r.done <= course.to;
+                                                 }),
+                       false};
+    c.rules = {rules.policy, false, rules.token_budget, rules.slots, 1, rules.slots * 200};
+    c.floor = 0;
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
+    const Measured closed = measure(course, load, c.timer());
+    const LiveMeasured live = serve_load(c.offered(), c.rules, c.timer());
+    const double tolerance = 1e-9 * closed.e2e.mean;
+    expect_close(live.ttft, closed.ttft, tolerance, "ttft");
+    expect_close(live.itl, closed.itl, tolerance, "itl");
+    expect_close(live.e2e, closed.e2e, tolerance, "e2e");
+    EXPECT_NEAR(live.requests_per_s / closed.requests_per_s, 1, 1e-9);
+    EXPECT_NEAR(live.decode_batch / closed.decode_batch, 1, 1e-9);
+    EXPECT_NEAR(live.waiting, closed.waiting, tolerance);
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(periodic, test::at_least(200));
+}
+
+}  // namespace
+}  // namespace shardscape::serving

@@ -1,0 +1,318 @@
+#include "tests/support/plain_live_server.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <list>
+
+namespace shardscape::serving {
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+struct LiveItem : PlainLiveRequest {
+  std::int64_t read = 0, piece = 0;
+  std::int64_t admission = 0;
+  bool returned = false;  ///< preempted, and not yet admitted again
+  bool joins = false;
+
+  [[nodiscard]] std::int64_t context() const { return context_; }
+  [[nodiscard]] bool reads() const { return read < context_; }
+  [[nodiscard]] std::int64_t given() const { return static_cast<std::int64_t>(tokens.size()); }
+  /// Tokens in its cache: all of its context that was read, and one for each token since.
+  [[nodiscard]] std::int64_t cached() const { return read + (reads() ? 0 : given() - given_before_ - 1); }
+  void start_over() {
+    read = 0;
+    given_before_ = given();
+    context_ = request.prompt + given_before_;
+  }
+
+ private:
+  std::int64_t context_ = 0, given_before_ = 0;
+};
+
+using LiveItems = std::list<LiveItem>;
+
+class PlainLiveServer {
+ public:
+  PlainLiveServer(const LiveRules& rules, const Timer& timer, PlainLive& out, bool& measuring)
+      : rules_(rules), timer_(timer), out_(out), measuring_(measuring) {}
+
+  double end = kNever, wake = kNever;
+  std::list<DrawnRequest> arrived;
+
+  [[nodiscard]] std::int64_t unfinished() const {
+    return static_cast<std::int64_t>(arrived.size() + waiting_.size() + running_.size());
+  }
+
+  void start() {
+    begin_ = wake;
+    wake = kNever;
+    const bool none = std::ranges::none_of(running_, [](const LiveItem& i) { return !i.reads(); });
+    if (none || since_look_ % rules_.poll_interval == 0) {
+      for (const DrawnRequest& request : arrived) {
+        waiting_.emplace_back();
+        waiting_.back().request = request;
+        waiting_.back().start_over();
+      }
+      arrived.clear();
+    }
+    for (LiveItem& item : running_) item.piece = 0;
+    grows_ = false;
+    plan();
+    Iteration work;
+    double progressing = 0;
+    for (LiveItem& item : running_) {
+      if (item.piece > 0) {
+        work.add_piece(static_cast<double>(item.read), static_cast<double>(item.piece), rules_.window);
+        item.read += item.piece;
+        if (!item.reads()) work.first_tokens += 1, item.joins = true;
+        progressing += 1;
+      } else if (!item.reads() && decodes_) {
+        work.decoding += 1;
+        work.cached += static_cast<double>(item.cached() + 1);
+        progressing += 1;
+      }
+    }
+    double seconds = total(timer_(work));
+    if (work.prompt_tokens > 0) seconds = std::max(seconds, rules_.eager_floor);
+    since_look_ = work.prompt_tokens > 0 ? 0 : since_look_ + 1;
+    end = begin_ + seconds;
+    progress_ = progressing * seconds;
+    peak_ = 0;
+    held_ = 0;
+    for (const LiveItem& item : running_) {
+      const bool grows = decodes_ && !item.reads() && item.piece == 0;
+      const std::int64_t tokens = item.joins ? item.read : item.cached() + (grows ? 1 : 0);
+      peak_ += rules_.on_demand ? blocks(tokens) : reserved(item);
+      held_ += rules_.on_demand ? tokens : reserved(item) * rules_.kv_block;
+    }
+  }
+
+  /// Ends the iteration; returns those done, by number.
+  std::vector<PlainLiveRequest> finish() {
+    if (measuring_) {
+      out_.kv_peak =
+          std::max(out_.kv_peak, static_cast<double>(peak_) / static_cast<double>(rules_.kv_blocks));
+      out_.kv_mean += static_cast<double>(held_) * (end - begin_);
+      out_.progress_seconds += progress_;
+    }
+    for (LiveItem& item : running_) {
+      const bool gets = item.joins || (decodes_ && !item.reads() && item.piece == 0);
+      item.joins = false;
+      if (!gets) continue;
+      if (measuring_ && !item.tokens.empty()) out_.gaps.push_back(end - item.tokens.back());
+      item.tokens.push_back(end);
+    }
+    std::vector<PlainLiveRequest> done;
+    for (auto it = running_.begin(); it != running_.end();) {
+      const bool ends = it->given() == it->request.output;
+      if (ends) done.push_back(*it);
+      it = ends ? running_.erase(it) : std::next(it);
+    }
+    std::ranges::sort(done, {}, [](const PlainLiveRequest& r) { return r.request.number; });
+    wake = unfinished() > 0 ? end : kNever;
+    end = kNever;
+    return done;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t blocks(std::int64_t tokens) const {
+    return (tokens + rules_.kv_block - 1) / rules_.kv_block;
+  }
+  [[nodiscard]] std::int64_t reserved(const LiveItem& item) const {
+    return blocks(std::int64_t{item.request.prompt} + item.request.output);
+  }
+  /// Blocks that are not taken, if those read in this iteration have theirs already.
+  [[nodiscard]] std::int64_t free_blocks() const {
+    std::int64_t taken = 0;
+    for (const LiveItem& item : running_)
+      taken += rules_.on_demand ? blocks(item.cached() + item.piece + (grows_ && !item.reads() ? 1 : 0))
+                                : reserved(item);
+    return rules_.kv_blocks - taken;
+  }
+  [[nodiscard]] std::int64_t decoding() const {
+    return std::ranges::count_if(running_, [](const LiveItem& i) { return !i.reads(); });
+  }
+
+  LiveItems::iterator next_waiting() {
+    const auto before = [&](const LiveItem& a, const LiveItem& b) {
+      if (a.returned != b.returned) return a.returned;
+      if (!a.returned && rules_.queue == QueueOrder::shortest && a.request.prompt != b.request.prompt)
+        return a.request.prompt < b.request.prompt;
+      if (!a.returned && rules_.queue == QueueOrder::priority && a.request.priority != b.request.priority)
+        return a.request.priority < b.request.priority;
+      return a.request.number < b.request.number;
+    };
+    return std::ranges::min_element(waiting_, before);
+  }
+
+  void evict_youngest() {
+    const auto victim = std::ranges::max_element(running_, {}, &LiveItem::admission);
+    victim->start_over();
+    victim->piece = 0;
+    victim->returned = true;
+    ++out_.preemptions;
+    waiting_.splice(waiting_.end(), running_, victim);
+  }
+
+  bool room_to_decode() {
+    bool none = true;
+    grows_ = true;
+    for (;;) {
+      if (!rules_.on_demand || free_blocks() >= 0) return none;
+      evict_youngest();
+      none = false;
+    }
+  }
+
+  [[nodiscard]] bool admits(const LiveItem& item, std::int64_t tokens) const {
+    if (static_cast<std::int64_t>(running_.size()) >= rules_.max_batch) return false;
+    const std::int64_t needed = rules_.on_demand ? blocks(tokens) : reserved(item);
+    return free_blocks() - needed >= (running_.empty() ? 0 : rules_.watermark);
+  }
+  void admit(LiveItems::iterator item, std::int64_t tokens) {
+    item->piece = tokens;
+    item->returned = false;
+    item->admission = ++admissions_;
+    if (item->admitted < 0) item->admitted = begin_;
+    running_.splice(running_.end(), waiting_, item);
+  }
+
+  void continue_reading(std::int64_t& left, bool& kept) {
+    std::vector<std::int64_t> order;
+    for (const LiveItem& item : running_)
+      if (item.reads()) order.push_back(item.admission);
+    std::ranges::sort(order);
+    for (const std::int64_t admission : order) {
+      if (left == 0) return;
+      const auto find = [&] { return std::ranges::find(running_, admission, &LiveItem::admission); };
+      if (find() == running_.end()) continue;
+      const std::int64_t tokens = std::min(left, find()->context() - find()->read);
+      while (rules_.on_demand && find() != running_.end() &&
+             free_blocks() < blocks(find()->read + tokens) - blocks(find()->read)) {
+        evict_youngest();
+        kept = false;
+      }
+      if (find() == running_.end()) continue;
+      find()->piece = tokens;
+      left -= tokens;
+    }
+  }
+
+  void plan() {
+    const bool beside = reads_beside(rules_.policy);
+    bool kept = true;
+    decodes_ = beside;
+    if (beside) kept = room_to_decode();
+    std::int64_t left = rules_.token_budget - (beside ? decoding() : 0), read = 0;
+    if (rules_.policy != ServingPolicy::trtllm) continue_reading(left, kept);
+    for (const LiveItem& item : running_) read += item.piece > 0 ? 1 : 0;
+    while (!waiting_.empty() && (kept || !beside)) {
+      const auto head = next_waiting();
+      const std::int64_t context = head->context();
+      std::int64_t tokens = context, wanted = context;
+      if (rules_.policy == ServingPolicy::trtllm) {
+        if (context > left && read > 0) break;
+      } else {
+        if (left <= 0) break;
+        if (rules_.policy == ServingPolicy::prefill_priority) {
+          if (context > left && read > 0) break;
+        } else {
+          tokens = std::min(left, context);
+        }
+        if (beside) wanted = tokens;
+        if (!beside) {
+          std::int64_t to_give = 0;
+          std::int64_t left_free = rules_.kv_blocks * rules_.kv_block - context;
+          for (const LiveItem& item : running_) {
+            to_give += item.reads() ? 0 : item.request.output - item.given();
+            left_free -= item.cached() + item.piece;
+          }
+          if (rules_.on_demand && !running_.empty() &&
+              static_cast<double>(left_free) < 0.098 * static_cast<double>(to_give))
+            break;
+        }
+      }
+      if (!admits(*head, wanted)) break;
+      admit(head, tokens);
+      left -= tokens;
+      ++read;
+    }
+    if (!beside && read == 0) {
+      room_to_decode();
+      decodes_ = true;
+    }
+  }
+
+  const LiveRules& rules_;
+  const Timer& timer_;
+  PlainLive& out_;
+  bool& measuring_;
+  LiveItems waiting_, running_;
+  bool decodes_ = false, grows_ = false;
+  std::int64_t since_look_ = 0, admissions_ = 0, peak_ = 0, held_ = 0;
+  double begin_ = 0, progress_ = 0;
+};
+
+}  // namespace
+
+PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, const Timer& timer) {
+  PlainLive out;
+  const LoadSpec& load = offered.load;
+  const bool steady = load.statistic == ClientStatistic::steady;
+  const std::int64_t warm_up = steady ? load.warm_up.of(offered.clients) : 0;
+  const std::int64_t counted = load.requests.of(offered.clients);
+  const std::int64_t most = steady ? 2 * (warm_up + counted) + offered.clients : counted;
+  bool measuring = warm_up == 0;
+  DrawnRequests draws(load, offered.every);
+  std::list<DrawnRequest> underway;
+  std::int64_t sent = 0;
+  const auto send = [&](double now) {
+    if (sent == most) return;
+    DrawnRequest request = load.open() ? draws.next_arrival() : draws.request(sent);
+    if (!load.open()) request.sent = now;
+    request.ready = request.sent + rules.frontend;
+    underway.push_back(request);
+    ++sent;
+  };
+  for (std::int64_t i = 0; i < (load.open() ? 1 : offered.clients); ++i) send(0);
+  std::list<PlainLiveServer> servers;
+  for (std::int64_t i = 0; i < rules.servers; ++i) servers.emplace_back(rules, timer, out, measuring);
+  std::int64_t done = 0;
+  while (done < warm_up + counted) {
+    const auto ending = std::ranges::min_element(servers, {}, &PlainLiveServer::end);
+    const auto waking = std::ranges::min_element(servers, {}, &PlainLiveServer::wake);
+    const double next = underway.empty() ? kNever : underway.front().ready;
+    const double soon = std::min(ending->end, next) * (1 + 1e-9);
+    const auto near = std::ranges::count_if(servers, [&](const PlainLiveServer& s) { return s.end <= soon; });
+    if (near + (next <= soon ? 1 : 0) > 1 && soon < kNever) out.tied = true;
+    if (next <= std::min(ending->end, waking->wake)) {
+      const DrawnRequest request = underway.front();
+      underway.pop_front();
+      auto to = std::next(servers.begin(), request.number % rules.servers);
+      if (rules.routing == Routing::least_loaded)
+        to = std::ranges::min_element(servers, {}, [](const PlainLiveServer& s) { return s.unfinished(); });
+      to->arrived.push_back(request);
+      if (to->end == kNever) to->wake = std::min(to->wake, request.ready);
+      if (load.open()) send(0);
+    } else if (ending->end <= waking->wake) {
+      const double now = ending->end;
+      for (const PlainLiveRequest& request : ending->finish()) {
+        if (!load.open()) send(now);
+        if (done == warm_up + counted) continue;
+        if (++done > warm_up) out.done.push_back(request);
+        if (done == warm_up) measuring = true, out.begin = now;
+        out.end = now;
+      }
+    } else {
+      waking->start();
+    }
+  }
+  const auto tokens = static_cast<double>(rules.kv_blocks * rules.kv_block * rules.servers);
+  out.kv_mean /= tokens * (out.end - out.begin);
+  return out;
+}
+
+}  // namespace shardscape::serving

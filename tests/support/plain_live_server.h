@@ -1,0 +1,31 @@
+// A simulated load by brute force: every iteration one after the other, every token's moment kept, blocks counted anew
+// from all lengths. The oracle of engine/serving/live.
+#pragma once
+
+#include <vector>
+
+#include "engine/serving/live/serve_load.h"
+
+namespace shardscape::serving {
+
+struct PlainLiveRequest {
+  DrawnRequest request;
+  double admitted = -1;
+  std::vector<double> tokens;  ///< moments
+};
+
+struct PlainLive {
+  std::vector<PlainLiveRequest> done;  ///< requests that count, in the order in which they were done
+  std::vector<double> gaps;            ///< between tokens given after the warm-up
+  double begin = 0, end = 0;
+  double kv_mean = 0, kv_peak = 0;
+  double progress_seconds =
+      0;  ///< seconds of iterations times the requests that they serve, after the warm-up
+  std::int64_t preemptions = 0;
+  bool tied =
+      false;  ///< moments of different servers or requests are equal up to rounding, which decides their order
+};
+
+PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, const Timer& timer);
+
+}  // namespace shardscape::serving

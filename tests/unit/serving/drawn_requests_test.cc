@@ -1,0 +1,133 @@
+// Are drawn lengths and arrivals what their laws say, and the same whoever draws them?
+#include "engine/serving/load/drawn_requests.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+namespace shardscape::serving {
+namespace {
+
+LoadSpec load_of(const Lengths& prompt, const Lengths& output) {
+  LoadSpec load;
+  load.prompt = prompt;
+  load.output = output;
+  load.seed = 5;
+  return load;
+}
+
+struct Moments {
+  double mean = 0, deviation = 0;
+};
+template <class Value>
+Moments moments(std::int64_t count, const Value& value) {
+  double sum = 0, squares = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double x = value(i);
+    sum += x;
+    squares += x * x;
+  }
+  const double mean = sum / static_cast<double>(count);
+  return {mean, std::sqrt(squares / static_cast<double>(count) - mean * mean)};
+}
+
+constexpr std::int64_t kMany = 50'000;
+
+TEST(DrawnRequests, LengthsFollowTheirLaws) {
+  const LoadSpec load = load_of(Lengths::uniform(1000, 0.8), Lengths::lognormal(200, 1.5));
+  const DrawnRequests draws(load, 1);
+  for (std::int64_t i = 0; i < kMany; ++i) {
+    const DrawnRequest request = draws.request(i);
+    ASSERT_GE(request.prompt, 800);
+    ASSERT_LE(request.prompt, 1000);
+    ASSERT_GE(request.output, 1);
+    ASSERT_LE(request.output, load.output.longest);
+  }
+  const Moments prompt = moments(kMany, [&](std::int64_t i) { return draws.request(i).prompt; });
+  EXPECT_NEAR(prompt.mean, 900, 1);
+  EXPECT_NEAR(prompt.deviation, std::sqrt((201.0 * 201 - 1) / 12), 1);
+  // The logarithm of a lognormal length is normal with variance ln(1 + cv^2).
+  const double variance = std::log(1 + 1.5 * 1.5);
+  const Moments logarithm = moments(kMany, [&](std::int64_t i) { return std::log(draws.request(i).output); });
+  EXPECT_NEAR(logarithm.mean, std::log(200) - variance / 2, 0.02);
+  EXPECT_NEAR(logarithm.deviation, std::sqrt(variance), 0.02);
+  // Prompt and output of a request have nothing to do with each other.
+  const Moments both = moments(kMany, [&](std::int64_t i) {
+    return (draws.request(i).prompt - 900) * (std::log(draws.request(i).output) - logarithm.mean);
+  });
+  EXPECT_NEAR(both.mean / (prompt.deviation * logarithm.deviation), 0, 0.02);
+}
+
+TEST(DrawnRequests, FixedLengthsAreFixed) {
+  const LoadSpec load = load_of(Lengths::fixed(7), Lengths::fixed(3));
+  EXPECT_EQ(DrawnRequests(load, 1).request(99).prompt, 7);
+  EXPECT_EQ(DrawnRequests(load, 1).request(12345).output, 3);
+}
+
+TEST(DrawnRequests, ArriveAtTheirRate) {
+  LoadSpec load = load_of(Lengths::fixed(1), Lengths::fixed(1));
+  load.request_rate = 4;
+  const auto gaps = [&] {
+    DrawnRequests draws(load, 1);
+    double before = 0;
+    return moments(kMany, [&](std::int64_t) {
+      const double now = draws.next_arrival().sent;
+      return now - std::exchange(before, now);
+    });
+  };
+  EXPECT_NEAR(gaps().mean, 0.25, 0.004);
+  EXPECT_NEAR(gaps().deviation, 0.25, 0.005);
+  load.arrivals = ArrivalProcess::constant;
+  EXPECT_NEAR(gaps().mean, 0.25, 1e-9);
+  EXPECT_NEAR(gaps().deviation, 0, 1e-6);
+  load.arrivals = ArrivalProcess::gamma;
+  for (const double cv : {0.5, 2.0}) {
+    load.arrivals_cv = cv;
+    EXPECT_NEAR(gaps().mean, 0.25, 0.01 * cv);
+    EXPECT_NEAR(gaps().deviation / gaps().mean, cv, 0.05 * cv);
+  }
+}
+
+TEST(DrawnRequests, AreTheSameWhoeverDrawsThem) {
+  const LoadSpec load = load_of(Lengths::uniform(5000, 0.1), Lengths::lognormal(200, 1));
+  const DrawnRequests one(load, 1), other(load, 4);
+  for (std::int64_t i = 999; i >= 0; --i) {
+    EXPECT_EQ(one.request(i).prompt, other.request(i).prompt);
+    EXPECT_EQ(one.request(i).output, other.request(i).output);
+  }
+}
+
+TEST(DrawnRequests, OfEveryThirdArrivalTheRateIsAThird) {
+  LoadSpec load = load_of(Lengths::fixed(1), Lengths::fixed(1));
+  load.request_rate = 9;
+  DrawnRequests all(load, 1), third(load, 3);
+  for (int i = 0; i < 100; ++i) {
+    for (int skipped = 0; skipped < 2; ++skipped) static_cast<void>(all.next_arrival());
+    EXPECT_EQ(all.next_arrival().sent, third.next_arrival().sent);
+  }
+}
+
+TEST(DrawnRequests, ATraceBeginsAgainAMeanGapAfterItsEnd) {
+  LoadSpec load;
+  const auto trace = std::make_shared<Trace>();
+  trace->requests = {{0, 10, 1, 3}, {1, 20, 2, 2}, {4, 30, 3, 1}};
+  load.trace = trace;
+  load.prompt.law = load.output.law = LengthLaw::trace;
+  load.speed_up = 2;
+  DrawnRequests draws(load, 1);
+  std::vector<double> sent;
+  std::vector<std::int32_t> prompts;
+  for (int i = 0; i < 5; ++i) {
+    const DrawnRequest request = draws.next_arrival();
+    sent.push_back(request.sent);
+    prompts.push_back(request.prompt);
+    EXPECT_EQ(request.output, request.prompt / 10);
+  }
+  EXPECT_EQ(sent, (std::vector<double>{0, 0.5, 2, 3, 3.5}));
+  EXPECT_EQ(prompts, (std::vector<std::int32_t>{10, 20, 30, 10, 20}));
+}
+
+}  // namespace
+}  // namespace shardscape::serving

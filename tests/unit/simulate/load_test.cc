@@ -1,0 +1,136 @@
+// Does a design point answer a load that is simulated request by request: its cache, its replicas, its overload?
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/simulate.h"
+#include "tests/support/engine_fixture.h"
+#include "tests/support/prediction_fields.h"
+
+namespace shardscape {
+namespace {
+
+Setting loaded(std::int64_t ranks, std::int64_t concurrency) {
+  Setting s;
+  s.model = test::llama(8, 4096, 32, 8, 14336, 128256);
+  s.system.device = test::round_device();
+  s.system.fabric = test::crossbar(ranks, 300e9, 1e-6);
+  s.system.stack = test::plain_stack();
+  s.system.stack.serving.scheduler = ServingPolicy::vllm;
+  s.workload = test::inference(1000, 200, concurrency);
+  LoadSpec load;
+  load.prompt = Lengths::fixed(1000);
+  load.output = Lengths::fixed(200);
+  s.workload.load = load;
+  return s;
+}
+
+Prediction answer_to(const Setting& setting, const ParallelPlan& plan, bool reference = false) {
+  SimulateOptions options;
+  options.reference = reference;
+  const Prediction out = Simulator(setting, options).run(plan);
+  EXPECT_EQ(out.status, Status::ok) << name_of(out.reason);
+  return out;
+}
+
+TEST(SimulatedLoad, OneClientIsServedAsInTheSteadyState) {
+  Setting setting = loaded(1, 1);
+  const Prediction live = answer_to(setting, test::plan_of(1, 1, 1, 1));
+  setting.workload.load.reset();
+  const Prediction closed = answer_to(setting, test::plan_of(1, 1, 1, 1));
+  EXPECT_NEAR(live.ttft / closed.ttft, 1, 1e-9);
+  EXPECT_NEAR(live.itl / closed.itl, 1, 1e-9);
+  EXPECT_NEAR(live.e2e / closed.e2e, 1, 1e-9);
+  EXPECT_NEAR(live.tokens_per_s_per_gpu / closed.tokens_per_s_per_gpu, 1, 1e-9);
+  EXPECT_NEAR(live.load.requests_per_s * closed.e2e.value(), 1, 1e-9);
+  EXPECT_EQ(live.load.preemptions, 0);
+  EXPECT_EQ(closed.load.requests_per_s, 0) << "the steady state has none of this";
+}
+
+TEST(SimulatedLoad, TheFrontEndAndTheFloorAreInTheTimeToFirstToken) {
+  Setting setting = loaded(1, 1);
+  const ParallelPlan plan = test::plan_of(1, 1, 1, 1);
+  const double without = answer_to(setting, plan).ttft.value();
+  setting.system.stack.serving.frontend = Seconds(0.125);
+  EXPECT_NEAR(answer_to(setting, plan).ttft.value(), without + 0.125, 1e-9);
+  setting.system.stack.serving.eager_floor = Seconds(without + 1);
+  EXPECT_NEAR(answer_to(setting, plan).ttft.value(), without + 1.125, 1e-9);
+}
+
+TEST(SimulatedLoad, TheReferencePathIsTheSame) {
+  Setting setting = loaded(4, 12);
+  setting.workload.load->prompt = Lengths::uniform(1000, 0.5);
+  setting.workload.load->output = Lengths::lognormal(200, 0.5);
+  for (const ServingPolicy policy : enum_values<ServingPolicy>()) {
+    setting.system.stack.serving.scheduler = policy;
+    const ParallelPlan plan = test::plan_of(2, 1, 1, 2);
+    const auto fast = test::fields_of(answer_to(setting, plan)),
+               slow = test::fields_of(answer_to(setting, plan, true));
+    ASSERT_EQ(fast.size(), slow.size());
+    for (std::size_t i = 0; i < fast.size(); ++i)
+      EXPECT_NEAR(fast[i].value, slow[i].value, 1e-9 * std::max(1.0, std::abs(slow[i].value)))
+          << name_of(policy) << ' ' << fast[i].name;
+  }
+}
+
+TEST(SimulatedLoad, ReplicasShareRequestsWhateverTheirNumber) {
+  // Seven clients on two replicas: a lock-step closed loop has no such point.
+  const Setting setting = loaded(2, 7);
+  const Prediction out = answer_to(setting, test::plan_of(1, 1, 1, 2));
+  EXPECT_GT(out.load.requests_per_s, answer_to(loaded(1, 7), test::plan_of(1, 1, 1, 1)).load.requests_per_s);
+}
+
+TEST(SimulatedLoad, PipelineGroupsAreServersOfTheirOwn) {
+  const Setting setting = loaded(2, 8);
+  const Prediction out = answer_to(setting, test::plan_of(1, 1, 2, 1));
+  EXPECT_GT(out.load.kv_peak, 0);
+  EXPECT_NEAR(out.load.requests_per_s * out.e2e.value(), 8, 2) << "Little, but for the end of the run";
+}
+
+TEST(SimulatedLoad, BreakdownAddsUp) {
+  Setting setting = loaded(2, 24);
+  setting.workload.load->statistic = ClientStatistic::steady;
+  setting.workload.load->prompt = Lengths::uniform(1000, 0.5);
+  const Prediction out = answer_to(setting, test::plan_of(1, 1, 1, 2));
+  double sum = 0;
+  for (const Seconds part : out.breakdown) sum += part.value();
+  EXPECT_NEAR(sum / out.e2e.value(), 1, 0.02) << "up to requests half done at the window's ends";
+}
+
+TEST(SimulatedLoad, OverloadIsAValueAndTheRateThatHoldsHolds) {
+  Setting setting = loaded(1, 0);
+  LoadSpec& load = *setting.workload.load;
+  load.requests = {400, false};
+  load.request_rate = 1e6;
+  setting.system.stack.serving.max_batch = 16;
+  const ParallelPlan plan = test::plan_of(1, 1, 1, 1);
+  const double holds = answer_to(setting, plan).load.sustained_per_s;
+  ASSERT_GT(holds, 0);
+  load.request_rate = 0.8 * holds;
+  EXPECT_EQ(answer_to(setting, plan).load.sustained_per_s, 0);
+  load.request_rate = 1.3 * holds;
+  EXPECT_NEAR(answer_to(setting, plan).load.sustained_per_s, holds, 1e-9 * holds);
+}
+
+TEST(SimulatedLoad, ARequestThatNeverFitsFailsForMemory) {
+  Setting setting = loaded(1, 1);
+  LoadSpec& load = *setting.workload.load;
+  const auto trace = std::make_shared<Trace>();
+  trace->requests = {{0, 1000, 200, 0}, {1, 50'000'000, 200, 0}};
+  load.trace = trace;
+  load.prompt = {LengthLaw::trace, 1000, 1, 0, 50'000'000, 1000};
+  load.output = {LengthLaw::trace, 200, 1, 0, 200, 200};
+  const Prediction out = Simulator(setting).run(test::plan_of(1, 1, 1, 1));
+  EXPECT_EQ(out.status, Status::memory);
+}
+
+TEST(SimulatedLoad, PoolsAreNotServed) {
+  ParallelPlan plan = test::plan_of(1, 1, 1, 1);
+  plan.prefill.data = 1;
+  plan.prefill.tensor = 1;
+  const Prediction out = Simulator(loaded(2, 4)).run(plan);
+  EXPECT_EQ(out.status, Status::unsupported);
+}
+
+}  // namespace
+}  // namespace shardscape

@@ -1,0 +1,180 @@
+// Are loads that are simulated request by request read as written, and refused where they mean nothing?
+#include "sweep/study/load_parser.h"
+
+#include <algorithm>
+
+#include "sweep/study/trace_file.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/study/study_text.h"
+
+namespace shardscape::sweep {
+namespace {
+
+/// A study of that inference workload; its keys begin in column 22 of line 31.
+std::string with_workload(const std::string& keys, const std::string& more = "") {
+  return std::string(kModel) + kSystem + "workload:\n  {phase: inference, " + keys + "}\n" + more;
+}
+LoadSpec load_of(const std::string& keys) { return *good(with_workload(keys)).workloads.front().load; }
+
+TEST(SimulatedLoads, NoneWithoutTheirKeys) {
+  EXPECT_FALSE(
+      good(with_workload("prompt_tokens: 10, output_tokens: 5, concurrency: 4")).workloads.front().load);
+}
+
+TEST(SimulatedLoads, ClosedLoopOfAClient) {
+  const Study study = good(
+      with_workload("prompt_tokens: 1000, output_tokens: [10, {longest: 30, length_ratio: 0.5}, {mean: 90, "
+                    "length_ratio: 0.8}], concurrency: [4, 8], client: inferencex"));
+  ASSERT_EQ(study.workloads.size(), 6U);
+  const WorkloadSpec& first = study.workloads.front();
+  EXPECT_EQ(first.concurrency, 4);
+  EXPECT_EQ(first.prompt_tokens, 1000) << "as written";
+  EXPECT_EQ(first.load->prompt, Lengths::uniform(1000, 0.8));
+  EXPECT_EQ(first.load->output, Lengths::uniform(10, 0.8));
+  EXPECT_EQ(first.load->requests, (RequestCount{10, true}));
+  EXPECT_EQ(first.load->warm_up, (RequestCount{2, true}));
+  EXPECT_EQ(first.load->statistic, ClientStatistic::run);
+  EXPECT_FALSE(first.load->open());
+  EXPECT_EQ(study.workloads[2].load->output, Lengths::uniform(30, 0.5));
+  EXPECT_EQ(study.workloads[4].load->output.mean, 90);
+  EXPECT_EQ(study.workloads[4].load->output.longest, 100);
+  EXPECT_EQ(study.workloads[4].load->output.shortest, 80);
+  const Study again = good(study.resolved_yaml);
+  EXPECT_EQ(again.workloads, study.workloads);
+  EXPECT_EQ(again.resolved_yaml, study.resolved_yaml);
+}
+
+TEST(SimulatedLoads, OpenLoop) {
+  const Study study =
+      good(with_workload("prompt_tokens: {lognormal: {mean: 500, cv: 1}}, output_tokens: 20, request_rate: "
+                         "[3 /s, 120/min], arrivals: "
+                         "{process: gamma, cv: 2}, client: {requests: 500, statistic: steady, seed: 7}"));
+  ASSERT_EQ(study.workloads.size(), 2U);
+  const LoadSpec& load = *study.workloads.back().load;
+  EXPECT_EQ(load.request_rate, 2);
+  EXPECT_EQ(load.arrivals, ArrivalProcess::gamma);
+  EXPECT_EQ(load.arrivals_cv, 2);
+  EXPECT_EQ(load.prompt, Lengths::lognormal(500, 1));
+  EXPECT_EQ(load.output, Lengths::fixed(20));
+  EXPECT_EQ(load.requests, (RequestCount{500, false}));
+  EXPECT_EQ(load.warm_up, (RequestCount{50, false})) << "a tenth";
+  EXPECT_EQ(load.seed, 7U);
+  EXPECT_EQ(study.workloads.back().concurrency, 0);
+  EXPECT_EQ(good(study.resolved_yaml).workloads, study.workloads);
+}
+
+TEST(SimulatedLoads, EveryProfileIsRead) {
+  for (const std::string_view name : client_profile_names()) {
+    const LoadSpec load = load_of("prompt_tokens: 10, output_tokens: 5, concurrency: 4, client: {profile: " +
+                                  std::string(name) + ", requests: 7}");
+    EXPECT_EQ(load.requests, (RequestCount{7, false})) << name;
+    EXPECT_EQ(load.warm_up, find_client_profile(name)->warm_up) << name;
+  }
+}
+
+/// Whether some problem of that path, on line 31, says so.
+bool says_at(const yaml::Diagnostics& diagnostics, const std::string& path, const std::string& what) {
+  return std::ranges::any_of(diagnostics.list(), [&](const yaml::Diagnostic& d) {
+    return d.path == path && to_string(d.where).starts_with("s.yaml:31:") &&
+           d.message.find(what) != std::string::npos;
+  });
+}
+
+TEST(SimulatedLoads, ProblemsStandAtTheirPlace) {
+  const auto says = [](const std::string& keys, const std::string& path, const std::string& what) {
+    const yaml::Diagnostics found = bad(with_workload(keys));
+    EXPECT_TRUE(says_at(found, "workload." + path, what)) << keys << '\n' << found.to_string();
+  };
+  const std::string lengths = "prompt_tokens: 10, output_tokens: 5, ", closed = lengths + "concurrency: 4, ",
+                    open = lengths + "request_rate: 2 /s, ";
+  says(lengths + "client: inferencex", "concurrency", "missing");
+  says(closed + "request_rate: 2 /s", "concurrency", "excludes request_rate");
+  says(lengths + "request_rate: 2", "request_rate", "a unit is due");
+  says(lengths + "request_rate: 2 /h", "request_rate", "180 /min");
+  says(lengths + "request_rate: 0 /s", "request_rate", "must be from");
+  says(lengths + "request_rate: [2 /s, 2/s]", "request_rate", "twice");
+  says(open + "client: {requests: 10x}", "client", "open loop");
+  says(open + "arrivals: gamma", "arrivals", "cv: 2");
+  says(open + "arrivals: {process: poisson, cv: 2}", "arrivals.cv", "gamma alone");
+  says(open + "arrivals: posson", "arrivals", "did you mean \"poisson\"");
+  says(closed + "arrivals: poisson", "arrivals", "no effect without request_rate");
+  says(closed + "speed_up: 2", "speed_up", "no effect without trace");
+  says(closed + "client: infrencex", "client", "did you mean \"inferencex\"");
+  says(closed + "client: {requests: 0}", "client.requests", "10x for ten of each");
+  says(closed + "client: {requests: ten}", "client.requests", "10x for ten of each");
+  says(closed + "client: {warmup: 1}", "client.warmup", "did you mean \"warm_up\"");
+  says(closed + "client: {statistic: mean}", "client.statistic", "run");
+  says("prompt_tokens: {mean: 5}, output_tokens: 5, concurrency: 4", "prompt_tokens.length_ratio", "missing");
+  says("prompt_tokens: 5, output_tokens: {lognormal: {mean: 5, cv: 99}}, concurrency: 4",
+       "output_tokens.lognormal.cv", "from 0.001 to 10");
+  says("trace: nowhere.csv", "trace", "nowhere.csv: cannot read");
+  EXPECT_TRUE(says_at(bad(std::string(kModel) + kSystem +
+                          "workload:\n  {phase: training, sequence_length: 512, "
+                          "global_batch: 32, client: aiperf}\n"),
+                      "workload.client", "no effect in training"));
+  EXPECT_TRUE(says_at(bad(with_workload(closed + "client: aiperf", "space: {prefill_gpus: [1]}\n")),
+                      "workload", "not served by two pools"));
+  EXPECT_TRUE(reports(bad(with_workload(closed + "client: {requests: 0}")),
+                      "s.yaml:31:94: workload.client.requests", "an integer from 1"));
+}
+
+class TracedStudy : public test::TemporaryFolder {};
+
+TEST_F(TracedStudy, ReadsATraceBesideIt) {
+  write("t.csv", "arrival_s,prompt_tokens,output_tokens\n10,100,5\n12,300,15\n");
+  const yaml::Catalog catalog;
+  const auto study = parse_study(with_workload("trace: t.csv, speed_up: 2"), "s.yaml", root_, catalog, {});
+  ASSERT_TRUE(study);
+  const WorkloadSpec& workload = study->workloads.front();
+  EXPECT_EQ(workload.load->trace->requests.back().arrival, 2);
+  EXPECT_EQ(workload.load->speed_up, 2);
+  EXPECT_EQ(workload.prompt_tokens, 200) << "the mean";
+  EXPECT_EQ(workload.longest_prompt(), 300);
+  EXPECT_EQ(workload.load->requests, (RequestCount{2, false})) << "all of it";
+  EXPECT_TRUE(parse_study(study->resolved_yaml, "r.yaml", "/", catalog, {})) << "wherever it lies";
+}
+
+TEST(Traces, ReadTheColumnsOfTheirPublishers) {
+  const Trace own =
+      *parse_trace("arrival_s,prompt_tokens,more,output_tokens,priority\n5,7,x,2,-1\n5.5,9,y,4,3\n");
+  ASSERT_EQ(own.requests.size(), 2U);
+  EXPECT_EQ(own.requests[1].arrival, 0.5);
+  EXPECT_EQ(own.requests[1].prompt, 9);
+  EXPECT_EQ(own.requests[1].output, 4);
+  EXPECT_EQ(own.requests[0].priority, -1);
+  EXPECT_EQ(own.prompt.mean, 8);
+  EXPECT_EQ(own.prompt.shortest, 7);
+  EXPECT_EQ(own.output.longest, 4);
+  const Trace azure = *parse_trace(
+      "TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-30 23:59:59.5000000,4808,10\r\n2023-12-01 "
+      "00:00:01.0000000,3180,8\r\n");
+  EXPECT_DOUBLE_EQ(azure.requests[1].arrival, 1.5);
+  const Trace mooncake = *parse_trace("timestamp,input_length,output_length\n0,6758,500\n3000,10,1\n");
+  EXPECT_EQ(mooncake.requests[1].arrival, 3);
+}
+
+TEST(Traces, HostileOnesAreRefusedWithLineAndReason) {
+  const std::string names = "arrival_s,prompt_tokens,output_tokens\n0,10,5\n";
+  const auto says = [](const std::string& text, const std::string& what) {
+    const auto trace = parse_trace(text);
+    ASSERT_FALSE(trace) << text;
+    EXPECT_NE(trace.error().find(what), std::string::npos) << trace.error();
+  };
+  says(names + "2,10,5\n1,10,5\n", "line 4: arrival_s lies before that of the line above");
+  says(names + "2,-3,5\n", "line 3: prompt_tokens must be");
+  says(names + "2,0,5\n", "line 3: prompt_tokens must be");
+  says(names + "2,99999999999999999999,5\n", "line 3: prompt_tokens");
+  says(names + "2,10\n", "line 3: output_tokens is missing");
+  says(names + "2,,5\n", "line 3: prompt_tokens is missing");
+  says(names + "nan,10,5\n", "line 3: arrival_s is no time");
+  says(names + "1e300,10,5\n", "line 3: arrival_s is too far");
+  says(names + ",10,5\n", "line 3: arrival_s is missing");
+  says("arrival_s,prompt_tokens,output_tokens\n-1,10,5\n", "line 2: arrival_s is negative");
+  says("arrival_s,prompt_tokens,output_tokens\n", "has no requests");
+  says("", "has no requests");
+  says("a,b\n1,2\n", "line 1: needs the columns arrival_s");
+  says("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-02-30 00:00:00,1,1\n", "line 2: TIMESTAMP is no time");
+}
+
+}  // namespace
+}  // namespace shardscape::sweep
