@@ -60,9 +60,9 @@ void append_training_moves(const ParallelPlan& plan, std::vector<ParallelPlan>& 
     add([&](ParallelPlan& p) { p.zero_stage = stage; });
   }
   if (plan.tensor > 1 && !plan.sequence_parallel) add([](ParallelPlan& p) { p.sequence_parallel = true; });
-  if (plan.pipeline > 1 && plan.schedule != ScheduleKind::one_f_one_b) {
+  if (plan.pipeline > 1 && plan.schedule != kPlainSchedule) {
     add([](ParallelPlan& p) {
-      p.schedule = ScheduleKind::one_f_one_b;
+      p.schedule = kPlainSchedule;
       p.virtual_stages = 1;
     });
   }

@@ -92,7 +92,7 @@ double longest_chain(const schedule::PipelineShape& shape, const std::vector<mod
                      const std::vector<model::StageLayers>& first_chunks, const StageSum& stages,
                      const std::vector<double>& optimizers) {
   const double m = shape.per_chunk();
-  const bool cut = shape.kind == ScheduleKind::zero_bubble;
+  const bool cut = shape.cuts();
   const std::int32_t last = shape.parts() - 1;
   double longest = 0, forwards = 0, backwards = 0, after = 0;
   for (std::int32_t s = 0; s < shape.stages; ++s) {
@@ -193,7 +193,7 @@ const step::LayerCosts& PlanFloor::costs(const ParallelPlan& plan) {
 }
 
 const PlanFloor::Split& PlanFloor::split(const ParallelPlan& plan) {
-  const bool both_ways = plan.schedule == ScheduleKind::dualpipe && plan.pipeline > 1;
+  const bool both_ways = plan.both_ways();
   const auto [entry, fresh] =
       splits_.try_emplace({plan.pipeline, plan.virtual_stages, static_cast<std::int32_t>(both_ways)});
   if (fresh) {
@@ -326,8 +326,7 @@ double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes,
   const bool pairs =
       shape.overlaps || shape.both_ways() || (order_decides_pairs() && setting_.model.moe.has_value());
   const auto chain = [&](const LayerFloors& runs, const LayerFloors* launches) {
-    const StageSum stages(runs, launches, shape.kind == ScheduleKind::zero_bubble,
-                          deferred / shape.microbatches);
+    const StageSum stages(runs, launches, shape.cuts(), deferred / shape.microbatches);
     return longest_chain(shape, layers.layers, layers.first_chunks, stages,
                          optimizers(plan, zero_stage, layers, shape));
   };

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "engine/model/block_kinds.h"
-#include "engine/schedule/dualpipe.h"
 #include "engine/spec/deferred_head.h"
 #include "engine/spec/zero.h"
 
@@ -87,7 +86,7 @@ Bytes alike_chunks_bytes(const MemoryInputs& in, std::int32_t stage) {
     put_off = held.put_off;
     const HeldBytes bytes = held_bytes(
         in.activations, {layers, held.in_flight * share, held.put_off * share, at.first, at.last, share});
-    const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble || held.put_off > 0;
+    const bool cut = in.pipeline.cuts() || held.put_off > 0;
     sum = std::max(sum, bytes.now + (cut ? std::max(Bytes(0), bytes.more) : Bytes(0)));
   }
   return sum;
@@ -97,7 +96,7 @@ Bytes alike_chunks_bytes(const MemoryInputs& in, std::int32_t stage) {
 /// part whose microbatches come in nearer to it, few of the other.
 Bytes both_parts_bytes(const MemoryInputs& in, std::int32_t stage) {
   Bytes sum;
-  for (const auto& moment : schedule::dualpipe_held(in.pipeline, stage)) {
+  for (const auto& moment : schedule::peaks_by_chunk(in.pipeline, stage)) {
     Bytes now, more;
     bool cut = false;
     for (std::int32_t chunk = 0; chunk < 2; ++chunk) {
@@ -148,7 +147,7 @@ Bytes training_buffers(const MemoryInputs& in, Bytes buckets) {
 }  // namespace
 
 bool is_no_fuller(const MemoryInputs& in, std::int32_t stage) {
-  if (stage < 2 || in.pipeline.kind == ScheduleKind::zero_bubble || in.pipeline.both_ways()) return false;
+  if (stage < 2 || in.pipeline.cuts() || in.pipeline.both_ways()) return false;
   const auto s = static_cast<std::size_t>(stage);
   return stage + 1 < in.plan.pipeline && in.layers[s] == in.layers[s - 1];
 }

@@ -1,8 +1,22 @@
-#include "engine/schedule/dualpipe.h"
-
+// The order lists of dualpipe (pipeline.h), as the code that DeepSeek-AI published with its report has them
+// (github.com/deepseek-ai/DualPipe, 2025, dualpipe.py).
+//
+// With p stages, h = p / 2 of them in each half and d = min(s, p - 1 - s) stages between a stage and its nearer end,
+// near microbatches those that came in there, far ones the others, and m / 2 of each:
+//
+//   1  2 (h - d - 1)    near forward
+//   2  d + 1            near forward, far forward
+//   3  h - d - 1        far backward that is cut, its weight gradient, far forward
+//   4  m/2 - p + d + 1  pair of near forward and far backward, pair of far forward and near backward; in the middle of
+//                       the pipeline the very first pair is no pair
+//   5  h - d - 1        far backward, pair of far forward and near backward
+//   6  d + 1            far backward, near backward, the second half of them all cut
+//   7  h - d - 1        weight gradient, near backward that is cut
+//   8  d + 1            weight gradient
 #include <algorithm>
 
 #include "engine/base/check.h"
+#include "engine/schedule/schedule_rules.h"
 
 namespace shardscape::schedule {
 
@@ -103,11 +117,9 @@ class DualPipeOrder {
   std::size_t made_up_ = 0;
 };
 
-}  // namespace
-
 void dualpipe_order(const PipelineShape& shape, std::int32_t stage, std::vector<PipelineOperation>& order) {
-  SHARDSCAPE_CHECK(dualpipe_runs(shape.stages, shape.microbatches) && shape.virtual_stages == 2, shape.stages,
-                   shape.microbatches, shape.virtual_stages);
+  const bool runs = shape.stages % 2 == 0 && row_of(shape.kind).divides(shape.stages, shape.microbatches);
+  SHARDSCAPE_CHECK(runs && shape.virtual_stages == 2, shape.stages, shape.microbatches, shape.virtual_stages);
   order.clear();
   DualPipeOrder(shape, stage, order).list();
 }
@@ -147,5 +159,16 @@ std::int32_t dualpipe_pairs(const PipelineShape& shape, std::int32_t stage, std:
   const std::int32_t rounds = main_rounds(shape, at);
   return chunk == at.near ? rounds - (at.middle() ? 1 : 0) : rounds + at.inner();
 }
+
+}  // namespace
+
+constinit const ScheduleRules kDualpipeRules = {
+    .warm_up = [](const PipelineShape& shape,
+                  std::int32_t stage) { return shape.stages + (place_of(shape, stage).middle() ? 1 : 0); },
+    .order = dualpipe_order,
+    .peaks = dualpipe_peaks,
+    .pairs = dualpipe_pairs,
+    .mate = [](const PipelineShape&, std::int32_t, std::int32_t chunk) { return 1 - chunk; },
+    .peaks_by_chunk = dualpipe_held};
 
 }  // namespace shardscape::schedule

@@ -59,11 +59,14 @@ struct PipelineShape {
   std::int32_t microbatches = 1;
   bool overlaps = false;  ///< pairs forwards with backwards; only interleaved schedules and single stages
 
-  [[nodiscard]] bool both_ways() const { return kind == ScheduleKind::dualpipe; }
+  [[nodiscard]] bool both_ways() const { return row_of(kind).both_ways; }
+  [[nodiscard]] bool cuts() const { return row_of(kind).cuts; }
   /// Number of stages that hold each part of the model.
   [[nodiscard]] double copies() const { return both_ways() ? 2 : 1; }
   /// Number of microbatches that pass through each chunk.
   [[nodiscard]] std::int32_t per_chunk() const { return both_ways() ? microbatches / 2 : microbatches; }
+  /// Number of forwards that a stage runs.
+  [[nodiscard]] std::int32_t forwards() const { return per_chunk() * virtual_stages; }
   /// Number of parts of the model; a microbatch meets them in ascending order.
   [[nodiscard]] std::int32_t parts() const { return both_ways() ? stages : stages * virtual_stages; }
   /// The part of the model that a chunk of a stage holds.
@@ -141,9 +144,15 @@ struct HeldMicrobatches {
   std::int32_t put_off = 0;    ///< those that keep what their weight gradient needs
 };
 
-/// The moments one of which is the peak of memory, however much either kind of microbatch takes. While an input
+/// The moments one of which is the peak of memory, however much either kind of microbatch takes; the first has most in
+/// flight. While an input
 /// gradient runs, its microbatch turns from the first kind into the second, block by block. O(1).
 std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t stage);
+
+/// What each of the two chunks holds at the moments of peaks() where stages run both ways, [moment][chunk]. Where chunks
+/// differ in size, the largest of the three moments is the peak if nothing is put off; otherwise it may miss part of one
+/// microbatch.
+std::array<std::array<HeldMicrobatches, 2>, 3> peaks_by_chunk(const PipelineShape& shape, std::int32_t stage);
 
 /// Number of pairs on a stage whose forward is of the given chunk.
 std::int32_t pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/hash.h"
+#include "engine/schedule/schedule_rules.h"
 
 namespace shardscape::schedule {
 
@@ -53,8 +54,7 @@ PipelineEnds PipelineMemo::run(const PipelineShape& shape, std::span<const Stage
                                const Transfer& transfer) {
   // A closed form takes no longer than a look-up.
   const bool lone = shape.stages == 1 && shape.virtual_stages == 1;
-  if ((shape.kind == ScheduleKind::gpipe || lone) && !shape.overlaps)
-    return timer_.run(shape, times, transfer);
+  if ((rules_of(shape).ends != nullptr || lone) && !shape.overlaps) return timer_.run(shape, times, transfer);
   make_key(shape, times, transfer);
   slots_.resize(kSlots);
   Slot& slot = slots_[hash_words(key_) % kSlots];

@@ -107,7 +107,7 @@ void PipelineWave::prepare_chunks(std::span<const StageTime> times) {
 
 void PipelineWave::prepare(std::span<const StageTime> times, const Transfer& transfer) {
   const auto stages = index(shape_.stages);
-  const bool cut = shape_.kind == ScheduleKind::zero_bubble;
+  const bool cut = shape_.cuts();
   blocking_ = transfer.blocking;
   end_.assign(stages, {});
   chunk_end_.assign(shape_.virtual_stages > 1 ? stages * index(shape_.virtual_stages) : 0, {});
@@ -169,7 +169,7 @@ void PipelineWave::warm_up_alternating() {
 
 void PipelineWave::run_alternating() {
   warm_up_alternating();
-  const bool cut = shape_.kind == ScheduleKind::zero_bubble;
+  const bool cut = shape_.cuts();
   // The first step in which all stages take part, under zero_bubble with their weight gradients, too.
   const std::int32_t steady = stages_ + 2 + (cut ? 2 * stages_ : 0);
   // A message that goes down the pipeline and comes back as a gradient makes a cycle of S microbatches, or of one or

@@ -20,8 +20,8 @@ namespace shardscape {
 /// Number of deferred microbatches, 0 to all `microbatches` of a step.
 constexpr std::int32_t deferred_heads(const ParallelPlan& plan, const StackProfile& stack,
                                       std::int32_t microbatches) {
-  const bool hides = plan.schedule == ScheduleKind::one_f_one_b || plan.schedule == ScheduleKind::interleaved;
-  if (!stack.head.deferred_weight_gradient || plan.pipeline == 1 || !hides) return 0;
+  const bool hides = plan.pipeline > 1 && row_of(plan.schedule).defers_head;
+  if (!stack.head.deferred_weight_gradient || !hides) return 0;
   if (scatters_each_microbatch(plan, stack)) return 0;
   if (stack.head.deferral_limit == 0) return microbatches;
   return static_cast<std::int32_t>(std::min<std::int64_t>(stack.head.deferral_limit, microbatches));

@@ -1,24 +1,15 @@
-// Faults of links and devices on one fabric.
+// Faults of links and devices on one fabric, and THE table of the kinds that studies draw.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/enum_names.h"
 #include "engine/base/quantity.h"
 
 namespace shardscape {
-
-/// What fault studies draw.
-///   soft_link    a link keeps a share of its bandwidth (and may gain latency)
-///   hard_link    a link is gone
-///   hbm_derate   a device keeps a share of its memory bandwidth (throttling, a lost stack)
-///   slow_device  a device keeps a share of its clock (thermal or power capping: a straggler)
-///   nic_down     all links of one adapter are gone
-///   switch_down  all links of one switch are gone
-enum class FaultKind : std::uint8_t { soft_link, hard_link, hbm_derate, slow_device, nic_down, switch_down };
-SHARDSCAPE_ENUM_NAMES(FaultKind, "soft_link", "hard_link", "hbm_derate", "slow_device", "nic_down",
-                      "switch_down");
 
 /// Bandwidth of one directed link is multiplied by `derate` (0 < derate <= 1) and its latency grows by
 /// `added_latency`; or the link is gone. Several faults of one link add up: derates multiply, latencies sum.
@@ -44,5 +35,50 @@ struct FaultSet {
   std::vector<DeviceFault> devices = {};
   [[nodiscard]] bool empty() const { return links.empty() && devices.empty(); }
 };
+
+/// What fault studies draw.
+enum class FaultKind : std::uint8_t { soft_link, hard_link, hbm_derate, slow_device, nic_down, switch_down };
+
+/// What can be sick: a link, a device, the adapter of a device or a switch with all its links.
+enum class FaultOwner : std::uint8_t { link, device, adapter, switches };
+/// As reports name it, in front of its number.
+SHARDSCAPE_ENUM_NAMES(FaultOwner, "link", "device", "adapter of device", "switch");
+
+struct FaultRow {
+  FaultKind kind;
+  std::string_view name;
+  FaultOwner owner;
+  bool derates;  ///< leaves a share, which a study draws from `derate`
+  /// What it does to each link of its owner, or to a device, but for their ids; `share` is what is left.
+  LinkFault (*of_link)(double share, Seconds added_latency) = nullptr;
+  DeviceFault (*of_device)(double share) = nullptr;
+
+  /// Whether the links that are left are slower to respond, by the study's `added_latency`.
+  [[nodiscard]] constexpr bool delays() const { return derates && of_link != nullptr; }
+};
+namespace detail {
+constexpr LinkFault soft_link(double share, Seconds latency) {
+  return {.derate = share, .added_latency = latency};
+}
+constexpr LinkFault dead_link(double, Seconds) { return {.removed = true}; }
+constexpr DeviceFault slow_clock(double share) { return {.compute_share = share}; }
+constexpr DeviceFault slow_memory(double share) { return {.hbm_share = share}; }
+}  // namespace detail
+inline constexpr auto kFaultKinds = std::to_array<FaultRow>({
+    {FaultKind::soft_link, "soft_link", FaultOwner::link, true, detail::soft_link},
+    {FaultKind::hard_link, "hard_link", FaultOwner::link, false, detail::dead_link},
+    // throttling, a lost stack
+    {FaultKind::hbm_derate, "hbm_derate", FaultOwner::device, true, {}, detail::slow_memory},
+    // thermal or power capping: a straggler
+    {FaultKind::slow_device, "slow_device", FaultOwner::device, true, {}, detail::slow_clock},
+    {FaultKind::nic_down, "nic_down", FaultOwner::adapter, false, detail::dead_link},
+    {FaultKind::switch_down, "switch_down", FaultOwner::switches, false, detail::dead_link},
+});
+template <>
+struct EnumNames<FaultKind> {
+  static constexpr auto names = names_of_table(kFaultKinds, &FaultRow::kind);
+};
+
+constexpr const FaultRow& row_of(FaultKind kind) { return kFaultKinds[static_cast<std::size_t>(kind)]; }
 
 }  // namespace shardscape

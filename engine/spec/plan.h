@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/base/enum_names.h"
+#include "engine/spec/schedule_kind.h"
 
 namespace shardscape {
 
@@ -22,9 +23,6 @@ inline constexpr std::size_t kPlanAxes = enum_names<PlanAxis>().size();
 ///   full       whole blocks: only the input of each is kept
 enum class Recompute : std::uint8_t { none, selective, full };
 SHARDSCAPE_ENUM_NAMES(Recompute, "none", "selective", "full");
-
-enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble, dualpipe };
-SHARDSCAPE_ENUM_NAMES(ScheduleKind, "gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe");
 
 /// Axes from innermost (stride 1) to outermost.
 using RankOrder = std::array<PlanAxis, kPlanAxes>;
@@ -66,8 +64,8 @@ struct ParallelPlan {
   std::int32_t zero_stage = 0;  ///< 0..3; shards over data * context ranks
   Recompute recompute = Recompute::none;
   std::int32_t microbatch = 1;  ///< samples per microbatch
-  ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  std::int32_t virtual_stages = 1;  ///< model chunks per stage; > 1 only with interleaved
+  ScheduleKind schedule = kPlainSchedule;
+  std::int32_t virtual_stages = 1;  ///< model chunks per stage; > 1 only where the schedule has chunks
   RankOrder order = kDefaultRankOrder;
   /// Ranks over which the experts of a layer are dealt, and over which each of them is split. They lie folded in
   /// the ranks of the other axes (spec/parallel_groups.h) and multiply no GPUs. Both 1: experts are split over
@@ -103,7 +101,9 @@ struct ParallelPlan {
   }
   /// Whether microbatches enter at both ends: every part of the model lies on a stage and on its mirror, as far from
   /// the other end. Never with a single stage.
-  [[nodiscard]] bool both_ways() const { return schedule == ScheduleKind::dualpipe && pipeline > 1; }
+  [[nodiscard]] bool both_ways() const { return row_of(schedule).both_ways && pipeline > 1; }
+  /// Whether stages hold several chunks, which a microbatch meets one after the other.
+  [[nodiscard]] bool chunked() const { return row_of(schedule).chunks && virtual_stages > 1; }
   [[nodiscard]] bool folds_experts() const { return expert > 1 || expert_tensor > 1; }
   [[nodiscard]] bool disaggregated() const { return prefill.data > 0; }
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;

@@ -6,7 +6,6 @@
 #include "engine/model/block_kinds.h"
 #include "engine/model/layer_key.h"
 #include "engine/model/partition.h"
-#include "engine/schedule/dualpipe.h"
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/zero.h"
 #include "engine/step/plan_pipeline.h"
@@ -38,13 +37,10 @@ Reason batch_rule(const WorkloadSpec& workload, const ParallelPlan& plan) {
   const std::int64_t per_microbatch = static_cast<std::int64_t>(plan.data) * plan.microbatch;
   if (workload.global_batch % per_microbatch != 0) return Reason::batch_by_data;
   const std::int64_t microbatches = workload.global_batch / per_microbatch;
-  if (plan.schedule == ScheduleKind::interleaved && plan.virtual_stages > 1 &&
-      microbatches % plan.pipeline != 0) {
-    return Reason::microbatches_by_stages;
-  }
-  if (plan.both_ways() && plan.pipeline % 2 == 0 && !schedule::dualpipe_runs(plan.pipeline, microbatches))
-    return Reason::microbatches_by_directions;
-  return Reason::none;
+  const ScheduleRow& schedule = row_of(plan.schedule);
+  const bool plain = plan.pipeline == 1 || (schedule.chunks && !plan.chunked());
+  const bool divides = plain || schedule.divides == nullptr || schedule.divides(plan.pipeline, microbatches);
+  return divides ? Reason::none : schedule.indivisible;
 }
 
 /// A server's experts lie in its tensor group, which sums up their outputs, or over whole replicas that lie side by
@@ -103,11 +99,11 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   // Same rule as in Megatron-Core: without it, ranks that hold the same tokens would all send them.
   const bool repeated = workload.phase == Phase::training && plan.tensor > 1 && !plan.sequence_parallel;
   if (repeated && model::layer_key(plan, 1).dispatches) return {Status::unsupported, Reason::repeated_tokens};
-  const bool chunked = plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved;
-  // Data-parallel traffic beside the pairs of dualpipe is not modelled.
+  const bool cannot = plan.virtual_stages > 1 && !plan.chunked();
+  // Data-parallel traffic beside the pairs of microbatches that come from both ends is not modelled.
   const bool beside =
       zero_shards(plan, ZeroState::weights) || scatters_each_microbatch(plan, setting.system.stack);
-  if (chunked || (plan.both_ways() && (plan.pipeline % 2 != 0 || beside)))
+  if (cannot || (plan.both_ways() && (plan.pipeline % 2 != 0 || beside)))
     return {Status::unsupported, Reason::schedule};
   // Two pools are served in the steady closed loop alone.
   if (setting.workload.load && plan.disaggregated()) return {Status::unsupported, Reason::schedule};

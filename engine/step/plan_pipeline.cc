@@ -37,14 +37,13 @@ bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan) {
   if (order_decides_pairs(stack) &&
       !leaves_domain(setting.system.fabric, network::PlanLayout(plan).group(ParallelGroup::expert)))
     return false;
-  return plan.pipeline == 1 || (plan.schedule == ScheduleKind::interleaved && plan.virtual_stages > 1);
+  return plan.pipeline == 1 || plan.chunked();
 }
 
 schedule::PipelineShape pipeline_shape(const Setting& setting, const ParallelPlan& plan) {
   const std::int64_t per_microbatch = static_cast<std::int64_t>(plan.data) * plan.microbatch;
-  const bool plain = plan.pipeline == 1 && plan.schedule != ScheduleKind::gpipe && plan.virtual_stages == 1;
-  return {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline,
-          plan.both_ways() ? 2 : plan.virtual_stages,
+  const bool plain = plan.pipeline == 1 && !row_of(plan.schedule).forwards_first && plan.virtual_stages == 1;
+  return {plain ? kPlainSchedule : plan.schedule, plan.pipeline, plan.both_ways() ? 2 : plan.virtual_stages,
           static_cast<std::int32_t>(setting.workload.global_batch / per_microbatch),
           overlaps_exchanges(setting, plan)};
 }

@@ -123,8 +123,8 @@ class ChartWriter {
   }
 
   [[nodiscard]] std::string legend() const {
-    const bool cut = chart_.shape.kind == ScheduleKind::zero_bubble;
-    std::string text = cut ? "F forward, B input gradient, W weight gradient" : "F forward, B backward";
+    std::string text =
+        chart_.shape.cuts() ? "F forward, B input gradient, W weight gradient" : "F forward, B backward";
     if (chart_.shape.both_ways()) text += ", I input gradient, W weight gradient";
     text += "; the number is the microbatch";
     if (chart_.shape.both_ways()) {

@@ -122,7 +122,7 @@ class RankBuilder {
     double length = 0;
     for (const ProgramStep& step : steps) length += step.exposed();
     const double lead = (1 - program_.data_overlap) * length;
-    const bool cut = program_.shape.kind == ScheduleKind::zero_bubble;
+    const bool cut = program_.shape.cuts();
     if (!op.backward) start_within(stage().forward_gather, lead);
     if (!op.backward && op.microbatch == 0) start_within(stage().first_gather, 0);
     if (op.backward && !op.weight) start_within(stage().backward_gather, lead);

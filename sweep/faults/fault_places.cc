@@ -128,16 +128,14 @@ std::vector<FaultPlace> switch_places(const FaultStudy& study, const Fabric& fab
 }  // namespace
 
 std::vector<FaultPlace> fault_places(FaultKind kind, const FaultStudy& study, const Fabric& fabric) {
-  switch (kind) {
-    case FaultKind::soft_link:
-    case FaultKind::hard_link:
+  switch (row_of(kind).owner) {
+    case FaultOwner::link:
       return link_places(study, fabric);
-    case FaultKind::nic_down:
+    case FaultOwner::adapter:
       return adapter_places(study, fabric);
-    case FaultKind::switch_down:
+    case FaultOwner::switches:
       return switch_places(study, fabric);
-    case FaultKind::hbm_derate:
-    case FaultKind::slow_device:
+    case FaultOwner::device:
       break;
   }
   std::vector<FaultPlace> places;

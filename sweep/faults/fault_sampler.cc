@@ -11,21 +11,16 @@
 namespace shardscape::sweep {
 
 void apply_fault(const FaultPlace& place, const DrawnFault& fault, Seconds added_latency, FaultSet& set) {
-  switch (fault.kind) {
-    case FaultKind::soft_link:
-      for (const std::int32_t link : place.links) set.links.push_back({link, fault.derate, added_latency});
-      return;
-    case FaultKind::hard_link:
-    case FaultKind::nic_down:
-    case FaultKind::switch_down:
-      for (const std::int32_t link : place.links) set.links.push_back({link, 1, Seconds(0), true});
-      return;
-    case FaultKind::hbm_derate:
-      set.devices.push_back({place.device, 1, fault.derate});
-      return;
-    case FaultKind::slow_device:
-      set.devices.push_back({place.device, fault.derate, 1});
-      return;
+  const FaultRow& row = row_of(fault.kind);
+  if (row.of_link != nullptr) {
+    for (const std::int32_t link : place.links) {
+      set.links.push_back(row.of_link(fault.derate, added_latency));
+      set.links.back().link = link;
+    }
+  }
+  if (row.of_device != nullptr) {
+    set.devices.push_back(row.of_device(fault.derate));
+    set.devices.back().rank = place.device;
   }
 }
 
@@ -64,7 +59,7 @@ FaultDraw FaultSampler::draw(std::uint64_t sample) const {
       } while (!taken.emplace(place->link >= 0, std::max(place->link, place->device)).second);
     }
     DrawnFault fault{kind.kind, place->link, place->device, 0};
-    if (has_derate(kind.kind)) fault.derate = derate_.at(rng.uniform());
+    if (row_of(kind.kind).derates) fault.derate = derate_.at(rng.uniform());
     apply_fault(*place, fault, study_.added_latency, draw.set);
     draw.faults.push_back(fault);
   }

@@ -39,7 +39,7 @@ struct FaultStudy {
   std::vector<WeightedKind> kinds;  ///< at least one, distinct
   std::int64_t samples = 200;       ///< samples per point; with a target, the most of them
   std::int64_t simultaneous = 1;    ///< faults per sample, at different places
-  Distribution derate;              ///< share that remains, 0 < share <= 1, for soft_link and sick devices
+  Distribution derate;              ///< share that remains, 0 < share <= 1, for kinds that derate
   Seconds added_latency;            ///< for soft links
   bool both_directions = true;      ///< whether a link fault affects both directions
   FaultPlacement placement;
@@ -49,17 +49,6 @@ struct FaultStudy {
 
   [[nodiscard]] bool exhaustive() const { return placement.kind == PlacementKind::exhaustive; }
 };
-
-/// Whether a fault of this kind leaves a share, which is drawn from `derate`.
-constexpr bool has_derate(FaultKind kind) {
-  return kind == FaultKind::soft_link || kind == FaultKind::hbm_derate || kind == FaultKind::slow_device;
-}
-constexpr bool is_link_kind(FaultKind kind) {
-  return kind == FaultKind::soft_link || kind == FaultKind::hard_link;
-}
-constexpr bool is_device_kind(FaultKind kind) {
-  return kind == FaultKind::hbm_derate || kind == FaultKind::slow_device;
-}
 
 }  // namespace shardscape::sweep
 

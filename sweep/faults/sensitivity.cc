@@ -87,13 +87,6 @@ void worst_first(std::vector<PlaceSensitivity>& places) {
   });
 }
 
-std::string device_name(FaultKind kind, std::int32_t device) {
-  const std::string number = std::to_string(device);
-  if (kind == FaultKind::nic_down) return "adapter of device " + number;
-  if (kind == FaultKind::switch_down) return "switch " + number;
-  return "device " + number;
-}
-
 /// Ranks of the plans by a value, from 1: without a value last, equal ones by point id.
 std::vector<std::uint64_t> ranks_by(const std::vector<PlanSensitivity>& plans,
                                     double PlanSensitivity::*value) {
@@ -162,7 +155,8 @@ std::vector<PlaceSensitivity> rank_places(const ResultReader& reader) {
   }
   for_each_row(reader, [&](const Row& row) {
     const bool device = row.link < 0;
-    const std::string name = device ? device_name(row.kind, row.device) : names[row.link];
+    const std::string name =
+        device ? fmt::format("{} {}", name_of(row_of(row.kind).owner), row.device) : names[row.link];
     places[{device, device ? row.device : row.link, name}].add(row.slowdown);
   });
   std::vector<PlaceSensitivity> ranked;

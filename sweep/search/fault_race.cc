@@ -23,7 +23,7 @@ double least_share(const FaultDraw& draw) {
 std::string why_no_race(const std::optional<FaultStudy>& faults) {
   if (!faults) return "expected_step_time_s has none without faults";
   const bool soft =
-      std::ranges::all_of(faults->kinds, [](const WeightedKind& k) { return has_derate(k.kind); });
+      std::ranges::all_of(faults->kinds, [](const WeightedKind& k) { return row_of(k.kind).derates; });
   return soft ? "" : "expected_step_time_s has none under dead links, whose detours may be faster";
 }
 

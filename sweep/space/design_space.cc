@@ -108,9 +108,7 @@ ParallelPlan canonical(ParallelPlan plan, Phase phase) {
   }
   // Splitting experts over the tensor group is what a plan does that says nothing of experts.
   if (plan.expert == 1 && plan.expert_tensor == plan.tensor) plan.expert_tensor = 1;
-  if (plan.virtual_stages == 1 && plan.schedule == ScheduleKind::interleaved) {
-    plan.schedule = ScheduleKind::one_f_one_b;
-  }
+  if (plan.virtual_stages == 1 && row_of(plan.schedule).chunks) plan.schedule = kPlainSchedule;
   return plan;
 }
 

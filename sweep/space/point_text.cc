@@ -208,11 +208,11 @@ class PointParser {
         continue;
       row.set(plan, code(row));
       if (row.key == PlanKey::virtual_stages && find(row.name) && plan.virtual_stages > 1 &&
-          plan.schedule != ScheduleKind::interleaved) {
+          !plan.chunked()) {
         const std::string schedule = fmt::format("{}=", name_of(PlanKey::schedule));
         problems_.add(std::string(row.name),
                       fmt::format("more than one virtual stage needs {}{}, not {}{}", schedule,
-                                  name_of(ScheduleKind::interleaved), schedule, name_of(plan.schedule)));
+                                  name_of(kChunkedSchedule), schedule, name_of(plan.schedule)));
       }
     }
   }

@@ -23,8 +23,10 @@ struct SpaceSpec : EnumArray<PlanKey, AxisList> {
   SpaceSpec() {
     for (const PlanAxisRow& row : kPlanRows) (*this)[row.key].values = {row.idle};
     (*this)[PlanKey::data] = {.fill = true, .values = {}};
-    (*this)[PlanKey::virtual_stages].values = {2};  // has an effect only in the interleaved schedule
+    (*this)[PlanKey::virtual_stages].values = {2};  // has an effect only where the schedule has chunks
   }
+  /// A schedule of the space whose stages may hold several chunks; null: there is none.
+  [[nodiscard]] const ScheduleRow* chunked_schedule() const;
   /// Inference: numbers of GPUs of the pool that prefills; 0: no pool. Its replicas follow from these and its degrees.
   std::vector<std::int32_t> prefill_gpus{0};
   std::vector<std::string> constraints;  ///< source text of each expression

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -38,6 +39,27 @@ namespace shardscape::sweep {
 namespace {
 
 bool is_share(double value) { return ranges::kShare.holds(value); }
+
+/// Whether the study draws a kind whose row has the property.
+bool draws(const FaultStudy& study, const auto& property) {
+  return std::ranges::any_of(
+      study.kinds, [&](const WeightedKind& drawn) { return std::invoke(property, row_of(drawn.kind)); });
+}
+constexpr bool is_of_link(const FaultRow& row) { return row.owner == FaultOwner::link; }
+constexpr bool is_of_part(const FaultRow& row) {
+  return row.owner == FaultOwner::adapter || row.owner == FaultOwner::switches;
+}
+
+/// Says that a key of kinds with this property means nothing.
+std::string none_drawn(const auto& property) {
+  std::vector<std::string_view> names;
+  for (const FaultRow& row : kFaultKinds)
+    if (std::invoke(property, row)) names.push_back(row.name);
+  std::string text = "has no effect: no ";
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text.append(i == 0 ? "" : i + 1 < names.size() ? ", " : " or ").append(names[i]);
+  return text + " is drawn";
+}
 
 std::string share_rule() { return "must be a share that remains, " + ranges::kShare.text(); }
 
@@ -74,11 +96,6 @@ class FaultsParser {
     state_.bad(path(key), where.where, message);
   }
 
-  template <class Predicate>
-  [[nodiscard]] bool any(Predicate&& predicate) const {
-    return std::ranges::any_of(study_.kinds, predicate, &WeightedKind::kind);
-  }
-
   // ---- kinds ----
 
   void read_kinds() {
@@ -104,9 +121,9 @@ class FaultsParser {
     const auto kind = yaml::parse_value<FaultKind>(*name);
     if (!kind) return bad("kind", *name, kind.error());
     weighted.kind = *kind;
-    if (any([&](FaultKind other) { return other == *kind; }))
+    if (std::ranges::find(study_.kinds, *kind, &WeightedKind::kind) != study_.kinds.end())
       return bad("kind", *name, name->text + " is in the list twice");
-    if (phase_ == Phase::inference && is_device_kind(*kind))
+    if (phase_ == Phase::inference && row_of(*kind).of_device != nullptr)
       return bad("kind", *name, name->text + " is modelled in training only");
     study_.kinds.push_back(weighted);
   }
@@ -237,10 +254,10 @@ class FaultsParser {
   // ---- derate ----
 
   void read_derate() {
-    const bool wanted = any(has_derate);
+    const bool wanted = draws(study_, &FaultRow::derates);
     if (!wanted) {
       if (!study_.kinds.empty())
-        reader_.unused("derate", "has no effect: no soft_link, hbm_derate or slow_device is drawn");
+        reader_.unused("derate", none_drawn(&FaultRow::derates));
       else
         reader_.take("derate");
       return;
@@ -354,15 +371,14 @@ class FaultsParser {
       }
     }
     if (study_.kinds.empty()) return;
-    const bool soft = any([](FaultKind kind) { return kind == FaultKind::soft_link; });
-    const bool parts =
-        any([](FaultKind k) { return k == FaultKind::nic_down || k == FaultKind::switch_down; });
-    if (latency != nullptr && !soft) bad("added_latency", *latency, "has no effect: no soft_link is drawn");
-    if (directions != nullptr && !any(is_link_kind))
+    const bool links = draws(study_, is_of_link), parts = draws(study_, is_of_part);
+    if (latency != nullptr && !draws(study_, &FaultRow::delays))
+      bad("added_latency", *latency, none_drawn(&FaultRow::delays));
+    if (directions != nullptr && !links)
       bad("directions", *directions, "has no effect: no link fault is drawn");
     const PlacementKind placement = study_.placement.kind;
-    const bool idle = (placement == PlacementKind::links && !any(is_link_kind)) ||
-                      (placement == PlacementKind::dimension && !any(is_link_kind) && !parts);
+    const bool idle = (placement == PlacementKind::links && !links) ||
+                      (placement == PlacementKind::dimension && !links && !parts);
     if (idle) bad("placement", *node_.find("placement"), "has no effect: no fault of a link is drawn");
   }
 
@@ -450,23 +466,19 @@ std::optional<FaultStudy> parse_faults_key(const yaml::Node& node, const FabricS
 yaml::Node write_faults(const FaultStudy& faults) {
   Node node = Node::map();
   Node kinds = Node::list();
-  bool soft = false, links = false, derate = false;
   for (const WeightedKind& weighted : faults.kinds) {
     Node kind = Node::map();
     kind.flow = true;
     kind.set("kind", yaml::make_scalar(weighted.kind));
     kind.set("weight", yaml::make_scalar(weighted.weight));
     kinds.items.push_back(std::move(kind));
-    soft = soft || weighted.kind == FaultKind::soft_link;
-    links = links || is_link_kind(weighted.kind);
-    derate = derate || has_derate(weighted.kind);
   }
   node.set("kind", std::move(kinds));
   if (!faults.exhaustive()) node.set("samples", yaml::make_scalar(faults.samples));
   node.set("simultaneous", yaml::make_scalar(faults.simultaneous));
-  if (derate) node.set("derate", write_derate(faults.derate));
-  if (soft) node.set("added_latency", yaml::make_scalar(faults.added_latency));
-  if (links)
+  if (draws(faults, &FaultRow::derates)) node.set("derate", write_derate(faults.derate));
+  if (draws(faults, &FaultRow::delays)) node.set("added_latency", yaml::make_scalar(faults.added_latency));
+  if (draws(faults, is_of_link))
     node.set("directions", yaml::make_scalar(faults.both_directions ? Directions::both : Directions::one));
   node.set("placement", write_placement(faults.placement));
   node.set("seed", yaml::make_scalar(static_cast<std::int64_t>(faults.seed)));

@@ -33,9 +33,7 @@ bool reaches(const SpaceSpec& space, std::int64_t stages) {
                                [&](std::int64_t degree) { return degree * chunks == stages; });
   };
   if (has(1)) return true;
-  const auto interleaved = static_cast<std::int32_t>(ScheduleKind::interleaved);
-  const std::vector<std::int32_t>& schedules = space[PlanKey::schedule].values;
-  return std::ranges::find(schedules, interleaved) != schedules.end() &&
+  return space.chunked_schedule() != nullptr &&
          std::ranges::any_of(space[PlanKey::virtual_stages].values, has);
 }
 

@@ -257,9 +257,7 @@ class SpaceParser {
     ParallelPlan widest;
     if (std::ranges::any_of(space_.prefill_gpus, [](std::int32_t n) { return n > 0; }))
       widest.prefill.data = 1;
-    if (std::ranges::count(space_[PlanKey::schedule].values,
-                           static_cast<std::int32_t>(ScheduleKind::interleaved)) > 0)
-      widest.schedule = ScheduleKind::interleaved;
+    if (const ScheduleRow* const row = space_.chunked_schedule()) widest.schedule = row->kind;
     for (const PlanAxisRow& row : kPlanRows) {
       if (reach.beyond_one[row.key]) row.set(widest, 2);
     }

@@ -146,9 +146,9 @@ void read_settings(RowReader& reader, const yaml::StackTables* usual, PlanRow& r
       usual != nullptr && !usual->usual_offload && !reader.text(row_of(PlanKey::recompute).column);
   // Public tables state an interleaved schedule only by the virtual stages.
   if (plan.virtual_stages > 1 && !reader.has_column(row_of(PlanKey::schedule).column))
-    plan.schedule = ScheduleKind::interleaved;
+    plan.schedule = kChunkedSchedule;
   const char* const virtual_stages = row_of(PlanKey::virtual_stages).column;
-  if (plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved)
+  if (plan.virtual_stages > 1 && !plan.chunked())
     reader.bad(virtual_stages, "more than 1 needs the schedule 'interleaved'");
   if (plan.virtual_stages > 1 && plan.pipeline == 1)
     reader.bad(virtual_stages, "more than 1 needs more than one pipeline stage");

@@ -183,7 +183,7 @@ TEST(FaultRaceProperty, DeadLinksAreNotRaced) {
   for (const FaultKind kind : enum_values<FaultKind>()) {
     study.faults->kinds = {{FaultKind::soft_link, 1}};
     if (kind != FaultKind::soft_link) study.faults->kinds.push_back({kind, 0.1});
-    const bool dead = !has_derate(kind);
+    const bool dead = !row_of(kind).derates;
     EXPECT_EQ(why_unbounded(SweepJob(study), goal).empty(), !dead) << name_of(kind);
   }
   study.faults.reset();

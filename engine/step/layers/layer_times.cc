@@ -15,8 +15,7 @@ ParallelPlan plan_of_layers(const TrainingStep& in) {
   ParallelPlan plan = in.plan;
   plan.zero_stage = 0;
   plan.virtual_stages = 1;
-  const bool puts_off = in.cuts() || in.pipeline.both_ways();
-  plan.schedule = puts_off ? in.pipeline.kind : ScheduleKind::one_f_one_b;
+  plan.schedule = in.schedule_of_layers();
   return plan;
 }
 

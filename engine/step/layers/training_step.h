@@ -67,10 +67,14 @@ struct TrainingStep {
   [[nodiscard]] LayerRuns stage_layers(std::int32_t stage) const;
   [[nodiscard]] LayerRuns chunk_layers(std::int32_t stage, std::int32_t chunk) const;
   /// Whether the schedule defers gradients of weights, and whether it does for layers of this kind.
-  [[nodiscard]] bool cuts() const { return pipeline.kind == ScheduleKind::zero_bubble; }
+  [[nodiscard]] bool cuts() const { return pipeline.cuts(); }
   [[nodiscard]] bool cuts(LayerKind kind) const { return cuts() && kind.is_block(); }
   /// Whether some backwards of a layer defer them, running as Pass::input, and others do not.
   [[nodiscard]] bool splits(LayerKind kind) const { return pipeline.both_ways() && kind.is_block(); }
+  /// The schedule as a layer sees it, which only notices whether weight gradients run apart from their backward.
+  [[nodiscard]] ScheduleKind schedule_of_layers() const {
+    return cuts() || pipeline.both_ways() ? pipeline.kind : kPlainSchedule;
+  }
   /// Number of microbatches whose weight gradient of the head waits for the last backward of the last stage.
   [[nodiscard]] std::int32_t deferred() const {
     return deferred_heads(plan, setting.system.stack, pipeline.microbatches);

@@ -17,8 +17,7 @@ ParallelPlan plan_of_data(const TrainingStep& in) {
   plan.microbatch = 1;
   plan.recompute = Recompute::none;
   plan.virtual_stages = 1;
-  const bool minds = in.cuts() || in.pipeline.both_ways();
-  plan.schedule = minds ? in.pipeline.kind : ScheduleKind::one_f_one_b;
+  plan.schedule = in.schedule_of_layers();
   return plan;
 }
 

@@ -32,9 +32,6 @@ std::optional<T> number(const std::string& text) {
   return value;
 }
 
-constexpr const char* kParts =
-    "slow_device:RANK=SHARE, hbm_derate:RANK=SHARE, nic_down:RANK and switch_down:SWITCH";
-
 class FaultParser {
  public:
   explicit FaultParser(const FabricSpec& fabric) : fabric_(fabric) {}
@@ -65,7 +62,7 @@ class FaultParser {
       return fmt::format(
           "write it as LINK=DERATE with DERATE {}, such as 0-1=0.5, as LINK=DERATE+LATENCY with a latency "
           "{}, such as 0-1=0.5+5us, as LINK=dead, or as one of {}",
-          ranges::kShare.text(), ranges::kTime.text(), kParts);
+          ranges::kShare.text(), ranges::kTime.text(), fault_parts());
     }
     const std::vector<std::int32_t> ids = find(trimmed(text.substr(0, sign)));
     if (ids.empty()) return "there is no such link; the fabric has " + extent();
@@ -98,10 +95,12 @@ class FaultParser {
     const std::size_t sign = text.find('=');
     const std::string owner = trimmed(text.substr(0, sign));
     sweep::DrawnFault fault{kind};
-    if (sweep::is_link_kind(kind)) return "a link is written without its kind, as LINK=DERATE or LINK=dead";
-    if (sweep::has_derate(kind) != (sign != std::string::npos))
-      return fmt::format("write it as one of {}", kParts);
-    if (sweep::has_derate(kind)) {
+    const FaultRow& row = row_of(kind);
+    if (row.owner == FaultOwner::link)
+      return "a link is written without its kind, as LINK=DERATE or LINK=dead";
+    if (row.derates != (sign != std::string::npos))
+      return fmt::format("write it as one of {}", fault_parts());
+    if (row.derates) {
       const auto share = number<double>(trimmed(text.substr(sign + 1)));
       if (!share || !ranges::kShare.holds(*share))
         return "the share that is left must be " + ranges::kShare.text();
@@ -121,7 +120,7 @@ class FaultParser {
   }
 
   [[nodiscard]] std::string whose(FaultKind kind, const std::vector<sweep::FaultPlace>& places) const {
-    if (kind == FaultKind::switch_down) {
+    if (row_of(kind).owner == FaultOwner::switches) {
       return ", from '" + fabric_.vertex_name(places.front().device) + "' to '" +
              fabric_.vertex_name(places.back().device) + "'";
     }
@@ -191,6 +190,16 @@ class FaultParser {
 };
 
 }  // namespace
+
+std::string fault_parts() {
+  std::string text;
+  for (const FaultRow& row : kFaultKinds) {
+    if (row.owner == FaultOwner::link) continue;
+    text += fmt::format("{}{}:{}{}", text.empty() ? "" : ", ", row.name,
+                        row.owner == FaultOwner::switches ? "SWITCH" : "RANK", row.derates ? "=SHARE" : "");
+  }
+  return text;
+}
 
 FaultSet parse_faults(const std::vector<std::string>& texts, const FabricSpec& fabric) {
   if (texts.empty()) return {};

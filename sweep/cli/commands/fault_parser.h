@@ -16,12 +16,11 @@ namespace shardscape::cli {
 ///                            name in network::Fabric ("3", "switch 2", "2.leaf 1")
 ///   DIMENSION: A-B, ...      the same within one dimension; so link names are links
 ///   a number                 the id of a link: it and its opposite direction
-/// Of anything else, by the kinds of a study:
-///   slow_device:RANK=SHARE   0 < SHARE <= 1 of the clock is left
-///   hbm_derate:RANK=SHARE    0 < SHARE <= 1 of the memory bandwidth is left
-///   nic_down:RANK            the adapter of this GPU
-///   switch_down:VERTEX       by number or name
-/// Throws BadInput with all that is wrong.
+/// Of anything else as fault_parts() says: 0 < SHARE <= 1 of what the kind slows is left; RANK is a GPU or the lowest
+/// one of an adapter, SWITCH the number or name of a vertex. Throws BadInput with all that is wrong.
 FaultSet parse_faults(const std::vector<std::string>& texts, const FabricSpec& fabric);
+
+/// How faults of other things than links are written: "hbm_derate:RANK=SHARE, ..., switch_down:SWITCH".
+std::string fault_parts();
 
 }  // namespace shardscape::cli

@@ -262,8 +262,8 @@ void add_simulate_command(const Program& program) {
       "Predict the step (inference: a request) in both modes and show where they differ, by class");
   add_value(*command, "--fault", arguments->faults, "FAULT",
             "A sick link: A-B, A->B, its name or its id, and what is left of its bandwidth, 0 or dead: "
-            "nothing; or slow_device:RANK=SHARE, hbm_derate:RANK=SHARE, nic_down:RANK, switch_down:SWITCH; "
-            "repeatable");
+            "nothing; or " +
+                fault_parts() + "; repeatable");
   add_value(*command, "--draw", arguments->draw, "SAMPLE",
             "The faults of one sample of the study's 'faults:', as a sweep meets them")
       ->check(whole_number(0))

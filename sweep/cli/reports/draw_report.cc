@@ -21,9 +21,9 @@ std::optional<double> time_of(const Setting& setting, const Prediction& predicti
 
 std::string place_of(const network::Fabric& fabric, const sweep::DrawnFault& fault) {
   if (fault.link >= 0) return fabric.link_name(fault.link);
-  if (fault.kind == FaultKind::switch_down) return fabric.vertex_name(fault.device);
-  return fmt::format("{}{}", fault.kind == FaultKind::nic_down ? "adapter of device " : "device ",
-                     fault.device);
+  const FaultOwner owner = row_of(fault.kind).owner;
+  if (owner == FaultOwner::switches) return fabric.vertex_name(fault.device);
+  return fmt::format("{} {}", name_of(owner), fault.device);
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ void print_draw(std::ostream& out, const DrawReport& report) {
   out << "sample " << report.draw.sample << "\n";
   for (const sweep::DrawnFault& fault : report.draw.faults) {
     out << "  " << name_of(fault.kind) << " at " << place_of(fabric, fault);
-    if (sweep::has_derate(fault.kind)) out << ", " << format_percent(fault.derate) << " left";
+    if (row_of(fault.kind).derates) out << ", " << format_percent(fault.derate) << " left";
     out << "\n";
   }
   const auto healthy = time_of(report.setting, report.healthy), sick = time_of(report.setting, report.sick);

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/schedule/dualpipe.h"
 #include "engine/schedule/pipeline_memo.h"
 #include "engine/schedule/pipeline_timer.h"
 
@@ -153,7 +152,7 @@ TEST(InFlight, DualPipesChunksHoldWhatTheirWalkDoes) {
           if (op.cut) ++put_off;
         }
       }
-      const auto claimed = dualpipe_held(shape, s);
+      const auto claimed = peaks_by_chunk(shape, s);
       const auto sums = peaks(shape, s);
       for (std::size_t i = 0; i < claimed.size(); ++i) {
         Chunks moment;

@@ -1,0 +1,76 @@
+// 1f1b, and what schedules share that alternate between backwards and forwards as it does.
+#include <algorithm>
+
+#include "engine/base/check.h"
+#include "engine/schedule/schedule_rules.h"
+
+namespace shardscape::schedule {
+
+namespace {
+
+/// The k-th forward of a stage: groups of `stages` microbatches go through the chunks in turn.
+PipelineOperation nth_forward(const PipelineShape& shape, std::int32_t k) {
+  if (shape.virtual_stages == 1) return {.microbatch = k};
+  const std::int32_t group_size = shape.stages * shape.virtual_stages;
+  return {.chunk = k % group_size / shape.stages,
+          .microbatch = k / group_size * shape.stages + k % shape.stages};
+}
+
+/// The k-th backward: the same, from the last chunk to the first.
+PipelineOperation nth_backward(const PipelineShape& shape, std::int32_t k) {
+  const PipelineOperation forward = nth_forward(shape, k);
+  return {
+      .backward = true, .chunk = shape.virtual_stages - 1 - forward.chunk, .microbatch = forward.microbatch};
+}
+
+}  // namespace
+
+std::int32_t one_f_one_b_warm_up(const PipelineShape& shape, std::int32_t stage) {
+  return std::min(shape.forwards(), shape.stages - stage);
+}
+
+void alternating_order(const PipelineShape& shape, std::int32_t stage,
+                       std::vector<PipelineOperation>& order) {
+  SHARDSCAPE_CHECK(shape.virtual_stages == 1 || shape.microbatches % shape.stages == 0, shape.microbatches,
+                   shape.stages);
+  const std::int32_t total = shape.forwards(), first = warm_up(shape, stage);
+  order.clear();
+  order.reserve(2 * static_cast<std::size_t>(total));
+  for (std::int32_t k = 0; k < first; ++k) order.push_back(nth_forward(shape, k));
+  for (std::int32_t k = 0; k < total; ++k) {
+    const bool more = first + k < total, paired = more && shape.overlaps;
+    PipelineOperation forward = more ? nth_forward(shape, first + k) : PipelineOperation{};
+    forward.paired = paired;
+    if (paired) order.push_back(forward);
+    order.push_back(nth_backward(shape, k));
+    if (more && !paired) order.push_back(forward);
+  }
+}
+
+std::array<HeldMicrobatches, 3> alternating_peaks(const PipelineShape& shape, std::int32_t stage) {
+  const std::int32_t first = warm_up(shape, stage);
+  const std::int32_t most = shape.overlaps ? std::min(shape.forwards(), first + 1) : first;
+  return {{{most, 0}, {most, 0}, {most, 0}}};
+}
+
+std::int32_t alternating_pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {
+  if (!shape.overlaps) return 0;
+  // The forwards of the warm-up have no partner: all chunks of its whole groups, and of its last group the first
+  // chunks.
+  const std::int32_t group = shape.stages * shape.virtual_stages, first = warm_up(shape, stage);
+  const std::int32_t alone =
+      first / group * shape.stages + std::clamp(first % group - chunk * shape.stages, 0, shape.stages);
+  return shape.per_chunk() - (shape.virtual_stages == 1 ? first : alone);
+}
+
+std::int32_t alternating_mate(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {
+  // Backward k, of chunk v - 1 - k / S, is paired with forward k + w. While S backwards of one chunk run, the forwards
+  // change to the next chunk after S - w % S of them.
+  const std::int32_t first = warm_up(shape, stage), v = shape.virtual_stages;
+  const std::int32_t ahead = first / shape.stages + (2 * (first % shape.stages) > shape.stages ? 1 : 0);
+  return v - 1 - ((chunk - ahead) % v + v) % v;
+}
+
+constinit const ScheduleRules kOneFOneBRules = {.warm_up = one_f_one_b_warm_up, .waves = true};
+
+}  // namespace shardscape::schedule

@@ -1,0 +1,47 @@
+// What a kind of schedule does: one row per kind, in the file of its name. engine/spec/schedule_kind.h has what else is
+// asked of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/schedule/pipeline.h"
+
+namespace shardscape::schedule {
+
+// What a row has that says nothing else: after the warm-up one backward and one forward in turn, and each backward in
+// one piece (one_f_one_b.cc).
+void alternating_order(const PipelineShape& shape, std::int32_t stage, std::vector<PipelineOperation>& order);
+std::array<HeldMicrobatches, 3> alternating_peaks(const PipelineShape& shape, std::int32_t stage);
+std::int32_t alternating_pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);
+std::int32_t alternating_mate(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);
+/// The warm-up of 1f1b and zero_bubble.
+std::int32_t one_f_one_b_warm_up(const PipelineShape& shape, std::int32_t stage);
+
+struct ScheduleRules {
+  // The functions of these names in pipeline.h; the last one of schedules that run both ways only.
+  std::int32_t (*warm_up)(const PipelineShape& shape, std::int32_t stage);
+  void (*order)(const PipelineShape& shape, std::int32_t stage,
+                std::vector<PipelineOperation>& order) = alternating_order;
+  std::array<HeldMicrobatches, 3> (*peaks)(const PipelineShape& shape,
+                                           std::int32_t stage) = alternating_peaks;
+  std::int32_t (*pairs)(const PipelineShape& shape, std::int32_t stage,
+                        std::int32_t chunk) = alternating_pairs;
+  std::int32_t (*mate)(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) = alternating_mate;
+  std::array<std::array<HeldMicrobatches, 2>, 3> (*peaks_by_chunk)(const PipelineShape& shape,
+                                                                   std::int32_t stage) = nullptr;
+
+  // How PipelineTimer finds the ends of stages; a schedule with neither is walked operation by operation.
+  bool waves = false;  ///< by PipelineWave
+  /// By a closed form: run_in_order() with one entry of `times` per stage.
+  void (*ends)(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer,
+               std::vector<double>& ends) = nullptr;
+};
+
+extern const ScheduleRules kGpipeRules, kOneFOneBRules, kInterleavedRules, kZeroBubbleRules, kDualpipeRules;
+
+const ScheduleRules& rules_of(const PipelineShape& shape);
+
+}  // namespace shardscape::schedule
