@@ -16,7 +16,8 @@ namespace {
 
 /// Mean and, of ascending shares, percentiles of values, which are reordered.
 template <std::size_t kCount>
-double mean_and_ranks(std::vector<double>& values, const std::array<std::pair<double, double*>, kCount>& ranks) {
+double mean_and_ranks(std::vector<double>& values,
+                      const std::array<std::pair<double, double*>, kCount>& ranks) {
   if (values.empty()) return 0;
   double mean = 0;
   for (const double value : values) mean += value;

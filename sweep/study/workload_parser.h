@@ -1,5 +1,5 @@
-// Reads the `workload:` of a study: one phase, and lists of its numbers, multiplied out; a load that is simulated request
-// by request, where there is one (load_parser.h).
+// Reads the `workload:` of a study: one phase, and lists of its numbers, multiplied out; a load that is simulated
+// request by request, where there is one (load_parser.h).
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// The rule of vLLM's scheduler (V1; Kwon et al. 2023, Agrawal et al. 2024): every running sequence decodes a token, then
-// prompts are read in the order of admission, cut where the budget ends, then waiting ones while there are places,
+// The rule of vLLM's scheduler (V1; Kwon et al. 2023, Agrawal et al. 2024): every running sequence decodes a token,
+// then prompts are read in the order of admission, cut where the budget ends, then waiting ones while there are places,
 // blocks for what is read of them, and nothing was preempted in this iteration. Where blocks run out, the youngest
 // running sequence gives back all of its own, and reads prompt and output again later (preemption by recomputation).
 #include <algorithm>
