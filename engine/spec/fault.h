@@ -47,49 +47,31 @@ struct FaultRow {
   FaultKind kind;
   std::string_view name;
   FaultOwner owner;
-  bool derates = false;  ///< leaves a share, which a study draws from `derate`
-  bool delays = false;   ///< takes the study's `added_latency`
+  bool derates;  ///< leaves a share, which a study draws from `derate`
   /// What it does to each link of its owner, or to a device, but for their ids; `share` is what is left.
   LinkFault (*of_link)(double share, Seconds added_latency) = nullptr;
   DeviceFault (*of_device)(double share) = nullptr;
+
+  /// Whether the links that are left are slower to respond, by the study's `added_latency`.
+  [[nodiscard]] constexpr bool delays() const { return derates && of_link != nullptr; }
 };
 namespace detail {
+constexpr LinkFault soft_link(double share, Seconds latency) {
+  return {.derate = share, .added_latency = latency};
+}
 constexpr LinkFault dead_link(double, Seconds) { return {.removed = true}; }
+constexpr DeviceFault slow_clock(double share) { return {.compute_share = share}; }
+constexpr DeviceFault slow_memory(double share) { return {.hbm_share = share}; }
 }  // namespace detail
 inline constexpr auto kFaultKinds = std::to_array<FaultRow>({
-    {.kind = FaultKind::soft_link,  // a link keeps a share of its bandwidth
-     .name = "soft_link",
-     .owner = FaultOwner::link,
-     .derates = true,
-     .delays = true,
-     .of_link =
-         [](double share, Seconds latency) {
-           return LinkFault{0, share, latency};
-         }},
-    {.kind = FaultKind::hard_link,
-     .name = "hard_link",
-     .owner = FaultOwner::link,
-     .of_link = detail::dead_link},
-    {.kind =
-         FaultKind::hbm_derate,  // a device keeps a share of its memory bandwidth (throttling, a lost stack)
-     .name = "hbm_derate",
-     .owner = FaultOwner::device,
-     .derates = true,
-     .of_device = [](double share) { return DeviceFault{.hbm_share = share}; }},
-    {.kind = FaultKind::
-         slow_device,  // a device keeps a share of its clock (thermal or power capping: a straggler)
-     .name = "slow_device",
-     .owner = FaultOwner::device,
-     .derates = true,
-     .of_device = [](double share) { return DeviceFault{.compute_share = share}; }},
-    {.kind = FaultKind::nic_down,
-     .name = "nic_down",
-     .owner = FaultOwner::adapter,
-     .of_link = detail::dead_link},
-    {.kind = FaultKind::switch_down,
-     .name = "switch_down",
-     .owner = FaultOwner::switches,
-     .of_link = detail::dead_link},
+    {FaultKind::soft_link, "soft_link", FaultOwner::link, true, detail::soft_link},
+    {FaultKind::hard_link, "hard_link", FaultOwner::link, false, detail::dead_link},
+    // throttling, a lost stack
+    {FaultKind::hbm_derate, "hbm_derate", FaultOwner::device, true, {}, detail::slow_memory},
+    // thermal or power capping: a straggler
+    {FaultKind::slow_device, "slow_device", FaultOwner::device, true, {}, detail::slow_clock},
+    {FaultKind::nic_down, "nic_down", FaultOwner::adapter, false, detail::dead_link},
+    {FaultKind::switch_down, "switch_down", FaultOwner::switches, false, detail::dead_link},
 });
 template <>
 struct EnumNames<FaultKind> {

@@ -55,14 +55,16 @@ enum class AxisKind : std::uint8_t {
 
 struct PlanAxisRow {
   PlanKey key;
-  std::string_view name;  ///< name in --point, constraints, JSON and headings
-  const char* column;     ///< key of studies and tables of measurements, and column of results
-  const char* meaning;    ///< description of the column
-  const char* cell;       ///< column of a table of measurements; null: it has none
+  std::string_view name;       ///< name in --point, constraints, JSON and headings
+  const char* column;          ///< key of studies and tables of measurements, and column of results
+  const char* meaning;         ///< description of the column
+  const char* cell = nullptr;  ///< column of a table of measurements; null: it has none
   Phases phases;
   AxisKind kind;
-  std::int32_t (*get)(const ParallelPlan& plan);
-  void (*set)(ParallelPlan& plan, std::int32_t code);
+  struct Code {
+    std::int32_t (*get)(const ParallelPlan& plan);
+    void (*set)(ParallelPlan& plan, std::int32_t code);
+  } code;                 ///< where it stands in a plan
   std::int32_t idle = 1;  ///< the code at which the axis has no effect
   std::int32_t low = 1, high = std::numeric_limits<std::int32_t>::max();
   std::span<const std::string_view> names = {};  ///< names of the codes of a choice
@@ -71,25 +73,22 @@ struct PlanAxisRow {
   /// Tells the plans in which only the idle code is possible, whatever the study sets; null: there are none.
   bool (*fixed)(const ParallelPlan& plan) = nullptr;
   const char* fixed_where = "";  ///< describes those plans, in words of a study
+
+  [[nodiscard]] constexpr std::int32_t get(const ParallelPlan& plan) const { return code.get(plan); }
+  constexpr void set(ParallelPlan& plan, std::int32_t value) const { code.set(plan, value); }
 };
 
 namespace detail {
 template <auto Member>
-constexpr std::int32_t get_member(const ParallelPlan& plan) {
-  return static_cast<std::int32_t>(plan.*Member);
-}
+inline constexpr PlanAxisRow::Code of_plan = {
+    [](const ParallelPlan& plan) { return static_cast<std::int32_t>(plan.*Member); },
+    [](ParallelPlan& plan, std::int32_t code) {
+      plan.*Member = static_cast<std::remove_cvref_t<decltype(plan.*Member)>>(code);
+    }};
 template <auto Member>
-constexpr void set_member(ParallelPlan& plan, std::int32_t code) {
-  plan.*Member = static_cast<std::remove_cvref_t<decltype(plan.*Member)>>(code);
-}
-template <auto Member>
-constexpr std::int32_t get_pool(const ParallelPlan& plan) {
-  return plan.prefill.*Member;
-}
-template <auto Member>
-constexpr void set_pool(ParallelPlan& plan, std::int32_t code) {
-  plan.prefill.*Member = code;
-}
+inline constexpr PlanAxisRow::Code of_pool = {
+    [](const ParallelPlan& plan) { return plan.prefill.*Member; },
+    [](ParallelPlan& plan, std::int32_t code) { plan.prefill.*Member = code; }};
 inline bool no_pool(const ParallelPlan& plan) { return !plan.disaggregated(); }
 inline constexpr const char* kNoPool = "without prefill_gpus";
 inline bool lone_rank(const ParallelPlan& plan) { return plan.stage_ranks() == 1; }
@@ -105,8 +104,7 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell = "tp; blank: 1",
      .phases = Phases::both,
      .kind = AxisKind::degree,
-     .get = detail::get_member<&ParallelPlan::tensor>,
-     .set = detail::set_member<&ParallelPlan::tensor>},
+     .code = detail::of_plan<&ParallelPlan::tensor>},
     {.key = PlanKey::sequence_parallel,
      .name = "sp",
      .column = "sequence_parallel",
@@ -114,8 +112,7 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell = "0 or 1; blank: 0; no effect where tp is 1",
      .phases = Phases::training,
      .kind = AxisKind::flag,
-     .get = detail::get_member<&ParallelPlan::sequence_parallel>,
-     .set = detail::set_member<&ParallelPlan::sequence_parallel>,
+     .code = detail::of_plan<&ParallelPlan::sequence_parallel>,
      .idle = 0,
      .low = 0,
      .high = 1,
@@ -128,8 +125,7 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell = "cp; blank: 1",
      .phases = Phases::both,
      .kind = AxisKind::degree,
-     .get = detail::get_member<&ParallelPlan::context>,
-     .set = detail::set_member<&ParallelPlan::context>},
+     .code = detail::of_plan<&ParallelPlan::context>},
     {.key = PlanKey::pipeline,
      .name = name_of(PlanAxis::pipeline),
      .column = "pipeline_parallel",
@@ -137,8 +133,7 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell = "pp; blank: 1",
      .phases = Phases::both,
      .kind = AxisKind::degree,
-     .get = detail::get_member<&ParallelPlan::pipeline>,
-     .set = detail::set_member<&ParallelPlan::pipeline>},
+     .code = detail::of_plan<&ParallelPlan::pipeline>},
     {.key = PlanKey::data,
      .name = name_of(PlanAxis::data),
      .column = "data_parallel",
@@ -146,8 +141,7 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell = "dp; blank: gpus / (tp * cp * pp)",
      .phases = Phases::both,
      .kind = AxisKind::degree,
-     .get = detail::get_member<&ParallelPlan::data>,
-     .set = detail::set_member<&ParallelPlan::data>},
+     .code = detail::of_plan<&ParallelPlan::data>},
     {.key = PlanKey::expert,
      .name = "ep",
      .column = "expert_parallel",
@@ -157,8 +151,7 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell = "ep; blank: 1",
      .phases = Phases::both,
      .kind = AxisKind::integer,
-     .get = detail::get_member<&ParallelPlan::expert>,
-     .set = detail::set_member<&ParallelPlan::expert>,
+     .code = detail::of_plan<&ParallelPlan::expert>,
      .cell_due = false,
      .fixed = detail::lone_rank,
      .fixed_where = kLoneRanks},
@@ -169,8 +162,7 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell = "etp; blank: 1",
      .phases = Phases::both,
      .kind = AxisKind::integer,
-     .get = detail::get_member<&ParallelPlan::expert_tensor>,
-     .set = detail::set_member<&ParallelPlan::expert_tensor>,
+     .code = detail::of_plan<&ParallelPlan::expert_tensor>,
      .cell_due = false,
      .fixed = detail::lone_rank,
      .fixed_where = kLoneRanks},
@@ -182,8 +174,7 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell = "0 .. 3; blank: 0",
      .phases = Phases::training,
      .kind = AxisKind::integer,
-     .get = detail::get_member<&ParallelPlan::zero_stage>,
-     .set = detail::set_member<&ParallelPlan::zero_stage>,
+     .code = detail::of_plan<&ParallelPlan::zero_stage>,
      .idle = 0,
      .low = 0,
      .high = 3,
@@ -197,8 +188,7 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell = "none, selective or full; blank: none",
      .phases = Phases::training,
      .kind = AxisKind::choice,
-     .get = detail::get_member<&ParallelPlan::recompute>,
-     .set = detail::set_member<&ParallelPlan::recompute>,
+     .code = detail::of_plan<&ParallelPlan::recompute>,
      .idle = static_cast<std::int32_t>(Recompute::none),
      .names = enum_names<Recompute>(),
      .ordered = true},
@@ -209,8 +199,7 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell = "samples; blank: global_batch / (dp * num_microbatches), else 1",
      .phases = Phases::training,
      .kind = AxisKind::integer,
-     .get = detail::get_member<&ParallelPlan::microbatch>,
-     .set = detail::set_member<&ParallelPlan::microbatch>},
+     .code = detail::of_plan<&ParallelPlan::microbatch>},
     {.key = PlanKey::schedule,
      .name = "schedule",
      .column = "schedule",
@@ -218,8 +207,7 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell = "name of a pipeline schedule; blank: 1f1b",
      .phases = Phases::training,
      .kind = AxisKind::choice,
-     .get = detail::get_member<&ParallelPlan::schedule>,
-     .set = detail::set_member<&ParallelPlan::schedule>,
+     .code = detail::of_plan<&ParallelPlan::schedule>,
      .idle = static_cast<std::int32_t>(kPlainSchedule),
      .names = enum_names<ScheduleKind>(),
      .fixed = [](const ParallelPlan& plan) { return plan.pipeline == 1; },
@@ -231,40 +219,33 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell = "model chunks per stage; blank: 1",
      .phases = Phases::training,
      .kind = AxisKind::integer,
-     .get = detail::get_member<&ParallelPlan::virtual_stages>,
-     .set = detail::set_member<&ParallelPlan::virtual_stages>,
+     .code = detail::of_plan<&ParallelPlan::virtual_stages>,
      .fixed = [](const ParallelPlan& plan) { return !row_of(plan.schedule).chunks; },
      .fixed_where = "without interleaved in schedule"},
     {.key = PlanKey::prefill_tensor,
      .name = "prefill_tp",
      .column = "prefill_tensor_parallel",
      .meaning = "tensor-parallel degree of the pool that prefills; 1 where there is none",
-     .cell = nullptr,
      .phases = Phases::inference,
      .kind = AxisKind::pool,
-     .get = detail::get_pool<&PrefillPool::tensor>,
-     .set = detail::set_pool<&PrefillPool::tensor>,
+     .code = detail::of_pool<&PrefillPool::tensor>,
      .fixed = detail::no_pool},
     {.key = PlanKey::prefill_pipeline,
      .name = "prefill_pp",
      .column = "prefill_pipeline_parallel",
      .meaning = "pipeline-parallel degree of the pool that prefills; 1 where there is none",
-     .cell = nullptr,
      .phases = Phases::inference,
      .kind = AxisKind::pool,
-     .get = detail::get_pool<&PrefillPool::pipeline>,
-     .set = detail::set_pool<&PrefillPool::pipeline>,
+     .code = detail::of_pool<&PrefillPool::pipeline>,
      .fixed = detail::no_pool},
     {.key = PlanKey::prefill_data,
      .name = "prefill_dp",
      .column = "prefill_data_parallel",
      .meaning = "replicas of the pool that prefills (the other degrees are then those of the pool that "
                 "decodes); 0 where there is none",
-     .cell = nullptr,
      .phases = Phases::inference,
      .kind = AxisKind::pool,
-     .get = detail::get_pool<&PrefillPool::data>,
-     .set = detail::set_pool<&PrefillPool::data>,
+     .code = detail::of_pool<&PrefillPool::data>,
      .idle = 0,
      .low = 0,
      .fixed = detail::no_pool},
@@ -272,11 +253,9 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .name = "prefill_ep",
      .column = "prefill_expert_parallel",
      .meaning = "expert-parallel degree of the pool that prefills; 1 where there is none",
-     .cell = nullptr,
      .phases = Phases::inference,
      .kind = AxisKind::integer,
-     .get = detail::get_pool<&PrefillPool::expert>,
-     .set = detail::set_pool<&PrefillPool::expert>,
+     .code = detail::of_pool<&PrefillPool::expert>,
      .cell_due = false,
      .fixed = detail::no_pool,
      .fixed_where = detail::kNoPool},
@@ -284,11 +263,9 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .name = "prefill_etp",
      .column = "prefill_expert_tensor_parallel",
      .meaning = "expert-tensor-parallel degree of the pool that prefills; 1 where there is none",
-     .cell = nullptr,
      .phases = Phases::inference,
      .kind = AxisKind::integer,
-     .get = detail::get_pool<&PrefillPool::expert_tensor>,
-     .set = detail::set_pool<&PrefillPool::expert_tensor>,
+     .code = detail::of_pool<&PrefillPool::expert_tensor>,
      .cell_due = false,
      .fixed = detail::no_pool,
      .fixed_where = detail::kNoPool},
@@ -299,8 +276,8 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell = "innermost axis first; blank: tp-cp-dp-pp",
      .phases = Phases::both,
      .kind = AxisKind::order,
-     .get = [](const ParallelPlan& plan) { return rank_order_code(plan.order); },
-     .set = [](ParallelPlan& plan, std::int32_t code) { plan.order = rank_order_of(code); },
+     .code = {[](const ParallelPlan& plan) { return rank_order_code(plan.order); },
+              [](ParallelPlan& plan, std::int32_t code) { plan.order = rank_order_of(code); }},
      .idle = 0,
      .cell_due = false},
 });

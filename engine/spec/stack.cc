@@ -49,13 +49,10 @@ bool is_month(const std::string& text) {
 }  // namespace
 
 std::vector<Algorithm> StackProfile::Communication::all_algorithms() {
-  return {Algorithm::ring,
-          Algorithm::bidirectional_ring,
-          Algorithm::direct,
-          Algorithm::halving_doubling,
-          Algorithm::double_binary_tree,
-          Algorithm::dimension_wise,
-          Algorithm::in_network};
+  std::vector<Algorithm> all;
+  for (const AlgorithmRow& row : kAlgorithms)
+    if (row.of_stacks) all.push_back(row.algorithm);
+  return all;
 }
 
 double StackProfile::Communication::scale_out_share(const FabricSpec& fabric) const {

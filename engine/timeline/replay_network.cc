@@ -218,8 +218,11 @@ void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstan
       return add_star(group, collective.bytes, Star::gather);
     case CollectiveKind::scatter:
       return add_star(group, collective.bytes / n, Star::scatter);
-    case CollectiveKind::barrier:
-      return network::add_double_binary_tree(group, Operation::all_reduce, 1, 1);
+    case CollectiveKind::barrier: {
+      Pattern all_reduce;
+      all_reduce.bytes = 1;
+      return network::add_double_binary_tree(group, all_reduce);
+    }
     default:
       break;
   }

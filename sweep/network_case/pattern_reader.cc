@@ -6,7 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "engine/base/suggest.h"
 #include "engine/spec/ranges.h"
 #include "sweep/network_case/readers.h"
 
@@ -18,42 +17,19 @@ using network::Algorithm;
 using network::Operation;
 using network::Pattern;
 
-constexpr std::array<std::pair<std::string_view, Operation>, 7> kOperations = {
-    {{"allreduce", Operation::all_reduce},
-     {"reducescatter", Operation::reduce_scatter},
-     {"allgather", Operation::all_gather},
-     {"alltoall", Operation::all_to_all},
-     {"broadcast", Operation::broadcast},
-     {"pipeline", Operation::pipeline},
-     {"p2p", Operation::point_to_point}}};
+/// The values of an enum by their plain names, in the order of the enum.
+template <class E>
+std::vector<std::pair<std::string, E>> named_values() {
+  std::vector<std::pair<std::string, E>> table;
+  for (const E value : enum_values<E>()) table.emplace_back(plain_name(name_of(value)), value);
+  return table;
+}
 
-constexpr std::array<std::pair<std::string_view, Algorithm>, 11> kAlgorithms = {
-    {{"ring", Algorithm::ring},
-     {"bidirectionalring", Algorithm::bidirectional_ring},
-     {"direct", Algorithm::direct},
-     {"hd", Algorithm::halving_doubling},
-     {"halvingdoubling", Algorithm::halving_doubling},
-     {"doublebinarytree", Algorithm::double_binary_tree},
-     {"binarytree", Algorithm::binary_tree},
-     {"dimensionwise", Algorithm::dimension_wise},
-     {"hierarchical", Algorithm::dimension_wise},
-     {"pairwise", Algorithm::pairwise},
-     {"innetwork", Algorithm::in_network}}};
-
-/// Looks up the value that the text names in a table; `what` says in the message what is named.
-template <class Table>
-auto read_name(const JsonReader& reader, const Table& table, const std::string& what)
-    -> std::optional<decltype(table[0].second)> {
-  const auto text = reader.string();
-  if (!text) return std::nullopt;
-  std::vector<std::string_view> names;
-  for (const auto& [name, value] : table) {
-    if (name == plain_name(*text)) return value;
-    names.push_back(name);
-  }
-  reader.fail(fmt::format("unknown {} '{}'{}; {}s: {}", what, *text, did_you_mean(plain_name(*text), names),
-                          what, join_names(names)));
-  return std::nullopt;
+std::vector<std::pair<std::string, Algorithm>> named_algorithms() {
+  auto table = named_values<Algorithm>();
+  table.emplace_back("hd", Algorithm::halving_doubling);
+  table.emplace_back("hierarchical", Algorithm::dimension_wise);
+  return table;
 }
 
 class PatternReader {
@@ -62,7 +38,7 @@ class PatternReader {
 
   std::optional<Pattern> read() {
     const auto op = reader_.member("op");
-    const auto operation = op ? read_name(*op, kOperations, "op") : std::nullopt;
+    const auto operation = op ? read_name(*op, named_values<Operation>(), "op") : std::nullopt;
     if (!operation) return std::nullopt;
     pattern_.operation = *operation;
     (void)reader_.object(keys());
@@ -160,7 +136,7 @@ class PatternReader {
   void read_collective() {
     read_groups("groups");
     const auto algo = reader_.optional_member("algo");
-    const auto algorithm = algo ? read_name(*algo, kAlgorithms, "algo") : Algorithm::ring;
+    const auto algorithm = algo ? read_name(*algo, named_algorithms(), "algo") : Algorithm::ring;
     if (!algorithm) return;
     pattern_.algorithm = *algorithm;
     if (pattern_.operation == Operation::all_to_all && *algorithm != Algorithm::pairwise) {
@@ -176,17 +152,14 @@ class PatternReader {
   }
 
   void read_order() {
-    static constexpr std::array<std::pair<std::string_view, network::HalvingOrder>, 2> kHalving = {
-        {{"nearfirst", network::HalvingOrder::near_first}, {"farfirst", network::HalvingOrder::far_first}}};
     static constexpr std::array<std::pair<std::string_view, network::RingOrder>, 2> kRing = {
         {{"listed", network::RingOrder::listed}, {"hamiltonian", network::RingOrder::hamiltonian}}};
     const auto order = reader_.optional_member("order");
     if (!order) return;
-    const bool broadcast = pattern_.operation == Operation::broadcast;
     if (pattern_.algorithm == Algorithm::halving_doubling) {
-      if (const auto value = read_name(*order, kHalving, "order")) pattern_.halving_order = *value;
-    } else if (!broadcast && (pattern_.algorithm == Algorithm::ring ||
-                              pattern_.algorithm == Algorithm::bidirectional_ring)) {
+      if (const auto value = read_name(*order, named_values<network::HalvingOrder>(), "order"))
+        pattern_.halving_order = *value;
+    } else if (network::rings_of(pattern_) > 0) {
       if (const auto value = read_name(*order, kRing, "order")) pattern_.ring_order = *value;
     } else {
       has_no_effect(*order);
@@ -200,11 +173,10 @@ class PatternReader {
   }
 
   void read_partners() {
-    static constexpr std::array<std::pair<std::string_view, network::PairwisePartners>, 2> kPartners = {
-        {{"shift", network::PairwisePartners::shift}, {"xor", network::PairwisePartners::exclusive_or}}};
     const auto partners = reader_.optional_member("partners");
     if (!partners) return;
-    if (const auto value = read_name(*partners, kPartners, "partner")) pattern_.partners = *value;
+    if (const auto value = read_name(*partners, named_values<network::PairwisePartners>(), "partner"))
+      pattern_.partners = *value;
     if (pattern_.algorithm != Algorithm::pairwise) has_no_effect(*partners);
   }
 

@@ -1,10 +1,14 @@
 // The functions that read the parts of a network case.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "engine/base/suggest.h"
 #include "engine/network/collectives/patterns.h"
 #include "engine/network/fabric/fabric.h"
 #include "engine/spec/fault.h"
@@ -24,5 +28,21 @@ FaultSet read_faults(const JsonReader& faults, const network::Fabric& fabric);
 /// lists, and malformed sends become impossible ones, so that places keep their indices. Does not check that the
 /// pattern can run.
 std::optional<network::Pattern> read_pattern(const JsonReader& pattern);
+
+/// Looks up the value that the text names in a table; `what` says in the message what is named.
+template <class Table>
+auto read_name(const JsonReader& reader, const Table& table, const std::string& what)
+    -> std::optional<decltype(table[0].second)> {
+  const auto text = reader.string();
+  if (!text) return std::nullopt;
+  std::vector<std::string_view> names;
+  for (const auto& [name, value] : table) {
+    if (name == plain_name(*text)) return value;
+    names.push_back(name);
+  }
+  reader.fail(fmt::format("unknown {} '{}'{}; {}s: {}", what, *text, did_you_mean(plain_name(*text), names),
+                          what, join_names(names)));
+  return std::nullopt;
+}
 
 }  // namespace shardscape::network_case

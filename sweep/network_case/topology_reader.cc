@@ -24,19 +24,6 @@ constexpr std::array<std::pair<std::string_view, DimensionKind>, 7> kKinds = {
      {"kingmesh", DimensionKind::king_mesh},
      {"hypercube", DimensionKind::hypercube}}};
 
-std::optional<DimensionKind> read_kind(const JsonReader& type) {
-  const auto text = type.string();
-  if (!text) return std::nullopt;
-  std::vector<std::string_view> names;
-  for (const auto& [name, kind] : kKinds) {
-    if (name == plain_name(*text)) return kind;
-    names.push_back(name);
-  }
-  type.fail("unknown type '" + *text + "'" + did_you_mean(plain_name(*text), names) +
-            "; types: " + join_names(names));
-  return std::nullopt;
-}
-
 std::optional<std::vector<std::int64_t>> read_extents(const JsonReader& dimension) {
   std::vector<std::int64_t> shape;
   const auto shape_value = dimension.optional_member("shape");
@@ -94,7 +81,7 @@ DimensionSpec read_dimension(const JsonReader& reader, std::size_t index) {
     if (dimension.name.empty()) name->fail("must not be empty");
   }
   const auto type = reader.member("type");
-  const auto kind = type ? read_kind(*type) : std::nullopt;
+  const auto kind = type ? read_name(*type, kKinds, "type") : std::nullopt;
   if (kind) dimension.kind = *kind;
   if (auto shape = read_extents(reader)) {
     dimension.shape = std::move(*shape);
@@ -168,17 +155,9 @@ std::optional<FabricSpec> read_topology(const JsonReader& topology, const CaseLi
 
 namespace {
 
-enum class FaultKind { derate, remove, delay };
-
-std::optional<FaultKind> read_fault_kind(const JsonReader& kind) {
-  static constexpr std::array<std::string_view, 3> kNames = {"derate", "remove", "delay"};
-  const auto text = kind.string();
-  if (!text) return std::nullopt;
-  const auto name = std::ranges::find(kNames, plain_name(*text));
-  if (name != kNames.end()) return static_cast<FaultKind>(name - kNames.begin());
-  kind.fail("unknown kind '" + *text + "'" + did_you_mean(*text, kNames) + "; kinds: " + join_names(kNames));
-  return std::nullopt;
-}
+enum class LinkState { derate, remove, delay };
+constexpr std::array<std::pair<std::string_view, LinkState>, 3> kLinkStates = {
+    {{"derate", LinkState::derate}, {"remove", LinkState::remove}, {"delay", LinkState::delay}}};
 
 /// Finds the directed link from a to b; -1, with a problem noted, where there is none.
 std::int32_t read_link(const JsonReader& fault, const network::Fabric& fabric) {
@@ -206,7 +185,7 @@ std::int32_t read_link(const JsonReader& fault, const network::Fabric& fabric) {
 void read_fault(const JsonReader& reader, const network::Fabric& fabric, FaultSet& faults) {
   if (!reader.object({"kind", "a", "b", "both", "factor", "lat"}) && !reader.has("kind")) return;
   const auto kind_value = reader.member("kind");
-  const auto kind = kind_value ? read_fault_kind(*kind_value) : std::nullopt;
+  const auto kind = kind_value ? read_name(*kind_value, kLinkStates, "kind") : std::nullopt;
   LinkFault fault;
   fault.link = read_link(reader, fabric);
   bool both = true;
@@ -214,19 +193,19 @@ void read_fault(const JsonReader& reader, const network::Fabric& fabric, FaultSe
   const auto has_no_effect = [&](std::string_view key) {
     if (const auto value = reader.optional_member(key)) value->fail("has no effect on a fault of this kind");
   };
-  if (kind == FaultKind::derate) {
+  if (kind == LinkState::derate) {
     const auto factor = reader.member("factor");
     fault.derate = factor ? factor->within(ranges::kShare).value_or(1) : 1;
   } else if (kind) {
     has_no_effect("factor");
   }
-  if (kind == FaultKind::delay) {
+  if (kind == LinkState::delay) {
     const auto latency = reader.member("lat");
     fault.added_latency = Seconds(latency ? latency->within(ranges::kPositiveTime).value_or(0) : 0);
   } else if (kind) {
     has_no_effect("lat");
   }
-  fault.removed = kind == FaultKind::remove;
+  fault.removed = kind == LinkState::remove;
   if (kind && fault.link >= 0 && fault.derate <= 1) {
     network::add_fault(faults, fabric, fault,
                        both ? network::FaultDirections::both : network::FaultDirections::one);

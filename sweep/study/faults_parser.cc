@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -39,21 +40,21 @@ namespace {
 
 bool is_share(double value) { return ranges::kShare.holds(value); }
 
-/// Whether the study draws a kind that has the property, or one that befalls such an owner.
-bool draws(const FaultStudy& study, bool FaultRow::*property) {
-  return std::ranges::any_of(study.kinds,
-                             [&](const WeightedKind& drawn) { return row_of(drawn.kind).*property; });
+/// Whether the study draws a kind whose row has the property.
+bool draws(const FaultStudy& study, const auto& property) {
+  return std::ranges::any_of(
+      study.kinds, [&](const WeightedKind& drawn) { return std::invoke(property, row_of(drawn.kind)); });
 }
-bool draws(const FaultStudy& study, FaultOwner owner) {
-  return std::ranges::any_of(study.kinds,
-                             [&](const WeightedKind& drawn) { return row_of(drawn.kind).owner == owner; });
+constexpr bool is_of_link(const FaultRow& row) { return row.owner == FaultOwner::link; }
+constexpr bool is_of_part(const FaultRow& row) {
+  return row.owner == FaultOwner::adapter || row.owner == FaultOwner::switches;
 }
 
 /// Says that a key of kinds with this property means nothing.
-std::string none_drawn(bool FaultRow::*property) {
+std::string none_drawn(const auto& property) {
   std::vector<std::string_view> names;
   for (const FaultRow& row : kFaultKinds)
-    if (row.*property) names.push_back(row.name);
+    if (std::invoke(property, row)) names.push_back(row.name);
   std::string text = "has no effect: no ";
   for (std::size_t i = 0; i < names.size(); ++i)
     text.append(i == 0 ? "" : i + 1 < names.size() ? ", " : " or ").append(names[i]);
@@ -370,8 +371,7 @@ class FaultsParser {
       }
     }
     if (study_.kinds.empty()) return;
-    const bool links = draws(study_, FaultOwner::link),
-               parts = draws(study_, FaultOwner::adapter) || draws(study_, FaultOwner::switches);
+    const bool links = draws(study_, is_of_link), parts = draws(study_, is_of_part);
     if (latency != nullptr && !draws(study_, &FaultRow::delays))
       bad("added_latency", *latency, none_drawn(&FaultRow::delays));
     if (directions != nullptr && !links)
@@ -478,7 +478,7 @@ yaml::Node write_faults(const FaultStudy& faults) {
   node.set("simultaneous", yaml::make_scalar(faults.simultaneous));
   if (draws(faults, &FaultRow::derates)) node.set("derate", write_derate(faults.derate));
   if (draws(faults, &FaultRow::delays)) node.set("added_latency", yaml::make_scalar(faults.added_latency));
-  if (draws(faults, FaultOwner::link))
+  if (draws(faults, is_of_link))
     node.set("directions", yaml::make_scalar(faults.both_directions ? Directions::both : Directions::one));
   node.set("placement", write_placement(faults.placement));
   node.set("seed", yaml::make_scalar(static_cast<std::int64_t>(faults.seed)));

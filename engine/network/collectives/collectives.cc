@@ -143,58 +143,28 @@ std::vector<Stage> stages_of(const GroupBox& box, Operation operation, double by
   return all;
 }
 
-}  // namespace
-
 void add_ring(GroupTraffic& group, double bytes, int passes) {
   const std::size_t n = group.size();
   add_ring_steps(group, members_in_order(n), bytes / static_cast<double>(n),
                  static_cast<std::size_t>(passes) * (n - 1));
 }
 
-void add_channel_rings(GroupTraffic& group, double bytes, int passes, std::int32_t channels) {
+/// Adds several rings, each with connections of its own.
+void add_channel_rings(GroupTraffic& group, const Pattern& pattern) {
   const std::size_t n = group.size();
   std::unordered_map<std::int32_t, std::size_t> member_of;
   for (std::size_t i = 0; i < n; ++i) member_of.emplace(group.ranks[i], i);
   for (const std::vector<std::int32_t>& ring :
-       channel_rings(group.builder.fabric().fabric(), group.ranks, channels)) {
+       channel_rings(group.builder.fabric().fabric(), group.ranks, pattern.channels)) {
     std::vector<std::size_t> order;
     for (const std::int32_t rank : ring) order.push_back(member_of.at(rank));
     group.builder.begin_group();
-    add_ring_steps(group, order, bytes / channels / static_cast<double>(n),
-                   static_cast<std::size_t>(passes) * (n - 1));
+    add_ring_steps(group, order, pattern.bytes / pattern.channels / static_cast<double>(n),
+                   static_cast<std::size_t>(passes_of(pattern)) * (n - 1));
   }
 }
 
-void add_bidirectional_ring(GroupTraffic& group, double bytes, int passes) {
-  const std::size_t n = group.size();
-  std::vector<std::size_t> order = members_in_order(n);
-  for (int direction = 0; direction < 2; ++direction) {
-    add_ring_steps(group, order, bytes / 2 / static_cast<double>(n),
-                   static_cast<std::size_t>(passes) * (n - 1));
-    std::ranges::reverse(order);
-  }
-}
-
-void add_direct(GroupTraffic& group, double bytes, int passes) {
-  TrafficBuilder& builder = group.builder;
-  const std::size_t n = group.size();
-  const double part = bytes / static_cast<double>(n);
-  MemberGates members(group);
-  std::vector<std::int32_t> gates(n), next(n);
-  for (std::size_t i = 0; i < n; ++i) gates[i] = members.add(i);
-  for (int pass = 0; pass < passes; ++pass) {
-    const bool last = pass + 1 == passes;
-    for (std::size_t i = 0; i < n; ++i) next[i] = last ? group.exit[i] : members.add(i);
-    for (std::size_t offset = 1; offset < n; ++offset) {
-      for (std::size_t i = 0; i < n; ++i) {
-        const std::size_t j = (i + offset) % n;
-        builder.send(gates[i], builder.connection(group.ranks[i], group.ranks[j]), part, next[j]);
-      }
-    }
-    std::swap(gates, next);
-  }
-}
-
+/// Adds one pass in unequal parts.
 void add_exchange(GroupTraffic& group, double bytes, const Skew& skew) {
   TrafficBuilder& builder = group.builder;
   const std::size_t n = group.size();
@@ -211,11 +181,52 @@ void add_exchange(GroupTraffic& group, double bytes, const Skew& skew) {
   }
 }
 
-void add_halving_doubling(GroupTraffic& group, Operation operation, HalvingOrder order, double bytes) {
+}  // namespace
+
+void add_rings(GroupTraffic& group, const Pattern& pattern) {
+  if (pattern.operation == Operation::broadcast) return add_chain_broadcast(group, pattern);
+  if (pattern.ring_order == RingOrder::channels) return add_channel_rings(group, pattern);
+  add_ring(group, pattern.bytes / pattern.channels, passes_of(pattern));
+}
+
+void add_bidirectional_ring(GroupTraffic& group, const Pattern& pattern) {
+  const std::size_t n = group.size();
+  std::vector<std::size_t> order = members_in_order(n);
+  for (int direction = 0; direction < 2; ++direction) {
+    add_ring_steps(group, order, pattern.bytes / 2 / static_cast<double>(n),
+                   static_cast<std::size_t>(passes_of(pattern)) * (n - 1));
+    std::ranges::reverse(order);
+  }
+}
+
+void add_direct(GroupTraffic& group, const Pattern& pattern) {
+  if (pattern.operation == Operation::broadcast) return add_direct_broadcast(group, pattern);
+  if (pattern.operation == Operation::all_to_all) return add_exchange(group, pattern.bytes, pattern.skew);
+  TrafficBuilder& builder = group.builder;
+  const std::size_t n = group.size();
+  const double part = pattern.bytes / static_cast<double>(n);
+  const int passes = passes_of(pattern);
+  MemberGates members(group);
+  std::vector<std::int32_t> gates(n), next(n);
+  for (std::size_t i = 0; i < n; ++i) gates[i] = members.add(i);
+  for (int pass = 0; pass < passes; ++pass) {
+    const bool last = pass + 1 == passes;
+    for (std::size_t i = 0; i < n; ++i) next[i] = last ? group.exit[i] : members.add(i);
+    for (std::size_t offset = 1; offset < n; ++offset) {
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t j = (i + offset) % n;
+        builder.send(gates[i], builder.connection(group.ranks[i], group.ranks[j]), part, next[j]);
+      }
+    }
+    std::swap(gates, next);
+  }
+}
+
+void add_halving_doubling(GroupTraffic& group, const Pattern& pattern) {
   TrafficBuilder& builder = group.builder;
   const std::size_t n = group.size();
   SHARDSCAPE_CHECK(std::has_single_bit(n), n);
-  const std::vector<Exchange> steps = exchanges(operation, order, n, bytes);
+  const std::vector<Exchange> steps = exchanges(pattern.operation, pattern.halving_order, n, pattern.bytes);
   // Each gate of a member counts down its next one, so that each exchange waits for all receipts before it. A member
   // that is both let in and awaited also has gates for its receipts alone: the last of them may come before it is let
   // in.
@@ -244,11 +255,11 @@ void add_halving_doubling(GroupTraffic& group, Operation operation, HalvingOrder
   }
 }
 
-void add_dimension_wise(GroupTraffic& group, Operation operation, double bytes) {
+void add_dimension_wise(GroupTraffic& group, const Pattern& pattern) {
   GroupBox box;
   const bool is_box = split_into_box(group.builder.fabric().fabric(), group.ranks, box);
   SHARDSCAPE_CHECK(is_box, group.size());
-  const std::vector<Stage> stages = stages_of(box, operation, bytes);
+  const std::vector<Stage> stages = stages_of(box, pattern.operation, pattern.bytes);
   std::vector<std::int32_t> entry = group.entry;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const bool last = s + 1 == stages.size();
@@ -271,11 +282,11 @@ void add_dimension_wise(GroupTraffic& group, Operation operation, double bytes) 
   }
 }
 
-void add_pairwise(GroupTraffic& group, PairwisePartners partners, double bytes) {
+void add_pairwise(GroupTraffic& group, const Pattern& pattern) {
   TrafficBuilder& builder = group.builder;
   const std::size_t n = group.size();
-  const double part = bytes / static_cast<double>(n);
-  const bool exchange = partners == PairwisePartners::exclusive_or;
+  const double part = pattern.bytes / static_cast<double>(n);
+  const bool exchange = pattern.partners == PairwisePartners::exclusive_or;
   SHARDSCAPE_CHECK(!exchange || std::has_single_bit(n), n);
   if (builder.layout() == TrafficLayout::compact && n > 2)
     return builder.add_pairwise_rounds(group.ranks, exchange, group.start, part, group.entry, group.exit);

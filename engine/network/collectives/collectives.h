@@ -47,30 +47,26 @@ struct GroupTraffic {
   [[nodiscard]] std::size_t size() const { return ranks.size(); }
 };
 
-/// Adds a ring. `passes`: 1 (reduce-scatter or all-gather) or 2 (all-reduce).
-void add_ring(GroupTraffic& group, double bytes, int passes);
-/// Adds several rings, each with connections of its own.
-void add_channel_rings(GroupTraffic& group, double bytes, int passes, std::int32_t channels);
-void add_bidirectional_ring(GroupTraffic& group, double bytes, int passes);
-void add_direct(GroupTraffic& group, double bytes, int passes);
-/// Adds one pass of `direct` in unequal parts.
-void add_exchange(GroupTraffic& group, double bytes, const Skew& skew);
-void add_halving_doubling(GroupTraffic& group, Operation operation, HalvingOrder order, double bytes);
-void add_dimension_wise(GroupTraffic& group, Operation operation, double bytes);
-void add_pairwise(GroupTraffic& group, PairwisePartners partners, double bytes);
-void add_in_network(GroupTraffic& group, Operation operation, double bytes, std::int32_t chunks);
-void add_double_binary_tree(GroupTraffic& group, Operation operation, double bytes, std::int32_t chunks);
+// Add what an algorithm sends for one group of a pattern that it carries out.
+void add_rings(GroupTraffic& group, const Pattern& pattern);  ///< also over channels
+void add_bidirectional_ring(GroupTraffic& group, const Pattern& pattern);
+void add_direct(GroupTraffic& group, const Pattern& pattern);
+void add_halving_doubling(GroupTraffic& group, const Pattern& pattern);
+void add_double_binary_tree(GroupTraffic& group, const Pattern& pattern);
+void add_binary_tree(GroupTraffic& group, const Pattern& pattern);
+void add_dimension_wise(GroupTraffic& group, const Pattern& pattern);
+void add_pairwise(GroupTraffic& group, const Pattern& pattern);
+void add_in_network(GroupTraffic& group, const Pattern& pattern);
 
-/// The next functions add broadcasts from the first member to all others.
-void add_chain_broadcast(GroupTraffic& group, double bytes, std::int32_t chunks);
-void add_direct_broadcast(GroupTraffic& group, double bytes);
-void add_binary_tree_broadcast(GroupTraffic& group, double bytes, std::int32_t chunks);
+// Broadcasts of ring and direct from the first member to all others.
+void add_chain_broadcast(GroupTraffic& group, const Pattern& pattern);
+void add_direct_broadcast(GroupTraffic& group, const Pattern& pattern);
 
 /// Adds microbatches along a chain of ranks (a rank may come again, but not twice in a row).
 void add_pipeline(GroupTraffic& chain, const Pattern& pattern);
 
-/// Adds the traffic of one group of `pattern` by its operation and algorithm; nothing for point_to_point. The members
-/// must be in the order in which the algorithm takes them.
+/// Adds the traffic of one group of `pattern` by its operation and algorithm (algorithm_rules.h); nothing for
+/// point_to_point. The members must be in the order in which the algorithm takes them.
 void add_collective(GroupTraffic& group, const Pattern& pattern);
 
 /// A tree of switches with the ranks of a group as leaves. Shared adapters count as switches.

@@ -1,4 +1,4 @@
-// Knows which algorithms carry out which operations, counts their messages, and checks patterns against the fabric.
+// Counts what patterns keep in memory, and checks them against the fabric.
 #include "engine/network/collectives/patterns.h"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "engine/network/collectives/collectives.h"
+#include "engine/network/collectives/algorithm_rules.h"
 #include "engine/network/groups/channel_rings.h"
 #include "engine/network/groups/ring_order.h"
 #include "engine/spec/ranges.h"
@@ -18,15 +18,6 @@ namespace shardscape::network {
 namespace {
 
 std::string at(const std::string& place, std::size_t index) { return fmt::format("{}[{}]", place, index); }
-
-/// Number of rings of a ring algorithm; 0 for other algorithms.
-double rings_of(const Pattern& pattern) {
-  if (pattern.operation == Operation::broadcast) return 0;
-  return pattern.algorithm == Algorithm::ring && pattern.ring_order == RingOrder::channels ? pattern.channels
-         : pattern.algorithm == Algorithm::ring                                            ? 1
-         : pattern.algorithm == Algorithm::bidirectional_ring                              ? 2
-                                                                                           : 0;
-}
 
 /// Number of messages of dimension_wise on a box.
 double messages_by_dimension(const Pattern& pattern, const GroupBox& box) {
@@ -114,7 +105,7 @@ class Checker {
       require(!group.empty(), here, "has no ranks");
       const bool sound =
           pattern.operation == Operation::pipeline ? check_chain(group, here) : check_members(group, here);
-      const bool by_dimension = pattern.algorithm == Algorithm::dimension_wise;
+      const bool by_dimension = rules_of(pattern.algorithm).need == GroupNeed::box;
       const auto size = static_cast<std::int64_t>(group.size());
       if (!by_dimension) messages += message_count(pattern, size);
       if (sound && group.size() > 1) check_algorithm(pattern, group, here);
@@ -153,33 +144,37 @@ class Checker {
 
   void check_algorithm(const Pattern& pattern, const std::vector<std::int32_t>& group,
                        const std::string& place) {
+    const AlgorithmRules& rules = rules_of(pattern.algorithm);
+    const std::string name(name_of(pattern.algorithm));
     const bool power_of_two = std::has_single_bit(group.size());
     const std::string size = fmt::format("the group has {}", group.size());
-    if (pattern.algorithm == Algorithm::halving_doubling && pattern.operation != Operation::all_to_all) {
-      require(power_of_two, place, "halving_doubling needs a power of two of ranks; " + size);
+    if (rules.need == GroupNeed::power_of_two && pattern.operation != Operation::all_to_all) {
+      require(power_of_two, place, name + " needs a power of two of ranks; " + size);
     }
     if (pattern.algorithm == Algorithm::pairwise && pattern.partners == PairwisePartners::exclusive_or) {
       require(power_of_two, place, "xor partners need a power of two of ranks; " + size);
     }
-    if (pattern.algorithm == Algorithm::ring && pattern.ring_order == RingOrder::channels) {
+    if (rules.rings == 1 && pattern.ring_order == RingOrder::channels) {
       const std::int32_t most = most_channels(fabric_.fabric(), group);
       require(pattern.channels >= 1 && pattern.channels <= most, place,
               fmt::format(
                   "rings over {} channels need as many members in each of several domains; the group has {}",
                   pattern.channels, most));
     }
-    if (pattern.algorithm == Algorithm::dimension_wise) {
+    if (rules.need == GroupNeed::box) {
       GroupBox box;
       require(split_into_box(fabric_.fabric(), group, box), place,
-              "dimension_wise needs a group that is a box of coordinates (every combination of one "
-              "set per axis of the fabric)");
+              name +
+                  " needs a group that is a box of coordinates (every combination of one "
+                  "set per axis of the fabric)");
       count(place, messages_by_dimension(pattern, box));
     }
-    if (pattern.algorithm == Algorithm::in_network) {
+    if (rules.need == GroupNeed::switches) {
       SwitchTree tree;
       require(find_switch_tree(fabric_, group, tree), place,
-              "in_network needs a group within one switch or fat_tree dimension that has "
-              "in_network_reduction, with live links to each rank");
+              name +
+                  " needs a group within one switch or fat_tree dimension that has "
+                  "in_network_reduction, with live links to each rank");
     }
   }
 
@@ -200,61 +195,10 @@ class Checker {
 
 }  // namespace
 
-bool supports(Operation operation, Algorithm algorithm) {
-  switch (operation) {
-    case Operation::all_reduce:
-      return algorithm != Algorithm::binary_tree && algorithm != Algorithm::pairwise;
-    case Operation::reduce_scatter:
-    case Operation::all_gather:
-      return algorithm != Algorithm::binary_tree && algorithm != Algorithm::double_binary_tree &&
-             algorithm != Algorithm::pairwise;
-    case Operation::all_to_all:
-      return algorithm == Algorithm::direct || algorithm == Algorithm::pairwise;
-    case Operation::broadcast:
-      return algorithm == Algorithm::ring || algorithm == Algorithm::direct ||
-             algorithm == Algorithm::binary_tree || algorithm == Algorithm::double_binary_tree ||
-             algorithm == Algorithm::in_network;
-    case Operation::pipeline:
-    case Operation::point_to_point:
-      return false;
-  }
-  return false;
-}
-
-bool takes_chunks(Operation operation, Algorithm algorithm) {
-  if (!supports(operation, algorithm)) return false;
-  return algorithm == Algorithm::double_binary_tree || algorithm == Algorithm::binary_tree ||
-         algorithm == Algorithm::in_network ||
-         (operation == Operation::broadcast && algorithm == Algorithm::ring);
-}
-
-double message_count(const Pattern& pattern, std::int64_t group_size) {
-  if (group_size < 2) return 0;
-  const auto n = static_cast<double>(group_size);
-  const double passes = pattern.operation == Operation::all_reduce ? 2 : 1;
-  const double chunks = pattern.chunks;
-  if (pattern.operation == Operation::pipeline) return (n - 1) * pattern.microbatches;
-  switch (pattern.algorithm) {
-    case Algorithm::direct:
-    case Algorithm::pairwise:
-      return pattern.operation == Operation::broadcast ? n - 1 : passes * n * (n - 1);
-    case Algorithm::ring:
-    case Algorithm::bidirectional_ring: {
-      return pattern.operation == Operation::broadcast ? (n - 1) * chunks
-                                                       : rings_of(pattern) * passes * n * (n - 1);
-    }
-    case Algorithm::halving_doubling:
-      return passes * n * std::log2(n);
-    case Algorithm::double_binary_tree:
-      return 2 * passes * (n - 1) * chunks;
-    case Algorithm::binary_tree:
-      return (n - 1) * chunks;
-    case Algorithm::in_network:
-      return (pattern.operation == Operation::broadcast ? n : 2 * n) * chunks;
-    case Algorithm::dimension_wise:
-      return passes * n * (n - 1);
-  }
-  return 0;
+double rings_of(const Pattern& pattern) {
+  if (pattern.operation == Operation::broadcast) return 0;
+  const std::int32_t rings = rules_of(pattern.algorithm).rings;
+  return rings == 1 && pattern.ring_order == RingOrder::channels ? pattern.channels : rings;
 }
 
 namespace {
@@ -267,7 +211,7 @@ double messages_in_memory(const Pattern& pattern, std::span<const std::int32_t> 
   const bool collective = pattern.operation != Operation::pipeline;
   const bool turns = collective && layout != TrafficLayout::in_full;
   if (turns && rings_of(pattern) > 0) return rings_of(pattern) * n;
-  if (turns && pattern.algorithm == Algorithm::dimension_wise) {
+  if (turns && rules_of(pattern.algorithm).need == GroupNeed::box) {
     // Each line of a level makes a ring per pass, with one repeated message and one gate for each rank.
     GroupBox box;
     const double levels =

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
-#include "engine/network/collectives/collectives.h"
+#include "engine/network/collectives/algorithm_rules.h"
 #include "engine/network/collectives/folded_sends.h"
 #include "engine/network/collectives/pairwise_turns.h"
 #include "engine/network/groups/ring_order.h"
@@ -273,9 +273,7 @@ class PatternBuilder {
     const Pattern& pattern = patterns_[p];
     builder_.begin_group();
     GroupTraffic group{builder_, ranks, {}, {}, pattern.start};
-    const bool ring =
-        pattern.algorithm == Algorithm::ring || pattern.algorithm == Algorithm::bidirectional_ring;
-    if (ring && pattern.ring_order == RingOrder::hamiltonian) {
+    if (rules_of(pattern.algorithm).rings > 0 && pattern.ring_order == RingOrder::hamiltonian) {
       group.ranks = ring_order(fabric_.fabric(), ranks);
     }
     for (std::size_t i = 0; i < group.ranks.size(); ++i) {

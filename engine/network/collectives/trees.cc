@@ -169,59 +169,59 @@ std::vector<std::int32_t> below_first(const std::vector<std::int32_t>& parents) 
 
 }  // namespace
 
-void add_double_binary_tree(GroupTraffic& group, Operation operation, double bytes, std::int32_t chunks) {
-  const bool reduces = operation == Operation::all_reduce;
-  const double part = bytes / 2 / chunks;
+void add_double_binary_tree(GroupTraffic& group, const Pattern& pattern) {
+  const bool reduces = pattern.operation == Operation::all_reduce;
+  const double part = pattern.bytes / 2 / pattern.chunks;
   for (const std::vector<std::int32_t>& parents : double_tree(group.size() - (reduces ? 0 : 1))) {
     const CarrierTree tree = reduces ? tree_of_members(group, parents, part, part)
                                      : tree_of_members(group, below_first(parents), 0, part);
-    TreeTraffic(group, tree, chunks).add();
+    TreeTraffic(group, tree, pattern.chunks).add();
   }
 }
 
-void add_binary_tree_broadcast(GroupTraffic& group, double bytes, std::int32_t chunks) {
+void add_binary_tree(GroupTraffic& group, const Pattern& pattern) {
   std::vector<std::int32_t> parents = {-1};
   for (std::size_t v = 1; v < group.size(); ++v) parents.push_back(static_cast<std::int32_t>((v - 1) / 2));
-  const CarrierTree tree = tree_of_members(group, parents, 0, bytes / chunks);
-  TreeTraffic(group, tree, chunks).add();
+  const CarrierTree tree = tree_of_members(group, parents, 0, pattern.bytes / pattern.chunks);
+  TreeTraffic(group, tree, pattern.chunks).add();
 }
 
-void add_chain_broadcast(GroupTraffic& group, double bytes, std::int32_t chunks) {
+void add_chain_broadcast(GroupTraffic& group, const Pattern& pattern) {
   std::vector<std::int32_t> parents;
   for (std::size_t v = 0; v < group.size(); ++v) parents.push_back(static_cast<std::int32_t>(v) - 1);
-  const CarrierTree tree = tree_of_members(group, parents, 0, bytes / chunks);
-  TreeTraffic(group, tree, chunks).add();
+  const CarrierTree tree = tree_of_members(group, parents, 0, pattern.bytes / pattern.chunks);
+  TreeTraffic(group, tree, pattern.chunks).add();
 }
 
-void add_direct_broadcast(GroupTraffic& group, double bytes) {
+void add_direct_broadcast(GroupTraffic& group, const Pattern& pattern) {
   std::vector<std::int32_t> parents(group.size(), 0);
   parents[0] = -1;
-  const CarrierTree tree = tree_of_members(group, parents, 0, bytes);
+  const CarrierTree tree = tree_of_members(group, parents, 0, pattern.bytes);
   TreeTraffic(group, tree, 1).add();
 }
 
-void add_in_network(GroupTraffic& group, Operation operation, double bytes, std::int32_t chunks) {
+void add_in_network(GroupTraffic& group, const Pattern& pattern) {
   SwitchTree switches;
   const bool found = find_switch_tree(group.builder.fabric(), group.ranks, switches);
   SHARDSCAPE_CHECK(found, group.size());
   const auto n = static_cast<double>(group.size());
-  const double part = bytes / chunks;
+  const double part = pattern.bytes / pattern.chunks;
   CarrierTree tree;
   for (const SwitchTree::Node& node : switches.nodes) {
     const auto below = static_cast<double>(node.below);
     CarrierTree::Node carrier{
         node.parent, node.member < 0 ? kSwitch : static_cast<std::size_t>(node.member), kNone, kNone, 0, 0};
-    if (operation == Operation::all_reduce) carrier.up_bytes = carrier.down_bytes = part;
-    if (operation == Operation::reduce_scatter)
+    if (pattern.operation == Operation::all_reduce) carrier.up_bytes = carrier.down_bytes = part;
+    if (pattern.operation == Operation::reduce_scatter)
       carrier.up_bytes = part, carrier.down_bytes = part * below / n;
-    if (operation == Operation::all_gather) {
+    if (pattern.operation == Operation::all_gather) {
       carrier.up_bytes = part * below / n;
       carrier.down_bytes = part * (n - below) / n;
     }
-    if (operation == Operation::broadcast && node.member != 0) carrier.down_bytes = part;
+    if (pattern.operation == Operation::broadcast && node.member != 0) carrier.down_bytes = part;
     tree.nodes.push_back(carrier);
   }
-  if (operation == Operation::broadcast) {  // up goes only what the root of the broadcast sends
+  if (pattern.operation == Operation::broadcast) {  // up goes only what the root of the broadcast sends
     for (std::size_t v = tree.nodes.size(); v-- > 1;) {
       const bool source = tree.nodes[v].member == 0;
       if (!source && tree.nodes[v].up_bytes <= 0) continue;
@@ -236,7 +236,7 @@ void add_in_network(GroupTraffic& group, Operation operation, double bytes, std:
     if (node.up_bytes > 0) node.up = group.builder.connection_over(switches.nodes[v].up);
     if (node.down_bytes > 0) node.down = group.builder.connection_over(switches.nodes[v].down);
   }
-  TreeTraffic(group, tree, chunks).add();
+  TreeTraffic(group, tree, pattern.chunks).add();
 }
 
 namespace {
