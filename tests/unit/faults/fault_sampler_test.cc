@@ -159,6 +159,29 @@ TEST(FaultSampler, KindsComeByWeight) {
   EXPECT_NEAR(slow, kDraws / 4.0, 5 * std::sqrt(kDraws * 0.25 * 0.75));
 }
 
+TEST(FaultSampler, EveryKindDoesWhatItsRowSays) {
+  // One rank's adapter or a switch has several links here, a link two directions.
+  FabricSpec spec;
+  spec.dimensions = {dimension("nvswitch", DimensionKind::switched, {4})};
+  const network::Fabric fabric(spec);
+  for (const FaultRow& row : kFaultKinds) {
+    SCOPED_TRACE(row.name);
+    FaultStudy study = soft(0.25);
+    study.kinds = {{row.kind}};
+    study.added_latency = Seconds(3e-6);
+    const FaultDraw draw = FaultSampler(study, fabric).draw(1);
+    EXPECT_EQ(draw.faults.front().derate, row.derates ? 0.25 : 0);
+    EXPECT_EQ(draw.set.devices.size(), row.owner == FaultOwner::device ? 1U : 0U);
+    EXPECT_EQ(draw.set.links.empty(), row.owner == FaultOwner::device);
+    for (const DeviceFault& fault : draw.set.devices) EXPECT_EQ(fault.compute_share * fault.hbm_share, 0.25);
+    for (const LinkFault& fault : draw.set.links) {
+      EXPECT_EQ(fault.removed, !row.derates);
+      EXPECT_TRUE(fault.removed || fault.derate == 0.25);
+      EXPECT_EQ(fault.added_latency.value(), row.delays() ? 3e-6 : 0);
+    }
+  }
+}
+
 TEST(FaultPlaces, AnAdapterIsAllOfItsLinksInTheScaleOutNetwork) {
   FabricSpec spec = torus_and_ring();
   const network::Fabric plain(spec);

@@ -88,6 +88,36 @@ TEST(StageOrder, EveryOperationOnceForwardFirst) {
   }
 }
 
+// What the table says of a schedule against its own order lists, so that neither can be mended alone.
+TEST(StageOrder, IsWhatTheTableSays) {
+  for (const PipelineShape& shape : all_shapes()) {
+    SCOPED_TRACE(text(shape));
+    const ScheduleRow& row = row_of(shape.kind);
+    EXPECT_TRUE(row.divides == nullptr || row.divides(shape.stages, shape.microbatches));
+    std::set<std::int32_t> heads;  // stages that begin with the first part of the model
+    bool all_cut = true, some_cut = false, forwards_first = true;
+    for (std::int32_t s = 0; s < shape.stages; ++s) {
+      std::vector<PipelineOperation> order;
+      stage_order(shape, s, order);
+      bool turned = false;
+      for (const PipelineOperation& op : order) {
+        turned = turned || op.backward;
+        if (turned && !op.backward) forwards_first = false;
+        if (op.backward && !op.weight) {
+          all_cut = all_cut && op.cut;
+          some_cut = some_cut || op.cut;
+        }
+        if (!op.backward && shape.part(s, op.chunk) == 0) heads.insert(s);
+      }
+    }
+    EXPECT_EQ(row.cuts, all_cut);
+    EXPECT_EQ(row.cuts || row.both_ways, some_cut);
+    EXPECT_EQ(heads.size(), row.both_ways ? 2U : 1U);
+    EXPECT_TRUE(!row.forwards_first || forwards_first);
+    EXPECT_TRUE(row.chunks || row.both_ways || shape.virtual_stages == 1);
+  }
+}
+
 TEST(InFlight, IsThePeakOfTheWalk) {
   for (const PipelineShape& shape : all_shapes()) {
     SCOPED_TRACE(text(shape));
