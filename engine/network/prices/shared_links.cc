@@ -11,7 +11,7 @@ namespace shardscape::network {
 namespace {
 
 /// Sums in different orders count as equal down to this factor.
-constexpr double kRounding = 1 - 1e-12;
+constexpr double kNearlyAll = 1 - 1e-12;
 
 /// Whether two sets have links of a common dimension. Copies of a group use links of the same dimensions as the group.
 bool share_dimensions(const Fabric& fabric, const LinkSet& one, const LinkSet& other) {
@@ -154,7 +154,7 @@ Seconds HealthyCosts::busiest_link(std::span<const CollectiveKey> operations,
     uses.of_tile.emplace(each);
   }
   const Seconds least = uses.of_tile->busiest(sending);
-  if (least >= kRounding * most) return longer(least);
+  if (least >= kNearlyAll * most) return longer(least);
   if (!uses.of_all) uses.of_all = uses_of_all(operations);
   return longer(uses.of_all->busiest(sending));
 }
