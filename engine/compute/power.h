@@ -23,8 +23,7 @@ namespace shardscape::compute {
 inline double power_time(const DeviceSpec& device, Precision precision, double flops, double hbm_bytes,
                          bool burst = false) {
   constexpr double kPico = 1e-12;
-  const double budget =
-      (burst ? device.energy.burst_watts : device.power.value()) - device.energy.idle_watts;
+  const double budget = (burst ? device.energy.burst_watts : device.power.value()) - device.energy.idle_watts;
   return (flops * device.flop_joules(precision) + hbm_bytes * kPico * device.energy.byte_pj) / budget;
 }
 

@@ -98,7 +98,8 @@ TEST(ReadModel, EachErrorClassIsLocated) {
   EXPECT_TRUE(reports(model_problems(replaced(text, "layers: 4", "layers: 99999999999999999999")),
                       "f:2:9: layers", "from"));
   EXPECT_TRUE(reports(model_problems(text + "dropout: .nan\n"), "f:9:10: dropout", "finite"));
-  EXPECT_TRUE(reports(model_problems(text + "dropout: 2\n"), "f:9:10: dropout", "must be from 0 to below 1, not 2"));
+  EXPECT_TRUE(
+      reports(model_problems(text + "dropout: 2\n"), "f:9:10: dropout", "must be from 0 to below 1, not 2"));
   EXPECT_TRUE(reports(model_problems(text + "mlp: swigul\n"), "f:9:6: mlp", "did you mean \"swiglu\"?"));
   EXPECT_TRUE(reports(model_problems(text + "linear_bias: yes\n"), "f:9:14: linear_bias", "true or false"));
   EXPECT_TRUE(reports(model_problems(text + "kv_heads: 3\n"), "f:9:11: kv_heads", "must divide heads"));
