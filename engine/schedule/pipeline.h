@@ -149,9 +149,9 @@ struct HeldMicrobatches {
 /// gradient runs, its microbatch turns from the first kind into the second, block by block. O(1).
 std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t stage);
 
-/// What each of the two chunks holds at the moments of peaks() where stages run both ways, [moment][chunk]. Where chunks
-/// differ in size, the largest of the three moments is the peak if nothing is put off; otherwise it may miss part of one
-/// microbatch.
+/// What each of the two chunks holds at the moments of peaks() where stages run both ways, [moment][chunk]. Where
+/// chunks differ in size, the largest of the three moments is the peak if nothing is put off; otherwise it may miss
+/// part of one microbatch.
 std::array<std::array<HeldMicrobatches, 2>, 3> peaks_by_chunk(const PipelineShape& shape, std::int32_t stage);
 
 /// Number of pairs on a stage whose forward is of the given chunk.

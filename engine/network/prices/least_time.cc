@@ -13,8 +13,8 @@ namespace {
 /// of 2 of 9,000 random plans of the shipped stacks and clusters lay above their executed steps, by 3.8 % at most, both
 /// on direct links, which groups share with others that need not come with them. A rank that comes late may find the
 /// fast hops of its rings idle where groups have several members in each of several domains: what was seen of that is
-/// gone with a price of one stage's groups alone; a tenth is left for it. With these shares no floor of 10,500 plans lay
-/// above (tests/property/executed_floor_test.cc draws them).
+/// gone with a price of one stage's groups alone; a tenth is left for it. With these shares no floor of 10,500 plans
+/// lay above (tests/property/executed_floor_test.cc draws them).
 constexpr double kLeftOfMixed = 0.9, kLeftOfDirect = 0.8;
 
 }  // namespace

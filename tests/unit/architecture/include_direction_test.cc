@@ -70,7 +70,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
         "engine/network/fabric", "engine/spec", "engine/base", "engine"}},
       {"engine",
        {"engine/evaluate", "engine/step/training", "engine/step/layers", "engine/step", "engine/model",
-        "engine/schedule", "engine/spec", "engine/base"}},
+        "engine/network/prices", "engine/schedule", "engine/spec", "engine/base"}},
       {"results_schema/disk", {"engine/base"}},
       {"results_schema/rows", {"results_schema/disk", "engine/spec", "engine/base"}},
       {"results_schema/hdf5", {"results_schema/rows", "results_schema/disk", "engine/base"}},
