@@ -59,12 +59,17 @@ std::int32_t together(const RankGroup& experts, const RankGroup::Level& context)
 
 }  // namespace
 
+bool drifts(const TrainingStep& in, const RankGroup& context) {
+  const InDomains inside = in_domains(in.setting.system.fabric, context);
+  return inside.most != 1 && inside.most != context.size();
+}
+
 Seconds spared_by_drift(const TrainingStep& in, const model::CollectiveCall& call,
                         const network::RankGroups& groups, const network::CollectivePrices& collectives) {
   const RankGroup& group = groups[call.group];
   if (call.op != CollectiveOp::ring_pass) return Seconds(0);
   const InDomains inside = in_domains(in.setting.system.fabric, group);
-  if (inside.most == 1 || inside.most == group.size() || call.repeats + 1 != group.size()) return Seconds(0);
+  if (!drifts(in, group) || call.repeats + 1 != group.size()) return Seconds(0);
   const std::int32_t last =
       in.key().dispatches ? together(groups[ParallelGroup::expert], group.levels.front()) : 1;
   RankGroup near = group;

@@ -35,4 +35,7 @@ namespace shardscape::step {
 Seconds spared_by_drift(const TrainingStep& inputs, const model::CollectiveCall& call,
                         const network::RankGroups& groups, const network::CollectivePrices& collectives);
 
+/// Whether ranks of the context groups drift apart: where these leave domains but not at every hop.
+bool drifts(const TrainingStep& inputs, const network::RankGroup& context);
+
 }  // namespace shardscape::step

@@ -77,8 +77,9 @@ struct AmongSiblings {
   Seconds time;    ///< with all groups sending at once
   Seconds others;  ///< the part of it that is due to the groups of other stages
   /// What is spared where those of other stages send for a share of the time only.
-  [[nodiscard]] Seconds spared(double share) const {
-    return time - network::among_siblings(time - others, time, share);
+  [[nodiscard]] Seconds spared(ParallelGroup group, double share) const {
+    const double met = group == ParallelGroup::context ? network::kMetByExchanges : 1;
+    return time - network::among_siblings(time - others, time, share, met);
   }
 };
 using SiblingTimes = EnumArray<ParallelGroup, AmongSiblings>;
@@ -94,14 +95,19 @@ struct ContendedCalls {
   };
   /// How the calls share links with traffic that goes this `way`, if that lies beside all of the passes.
   struct Meeting {
-    std::uint32_t way = 0;      ///< HealthyCosts::way_number()
-    Pass pass = Pass::forward;  ///< whose calls they are
-    Breakdown longer = {};      ///< seconds that calls take longer, by their class of time
-    Seconds late = {};          ///< the sum of `longer`
-    Seconds done = {};  ///< seconds of traffic done beyond what it would do alone in the time of the passes
+    std::uint32_t way = 0;                          ///< HealthyCosts::way_number()
+    Pass pass = Pass::forward;                      ///< whose calls they are
+    EnumArray<ParallelGroup, Seconds> longer = {};  ///< seconds that calls take longer
+    /// Seconds of traffic done, likewise, beyond what it would do alone in the time of the passes.
+    EnumArray<ParallelGroup, Seconds> done = {};
+  };
+  /// What groups of the same stage that lie along an axis cost each other's calls of tensor groups.
+  struct Apart {
+    Seconds context, data;
   };
   model::StageLayers layers;
   bool first = false, last = false;  ///< as in StageKind
+  std::optional<Apart> apart = {};   ///< filled when first asked for
   SiblingTimes siblings = {};        ///< of the calls of blocks, of all microbatches together
   Seconds time = {};                 ///< seconds of all calls, one after the other
   boost::container::small_vector<Meeting, 2> meetings = {};

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "engine/network/groups/rank_group.h"
+#include "engine/spec/parallel_groups.h"
+#include "engine/step/layers/training_step.h"
 
 namespace shardscape::step {
 
@@ -13,20 +15,40 @@ namespace {
 constexpr double kWorthTurns = 1e-3;  ///< of the step
 constexpr int kRounds = 5;  ///< each brings the share nearer by more than half: 1e-3 is left of most
 
-/// What of traffic that other stages begin when their passes end is there at the same time.
+/// What of traffic that other stages begin when their passes end is there at the same time: who begins dt later meets
+/// the other's traffic until that, which has gone on alone for dt, has ended, so for dt less than if both began at once.
 double share_at_end(const AmongSiblings& once, const TimedStage& stage) {
-  if (once.others <= Seconds(0)) return 1;
+  const double alone = (once.time - once.others).value();
+  if (once.others <= Seconds(0) || alone <= 0) return 1;
   double sum = 0;
   for (std::size_t s = 0; s < stage.ends.size(); ++s) {
     if (s == stage.stage) continue;
-    sum += std::max(0.0, 1 - std::abs(stage.ends[s] - stage.ends[stage.stage]) / once.time.value());
+    sum += std::max(0.0, 1 - std::abs(stage.ends[s] - stage.ends[stage.stage]) / alone);
   }
   return sum / static_cast<double>(stage.ends.size() - 1);
 }
 
 }  // namespace
 
-SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage) {
+SentByOthers sent_by_others(const TrainingStep& in, std::size_t stage, ParallelGroup group) {
+  const auto sends = [&](std::size_t s) {
+    if (!is_of_data(group)) return static_cast<double>(in.layers[s].count() + in.layers[s].further());
+    return in.parameters_of(static_cast<std::int32_t>(s))[group].count;
+  };
+  const double own = sends(stage);
+  if (own <= 0) return {};
+  double sum = 0, least = own;
+  for (std::size_t s = 0; s < in.layers.size(); ++s) {
+    if (s == stage) continue;
+    const double other = sends(s);
+    sum += std::min(own, other);
+    least = std::min(least, other);
+  }
+  return {sum / own / static_cast<double>(in.layers.size() - 1), least / own};
+}
+
+SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage,
+                           const EnumArray<ParallelGroup, double>& by_others) {
   boost::container::static_vector<ParallelGroup, EnumNames<ParallelGroup>::names.size()> groups;
   Seconds most;
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
@@ -43,8 +65,9 @@ SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once,
     return (1 + stage.bubble) * std::min(time, stage.shown[class_of(group)]);
   };
   for (const ParallelGroup group : groups) {
-    const Seconds at_end = once[group].spared(share_at_end(once[group], stage));
+    const Seconds at_end = once[group].spared(group, by_others[group] * share_at_end(once[group], stage));
     turns.once += at_end;
+    turns.at_end[group] = once[group].others > Seconds(0) ? at_end / once[group].others : 0;
     fixed += std::min(at_end, stage.data_tail);
     of_all += shown(passes[group].others, group) + std::min(once[group].others, stage.data_tail);
   }
@@ -53,7 +76,8 @@ SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once,
     Seconds next = stage.step - fixed;
     for (const ParallelGroup group : groups) {
       if (passes[group].others <= Seconds(0)) continue;
-      spared[group] = passes[group].spared(std::min(1.0, (passes[group].time - spared[group]) / now));
+      spared[group] = passes[group].spared(
+          group, std::min(1.0, by_others[group] * (passes[group].time - spared[group]) / now));
       turns.beside[group] = spared[group] / passes[group].others;
       next -= shown(spared[group], group);
     }

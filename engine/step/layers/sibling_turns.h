@@ -39,12 +39,22 @@ struct SiblingTurns {
   /// For each kind of groups the share of what those of other stages cost that is spared, 0..1, in calls and in traffic
   /// beside passes.
   EnumArray<ParallelGroup, double> beside;
+  EnumArray<ParallelGroup, double> at_end;  ///< the same in traffic that goes once in a step
   Seconds once;  ///< spared of traffic that is left after the passes of the stage that ends last
   Seconds left;  ///< what the step still takes longer than with each stage's groups on links of their own
 };
 
-/// Nothing where the step could not get shorter by more than a thousandth.
-SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage);
+/// What groups of other stages have to send in a step, relative to those of one stage.
+struct SentByOthers {
+  double mean = 1, least = 1;  ///< over all other stages, and at the one that sends least; at most 1
+};
+/// Calls go with the blocks of a stage, data-parallel traffic with its parameters.
+SentByOthers sent_by_others(const TrainingStep& inputs, std::size_t stage, ParallelGroup group);
+
+/// Nothing where the step could not get shorter by more than a thousandth. `by_others(group)`: what other stages send,
+/// relative to this one.
+SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage,
+                           const EnumArray<ParallelGroup, double>& by_others);
 
 /// What groups of other stages cost an operation on a healthy machine if all of them send at once.
 Seconds cost_of_siblings(const ParallelPlan& plan, const network::CollectiveKey& asked,

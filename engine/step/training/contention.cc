@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/step/layers/context_drift.h"
 #include "engine/step/training/data_traffic.h"
 
 namespace shardscape::step {
@@ -24,10 +25,17 @@ using network::RankGroup;
 /// five).
 constexpr double kMet = 0.9;
 
-/// The share of the priced contention, with what of it hides behind waits for the host, that may be wrong. Steps are
-/// off by 0.16 of it in the median of 257 random plans and by half of it in one of ten: where it is 0.15 of the step
-/// (kDomainBand / 0.2) they begin to be off by more than 5 %.
-constexpr double kLeftOpen = 0.2;
+/// What of the priced contention may be wrong, as a share of what calls take longer: of exchanges of context groups,
+/// and of other calls, which are short and many. Of calls of tensor groups that could come apart, the share of what
+/// those of the same stage cost each other. Chosen together with the shares in step_contention.cc on 2,754 random plans
+/// of five shipped training stacks and lowered by a tenth on 3,500 others, so that most of those that execution moves by
+/// more than 5 % are marked, and at most 2 % of all: of 3,500 further ones 1.7 % are, and 8 are moved by 5 to 7.4 %
+/// without a mark.
+constexpr double kContextOpen = 0.09, kCallsOpen = 0.27, kApartOpen = 0.18;
+
+/// The least shares of a step that calls take longer beside traffic, and that exchanges of context groups show, for
+/// groups of the same stage to come apart.
+constexpr double kWorthMeeting = 1e-3, kWorthDrift = 0.08;
 
 class ContentionSum {
  public:
@@ -84,7 +92,7 @@ class ContentionSum {
       if (passes <= Seconds(0)) return Seconds(0);
       return add_axes(traffic,
                       {pass, passes, overlapped / count * passes, forward ? forward_wait : backward_wait},
-                      share, often);
+                      share, often, &traffic == &data.once);
     };
     for (const Pass pass : {Pass::forward, Pass::backward})
       if (overlap > 0) add(data.beside, pass, 1, overlap, count * (1 + step.bubble));
@@ -98,7 +106,6 @@ class ContentionSum {
     const auto behind = static_cast<double>(in_.layers.size() - 1 - step.stage);
     if (in_.pipeline.both_ways()) return;
     added_[TimeClass::bubble] += behind * late;
-    open_ += behind * late;
   }
 
   /// Raises `added` so that the step lasts as long as its busiest link is busy. Calls alone never need that, but
@@ -128,8 +135,13 @@ class ContentionSum {
     };
     std::ranges::for_each(calls_.sent, add_call);
     std::ranges::for_each(calls_.ends, add_call);
-    for (ContendedData::Sent& sent : data.beside.sent) add(asked(sent), count * on_links(sent));
-    for (ContendedData::Sent& sent : data.once.sent) add(asked(sent), on_links(sent));
+    // Groups of stages with less to send keep links busy for less.
+    const auto busy = [&](ContendedData::Sent& sent) {
+      if (sent.others <= Seconds(0)) return on_links(sent);
+      return on_links(sent) - (1 - sent_by_others(in_, step.stage, sent.part.group).least) * sent.others;
+    };
+    for (ContendedData::Sent& sent : data.beside.sent) add(asked(sent), count * busy(sent));
+    for (ContendedData::Sent& sent : data.once.sent) add(asked(sent), busy(sent));
     const Seconds busiest = collectives_.healthy().busiest_link(
         std::span(operations.data(), operations.size()), std::span(sending.data(), sending.size()), now);
     added[TimeClass::data_comm] += std::max(Seconds(0), busiest - now);
@@ -146,8 +158,12 @@ class ContentionSum {
   }
 
   /// The sum as a result.
-  [[nodiscard]] Contention of(const TimedStage& step) const {
-    return {kMet * added_, kLeftOpen * kMet * std::max(0.0, open_ / step.step)};
+  [[nodiscard]] Contention of(const TimedStage& step) {
+    const Breakdown priced = kMet * added_;
+    const Seconds open = kContextOpen * priced[TimeClass::context_comm] +
+                         kCallsOpen * (priced[TimeClass::tensor_comm] + priced[TimeClass::expert_comm]) +
+                         kApartOpen * calls_apart(priced, step);
+    return {priced, open / step.step};
   }
 
  private:
@@ -174,23 +190,32 @@ class ContentionSum {
   };
   /// Adds what a share of the traffic beside one pass costs, `often` times in a step, and takes from its wait what
   /// calls take longer. Returns how much later the pass ends because of its calls.
-  Seconds add_axes(ContendedData::Traffic& traffic, const Beside& of, double share, double often) {
+  Seconds add_axes(ContendedData::Traffic& traffic, const Beside& of, double share, double often, bool once) {
     const auto& [pass, passes, window, wait] = of;
     Seconds room = window, data, late, left;
     Breakdown slowed;
     for (ContendedData::Sent& sent : traffic.sent) {
       if (sent.beside != pass) continue;
       const ContendedCalls::Meeting& meeting = meeting_of(sent);
+      Breakdown longer;
+      Seconds longer_in_all, done_more;
+      for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+        if (meeting.longer[group] <= Seconds(0) && meeting.done[group] == Seconds(0)) continue;
+        const double unspared = 1 - spared_share(group);
+        longer[class_of(group)] += unspared * meeting.longer[group];
+        longer_in_all += unspared * meeting.longer[group];
+        done_more += unspared * meeting.done[group];
+      }
       // How much of the traffic gets done beside passes, relative to what the same time would do alone.
-      const double done = 1 + meeting.done / passes;
-      const Seconds traffic_time = share * on_links(sent);
+      const double done = 1 + done_more / passes;
+      const Seconds traffic_time = share * (on_links(sent) - spared(sent, once));
       const Seconds together = done * room > traffic_time ? (1 / done) * traffic_time : room;
       data += traffic_time;
       room -= together;
       left += traffic_time - done * together;
       const double beside = together / passes;
-      slowed += (often * beside) * meeting.longer;
-      late += beside * meeting.late;
+      slowed += (often * beside) * longer;
+      late += beside * longer_in_all;
     }
     // While the pass waits for the host, its calls may take longer; the traffic takes longer all the same.
     const Seconds hidden = std::min(late, wait);
@@ -199,9 +224,52 @@ class ContentionSum {
     added_ += slowed;
     added_[TimeClass::host] -= often * hidden;
     added_[TimeClass::data_comm] += often * (now - before - late + hidden);
-    open_ += often * (std::max(window + late, traffic_ends) - before);
     wait -= hidden;
     return late - hidden;
+  }
+
+  /// What groups of the same stage cost each other's calls of tensor groups, where they could come apart: the ranks of
+  /// a context group drift, or traffic beside the passes of all microbatches slows the exchanges of some of them.
+  Seconds calls_apart(const Breakdown& priced, const TimedStage& step) {
+    if (in_.plan.context == 1 || in_.plan.tensor == 1) return Seconds(0);
+    // Traffic beside all passes goes over the ranks of context groups too, and holds together those that would drift.
+    const bool drift = drifts(in_, groups_[ParallelGroup::context]), beside = sends_beside_passes(in_);
+    const Seconds met = priced[TimeClass::tensor_comm] + priced[TimeClass::context_comm];
+    const bool apart = drift ? !beside && step.shown[TimeClass::context_comm] > kWorthDrift * step.step
+                             : beside && met > kWorthMeeting * step.step;
+    if (!apart) return Seconds(0);
+    if (!calls_.apart)
+      calls_.apart = {apart_along(PlanAxis::context, in_.plan.context),
+                      apart_along(PlanAxis::data, in_.plan.data)};
+    return calls_.apart->context + (drift ? Seconds(0) : calls_.apart->data);
+  }
+  [[nodiscard]] Seconds apart_along(PlanAxis axis, std::int32_t degree) {
+    Seconds sum;
+    if (degree == 1) return sum;
+    for (const ContendedCalls::Sent& sent : calls_.sent) {
+      const CollectiveCall& call = *calls_.calls[sent.call];
+      if (call.group != ParallelGroup::tensor) continue;
+      const RankGroup& group = groups_[call.group];
+      const Seconds at_once = collectives_.time_without_faults({call.op, call.bytes, group}),
+                    alone = collectives_.time_within_slice(
+                        {call.op, call.bytes, group, 1, {{degree, layout_.stride(axis)}, 0}}),
+                    on_links = collectives_.healthy().time_on_links({call.op, call.bytes, group});
+      if (at_once > alone) sum += ((at_once - alone) / on_links) * sent.seconds;
+    }
+    return sum;
+  }
+
+  /// The share of what calls take that they are spared where groups of other stages take turns.
+  [[nodiscard]] double spared_share(ParallelGroup group) const {
+    const AmongSiblings& among = calls_.siblings[group];
+    if (in_.turns == nullptr || among.others <= Seconds(0)) return 0;
+    return in_.turns->beside[group] * (among.others / among.time);
+  }
+
+  /// What a part of the traffic is spared because groups of other stages take turns.
+  [[nodiscard]] Seconds spared(const ContendedData::Sent& sent, bool once) const {
+    if (in_.turns == nullptr || !in_.turns->any) return Seconds(0);
+    return (once ? in_.turns->at_end[sent.part.group] : in_.turns->beside[sent.part.group]) * sent.others;
   }
 
   /// Time of all operations one after the other, which no link can be busy for longer than.
@@ -286,9 +354,8 @@ class ContentionSum {
         both = collectives_.healthy().paces_together({call.op, call.bytes, groups_[call.group]}, data);
       const double kept = both->one, theirs = both->other;
       const Seconds longer = (sent.shown * (1 / kept - 1)) * sent.seconds;
-      meeting.longer[class_of(call.group)] += longer;
-      meeting.late += longer;
-      meeting.done += longer - ((1 - theirs) / kept) * sent.seconds;
+      meeting.longer[call.group] += longer;
+      meeting.done[call.group] += longer - ((1 - theirs) / kept) * sent.seconds;
     }
     return meeting;
   }
@@ -302,7 +369,6 @@ class ContentionSum {
   bool shared_;
   boost::container::small_vector<OneCall, 8> listed_;
   Breakdown added_;
-  Seconds open_;  ///< the sum of `added_`, with what hides where passes wait for the host
 };
 
 bool holds(const LayerRuns& runs, LayerKind kind) {
@@ -360,10 +426,16 @@ Contention contention_of(const TrainingStep& in, const TimedStage& step,
 SiblingTurns turns_of_siblings(const TrainingStep& in, const TimedStage& step,
                                const network::CollectivePrices& collectives, LayerTimes* known,
                                StageDataCosts* data) {
-  return with_stage(in, step, collectives, known, data,
-                    [&](ContentionSum& sum, const ContendedData& traffic) {
-                      return sibling_turns(sum.in_passes(traffic), traffic.once.siblings, step);
-                    });
+  return with_stage(
+      in, step, collectives, known, data, [&](ContentionSum& sum, const ContendedData& traffic) {
+        const SiblingTimes passes = sum.in_passes(traffic);
+        EnumArray<ParallelGroup, double> by_others;
+        for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+          const bool shared = passes[group].others + traffic.once.siblings[group].others > Seconds(0);
+          by_others[group] = shared ? sent_by_others(in, step.stage, group).mean : 1;
+        }
+        return sibling_turns(passes, traffic.once.siblings, step, by_others);
+      });
 }
 
 }  // namespace shardscape::step

@@ -271,7 +271,7 @@ std::int32_t time_training(const TrainingStep& in, const network::CollectivePric
                                                  : contention_of(in, stage, collectives, shared, data);
     contended = contention.added;
     if (plain_machine) {
-      out.contended_share = contention.marked_share + kTurnsOpen * (scratch.turns.left / out.step_time);
+      out.contended_share = contention.marked_share + open_in_turns(in, scratch, out.step_time);
       scratch.contention.healthy = contended;
     }
   }

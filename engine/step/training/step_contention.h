@@ -6,9 +6,8 @@
 
 namespace shardscape::step {
 
-/// The share of what siblings that take turns still cost each other (sibling_turns.h) that may be wrong: steps are off
-/// by half of it in the median of 41 plans, by all of it in one of ten.
-constexpr double kTurnsOpen = 0.5;
+/// The share of a step by which turns of siblings (sibling_turns.h) may be wrong.
+double open_in_turns(const TrainingStep& inputs, const TrainingScratch& scratch, Seconds step);
 
 /// The times of the stage that ends last, on a healthy machine. `busy`: of all its passes. `waiting`: for the others.
 TimedStage timed_stage(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage,

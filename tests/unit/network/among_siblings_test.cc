@@ -8,21 +8,34 @@ namespace {
 
 constexpr Seconds kAlone(1);
 
-TEST(SiblingTurns, CostNothingWhileLinksHaveRoom) {
-  // Two groups keep a link busy for 0.6 s each of which an operation takes 1 s alone: they meet where the other sends
-  // for more than two thirds of the time, and at 1.2 s where both do all the time.
+TEST(SiblingTurns, MeetOnlyWhereLinksHaveNoRoomForBoth) {
+  // Two groups keep a link busy for 0.6 s each of which an operation takes 1 s alone, so that 0.2 s of each must meet
+  // the other's. Executed, siblings that send half of the time add 1 / 50 of a second; those that send all of the time
+  // keep the link busy for 1.2 s.
   const Seconds at_once(1.2);
   EXPECT_EQ(among_siblings(kAlone, at_once, 0), kAlone);
-  EXPECT_EQ(among_siblings(kAlone, at_once, 0.66), kAlone);
-  EXPECT_GT(among_siblings(kAlone, at_once, 0.68), kAlone);
-  EXPECT_NEAR(among_siblings(kAlone, at_once, 1).value(), 1 + kMetInTurn * 0.2, 1e-12);
+  EXPECT_NEAR(among_siblings(kAlone, at_once, 0.5).value(), 1 + 0.5 * 0.2 * 0.2, 1e-12);
+  EXPECT_NEAR(among_siblings(kAlone, at_once, 0.9).value(), 0.6 * 1.9, 1e-12);
+  EXPECT_NEAR(among_siblings(kAlone, at_once, 1).value(), 1.2, 1e-12);
+}
+
+TEST(SiblingTurns, TakeNoLessWhereOthersSendMore) {
+  for (const double times : {1.01, 1.3, 1.7, 2.5}) {
+    Seconds before = kAlone;
+    for (double share = 0; share <= 1; share += 1.0 / 64) {
+      const Seconds now = among_siblings(kAlone, times * kAlone, share);
+      EXPECT_GE(now, before) << times << " " << share;
+      before = now;
+    }
+    EXPECT_NEAR(before.value(), times, 1e-12);
+  }
 }
 
 TEST(SiblingTurns, CostInProportionWhereALinkIsBusyAllTheTime) {
   for (const double times : {2.0, 3.0, 8.0}) {
     const Seconds at_once = times * kAlone;
     EXPECT_EQ(among_siblings(kAlone, at_once, 0), kAlone);
-    EXPECT_NEAR(among_siblings(kAlone, at_once, 0.25).value(), 1 + kMetInTurn * 0.25 * (times - 1), 1e-12);
+    EXPECT_NEAR(among_siblings(kAlone, at_once, 0.25).value(), 1 + 0.25 * (times - 1), 1e-12);
   }
 }
 
