@@ -25,17 +25,19 @@ struct ScheduleRow {
   bool both_ways = false;  ///< microbatches enter at both ends: a stage also holds the part of its mirror
   bool cuts = false;       ///< every backward of a block leaves its weight gradients to a pass of its own
   bool forwards_first = false;  ///< all forwards come before all backwards, with a single stage, too
-  bool defers_head = false;     ///< the head's weight gradients may wait for the cool-down (deferred_head.h)
+  bool in_step = false;      ///< neighbouring stages begin passes together, each as the one before hands on
+  bool defers_head = false;  ///< the head's weight gradients may wait for the cool-down (deferred_head.h)
   /// Whether it can run so many microbatches on so many stages, and what to say where it cannot; null: any number.
   bool (*divides)(std::int32_t stages, std::int64_t microbatches) = nullptr;
   Reason indivisible = Reason::none;
 };
 inline constexpr auto kSchedules = std::to_array<ScheduleRow>({
-    {.kind = ScheduleKind::gpipe, .name = "gpipe", .forwards_first = true},
+    {.kind = ScheduleKind::gpipe, .name = "gpipe", .forwards_first = true, .in_step = true},
     {.kind = ScheduleKind::one_f_one_b, .name = "1f1b", .defers_head = true},
     {.kind = ScheduleKind::interleaved,
      .name = "interleaved",
      .chunks = true,
+     .in_step = true,
      .defers_head = true,
      .divides = [](std::int32_t stages, std::int64_t microbatches) { return microbatches % stages == 0; },
      .indivisible = Reason::microbatches_by_stages},

@@ -21,8 +21,7 @@ constexpr double kInStepOpen = 0.1;
 }  // namespace
 
 double open_in_turns(const TrainingStep& in, const TrainingScratch& scratch, Seconds step) {
-  const bool in_step =
-      in.pipeline.kind == ScheduleKind::gpipe || in.pipeline.kind == ScheduleKind::interleaved;
+  const bool in_step = row_of(in.pipeline.kind).in_step;
   const Seconds spared = in_step ? std::max(Seconds(0), scratch.spared_in_turn) : Seconds(0);
   return (kTurnsOpen * scratch.turns.left + kInStepOpen * spared) / step;
 }

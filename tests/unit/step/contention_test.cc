@@ -28,9 +28,10 @@ Prediction timed_plan(const Setting& setting, const ParallelPlan& plan) {
 TEST(Contention, IsWhatDataTrafficMeetsOnTheSameLinks) {
   // One port per rank: tensor and data groups share it. All data traffic D runs beside passes P in which tensor
   // calls take the share T / P, so that they meet for D T / P, in which each has half of the port: calls then take
-  // twice as long. 0.9 of that is priced (kMet), 0.27 of what short calls are priced the mark (kCallsOpen). Backward has twice the traffic and
-  // takes twice as long, with as many calls. Left out are the few calls of embedding and head and what all of them
-  // take at the ranks. Where nothing overlaps, D and T are the exposed classes, and nothing contends.
+  // twice as long. 0.9 of that is priced (kMet), 0.27 of what short calls are priced the mark (kCallsOpen). Backward
+  // has twice the traffic and takes twice as long, with as many calls. Left out are the few calls of embedding and head
+  // and what all of them take at the ranks. Where nothing overlaps, D and T are the exposed classes, and nothing
+  // contends.
   Setting setting = contended_setting(test::crossbar(8, 50e9, 1e-6));
   setting.workload = test::training(8192, 16);
   ParallelPlan plan = test::plan_of(2, 1, 1, 4);
