@@ -49,8 +49,8 @@ class WorkLeft {
     return before_[static_cast<std::size_t>(end)] - before_[static_cast<std::size_t>(begin)];
   }
 
-  /// Seconds of a block for a rank that waits for nobody else. Of several calls in a row one counts: those after it may
-  /// begin while other members are still at it.
+  /// Seconds of a block for a rank that waits for nobody else. Of the calls that one instruction starts in a row one
+  /// counts: those after it may begin while other members are still at it.
   [[nodiscard]] double alone(const Block& block) {
     double clock = 0;
     lanes_.assign(static_cast<std::size_t>(programs_->lanes), 0);

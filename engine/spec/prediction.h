@@ -27,7 +27,7 @@ struct InferenceLatency {
   Seconds p50, p95;
 };
 
-/// What a load that is simulated request by request (spec/load.h) has beside; else zeros.
+/// What a load that is simulated request by request (spec/request_load.h) has beside; else zeros.
 struct LoadPrediction {
   struct Tail {
     Seconds p90, p99;

@@ -244,7 +244,7 @@ struct StackProfile {
     std::int64_t kv_block = 16;        ///< tokens of one block of the key-value cache
     /// Share of the memory left by weights, activations and reserve that the cache gets.
     double kv_share = 0.9;
-    // What follows is of loads that are simulated request by request (spec/load.h) alone.
+    // What follows is of loads that are simulated request by request (spec/request_load.h) alone.
     KvGrowth kv_growth = KvGrowth::usual;
     double kv_watermark = 0;  ///< share of the cache's blocks that admission leaves free, 0..1
     QueueOrder queue = QueueOrder::fcfs;

@@ -6,9 +6,9 @@
 
 #include "engine/base/problems.h"
 #include "engine/spec/expert_load.h"
-#include "engine/spec/load.h"
 #include "engine/spec/phase.h"
 #include "engine/spec/precision_policy.h"
+#include "engine/spec/request_load.h"
 
 namespace shardscape {
 

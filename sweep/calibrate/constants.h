@@ -15,7 +15,7 @@
 #include <tl/expected.hpp>
 
 #include "engine/spec/number_row.h"
-#include "sweep/yaml/presets.h"
+#include "sweep/yaml/preset_specs.h"
 #include "sweep/yaml/quantity_text.h"
 
 namespace shardscape::calibrate {

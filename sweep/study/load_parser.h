@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/spec/load.h"
+#include "engine/spec/request_load.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/visitors.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <tl/expected.hpp>
 
-#include "engine/spec/load.h"
+#include "engine/spec/request_load.h"
 
 namespace shardscape::sweep {
 

@@ -14,7 +14,7 @@
 #include "engine/spec/model_numbers.h"
 #include "engine/spec/stack.h"
 #include "engine/spec/stack_numbers.h"
-#include "sweep/yaml/presets.h"
+#include "sweep/yaml/preset_specs.h"
 #include "sweep/yaml/visitors.h"
 
 namespace shardscape::yaml {

@@ -17,7 +17,7 @@
 #include "sweep/technology/technology.h"
 #include "sweep/yaml/catalog.h"
 #include "sweep/yaml/diagnostics.h"
-#include "sweep/yaml/presets.h"
+#include "sweep/yaml/preset_specs.h"
 
 namespace shardscape::yaml {
 

@@ -12,7 +12,7 @@
 #include "engine/spec/stack.h"
 #include "sweep/yaml/diagnostics.h"
 #include "sweep/yaml/node.h"
-#include "sweep/yaml/presets.h"
+#include "sweep/yaml/preset_specs.h"
 #include "sweep/yaml/visitors.h"
 
 namespace shardscape::yaml {

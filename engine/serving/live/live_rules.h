@@ -12,8 +12,8 @@ namespace shardscape::serving {
 struct LiveRules {
   ServingPolicy policy = ServingPolicy::vllm;
   bool on_demand = true;  ///< blocks of the cache are taken as sequences grow, not at once
-  std::int64_t token_budget =
-      1;  ///< the most tokens of an iteration; >= max_batch where prompts are read beside
+  /// The most tokens of an iteration; at least max_batch where prompts are read beside.
+  std::int64_t token_budget = 1;
   std::int64_t max_batch = 1;      ///< the most requests running at once
   std::int64_t kv_block = 1;       ///< tokens of one block
   std::int64_t kv_blocks = 1;      ///< blocks of one server; enough for the longest request

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "engine/spec/load.h"
+#include "engine/spec/request_load.h"
 
 namespace shardscape::serving {
 

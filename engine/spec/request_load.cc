@@ -1,5 +1,5 @@
 // Limits of random lengths, rules of loads, and the table of client profiles.
-#include "engine/spec/load.h"
+#include "engine/spec/request_load.h"
 
 #include <algorithm>
 #include <array>

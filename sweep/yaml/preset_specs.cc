@@ -1,4 +1,4 @@
-#include "sweep/yaml/presets.h"
+#include "sweep/yaml/preset_specs.h"
 
 namespace shardscape::yaml {
 
