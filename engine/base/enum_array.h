@@ -8,7 +8,8 @@
 
 namespace shardscape {
 
-/// For enums with a string table. Indexed by the values of the enum; iterates in their order.
+/// An array with one element for each value of an enum that has a string table. Indexed by the values; iterates in
+/// their order.
 template <class E, class T>
 struct EnumArray {
   std::array<T, EnumNames<E>::names.size()> values{};

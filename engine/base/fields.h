@@ -1,5 +1,5 @@
-// The fields of plain structs, found by structured bindings: what does something with every field can't forget a new
-// one.
+// Visits and hashes all fields of a plain struct, which are found by structured bindings, so that code which has to
+// handle every field cannot forget a new one.
 #pragma once
 
 #include <array>
@@ -95,7 +95,7 @@ std::uint64_t hash_fields(std::uint64_t hash, const T& value) {
     constexpr std::size_t kWord = sizeof(std::uint64_t), kWords = (sizeof(T) + kWord - 1) / kWord;
     std::array<std::uint64_t, kWords> words{};
     std::memcpy(words.data(), &value, sizeof(T));
-    // The products do not wait for each other, as those of hash_word() would.
+    // The products do not depend on each other, unlike those of hash_word(), so that a processor overlaps them.
     std::uint64_t sum = 0, odd = kGoldenHash;
     for (const std::uint64_t word : words) sum += word * (odd += 2 * kGoldenHash);
     return hash_word(hash, sum);

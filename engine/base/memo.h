@@ -1,4 +1,4 @@
-// Remembers what a pure function has come to, by everything that it reads.
+// Remembers the results of pure functions, each under a key that holds everything that the function reads.
 //
 // The key is a plain struct that stands beside the function and lists what it reads, with a defaulted ==; its hash is
 // made from all of its fields (fields.h), so that none can be left out of one and not of the other.
@@ -18,12 +18,13 @@ template <class Key, class Value>
 class Memo {
  public:
   using Entry = std::pair<const Key, Value>;
-  /// The value of a key, made by `make()` where it is new; that may ask this memo for others.
+  /// Returns the value of a key. The value of a new key is computed by `make()`, which may itself ask this memo for
+  /// other keys.
   template <class Make>
   Value& get(const Key& key, const Make& make) {
     return entry(key, make).second;
   }
-  /// The same with the key as it is kept.
+  /// As get(), but returns the stored pair of key and value.
   template <class Make>
   Entry& entry(const Key& key, const Make& make) {
     const auto known = values_.find(key);

@@ -27,7 +27,7 @@ struct Range {
   double high = 0;
   std::string_view unit = "";
   bool or_zero = false;
-  std::string_view why = "";  ///< what the least value is
+  std::string_view why = "";  ///< what `low` stands for, for the message about a smaller value
   bool below_high = false;
 
   [[nodiscard]] constexpr bool holds(double value) const {
@@ -56,7 +56,7 @@ struct Range {
   }
 };
 
-/// The same range and 0.
+/// The same range, in which 0 is allowed as well.
 constexpr Range or_zero(Range range) {
   range.or_zero = true;
   return range;
@@ -68,7 +68,7 @@ inline void require_range(Problems& problems, double value, const std::string& f
 inline void require_range(Problems& problems, std::int64_t value, const std::string& field,
                           const Range& range) {
   if (range.holds(static_cast<double>(value))) return;
-  // With all digits of the value, which short formats would round into the range.
+  // Prints all digits of the value: a short format could round it into the range.
   problems.add(field, fmt::format("must be {}, not {}", range.text(), value));
 }
 template <Measured Q>

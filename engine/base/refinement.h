@@ -27,7 +27,7 @@ namespace shardscape {
 
 /// Classes of like objects, numbered in the order of their first members.
 struct Classes {
-  std::vector<std::int32_t> of;     ///< by object; -1: in none
+  std::vector<std::int32_t> of;     ///< by object: its class; -1: in none
   std::vector<std::int32_t> first;  ///< by class: its first object, which stands for the class
 
   [[nodiscard]] std::size_t representative(std::size_t object) const {
@@ -55,7 +55,7 @@ inline Classes number_classes(std::span<const std::int32_t> of) {
   return classes;
 }
 
-/// A partition of objects into classes, which becomes finer by what they are told apart by.
+/// A partition of objects into classes, which split() refines.
 class Partition {
  public:
   struct Ignored {
@@ -69,9 +69,10 @@ class Partition {
   [[nodiscard]] const std::vector<std::int32_t>& of() const { return of_; }
   [[nodiscard]] std::size_t count() const { return size_.size(); }
 
-  /// Tells objects apart that are in one class and have different signatures; `by`: by object. Those that are not in
-  /// `objects` have the signatures that they were told apart by before. What stays in a class keeps its number, and
-  /// else the largest part does: moved(object, number before) is called where the number is another then.
+  /// Splits classes by signature: afterwards two objects are in one class only if they were before and have equal
+  /// signatures. `by`: signature by object; objects that are not in `objects` keep the signatures that they had in the
+  /// split before. Objects that leave no class keep their number. Where all objects leave a class, the largest group of
+  /// them keeps its number. moved(object, number before) is called for every object whose class number changes.
   template <class Moved = Ignored>
   void split(std::vector<std::int32_t> objects, std::span<const Signature> by, Moved moved = {}) {
     std::erase_if(objects, [&](std::int32_t object) {
@@ -86,8 +87,7 @@ class Partition {
     std::uint32_t group = 0;
     for (const std::int32_t object : objects) {
       const Leaving leaving(of_[static_cast<std::size_t>(object)], by[static_cast<std::size_t>(object)]);
-      if (groups_.empty() ||
-          groups_[group].leaving != leaving) {  // else as the object before, which is often so
+      if (groups_.empty() || groups_[group].leaving != leaving) {  // often as the object before
         const auto [entry, fresh] = known_.try_emplace(leaving, groups_.size());
         if (fresh) groups_.push_back({leaving, 0, 0});
         group = entry->second;
@@ -114,7 +114,7 @@ class Partition {
   struct Group {
     Leaving leaving;
     std::size_t objects = 0;
-    std::int32_t number = 0;  ///< of their class from now on
+    std::int32_t number = 0;  ///< number of their class after the split
     [[nodiscard]] std::size_t from() const { return static_cast<std::size_t>(leaving.first); }
   };
 
@@ -145,14 +145,14 @@ class Partition {
   std::vector<std::int32_t> of_;
   std::vector<Signature> common_;  ///< by class: the signature that its objects were told apart by
   std::vector<std::size_t> size_;  ///< by class: number of objects
-  // Of the split at hand.
+  // Working memory of the current split().
   std::unordered_map<Leaving, std::uint32_t, HashOfLeaving> known_;
   std::vector<Group> groups_;
-  std::vector<std::uint32_t> group_of_;  ///< by place in `objects`
+  std::vector<std::uint32_t> group_of_;  ///< by place in `objects`: the group that the object leaves with
   std::vector<const Group*> heir_;       ///< by class that nothing stays in: the group that keeps its number
 };
 
-/// Whom each object meets.
+/// For each object, the objects that it meets and the ways in which it does.
 class Meetings {
  public:
   struct Meeting {
@@ -186,9 +186,10 @@ class Meetings {
   std::vector<Meeting> meetings_;
 };
 
-/// Finds the classes of objects that are alike in themselves and in whom they meet. `are`: by object, all that it is in
-/// itself, its kind included. Time in proportion to the meetings, and in each round to the objects and the meetings of
-/// those whose classes get new numbers. `enough`: asked after each round whether to leave it at that.
+/// Finds the coarsest partition in which like objects have like meetings. `are`: by object, a signature of its kind and
+/// of all that it is by itself. `enough(partition)` is asked before each round; true ends the refinement early. Time in
+/// proportion to all meetings at first, and in each further round to the objects and to the meetings of those whose
+/// class number changes.
 template <class Enough = bool (*)(const Partition&)>
 Partition refine(
     const Meetings& meetings, std::vector<Signature> are,
