@@ -105,7 +105,8 @@ OperatorCost flash_backward(const AttentionShape& shape, Precision precision, co
   return flash(shape, {10, 2, 3, device.attention.backward, shape.keys}, precision, device);
 }
 
-/// The streams over all scores, so many passes over them besides those of dropout.
+/// Cost of kernels that stream the score matrix: each score is read or written `passes` times, and a dropout, where the
+/// shape has one, adds its own passes.
 OperatorCost score_streams(const AttentionShape& shape, double passes, Precision precision,
                            const DeviceSpec& device) {
   const double element = bytes_per_element(precision);

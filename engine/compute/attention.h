@@ -25,7 +25,8 @@
 //         the best (num_splits_heuristic of its source), FlashInfer balances chunks of keys over the SMs (Ye
 //         et al. 2025, arXiv:2501.01005, section 3.3). So one more SM never costs time.
 //
-// Left out: whole blocks on the causal diagonal (the cap holds them), the queries and outputs of decode.
+// Left out: blocks on the causal diagonal, which kernels compute in full (`cap` accounts for them); the queries and
+// outputs of decode.
 #pragma once
 
 #include "engine/compute/pointwise.h"
@@ -60,8 +61,8 @@ OperatorCost flash_forward(const AttentionShape& shape, Precision precision, con
 OperatorCost flash_backward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
 OperatorCost naive_forward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
 OperatorCost naive_backward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
-/// One new token per sequence: shape.queries = 1, shape.keys = cached tokens per sequence; `kv_precision` is the type
-/// of the cache and of the products.
+/// Decodes one new token per sequence: shape.queries = 1, shape.keys = cached tokens per sequence; `kv_precision` is
+/// the type of the cache and of the products.
 OperatorCost decode(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device);
 /// Decode with the keys of a sequence cut among `splits` CTAs, and the largest number of splits: each has at least a
 /// block of keys. decode() is the fastest of all, found in time logarithmic in their number.

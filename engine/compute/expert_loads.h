@@ -6,8 +6,8 @@
 //              more choices than experts. What rounding leaves goes to the largest first, one each.
 //
 // The power law is that of the benchmark behind the tables of grouped products (AIConfigurator's collector of
-// TensorRT-LLM, NVIDIA 2025), which times the rank that has most. A token chooses an expert once, so that none
-// gets more than all tokens and the others share what is over; the benchmark doesn't look to that.
+// TensorRT-LLM, NVIDIA 2025), which times the rank that has most tokens. A token chooses an expert at most once: no
+// expert gets more than all tokens, and the others share the excess. The benchmark does not enforce this.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,8 @@ struct Routing {
 
 /// Tokens of each expert under balanced routing; they add up to tokens x top_k, and none exceeds `tokens`.
 std::vector<std::int64_t> balanced_tokens(const Routing& routing);
-/// The same under a power law, exponent >= 0; draws 2 numbers for each expert. O(n log n) in experts.
+/// As balanced_tokens(), but under a power law with exponent >= 0; draws 2 numbers for each expert. O(n log n) in
+/// experts.
 std::vector<std::int64_t> power_law_tokens(const Routing& routing, double exponent, CounterRng& random);
 
 /// Loads of the rank with most tokens where experts are laid out in order over `ranks` ranks, which divide their

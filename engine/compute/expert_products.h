@@ -16,14 +16,14 @@
 // with the loads of experts drawn as its benchmark draws them; of groups of shape and parallel degrees held out
 // of the fit those over 50 us are off by 6 % in the median on A100, 8 % on H100 and 10 % on H200. Mean loads in
 // place of drawn ones would put the rows of power laws off by 67 %. Some 6 % of the rows on Hopper, whole groups,
-// take 2 to 5 times as long for no reason that their columns give: medians count. Blackwell has Hopper's constants,
-// for want of rows, but for the start of a tile, 0.3 us: chosen on ITL of DeepSeek-R1 and gpt-oss served in 4 bits
-// on B200 and GB200 (AIConfigurator's silicon samples), which Hopper's 1.7 us would make 20 % longer. fp8 and fp4
-// have theirs, too: half and a quarter of the bytes and of the math. Weights that are stored narrower than they are
-// multiplied (`stored`) take the bytes of the one and the math of the other, at `share` of the rate, as they are
-// converted first. Scales are bytes like others: of blocks in fp8 4 for each 128 of an input and each 128 x 128 of a
-// weight (DeepSeek-V3, arXiv:2412.19437, section 3.3), in nvfp4 one for each 16 values. Left out: the additions in fp32
-// that block scales ask of Hopper's vector units, and the conversion of inputs.
+// take 2 to 5 times as long for no reason that their columns give: medians count. Blackwell has Hopper's constants, for
+// want of rows, but for the start of a tile, 0.3 us: chosen on ITL of DeepSeek-R1 and gpt-oss served in 4 bits on B200
+// and GB200 (AIConfigurator's silicon samples), which Hopper's 1.7 us would make 20 % longer. Products in fp8 and fp4
+// use the constants of bf16, with half and a quarter of its bytes and math. Weights that are stored narrower than they
+// are multiplied (`stored`) take the bytes of the one type and the math of the other, at `share` of the rate, as they
+// are converted first. Scales count as bytes: of fp8 in blocks 4 bytes for each 128 values of an input and each 128 x
+// 128 of a weight (DeepSeek-V3, arXiv:2412.19437, section 3.3), of nvfp4 one byte for each 16 values. Left out: the
+// additions in fp32 that block scales ask of Hopper's vector units, and the conversion of inputs.
 #pragma once
 
 #include <optional>

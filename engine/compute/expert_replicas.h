@@ -9,8 +9,8 @@
 //
 // A token goes to one of its expert's copies, each as likely as any other.
 //
-// Left out: the rule by nodes, which keeps the copies of a group of experts inside one node; how old the loads are
-// that the copies are chosen by (a server looks every some minutes; here they are those of the workload).
+// Left out: the rule by nodes, which keeps the copies of a group of experts inside one node; the age of the loads by
+// which copies are chosen (a server renews them every few minutes; here they are those of the workload).
 #pragma once
 
 #include <cstdint>

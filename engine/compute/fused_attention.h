@@ -23,10 +23,10 @@
 //          holds.
 //
 // On Ampere two CTAs of the other kernel share an SM. There, a kernel that is launched over and over alone, as
-// benchmarks do, finds 0.73 of the L2 of a cache that it reads once still filled by the launch before: 50 to 200
-// MB are read as if they were 24 to 31 MB less. That of groups instead takes up to 49 us longer over its first
-// bytes, the more the fuller L2 becomes (1 - exp(-bytes / 0.69 L2)); why is not known. A step has neither: other
-// kernels run in between.
+// benchmarks do, still finds part of a cache that it reads once in L2, 0.73 of L2's capacity: 50 to 200 MB are read as
+// if they were 24 to 31 MB less. The kernel of groups instead takes up to 49 us longer over its first bytes, the more
+// the fuller L2 becomes (1 - exp(-bytes / 0.69 L2)); why is not known. In a step neither happens, as other kernels run
+// in between.
 //
 // Constants are by architecture and relative to the parts of the device. Those of prompts and decode were fitted
 // to 1,500 attention kernels that TensorRT-LLM's benchmark timed on A100, H100, H200, B200 and GB200

@@ -36,9 +36,9 @@ struct Machine {
   const DeviceSpec& device;
   double operand;
   double sms;
-  double math_per_second = 0, sram_per_second = 0, port_per_second = 0;  ///< of one SM, per second
+  double math_per_second = 0, sram_per_second = 0, port_per_second = 0;  ///< rates of one SM, per second
   double load_latency = 0;
-  double l2_per_second = 0;  ///< of all SMs together
+  double l2_per_second = 0;  ///< bandwidth of all SMs together, per second
   double fixed = 0;
 };
 
@@ -274,7 +274,7 @@ class LibraryProduct {
   Precision precision_;
   double operand_;
   bool burst_;
-  double math_per_second_ = 0, port_per_second_ = 0;  ///< of one SM, per second
+  double math_per_second_ = 0, port_per_second_ = 0;  ///< rates of one SM, per second
   /// Elements of k per step; number of steps over all of k.
   double depth_ = 0, steps_ = 0;
   Choice whole_, split_;  ///< the best choice without a split of K, and with one

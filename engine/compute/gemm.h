@@ -98,7 +98,7 @@ struct GemmRequest {
 };
 
 struct GemmCost {
-  Seconds time;  ///< with the kernel latency
+  Seconds time;  ///< time of the whole product, kernel latency included
   GemmTile tile;
   std::int32_t split_k = 1;
   double waves = 0;  ///< waves: ceil(CTAs / SMs)

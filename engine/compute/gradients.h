@@ -30,7 +30,7 @@ WeightGradientCost weight_gradient(const GemmShape& shape, Precision precision, 
 struct OptimizerState {
   double gradient_bytes = 4;
   double master_bytes = 4;
-  double moment_bytes = 8;  ///< both moments
+  double moment_bytes = 8;  ///< bytes of both moments together
   double weight_bytes = 2;
 
   [[nodiscard]] double traffic() const {
@@ -38,7 +38,7 @@ struct OptimizerState {
   }
 };
 
-/// One optimizer step on so many parameters; 0 parameters take no time.
+/// One optimizer step on `parameters` parameters; 0 parameters take no time.
 OperatorCost optimizer_step(double parameters, const OptimizerState& state, const DeviceSpec& device);
 
 }  // namespace shardscape::compute

@@ -18,8 +18,8 @@ OperatorCost prompt_attention_alone(const AttentionShape& shape, AttentionKernel
 OperatorCost decode_attention_alone(const AttentionShape& shape, AttentionKernel kernel,
                                     Precision kv_precision, const DeviceSpec& device) {
   const bool grouped = shape.heads > shape.kv_heads && shape.heads <= 32 * shape.kv_heads;
-  // By its times on Ampere, TensorRT-LLM's rows with grouped heads are of a one-byte cache: one of two bytes would need
-  // more than the peak of HBM.
+  // To judge by their times, the rows of TensorRT-LLM's kernel with grouped heads on Ampere have a cache of one byte
+  // per value: with two bytes they would need more than the peak bandwidth of HBM.
   const bool eight_bits = kernel == AttentionKernel::trtllm && device.architecture == Architecture::ampere &&
                           grouped && kv_precision == Precision::bf16;
   OperatorCost cost =

@@ -16,8 +16,8 @@ GemmCost gemm_alone(const GemmShape& shape, Precision precision, const DeviceSpe
 OperatorCost prompt_attention_alone(const AttentionShape& shape, AttentionKernel kernel, Precision precision,
                                     const DeviceSpec& device);
 
-/// One more token in each of shape.batch sequences of shape.keys tokens, this one included (tables that give the step
-/// of the last token: step + 1). `kv_precision` is the type of the cache.
+/// Decodes one more token in each of shape.batch sequences of shape.keys tokens, the new one included (where a table
+/// gives the step of the last token: step + 1). `kv_precision` is the type of the cache.
 OperatorCost decode_attention_alone(const AttentionShape& shape, AttentionKernel kernel,
                                     Precision kv_precision, const DeviceSpec& device);
 

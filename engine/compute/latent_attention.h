@@ -46,7 +46,7 @@ struct LatentShape {
 /// known architecture has Ampere's constants.
 OperatorCost latent_prompt(const LatentShape& shape, Precision cache, const DeviceSpec& device);
 
-/// One more token per sequence, with absorbed projections; shape.keys counts the new token.
+/// Decodes one more token per sequence, with absorbed projections; shape.keys counts the new token.
 OperatorCost latent_decode(const LatentShape& shape, Precision cache, const DeviceSpec& device);
 
 }  // namespace shardscape::compute

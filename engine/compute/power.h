@@ -8,10 +8,10 @@
 // (`power`); that of a kernel alone, launched for a moment, is `energy.burst_watts`: regulators average over
 // milliseconds and more.
 //
-// What decided it. On the H100 bf16 products of NVIDIA's training recipes run at 650 TFLOP/s, from 8B models to
-// 405B, where large ones alone reach 770; on the A100 both reach 260. Rates of steps are proportional to watts
-// over cards of one generation (B200 at 1,000 W, GB200 at 1,200 W), and twice as many fp8 FLOPs as bf16 ones
-// take the same power. No clock is in the data, so that other causes of the same size can't be told apart.
+// Evidence. On the H100 bf16 products of NVIDIA's training recipes run at 650 TFLOP/s, from 8B models to 405B, where
+// large products alone reach 770; on the A100 both reach 260. Rates of steps are proportional to watts over cards of
+// one generation (B200 at 1,000 W, GB200 at 1,200 W), and twice as many fp8 FLOPs as bf16 ones take the same power. No
+// clock is in the data, so that other causes of the same size can't be told apart.
 #pragma once
 
 #include "engine/spec/device.h"

@@ -6,17 +6,17 @@
 
 namespace shardscape::compute {
 
-constexpr double kFewestRows = 64;  ///< queries per block where there are at most so many
+constexpr double kFewestRows = 64;  ///< queries per block where a sequence has at most this many
 constexpr double kKeysOfOneStep = 64;
 
 struct PromptBlocks {
   double rows = 0;    ///< queries of a block
-  double blocks = 0;  ///< of all heads of all sequences
-  double keys = 0;    ///< in whole steps
+  double blocks = 0;  ///< number of blocks, over all heads and sequences
+  double keys = 0;    ///< keys of a sequence, rounded up to whole steps
   double seen = 0;    ///< keys that a block reads, on average
 };
 
-/// `most_rows`: queries of a block where there are many.
+/// Cuts a prompt into blocks of at most `most_rows` queries, of fewer where the prompt is short.
 template <class Shape>
 PromptBlocks prompt_blocks(const Shape& s, double most_rows) {
   PromptBlocks out;
