@@ -31,7 +31,7 @@ class Evaluator {
   virtual void forget() = 0;
 };
 
-/// `machine` must outlive them.
+/// Each makes the evaluator of one kind of work. `machine` must outlive it.
 std::unique_ptr<Evaluator> training_evaluator(Machine& machine);
 std::unique_ptr<Evaluator> replica_evaluator(Machine& machine);
 std::unique_ptr<Evaluator> pool_evaluator(Machine& machine);

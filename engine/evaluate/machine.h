@@ -30,7 +30,8 @@ class Machine {
   void set_faults(const FaultSet& faults);
   [[nodiscard]] const FaultSet& faults() const { return faults_; }
 
-  /// Collectives over all ranks, each on the rank of the fabric where `placement` puts it.
+  /// Prices of collectives over all ranks of the machine; each rank of a plan lies on the fabric rank that
+  /// SimulateOptions::placement gives it.
   [[nodiscard]] network::CollectivePrices& collectives() { return collectives_; }
   /// Separate prices of collectives over the ranks of a pool, with the current faults.
   [[nodiscard]] network::CollectivePrices pool_collectives(const std::vector<std::int32_t>& placement) const;

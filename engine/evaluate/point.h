@@ -21,16 +21,16 @@ struct Point {
   /// Layers over stages; with pools, those of the pool that decodes.
   std::shared_ptr<const model::Partition> split;
   // Written by memory().
-  schedule::PipelineShape pipeline;  ///< in training
-  step::ServingShape serving;        ///< in servers whose replicas both prefill and decode
-  step::PoolInputs prefill, decode;  ///< in servers with a pool for each
+  schedule::PipelineShape pipeline;  ///< set in training
+  step::ServingShape serving;        ///< set for servers whose replicas both prefill and decode
+  step::PoolInputs prefill, decode;  ///< set for servers with a pool for each
   // Written by find_sick().
   std::vector<step::SickStage> sick;
   // Written by time().
   bool unreachable = false;  ///< dead links cut off ranks that have to talk
   bool deadlocked = false;   ///< ranks wait for each other in a circle
 
-  /// Makes the point new for another plan; what memory() replaces as a whole is left as it is until then.
+  /// Resets the point for another plan, except for what memory() overwrites as a whole.
   void restart(const ParallelPlan& next, Details* wanted) {
     plan = next;
     out = Prediction();

@@ -88,7 +88,7 @@ class Replicas final : public Evaluator {
     if (run) point.details->events = run->events;
     if (run && run->unreachable) return;
     point.details->stage_layers = block_counts(point.split->stages);
-    if (setting_.workload.load) return;  // what follows is of the mean request in the steady closed loop
+    if (setting_.workload.load) return;  // the rest is the mean request of the steady closed loop
     point.details->group_bytes = step::inference_bytes(inputs, collectives, memo_);
     step::explain_inference(inputs, collectives, memo_, point.details->operators);
   }
@@ -133,7 +133,7 @@ class Pools final : public Evaluator {
   const Setting& setting_;
   step::InferenceMemo memo_;
   std::map<std::pair<std::int32_t, std::size_t>, std::optional<network::CollectivePrices>>
-      prices_;  ///< by first rank and number of ranks
+      prices_;  ///< prices of the calls of a pool, by its first rank and number of ranks
 };
 
 /// The ranks of the fabric on which the plan's ranks from `begin` to `end` lie.

@@ -91,7 +91,7 @@ class ParameterMemo {
  public:
   struct Known {
     model::StageParameters parameters;
-    std::vector<model::ParameterGroups> held;  ///< by stage
+    std::vector<model::ParameterGroups> held;  ///< parameters by stage
   };
   /// `layers`: of each stage, as PartitionMemo gives them. The result is valid until the next call.
   const Known& of(const Setting& setting, const ParallelPlan& plan, bool both_ways,
@@ -142,7 +142,7 @@ class StateMemo {
 
  private:
   std::optional<ParallelPlan> plan_;
-  std::vector<std::optional<MemoryUse>> known_;  ///< by stage
+  std::vector<std::optional<MemoryUse>> known_;  ///< state by stage
 };
 
 /// A sick device and the costs of layers on it.
@@ -216,7 +216,7 @@ class Training final : public Evaluator {
   StateMemo states_;
   PartitionMemo partitions_;
   std::map<std::pair<double, double>, std::unique_ptr<SickDevice>>
-      sick_;  ///< by the shares of clock and memory rate that are left
+      sick_;  ///< costs on a sick device, by the shares of clock and memory rate that are left
   step::TrainingScratch scratch_;
 };
 
@@ -234,7 +234,7 @@ SickDevice& Training::sick_device(std::pair<double, double> shares) {
 void Training::find_sick(Point& point) {
   point.sick.clear();
   if (machine_.faults().devices.empty()) return;
-  std::map<std::int32_t, std::pair<double, double>> shares;  // by rank of the fabric
+  std::map<std::int32_t, std::pair<double, double>> shares;  // what is left, by rank of the fabric
   for (const DeviceFault& fault : machine_.faults().devices) {
     auto& [compute, hbm] = shares.try_emplace(fault.rank, 1.0, 1.0).first->second;
     compute *= fault.compute_share;
