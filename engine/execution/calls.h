@@ -85,12 +85,12 @@ class CallBoard {
     std::int32_t communicator = 0, call = 0, lane = 0, number = 0;
     std::int64_t pending = 0;           ///< messages not received and members not done
     std::vector<std::int32_t> waiting;  ///< counts that each gate waits for
-    std::vector<Turns> turns;           ///< by gate, if any gate opens several times
+    std::vector<Turns> turns;           ///< state of each gate, if any gate opens several times
   };
   /// The calls of one communicator, from the oldest that is under way.
   struct Window {
     std::int32_t first = 0;        ///< number of the oldest call
-    Fifo<std::int32_t> instances;  ///< by number; kNone: ended, or not begun
+    Fifo<std::int32_t> instances;  ///< instances by number of the call; kNone: ended, or not begun
   };
   void end(std::int32_t instance);
 

@@ -91,7 +91,7 @@ struct Executor::Impl {
   [[nodiscard]] LaneState& lane_of(std::int32_t lane, std::int32_t rank) {
     return lanes_[programs_->at(lane, rank)];
   }
-  /// The state of the lane in whose order the lane's calls run.
+  /// State of the lane whose order the calls of this lane follow (Programs::turns).
   [[nodiscard]] LaneState& turns_of(std::int32_t lane, std::int32_t rank) {
     return lane_of(programs_->turns[static_cast<std::size_t>(lane)], rank);
   }

@@ -1,9 +1,9 @@
 // Executes programs: devices, hosts and messages in one course of events.
 //
-// Compute on a device meets nobody, so a rank runs ahead through its program on its own clock until it needs
-// something from others; messages share links max-min fairly as in network/flows/flow_simulator.h. Those of rings
-// that meet nobody are worked out together (lone_rings.h). The order of simultaneous events is that of their
-// causes, so the result is a pure function of the programs.
+// Compute on a device meets nobody, so a rank runs ahead through its program on its own clock until it needs something
+// from others; messages share links max-min fairly as in network/flows/flow_simulator.h. Rings whose connections share
+// no link with other traffic are computed in closed form (lone_rings.h). The order of simultaneous events is that of
+// their causes, so the result is a pure function of the programs.
 //
 // Left out: reductions take no time; a call is done on a rank when it has received what it is owed, whether
 // or not its own last message has arrived.
@@ -25,7 +25,7 @@ using Ledger = EnumArray<Account, double>;
 
 struct ExecutionResult {
   std::vector<double> end;          ///< end of each rank's program, seconds
-  std::vector<Ledger> accounts;     ///< of each rank; the accounts add up to its end
+  std::vector<Ledger> accounts;     ///< ledger of each rank; its accounts add up to the rank's end
   std::int64_t operators = 0;       ///< number of compute instructions executed
   std::int64_t messages = 0;        ///< number of messages received
   std::int64_t events = 0;          ///< operators, calls entered, messages drained, messages received
@@ -40,7 +40,7 @@ struct ExecutionResult {
 struct Activity {
   std::int32_t rank = 0;
   const Instruction* instruction = nullptr;
-  Account account = Account::compute;  ///< what the time was booked on
+  Account account = Account::compute;  ///< account that the time was booked on
   std::size_t position = 0;            ///< place of the block in the rank's sequence
   double start = 0, end = 0;
 };
@@ -55,8 +55,8 @@ struct MessageSpan {
   double bytes = 0, issued = 0, received = 0;
 };
 
-/// Is told what is executed. Each track (device, host, lane, channel of a rank) comes in order of time; intervals of no
-/// length are left out.
+/// Receives what is executed. Each track (device, host, lane or channel of a rank) comes in order of time; intervals of
+/// no length are left out.
 class ExecutionObserver {
  public:
   virtual ~ExecutionObserver() = default;

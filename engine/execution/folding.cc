@@ -1,4 +1,5 @@
-// Writes the folded programs, with one object for each class of like objects.
+// Writes the folded programs: walks the objects of each kind (ranks, connections, communicators with their calls and
+// gates) and copies the first of each class, with every reference to another object replaced by that object's class.
 #include "engine/execution/folding.h"
 
 #include <algorithm>

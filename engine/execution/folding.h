@@ -1,10 +1,10 @@
-// Symmetric ranks executed once: programs in which one rank stands for all that do the same at the same time.
+// Executes symmetric ranks once: makes programs in which one rank stands for all that do the same at the same time.
 //
-// fold() makes of classes of like ranks, calls, connections and links (symmetry.h) programs of one of each. Besides
-// what makes objects alike, each of those that count down a gate or use a connection must be of a class of its own, as
-// the folded programs have one of each.
+// From classes of like ranks, calls, connections and links (symmetry.h), fold() makes programs with one object of each
+// class. So all objects that count down one gate, and all that use one connection, must be of different classes: the
+// folded programs have only one object of each.
 //
-// Then the whole is always in one state for all members of a class: what happens to one happens to all in the same
+// The whole is then always in one state for all members of a class: what happens to one happens to all in the same
 // instant, and max-min fair rates, which are unique, are the same for flows of a class. So the folded course is that of
 // the whole. A connection that shares a link with others of its class has the link in its path as often as there are
 // of them, so that the solver divides it by all.
@@ -24,9 +24,9 @@
 namespace shardscape::execution {
 
 struct Folding {
-  /// Its ranks are the classes; it has no names and other fields for readers only.
+  /// The folded programs, with one rank for each class, and without names and other fields that only readers use.
   Programs programs;
-  std::vector<double> bytes_per_second;    ///< by class of links
+  std::vector<double> bytes_per_second;    ///< rate of each class of links
   std::vector<std::int32_t> rank_classes;  ///< by rank: the rank in `programs` that stands for it
 };
 

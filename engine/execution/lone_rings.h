@@ -1,4 +1,5 @@
-// Rings that meet nobody: calls whose times follow from when their members enter.
+// Lone rings: calls along a ring that shares no link with other traffic, whose times follow from when its members
+// enter.
 //
 // Where each connection of a ring has all its links to itself (no other connection's path names them), its rate is
 // what its narrowest link gives, whatever else happens. A member then sends its messages over it one after the other,
@@ -10,9 +11,9 @@
 //
 // where drained(i, -1) is that of the ring before. Member i leaves when it has received all: max(e_i, received(p,
 // S-1)). These are the rules of program.h and network/collectives/traffic.h for such a ring, in the arithmetic of
-// network/flows/fluid.h, so that the times are those of executing each message; and with S >= n - 1 steps nobody leaves
-// before all have entered, when they are worked out. Most messages of a training step are of tensor groups inside a
-// node, which are such rings.
+// network/flows/fluid.h, so that the times are those of executing each message. With S >= n - 1 steps nobody leaves
+// before all have entered, so that a call is computed when its last member enters. Most messages of a training step are
+// of tensor groups inside a node, which are such rings.
 #pragma once
 
 #include <cstdint>

@@ -115,12 +115,12 @@ struct Programs {
   std::vector<OperatorWork> works;  ///< work of the operator of each name
   std::vector<std::string> bounds;  ///< what limits an operator, by Instruction::lane
 
-  // For readers only. The '#' in a block's name stands for the number of earlier blocks of that name.
+  // Names for readers of programs only. The '#' in a block's name stands for the number of earlier blocks of that name.
   std::vector<std::string> block_names, sequence_names, lane_names, channel_names;
   std::vector<std::vector<CallKind>> call_kinds;  ///< by lane and call
 
   /// By lane and call: seconds that a member of the call takes from its entry to its exit at least, whatever others do;
-  /// may be shorter or empty (0). Only who watches an execution reads them.
+  /// may be shorter or empty (0). Read only where a watch follows the execution.
   std::vector<std::vector<double>> least_seconds;
 
   std::vector<Communicator> communicators;

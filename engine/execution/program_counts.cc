@@ -11,8 +11,8 @@ namespace {
 /// The counts of a rank that runs a sequence.
 struct SequenceCounts {
   std::int64_t operators = 0;
-  std::map<std::int32_t, std::int64_t> sends;                           ///< by channel
-  std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> calls;  ///< by lane and call
+  std::map<std::int32_t, std::int64_t> sends;                           ///< number of sends by channel
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> calls;  ///< number of calls by lane and call
 };
 
 SequenceCounts count(const Programs& programs, const std::vector<std::int32_t>& sequence) {

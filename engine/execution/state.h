@@ -16,7 +16,6 @@ struct RankState {
   bool done = false;
 };
 
-/// Calls of one rank on one lane. Of lanes that take turns (Programs::turns) only the first one's state is used, but
 /// The calls of one rank on one lane. Of lanes that take turns (Programs::turns) only the first lane's state is used,
 /// except for `entered`, which each lane has for itself.
 struct LaneState {

@@ -91,7 +91,7 @@ class Objects {
     return gates_ + index_.first(communicator, call);
   }
 
-  /// By object: its kind and all that it is without regard to others.
+  /// By object: a signature of its kind and of everything about it that does not depend on other objects.
   [[nodiscard]] std::vector<Signature> are() const {
     std::vector<Signature> are;
     are.reserve(meetings_.objects());
@@ -135,7 +135,7 @@ class Objects {
       std::size_t position = 0;
       for (const network::Message& message : sent(traffic, gate)) {
         const std::uint32_t how = way(How::message, position);
-        // What is received at once is no flow: the users of the connection need have nothing else in common.
+        // What is received at once is no flow on links, so the users of the connection need not be alike otherwise.
         if (!is_instant(p_.wires.connections[at(message.connection)]))
           meet(self, how, wires_ + at(message.connection), how);
         if (message.gate != kNone)
@@ -182,7 +182,8 @@ class Objects {
     }
   }
 
-  /// Whether two of one class meet the object in one way. Links aside, which a path may cross several of.
+  /// Whether two objects of one class meet this object in the same way. Links do not count: a path may cross several of
+  /// one class.
   [[nodiscard]] bool is_met_twice(std::size_t object, std::span<const std::int32_t> of) const {
     std::vector<std::pair<std::uint32_t, std::int32_t>> by;
     for (const Meetings::Meeting& m : meetings_.of(object))

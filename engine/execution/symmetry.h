@@ -57,8 +57,8 @@ inline bool is_instant(const network::Connection& wire) {
   return wire.path_begin == wire.path_end && wire.latency <= 0;
 }
 
-/// Finds classes of like objects; nothing where more than half of the ranks differ, or where what counts down a gate or
-/// uses a connection is not one of its class.
+/// Finds classes of like objects; nothing where more than half of the ranks differ, or where two objects of one class
+/// count down the same gate or use the same connection.
 std::optional<LikeObjects> find_like_objects(const Programs& programs, const GateIndex& gates,
                                              std::span<const double> link_bytes_per_second);
 
