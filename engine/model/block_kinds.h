@@ -1,6 +1,6 @@
-// The blocks of a transformer on one rank: which kinds a model has, and what a block of each computes, sends,
-// keeps and weighs. A kind is a kind of attention and a kind of MLP; norms, residuals and the order of all
-// are said here.
+// The blocks of a transformer on one rank: which kinds of block a model has, and what a block of each kind computes,
+// sends, keeps for backward and holds as parameters. A kind of block combines a kind of attention with a kind of MLP;
+// norms, residuals and the order of the parts are defined here.
 //
 // A parallel block (ModelSpec::parallel_residual) reduces the sum of attention and MLP once instead of each
 // by itself, as GPT-NeoX does (Andonian et al. 2021, its "gpt_j_residual"): one call fewer in each forward
@@ -72,7 +72,7 @@ Bytes put_off_bytes(const std::vector<Operator>& operators);
 Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const LayerKey& key,
                              std::int64_t tokens);
 
-/// The most tokens that a token meets in a block of that kind, itself included; 0: all before it.
+/// The most tokens that a token attends to in a block of that kind, itself included; 0: all tokens up to it.
 double attention_window(const ModelSpec& model, std::size_t kind);
 /// How many of a sequence's `tokens` a block keeps in its cache: those of its window.
 double cached_tokens(const ModelSpec& model, std::size_t kind, double tokens);

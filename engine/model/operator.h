@@ -42,7 +42,7 @@ struct Operator {
   /// Format of a product's weights where it is narrower than the one multiplied.
   std::optional<Precision> stored;
   double rate_share = 1;  ///< share of a kernel's usual rate where such weights are converted first
-  Bytes input;            ///< of a product: bytes of its input that its weight gradient needs
+  Bytes input;            ///< bytes of a product's input that its weight gradient needs
   compute::AttentionShape attention;
   Stream forward, backward;  ///< cost of a pointwise operator
   CollectiveCall forward_comm, backward_comm;
@@ -60,7 +60,7 @@ struct Operator {
   bool again = false;            ///< selective recompute repeats it, with its collective call
   /// For a product: selective recompute makes its input again, so the input is not kept.
   bool input_again = false;
-  bool cut = true;  ///< of a product: its weight gradient may run apart from that of its input
+  bool cut = true;  ///< the weight gradient of a product may run apart from its input gradient
   /// Another product's output has the same gradient, and one tensor serves both.
   bool shares_output_gradient = false;
 };

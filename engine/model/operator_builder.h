@@ -83,7 +83,7 @@ class OperatorBuilder {
 
   /// A product [tokens, k] x [k, n] in the policy's format; `input`: bytes kept of its input.
   [[nodiscard]] Operator gemm(std::string_view name, double k, double n, Bytes input) const;
-  /// The same product over own_tokens().
+  /// As gemm(), but over own_tokens().
   [[nodiscard]] Operator own_gemm(std::string_view name, double k, double n, Bytes input) const;
   /// A product of any shape and format.
   [[nodiscard]] Operator product(std::string_view name, const compute::GemmShape& shape, Precision operands,
@@ -120,7 +120,7 @@ class OperatorBuilder {
   [[nodiscard]] Operator norm(std::string_view name) const;
   /// A norm ahead of a block's products, which selective recompute may repeat.
   [[nodiscard]] Operator input_norm(std::string_view name) const;
-  /// The same where another operator keeps its input.
+  /// As norm(), where another operator keeps the norm's input.
   [[nodiscard]] Operator norm_of_kept_input(std::string_view name) const;
   /// Bias, dropout and residual addition in one kernel.
   [[nodiscard]] Operator residual(std::string_view name, bool dropout) const;

@@ -52,7 +52,7 @@ class ParameterGroups {
   ParameterGroups() {
     for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].copies = kCopyGroups[i];
   }
-  /// All parameters in one group.
+  /// Puts all parameters into one group.
   ParameterGroups(ParallelGroup copies, const Parameters& held) : ParameterGroups() {
     (*this)[copies] = held;
   }
@@ -85,7 +85,7 @@ Parameters weights_of(const PartParameters& part, const PrecisionPolicy& policy)
 /// biases of row-parallel products and learned positions are not.
 struct StageParameters {
   std::array<ParameterGroups, kMostBlockKinds> block;  ///< parameters of one block, by kind
-  // All that is no expert is copied over the data shard group.
+  // The ranks of the data shard group hold copies of everything but experts.
   Parameters embedding;  ///< token and position tables
   Parameters final_norm;
   Parameters head;  ///< LM head

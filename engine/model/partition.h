@@ -23,7 +23,7 @@ struct Partition {
 struct PartitionCase {
   std::int32_t stages = 1;
   std::int32_t virtual_stages = 1;
-  /// Modules that predict further tokens are there in training only.
+  /// Decides whether there are modules that predict further tokens, which only training has.
   Phase phase = Phase::inference;
 };
 

@@ -18,9 +18,9 @@ class AttentionBlock {
   /// Appends the operators of one rank, from the input's projections and the entry into the tensor-parallel region to
   /// the output projection.
   virtual void append_operators(std::vector<Operator>& ops, const OperatorBuilder& b) const = 0;
-  /// What a token leaves in the key-value cache.
+  /// The units that a token leaves in the key-value cache.
   [[nodiscard]] virtual KvUnits kv(const ModelSpec& model) const = 0;
-  /// The most tokens that a token meets, itself included; 0: all before it.
+  /// The most tokens that a token attends to, itself included; 0: all tokens up to it.
   [[nodiscard]] virtual double window(const ModelSpec& model) const = 0;
   /// Parameters on one rank of a tensor group, with the norms inside the attention.
   [[nodiscard]] virtual PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const = 0;

@@ -1,5 +1,6 @@
-// Experts with biases in training where no fused kernel takes them (StackProfile::Experts::fused_bias): a bias is that
-// of a row's expert, and rows of an expert lie together, so that plain operators run expert by expert or over all rows.
+// The operators of experts with biases in training where no fused kernel takes the biases
+// (StackProfile::Experts::fused_bias). Each row gets the bias of its expert, and the rows of an expert lie together, so
+// that plain operators run expert by expert or over all rows.
 //
 // Counted as Megatron Core writes them (megatron/core/transformer/moe/experts.py, TEGroupedMLP, its activation without
 // bias_activation_fusion and _apply_bias) for the experts of gpt-oss, the only published ones with biases, which clamp
@@ -23,7 +24,8 @@ namespace shardscape::model {
 /// Replaces activation() over `elements` elements of the inner width of `experts` experts.
 Operator plain_biased_activation(const OperatorBuilder& b, double elements, double experts);
 
-/// Follows the second product: over `elements` elements of its output, of `experts` experts.
+/// The operator that adds the biases behind the second product: over `elements` elements of its output, of `experts`
+/// experts.
 Operator plain_expert_bias(const OperatorBuilder& b, double elements, double experts);
 
 }  // namespace shardscape::model

@@ -130,11 +130,11 @@ PartParameters mlp_parameters(const ModelSpec& model, double width, std::int32_t
   return {(in + 1) * hidden * width / tensor, bias * (in * width / tensor + hidden), (1 + bias) * (in + 1)};
 }
 
-/// Share of the experts that is met by any of a server's tokens, each of which chooses the share `chosen` of them.
-/// Popularity is uneven: the first token meets its own experts; with exponentially distributed popularity (gamma law of
-/// shape 1) c choices of other tokens per expert in the mean leave an expert out with the chance 1 / (1 + c). Fitted by
-/// eye to ITL of gpt-oss and DeepSeek-R1 on H200 and B200 (AIConfigurator's silicon samples): equal popularity makes
-/// batches of 16 to 128 of gpt-oss 10 to 35 % too slow, shape 1/2 makes those of DeepSeek-R1 too fast.
+/// Share of the experts that at least one of a server's tokens chooses, where each chooses the share `chosen` of them.
+/// Popularity is uneven: the experts of the first token are met; with exponentially distributed popularity (gamma law
+/// of shape 1), c choices of the other tokens per expert in the mean leave an expert out with the chance 1 / (1 + c).
+/// Fitted by eye to ITL of gpt-oss and DeepSeek-R1 on H200 and B200 (AIConfigurator's silicon samples): equal
+/// popularity makes batches of 16 to 128 of gpt-oss 10 to 35 % too slow, shape 1/2 makes those of DeepSeek-R1 too fast.
 double met_by(double tokens, double chosen) { return 1 - (1 - chosen) / (1 + (tokens - 1) * chosen); }
 
 /// The mean of the largest of `ranks` independent numbers of the given mean and variance, at most `most`: for normal

@@ -2,15 +2,16 @@
 // are copied into the order of experts, each expert runs its two products on what it got, and the outputs are
 // added up in the order of tokens. Shared experts are one more MLP, on all tokens.
 //
-// Balanced loads: of `tokens` of the ranks that a layer's experts lie on each expert gets tokens x top_k /
-// experts, times the capacity factor where there is one (what is short of it is padding). Where there are fewer
-// tokens than that takes, 1 - (1 - top_k / experts)^tokens of the experts get any: those of tokens that choose
-// independently, and only their weights are read. Where the workload has loads of its own (compute/expert_loads.h)
-// each expert gets tokens x its popularity; what is priced, and counted in memory, is the rank of an expert group
-// that gets most. They don't matter where a capacity factor makes all experts alike.
+// Balanced loads: of the `tokens` tokens on the ranks that share a layer's experts, each expert gets tokens x top_k /
+// experts, times the capacity factor where there is one (what is missing is padded). Where tokens are few, only the
+// share 1 - (1 - top_k / experts)^tokens of the experts gets any token, as tokens choose independently, and only the
+// weights of these are read. Where the workload has loads of its own (compute/expert_loads.h) each expert gets tokens x
+// its popularity; what is priced, and counted in memory, is the rank of an expert group that gets most. A capacity
+// factor makes all experts alike, so that such loads do not matter.
 //
-// Copies of experts (ExpertSplit::redundant) count in memory. Where loads differ they take their part of them
-// (compute/expert_replicas.h); where all are alike and each rank holds as many, they have nothing to do.
+// Copies of experts (ExpertSplit::redundant) count in memory. Where loads differ they take over part of the load of
+// their experts (compute/expert_replicas.h); where all experts are alike and each rank holds equally many, they stay
+// idle.
 //
 // Shards: the router's weights are whole on every rank, as norms are; it works on the rank's own tokens (sequence
 // parallelism). A rank holds experts / ranks of the experts, a `tensor`-th of the width of each (ExpertSplit).
@@ -19,9 +20,10 @@
 // and back (expert_exchange.h), and tokens are not gathered for them; shared experts stay in the tensor group.
 //
 // Servers run fewer kernels (vLLM's and SGLang's fused_moe, TensorRT-LLM's and FlashInfer's fused mixture): the choice
-// is one, the products of experts fetch the rows of their tokens themselves and apply the activation, and the sum of
-// the outputs adds the shared experts'. Their ranks of experts wait for the busiest: it has sqrt(2 ln n) - 0.6
-// deviations of the binomial law more tokens, and more experts that get any, than the mean of n ranks.
+// of experts is one kernel; the products of experts fetch the rows of their tokens themselves and apply the activation;
+// and the kernel that sums the outputs adds those of the shared experts. All ranks of experts wait for the busiest one,
+// which has sqrt(2 ln n) - 0.6 deviations of the binomial law more tokens than the mean of n ranks, and more experts
+// that get any.
 //
 // Kept for backward: the copies of tokens in the order of experts, the inputs of activation and second product, and
 // the probabilities, which multiply the activation's output (Megatron-Core 0.12 on), so that the experts' outputs

@@ -1,14 +1,13 @@
-// The messages of a server's experts, where several of its replicas share them (coupled_replicas): what its stack
-// does (ServedDispatch) with T tokens of each rank, of which top_k experts of each token lie on `ranks` ranks, split
-// over `tensor` of them. Tokens that a tensor group repeats are sent once.
+// The messages of a server's experts where several of its replicas share them (coupled_replicas): what each method of
+// the stack (ServedDispatch) sends. A rank has T tokens and each token top_k experts; the experts are dealt over
+// `ranks` ranks and split over `tensor` ranks each. Tokens that a tensor group repeats are sent once.
 //
 //   all_gather  the tokens of all ranks, dealt and split, to all of them, and a reduce-scatter of the outputs
 //   all_to_all  ranks (1 - (1 - 1/ranks)^top_k) copies of each token, one for each rank that its experts lie on if
 //               they are chosen independently; the ranks that split an expert gather what each got
 //   kernels     as all_to_all, by DeepEP's kernels (network/prices/expert_traffic.h): expert_dispatch and
-//   expert_combine in
-//               iterations that read prompts, low_latency_dispatch and low_latency_combine in those that decode alone.
-//               The stack's experts.fp8_dispatch and dispatch_sms hold for them, too
+//               expert_combine in iterations that read prompts, low_latency_dispatch and low_latency_combine in those
+//               that only decode. The stack's experts.fp8_dispatch and dispatch_sms apply here, too
 #pragma once
 
 #include <vector>
