@@ -1,4 +1,5 @@
-// 1f1b, and what schedules share that alternate between backwards and forwards as it does.
+// The 1f1b schedule, and the functions that it shares with other schedules which alternate one backward and one forward
+// after their warm-up.
 #include <algorithm>
 
 #include "engine/base/check.h"

@@ -10,7 +10,7 @@ namespace shardscape::schedule {
 
 class OrderedRun {
  public:
-  /// run_in_order(), whose result is valid until the next call. Order lists are kept while the shape stays the same.
+  /// As run_in_order(); the result is valid until the next call. Order lists are kept while the shape stays the same.
   const std::vector<double>& run(const PipelineShape& shape, std::span<const StageTime> times,
                                  const Transfer& transfer, std::vector<PipelineSpan>* spans = nullptr);
 

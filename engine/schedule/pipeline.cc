@@ -6,7 +6,7 @@
 namespace shardscape::schedule {
 
 const ScheduleRules& rules_of(const PipelineShape& shape) {
-  // In the order of ScheduleKind.
+  // One entry per ScheduleKind, in its order.
   static constexpr std::array<const ScheduleRules*, kSchedules.size()> kRules = {
       &kGpipeRules, &kOneFOneBRules, &kInterleavedRules, &kZeroBubbleRules, &kDualpipeRules};
   return *kRules[static_cast<std::size_t>(shape.kind)];

@@ -17,9 +17,9 @@
 //                and the cool-down backwards put their weight gradients off. Needs an even number of stages, and
 //                an even number of microbatches, at least two per stage.
 //
-// Pairs: a forward and a backward of another microbatch that run together take what both take less what
-// they hide of each other's messages; both begin when both inputs are there, and send at their end. So do
-// dualpipe's, and those of an interleaved schedule, or of one stage alone, that overlaps: after the warm-up
+// Pairs: a forward and a backward of another microbatch that run together. A pair takes the sum of both less what they
+// hide of each other's messages; it begins when both inputs are there, and sends both outputs at its end. Dualpipe runs
+// pairs, and so do interleaved schedules and single stages that overlap (PipelineShape::overlaps): after the warm-up
 // every forward is paired with the backward that follows it (Megatron Core: overlap_moe_expert_parallel_comm, whose
 // warm-up has a microbatch more for it).
 //
@@ -140,18 +140,18 @@ std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage);
 
 /// Numbers of microbatches that a stage holds when an input gradient (or whole backward) begins.
 struct HeldMicrobatches {
-  std::int32_t in_flight = 0;  ///< those that keep everything that their backward needs
-  std::int32_t put_off = 0;    ///< those that keep what their weight gradient needs
+  std::int32_t in_flight = 0;  ///< microbatches that keep everything that their backward needs
+  std::int32_t put_off = 0;    ///< microbatches that keep what their weight gradient needs
 };
 
 /// The moments one of which is the peak of memory, however much either kind of microbatch takes; the first has most in
-/// flight. While an input
-/// gradient runs, its microbatch turns from the first kind into the second, block by block. O(1).
+/// flight. While an input gradient runs, its microbatch turns from the first kind into the second, block by block.
+/// O(1).
 std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t stage);
 
-/// What each of the two chunks holds at the moments of peaks() where stages run both ways, [moment][chunk]. Where
-/// chunks differ in size, the largest of the three moments is the peak if nothing is put off; otherwise it may miss
-/// part of one microbatch.
+/// The numbers of microbatches that each of the two chunks holds at the moments of peaks() where stages run both ways,
+/// [moment][chunk]. Where chunks differ in size, the largest of the three moments is the peak if nothing is put off;
+/// otherwise it may miss part of one microbatch.
 std::array<std::array<HeldMicrobatches, 2>, 3> peaks_by_chunk(const PipelineShape& shape, std::int32_t stage);
 
 /// Number of pairs on a stage whose forward is of the given chunk.
@@ -169,10 +169,10 @@ struct PipelineSpan {
   double sent = 0;  ///< arrival of its message at the neighbour; = end where nothing is sent
 };
 
-/// Runs a schedule operation by operation, in the order lists of the stages: the plain truth that
-/// PipelineTimer is held against. times: [stage * virtual_stages + chunk], or, where the chunks of each stage are
-/// alike, one entry per stage (not of dualpipe). A pair is two spans, one behind the other. Returns the end of the last
-/// operation of every stage; `spans`, where given, receives every operation in the order of execution.
+/// Runs a schedule operation by operation, in the order lists of the stages: the reference that PipelineTimer is tested
+/// against. times: [stage * virtual_stages + chunk], or, where the chunks of each stage are alike, one entry per stage
+/// (not of dualpipe). A pair is two spans, one behind the other. Returns the end of the last operation of every stage;
+/// `spans`, where given, receives every operation in the order of execution.
 std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
                                  const Transfer& transfer, std::vector<PipelineSpan>* spans = nullptr);
 
@@ -182,10 +182,10 @@ std::vector<double> run_in_order(const PipelineShape& shape, std::span<const Sta
 std::vector<double> chunk_ends(const PipelineShape& shape, std::span<const PipelineSpan> spans,
                                const Transfer& transfer);
 
-/// What the timers return.
+/// The results of the timers.
 struct PipelineEnds {
-  std::span<const double> stages;  ///< as run_in_order()
-  std::span<const double> chunks;  ///< as chunk_ends()
+  std::span<const double> stages;  ///< ends of the stages, as from run_in_order()
+  std::span<const double> chunks;  ///< ends of the chunks, as from chunk_ends()
   /// Ends of the stages in the same pipeline with messages that take no time.
   std::span<const double> free;
 };

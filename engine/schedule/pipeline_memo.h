@@ -9,8 +9,8 @@
 
 namespace shardscape::schedule {
 
-/// Exact: a result is reused only where every input is equal. Bounded: each place of the table remembers the last
-/// question that fell on it. Allocates nothing once the places are filled.
+/// Exact: a result is reused only where every input is equal. Bounded: each slot of the table remembers the last input
+/// that hashed to it. Allocates nothing once the slots are filled.
 class PipelineMemo {
  public:
   /// PipelineTimer::run(), remembered; the result is valid until the next call.

@@ -326,7 +326,7 @@ void PipelineWave::run_interleaved() {
   for (std::int32_t step = 0; step <= total_ + stages_ - 2; ++step) {
     std::int32_t whole = total_ - longest + stages_ - 2 - step;  // further steps of all stages
     if (step >= stages_ - 1 && whole >= 0 && step < total_ - group_) {
-      // As many as there are up to the next look at the state.
+      // The phase at which the state is looked at next.
       const std::int32_t look = phase <= stages_ ? stages_ : stages_ + group_;
       const std::int32_t more = std::min({whole, total_ - group_ - 1 - step, look - phase});
       both_of_chunks(phase, longest, more + 1);

@@ -23,8 +23,8 @@
 // Chunks with times of their own: in every step of either direction one stage at most begins another chunk, that whose
 // operation has a number that S divides. It changes what that stage's operations take, and the loops stay as they are.
 //
-// The pipeline as it is and the one whose messages take no time run the same steps: every number here is two, one of
-// each, which a processor adds up and compares at once.
+// The pipeline as it is and the one whose messages take no time run the same steps: every number here is a pair with
+// one value for each, which a processor adds up and compares at once.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What a kind of schedule does: one row per kind, in the file of its name. engine/spec/schedule_kind.h has what else is
-// asked of it.
+// What a kind of schedule does: one row per kind, in the file of its name. The properties that memory, floors, spaces
+// and reports read stand in engine/spec/schedule_kind.h.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace shardscape::schedule {
 
-// What a row has that says nothing else: after the warm-up one backward and one forward in turn, and each backward in
-// one piece (one_f_one_b.cc).
+// Defaults of a row: after the warm-up one backward and one forward in turn, and each backward in one piece
+// (one_f_one_b.cc).
 void alternating_order(const PipelineShape& shape, std::int32_t stage, std::vector<PipelineOperation>& order);
 std::array<HeldMicrobatches, 3> alternating_peaks(const PipelineShape& shape, std::int32_t stage);
 std::int32_t alternating_pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);
@@ -21,7 +21,7 @@ std::int32_t alternating_mate(const PipelineShape& shape, std::int32_t stage, st
 std::int32_t one_f_one_b_warm_up(const PipelineShape& shape, std::int32_t stage);
 
 struct ScheduleRules {
-  // The functions of these names in pipeline.h; the last one of schedules that run both ways only.
+  // Implementations of the functions of these names in pipeline.h; peaks_by_chunk only where a schedule runs both ways.
   std::int32_t (*warm_up)(const PipelineShape& shape, std::int32_t stage);
   void (*order)(const PipelineShape& shape, std::int32_t stage,
                 std::vector<PipelineOperation>& order) = alternating_order;
@@ -33,9 +33,10 @@ struct ScheduleRules {
   std::array<std::array<HeldMicrobatches, 2>, 3> (*peaks_by_chunk)(const PipelineShape& shape,
                                                                    std::int32_t stage) = nullptr;
 
-  // How PipelineTimer finds the ends of stages; a schedule with neither is walked operation by operation.
-  bool waves = false;  ///< by PipelineWave
-  /// By a closed form: run_in_order() with one entry of `times` per stage.
+  // How PipelineTimer finds the ends of stages, by `waves` or by `ends`; a schedule with neither is walked operation by
+  // operation.
+  bool waves = false;  ///< run by PipelineWave
+  /// Closed form: run_in_order() with one entry of `times` per stage.
   void (*ends)(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer,
                std::vector<double>& ends) = nullptr;
 };
