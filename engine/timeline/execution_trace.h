@@ -69,7 +69,7 @@ TraceNode message_node(NodeKind kind, std::string name, std::int32_t peer, std::
 
 struct RankTrace {
   std::vector<TraceNode> nodes;
-  std::vector<std::uint64_t> dependencies;  ///< for all nodes: ids of the nodes that must end before
+  std::vector<std::uint64_t> dependencies;  ///< ids of nodes that must end before a node begins
 
   /// Appends a node that depends on `on`; returns its id, which is its index.
   std::uint64_t add(TraceNode node, std::span<const std::uint64_t> on);

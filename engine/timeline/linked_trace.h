@@ -1,4 +1,4 @@
-// An execution trace with its loose ends tied: who waits for whom, within a rank and between ranks.
+// An execution trace with its dependencies resolved: which node waits for which, within a rank and between ranks.
 //
 // The k-th send from a to b with a tag belongs to the k-th receive of it; the k-th collective of a rank in a
 // process group to the k-th of every other member, both in the order of the nodes in their traces.

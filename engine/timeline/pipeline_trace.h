@@ -11,7 +11,7 @@
 
 namespace shardscape::timeline {
 
-/// What a stage does after its pipeline ends, in seconds.
+/// The time that a stage works after its pipeline ends, by kind of work, in seconds.
 struct StageTailSpan {
   double data_comm = 0;
   double optimizer = 0;

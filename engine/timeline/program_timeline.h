@@ -55,7 +55,7 @@ class ProgramTimeline : public execution::ExecutionObserver {
     std::size_t position = 0;  ///< place in the sequence of the pass that the rank is in
     double detail_until = 0;   ///< end of the first passes, in seconds
     double end_begins = -1;    ///< begin of the last pass, in seconds; -1: not yet
-    std::vector<Span> pass;    ///< by place in the sequence
+    std::vector<Span> pass;    ///< spans of the pass, by place in the sequence
   };
   void choose();
   [[nodiscard]] const std::vector<std::int32_t>& sequence(std::int32_t rank) const;

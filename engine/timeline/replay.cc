@@ -226,7 +226,8 @@ class Dispatcher : public GateClock {
   }
 
  private:
-  /// What a gate means to a compute node: `end` is its end gate at the start gate, and kNone at the end gate itself.
+  /// The part of a gate in a compute node: `end` is the node's end gate at its start gate, and kNone at the end gate
+  /// itself.
   struct Role {
     std::int32_t stream = kNone;
     std::uint64_t id = 0;

@@ -61,9 +61,9 @@ struct ReplayOptions {
   BytesPerSecond memory_rate = {};         ///< peak rate of the ranks' memory; for stack.local_copy
   NodeCollectives node = {};               ///< constants of the ranks' devices; for stack.protocols
   FaultSet faults =
-      {};  ///< of device faults only the share of the memory's rate counts, for stack.local_copy
+      {};  ///< only device faults of memory count, and of those the share of its rate, for stack.local_copy
   ReplayOrder order = ReplayOrder::node_id;
-  TrafficSimulator simulator = {};  ///< none: network::FlowSimulator; tests have an obvious one
+  TrafficSimulator simulator = {};  ///< none: network::FlowSimulator; tests pass a plain reference simulator
 };
 
 /// Sets the duration of compute and memory nodes that have none but have operations or bytes: the larger of operations

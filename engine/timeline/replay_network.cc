@@ -181,7 +181,7 @@ Pattern ReplayNetwork::fastest_alone(Pattern pattern, std::int32_t channels) {
     if (algorithm != Algorithm::ring || channels == 0 || pattern.operation == Operation::broadcast) continue;
     pattern.ring_order = RingOrder::channels;
     pattern.channels = channels;
-    // Its hops differ, so the stack's steps are priced inside the pattern, as its ways are (ways.h).
+    // The hops of such a ring differ, so the stack's steps are priced inside the pattern, as in ways.h.
     pattern.rank_steps = true;
     offer();
     pattern.ring_order = RingOrder::listed;

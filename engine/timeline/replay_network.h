@@ -69,8 +69,8 @@ class ReplayNetwork {
   const StackProfile::Communication& stack_;
   network::PricedNetwork network_, healthy_;
   network::HealthyCosts model_;
-  std::map<std::int32_t, double> memory_share_;  ///< by rank whose memory is slow
-  std::map<std::tuple<std::int32_t, CollectiveKind, double>, Choice> choices_;  ///< by group, kind, bytes
+  std::map<std::int32_t, double> memory_share_;  ///< key: rank whose memory is slow
+  std::map<std::tuple<std::int32_t, CollectiveKind, double>, Choice> choices_;  ///< key: group, kind, bytes
   /// Results of channels_of(), by group.
   std::map<std::int32_t, std::int32_t> channels_;
 };

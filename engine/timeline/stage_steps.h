@@ -1,7 +1,7 @@
-// A training step as it was priced: what every stage runs for a microbatch, in order, and what frames it. Drawn,
-// charted and exported here, after the point has been evaluated.
+// A training step as it was priced: what every stage runs for a microbatch, in order, and what comes before and after.
+// Timelines, charts and traces are made from it after the point has been evaluated.
 //
-// It is engine/step's graph read out (export_training.h): its nodes one by one, each with the time that the
+// It is the step graph of engine/step, written out node by node (export_training.h), each with the time that the
 // prediction was made of. It holds no rule and no price of its own.
 #pragma once
 
@@ -95,7 +95,7 @@ struct PricedStep {
   schedule::PipelineShape shape;
   std::vector<StageSteps> stages;
   double boundary_bytes = 0;  ///< bytes that one rank sends to the next stage per microbatch
-  /// If > 0, parts are sent and the receiver's tensor group gathers these bytes.
+  /// If > 0, boundaries are sent in parts, and the receiver's tensor group gathers this many bytes.
   double boundary_gather_bytes = 0;
   double data_overlap = 0;  ///< share of a pass that can hide data-parallel traffic
   double step_fixed = 0;    ///< seconds of the host before everything else
