@@ -19,10 +19,10 @@ enum class GroupNeed : std::uint8_t { nothing, power_of_two, box, switches };
 
 struct AlgorithmRules {
   Algorithm algorithm;
-  Operations operations;  ///< that it carries out
-  Operations chunked;     ///< those whose buffer it cuts into Pattern::chunks
+  Operations operations;  ///< operations that the algorithm can carry out
+  Operations chunked;     ///< operations whose buffer it cuts into Pattern::chunks
   GroupNeed need;
-  std::int32_t rings;  ///< rings by which it reduces; a single one may be many, over channels
+  std::int32_t rings;  ///< rings that it consists of, 0: none; a single ring may be laid once per channel
   void (*add)(GroupTraffic& group, const Pattern& pattern);
   double (*messages)(const Pattern& pattern, double n);  ///< message_count() of n ranks, n > 1
 };

@@ -77,9 +77,9 @@ class Folder {
 
   struct SendClass {
     std::int64_t messages = 0;
-    std::int32_t source = 0, destination = 0;  ///< of the first message
+    std::int32_t source = 0, destination = 0;  ///< ends of the first message
     double bytes = 0, start = 0;
-    std::size_t path_begin = 0, path_end = 0;  ///< of the first message, in path_links_ and path_kinds_
+    std::size_t path_begin = 0, path_end = 0;  ///< path of the first message, in path_links_ and path_kinds_
     Signature weight;
     std::size_t next = kNoClass;  ///< the next class with the same hash
   };
@@ -238,13 +238,13 @@ class Folder {
   FaultyFabric& fabric_;
   std::int64_t most_entries_ = 0;
   std::uint64_t hash_mask_ = 0;
-  Partition kinds_;                 ///< of links; that of unused ones means nothing once they are known
+  Partition kinds_;                 ///< kinds of links; those of unused links have no meaning
   std::vector<Signature> carried_;  ///< index: link; for a link that carries nothing as at first
   std::vector<SendClass> classes_;
   std::unordered_map<std::uint64_t, std::size_t> first_class_;  ///< key: hash
   std::array<std::size_t, 32> recent_{};                        ///< index: hops; the class met last
-  std::vector<std::int32_t> path_links_, path_kinds_;           ///< of the first message of each class
-  std::vector<std::int32_t> path_;                              ///< of the message at hand
+  std::vector<std::int32_t> path_links_, path_kinds_;           ///< paths of the first message of each class
+  std::vector<std::int32_t> path_;                              ///< path of the message at hand
   std::vector<LinkClass> link_classes_;                         ///< index: kind of link
   std::vector<std::int32_t> link_of_;                           ///< see FoldedSends::stands_for
   FoldedSends failed_;                                          ///< why walk() ended early

@@ -1,4 +1,5 @@
-// Counts what patterns keep in memory, and checks them against the fabric.
+// Counts the messages and gates that patterns keep in memory, and checks patterns against the fabric: Checker goes
+// through them one by one, first its fields, then its groups, and adds up the messages.
 #include "engine/network/collectives/patterns.h"
 
 #include <fmt/format.h>

@@ -81,7 +81,7 @@ struct Skew {
 struct Pattern {
   Operation operation = Operation::all_reduce;
   Algorithm algorithm = Algorithm::ring;
-  /// Each has distinct ranks in ring order; for pipeline: the chains.
+  /// Groups of distinct ranks in ring order; for pipeline: the chains.
   std::vector<std::vector<std::int32_t>> groups;
   double bytes = 0;
   double start = 0;  ///< seconds; nothing of the pattern is sent earlier
@@ -95,17 +95,17 @@ struct Pattern {
   bool rank_steps =
       false;  ///< prices the stack's rank step for each message, too (PricedNetwork::step_latency())
   PairwisePartners partners = PairwisePartners::shift;
-  Skew skew;  ///< for all_to_all by `direct`
+  Skew skew;  ///< unequal parts, for all_to_all by `direct`
   /// The buffer is cut into this many equal parts that follow each other: ring and tree broadcast,
   /// double_binary_tree, in_network.
   std::int32_t chunks = 1;
 
-  std::int32_t microbatches = 1;  ///< for pipeline
+  std::int32_t microbatches = 1;  ///< number of microbatches, for pipeline
   /// For pipeline: seconds from one microbatch to the next at the head of the chain.
   double interval = 0;
   double compute = 0;  ///< for pipeline: seconds that each rank computes before it forwards
 
-  std::vector<PointToPoint> sends;  ///< for point_to_point
+  std::vector<PointToPoint> sends;  ///< the messages, for point_to_point
 };
 
 /// Limits of what a simulation accepts; more is a problem of the input. Messages cost time, a minute or so at the

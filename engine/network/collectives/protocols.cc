@@ -16,7 +16,7 @@ constexpr Bytes kOneShotOfFour(512.0 * 1024);   ///< limit in custom_all_reduce.
 constexpr Bytes kOneShotOfEight(256.0 * 1024);  ///< limit in custom_all_reduce.cuh
 constexpr std::int32_t kMostCustomRanks = 8;    ///< limit in custom_all_reduce.cuh
 
-/// What a call moves, as seen from one rank.
+/// The bytes and steps of a call, as seen from one rank.
 struct Load {
   double steps = 0;  ///< number of steps that wait for each other
   Bytes sent, own;   ///< sent: over its link; own: its part of the tensor

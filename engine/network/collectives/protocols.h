@@ -52,7 +52,7 @@ Protocol protocol_of(const NcclProtocols& nccl, std::int32_t n, Bytes bytes);
 /// constants. O(1), pure.
 std::optional<Seconds> nccl_time(const NcclProtocols& nccl, Operation operation, std::int32_t n, Bytes bytes,
                                  BytesPerSecond link);
-/// The same by the given protocol, whatever the limits; not for all-to-all.
+/// As nccl_time(), by the given protocol, whatever the limits; not for all-to-all.
 Seconds protocol_time(const NcclProtocols& nccl, Protocol protocol, Operation operation, std::int32_t n,
                       Bytes bytes, BytesPerSecond link);
 

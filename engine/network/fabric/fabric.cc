@@ -12,8 +12,8 @@ namespace shardscape::network {
 
 namespace {
 
-/// Where a rank sits on an axis: its line, and its lane there. GPU i of `stride` uses adapter i / sharing, and adapter
-/// j is in rail j % rails; a line's endpoints are numbered by coordinate, then by adapter, then by GPU.
+/// The place of a rank on an axis: its line, and its lane there. GPU i of `stride` uses adapter i / sharing, and
+/// adapter j is in rail j % rails; a line's endpoints are numbered by coordinate, then by adapter, then by GPU.
 struct Place {
   std::int32_t line = 0;
   std::int32_t lane = 0;

@@ -93,7 +93,8 @@ class Fabric {
   std::int32_t vertices_ = 0;
   std::vector<Axis> axes_;
   std::vector<std::shared_ptr<const LineGraph>> wiring_;  ///< index: axis; the wiring of one line
-  /// Where a rank sits on an axis. Kept because routes of all pairs are asked for, and would mostly compute divisions.
+  /// The place of a rank on an axis. Kept because routes of all pairs are asked for, and would mostly compute
+  /// divisions.
   struct Seat {
     std::int32_t coordinate = 0;
     std::int32_t endpoint = 0;    ///< number in its line

@@ -16,7 +16,7 @@
 
 namespace shardscape::network {
 
-/// What a wire can carry, and its latency.
+/// The bandwidth of a wire, and its latency.
 struct WireRate {
   BytesPerSecond bandwidth;
   Seconds latency;

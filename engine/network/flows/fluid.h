@@ -1,5 +1,5 @@
-// Parcels on their way: connections that carry them one after the other at max-min fair rates, and the course
-// of events. The rules are those of traffic.h; what a parcel sets off is the user's affair. The simulator of
+// Parcels on their way: connections that carry them one after the other at max-min fair rates, and the course of
+// events. The rules are those of traffic.h; what the arrival of a parcel triggers is up to the user. The simulator of
 // collectives (flow_simulator.h) and the executor of programs (execution/executor.h) both run on it.
 #pragma once
 
@@ -102,7 +102,7 @@ class Fluid {
     return advance_at(queue_.next_time(), handler);
   }
 
-  /// The same at a time from now() to next_time() at which the handler has something to do by itself, in settle().
+  /// As advance(), at a time from now() to next_time() at which the handler has something to do by itself, in settle().
   template <FluidHandler<Parcel> Handler>
   bool advance_at(double time, Handler& handler) {
     now_ = time;
@@ -147,7 +147,7 @@ class Fluid {
     /// One list, oldest first: parcels that are drained but not received, then the head, which drains, then those that
     /// wait.
     std::int32_t oldest = kNone, head = kNone, tail = kNone;
-    std::uint32_t stamp = 0;  ///< of its valid drain event
+    std::uint32_t stamp = 0;  ///< stamp of its valid drain event
     Node own = {{}, kFree};
   };
 

@@ -63,7 +63,7 @@ class MaxMinSolver {
   struct FlowState {
     double rate = 0;
     std::int32_t bottleneck = -1;
-    std::int32_t path_begin = 0, path_end = 0;  ///< in slots_
+    std::int32_t path_begin = 0, path_end = 0;  ///< range of its path in slots_
     /// Marks of the solve and of the filling that last affected, or froze, the flow.
     std::uint32_t affected = 0, frozen = 0;
     bool active = false;
@@ -116,12 +116,12 @@ class MaxMinSolver {
 
   std::vector<FlowState> flows_;
   std::vector<LinkState> state_;  ///< index: link
-  /// Like Traffic::path_links, with longer paths of rerouted flows at the end.
+  /// Links of paths, as in Traffic::path_links, with longer paths of rerouted flows at the end.
   std::vector<Slot> slots_;
   std::vector<Entry> entries_;  ///< the entries of a link lie together
   /// Index: flow; slots it has from path_begin on; empty where no flow was rerouted.
   std::vector<std::int32_t> path_room_;
-  // What has changed since the last solve.
+  // Links and flows that have changed since the last solve.
   std::vector<std::int32_t> touched_, started_;
   // Working memory of the current solve.
   std::vector<std::int32_t> lone_, affected_, links_, live_;

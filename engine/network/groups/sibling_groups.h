@@ -40,7 +40,7 @@ SiblingGroups sibling_groups(const RankGroup& group, const Fabric& fabric,
 /// same time over other links. All groups where it is not known which are copies.
 SiblingGroups first_tile(const RankGroup& group, const Fabric& fabric, const Slice& slice = {});
 
-/// Of each group, the pair of its members `first` and `second`.
+/// The pairs of members number `first` and `second` of each group.
 SiblingGroups pairs_of(const SiblingGroups& groups, std::size_t first, std::size_t second);
 
 /// The same groups, each in the order of ring_order(). The groups must be boxes.

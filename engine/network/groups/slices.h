@@ -1,8 +1,9 @@
 // Finds which part of the machine a sick link slows.
 //
-// A slice is what has one coordinate along an axis of the plan: a pipeline stage. Groups that lie inside of
-// slices (with a mirror: in two of them) wait for a sick link only where they, or groups that contend with them for
-// links, send over it: slices fall into components that share links, and a fault touches whole components.
+// A slice is the set of ranks that have one coordinate along an axis of the plan, such as a pipeline stage. Groups that
+// lie inside of slices (with a mirror: in two of them) wait for a sick link only where they, or groups that contend
+// with them for links, send over it: slices fall into components that share links, and a fault touches whole
+// components.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ inline Slice stage_slice(std::int32_t stage, const PlanLayout& layout, const Par
 /// The links that the groups of one operation use, slice by slice.
 class SliceLinks {
  public:
-  /// links[i]: those of all groups in slice i; all sets must belong to one fabric.
+  /// links[i]: the links of all groups in slice i; all sets must belong to one fabric.
   explicit SliceLinks(std::vector<LinkSet> links);
 
   /// Links of all slices that share links with slice `index`, directly or through other slices.

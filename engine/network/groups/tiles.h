@@ -1,9 +1,10 @@
 // Groups that are moved copies of each other.
 //
 // All groups of a kind send at once. Write ranks as numbers of mixed radix whose digits are so fine that each axis of
-// the fabric and each level of the group is made of whole digits. Members of a group differ in the digits of its
-// levels and agree in the others. Such another digit d tells groups apart that neither meet nor differ, if for every
-// axis a along which members differ, whose lines are the only links that they use there:
+// the fabric and each level of the group is made of whole digits. Members of a group differ in the digits of its levels
+// and agree in the others. Let d be a digit in which they agree. Groups that differ in d alone share no links and take
+// equal times if one of the following holds for every axis a along which members differ (the lines of these axes are
+// the only links that they use):
 //
 //   a lies below d   the ranks of other values of d have other lines of a, wired alike
 //   a lies above d   likewise if each rank has a line of its own; where ranks share lines (rails), if d says which
@@ -11,9 +12,9 @@
 //   a contains d     if its lines are alike by digits, or the members differ in digits below d only and the lines are
 //                    alike by the blocks that d counts (LineGraph::alike_by_blocks)
 //
-// For routes go dimension by dimension, the lowest first, so that whatever members agree in stays as it is on the
-// way. Adding to d then leads routes to links of the same rates in the same order, and no link carries messages of two
-// values of d. All these copies take the same time: that of those with d = 0.
+// The reason: routes go dimension by dimension, the lowest first, so that the digits in which members agree stay as
+// they are on the way. Adding to d then leads routes to links of the same rates in the same order, and no link carries
+// messages of two values of d. All these copies take the same time: that of those with d = 0.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@
 
 namespace shardscape::network {
 
-/// Which groups have to be looked at; the others are copies of these.
+/// The groups that have to be looked at; all others are copies of these.
 struct Tile {
   bool known = false;  ///< false: nothing is known of copies, and all groups have to be looked at
   std::vector<RankGroup::Level>

@@ -60,7 +60,7 @@ struct RankFlow {
 
 /// Flows of equal bytes that are active at the same time.
 struct TrafficClass {
-  double bytes = 0;  ///< of each flow
+  double bytes = 0;  ///< bytes of each flow
   std::vector<RankFlow> flows;
 };
 using PlacementDemand = std::vector<TrafficClass>;

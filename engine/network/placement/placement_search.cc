@@ -149,7 +149,7 @@ struct PlacementLoads::Impl {
   const Fabric& fabric;
   const PlacementDemand& demand;
   Routes routes;
-  std::vector<double> inverse_bandwidth;   ///< of the distinct bandwidths
+  std::vector<double> inverse_bandwidth;   ///< inverse of each distinct bandwidth
   std::vector<std::int32_t> bandwidth_of;  ///< index: link; place of its bandwidth in inverse_bandwidth
   std::vector<std::vector<Incident>> incident;
   std::vector<ClassLoads> classes;

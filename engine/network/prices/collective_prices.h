@@ -10,10 +10,11 @@
 // In a slice only its groups are waited for: the time is the healthy one unless a sick link carries them or groups that
 // contend with them (slices.h).
 //
-// Of several calls in a row that a sick link slows only ranks beyond that link are late: those before it have entered
-// the next call, and its messages are under way, while the late ones are still at theirs (at the ranks, and what a node
-// adds to its links: a and b). With h seconds on healthy links and s on these, a call follows an equal one after
-// max(s, (h + s) / 2 + a + b): either the link is never idle, or ranks are ahead in every other call.
+// Of several calls in a row that a sick link slows, only ranks beyond that link are late: the ranks before it have
+// entered the next call, and its messages are under way, while the late ones are still in theirs. With h seconds on
+// healthy links and s on these, of which a pass at the ranks and b are what a node adds to its links, a call follows
+// an equal one after max(s, (h + s) / 2 + a + b): either the link is never idle, or ranks are ahead in
+// every other call.
 #pragma once
 
 #include <memory>
@@ -47,7 +48,7 @@ class CollectivePrices {
   [[nodiscard]] CollectivePrices with_memory(double share) const;
 
   [[nodiscard]] bool has_faults() const { return !ignores_faults_ && sick_->any(); }
-  /// SickLinks::epoch() and others of that name.
+  /// As SickLinks::epoch(); 0 where there are no faults.
   [[nodiscard]] std::uint64_t fault_epoch() const { return has_faults() ? sick_->epoch() : 0; }
   [[nodiscard]] bool touched(const LinkSet& links) const { return has_faults() && sick_->touch(links); }
   [[nodiscard]] bool detours() const { return has_faults() && sick_->detours(); }
@@ -57,7 +58,8 @@ class CollectivePrices {
   /// Seconds by which faults of links make one call longer; 0 where they don't.
   [[nodiscard]] Seconds added_by_faults(const CollectiveKey& key) const;
 
-  /// HealthyCosts::time_of_call() and others of that name, with this view's memory.
+  /// As HealthyCosts::time_of_call(), time_at_ranks() and time_within_slice(), at this view's share of the memory's
+  /// rate.
   [[nodiscard]] Seconds time_without_faults(const CollectiveKey& key) const {
     return healthy_->time_of_call(key, memory_share_);
   }
@@ -85,7 +87,7 @@ class CollectivePrices {
   [[nodiscard]] bool unreachable() const { return sick_->unreachable(); }
   [[nodiscard]] std::string describe_unreachable() const { return sick_->describe_unreachable(); }
 
-  /// What lists the links that prices depend on; null where nothing does.
+  /// The recorder that lists the links which prices depend on; null where none is at work.
   [[nodiscard]] LinkRecorder* recorder() const { return recorder_; }
 
  private:
@@ -105,8 +107,8 @@ class CollectivePrices {
   LinkRecorder* recorder_ = nullptr;
 };
 
-/// As long as it lives, lists the links that carry the operations whose times are asked of a view, and of what is made
-/// from it meanwhile, as their chosen algorithm uses them on a healthy fabric; of an operation in a slice, those whose
+/// While it lives, lists the links that carry the operations whose times are asked of a view, and of views made from it
+/// meanwhile, as their chosen algorithm uses them on a healthy fabric; for an operation in a slice, the links whose
 /// soft faults would slow the slice. Not for the plain path.
 class LinkRecorder {
  public:

@@ -31,7 +31,7 @@ struct CollectiveSetup {
   const StackProfile::Communication& communication;
   /// Peak rate of the ranks' memory; used where the stack's local_copy is not 0, and must be above 0 then.
   BytesPerSecond memory_rate;
-  const NodeCollectives* node = nullptr;  ///< of the device, for stacks with `protocols`; may be null
+  const NodeCollectives* node = nullptr;  ///< constants of the device, for `protocols`; may be null
   TokenExchange exchange = {};
   /// The share of all tokens that each expert gets, in their order; they add up to 1. Members of a group that
   /// dispatches hold equal numbers of them, in order. Empty: equal shares.
@@ -42,11 +42,12 @@ struct CollectiveSetup {
   /// How far bounds may lie above the simulated time that they stand for, relative, >= 1e-9.
   double tolerance = kCollectiveTolerance;
   Analysis analysis = Analysis::by_tiles;
-  /// Curves and paces that others have found out, of this fabric and the stack's shares of its links; null: none.
+  /// Cost curves and paces that other simulators have computed for this fabric and the stack's shares of its links;
+  /// null: none.
   std::shared_ptr<CurveStore> curves = {};
 };
 
-/// What is asked about: one operation on each of the sibling groups at once.
+/// The operation that is priced: one call, or several, on each of the sibling groups at once.
 struct CollectiveKey {
   CollectiveOp op = CollectiveOp::all_reduce;
   /// all_reduce, broadcast: the buffer; reduce_scatter, all_to_all: the full input; dispatch, combine: that of a mean

@@ -59,7 +59,7 @@ struct AffineCost {
 /// Keeps the lines that are the largest somewhere on bytes >= 0, in order of rising slope.
 std::vector<AffineCost> upper_envelope(std::vector<AffineCost> lines);
 
-/// Most messages of a contended part that is simulated: about 20 ms.
+/// The most messages of a contended part that is still simulated: about 20 ms.
 constexpr double kMostSimulatedMessages = 1 << 15;
 
 /// Chunks that an algorithm with chunks cuts its buffer into: NCCL's slices of 512 KiB (a buffer of 4 MiB in
@@ -114,7 +114,7 @@ class CostCurve {
   [[nodiscard]] double at_least(double bytes) const;
 
  private:
-  /// For a contended part, what simulations need and what they found.
+  /// For each contended part, the input of its simulations and their results.
   struct Simulated {
     std::vector<Pattern> classes;  ///< made by `split`
     std::optional<Stage> drained;  ///< for one round: one simulation gives the times for all bytes

@@ -15,7 +15,7 @@ namespace shardscape::network {
 
 namespace {
 
-/// Most messages of an exchange that is split into components: some 0.2 s.
+/// The most messages of an exchange that is split into components: some 0.2 s.
 constexpr double kMostSplitMessages = 1 << 18;
 
 constexpr std::ptrdiff_t kLinesLookedAt = 16;

@@ -59,7 +59,7 @@ class CurveMaker {
   /// The curve of equal messages between pairs of ranks, all at once; each pair stands for `copies` like it on other
   /// links.
   CostCurve one_round(std::span<const PointToPoint> sends, double copies = 1);
-  /// Only the links of the curve.
+  /// As make(), but only the links of the curve.
   LinkSet links(const Pattern& pattern, const SiblingGroups& groups);
   LinkSet links(std::span<const PointToPoint> sends);
   /// How much of its links the operation takes while it sends.
@@ -95,7 +95,7 @@ class CurveMaker {
 
   CurveParts parts(const Pattern& pattern, const SiblingGroups& groups);
   CurveParts ring(const Pattern& pattern, const SiblingGroups& groups);
-  /// What bounds a contended part from below: its rigid flows, or its links and each flow alone as well.
+  /// The lower bounds of a contended part: from its rigid flows, or also from its links and from each flow alone.
   enum class LowerBounds : std::uint8_t { rigid_flows, links_and_flows };
   [[nodiscard]] CurveParts round_of_flows(LowerBounds bounds, double copies);
   CurveParts exchange(const Pattern& pattern, const SiblingGroups& groups);

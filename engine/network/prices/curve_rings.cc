@@ -1,4 +1,6 @@
-// Curves of rings: how long the flows of rings that run at the same time take.
+// Curves of rings that run at the same time. Rings that were analysed before are looked up. Rings whose flows are not
+// all alike fall into components that share links: a component keeps step, and then its time is exact, or it drifts,
+// and then it has bounds; of components with equal signatures one is analysed.
 #include <algorithm>
 #include <bit>
 #include <set>

@@ -1,7 +1,7 @@
-// Cost curves, and how operations slow each other, that outlive the model which made them, and fabrics that outlive
-// their simulator: threads, and settings of a study that differ in devices, models or workloads, send over the same
-// links, and what groups of ranks take on them is the same. The engine asks; who keeps them, and for which threads, is
-// the caller's.
+// Stores that outlive the model which fills them: cost curves of operations and how operations slow each other
+// (CurveStore), and the fabrics that they belong to (SharedNetworks). Threads, and settings of a study that differ in
+// devices, models or workloads, send over the same links, where groups of ranks take the same times. The engine only
+// asks; who keeps the stores, and for which threads, is up to the caller.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ class CurveStore {
   [[nodiscard]] virtual std::optional<CostCurve> find(const CurveKey& key) const = 0;
   /// Keeps a curve; does nothing where there is one already.
   virtual void keep(const CurveKey& key, const CostCurve& curve) = 0;
-  /// The same two functions for the paces of two operations that send at the same time.
+  /// The same two functions for the paces that two operations keep while both send.
   [[nodiscard]] virtual std::optional<KeptPaces> find(const CurveKey& one, const CurveKey& other) const = 0;
   virtual void keep(const CurveKey& one, const CurveKey& other, const KeptPaces& paces) = 0;
 };

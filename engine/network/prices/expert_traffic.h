@@ -44,7 +44,7 @@ class ExpertTraffic {
   [[nodiscard]] Skew skew_of(CollectiveOp op, const RankGroup& group) const;
   [[nodiscard]] Skew skew_of(CollectiveOp op, const SiblingGroups& groups) const;
 
-  /// How far an exchange goes. Other operations stay as they are.
+  /// How far the messages of an exchange go; operations that are none have the defaults.
   struct Reach {
     double domains = 1;     ///< NVLink domains that a group spans
     double wire_share = 1;  ///< share of the operation's bytes that go over the network
@@ -57,7 +57,7 @@ class ExpertTraffic {
                                                    double bytes) const;
 
  private:
-  /// Where tokens go, among `members` with equal shares in one domain.
+  /// The targets of tokens among `members` members with equal shares in one domain.
   [[nodiscard]] TokenTargets token_targets(double members) const;
   [[nodiscard]] Skew skew_of(CollectiveOp op, std::size_t members) const;
   [[nodiscard]] std::vector<double> member_shares(std::size_t members) const;

@@ -56,7 +56,8 @@ CostCurve HealthyCosts::curve_on(const OperationCosts& costs, const Way& way,
 /// The key of an operation in a store; empty where it can't be shared.
 std::optional<CurveKey> HealthyCosts::shared_key(const OperationCosts& costs, const Way& way,
                                                  const RankGroup::Level& slice) const {
-  // No others ask for the same where loads of experts (of the workload) or placements (being searched) matter.
+  // Costs that depend on loads of experts (the workload's own) or on a placement (one of a search) are of no use to
+  // others.
   const bool of_loads = (is_skewed(costs.op) || is_exchange(costs.op)) && !setup_.expert_shares.empty();
   if (setup_.curves == nullptr || !knows_tiles() || of_loads) return std::nullopt;
   CurveKey key{costs.op, way.choice, costs.group, costs.boundary, slice};

@@ -71,10 +71,10 @@ struct KnownWay : Way {
   /// Stands for the operation, its group and the choice in keys of memos: no other way has it.
   std::uint32_t number = 0;
   CostCurve curve = {};
-  // Filled when first asked for.
+  // These are filled when they are first asked for.
   std::optional<LinkSet> all_links = {};                 ///< the links that carry it, all siblings at once
   std::array<std::optional<LinkLoads>, 3> loads = {};    ///< index: Looked
-  Memo<RankGroup::Level, CostCurve> within_slices = {};  ///< where only the first slice along an axis sends
+  Memo<RankGroup::Level, CostCurve> within_slices = {};  ///< with the groups of an axis's first slice alone
 };
 
 /// The way that carries out a call, and its seconds on healthy links.
@@ -172,7 +172,7 @@ class HealthyCosts {
   [[nodiscard]] const LinkSet& links(const CollectiveKey& key) const;
   /// Whether the two operations use any link in common.
   [[nodiscard]] bool meet(const CollectiveKey& one, const CollectiveKey& other) const;
-  /// What an operation takes of its links while it sends.
+  /// The loads that an operation puts on its links while it sends.
   [[nodiscard]] const LinkLoads& loads(const CollectiveKey& key, Looked looked = Looked::all) const;
   /// The share of its own pace that each operation keeps while both send.
   [[nodiscard]] KeptPaces paces_together(const CollectiveKey& one, const CollectiveKey& other) const;
@@ -212,8 +212,8 @@ class HealthyCosts {
   [[nodiscard]] PricedNetwork& network() const { return *network_; }
 
  private:
-  /// Which links some operations use most: the most per dimension and, once asked for, per link of the tile and per
-  /// link of the fabric.
+  /// The links that some operations use most: by dimension and, once asked for, by link of the tile and by link of the
+  /// fabric.
   struct Uses {
     LinkUses by_dimension;
     std::optional<LinkUses> of_tile, of_all;
@@ -255,7 +255,7 @@ class HealthyCosts {
   mutable std::uint32_t ways_ = 0;  ///< number of ways so far
   mutable HandyMemo<OperationKey, OperationCosts> operations_;
   mutable Memo<RankGroup, BoundaryCosts> boundaries_;
-  mutable std::optional<OperationCosts> plain_;  ///< of the plain path: what was asked for last
+  mutable std::optional<OperationCosts> plain_;  ///< on the plain path, the operation asked for last
   mutable BoundaryCosts plain_boundaries_;
   mutable Memo<TwoWays, bool> meetings_;
   mutable Memo<TwoWays, KeptPaces> paces_;

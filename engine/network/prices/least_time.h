@@ -1,4 +1,5 @@
-// What an operation takes at least in an execution, where members do not begin together and other groups come and go.
+// The least time that an operation takes in an execution, where members do not begin together and other groups come and
+// go.
 #pragma once
 
 #include <optional>

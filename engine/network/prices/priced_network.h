@@ -23,7 +23,7 @@ LinkShares link_shares(const StackProfile::Communication& communication, const F
 /// A fabric as a stack drives it. Keeps detours and scratch memory: one object per thread.
 class PricedNetwork {
  public:
-  /// Both references must outlive this object.
+  /// `fabric` and `communication` must outlive this object.
   PricedNetwork(const Fabric& fabric, const StackProfile::Communication& communication);
 
   void set_faults(const FaultSet& faults);

@@ -50,7 +50,7 @@ class RingTime {
 
   /// Hops by kind, since rings of a large fabric have many hops of a few kinds.
   struct Hops {
-    std::vector<Hop> kinds;           ///< in the order in which they are first met
+    std::vector<Hop> kinds;           ///< distinct hops, in the order in which they are first met
     std::vector<std::uint32_t> kind;  ///< index: hop; its place in `kinds`
   };
   std::shared_ptr<const Hops> hops_;

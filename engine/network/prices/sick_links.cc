@@ -1,4 +1,6 @@
-// Finds which groups sick links touch, and what that costs them.
+// Finds which groups sick links touch, and what that costs them: splits an operation's groups into parts that share no
+// links, prices the touched parts anew on the sick network, and falls back to all groups at once where parts do not
+// decide.
 #include "engine/network/prices/sick_links.h"
 
 #include <algorithm>

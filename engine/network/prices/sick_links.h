@@ -24,7 +24,7 @@
 
 namespace shardscape::network {
 
-/// Most curves and prices under faults that are kept; some hundred bytes each.
+/// The most curves and prices under faults that are kept; some hundred bytes each.
 constexpr std::size_t kMostSickPrices = 1 << 17;
 
 // Keys of what is remembered; `way` is KnownWay::number.
@@ -47,7 +47,7 @@ struct HealthyPartKey {
   friend bool operator==(const HealthyPartKey&, const HealthyPartKey&) = default;
 };
 
-/// One per thread.
+/// Prices operations under the current faults of links, and remembers earlier ones. One object per thread.
 class SickLinks {
  public:
   /// `healthy` must outlive this object.
@@ -56,7 +56,8 @@ class SickLinks {
   /// Replaces the faults. Throws nothing; ids must exist.
   void set_faults(const std::vector<LinkFault>& faults);
   [[nodiscard]] bool any() const { return now_ != nullptr; }
-  /// The same number, above 0, for the same faults and for no others in the life of this object. 0: there are none.
+  /// A number above 0 that stands for the current faults: equal faults have the same number as long as this object
+  /// lives. 0: there are none.
   [[nodiscard]] std::uint64_t epoch() const { return any() ? now_->epoch : 0; }
   /// Whether any of the links is sick.
   [[nodiscard]] bool touch(const LinkSet& links) const;
@@ -86,19 +87,19 @@ class SickLinks {
     CostCurve healthy;
   };
   struct Parts {
-    std::vector<Part> parts;                 ///< several parts, or none at all
+    std::vector<Part> parts;                 ///< at least two parts; empty where the groups are not split
     std::vector<std::int32_t> part_of_link;  ///< index: link; -1: it carries nothing
   };
   /// Number of a part that faults touch, and its curve under them.
   using TouchedParts = std::vector<std::pair<std::int32_t, CostCurve>>;
 
-  /// What is known under one set of faults.
+  /// All that has been computed under one set of faults.
   struct Known {
     std::uint64_t epoch = 0;
     Memo<std::uint32_t, CostCurve> curves;  ///< key: KnownWay::number
     Memo<std::uint32_t, TouchedParts> touched;
     Memo<SickPriceKey, double> prices;
-    Memo<SlicesKey, SliceLinks> slices;  ///< where dead links make detours
+    Memo<SlicesKey, SliceLinks> slices;  ///< links of slices where dead links make detours
   };
 
   PricedNetwork& network();
@@ -119,12 +120,12 @@ class SickLinks {
   std::optional<RankGroup> cut_;
   std::unique_ptr<PricedNetwork> network_;  ///< made with the first fault
   std::unique_ptr<CurveMaker> maker_;
-  std::uint64_t network_epoch_ = 0;  ///< of the faults that network_ has
+  std::uint64_t network_epoch_ = 0;  ///< epoch of the faults that network_ has
   Memo<std::vector<LinkFault>, Known> known_;
-  Known* now_ = nullptr;  ///< of the current faults; null: there are none
+  Known* now_ = nullptr;  ///< the entry of the current faults; null: there are none
   std::uint64_t epochs_ = 0;
   std::size_t prices_ = 0;  ///< number of curves and prices in known_
-  // Of healthy links.
+  // The links of slices on the healthy network.
   Memo<SlicesKey, SliceLinks> slices_;
   Memo<std::uint32_t, Parts> parts_;  ///< key: KnownWay::number
   Memo<HealthyPartKey, double> simulated_;

@@ -24,7 +24,7 @@ bool is_grid(DimensionKind kind) {
          kind == DimensionKind::king_mesh || kind == DimensionKind::hypercube;
 }
 
-/// What the boxes of all groups have in common.
+/// The properties that the boxes of all groups have in common.
 struct Boxes {
   bool all = true;                    ///< every group is a box
   bool grid = true;                   ///< all boxes have two or more axes, on wires that a ring can follow

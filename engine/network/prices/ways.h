@@ -4,13 +4,13 @@
 // A group of more than kMostDirectRanks is not offered algorithms of n^2 connections, to keep choice cheap. (For the
 // same reason healthy_costs.h leaves out those of too many messages.)
 //
-// Rings go round in the order of the group or, where the group is a box on ring, mesh, torus, king_mesh or hypercube
-// axes, along a Hamiltonian cycle (ring_order.h) if that is cheaper or, at equal cost, crosses fewer links: links
-// without latency take what those of any small latency take. Of groups that span domains there are as many rings at
-// once as each of them has members in every domain, an adapter for each ring (channel_rings.h), where that is cheaper;
-// not where they are boxes of several axes and the library has `dimension_wise`. Their hops are unlike, and what the
-// fast ones of them take hides behind the slow ones: rank_step is a part of each hop's latency (ring_time.h), as in an
-// execution, and `steps` is 0.
+// Rings go round in the order of the group. Where the group is a box on ring, mesh, torus, king_mesh or hypercube axes,
+// they may also follow a Hamiltonian cycle (ring_order.h): it is taken if it is cheaper or, at equal cost, crosses
+// fewer links, so that links without latency are treated as links of any small latency. Groups that span domains are
+// also offered as many rings at once as each has members in every domain, with an adapter for each ring
+// (channel_rings.h), unless they are boxes of several axes and the library has `dimension_wise`. The hops of such rings
+// are unlike, and what the fast ones take hides behind the slow ones: rank_step is a part of each hop's latency
+// (ring_time.h), as in an execution, and `steps` is 0.
 #pragma once
 
 #include <cstdint>
@@ -55,9 +55,9 @@ Operation operation_of(CollectiveOp op);
 double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
                 std::span<const std::int32_t> extents = {});
 
-/// What one of n ranks reads and writes in device memory, per byte of the operation (see CollectiveKey::bytes). A rank
-/// reads its input once and writes its output once; what it receives is first written to a buffer and then read (NCCL's
-/// Simple protocol). In units of the bytes:
+/// The bytes that one of n ranks reads and writes in device memory, per byte of the operation (see
+/// CollectiveKey::bytes). A rank reads its input once and writes its output once; what it receives is first written to
+/// a buffer and then read (NCCL's Simple protocol). In units of the bytes:
 ///                       input   received    output   sum
 ///   all_reduce          1       2(n-1)/n    1        6 - 4/n
 ///   reduce_scatter      1       (n-1)/n     1/n      3 - 1/n
@@ -92,7 +92,8 @@ BytesPerSecond link_behind_switch(const Fabric& fabric, const SiblingGroups& gro
 
 /// The pattern of an operation with its groups and bytes, ready to be simulated.
 Pattern pattern_of(CollectiveOp op, const Way& way, const SiblingGroups& groups, double bytes);
-/// What the maker's network makes of it: its curve (with or without the links that it uses), links alone, and loads.
+/// A way's cost curve on the maker's network (with or without the links that it uses), its links alone, and its link
+/// loads.
 CostCurve curve_of(CurveMaker& maker, CollectiveOp op, const Way& way, const SiblingGroups& groups,
                    const Fabric& fabric, bool with_links = true);
 LinkSet links_of(CurveMaker& maker, CollectiveOp op, const Way& way, const SiblingGroups& groups,
