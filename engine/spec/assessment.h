@@ -16,7 +16,7 @@ namespace shardscape {
 enum class Evidence : std::uint8_t { none, measured, near, extrapolated };
 SHARDSCAPE_ENUM_NAMES(Evidence, "none", "measured", "near", "extrapolated");
 
-/// In what the nearest measurements differ.
+/// The property in which the nearest measurements differ from the prediction.
 enum class EvidenceGap : std::uint8_t {
   none,
   file,

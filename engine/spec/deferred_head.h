@@ -1,9 +1,10 @@
 // Which microbatches leave the weight gradient of the LM head for the end of the step (Megatron Core:
 // defer_embedding_wgrad_compute, wgrad_deferral_limit).
 //
-// The last stage keeps the head's input and the gradient of the logits of each of them, so that its backward hands
-// the gradient on earlier, and computes their products after its last backward, while the stages before it still
-// work. They are the first of a step: a buffer of so many entries that is full takes no more.
+// The last stage keeps the head's input and the gradient of the logits of each deferred microbatch, so that its
+// backward hands the gradient on earlier, and computes their products after its last backward, while the stages before
+// it still work. The first microbatches of a step are deferred: the buffer has a fixed number of entries and takes no
+// more when it is full.
 //
 // Nothing is deferred where there is no cool-down to hide in (one stage), where the schedule is none of Megatron
 // Core's (gpipe) or puts weight gradients off itself (zero_bubble), and where every microbatch scatters its

@@ -59,9 +59,9 @@ struct DeviceSpec {
     BytesPerSecond bandwidth_per_stack;
     friend bool operator==(const Hbm&, const Hbm&) = default;
   };
-  /// What long kernels sustain of the peak: refresh and bank conflicts for HBM, crossing partitions for L2.
-  /// For matrix units it is the share of the boost clock that the power limit leaves under full load; at a
-  /// clock that is locked below it nothing throttles.
+  /// Shares of the peaks that long kernels sustain: refresh and bank conflicts limit HBM, crossing partitions limits
+  /// L2. For matrix units it is the share of the boost clock that the power limit leaves under full load; at a clock
+  /// that is locked below it nothing throttles.
   struct Sustained {
     double tensor = 1;
     double hbm = 1;

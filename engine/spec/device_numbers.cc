@@ -1,4 +1,5 @@
-// The table of a device's numbers.
+// The table of a device's numbers, one row each: path and field, range, meaning, how far measurements may move it, and
+// whether a file must have it. Macros give rows of one group their path and their accessor.
 #include "engine/spec/device_numbers.h"
 
 #include <optional>
@@ -33,7 +34,8 @@ constexpr std::string_view kDrainRange = "from the pipeline of one SM to a full 
 constexpr std::string_view kMemoryRange = "of the memory, at most";
 constexpr std::string_view kWarpRange = "of one group of warps";
 
-/// Measured times move all of them, as multiples of what the file says.
+/// Rule for a number that measured times may move, by a factor between its value in the file and itself (a logarithmic
+/// scale).
 constexpr FitRule fit(double low, double high, std::string_view reason, double width) {
   return {FitActsOn::time, FitScale::logarithmic, low, high, reason, width};
 }
@@ -43,8 +45,8 @@ double& tensor_rate(DeviceSpec& d) {
   return d.sm.tensor_flops_per_clock[static_cast<std::size_t>(P)];
 }
 
-/// The path of a field, and the field: one of the device itself, one of those inside a node (NodeCollectives), whose
-/// group a file calls GROUP, and a rate of matrix units.
+/// The path and the accessor of a number: of the device itself, of its collectives inside a node (NodeCollectives,
+/// under the key GROUP of a file), and of the rate of its matrix units.
 #define SHARDSCAPE_NUMBER(FIELD) \
 #FIELD, [](DeviceSpec & d) -> auto& { return d.FIELD; }
 #define SHARDSCAPE_IN_NODE(GROUP, MEMBER, FIELD) \

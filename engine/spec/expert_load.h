@@ -24,7 +24,7 @@ struct ExpertLoad {
   [[nodiscard]] bool balanced() const { return distribution == LoadDistribution::balanced; }
   friend bool operator==(const ExpertLoad&, const ExpertLoad&) = default;
 
-  /// Checks the fields that are wrong for any model; problems are reported at `expert_load.*` of a workload.
+  /// Checks the fields that are wrong whatever the model; problems are reported at `expert_load.*` of a workload.
   void check(Problems& problems) const;
   /// Checks the load against a model's `experts`, which are null where it has none.
   void check_against(Problems& problems, const MixtureOfExperts* experts) const;

@@ -1,4 +1,5 @@
-// The tables of a fabric's numbers.
+// The tables of a fabric's numbers: the key and the accessor of each, its range, meaning, use of the key, and the kinds
+// of dimension that have it.
 #include "engine/spec/fabric_numbers.h"
 
 #include <fmt/format.h>

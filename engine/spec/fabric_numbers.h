@@ -40,7 +40,7 @@ struct DimensionNumber : NumberRow<DimensionSpec> {
   [[nodiscard]] std::string_view key(const DimensionSpec& dimension) const {
     return total.empty() || dimension.basis == BandwidthBasis::link ? path : total;
   }
-  /// Whether it says how fast links are, rather than which there are.
+  /// Whether the number is a rate of links rather than a part of the wiring.
   [[nodiscard]] bool rate() const { return !range.unit.empty(); }
 };
 /// All numbers of a dimension but its extents. Keys lie flat in the map of a dimension.

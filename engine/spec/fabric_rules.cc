@@ -1,4 +1,5 @@
-// FabricSpec::validate(): the rules of each kind of dimension.
+// FabricSpec::validate(): applies Rules to each dimension (ranges of its numbers, its shape, then what its kind asks
+// for), then checks names and bounds the ranks and links of the whole, so that a fabric that passes can be built.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,10 +25,10 @@ constexpr double kMaxRadix = 1 << 16;
 
 std::string kind_of(const DimensionSpec& d) { return std::string(name_of(d.kind)); }
 
-/// From vertex 0 to others, or back to it.
+/// A direction of search: from vertex 0 to the others, or from them to it.
 enum class Way : std::uint8_t { out, back };
 
-/// Marks each vertex that has such a way.
+/// Marks the vertices that a path in this direction joins with vertex 0.
 std::vector<char> reachable(const CustomSpec& custom, std::int64_t vertices, Way way) {
   const bool backwards = way == Way::back;
   std::vector<std::vector<std::int64_t>> next(static_cast<std::size_t>(vertices));
@@ -284,7 +285,7 @@ class Rules {
   Problems& problems_;
   bool shape_good_ = true;
   bool ports_good_ = true;
-  bool numbers_good_ = true;  ///< those that say which links there are
+  bool numbers_good_ = true;  ///< whether the numbers are good that say which links there are
 };
 
 /// Number of directed links of one line (rough for trees and dragonflies), to refuse fabrics that memory cannot hold.

@@ -40,11 +40,11 @@ enum class DimensionKind : std::uint8_t {
 SHARDSCAPE_ENUM_NAMES(DimensionKind, "ring", "mesh", "torus", "fully_connected", "switch", "king_mesh",
                       "hypercube", "fat_tree", "dragonfly", "custom");
 
-/// Which of the stack's achieved link fractions applies.
+/// Decides which of the stack's achieved shares of link bandwidth applies to a dimension.
 enum class LinkScope : std::uint8_t { scale_up, scale_out };
 SHARDSCAPE_ENUM_NAMES(LinkScope, "scale_up", "scale_out");
 
-/// What DimensionSpec::bandwidth counts: one link, or all links of one GPU together.
+/// The scope of DimensionSpec::bandwidth: one link, or all links of one GPU together.
 enum class BandwidthBasis : std::uint8_t { link, gpu };
 SHARDSCAPE_ENUM_NAMES(BandwidthBasis, "link", "gpu");
 
@@ -114,7 +114,7 @@ struct DimensionSpec {
   DimensionKind kind = DimensionKind::switched;
   std::vector<std::int64_t> shape;  ///< one entry per axis for mesh, torus, king_mesh; else one entry
   BytesPerSecond bandwidth;         ///< per direction, see `basis`; unused by custom
-  Seconds latency;                  ///< of each link; unused by custom
+  Seconds latency;                  ///< latency of each link; unused by custom
   LinkScope scope = LinkScope::scale_up;
   BandwidthBasis basis = BandwidthBasis::link;
 
@@ -174,11 +174,10 @@ struct FabricTemplate {
   /// The cluster whose jobs take so many GPUs of every innermost switch (an NVLink domain), no more than it has
   /// and whole trays of them. Problems, at gpus_per_domain, where that can't be.
   [[nodiscard]] FabricTemplate with_domain(std::int64_t gpus_per_domain, Problems& problems) const;
-  /// The fabric for `gpus` ranks. The open dimension takes gpus / (product of the others); fewer GPUs than
-  /// one innermost switch, fat tree or fully-connected dimension occupy part of it. Where they are more but no
-  /// multiple, and the switch has trays, every switch gives as many as divide them, the most that whole trays
-  /// make up. Dimensions of size 1 are
-  /// dropped, levels of a fat tree that its ranks don't need likewise. Problems where nothing fits.
+  /// The fabric for `gpus` ranks. The open dimension takes gpus / (product of the others); fewer GPUs than one
+  /// innermost switch, fat tree or fully-connected dimension occupy part of it. Where they are more but no multiple,
+  /// and the switch has trays, every switch gives as many as divide them, the most that whole trays make up. Dimensions
+  /// of size 1 are dropped, levels of a fat tree that its ranks don't need likewise. Problems where nothing fits.
   [[nodiscard]] FabricSpec instantiate(std::int64_t gpus, Problems& problems) const;
 };
 

@@ -36,12 +36,12 @@ struct FaultSet {
   [[nodiscard]] bool empty() const { return links.empty() && devices.empty(); }
 };
 
-/// What fault studies draw.
+/// The kinds of faults that studies draw.
 enum class FaultKind : std::uint8_t { soft_link, hard_link, hbm_derate, slow_device, nic_down, switch_down };
 
-/// What can be sick: a link, a device, the adapter of a device or a switch with all its links.
+/// The part of a machine that is sick: a link, a device, the adapter of a device or a switch with all its links.
 enum class FaultOwner : std::uint8_t { link, device, adapter, switches };
-/// As reports name it, in front of its number.
+/// Names as reports write them in front of a number.
 SHARDSCAPE_ENUM_NAMES(FaultOwner, "link", "device", "adapter of device", "switch");
 
 struct FaultRow {
@@ -49,7 +49,7 @@ struct FaultRow {
   std::string_view name;
   FaultOwner owner;
   bool derates;  ///< leaves a share, which a study draws from `derate`
-  /// What it does to each link of its owner, or to a device, but for their ids; `share` is what is left.
+  /// The fault of each link of the owner, or of a device, without ids; `share` is what is left of the rate.
   LinkFault (*of_link)(double share, Seconds added_latency) = nullptr;
   DeviceFault (*of_device)(double share) = nullptr;
 

@@ -18,7 +18,8 @@ namespace shardscape {
 enum class RecomputePart : std::uint8_t { attention_core, norms, latent_up, activations, mlp, experts };
 SHARDSCAPE_ENUM_NAMES(RecomputePart, "attention_core", "norms", "latent_up", "activations", "mlp", "experts");
 
-/// Where products are of 8 bits or fewer; else all is kept as it is computed.
+/// The format in which a tensor is kept from forward to backward. It holds where products are of 8 bits or fewer;
+/// elsewhere all is kept as it is computed.
 ///   computed  as it is computed
 ///   fp8       a byte
 ///   e5m6      12 bits: five of the exponent, six of the mantissa (DeepSeek-V3, arXiv:2412.19437, section 3.3.3)

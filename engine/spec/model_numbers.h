@@ -10,7 +10,7 @@
 namespace shardscape {
 
 std::span<const NumberRow<ModelSpec>> model_numbers();
-/// Those of the groups `moe` and `attention`.
+/// The numbers of the groups `moe` and `attention` of a model file.
 std::span<const NumberRow<MixtureOfExperts>> expert_numbers();
 std::span<const NumberRow<LatentAttention>> latent_numbers();
 

@@ -42,7 +42,7 @@ inline constexpr std::string_view kStepLatencyRange = "from one write over the l
 struct FitRule {
   FitActsOn acts_on;
   FitScale scale;
-  double low, high;         ///< where it is physically possible, in base units; within the row's range
+  double low, high;         ///< limits of what is physically possible, in base units; within the row's range
   std::string_view reason;  ///< why no further
   double width;             ///< standard deviation of the prior, of ln(value) or of the value (see FitScale)
 };
@@ -60,7 +60,7 @@ struct NumberRow {
   template <class T>
   using Field = T& (*)(Spec&);
 
-  std::string_view path;  ///< of the YAML key, such as "host.forward_layer"
+  std::string_view path;  ///< path of the YAML key, such as "host.forward_layer"
   std::variant<Field<double>, Field<std::int64_t>, Field<Seconds>, Field<Bytes>, Field<Hertz>, Field<Watts>,
                Field<BytesPerSecond>, Field<std::optional<double>>, Field<std::optional<std::int64_t>>,
                Field<std::optional<Seconds>>, Field<std::optional<BytesPerSecond>>>
@@ -71,7 +71,7 @@ struct NumberRow {
   KeyUse use = KeyUse::optional;
   /// Another key for the same number: the total over all stacks of memory, or over all links of a GPU; empty: none.
   std::string_view total = {};
-  /// What a number that is left out follows from, in base units; nothing: it does not for this spec.
+  /// The value of a number that is left out, from others, in base units; nothing: it does not follow for this spec.
   std::optional<double> (*fallback)(const Spec&) = nullptr;
   /// Why the key has no effect on this spec, whose number is the `fallback` then; null: it has one.
   const char* (*idle)(const Spec&) = nullptr;
@@ -94,7 +94,7 @@ struct NumberRow {
     return std::visit(
         [&](auto access) { return access(const_cast<Spec&>(a)) == access(const_cast<Spec&>(b)); }, field);
   }
-  /// Holds the number, where there is one, against its range; problems are reported at `place`.
+  /// Checks the number, where there is one, against its range; problems are reported at `place`.
   void check(Problems& problems, const Spec& spec, const std::string& place) const {
     visit(spec, [&](const auto& value) {
       if constexpr (!requires { value.has_value(); }) {
@@ -107,7 +107,7 @@ struct NumberRow {
   void set(Spec& spec, double value) const {
     visit(spec, [&](auto& held) { held = static_cast<std::remove_cvref_t<decltype(held)>>(value); });
   }
-  /// What `visitor` makes of the field itself.
+  /// Calls visitor(field) and returns its result.
   template <class F>
   decltype(auto) visit(Spec& spec, F&& visitor) const {
     return std::visit([&](auto access) -> decltype(auto) { return visitor(access(spec)); }, field);

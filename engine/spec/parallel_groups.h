@@ -4,8 +4,8 @@
 //   tensor      splits the matrices of a block, and the tokens of what lies between them (sequence parallel)
 //   context     splits the tokens of a sequence
 //   data_shard  holds copies of the same weights: gradients are reduced over it, and ZeRO shards over it. Where every
-//               part of the model lies on two stages (ParallelPlan::both_ways), those of both: here are counted the
-//               ranks of one stage, schedule::PipelineShape::copies() times as many are called
+//               part of the model lies on two stages (ParallelPlan::both_ways), its calls join the ranks of both; the
+//               numbers here are of one stage, those of calls schedule::PipelineShape::copies() times as large
 //   pipeline    the stages
 //
 // Experts lie folded in the ranks of a stage (Megatron-Core's parallel folding, arXiv:2504.14960, section 3.2).

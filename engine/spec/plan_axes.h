@@ -64,7 +64,7 @@ struct PlanAxisRow {
   struct Code {
     std::int32_t (*get)(const ParallelPlan& plan);
     void (*set)(ParallelPlan& plan, std::int32_t code);
-  } code;                 ///< where it stands in a plan
+  } code;                 ///< field of a plan that holds the code
   std::int32_t idle = 1;  ///< the code at which the axis has no effect
   std::int32_t low = 1, high = std::numeric_limits<std::int32_t>::max();
   std::span<const std::string_view> names = {};  ///< names of the codes of a choice

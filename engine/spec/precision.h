@@ -17,9 +17,8 @@ constexpr double bytes_per_element(Precision p) {
   return kBytes[static_cast<std::size_t>(p)];
 }
 
-/// What an element takes as the operand of a product, in SRAM, L2 and HBM: fp4 carries an 8-bit scale per 16 elements
-/// (NVFP4, Blackwell architecture; OCP Microscaling 1.0 uses one per 32), fp8 one scale per tensor, which is
-/// nothing.
+/// Bytes of an element as the operand of a product, in SRAM, L2 and HBM: fp4 carries an 8-bit scale per 16 elements
+/// (NVFP4, Blackwell architecture; OCP Microscaling 1.0 uses one per 32), fp8 one scale per tensor, which is nothing.
 constexpr double operand_bytes(Precision p) {
   return bytes_per_element(p) + (p == Precision::fp4 ? 1.0 / 16 : 0);
 }

@@ -27,7 +27,7 @@ struct InferenceLatency {
   Seconds p50, p95;
 };
 
-/// What a load that is simulated request by request (spec/request_load.h) has beside; else zeros.
+/// The further figures of a load that is simulated request by request (spec/request_load.h); zeros for other loads.
 struct LoadPrediction {
   struct Tail {
     Seconds p90, p99;
@@ -39,7 +39,7 @@ struct LoadPrediction {
   double requests_per_s = 0;
   double kv_mean = 0, kv_peak = 0;  ///< share of the key-value cache in use (engine/serving/live/tally.h)
   double preemptions = 0;           ///< per request
-  double sustained_per_s = 0;  ///< where more requests come than are kept up with: the rate that would hold
+  double sustained_per_s = 0;  ///< where requests come faster than they are served: the rate that would hold
 };
 
 /// Outputs of one point. Times are meaningful for status ok and memory (predicted whatever the memory
@@ -57,16 +57,16 @@ struct Prediction {
   double tokens_per_s_per_gpu = 0;
   double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training only; see engine/README.md, Operators)
   Bytes memory_peak;
-  MemoryUse memory;  ///< on the fullest device
+  MemoryUse memory;  ///< bytes on the fullest device
   // The next figures are for disaggregated inference only.
   Bytes kv_bytes;             ///< size of one request's cache, as sent from pool to pool
   Seconds kv_transfer;        ///< mean, from the start of the first byte to the receipt of the last
-  Bytes prefill_memory_peak;  ///< on the fullest device of the pool that prefills
+  Bytes prefill_memory_peak;  ///< bytes on the fullest device of the pool that prefills
   Breakdown breakdown;
-  /// Training, hierarchical mode: of the step, what operations on the same links cost each other, less what groups of
-  /// other pipeline stages spare each other as they take turns (step/training/contention.h); negative where that is
-  /// more. What is left of the step follows every number of device, fabric and stack; with it no step does, executed or
-  /// not.
+  /// Training, hierarchical mode: the part of the step that operations on the same links cost each other, less what
+  /// groups of different pipeline stages spare each other as they take turns (step/training/contention.h); negative
+  /// where that is more. The step less this part is monotone in every number of device, fabric and stack; the step
+  /// itself, predicted or executed, is not.
   Seconds contention;
   /// Training, hierarchical mode: share of the step by which contention that this mode cannot see may move it
   /// (step/training/contention.h).
@@ -77,12 +77,12 @@ struct Prediction {
 /// One row of the operator table of `simulate --explain`.
 struct OperatorRow {
   std::string phase;      ///< one of forward, backward, recompute, prefill, decode, step
-  std::string name;       ///< such as qkv_projection, attention
+  std::string name;       ///< name of the operator, such as qkv_projection or attention
   std::string shape;      ///< "M x N x K", bytes, ...
   double count = 0;       ///< executions on the critical rank per step (per request for inference)
-  Seconds time;           ///< of one execution, seconds
-  std::string bound;      ///< what limits it: compute, sram, l2, hbm, launch or link
-  std::string algorithm;  ///< of a collective: ring, dimension_wise, ...; empty for others
+  Seconds time;           ///< seconds of one execution
+  std::string bound;      ///< resource that limits it: compute, sram, l2, hbm, launch or link
+  std::string algorithm;  ///< algorithm of a collective: ring, dimension_wise, ...; empty for others
 };
 
 }  // namespace shardscape

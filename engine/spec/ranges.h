@@ -78,7 +78,7 @@ inline constexpr Range kOverhead{1, 1e3};
 inline constexpr Range kTimesOfPeak{
     0, 10};  ///< a time over that at the memory's peak rate, or passes over a tensor
 inline constexpr Range kBytesOfWeight{0, 100};  ///< traffic per weight of a product
-inline constexpr Range kSms{1, 1000};           ///< that kernels of a library run on
+inline constexpr Range kSms{1, 1000};           ///< SMs that kernels of a library run on
 inline constexpr Range kSmsOrNone{0, 1000};
 inline constexpr Range kMicrobatchesOrAll{0, 1e6};  ///< 0: all
 

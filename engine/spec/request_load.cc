@@ -11,8 +11,8 @@ namespace shardscape {
 
 namespace {
 
-/// Each of them opens with as many requests as may be in flight. SGLang's and vLLM's programs send a number of requests
-/// whatever the concurrency.
+/// The client profiles. Each program opens with as many requests as may be in flight. SGLang's and vLLM's programs send
+/// a number of requests whatever the concurrency.
 ///   inferencex    benchmark_serving.py of InferenceX: 10 requests for each in flight (--num-prompts), lengths uniform
 ///                 in [0.8 L, L] (--random-range-ratio 0.8), since 2026-01 two warm-up requests for each, drained
 ///   aiperf        AIConfigurator's templates for AIPerf: 20 for each, 2 of warm-up, lengths without deviation

@@ -18,9 +18,9 @@ namespace shardscape {
 enum class ArrivalProcess : std::uint8_t { poisson, gamma, constant };
 SHARDSCAPE_ENUM_NAMES(ArrivalProcess, "poisson", "gamma", "constant");
 
-/// Which requests count. `run`: all that a benchmark sends to an idle server, its opening burst and its end included;
-/// warm-up requests are over before it begins. `steady`: so many as are done after the warm-up, under a load that does
-/// not end.
+/// The requests that count. `run`: all that a benchmark sends to an idle server, its opening burst and its end
+/// included; warm-up requests are over before it begins. `steady`: the same number of requests that are done after the
+/// warm-up, under a load that does not end.
 enum class ClientStatistic : std::uint8_t { run, steady };
 SHARDSCAPE_ENUM_NAMES(ClientStatistic, "run", "steady");
 
@@ -30,7 +30,7 @@ SHARDSCAPE_ENUM_NAMES(LengthLaw, "fixed", "uniform", "lognormal", "trace");
 /// Lengths of prompts or of outputs in tokens.
 struct Lengths {
   LengthLaw law = LengthLaw::fixed;
-  /// What all have, or their mean. Of uniform ones it follows from `longest`.
+  /// The length of every request, or the mean length. For uniform lengths it follows from `longest`.
   double mean = 1;
   double ratio = 1;  ///< uniform: integers from ratio x longest, rounded down and at least 1, to longest
   double cv = 0;     ///< lognormal: coefficient of variation
@@ -39,11 +39,11 @@ struct Lengths {
 
   static Lengths fixed(std::int64_t tokens);
   static Lengths uniform(std::int64_t longest, double ratio);
-  /// Cut off at kLognormalReach standard deviations of the logarithm.
+  /// The distribution is cut off at kLognormalReach standard deviations of the logarithm.
   static Lengths lognormal(double mean, double cv);
   friend bool operator==(const Lengths&, const Lengths&) = default;
 };
-/// Beyond it lies one length in 3.5 million.
+/// Reach of lognormal lengths, in standard deviations of the logarithm: one length in 3.5 million lies beyond.
 inline constexpr double kLognormalReach = 5;
 
 /// One request of a trace.
@@ -57,7 +57,7 @@ struct Trace {
   Lengths prompt, output;
 };
 
-/// A number of requests, or of so many for each that is in flight at once (closed loop).
+/// A number of requests: in all, or for each request that is in flight at once (closed loop).
 struct RequestCount {
   std::int64_t number = 0;
   bool per_client = false;
@@ -69,22 +69,22 @@ struct LoadSpec {
   /// Requests per second over all replicas; 0 in closed loop, where WorkloadSpec::concurrency of them are in flight.
   double request_rate = 0;
   ArrivalProcess arrivals = ArrivalProcess::poisson;
-  double arrivals_cv = 1;              ///< of gamma arrivals
+  double arrivals_cv = 1;              ///< coefficient of variation of gamma arrivals
   std::shared_ptr<const Trace> trace;  ///< arrivals, and lengths where they have the law `trace`; else null
   double speed_up = 1;                 ///< the trace's requests come so many times faster
   Lengths prompt, output;
-  RequestCount requests{10, true};  ///< that count
-  RequestCount warm_up{0, false};   ///< before them
+  RequestCount requests{10, true};  ///< requests that count in the statistics
+  RequestCount warm_up{0, false};   ///< requests before those that count
   ClientStatistic statistic = ClientStatistic::run;
   std::uint64_t seed = 0;
 
   [[nodiscard]] bool open() const { return request_rate > 0 || trace != nullptr; }
-  /// Reports under the keys of `workload:`.
+  /// Checks the load; problems are reported under the keys of `workload:`.
   void check(Problems& problems) const;
   friend bool operator==(const LoadSpec&, const LoadSpec&) = default;
 };
 
-/// What a benchmark program does where it is not told otherwise.
+/// The defaults of a benchmark program.
 struct ClientProfile {
   std::string_view name;
   RequestCount requests, warm_up;

@@ -45,7 +45,7 @@ inline ParallelPlan with_replicas(ParallelPlan plan, const ModelSpec& model,
   return plan;
 }
 
-/// What stays fixed while plans vary. Validated: simulate() does not check it again.
+/// All that stays fixed while plans vary. Validated: simulate() does not check it again.
 struct Setting {
   ModelSpec model;
   System system;

@@ -13,9 +13,10 @@ namespace shardscape {
 
 enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble, dualpipe };
 
-/// What others come down to where they have nothing to do: without a pipeline, or with one chunk per stage.
+/// The schedule that every other one equals where its rules have no effect: without a pipeline, or with one chunk per
+/// stage.
 inline constexpr ScheduleKind kPlainSchedule = ScheduleKind::one_f_one_b;
-/// What runs several chunks per stage where no schedule is named.
+/// The schedule that runs several chunks per stage where a study names none.
 inline constexpr ScheduleKind kChunkedSchedule = ScheduleKind::interleaved;
 
 struct ScheduleRow {

@@ -99,8 +99,8 @@ SHARDSCAPE_ENUM_NAMES(OverlappedExchanges, "everywhere", "between_domains");
 ///               reduce-scatter (vLLM's default, SGLang's, TensorRT-LLM's for few ranks)
 ///   all_to_all  each rank gets the tokens that chose one of its experts, once each, and sends the results back
 ///   kernels     DeepEP's kernels do that (network/collectives/expert_dispatch.h): the normal ones in iterations that
-///   read prompts,
-///               the low-latency ones where all sequences decode (SGLang: deepep-mode auto; DeepSeek's own server)
+///               read prompts, the low-latency ones where all sequences decode (SGLang: deepep-mode auto; DeepSeek's
+///               own server)
 enum class ServedDispatch : std::uint8_t { all_gather, all_to_all, kernels };
 SHARDSCAPE_ENUM_NAMES(ServedDispatch, "all_gather", "all_to_all", "kernels");
 
@@ -131,8 +131,8 @@ struct StackProfile {
     double local_copy = 0;
     double scale_up_fraction = 1;   ///< achieved share of link bandwidth inside the scale-up domain
     double scale_out_fraction = 1;  ///< same on the scale-out network, between two nodes
-    /// What is left of scale_out_fraction with each doubling of the nodes of the job, 0..1: collisions of
-    /// routes and stragglers on a network that is not a crossbar.
+    /// The factor that each doubling of the nodes of the job puts on scale_out_fraction, 0..1: collisions of routes and
+    /// stragglers on a network that is not a crossbar.
     double scale_out_scaling = 1;
     /// scale_out_fraction * scale_out_scaling^(log2(nodes) - 1) on a job that fills this fabric.
     [[nodiscard]] double scale_out_share(const FabricSpec& fabric) const;
@@ -229,7 +229,7 @@ struct StackProfile {
   };
   /// How the LM head is trained.
   struct Head {
-    /// Its weight gradients wait until the last stage has run its last backward (spec/deferred_head.h).
+    /// The head's weight gradients wait until the last stage has run its last backward (spec/deferred_head.h).
     bool deferred_weight_gradient = false;
     /// Defer the first so many microbatches of a step, 0..1e6; 0: all of them.
     std::int64_t deferral_limit = 0;
@@ -244,7 +244,7 @@ struct StackProfile {
     std::int64_t kv_block = 16;        ///< tokens of one block of the key-value cache
     /// Share of the memory left by weights, activations and reserve that the cache gets.
     double kv_share = 0.9;
-    // What follows is of loads that are simulated request by request (spec/request_load.h) alone.
+    // The following members apply only to loads that are simulated request by request (spec/request_load.h).
     KvGrowth kv_growth = KvGrowth::usual;
     double kv_watermark = 0;  ///< share of the cache's blocks that admission leaves free, 0..1
     QueueOrder queue = QueueOrder::fcfs;
@@ -253,11 +253,11 @@ struct StackProfile {
     Seconds frontend;  ///< from sending a request until the scheduler may see it: HTTP, tokenizer
     Seconds
         eager_floor;  ///< the least cost of an iteration that reads a prompt, which runs without CUDA graphs
-    /// Where products are of 8 bits or fewer the key-value cache and attention are fp8, too (checkpoints with
-    /// kv_cache_quant_algo: FP8, which TensorRT-LLM serves so); else they stay as the policy has them.
+    /// Where products are of 8 bits or fewer, the key-value cache and attention are fp8, too (checkpoints with
+    /// kv_cache_quant_algo: FP8, which TensorRT-LLM serves so); elsewhere they stay as the policy has them.
     bool fp8_cache = false;
-    /// The same for mixtures of experts on devices with units of 4 bits alone, whose recipes ask for it (vLLM's of
-    /// gpt-oss on Blackwell, SGLang's of DeepSeek-R1: kv-cache-dtype fp8).
+    /// As fp8_cache, but only for mixtures of experts on devices with units of 4 bits, whose recipes ask for it (vLLM's
+    /// of gpt-oss on Blackwell, SGLang's of DeepSeek-R1: kv-cache-dtype fp8).
     bool fp8_cache_blackwell = false;
     /// Rate of expert products whose 4-bit weights are converted before they are multiplied, relative to other
     /// products, above 0, at most 1: these kernels have no asynchronous products and small tiles.

@@ -1,4 +1,5 @@
-// The table of a stack profile's numbers.
+// The table of a stack profile's numbers, one row each: path and field, range, meaning, how far measurements may move
+// it, and whether a file must have it.
 #include "engine/spec/stack_numbers.h"
 
 #include <string_view>
@@ -20,7 +21,7 @@ constexpr std::string_view kLinkShareRange =
     "a share of the link's bandwidth; below a tenth the link is broken";
 constexpr std::string_view kOverlapRange = "nothing hidden to everything hidden";
 
-/// The path of a field, and the field.
+/// The path and the accessor of a field.
 #define SHARDSCAPE_NUMBER(FIELD) \
 #FIELD, [](StackProfile & s) -> auto& { return s.FIELD; }
 

@@ -1,12 +1,12 @@
 // How many copies of a token go to the ranks of its experts: the one statement that prices, programs of ranks, reported
 // bytes, placement and servers read.
 //
-// A rank has T tokens, each of h values for k = top_k experts, which the n members of a group hold. Of
+// A rank has T tokens of h values each, and the k = top_k experts of a token lie on the n members of a group. In the
+// mean of the members, a rank sends the share (n - 1) / n of
 //
 //     T h copies (bytes of a value)
 //
-// it sends (n - 1) / n in the mean of the members, as each keeps what is its own. By who carries the tokens, `copies`
-// is
+// bytes, as each member keeps what is its own. `copies` depends on who carries the tokens:
 //
 //   the library, low-latency kernels   k: one for each expert
 //   other kernels, servers' all-to-all one for each rank with one of its experts: the sum over the members of
@@ -33,7 +33,7 @@ std::vector<double> chances_met(std::span<const double> shares, double k);
 /// them independently.
 double domains_met(double domains, double k, std::int64_t groups, std::int64_t chosen);
 
-/// Where the experts of a rank's tokens lie.
+/// The members of a group that hold the experts of a rank's tokens, and how choices spread over them.
 struct TokenTargets {
   double top_k = 1;
   /// Groups of experts, and the number of groups that a token's experts lie in.
