@@ -8,11 +8,11 @@
 //
 // Beside the constants, s (fit.h) is fitted: what the model typically errs by on these rows.
 //
-// Errors are stated before and after, and by cross-validation: rows fall into folds by a hash of their id, those
-// of public tables by their plan or shape group (validate::EvaluatedRow::kin), which never is split, or every
-// model is a fold of its own, whatever it is cut to (`-l7`);
-// each fold is predicted with the constants that the other folds give. Which constants move is settled once,
-// on all rows of the fit. Rows that are held out take part in nothing but their own error table.
+// Errors are stated before and after, and by cross-validation: rows fall into folds by a hash of their id, those of
+// public tables by their plan or shape group (validate::EvaluatedRow::kin), which never is split, or every model is a
+// fold of its own, whatever number of layers it is cut to (`-l7`); each fold is predicted with the constants that the
+// other folds give. Which constants move is settled once, on all rows of the fit. Rows that are held out take part in
+// nothing but their own error table.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ struct ConstantResult {
 struct FileReport {
   std::string file;
   std::size_t rows = 0, fitted_rows = 0;
-  validate::Evaluation before, after;  ///< of the rows that were fitted
+  validate::Evaluation before, after;  ///< evaluations of the rows that were fitted
   /// Evaluates the same rows, each predicted by a fit to the other folds.
   std::optional<validate::Evaluation> cross_validated;
   std::optional<validate::Evaluation> held_out_before, held_out_after;
@@ -99,7 +99,7 @@ struct Calibration {
 /// The name of a row's model without its number of layers: "llama3.1-405b" for "llama3.1-405b-l7".
 std::string whole_model(const std::string& name);
 
-/// Which of `folds` classes of ids a row belongs to; independent of who is held out.
+/// The class, 0 .. folds - 1, that a row with this id belongs to; independent of which rows are held out.
 int fold_of(std::string_view id, int folds);
 
 /// Calibrates. Problems, reported all at once: unknown presets, tables and cells that cannot be read, no selected rows,

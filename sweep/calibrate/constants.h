@@ -1,6 +1,6 @@
-// The constants that measurements may move: what each is, how far it may go and how firmly the profile's own value is
-// believed: the rows with a rule in the tables of the numbers of stacks and devices (spec/stack_numbers.h,
-// spec/device_numbers.h).
+// The constants that measurements may move: the rows with a fit rule in the tables of the numbers of stacks and devices
+// (spec/stack_numbers.h, spec/device_numbers.h). A rule says how far a constant may go, and how firmly the profile's
+// own value is believed.
 //
 // A constant is fitted in units of its prior width around its prior value, the profile's own (FitScale), so that this
 // deviation u has a standard normal prior. The range is where the value is physically possible; its reason stands
@@ -20,7 +20,7 @@
 
 namespace shardscape::calibrate {
 
-/// What is fitted: a stack profile and, if asked for, the device below it.
+/// The specs that are fitted: a stack profile and, if asked for, the device below it.
 struct Candidate {
   yaml::StackPreset stack;
   std::optional<yaml::DevicePreset> device;
@@ -28,9 +28,9 @@ struct Candidate {
 
 inline constexpr std::string_view kOfDevice = "device.";
 
-/// How far it goes is the rule of its row.
+/// A constant with the fit rule of its row, which says how far it may go.
 struct Constant : FitRule {
-  std::string path;                          ///< of the YAML key; after kOfDevice for one of the device
+  std::string path;                          ///< path of the YAML key; after kOfDevice for one of the device
   std::optional<yaml::Dimension> dimension;  ///< dimension of the value; nothing: a plain number
   std::string_view effect;                   ///< description of what it acts on
   std::function<double(const Candidate&)> get;

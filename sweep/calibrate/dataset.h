@@ -66,17 +66,17 @@ class Dataset {
   [[nodiscard]] std::vector<std::vector<double>> residuals(const std::vector<Candidate>& candidates) const;
 
  private:
-  /// What a residual of a row of plans compares.
+  /// The quantity that a residual of a row of plans compares.
   enum class Measure : std::uint8_t { step_time, ttft, itl, e2e, memory, fits, does_not_fit };
   struct Target {
     std::size_t row = 0;  ///< index within the group
     Measure measure = Measure::step_time;
-    double measured = 0;  ///< for fits and does_not_fit: the capacity
+    double measured = 0;  ///< measured value; for fits and does_not_fit: the capacity
   };
   struct Group {
-    std::vector<validate::PlanRow> rows;  ///< for tables of plans
+    std::vector<validate::PlanRow> rows;  ///< rows of a table of plans
     std::vector<Target> targets;
-    validate::Table table;  ///< for other tables, where rows and targets are empty
+    validate::Table table;  ///< rows of any other table, for which `rows` and `targets` are empty
     validate::EvaluateOptions options;
     /// Residuals per row of `table`: 2 for an exchange, which sends and brings back.
     std::size_t ways = 1;

@@ -17,7 +17,8 @@
 
 namespace shardscape::calibrate {
 
-/// With this the data say at least as much about a parameter as the prior does: half of the prior's variance goes.
+/// Largest share of the prior's width that may be left: the data then say at least as much about a parameter as the
+/// prior does, as half of the prior's variance goes.
 inline constexpr double kNarrowed = 0.7071067811865476;
 inline constexpr double kTied = 0.99;
 
