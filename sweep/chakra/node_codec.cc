@@ -122,7 +122,7 @@ class Attributes {
     return value;
   }
 
-  /// The same, with a problem noted where it is missing, too.
+  /// As number(), but also notes a problem where the attribute is missing.
   std::optional<double> required_number(const char* name, double least, double most) {
     if (find(name) == nullptr) problem(fmt::format("has no attribute {}", name));
     return number(name, least, most);

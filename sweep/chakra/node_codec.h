@@ -14,8 +14,8 @@
 // other. Names begin with the type of the node, by which Chakra's timeline visualizer sorts them, and hold
 // neither ',' nor '=', at which it splits the simulator's log.
 //
-// Ours are shardscape_duration_ns (a double, the exact duration), shardscape_group (a string, the group's
-// readable name) and, of sends and receives where it is not 0, shardscape_channel.
+// Attributes of our own are shardscape_duration_ns (a double, the exact duration), shardscape_group (a string, the
+// group's readable name) and, of sends and receives where it is not 0, shardscape_channel.
 //
 // The reader takes numbers of any type. A collective, send or receive whose is_cpu_op says that it runs on the
 // host is the call that starts a kernel, not the traffic itself: it counts as compute of the host.
@@ -43,7 +43,7 @@ ChakraProtoMsg::Node encode(const timeline::TraceNode& node, const timeline::Ran
                             std::int32_t own_rank, const std::vector<timeline::ProcessGroup>& groups,
                             std::size_t dimensions);
 
-/// What a collective calls its group: the name of a process group or, where it is empty, the dimensions it spans.
+/// The name of a collective's group: that of a process group or, where it is empty, the dimensions it spans.
 struct GroupName {
   std::string name;
   std::vector<bool> dimensions;

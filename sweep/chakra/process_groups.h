@@ -1,10 +1,10 @@
 // The process groups of a trace, gathered while its files are read: from the JSON file beside them, and from
 // nodes that define groups.
 //
-// PyTorch's observer records them in a node called "## process_group:init ##", whose input values are a JSON
-// list of objects with pg_name and ranks (no ranks: all of them). Any METADATA node with a string pg_name and
-// a list of integers called ranks does the same. The file goes before nodes. Group "0", where nothing else
-// defines it, is all ranks, as for PyTorch (its default group) and the simulators that follow it.
+// PyTorch's observer records them in a node called "## process_group:init ##", whose input values are a JSON list of
+// objects with pg_name and ranks (no ranks: all of them). Any METADATA node with a string pg_name and a list of
+// integers called ranks does the same. The file takes precedence over nodes. Group "0", where nothing else defines it,
+// is all ranks, as for PyTorch (its default group) and the simulators that follow it.
 #pragma once
 
 #include <cstdint>

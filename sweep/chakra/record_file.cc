@@ -13,7 +13,7 @@ namespace shardscape::chakra {
 
 namespace {
 
-/// Most bytes of one record (64 MiB): a node holds names, shapes and a list of dependencies of ten bytes each.
+/// The most bytes of one record (64 MiB): a node holds names, shapes and a list of dependencies of ten bytes each.
 constexpr std::uint64_t kLongestRecord = std::uint64_t{1} << 26;
 
 }  // namespace

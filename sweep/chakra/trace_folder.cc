@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "shardscape";
-// What Chakra's generator and converters write: the version of the schema, and an attribute in which tools around
+// Texts that Chakra's generator and converters write: the version of the schema, and an attribute in which tools around
 // PyTorch look for two versions, of their trace format and of Chakra.
 constexpr const char* kVersion = "0.0.4";
 constexpr const char* kSchemaAttribute = "schema";
@@ -263,7 +263,7 @@ class Loader {
  private:
   LoadedTrace loaded_;
   ProcessGroups groups_;
-  std::map<std::int32_t, std::size_t> uses_;  ///< by group that was not defined then: nodes that name it
+  std::map<std::int32_t, std::size_t> uses_;  ///< by group not defined yet: nodes that name it
   std::vector<GroupUse> unknown_groups_;      ///< for each of those groups, the first node that names it
   std::vector<std::string> problems_;
   std::size_t unreported_ = 0;
