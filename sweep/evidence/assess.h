@@ -14,13 +14,13 @@
 
 namespace shardscape::evidence {
 
-/// Relative errors of one sigma that a difference adds, 0..1. Provenance: mean errors of profiles on public
-/// tables that they had not seen: with the stack alone another, 17 % (MPT on H100 with a profile of Megatron; on
-/// A100 23 %, NeMo on H100 32 %, before stacks had attention kernels of their own); with the device another but
-/// its software known, 4 to 13 % (collectives; B200 with kernels of Hopper 24 %, which each architecture now
-/// has); with the precision another, 5 to 10 % (fp8 on H100). Of each the lower half: with the values above,
-/// 0.15, 0.10 and 0.22, 89 % of the rows of models held out lay within one sigma where their regime went with
-/// the model. A model of another kind has operators that no row has timed; it is set higher than another stack.
+/// Relative errors of one sigma that a difference adds, 0..1. Provenance: mean errors of profiles on public tables that
+/// they had not seen. Where the stack alone differs: 17 % (MPT on H100 with a profile of Megatron; on A100 23 %, NeMo
+/// on H100 32 %, before stacks had attention kernels of their own). Where the device differs but its software is known:
+/// 4 to 13 % (collectives; B200 with kernels of Hopper 24 %, which each architecture now has). Where the precision
+/// differs: 5 to 10 % (fp8 on H100). The lower half of each is taken: with the values above, 0.15, 0.10 and 0.22, 89 %
+/// of the rows of models held out lay within one sigma where their regime went with the model. A model of another kind
+/// has operators that no row has timed; its error is set higher than that of another stack.
 struct Widening {
   double device = 0.10, precision = 0.08, model_kind = 0.22, stack = 0.17;
   /// With each doubling of the GPUs beyond those measured: half of what Llama 3 405B loses from 8,192 to 16,384
@@ -41,14 +41,15 @@ inline constexpr double kPriorPlans = 1;
 struct Finding {
   Assessment assessment;
   std::vector<EvidenceGap> gaps;     ///< widest first
-  std::int64_t rows = 0, plans = 0;  ///< of the nearest cells
+  std::int64_t rows = 0, plans = 0;  ///< numbers of rows and plans of the nearest cells
   std::int64_t gpus_low = 0, gpus_high = 0;
-  Degrees most;         ///< of the rows of the stack; where it has none, of the phase
-  std::string nearest;  ///< those cells in words: "a100-sxm-80gb, bf16, dense, megatron-lm"; one of them
+  Degrees most;         ///< largest degrees among the rows of the stack; where it has none, of the phase
+  std::string nearest;  ///< one of those cells in words: "a100-sxm-80gb, bf16, dense, megatron-lm"
 };
 
-/// Pure; linear in the number of cells. `table` null: there is no evidence file. Nothing is known of a device that no
-/// row was measured on and that does not say what it sustains; more GPUs than any row of the phase had are never near.
+/// Finds the cells that are nearest to a regime, and the error to expect there. `table` null: there is no evidence
+/// file. Nothing is known of a device that no row was measured on and that does not say what it sustains; more GPUs
+/// than any row of the phase had are never near. Pure; linear in the number of cells.
 Finding assess(const Table* table, const Regime& regime);
 
 /// Assesses one plan of the regime that `finding` is about. Nothing is known where one of its degrees is larger than in
