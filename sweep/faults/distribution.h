@@ -20,10 +20,10 @@ enum class DistributionKind : std::uint8_t { normal, uniform, beta, constant, em
 
 struct Distribution {
   DistributionKind kind = DistributionKind::constant;
-  double mean = 0.5, deviation = 0.1;  ///< of a normal distribution
-  double alpha = 1, beta = 1;          ///< of a beta distribution, on [0, 1]
-  double value = 1;                    ///< of a constant
-  std::vector<double> values;          ///< of an empirical distribution: all are equally likely
+  double mean = 0.5, deviation = 0.1;  ///< parameters of a normal distribution
+  double alpha = 1, beta = 1;          ///< parameters of a beta distribution, on [0, 1]
+  double value = 1;                    ///< value of a constant distribution
+  std::vector<double> values;          ///< values of an empirical distribution: all are equally likely
   /// The range of truncation; for `uniform` its ends; for a constant without meaning.
   double min = 0, max = 1;
 
@@ -40,7 +40,7 @@ class DistributionSampler {
 
  private:
   Distribution distribution_;
-  std::vector<double> kept_;   ///< for empirical: the values inside the range, ascending
+  std::vector<double> kept_;   ///< values of an empirical distribution inside the range, ascending
   double low_ = 0, high_ = 1;  ///< F(min), F(max); of the upper tail where `upper_`
   /// Whether the range lies above the median: 1 - F is then used, which is precise there.
   bool upper_ = false;

@@ -40,7 +40,7 @@ struct FaultStudy {
   std::int64_t samples = 200;       ///< samples per point; with a target, the most of them
   std::int64_t simultaneous = 1;    ///< faults per sample, at different places
   Distribution derate;              ///< share that remains, 0 < share <= 1, for kinds that derate
-  Seconds added_latency;            ///< for soft links
+  Seconds added_latency;            ///< latency that soft link faults add
   bool both_directions = true;      ///< whether a link fault affects both directions
   FaultPlacement placement;
   std::uint64_t seed = 0;
