@@ -23,7 +23,7 @@ enum class Symbols {
 /// Throws std::runtime_error where it can't be opened or lacks the function.
 void* open(const std::filesystem::path& module, const char* entry, Symbols symbols);
 
-/// The same with the function's type. A change of its parameters or result must come with a new name of the entry.
+/// As open(), with the function's type. A change of its parameters or result must come with a new name of the entry.
 template <class Function>
 Function* entry(const std::filesystem::path& module, const char* name, Symbols symbols = Symbols::own) {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): what dlsym() is for
