@@ -39,7 +39,7 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
     return false;
   }
 
-  /// What went wrong, as the library words it but without its prefix and position.
+  /// The parser's error, as the library words it but without its prefix and position.
   [[nodiscard]] std::string failure() const {
     std::string text = failure_;
     if (text.starts_with("[json.exception")) text = text.substr(text.find("] ") + 2);
@@ -56,7 +56,7 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
  private:
   struct Open {
     json value;
-    std::string key;  ///< of the value that is read next, where this is an object
+    std::string key;  ///< key of the value that is read next, where this is an object
   };
 
   bool start(json value) {

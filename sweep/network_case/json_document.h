@@ -9,10 +9,11 @@
 
 namespace shardscape::network_case {
 
-/// Where and how the text is no valid JSON: also a number that no double can hold, or a key that an object has twice.
+/// The first error in a text that is no valid JSON, such as a number that no double can hold or a key that an object
+/// has twice.
 struct SyntaxError {
   std::size_t line = 1;
-  std::size_t column = 1;  ///< in bytes, from 1
+  std::size_t column = 1;  ///< column of the error in bytes, from 1
   std::string message;
 };
 
