@@ -16,7 +16,7 @@
 
 namespace shardscape::ranks {
 
-/// What a rank says of its progress. Sent byte by byte, as all ranks run the same program.
+/// The progress of a rank, as it reports it. Sent byte by byte, as all ranks run the same program.
 struct Report {
   std::uint64_t rows = 0, feasible = 0;
   double best_value = 0;
@@ -51,7 +51,7 @@ class Ranks {
   virtual std::uint64_t take(int counter) = 0;
   /// Replaces what this rank last said of its progress.
   virtual void report(const Report& report) = 0;
-  /// What each rank has said last, by rank; on rank 0 only. Throws RankLost where one has fallen silent.
+  /// The latest report of each rank, by rank; on rank 0 only. Throws RankLost where one has fallen silent.
   virtual std::vector<Report> reports() = 0;
   /// Asks all ranks to take no more work.
   virtual void ask_to_stop() = 0;

@@ -32,11 +32,11 @@ using Clock = std::chrono::steady_clock;
 /// How long a rank may be silent before it counts as lost. Its pulse needs neither the disk nor what it
 /// computes, and beats 600 times in this while: only a machine or a process that stands still is silent.
 constexpr std::chrono::milliseconds kSilence = 120s;
-/// The same while all are stopping. Open MPI's mpirun tells the others of a rank that was killed by a request
-/// to stop, after a second, and ends them a second later: rank 0 has to have named it by then.
+/// As kSilence, while all are stopping. Open MPI's mpirun tells the others of a rank that was killed by a request to
+/// stop, after a second, and ends them a second later: rank 0 has to have named it by then.
 constexpr std::chrono::milliseconds kSilenceInStop = 1500ms;
 constexpr auto kBeat = 200ms;
-/// Most bytes of texts under way at once: MPI counts them with an int. Buffers stay small compared with the texts.
+/// The most bytes of texts under way at once: MPI counts them with an int. Buffers stay small compared with the texts.
 constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 28;
 
 enum Kind : int { kReport = 1, kStop, kLast, kTake, kTaken };
@@ -346,10 +346,10 @@ class MpiRanks final : public Ranks {
   /// By rank: host name; rank 0 knows all of them, other ranks only their own.
   std::vector<std::string> hosts_;
   MPI_Comm together_ = MPI_COMM_NULL, messages_ = MPI_COMM_NULL;
-  MPI_Win window_ = MPI_WIN_NULL;  ///< of the counters; null where rank 0 counts by message
+  MPI_Win window_ = MPI_WIN_NULL;  ///< window of the counters; null where rank 0 counts by message
   std::mutex asking_;              ///< without a window: held while waiting for answer_; locked before mutex_
   std::mutex mutex_;               ///< guards calls of MPI and the members below
-  std::vector<Report> reports_;    ///< by rank: what it said last
+  std::vector<Report> reports_;    ///< latest report of each rank
   /// How long the pulse has been running, without the time in which the whole job was suspended.
   Clock::duration awake_{};
   std::vector<Clock::duration> heard_;   ///< by rank: value of awake_ when it was last heard of
