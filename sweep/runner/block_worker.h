@@ -28,8 +28,8 @@ results::Better better_of(const SweepJob& job);
 /// Adds the counts of `part` to `whole`, and keeps the better of their best points.
 void add(Tally& whole, const Tally& part, results::Better better);
 
-/// Reused from block to block. Results depend on the block alone; which rows are candidates depends on the whole sweep,
-/// too.
+/// Evaluates and encodes one block after the other. Results depend on the block alone; which rows are candidates
+/// depends on the whole sweep, too.
 class BlockWorker {
  public:
   /// `layout` divides points into blocks; `whole` is that of BlockEncoder. All references must outlive the worker.

@@ -17,7 +17,7 @@ namespace shardscape::sweep {
 
 class SettingEvaluators {
  public:
-  /// Both must outlive this object.
+  /// `study` and `factory` must outlive this object.
   SettingEvaluators(const Study& study, const EvaluatorFactory& factory) : study_(study), factory_(factory) {}
 
   /// The evaluator of a setting, valid until the next call.

@@ -24,7 +24,7 @@ std::vector<std::vector<results::BlockRange>> cut_into_pieces(std::span<const re
                                                               const results::BlockLayout& layout, int ranks,
                                                               std::uint64_t rows_of_segment);
 
-/// What the ranks of a sweep start with.
+/// The input of a sweep that ranks share.
 struct SharedStart {
   std::vector<results::BlockRange> missing;  ///< equal on every rank
   std::uint64_t rows_before = 0;             ///< rows sealed by earlier runs
