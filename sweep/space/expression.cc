@@ -1,4 +1,5 @@
-// Lexer, recursive-descent parser that emits postfix code and checks types, and the evaluation of that code on a stack.
+// Expressions in three steps: Lexer splits the text into tokens; ExpressionParser, by recursive descent, checks types
+// and emits postfix code; Expression::holds() evaluates that code on a stack of fixed size.
 #include "sweep/space/expression.h"
 
 #include <fmt/format.h>
@@ -143,7 +144,7 @@ class ExpressionParser {
  private:
   using Op = Expression::Op;
   enum class Type : std::uint8_t { number, truth, choice, word };
-  /// What a sub-expression has left on the stack. A `word` is not resolved yet and has left nothing.
+  /// The value that a sub-expression has left on the stack. A `word` is not resolved yet and has left nothing.
   struct Operand {
     Type type = Type::number;
     Token token;           ///< its first token

@@ -1,3 +1,4 @@
+// Quotes texts for messages about expressions and points.
 #pragma once
 
 #include <string>
