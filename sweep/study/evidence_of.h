@@ -18,8 +18,8 @@ void attach_evidence(const yaml::Catalog& catalog, Study& study, yaml::Diagnosti
 /// preset has the name: what a what-if has changed was not measured.
 evidence::Regime regime_of(const Study& study, std::size_t setting);
 
-/// True only if regime_of() is the same for both for sure, as for loads of one system, whose numbers of requests or
-/// samples do not matter to it.
+/// True only where regime_of() is certain to be the same for both, as for loads of one system, whose numbers of
+/// requests or samples do not matter to it.
 bool same_regime(const Study& study, std::size_t a, std::size_t b);
 
 evidence::Finding assess_setting(const Study& study, std::size_t setting);

@@ -1,4 +1,5 @@
-// Reads the loads of experts key by key, where the distribution says which keys are needed, and writes them back.
+// Reads the loads of experts key by key: the distribution comes first, since it says which keys are needed and which
+// have no effect. Writes loads back as YAML or in one line.
 #include "sweep/study/expert_load_parser.h"
 
 #include <fmt/format.h>
@@ -112,7 +113,7 @@ std::vector<ExpertLoad> parse_expert_loads(const yaml::Node& node, const std::st
   if (!node.is_list()) items.push_back(&node);
   for (const yaml::Node& item : node.items) items.push_back(&item);
   std::vector<ExpertLoad> loads;
-  std::vector<yaml::Location> places;  // of the loads
+  std::vector<yaml::Location> places;  // places of the loads
   bool good = !items.empty();
   if (items.empty()) state.bad(path, node.where, "is an empty list; take balanced, or leave it out");
   for (const yaml::Node* item : items) {

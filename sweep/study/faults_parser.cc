@@ -50,7 +50,7 @@ constexpr bool is_of_part(const FaultRow& row) {
   return row.owner == FaultOwner::adapter || row.owner == FaultOwner::switches;
 }
 
-/// Says that a key of kinds with this property means nothing.
+/// The message about a key that has an effect only on kinds with this property, where none of them is drawn.
 std::string none_drawn(const auto& property) {
   std::vector<std::string_view> names;
   for (const FaultRow& row : kFaultKinds)

@@ -28,7 +28,7 @@ using yaml::Leaf;
 
 constexpr std::string_view kFloorplan = "technology.floorplan";
 
-/// One value of an axis, as the changes that it makes.
+/// One value of an axis: the changes of a system that it stands for.
 struct Value {
   yaml::Location where;
   std::vector<Change> changes;

@@ -23,7 +23,7 @@
 namespace shardscape::sweep {
 
 struct ParsedHardware {
-  std::vector<HardwareAxis> axes;  ///< in file order, the first slowest
+  std::vector<HardwareAxis> axes;  ///< axes in file order, the first slowest
   std::vector<System>
       systems;          ///< product of the axes; only the base without axes; empty where there are problems
   yaml::Node resolved;  ///< the axes, whole parts in full; parses back to the same systems

@@ -1,3 +1,5 @@
+// Reads a simulated load in three steps (trace, arrivals, client): each keeps the values that it can read, reports the
+// others at their keys, and adds what it has read to the resolved YAML. Lengths and rates have parsers of their own.
 #include "sweep/study/load_parser.h"
 
 #include <fmt/format.h>
@@ -28,7 +30,7 @@ std::string count_text(const RequestCount& count) {
   return fmt::format("{}{}", count.number, count.per_client ? "x" : "");
 }
 
-/// "10x", so many for each request in flight, or a plain number.
+/// Reads a number of requests: a plain number, or "10x" for ten of each in flight.
 yaml::Parsed<RequestCount> parse_count(const yaml::Node& node, std::int64_t low) {
   const auto text =
       yaml::bare_text(node, "a number of requests such as 2000, or 10x for ten of each in flight");

@@ -21,7 +21,7 @@ bool describes_load(const yaml::Node& workload);
 
 struct ParsedLoad {
   LoadSpec load;
-  double length_ratio = 1;  ///< of lengths that are written as a number, by the client
+  double length_ratio = 1;  ///< the client's ratio, for lengths that are written as a number
   yaml::Node resolved;      ///< the keys that were read, in full
 };
 /// Reads what all workloads have in common: everything but rates and lengths. Files lie relative to `folder`.

@@ -373,7 +373,7 @@ class StudyParser {
     }
   }
 
-  /// What a load that is simulated request by request is not served by.
+  /// Reports settings that do not go together with a load which is simulated request by request.
   void check_simulated_load() {
     if (!study_.workloads.front().load) return;
     const yaml::Node& node = *root_.find("workload");

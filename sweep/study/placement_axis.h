@@ -27,7 +27,7 @@ PlacementChoice placement_of(const Study& study, std::size_t system);
 void add_placement_axis(const yaml::Node& node, std::size_t max_systems, Study& study,
                         yaml::Diagnostics& diagnostics);
 
-/// The key as the study has it; nothing where it has none.
+/// The key as YAML, as the study has it; nothing where the study has none.
 std::optional<yaml::Node> write_placement(const Study& study);
 
 }  // namespace shardscape::sweep

@@ -11,7 +11,7 @@
 
 namespace shardscape::sweep {
 
-/// What the values of axes depend on; unknown where earlier problems prevent it.
+/// The facts that values of axes depend on; unknown where earlier problems prevent it.
 struct SpaceContext {
   std::optional<std::int64_t> gpus;
   std::optional<Phase> phase;

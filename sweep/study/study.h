@@ -56,7 +56,7 @@ struct Study {
   std::vector<std::string> objectives;  ///< names of columns, minimised unless the column improves by growing
   /// Columns in the result file beside those that every file has; nothing: all columns.
   std::optional<std::vector<std::string>> stored_columns;
-  results::StoredRows stored_rows;  ///< which points become rows of it
+  results::StoredRows stored_rows;  ///< which points become rows of the result file
   std::string resolved_yaml;        ///< every default filled in; parses back to the same study
   std::vector<SourceText> sources;
   /// The assumptions that results rest on beyond the inputs, one per line.
@@ -67,7 +67,7 @@ struct Study {
   std::map<std::string, std::string> device_presets, stack_presets;
 
   [[nodiscard]] Phase phase() const { return workloads.front().phase; }
-  /// What of it needs columns of its own.
+  /// The parts of the study that need columns of their own.
   [[nodiscard]] results::StudyExtras extras() const {
     return {faults.has_value(), reliability.has_value(), workloads.front().load.has_value()};
   }

@@ -1,3 +1,5 @@
+// Reads a table of requests line by line. The first line decides on one of three formats by its column names; each
+// further line becomes a request, whose arrival is counted from the first one. The first problem ends the reading.
 #include "sweep/study/trace_file.h"
 
 #include <fmt/format.h>
@@ -17,13 +19,13 @@ namespace {
 
 struct Format {
   std::string_view arrival, prompt, output;
-  double seconds;  ///< of a unit of arrival; 0: a date and a time
+  double seconds;  ///< seconds of a unit of the arrival column; 0: the column holds dates and times
 };
 constexpr std::array<Format, 3> kFormats = {{{"arrival_s", "prompt_tokens", "output_tokens", 1},
                                              {"timestamp", "input_length", "output_length", 1e-3},
                                              {"TIMESTAMP", "ContextTokens", "GeneratedTokens", 0}}};
 
-/// The cells of a line; none of these tables has quotes.
+/// The cells of a line, without blanks and quotes around them; a cell holds no comma.
 std::vector<std::string_view> cells_of(std::string_view line) {
   std::vector<std::string_view> cells;
   while (true) {

@@ -1,10 +1,10 @@
 // Reads a table of requests, CSV with a line of names:
 //
-//   arrival_s, prompt_tokens, output_tokens        seconds from any beginning; `priority`, where there
+//   arrival_s, prompt_tokens, output_tokens        seconds from any beginning
 //   timestamp, input_length, output_length         Mooncake's names, milliseconds
 //   TIMESTAMP, ContextTokens, GeneratedTokens      Azure's: "2023-11-16 18:17:03.9799600"
 //
-// Other columns are read over. Arrivals count from the first one.
+// Of further columns only `priority` is read, where there is one. Arrivals count from the first one.
 #pragma once
 
 #include <string>

@@ -99,7 +99,7 @@ class WorkloadParser {
     }
   }
 
-  /// Lengths of a simulated load: numbers, by the client's ratio random, or maps.
+  /// Reads lengths of a simulated load: numbers, which the client's ratio makes random, or maps.
   void read_lengths(const yaml::Entry& entry, std::int64_t WorkloadSpec::*member,
                     Lengths LoadSpec::*lengths) {
     const AxisPlace place{entry.value, path(entry.key), diagnostics_};

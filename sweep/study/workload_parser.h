@@ -20,7 +20,7 @@ struct ParsedWorkload {
   yaml::Node resolved;                  ///< the same map with every default filled in
 };
 
-/// Files that it names lie relative to `folder`.
+/// Reads the workload. Paths in it are relative to `folder`.
 ParsedWorkload parse_workload(const yaml::Node& node, yaml::Diagnostics& diagnostics,
                               const std::filesystem::path& folder = {});
 
