@@ -32,8 +32,8 @@ namespace shardscape::technology {
 
 struct BuiltDevice {
   DeviceSpec device;
-  SquareMetres sm_area;  ///< of one SM with its part of the L2
-  SquareMetres area;     ///< used by SMs, L2 and interfaces; never above the budget
+  SquareMetres sm_area;  ///< area of one SM with its part of the L2
+  SquareMetres area;     ///< area that SMs, L2 and interfaces use; never above the budget
   Watts die_power, memory_power, network_power;
   bool power_limited = false;  ///< SMs were left out because they would draw too much even at the least clock
   [[nodiscard]] Watts power() const {

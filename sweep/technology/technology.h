@@ -68,7 +68,7 @@ struct NetworkTechnology {
   [[nodiscard]] Problems validate() const;
 };
 
-/// Where the area and the power of a known device go; devices of other technologies are scaled from it.
+/// The division of the area and the power of a known device; devices of other technologies are scaled from it.
 struct Floorplan {
   std::string name;
   std::string device;  ///< name of the device that is laid out like this
@@ -80,19 +80,19 @@ struct Floorplan {
   /// Memory cells, as shares of the area of the SMs and of the L2.
   double sm_sram_share = 0, l2_sram_share = 0;
   Metres memory_edge;  ///< length of die edge that all stacks take together
-  Watts power;         ///< of the whole package
+  Watts power;         ///< power of the whole package
   Hertz least_clock, most_clock;
 
   [[nodiscard]] Problems validate() const;
 };
 
-/// What to change about a device; what is not set stays.
+/// The changes that make a device of another technology; what is not set stays.
 struct Choice {
   std::optional<LogicNode> logic;
   std::optional<MemoryTechnology> memory;
   std::optional<NetworkTechnology> network;
   std::optional<SquareMetres> area;
-  std::optional<Watts> power;  ///< of the whole package, memory and network included
+  std::optional<Watts> power;  ///< power budget of the whole package, memory and network included
 
   [[nodiscard]] bool empty() const { return !logic && !memory && !network && !area && !power; }
   /// Takes over every value that is set in `other`.
