@@ -13,8 +13,8 @@
 
 namespace shardscape::yaml {
 
-/// `name` becomes the model's name where the config does not name the model itself (`_name_or_path`); `source` is the
-/// name of the file in messages.
+/// Reads a config. `name` becomes the model's name where the config does not name the model itself (`_name_or_path`);
+/// `source` is the name of the file in messages.
 std::optional<ModelSpec> read_huggingface(const std::string& text, const std::string& name,
                                           const std::string& source, Diagnostics& diagnostics);
 

@@ -1,4 +1,5 @@
-// The table of families, and those that are known but refused.
+// The table of families. A row starts from a named one, such as kLlama or kGpt2, and sets what differs; at the end
+// stand the families that are known but refused, with the reason.
 #include "sweep/yaml/huggingface_families.h"
 
 namespace shardscape::yaml::huggingface {

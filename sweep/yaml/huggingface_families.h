@@ -16,12 +16,12 @@ using Names = HuggingFaceNames;
 /// A choice of the config; without a key it is fixed.
 struct Flag {
   Names key = {};
-  bool otherwise = false;  ///< what counts where the key is absent or null
+  bool otherwise = false;  ///< value where the key is absent or null
 };
 
 struct KvHeads {
   Names key = "num_key_value_heads";
-  Flag grouped = {{}, true};  ///< where it is false, the key counts for nothing
+  Flag grouped = {{}, true};  ///< false: the heads are not grouped, and `key` counts for nothing
   Flag one = {};              ///< whether all heads share one then, or each has its own
 };
 
@@ -53,7 +53,7 @@ struct Positions {
   Flag learned = {{}, true};               ///< where it is false, nothing tells the order, which is refused
   Names turned = "partial_rotary_factor";  ///< the share of a head's dimensions that rotary positions turn
   double turned_otherwise = 1;
-  Names turned_dimensions = {};  ///< how many these are, 64 where it is absent, in place of the share
+  Names turned_dimensions = {};  ///< number of turned dimensions (default 64), in place of the share
 };
 
 struct Parallel {
@@ -73,8 +73,8 @@ struct Window {
   Names key = {};
   std::int64_t otherwise = 0;
   bool null_is_none = true;       ///< or else the same as absent
-  std::string_view pattern = {};  ///< as ModelSpec::window_pattern
-  Names period = {};              ///< of how many layers the last has none
+  std::string_view pattern = {};  ///< pattern of the layers, as ModelSpec::window_pattern
+  Names period = {};              ///< number of layers of which the last has no window
   std::int64_t period_otherwise = 0;
   Flag used = {{}, true};
   Names first = {};  ///< the first layer with one where it is used, 28 where it is absent
@@ -92,7 +92,7 @@ struct Experts {
   Names shared = {};
   std::int64_t shared_otherwise = 0;
   bool shared_gate = false;
-  Names shared_width = {};  ///< of all shared experts together
+  Names shared_width = {};  ///< width of all shared experts together
   std::int64_t shared_width_otherwise = 0;
   Flag normalise_top_k = {};
   RouterKind router = RouterKind::softmax;
@@ -136,7 +136,7 @@ struct Family {
   Positions positions = {};
   Dropouts dropouts = {{}, "attention_dropout", {}};
   std::array<Bias, 2> biases = {};
-  bool head_bias = false;  ///< where it is not tied
+  bool head_bias = false;  ///< bias of a head that is not tied
   Parallel parallel = {};
   SoftCap attention_cap = {}, logit_cap = {};
   Window window = {};

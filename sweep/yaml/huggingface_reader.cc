@@ -1,3 +1,5 @@
+// Reads a config by its family's row, part by part: shapes, heads, MLP, norms, positions, dropouts, biases, windows,
+// experts, then what the row demands of further keys. A key that the row does not name leaves the default of the spec.
 #include "sweep/yaml/huggingface_reader.h"
 
 #include <algorithm>

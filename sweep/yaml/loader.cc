@@ -420,7 +420,7 @@ std::optional<DevicePreset> Loader::built_device(const Node& node, const std::st
 
 namespace {
 
-/// What a member function of the loader makes of a name or a path.
+/// Loads the spec behind a name or a path through a member function of a Loader.
 template <class Spec>
 Loaded<Spec> load(const Catalog& catalog, std::string_view name, const fs::path& relative_to,
                   std::optional<Spec> (Loader::*read)(const Node&, const std::string&, const fs::path&)) {

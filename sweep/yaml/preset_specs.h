@@ -15,7 +15,7 @@ namespace shardscape::yaml {
 
 /// How tables of measurements name the software of a stack, and the settings of its runs that they leave blank.
 struct StackTables {
-  std::string years;                  ///< of the software: "2022", "2024 on"; for the reader
+  std::string years;                  ///< years of the software: "2022", "2024 on"; for the reader
   std::vector<std::string> software;  ///< names that stand for this profile, each for one profile only
   /// Names that stand for this profile, before any other, in runs of mixtures of experts.
   std::vector<std::string> expert_software;
@@ -26,7 +26,7 @@ struct StackTables {
   std::int64_t usual_zero_stage = 0;  ///< ZeRO stage of runs that state none, 0..3
   /// Recomputation of runs that state none; a stronger one where it does not fit.
   Recompute usual_recompute = Recompute::none;
-  bool usual_sequence_parallel = false;  ///< with sequence parallelism where tp is above 1
+  bool usual_sequence_parallel = false;  ///< runs with tp above 1 use sequence parallelism
   /// Whether activations that do not fit go to host memory; otherwise more of them are computed again.
   bool usual_offload = false;
   bool usual_expert_parallel = false;  ///< experts are dealt over as many ranks as divide them
@@ -35,7 +35,8 @@ struct StackTables {
   void validate(Problems& problems) const;
 };
 
-/// What tables of measurements that name a device alone mean by it.
+/// How tables of measurements that name a device alone are read: the machine that they mean, and further names of the
+/// device.
 struct DeviceTables {
   std::string cluster;            ///< preset of the machine
   std::vector<std::string> also;  ///< further names of the device

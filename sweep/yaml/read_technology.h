@@ -34,7 +34,7 @@ using LogicReference = std::function<std::shared_ptr<const technology::LogicNode
 using MemoryReference = std::function<std::optional<technology::MemoryTechnology>(const Node& reference,
                                                                                   const std::string& path)>;
 
-/// `prefix` as in specs.h. Each spec that is returned passes its own validate().
+/// Each reads one technology; `prefix` as in specs.h. A spec that is returned passes its own validate().
 std::optional<technology::LogicNode> read_logic(const Node& node, const std::string& prefix,
                                                 Diagnostics& diagnostics, const LogicReference& load_older);
 std::optional<technology::MemoryTechnology> read_memory(const Node& node, const std::string& prefix,

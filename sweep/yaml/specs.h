@@ -30,7 +30,7 @@ std::optional<FabricTemplate> read_fabric(const Node& node, const std::string& p
 Node write(const ModelSpec& model);
 Node write(const DeviceSpec& device);
 Node write(const StackProfile& stack);
-/// The same and the keys for tables of measurements.
+/// The same, with the keys that are for tables of measurements.
 Node write(const DevicePreset& device);
 Node write(const StackPreset& stack);
 /// The fabric, without the cluster's `device`.

@@ -24,7 +24,7 @@ Parsed<std::string> scalar_text(const Node& node, std::string_view due);
 /// The text of a scalar that must not be in quotes.
 Parsed<std::string> bare_text(const Node& node, std::string_view due);
 
-inline constexpr std::size_t kLongestName = 200;  ///< in bytes
+inline constexpr std::size_t kLongestName = 200;  ///< most bytes of a name
 
 /// Why `text` cannot be a name, which appears in result files, tables and pages; empty where it can. A name is one line
 /// of visible characters of at most kLongestName bytes.

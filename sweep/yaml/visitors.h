@@ -41,7 +41,7 @@
 
 namespace shardscape::yaml {
 
-/// What has been seen while a spec is read: the place of each field, and the fields that could not be read.
+/// The state of a read: the place of each field of the spec, and the fields that could not be read.
 class ReadState {
  public:
   /// `prefix` goes before every path in messages (such as "model" for a model written inside a study).
@@ -309,7 +309,7 @@ class Writer {
   Node& map_;
 };
 
-/// What a path of a spec holds, for what-if axes.
+/// A value of a spec at one path, as what-if axes change it.
 struct Leaf {
   enum class Type : std::uint8_t { text, flag, integer, number, quantity, choice, list, informational };
   std::string path;
