@@ -45,7 +45,7 @@ void Dataset::check_sums(std::uint64_t begin, std::uint64_t end) const {
     read_chunk(row, ChunkPacker::most_bytes(plain), bytes);
 }
 
-/// Of a dataset in one piece.
+/// Checks a dataset in one piece against its checksum.
 void Dataset::check_whole() const {
   if (whole_) return;
   const Hid type(H5Dget_type(id()));

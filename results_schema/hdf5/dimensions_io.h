@@ -14,8 +14,8 @@ namespace shardscape::results {
 /// "Dimensions without HDF5 dimension scale variables"; HDF5 Dimension Scale Specification).
 void write_dimensions(const H5File& file);
 
-/// StoreError unless each column has its dimension still. Where a column's references to it lie HDF5 has no
-/// checksum; it may never come back from damaged ones.
+/// StoreError unless each column still has its dimension. HDF5 keeps no checksum of the references from a column to its
+/// dimension, and may never return from following damaged ones.
 void check_dimensions(const H5File& file);
 
 }  // namespace shardscape::results

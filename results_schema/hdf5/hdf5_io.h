@@ -174,8 +174,8 @@ class Dataset {
   std::string path_;
   Hid id_;
   std::uint64_t chunk_rows_ = 0;
-  std::optional<std::uint64_t> first_sum_;  ///< of a dataset in chunks, the place of its first checksum
-  mutable bool whole_ = false;              ///< of a dataset in one piece: whether it has been checked
+  std::optional<std::uint64_t> first_sum_;  ///< place of the first checksum, of a dataset in chunks
+  mutable bool whole_ = false;              ///< whether a dataset in one piece has been checked
 };
 
 /// An open HDF5 file. Files are written in the default (earliest) format, without time stamps, with children
@@ -219,7 +219,7 @@ class H5File {
                        std::string_view long_name) const {
     return write_values(path, native_type<T>(), values.size(), values.data(), unit, long_name);
   }
-  /// The same with one value of each row: `get` is a member of the rows, or a function of a row.
+  /// As the other write_values(), with one value of each row: `get` is a member of the rows, or a function of a row.
   template <class T, class Row, class Get>
   Dataset write_values(const std::string& path, const std::vector<Row>& rows, const Get& get,
                        std::string_view unit, std::string_view long_name) const {
@@ -264,7 +264,7 @@ class H5File {
   friend class Dataset;
 
   std::filesystem::path path_;
-  /// For a file that is created on the disk; must outlive `id_`.
+  /// Device of a file that is created on the disk; must outlive `id_`.
   std::shared_ptr<const OutputDevice> output_;
   std::shared_ptr<ChunkChecksums> sums_ = std::make_shared<ChunkChecksums>();  ///< of a new file those so far
   Hid id_;

@@ -1,3 +1,5 @@
+// Verifies a file in a child process: the parent forks, reads the child's findings from a pipe until it closes, and
+// turns the signal of a child that crashed, or used too much CPU time, into a problem of the file.
 #include "results_schema/reading/isolated.h"
 
 #include <fcntl.h>
@@ -150,7 +152,7 @@ Verification verify_isolated(const fs::path& file, std::chrono::seconds limit) {
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFSIGNALED(status)) return decode(file, message);
-  // What was found before counts, too.
+  // Findings from before the crash count, too.
   const bool verified = message.starts_with(kOk);
   Verification found = verified ? decode(file, message) : Verification();
   const int signal = WTERMSIG(status);

@@ -24,8 +24,7 @@ struct Verification {
 ///   - that /fault_samples belong to points that are ok, as many as each says, that slowdowns follow from the
 ///     times (1e-12) and their mean is that of the point (1e-9);
 ///   - that /summary is that of the rows (a finished file), as far as these say where not all are stored, and that
-///   those
-///     that are stored are so many and such as the file says;
+///     those that are stored are so many and such as the file says;
 ///   - the checksum of every segment (of a running sweep).
 /// StoreError where the file is foreign or can't be read. `step` is called every so often.
 Verification verify(const std::filesystem::path& file, const std::function<void()>& step = {});

@@ -3,7 +3,7 @@
 // Quantiles are exact, but no objective of a row is kept: in a first pass over the rows the objectives of each value
 // are counted in bins whose edges are the objectives of a sample; then each quantile is known to be an edge, or to lie
 // in one bin, of which a second pass collects what is in it (Munro and Paterson 1980, selection in two passes with
-// limited storage). That is a share of the rows of some three by the size of the sample.
+// limited storage). With a sample of n objectives the second pass collects about 3 / n of the rows.
 #pragma once
 
 #include <array>
@@ -48,7 +48,7 @@ class AxisWorth {
   [[nodiscard]] bool has_to_collect() const { return collects_; }
   void collect(const RatedRows& rows);
 
-  /// One entry per distinct value of the axis, ascending.
+  /// One entry for each distinct value of the axis, ascending.
   [[nodiscard]] std::vector<AxisValue> values(std::size_t axis) const;
 
  private:

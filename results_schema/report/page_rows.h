@@ -27,7 +27,7 @@ struct PageRows {
   std::vector<PageAxis> axes;               ///< axes that vary; only for a file that represents its study
 };
 
-/// What the page asks of the rows.
+/// The input of the page's choice of rows.
 struct PageQuestion {
   std::string ranking;                        ///< the column that ranks them
   std::pair<std::string, std::string> shown;  ///< columns of the scatter, whose front is kept

@@ -44,7 +44,7 @@ struct FaultFigures {
 /// A change that would make a point feasible.
 struct Fix {
   std::string change;  ///< "recompute=full", "96 GiB of memory"
-  /// After the change: memory of the fullest device; time of a step or request.
+  /// Figures after the change: memory of the fullest device in bytes; time of a step or request in seconds.
   double memory_bytes = 0, time_s = 0;
   std::string where;  ///< "point 17 of the study", "not in the study's space"
 };
@@ -64,16 +64,16 @@ struct Commands {
   std::string study = "STUDY.yaml";  ///< one word of the shell
   /// Number of plans per setting; 0 where the study cannot be read, so that no settings are known.
   std::uint64_t plans = 0;
-  /// For each axis of settings, the slowest first: the words that choose each of its values, such as "--set
+  /// For each axis of settings, the slowest first: the options that choose each of its values, such as "--set
   /// 'hardware.device.hbm.bandwidth=2 TB/s'". The setting of a point is its id divided by `plans`.
   std::vector<std::vector<std::string>> settings;
 };
 
 struct ReportInput {
   Words words;
-  std::vector<std::pair<std::string, std::string>> facts;  ///< what the study is about: (label, text)
+  std::vector<std::pair<std::string, std::string>> facts;  ///< facts about the study: (label, text)
   FaultFigures faults;                                     ///< empty without fault samples
-  /// Which points of the study these are; empty where all are.
+  /// The part of the study's points that are shown, in words; empty where all are.
   std::string of_the_study;
   std::vector<NearMiss> near_misses;  ///< filled where no point is feasible
   Commands commands;

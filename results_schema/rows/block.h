@@ -34,7 +34,7 @@ struct BlockRange {
   friend bool operator==(const BlockRange&, const BlockRange&) = default;
 };
 
-/// Which points of a study a sweep chose, how they are divided into blocks, and which blocks this result file holds
+/// The points of a study that a sweep chose, their division into blocks, and the blocks that this result file holds
 /// (all, or the range of a shard).
 struct BlockLayout {
   std::uint64_t total_points = 0;       ///< number of points chosen, over all shards

@@ -1,5 +1,5 @@
-// The tables of fixed columns, with a function for each that reads its value from a point, and the columns of classes of
-// time made from their own table. Only for columns.cc.
+// The tables of fixed columns, with a function for each that reads its value from a point, and the columns of classes
+// of time made from their own table. Only for columns.cc.
 #pragma once
 
 #include <array>
@@ -132,7 +132,7 @@ constexpr FixedColumn kVerdicts[] = {
      "first rule that a point which is not ok breaks", {[](Record r) { return static_cast<double>(r.prediction.reason); }}},
 };
 
-/// Stands behind the microbatch size, the last plan axis that it follows from.
+/// The number of microbatches. It stands behind the microbatch size, the last plan axis that it follows from.
 constexpr FixedColumn kMicrobatches[] = {
     {"microbatches", "1", i32, kPlan, neither, kTraining, nullptr,
      "microbatches per step and replica; missing where the plan was rejected before they were counted",
@@ -160,14 +160,14 @@ constexpr FixedColumn kWorkloads[] = {
      "requests in flight over all replicas", workload_number<&WorkloadSpec::concurrency>},
 };
 
-/// Of loads that are simulated request by request; they stand behind the others of the workload.
+/// The columns of loads that are simulated request by request, behind the other columns of the workload.
 constexpr FixedColumn kLoadWorkloads[] = {
     {"request_rate_per_s", "s-1", f8, kWorkload, neither, kInference, nullptr,
      "requests per second over all replicas; 0 in closed loop and by a trace",
      {[](Record r) { return r.workload.load ? r.workload.load->request_rate : 0; }}},
 };
 
-/// The same behind the other outputs.
+/// The outputs of such loads, behind the other outputs.
 constexpr FixedColumn kLoadOutputs[] = {
     {"ttft_p90_s", "s", f8, kOutput, smaller, kInference, nullptr,
      "time to first token, 90th percentile over requests", load_tail<&LoadPrediction::ttft, &LoadPrediction::Tail::p90>},

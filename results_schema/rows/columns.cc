@@ -1,4 +1,5 @@
-// Makes the columns of a file from the tables (column_table.h) and those of plan axes, and packs their values.
+// Makes the columns of a file from the tables of fixed columns (column_table.h), the plan axes and the hardware axes,
+// in the order of the file. Packs a column's values by a function that is generated for it.
 #include "results_schema/rows/columns.h"
 
 #include <fmt/format.h>
@@ -310,7 +311,7 @@ std::optional<int> percent_digits(const ColumnInfo& column) {
   if (column.unit != "1" || (column.group != ColumnGroup::output && column.group != ColumnGroup::faults))
     return std::nullopt;
   if (column.name == "mfu" || column.name == "expected_error") return 1;
-  // One more digit than for other shares, since faults slow most plans by far less than a percent.
+  // One digit more than above, since faults slow most plans by far less than a percent.
   if (column.name.starts_with("slowdown") || column.name.ends_with("_share")) return 2;
   return std::nullopt;
 }

@@ -101,10 +101,10 @@ struct RowsInCommon {
 };
 RowsInCommon in_common(std::span<const PointRecord> rows);
 
-/// What a study may have that needs columns of its own.
+/// The parts of a study that need columns of their own.
 struct StudyExtras {
   bool faults = false, reliability = false;
-  bool load = false;  ///< which is simulated request by request
+  bool load = false;  ///< whether the load is simulated request by request
 };
 
 /// The columns of one study, in file order. Immutable after construction; any number of threads may use one
@@ -112,9 +112,8 @@ struct StudyExtras {
 class ColumnTable {
  public:
   /// Leaves out columns that mean nothing in `phase`. Those of the group `faults` are there if the study has faults,
-  /// those about goodput if it has reliability,
-  /// those of simulated loads if it has one. Names of hardware columns are distinct and differ from the fixed
-  /// names.
+  /// those about goodput if it has reliability, those of simulated loads if it has one. Names of hardware columns are
+  /// distinct and differ from the fixed names.
   explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {}, StudyExtras extras = {});
 
   [[nodiscard]] std::span<const ColumnInfo> columns() const& { return columns_; }

@@ -8,9 +8,9 @@
 
 namespace shardscape::results {
 
-/// visited: a row of the file. Cut off together with a region, because no point there - bound: is as good as the
-/// answer; memory: fits in memory; constraint: satisfies the constraints; rule: divides as it must. open: not decided
-/// when the search stopped.
+/// visited: the point is a row of the file. open: it was not decided when the search stopped. Otherwise it was cut off
+/// together with a region in which no point is as good as the answer (bound), fits in memory (memory), satisfies the
+/// constraints (constraint) or divides as it must (rule).
 enum class Fate : std::uint8_t { visited, bound, memory, constraint, rule, open };
 
 }  // namespace shardscape::results

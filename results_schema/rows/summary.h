@@ -64,7 +64,7 @@ class SummaryBuilder {
 
   std::vector<Better> directions_;
   std::size_t top_count_;
-  std::array<Tally, 256> statuses_{}, reasons_{};  ///< by code
+  std::array<Tally, 256> statuses_{}, reasons_{};  ///< tallies by code
   ParetoFront front_;
   std::vector<PointCosts> top_;
   PointCosts candidate_;

@@ -268,7 +268,7 @@ namespace {
 /// The first digits of a fingerprint.
 std::string first_digits(const std::string& fingerprint) { return fingerprint.substr(0, 12); }
 
-/// What two studies differ in.
+/// The inputs in which two studies differ, in words.
 std::string different_inputs(const StudyInfo& a, const StudyInfo& b) {
   std::vector<std::string> differ;
   const auto require = [&](bool same, const std::string& what) {
@@ -291,7 +291,7 @@ std::string different_inputs(const StudyInfo& a, const StudyInfo& b) {
   return joined(differ, ", ", {}, " and ");
 }
 
-/// In which fingerprints a part differs from another one; empty where in none.
+/// The fingerprints in which a part differs from another one; empty where they are equal.
 std::string different_fingerprints(const Manifest& part, const SweepPart& one) {
   const Manifest& other = one.manifest;
   const std::string path = one.path.string();

@@ -90,7 +90,7 @@ std::vector<std::byte> manifest_image(const fs::path& path, const Manifest& mani
   return image;
 }
 
-/// What every segment of a store must say about its study.
+/// The facts that every segment of a store must state about its study.
 struct Identity {
   std::string study, columns;
 };
@@ -186,8 +186,8 @@ void require_parts_folder(const fs::path& folder) {
   if (!name.empty()) throw StoreError(folder, "holds " + name + ", which no sweep has written; move it away");
 }
 
-/// Where remove_folder() puts what it deletes. Whoever moves a folder there has the right to delete it, so that any
-/// process may delete what is left.
+/// The name to which remove_folder() moves what it deletes. Whoever moves a folder there has the right to delete it, so
+/// that any process may delete what is left.
 fs::path dying_folder(const fs::path& folder) {
   fs::path name = folder;
   name += ".deleting";

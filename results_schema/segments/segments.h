@@ -1,12 +1,11 @@
 // Sealed segments: how a running sweep keeps its results.
 //
 // The folder OUT.h5.parts holds manifest.h5 and any number of segments. A segment is a complete HDF5 file of
-// consecutive blocks, written under a temporary name, synced, and renamed to blocks-<first>-<count>.h5: the
-// rename is the commit, and the set of sealed segments is the state of the sweep. No committed byte is ever
-// rewritten. Each segment holds the summary of its own points, so that the file's need not be made from them again.
-// Where a sweep does not store all rows, a segment holds those of its blocks that may be among them, and the choice
-// is made when all are there.
-// Segments come in any order and from any number of writers with disjoint blocks (resume, shards,
+// consecutive blocks, written under a temporary name, synced, and renamed to blocks-<first>-<count>.h5: the rename is
+// the commit, and the set of sealed segments is the state of the sweep. No committed byte is ever rewritten. Each
+// segment holds the summary of its own points, so that the file's need not be made from them again. Where a sweep does
+// not store all rows, a segment holds those of its blocks that may be among them, and the choice is made when all
+// segments are there. Segments come in any order and from any number of writers with disjoint blocks (resume, shards,
 // MPI ranks). Manifest and segments end in a checksum of themselves, which a resumption holds them against.
 //
 // Whoever holds the lock on the file `lock` in the folder owns it: no other process writes or removes the
@@ -36,7 +35,7 @@ struct Segment {
   BlockRange blocks;
 };
 
-/// What resume() does about damaged segments.
+/// The choice of resume() about damaged segments.
 enum class Damaged { refuse, recompute };
 
 /// Deletes what is left of a sweep into `output` that was killed while it deleted its parts folder. Does nothing where
