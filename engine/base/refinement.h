@@ -7,9 +7,9 @@
 // section 2): what is alike in itself is one class at first; a round splits the classes whose members meet different
 // classes, and the next has only to look at what meets an object whose class has changed.
 //
-// What an object meets is compared as the sum of a number of 128 bits for each meeting, the same for meetings in one
-// way with one class and as good as random else: the sums of a million objects differ where the lists of their meetings
-// do, but for one case in more than 10^17.
+// What objects meet is compared by sums: each pair of a way and a class has a number of 128 bits, as good as random,
+// and an object has the sum of those of its meetings. The sums of a million objects are equal only where the lists of
+// their meetings are, but for one case in more than 10^17.
 #pragma once
 
 #include <algorithm>

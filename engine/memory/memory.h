@@ -20,8 +20,9 @@
 //   reserve      context and communication library
 //
 // Assumption: the peak of a stage is at its first backward, when all in-flight microbatches are saved. What the head
-// defers piles up behind that while as many stay in flight, so it is counted as at the last loss. Where all
-// forwards come before the first backward each microbatch that is through gives back more than the head keeps of it.
+// defers piles up after that, while equally many microbatches stay in flight, so it is counted as it is at the last
+// loss. (Where all forwards come before the first backward, each microbatch that is through frees more than the head
+// keeps of it.)
 #pragma once
 
 #include <array>

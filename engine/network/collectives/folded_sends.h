@@ -10,11 +10,11 @@
 // agree. So one message of each class, over one link of each class and counted as often as that link carries
 // messages of the class, has the times of all of them.
 //
-// This asks for no symmetry of the fabric that had to be known, and sick links only split classes. What it costs: a
-// few walks over the routes of all messages, memory for links and classes. Messages are compared with the first one of
-// their class. What links carry is compared as the sum of a number of 128 bits for each message, the same for those of
-// a class and random else: lists of how many there are of each class would be as long as classes times links, where all
-// sums of a million links differ as the lists do but for one case in 10^17.
+// No symmetry of the fabric has to be known for this, and sick links only split classes. The cost: a few walks over the
+// routes of all messages, and memory for links and classes. Messages are compared with the first one of their class.
+// What links carry is compared by sums: each class of messages has a random number of 128 bits, and a link has the sum
+// of those of its messages. Lists of the messages of each class would be as long as classes times links; the sums of a
+// million links are equal only where such lists are, but for one case in 10^17.
 #pragma once
 
 #include <cstdint>

@@ -6,9 +6,10 @@
 // adapters of each domain, both ways, and every link inside a domain once for each ring.
 //
 // Groups need not have as many members in one domain as in another: k is at most the fewest that it has in one. No
-// algorithm does with less, for everything that the others hold has to pass the adapters of that domain. Where two
-// domains have fewer than k seats in common, a ring takes adapters of neighbours that are not of the group. Domains
-// with few members are kept apart for that reason: those at both ends of a row of ranks often have no seat in common.
+// other algorithm would be faster for that: everything that the other members hold has to pass the adapters of that
+// domain. Where two domains have fewer than k seats in common, a ring takes adapters of neighbours that are not of the
+// group. Domains with few members are kept apart for that reason: those at both ends of a row of ranks often have no
+// seat in common.
 //
 // Domains come in the order of their numbers, but that every leaf of a fat tree is entered at the place that the first
 // domain has under its leaf (leaf_order()): ports up follow the destination's place, and groups that share a leaf have

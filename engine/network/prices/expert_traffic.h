@@ -8,8 +8,9 @@
 //     call + the closed form of expert_dispatch.h + (T now - T healthy),   at least call + rank_step + T
 //
 // with T that of an all-to-all of these copies. A device without constants takes the latter, and so does a stack whose
-// kernels keep up with the links (TokenExchange::closed_form). Within a domain of a group that spans several the copies
-// are forwarded; where constants between nodes are missing that takes what the kernels take inside one, beside T.
+// kernels keep up with the links (TokenExchange::closed_form). In groups that span several domains the copies are
+// forwarded within each domain; where constants between nodes are missing, that takes what the kernels take inside one
+// node, beside T.
 //
 // Where members get unequal shares s of the choices (CollectiveSetup::expert_shares), a copy goes to each with the
 // chance 1 - (1 - s)^top_k, those of a domain that others reach over the network in equal parts of the domain's; the
