@@ -1,7 +1,8 @@
 // Floors: times that no plan of a kind beats, whatever its axes that are still open. They are what search prunes by.
 //
-//   layers   of every layer its passes without, or with, the calls that they expose (step/training/price_training.h
-//   prices both) step     the longest chain of operations that a schedule forces, of passes of those lengths
+//   layers    for every layer its passes without, or with, the calls that they expose (step/training/price_training.h
+//             prices both)
+//   step      the longest chain of operations that a schedule forces, of passes of those lengths
 //
 // Why nothing is faster. step_time = max over stages of (end of the last backward + tail) + the stack's fixed time,
 // tails and fixed times >= 0, so the end of any chain of operations that wait for each other is a floor. Let stage s
@@ -33,8 +34,8 @@
 // B the floors then have what is left without that and without waiting for the host.
 //
 //   optimizer A stage ends with its optimizer (step/training/stage_tails.h: end of the last backward + wait + exposed
-//   traffic +
-//             optimizer). A chain through stage 0 is followed by that of stage 0, what a stage does alone by its own.
+//             traffic + optimizer). A chain through stage 0 is followed by that of stage 0, what a stage does alone by
+//             its own.
 //             Sharded it takes no longer, but for the slices of its tensors, which ZeRO-3 has none of: that of ZeRO-3
 //             is a floor of all stages.
 //
