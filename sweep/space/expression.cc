@@ -282,7 +282,7 @@ class ExpressionParser {
     if (choice && sign.text != "==" && sign.text != "!=") {
       return fail(sign.offset, "names have no order; compare them by == or !=");
     }
-    // Choice_value() has already replaced the right side by its code.
+    // choice_value() has already replaced the right side by its code.
     if (left.type == Type::choice) return {};
     if (right.type == Type::choice && left.type == Type::word) return emit_value(right.name, left.token);
     if (auto ok = require_number(left); !ok) return ok;
