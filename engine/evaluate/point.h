@@ -58,7 +58,7 @@ struct Point {
   }
 };
 
-/// Number of blocks on each stage.
+/// Number of blocks of all kinds on each stage, from the layers of each stage.
 inline std::vector<std::int32_t> block_counts(const std::vector<model::StageLayers>& layers) {
   std::vector<std::int32_t> counts;
   for (const model::StageLayers& stage : layers) counts.push_back(stage.count());

@@ -78,9 +78,9 @@ struct DeviceSpec {
   /// `flop_pj` is 0; then `sustained.tensor` stands for what the limit leaves.
   struct Energy {
     double idle_watts = 0;
-    double flop_pj = 0;            ///< pJ
+    double flop_pj = 0;            ///< energy of a bf16 FLOP of the matrix units, in pJ
     double fp8 = 0.5, fp4 = 0.25;  ///< relative to a bf16 FLOP
-    double byte_pj = 0;            ///< pJ
+    double byte_pj = 0;            ///< energy of a byte from or to HBM, in pJ
     double burst_watts = 0;
     /// Whether the speed of whole steps follows from these energies too, rather than from `sustained.tensor`.
     bool steps = true;

@@ -101,7 +101,7 @@ struct ModelSpec {
   /// Output columns of the first MLP projection: ffn_hidden, twice that where it is gated (gate and up).
   [[nodiscard]] std::int64_t mlp_in_width() const { return gated() ? 2 * ffn_hidden : ffn_hidden; }
 
-  /// Number of layers with experts.
+  /// Number of layers with experts; 0 for a model without any.
   [[nodiscard]] std::int64_t expert_layers() const { return moe ? moe->in_layers(layers) : 0; }
 
   /// Matrix weights of one block without experts, and of the attention alone.

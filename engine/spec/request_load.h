@@ -46,7 +46,7 @@ struct Lengths {
 /// Reach of lognormal lengths, in standard deviations of the logarithm: one length in 3.5 million lies beyond.
 inline constexpr double kLognormalReach = 5;
 
-/// One request of a trace.
+/// One request of a trace: when it is sent, and how many tokens it has.
 struct TraceRequest {
   double arrival = 0;  ///< seconds since the first one
   std::int32_t prompt = 1, output = 1;

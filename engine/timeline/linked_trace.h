@@ -14,7 +14,7 @@
 
 namespace shardscape::timeline {
 
-/// A problem of a trace and where it is.
+/// What is wrong with a trace, on which rank and at which node.
 struct TraceProblem {
   std::int32_t rank = -1;  ///< -1: a problem of the process groups
   std::optional<std::uint64_t> node;

@@ -265,7 +265,7 @@ Summary assemble(SegmentStore&& store, const OutputPath& output, const RunInfo& 
 
 namespace {
 
-/// The first digits of a fingerprint.
+/// The first 12 digits of a fingerprint, enough for messages.
 std::string first_digits(const std::string& fingerprint) { return fingerprint.substr(0, 12); }
 
 /// The inputs in which two studies differ, in words.

@@ -29,7 +29,7 @@ struct Judgement {
   double deviation = 1;  ///< sqrt(C_jj), the share of the prior's width that is left
   /// The parameter with the strongest correlation (data and priors) to this one; itself where there is no other.
   std::size_t with = 0;
-  double correlation = 0;  ///< the correlation with it
+  double correlation = 0;  ///< correlation of this parameter and `with`
 };
 
 /// Judges each parameter. `information`: row-major, as Fit::information. All lists have one element per parameter.
