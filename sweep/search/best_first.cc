@@ -429,7 +429,7 @@ class Search {
     outcome.info.complete = !watch_.stopped() && too_large_ == 0;
     outcome.info.within = within_;
     outcome.info.bound = least_left_ == kNever ? std::numeric_limits<double>::quiet_NaN()
-                                               // Cost_of() is its own inverse.
+                                               // cost_of() is its own inverse.
                                                : cost_of(objective_, least_left_);
     return outcome;
   }

@@ -167,7 +167,7 @@ int list_presets(const Catalog& catalog) {
 }
 
 /// Keys that identify what a file describes; the first one that it has decides. See yaml/describe.h and
-/// yaml/technology.cc.
+/// sweep/yaml/read_technology.cc.
 constexpr std::array<std::pair<const char*, PresetKind>, 10> kTellingKeys = {
     {{"dimensions", PresetKind::cluster},
      {"sm", PresetKind::device},
