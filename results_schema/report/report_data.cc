@@ -41,9 +41,10 @@ Json verdicts(const ResultReader& reader, const Words& words) {
   for (const results::CodeCount& status : summary.statuses) {
     Json reasons = Json::array();
     for (const results::CodeCount& entry : summary.reasons) {
-      const auto reason = static_cast<Reason>(entry.code);
+      const std::vector<std::string>& names = reader.find("reason")->meanings;
+      const std::string reason = entry.code < names.size() ? names[entry.code] : "?";
       if (words.status_of(reason) != static_cast<Status>(status.code)) continue;
-      reasons.push_back({{"name", name_of(reason)},
+      reasons.push_back({{"name", reason},
                          {"count", entry.count},
                          {"example", entry.example},
                          {"meaning", words.meaning(reason)}});

@@ -275,7 +275,7 @@ class Search {
     executed_.of(
         frame_.execution_group(point.setting), executed_plan(point.plan, setting.system.stack),
         [](Seconds) { return true; }, [&](const StepWatch&) { return hint.prediction; });
-    if (hint.prediction.status != Status::ok) return;
+    if (job_.judged(point.setting, point.plan, hint.prediction).status != Status::ok) return;
     answer_.offer_hint(hint.id, hint.prediction, value_of(objective_, hint.prediction));
     hints_.push_back(hint);
   }
@@ -466,6 +466,12 @@ class Search {
 std::string why_unbounded(const SweepJob& job, const SearchGoal& goal) {
   const Study& study = job.study();
   if (study.phase() != Phase::training) return "serving has none";
+  if (study.gpu_counts.size() > 1) return "several numbers of gpus have none (--set gpus=N takes one)";
+  for (const results::Limit& limit : study.limits) {
+    const results::ColumnInfo* const column = job.columns().find(limit.column);
+    if (column->group == results::ColumnGroup::faults || limit.column == "expected_error")
+      return "a constraint on " + limit.column + " has none";
+  }
   const bool executed = study.mode != ExecutionMode::hierarchical;
   const std::size_t used = goal.front ? goal.objectives.size() : 1;
   for (std::size_t i = 0; i < used; ++i) {
