@@ -191,6 +191,7 @@ void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet) {
   sweep::StudyOptions options;
   options.overrides = arguments.overrides;
+  options.all_counts = arguments.all_counts;
   options.objective_columns = objective_columns();
   options.fixed_columns = column_names([](const auto&) { return true; });
   auto study = sweep::load_study(arguments.file, make_catalog(common), options);

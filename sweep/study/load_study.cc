@@ -135,7 +135,7 @@ class StudyParser {
     std::vector<std::int64_t> counts;
     const yaml::Node& where = gpus != nullptr ? *gpus : cluster;
     if (gpus != nullptr && !gpus->is_scalar()) {
-      const AxisList list = parse_integer_axis({*gpus, "gpus", diagnostics_}, {.low = 1, .high = kMaxGpus});
+      const AxisList list = parse_integer_axis({*gpus, "gpus", diagnostics_}, {.low = 1, .high = kMaxGpus, .whole = std::nullopt});
       counts.assign(list.values.begin(), list.values.end());
       std::ranges::sort(counts);
     } else if (gpus != nullptr) {
