@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "engine/base/suggest.h"
 #include "sweep/space/constraint.h"
@@ -129,7 +130,8 @@ yaml::Node write_promises(std::span<const Limit> limits) {
   return node;
 }
 
-tl::expected<std::optional<Limit>, ExpressionError> LimitReader::read(const std::string& text) const {
+/// The limit of a text that begins with a result.
+tl::expected<std::optional<Limit>, ExpressionError> LimitReader::read_limit(const std::string& text) const {
   const auto fail = [](std::size_t offset, std::string message) {
     return tl::unexpected(ExpressionError{offset, std::move(message)});
   };
@@ -162,6 +164,20 @@ tl::expected<std::optional<Limit>, ExpressionError> LimitReader::read(const std:
   return Limit{column->name, *relation, *bound, false};
 }
 
+tl::expected<std::optional<Limit>, ExpressionError> LimitReader::read(const std::string& text) const {
+  auto limit = read_limit(text);
+  if (!limit || *limit) return limit;
+  const auto constraint = Constraint::parse(text);
+  if (constraint) return std::nullopt;
+  ExpressionError error = constraint.error();
+  const std::size_t end = text.find_first_of(" <>=!*/+-%()", error.offset);
+  const std::string name = text.substr(std::min(error.offset, text.size()), end - error.offset);
+  if (const std::string more = about(name); !more.empty()) error.message = "unknown name " + quote(name) + more;
+  return tl::unexpected(std::move(error));
+}
+
+/// More about a name that is none of the plan's: names that are close, or how a result is bounded; empty where there is
+/// nothing to say.
 std::string LimitReader::about(std::string_view name) const {
   if (find_figure(all_, name) != nullptr)
     return fmt::format("; results stand alone and on the left of a constraint: '{} <= ...'", name);

@@ -31,20 +31,21 @@ LatencyBounds bounds_of(std::span<const results::Limit> promises);
 /// The promises as they are read.
 yaml::Node write_promises(std::span<const results::Limit> limits);
 
-/// Reads constraints on the results of a study.
+/// Reads the constraints of a study, on its results and on plans.
 class LimitReader {
  public:
   /// `columns`: those of the study. `all`: those of any study of its phase. Both must outlive this object.
   LimitReader(const results::ColumnTable& columns, const results::ColumnTable& all)
       : columns_(columns), all_(all) {}
 
-  /// The limit that a text is; nothing where it does not begin with a result and is one of the plan.
+  /// The limit that a text is; nothing where it is a constraint on plans.
   [[nodiscard]] tl::expected<std::optional<results::Limit>, ExpressionError> read(const std::string& text) const;
-  /// More about a name in a constraint that is none of the plan's: names that are close, or how a result is bounded;
-  /// empty where there is nothing to say.
-  [[nodiscard]] std::string about(std::string_view name) const;
 
  private:
+  [[nodiscard]] tl::expected<std::optional<results::Limit>, ExpressionError> read_limit(
+      const std::string& text) const;
+  [[nodiscard]] std::string about(std::string_view name) const;
+
   const results::ColumnTable& columns_;
   const results::ColumnTable& all_;
 };

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "sweep/space/constraint.h"
-#include "sweep/space/quote.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/study/evidence_of.h"
 #include "sweep/study/faults_parser.h"
 #include "sweep/study/hardware_axes.h"
 #include "sweep/study/limits_parser.h"
+#include "sweep/study/load_parser.h"
 #include "sweep/study/overrides.h"
 #include "sweep/study/pipeline_layout_key.h"
 #include "sweep/study/placement_axis.h"
@@ -225,24 +225,12 @@ class StudyParser {
       std::ranges::move(parsed.systems, std::back_inserter(study_.systems));
       hardware_resolved_ = std::move(parsed.resolved);
     }
-    if (fabrics.size() > 1) add_gpus_axis();
+    if (fabrics.size() > 1) study_.hardware.insert(study_.hardware.begin(), gpus_axis(study_.gpu_counts));
     const char* const transfer = "stack.serving.kv_transfer";
     if (node == nullptr || !node->is_map() || phase_ != Phase::inference || pooled()) return;
     if (const yaml::Node* axis = node->find(transfer))
       state_.bad(std::string("hardware.") + transfer, axis->where,
                  "has no effect without space.prefill_gpus");
-  }
-
-  void add_gpus_axis() {
-    HardwareAxis axis;
-    axis.path = axis.column = "gpus";
-    axis.unit = "1";
-    axis.long_name = "GPUs of the cluster";
-    for (const std::int64_t count : study_.gpu_counts) {
-      axis.labels.push_back(std::to_string(count));
-      axis.values.push_back(static_cast<double>(count));
-    }
-    study_.hardware.insert(study_.hardware.begin(), std::move(axis));
   }
 
   /// Whether some plans have a pool that prefills.
@@ -326,13 +314,7 @@ class StudyParser {
       if (!known) study_.limits.push_back(**limit);
       return;
     }
-    const auto constraint = Constraint::parse(item.text);
-    if (constraint) return study_.space.constraints.push_back(item.text);
-    ConstraintError error = constraint.error();
-    const std::string name = item.text.substr(error.offset, item.text.find_first_of(" <>=!*/+-%()", error.offset) - error.offset);
-    if (const std::string more = limits.about(name); !more.empty())
-      error.message = "unknown name " + quote(name) + more;
-    bad(error);
+    study_.space.constraints.push_back(item.text);
   }
 
   void read_faults() {
@@ -475,8 +457,10 @@ class StudyParser {
           training ? workload.sequence_length : workload.longest_prompt() + workload.longest_output();
       const yaml::Node& node = *root_.find("workload");
       const char* const key = training ? "sequence_length" : "output_tokens";
-      const std::string refusal = study_.model.too_long(tokens);
-      const yaml::Node* const at = node.find(key);
+      std::string refusal = study_.model.too_long(tokens);
+      const yaml::Node* at = node.find(key);
+      if (const yaml::Node* const trace = node.find("trace"); trace != nullptr && workload.load && workload.load->trace)
+        at = trace, refusal = too_long_request(*workload.load->trace, study_.model);
       if (!refusal.empty())
         state_.bad(std::string("workload.") + key, (at != nullptr ? *at : node).where, refusal);
     }
