@@ -109,10 +109,11 @@ class Search {
   /// memory is as it is.
   bool cut_by_floors(const WorkloadSpec& workload, Looked& looked) const {
     CapacityPoint& at = looked.point;
-    const double offered = workload.load->offered_per_s(), most = at.prediction.load.requests_per_s;
+    const double offered = workload.load->offered_per_s(), most = at.prediction.load.sustained_per_s;
     if (offered > most)
       at.misses.push_back({static_cast<std::size_t>(Reason::overloaded), true, offered / most - 1});
     for (const Miss& miss : job_.limits().misses(record(at))) {
+      if (miss.reason < results::kFirstLimitReason) continue;  // the rate that holds is a floor here
       const results::Limit& limit = job_.limits().limits()[miss.reason - results::kFirstLimitReason];
       const bool upper = limit.relation == results::Relation::at_most || limit.relation == results::Relation::below;
       const std::string_view name = limit.column;
@@ -140,7 +141,10 @@ class Search {
       ++kill->plans;
       kill->least = std::min(kill->least, miss.by);
     }
-    if (!answer.nearest || at.worst() < answer.nearest->worst()) answer.nearest = at;
+    // Floors do not show all that a plan would miss: one that was simulated says more.
+    const bool says_more = !answer.nearest || (simulated && !answer.nearest->simulated);
+    const bool says_as_much = answer.nearest && simulated == answer.nearest->simulated;
+    if (says_more || (says_as_much && at.worst() < answer.nearest->worst())) answer.nearest = at;
     if (!simulated) return;
     if (answer.least_simulated == 0) answer.least_simulated = at.gpus;
     if (at.misses.empty() && (!answer.best || ranks_before(ranked(at), ranked(*answer.best), better_)))

@@ -89,7 +89,8 @@ serving::Timer iteration_timer(const InferenceInputs& inputs, const network::Col
 void fill_latencies(const serving::Measured& measured, Prediction& prediction);
 
 /// How a load is timed: as fast as it goes; every iteration on its own; or not at all, but for its floors
-/// (load_floor.h), which then stand for the latencies and for the rate of requests.
+/// (load_floor.h), which then stand for the latencies, for the requests per second of the run, and, as the rate that
+/// holds, for that of a long run.
 enum class LoadTiming : std::uint8_t { quick, plain, floors };
 
 /// Fills ttft, itl, e2e, step_time (one decode iteration of a full batch of mean length), rates and

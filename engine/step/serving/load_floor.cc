@@ -46,17 +46,22 @@ LoadFloor load_floor(const LoadSpec& load, const serving::LiveRules& rules, cons
 
   const auto room = rules.kv_blocks * rules.kv_block / load.prompt.shortest;
   const std::int64_t batch = std::clamp<std::int64_t>(room, 1, rules.max_batch);
-  const double decode = (load.output.mean - 1) * least_up_to(batch, [&](double sequences) {
-                          return decode_seconds(timer, sequences, static_cast<double>(shortest)) / sequences;
-                        });
+  const double decode = least_up_to(batch, [&](double sequences) {
+    return decode_seconds(timer, sequences, static_cast<double>(shortest)) / sequences;
+  });
   const std::int64_t largest = std::max(rules.token_budget, load.prompt.longest);
-  const double prefill = load.prompt.mean * least_up_to(largest, [&](double tokens) {
-                           Iteration iteration;
-                           iteration.add_piece(0, tokens, rules.window);
-                           return serving::total(timer(iteration)) / tokens;
-                         });
-  const double busy = reads_beside(rules.policy) ? std::max(decode, prefill) : decode + prefill;
-  floor.requests_per_s = static_cast<double>(rules.servers) / (kLoadFloorShare * busy);
+  const double prefill = least_up_to(largest, [&](double tokens) {
+    Iteration iteration;
+    iteration.add_piece(0, tokens, rules.window);
+    return serving::total(timer(iteration)) / tokens;
+  });
+  const auto most = [&](double prompt, double output) {
+    const double reads = prompt * prefill, decodes = (output - 1) * decode;
+    const double busy = reads_beside(rules.policy) ? std::max(reads, decodes) : reads + decodes;
+    return static_cast<double>(rules.servers) / (kLoadFloorShare * busy);
+  };
+  floor.requests_per_s = most(load.prompt.mean, load.output.mean);
+  floor.in_a_run = most(static_cast<double>(load.prompt.shortest), static_cast<double>(load.output.shortest));
   return floor;
 }
 

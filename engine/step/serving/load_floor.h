@@ -25,6 +25,7 @@ inline constexpr double kLoadFloorShare = 0.97;
 struct LoadFloor {
   double ttft = 0, tpot = 0, e2e = 0;  ///< seconds, of any request
   double requests_per_s = 0;           ///< the most, in a long run, of all servers together
+  double in_a_run = 0;  ///< the most in any run from an idle server to the last request: as if all were the shortest
 };
 
 LoadFloor load_floor(const LoadSpec& load, const serving::LiveRules& rules, const serving::Timer& timer);

@@ -66,7 +66,9 @@ void fill_floors(const LoadFloor& floor, double replicas, Prediction& out) {
   out.load.e2e = tail(e2e);
   out.load.tpot_mean = Seconds(floor.tpot);
   out.load.tpot_spread = {Seconds(floor.tpot), Seconds(floor.tpot)};
-  out.load.requests_per_s = floor.requests_per_s * replicas;
+  out.load.requests_per_s = floor.in_a_run * replicas;
+  out.load.sustained_per_s = floor.requests_per_s * replicas;
+  out.load.attainment = 1;
 }
 
 }  // namespace

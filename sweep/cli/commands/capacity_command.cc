@@ -94,6 +94,7 @@ int run_capacity(const CapacityArguments& arguments, const CommonOptions& common
   };
   const auto answers = sweep::find_capacity(job, options);
   line.close();
+  for (const std::string& warning : capacity_warnings(job, answers)) std::cerr << "warning: " << warning << '\n';
   if (json) {
     std::cout << json_text(capacity_json(job, answers, false), 2) << '\n';
   } else {

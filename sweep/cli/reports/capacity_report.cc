@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/base/safe_text.h"
 #include "sweep/cli/command.h"
+#include "sweep/cli/reports/top_output.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
@@ -24,6 +26,11 @@ using results::LimitCheck;
 using sweep::CapacityAnswer;
 using sweep::CapacityFate;
 using sweep::CapacityPoint;
+
+/// What became of plans, in the order of CapacityFate.
+constexpr const char* kFates[] = {"simulated",          "below a floor of the rate", "of the latencies",
+                                  "do not fit in memory", "against a constraint",      "indivisible or unsupported"};
+static_assert(std::size(kFates) == enum_names<CapacityFate>().size());
 
 class CapacityWriter {
  public:
@@ -82,20 +89,21 @@ class CapacityWriter {
   /// Half a sentence on what is proved about smaller numbers of GPUs, or about all.
   [[nodiscard]] std::string certificate(const CapacityAnswer& answer) const {
     const auto count = [&](CapacityFate fate) { return answer.fates[static_cast<std::size_t>(fate)]; };
-    const std::string looked =
-        fmt::format("{} plans on up to {} GPUs: {} simulated, {} below a floor of the rate, {} of the latencies, {} "
-                    "do not fit, {} against a constraint, {} indivisible",
-                    format_count(answer.looked_at()), answer.most_gpus, count(CapacityFate::simulated),
-                    count(CapacityFate::rate_floor), count(CapacityFate::latency_floor),
-                    count(CapacityFate::memory), count(CapacityFate::constraint), count(CapacityFate::rule));
+    std::string looked = fmt::format("{} plans on up to {} GPUs", format_count(answer.looked_at()), answer.most_gpus);
+    const char* between = ": ";
+    for (const CapacityFate fate : enum_values<CapacityFate>()) {
+      if (count(fate) == 0) continue;
+      looked += fmt::format("{}{} {}", between, format_count(count(fate)), kFates[static_cast<std::size_t>(fate)]);
+      between = ", ";
+    }
     if (!answer.complete) return "stopped: nothing is known beyond; " + looked;
-    if (answer.least_simulated == 0) return "no number of GPUs reaches the floors; " + looked;
+    if (answer.least_simulated == 0) return "exact: no plan is above the floors; " + looked;
     if (!answer.best) return "exact: none of them keeps what is asked for; " + looked;
     const bool floor = answer.least_simulated == answer.best->gpus;
     return fmt::format("exact: {}; {}",
-                       floor ? "fewer GPUs are below the floors of every plan"
-                             : fmt::format("fewer than {} GPUs are below the floors of every plan, from there on "
-                                           "all plans of fewer than {} were simulated and miss",
+                       floor ? "fewer GPUs have no plan above the floors"
+                             : fmt::format("fewer than {} GPUs have no plan above the floors, and all plans above "
+                                           "them on fewer than {} were simulated and miss",
                                            answer.least_simulated, answer.best->gpus),
                        looked);
   }
@@ -144,6 +152,20 @@ class CapacityWriter {
     }
     if (points) json["points"] = points_json(answer);
     return json;
+  }
+
+  /// Why the run is too short to tell a long one's latencies; empty where it is not.
+  [[nodiscard]] std::string too_short(const CapacityAnswer& answer) const {
+    constexpr double kStays = 4;
+    if (!answer.best) return "";
+    const LoadSpec& load = *job_.study().workloads[answer.workload].load;
+    const double run = static_cast<double>(load.requests.number) / rate(answer);
+    const double stay = answer.best->prediction.e2e.value();
+    if (run >= kStays * stay) return "";
+    return fmt::format("{} requests/s: {} requests come within {}, and one stays for {}: too few to see a server at work "
+                       "for long; give client.requests: {}, statistic: steady",
+                       format_fixed(rate(answer), 3), format_count(load.requests.number), format_seconds(run),
+                       format_seconds(stay), static_cast<std::int64_t>(std::ceil(2 * kStays * stay * rate(answer))));
   }
 
   void print_details(std::ostream& out, const CapacityAnswer& answer) const {
@@ -205,7 +227,7 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
   table.add_column("plan", TextTable::Align::left);
   table.add_column("kept by requests");
   table.add_column("per GPU");
-  for (const ColumnInfo* column : shown) table.add_column(column->name);
+  for (const ColumnInfo* column : shown) table.add_column(short_heading(*column));
   for (const CapacityAnswer& answer : answers) {
     std::vector<std::string> cells = {format_fixed(writer.rate(answer), 3)};
     for (const auto& [key, text] : listed_settings(job.study(), answer.workload))
@@ -222,6 +244,14 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
   }
   table.print(out);
   for (const CapacityAnswer& answer : answers) writer.print_details(out, answer);
+}
+
+std::vector<std::string> capacity_warnings(const sweep::SweepJob& job, std::span<const CapacityAnswer> answers) {
+  const CapacityWriter writer(job);
+  std::vector<std::string> warnings;
+  for (const CapacityAnswer& answer : answers)
+    if (std::string text = writer.too_short(answer); !text.empty()) warnings.push_back(std::move(text));
+  return warnings;
 }
 
 Json capacity_json(const sweep::SweepJob& job, std::span<const CapacityAnswer> answers, bool points) {

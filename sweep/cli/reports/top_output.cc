@@ -38,7 +38,7 @@ using results::ResultReader;
 using Align = TextTable::Align;
 
 /// Short headings of columns other than plan axes; columns that are not listed only lose their unit.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kHeadings = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kHeadings = {{
     {"point_id", "point"},
     {"prefill_memory_peak_bytes", "prefill memory"},
     {"sequence_length", "seq"},
@@ -55,6 +55,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kHeading
     {"goodput_share", "goodput"},
     {"goodput_requests_per_s_per_gpu", "goodput/s/GPU"},
     {"missed_by", "missed by"},
+    {"request_rate_per_s", "requests/s"},
 }};
 
 std::string heading(const ColumnInfo& column) {
