@@ -35,7 +35,8 @@ std::string escape_html(std::string_view text) {
 
 namespace {
 
-std::string filled(std::string_view rest, std::string_view script, std::string_view title, std::string_view data) {
+std::string filled(std::string_view rest, std::string_view script, std::string_view title,
+                   std::string_view data) {
   const std::string safe_title = escape_html(title);
   const std::array<std::pair<std::string_view, std::string_view>, 5> parts = {
       {{"{{title}}", safe_title},

@@ -17,7 +17,7 @@ namespace shardscape::report {
 /// The words of the program's own tables, which the page uses, too.
 struct Words {
   std::string (*heading)(const results::ColumnInfo& column) = nullptr;  ///< "tp" for tensor_parallel
-  std::string (*meaning)(std::string_view reason) = nullptr;            ///< half a sentence, by the reason's name
+  std::string (*meaning)(std::string_view reason) = nullptr;  ///< half a sentence, by the reason's name
   Status (*status_of)(std::string_view reason) = nullptr;
 };
 

@@ -215,7 +215,8 @@ std::vector<std::pair<std::string_view, double>> load_outputs(const PointRecord&
   std::vector<std::pair<std::string_view, double>> values;
   for (const FixedColumn& column : kLoadOutputs) values.emplace_back(column.name, column.source.value(row));
   if (row.workload.load->promised == LatencyBounds()) return values;
-  for (const FixedColumn& column : kPromiseOutputs) values.emplace_back(column.name, column.source.value(row));
+  for (const FixedColumn& column : kPromiseOutputs)
+    values.emplace_back(column.name, column.source.value(row));
   return values;
 }
 

@@ -102,7 +102,8 @@ class Search {
   }
 
   [[nodiscard]] results::PointRecord record(const CapacityPoint& at) const {
-    return {at.id, at.point.plan, job_.workload(at.point.setting), job_.hardware(at.point.setting), at.prediction};
+    return {at.id, at.point.plan, job_.workload(at.point.setting), job_.hardware(at.point.setting),
+            at.prediction};
   }
 
   /// Whether the floors in the prediction show that the plan misses something. They are floors of latencies alone;
@@ -115,10 +116,11 @@ class Search {
     for (const Miss& miss : job_.limits().misses(record(at))) {
       if (miss.reason < results::kFirstLimitReason) continue;  // the rate that holds is a floor here
       const results::Limit& limit = job_.limits().limits()[miss.reason - results::kFirstLimitReason];
-      const bool upper = limit.relation == results::Relation::at_most || limit.relation == results::Relation::below;
+      const bool upper =
+          limit.relation == results::Relation::at_most || limit.relation == results::Relation::below;
       const std::string_view name = limit.column;
-      const bool latency = name.starts_with("ttft_") || name.starts_with("tpot_") || name.starts_with("itl_") ||
-                           name.starts_with("e2e_");
+      const bool latency = name.starts_with("ttft_") || name.starts_with("tpot_") ||
+                           name.starts_with("itl_") || name.starts_with("e2e_");
       if ((upper && latency) || name == "memory_peak_bytes") at.misses.push_back(miss);
     }
     if (at.misses.empty()) return false;

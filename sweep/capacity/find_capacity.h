@@ -57,8 +57,8 @@ struct CapacityAnswer {
   /// The least number of GPUs with a plan that had to be simulated: all smaller ones are cut off without; 0 where there
   /// is none.
   std::int64_t least_simulated = 0;
-  std::int64_t most_gpus = 0;       ///< the largest number that was looked at
-  std::vector<CapacityKill> kills;  ///< most plans first
+  std::int64_t most_gpus = 0;            ///< the largest number that was looked at
+  std::vector<CapacityKill> kills;       ///< most plans first
   std::vector<CapacityPoint> simulated;  ///< by id
   bool complete = true;                  ///< false where it was stopped
 

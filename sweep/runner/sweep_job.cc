@@ -117,9 +117,7 @@ std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations) {
 
 SweepJob::SweepJob(const Study& study, std::optional<std::uint64_t> limit, Shard shard,
                    std::optional<Sample> sample)
-    : SweepJob(study,
-               std::make_shared<DesignSpace>(study.design_space()),
-               limit, shard, sample) {}
+    : SweepJob(study, std::make_shared<DesignSpace>(study.design_space()), limit, shard, sample) {}
 
 SweepJob::SweepJob(const Study& study, const SweepJob& of_space)
     : SweepJob(study, of_space.space_, std::nullopt, {}, std::nullopt) {}

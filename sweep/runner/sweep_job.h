@@ -72,7 +72,8 @@ class SweepJob {
   /// What the study promises and asks of results.
   [[nodiscard]] const results::LimitCheck& limits() const { return limits_; }
   /// The prediction of a point without faults, held against that: its status may become `missed`.
-  [[nodiscard]] Prediction judged(std::uint64_t setting, const ParallelPlan& plan, Prediction prediction) const;
+  [[nodiscard]] Prediction judged(std::uint64_t setting, const ParallelPlan& plan,
+                                  Prediction prediction) const;
 
   /// The description of the study for the result file; `run` says who computes it.
   [[nodiscard]] results::Manifest manifest(const results::RunInfo& run) const;

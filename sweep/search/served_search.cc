@@ -98,7 +98,8 @@ class ServedSearch {
         ++count(fates[id]);
       }
     }
-    std::ranges::sort(waiting_, [this](const BestPoint& a, const BestPoint& b) { return ranks_before(a, b, better_); });
+    std::ranges::sort(waiting_,
+                      [this](const BestPoint& a, const BestPoint& b) { return ranks_before(a, b, better_); });
   }
 
   /// Whether a point, and so all that wait behind it, cannot belong to the answer.
@@ -128,7 +129,9 @@ class ServedSearch {
   }
 
   void offer(const BestPoint& point) {
-    const auto before = [this](const BestPoint& a, const BestPoint& b) { return ranks_before(a, b, better_); };
+    const auto before = [this](const BestPoint& a, const BestPoint& b) {
+      return ranks_before(a, b, better_);
+    };
     best_.insert(std::ranges::upper_bound(best_, point, before), point);
     if (best_.size() > goal_.count) best_.pop_back();
   }
@@ -173,7 +176,8 @@ std::string why_no_load_floors(const SweepJob& job, const SearchGoal& goal) {
   if (study.faults) return "serving under faults has none";
   if (study.mode != ExecutionMode::hierarchical) return "serving in the flattened mode has none";
   for (std::size_t system = 0; system < study.systems.size(); ++system)
-    if (placement_of(study, system) != PlacementChoice::plain) return "placements that are searched have none in serving";
+    if (placement_of(study, system) != PlacementChoice::plain)
+      return "placements that are searched have none in serving";
   if (is_latency(objective)) return "";
   if (!is_rate(objective)) return objective + " has none in serving; latencies and requests per second have";
   if (study.workloads.front().load->statistic == ClientStatistic::run) return "";

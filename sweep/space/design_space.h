@@ -59,7 +59,8 @@ class DesignSpace {
   DesignSpace(const SpaceSpec& spec, std::int64_t gpus, Phase phase, std::uint64_t settings)
       : DesignSpace(spec, std::vector{gpus}, phase, settings) {}
   /// `settings`: of all numbers of GPUs together, as many for each.
-  DesignSpace(const SpaceSpec& spec, const std::vector<std::int64_t>& gpus, Phase phase, std::uint64_t settings);
+  DesignSpace(const SpaceSpec& spec, const std::vector<std::int64_t>& gpus, Phase phase,
+              std::uint64_t settings);
 
   /// Why there are too many entries to list, as a clause about the study's `space`; empty where all are listed.
   [[nodiscard]] const std::string& problem() const { return problem_; }

@@ -30,14 +30,15 @@ constexpr std::array<std::string_view, 5> kStatistics = {"", "_p50", "_p90", "_p
 std::vector<std::string> promise_names() {
   std::vector<std::string> names;
   for (const std::string_view latency : kLatencies)
-    for (const std::string_view statistic : kStatistics) names.push_back(fmt::format("{}{}", latency, statistic));
+    for (const std::string_view statistic : kStatistics)
+      names.push_back(fmt::format("{}{}", latency, statistic));
   return names;
 }
 
 bool is_figure(const ColumnInfo& column) {
   using enum ColumnGroup;
-  const bool result = column.group == output || column.group == memory || column.group == breakdown ||
-                      column.group == faults;
+  const bool result =
+      column.group == output || column.group == memory || column.group == breakdown || column.group == faults;
   return result && column.meanings.empty() && column.type != results::ColumnType::boolean;
 }
 
@@ -45,7 +46,8 @@ bool is_figure(const ColumnInfo& column) {
 std::string_view short_name(const ColumnInfo& column) {
   std::string_view name = column.name;
   for (const std::string_view unit : {"_s", "_bytes"}) {
-    if ((column.unit == "s" || column.unit == "byte") && name.ends_with(unit)) name.remove_suffix(unit.size());
+    if ((column.unit == "s" || column.unit == "byte") && name.ends_with(unit))
+      name.remove_suffix(unit.size());
   }
   return name == "memory_peak" ? "memory" : name;
 }
@@ -70,7 +72,8 @@ yaml::Parsed<double> value_of(const ColumnInfo& column, std::string_view name, c
   while (rest.ends_with(' ')) rest.remove_suffix(1);
   const auto number = yaml::parse_finite(rest);
   if (!number)
-    return tl::unexpected(fmt::format("{} is no {}", quote(text), rate ? "rate, such as 3 /s" : "number or share, such as 95 %"));
+    return tl::unexpected(fmt::format("{} is no {}", quote(text),
+                                      rate ? "rate, such as 3 /s" : "number or share, such as 95 %"));
   return rate || rest.size() == text.size() ? *number : *number / 100;
 }
 
@@ -158,9 +161,11 @@ tl::expected<std::optional<Limit>, ExpressionError> LimitReader::read_limit(cons
   while (bound_text.ends_with(' ')) bound_text.pop_back();
   const auto bound = value_of(*column, name, bound_text);
   if (!bound)
-    return fail(value, fmt::format("{} {}; a result has a constraint of its own, such as '{} <= {}'", quote(name),
-                                   bound.error(), name,
-                                   column->unit == "s" ? "2 s" : column->unit == "byte" ? "70 GB" : "3"));
+    return fail(value, fmt::format("{} {}; a result has a constraint of its own, such as '{} <= {}'",
+                                   quote(name), bound.error(), name,
+                                   column->unit == "s"      ? "2 s"
+                                   : column->unit == "byte" ? "70 GB"
+                                                            : "3"));
   return Limit{column->name, *relation, *bound, false};
 }
 
@@ -172,7 +177,8 @@ tl::expected<std::optional<Limit>, ExpressionError> LimitReader::read(const std:
   ExpressionError error = constraint.error();
   const std::size_t end = text.find_first_of(" <>=!*/+-%()", error.offset);
   const std::string name = text.substr(std::min(error.offset, text.size()), end - error.offset);
-  if (const std::string more = about(name); !more.empty()) error.message = "unknown name " + quote(name) + more;
+  if (const std::string more = about(name); !more.empty())
+    error.message = "unknown name " + quote(name) + more;
   return tl::unexpected(std::move(error));
 }
 

@@ -39,7 +39,8 @@ class LimitReader {
       : columns_(columns), all_(all) {}
 
   /// The limit that a text is; nothing where it is a constraint on plans.
-  [[nodiscard]] tl::expected<std::optional<results::Limit>, ExpressionError> read(const std::string& text) const;
+  [[nodiscard]] tl::expected<std::optional<results::Limit>, ExpressionError> read(
+      const std::string& text) const;
 
  private:
   [[nodiscard]] tl::expected<std::optional<results::Limit>, ExpressionError> read_limit(

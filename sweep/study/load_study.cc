@@ -135,7 +135,8 @@ class StudyParser {
     std::vector<std::int64_t> counts;
     const yaml::Node& where = gpus != nullptr ? *gpus : cluster;
     if (gpus != nullptr && !gpus->is_scalar()) {
-      const AxisList list = parse_integer_axis({*gpus, "gpus", diagnostics_}, {.low = 1, .high = kMaxGpus, .whole = std::nullopt});
+      const AxisList list = parse_integer_axis({*gpus, "gpus", diagnostics_},
+                                               {.low = 1, .high = kMaxGpus, .whole = std::nullopt});
       counts.assign(list.values.begin(), list.values.end());
       std::ranges::sort(counts);
     } else if (gpus != nullptr) {
@@ -217,9 +218,9 @@ class StudyParser {
     for (const char* const axis : {"placement", "gpus"}) limits.taken_columns.emplace_back(axis);
     const std::size_t before = diagnostics_.size();
     for (std::size_t i = 0; i < fabrics.size() && diagnostics_.size() == before; ++i) {
-      const std::optional<std::int64_t> count =
-          fabric_ ? std::optional(study_.gpu_counts[i]) : std::nullopt;
-      const BaseSystem base{{cluster_->device, fabrics[i], *stack_}, cluster_->fabric, count, phase_, folder_};
+      const std::optional<std::int64_t> count = fabric_ ? std::optional(study_.gpu_counts[i]) : std::nullopt;
+      const BaseSystem base{
+          {cluster_->device, fabrics[i], *stack_}, cluster_->fabric, count, phase_, folder_};
       ParsedHardware parsed = parse_hardware(node, base, limits, loader_, diagnostics_);
       study_.hardware = std::move(parsed.axes);
       std::ranges::move(parsed.systems, std::back_inserter(study_.systems));
@@ -335,10 +336,11 @@ class StudyParser {
     if (!study_.faults || !fabric_) return;
     for (const System& system : study_.systems) {
       if (same_wiring(system.fabric, *fabric_)) continue;
-      return state_.bad("faults", root_.find("faults")->where,
-                        std::string("need the same links in every setting, but ") +
-                            (fabrics_.size() > 1 ? "`gpus` is a list (" : "`hardware` rewires the cluster (") +
-                            system.fabric.name + "); leave one of them out");
+      return state_.bad(
+          "faults", root_.find("faults")->where,
+          std::string("need the same links in every setting, but ") +
+              (fabrics_.size() > 1 ? "`gpus` is a list (" : "`hardware` rewires the cluster (") +
+              system.fabric.name + "); leave one of them out");
     }
   }
 
@@ -459,7 +461,8 @@ class StudyParser {
       const char* const key = training ? "sequence_length" : "output_tokens";
       std::string refusal = study_.model.too_long(tokens);
       const yaml::Node* at = node.find(key);
-      if (const yaml::Node* const trace = node.find("trace"); trace != nullptr && workload.load && workload.load->trace)
+      if (const yaml::Node* const trace = node.find("trace");
+          trace != nullptr && workload.load && workload.load->trace)
         at = trace, refusal = too_long_request(*workload.load->trace, study_.model);
       if (!refusal.empty())
         state_.bad(std::string("workload.") + key, (at != nullptr ? *at : node).where, refusal);
@@ -540,8 +543,8 @@ class StudyParser {
   std::optional<yaml::Cluster> cluster_;
   std::optional<StackProfile> stack_;
   std::optional<std::int64_t> gpus_;  ///< the most
-  std::vector<FabricSpec> fabrics_;     ///< for each number of GPUs
-  std::optional<FabricSpec> fabric_;    ///< the last of them
+  std::vector<FabricSpec> fabrics_;   ///< for each number of GPUs
+  std::optional<FabricSpec> fabric_;  ///< the last of them
   std::optional<Phase> phase_;
 };
 

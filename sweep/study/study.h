@@ -46,8 +46,9 @@ struct Study {
   std::string title;
   std::string model_name, cluster_name, stack_name;
   ModelSpec model;
-  std::int64_t gpus = 0;                 ///< the number of GPUs, of several the least
-  std::vector<std::int64_t> gpu_counts;  ///< all of them, ascending; with several the first axis of `hardware`
+  std::int64_t gpus = 0;  ///< the number of GPUs, of several the least
+  std::vector<std::int64_t>
+      gpu_counts;                      ///< all of them, ascending; with several the first axis of `hardware`
   std::vector<HardwareAxis> hardware;  ///< first axis slowest
   /// Product of the hardware axes in that order, as many for each number of GPUs; at least one.
   std::vector<System> systems;
@@ -75,8 +76,11 @@ struct Study {
   /// What of it needs columns of its own.
   [[nodiscard]] results::StudyExtras extras() const {
     const std::optional<LoadSpec>& load = workloads.front().load;
-    results::StudyExtras all{faults.has_value(), reliability.has_value(), load.has_value(),
-                             load && load->promised != LatencyBounds(), {}};
+    results::StudyExtras all{faults.has_value(),
+                             reliability.has_value(),
+                             load.has_value(),
+                             load && load->promised != LatencyBounds(),
+                             {}};
     for (const results::Limit& limit : limits) all.limits.push_back(results::limit_name(limit));
     return all;
   }

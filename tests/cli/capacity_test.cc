@@ -43,8 +43,8 @@ TEST_F(CapacityTest, TheAnswerIsThatOfASweepOverNumbersOfGpus) {
             0);
   for (const json& answer : found) {
     const auto rate = answer.at("request_rate").get<double>();
-    const Finished top = run({"top", "out.h5", "--where", "request_rate_per_s == " + std::to_string(rate), "--by", "gpus",
-                              "-n", "1", "--format", "json"});
+    const Finished top = run({"top", "out.h5", "--where", "request_rate_per_s == " + std::to_string(rate),
+                              "--by", "gpus", "-n", "1", "--format", "json"});
     ASSERT_EQ(top.code, 0) << top.err;
     // The sweep has powers of two alone, so that it may only need more.
     EXPECT_LE(answer.at("gpus"), json::parse(top.out).at(0).at("gpus")) << rate;

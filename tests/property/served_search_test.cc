@@ -21,14 +21,15 @@ std::string study_of(std::mt19937_64& random, const std::string& objective) {
     const std::vector list{values...};
     return list[std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random)];
   };
-  std::string text =
-      std::string(kModel) + kSystem +
-      fmt::format("workload: {{phase: inference, prompt_tokens: [50, {}], output_tokens: {}, request_rate: [{} /s, {} /s], "
-                  "client: {{requests: 100}}}}\n"
-                  "space: {{tensor_parallel: [1, 2, 4, 8], pipeline_parallel: [1, 2]}}\n"
-                  "promises: {{ttft_p95: {} s}}\nconstraints: [\"pp <= {}\"]\nobjectives: [{}]\n",
-                  pick("400", "{lognormal: {mean: 100, cv: 1}}"), pick("2", "30"), pick(5, 50), pick(500, 5000),
-                  pick(0.01, 1.0, 100.0), pick(1, 2), objective);
+  std::string text = std::string(kModel) + kSystem +
+                     fmt::format(
+                         "workload: {{phase: inference, prompt_tokens: [50, {}], output_tokens: {}, "
+                         "request_rate: [{} /s, {} /s], "
+                         "client: {{requests: 100}}}}\n"
+                         "space: {{tensor_parallel: [1, 2, 4, 8], pipeline_parallel: [1, 2]}}\n"
+                         "promises: {{ttft_p95: {} s}}\nconstraints: [\"pp <= {}\"]\nobjectives: [{}]\n",
+                         pick("400", "{lognormal: {mean: 100, cv: 1}}"), pick("2", "30"), pick(5, 50),
+                         pick(500, 5000), pick(0.01, 1.0, 100.0), pick(1, 2), objective);
   return replaced(text, "gpus: 16", std::string("gpus: ") + pick("8", "[4, 8, 16]"));
 }
 
@@ -42,16 +43,19 @@ std::vector<BestPoint> look_at_all(const SweepJob& job, const results::ColumnInf
     const Setting setting = job.study().setting(point.setting);
     const Prediction p = job.judged(point.setting, point.plan, Simulator(setting).run(point.plan));
     if (p.status != Status::ok) continue;
-    all.push_back({job.columns().number(place, {id, point.plan, setting.workload, job.hardware(point.setting), p}), id});
+    all.push_back(
+        {job.columns().number(place, {id, point.plan, setting.workload, job.hardware(point.setting), p}),
+         id});
   }
-  std::ranges::sort(all, [&](const BestPoint& a, const BestPoint& b) { return ranks_before(a, b, column.better); });
+  std::ranges::sort(
+      all, [&](const BestPoint& a, const BestPoint& b) { return ranks_before(a, b, column.better); });
   return all;
 }
 
 TEST(ServedSearch, IsALookAtEveryPoint) {
   std::uint64_t cut = 0;
-  const std::vector<std::string> objectives = {"e2e_s", "ttft_p95_s", "tpot_p99_s", "itl_s",
-                                               "goodput_requests_per_s_per_gpu", "requests_per_s"};
+  const std::vector<std::string> objectives = {
+      "e2e_s", "ttft_p95_s", "tpot_p99_s", "itl_s", "goodput_requests_per_s_per_gpu", "requests_per_s"};
   for (std::uint64_t seed = 0; seed < test::seeds(18); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);

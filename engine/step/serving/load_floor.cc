@@ -39,8 +39,9 @@ LoadFloor load_floor(const LoadSpec& load, const serving::LiveRules& rules, cons
   floor.ttft = kLoadFloorShare * serving::serve_load({alone, 1, 1}, idle, timer).ttft.mean;
 
   const std::int64_t shortest = load.prompt.shortest + 1, longest = load.prompt.longest + load.output.longest;
-  const double per_token = least_up_to(
-      longest, [&](double context) { return decode_seconds(timer, 1, std::max<double>(context, static_cast<double>(shortest))); });
+  const double per_token = least_up_to(longest, [&](double context) {
+    return decode_seconds(timer, 1, std::max<double>(context, static_cast<double>(shortest)));
+  });
   floor.tpot = load.output.longest > 1 ? kLoadFloorShare * per_token : 0;
   floor.e2e = floor.ttft + static_cast<double>(load.output.shortest - 1) * floor.tpot;
 

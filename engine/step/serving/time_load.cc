@@ -89,7 +89,8 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTimin
   const bool promises = load.promised != LatencyBounds();
   const serving::LiveMeasured m =
       serving::serve_load({load, clients, coupled}, rules, timer,
-                          timing == LoadTiming::plain ? serving::Stride::plain : serving::Stride::runs, promises ? &records : nullptr);
+                          timing == LoadTiming::plain ? serving::Stride::plain : serving::Stride::runs,
+                          promises ? &records : nullptr);
   serving::Measured common;
   common.ttft = m.ttft;
   common.itl = m.itl;

@@ -55,9 +55,13 @@ sweep::Study study_of(const CapacityArguments& arguments, const CommonOptions& c
   sweep::Study study = load(wanted, common);
   const std::string file = arguments.study.file.string();
   if (study.phase() != Phase::inference || !study.workloads.front().open_loop())
-    throw BadInput(file + ": workload: capacity is of requests that come at a rate: give request_rate or trace, or --rate");
+    throw BadInput(
+        file +
+        ": workload: capacity is of requests that come at a rate: give request_rate or trace, or --rate");
   if (study.limits.empty())
-    throw BadInput(file + ": promises: missing: say what is to be kept, such as promises: {ttft_p95: 2 s, tpot_p95: 50 ms}");
+    throw BadInput(
+        file +
+        ": promises: missing: say what is to be kept, such as promises: {ttft_p95: 2 s, tpot_p95: 50 ms}");
   return study;
 }
 
@@ -81,8 +85,8 @@ int run_capacity(const CapacityArguments& arguments, const CommonOptions& common
     const double rate = study.workloads[progress.workload].load->offered_per_s();
     line.update(
         [&] {
-          return fmt::format("{} requests/s: {} GPUs, {} plans simulated", format_fixed(rate, 3), progress.gpus,
-                             format_count(progress.simulated));
+          return fmt::format("{} requests/s: {} GPUs, {} plans simulated", format_fixed(rate, 3),
+                             progress.gpus, format_count(progress.simulated));
         },
         [&] {
           return nlohmann::ordered_json{{"event", "progress"},
@@ -94,7 +98,8 @@ int run_capacity(const CapacityArguments& arguments, const CommonOptions& common
   };
   const auto answers = sweep::find_capacity(job, options);
   line.close();
-  for (const std::string& warning : capacity_warnings(job, answers)) std::cerr << "warning: " << warning << '\n';
+  for (const std::string& warning : capacity_warnings(job, answers))
+    std::cerr << "warning: " << warning << '\n';
   if (json) {
     std::cout << json_text(capacity_json(job, answers, false), 2) << '\n';
   } else {
@@ -122,7 +127,8 @@ void add_capacity_command(const Program& program) {
   add_value(*command, "--report", arguments->report, "FILE.html",
             "Also write a page: GPUs against the rate, TTFT against throughput");
   add_force(*command, arguments->force);
-  command->add_option("--threads", arguments->threads, "Threads (default: one per core)")->check(whole_number(1, 4096));
+  command->add_option("--threads", arguments->threads, "Threads (default: one per core)")
+      ->check(whole_number(1, 4096));
   add_progress(*command, arguments->progress);
 }
 

@@ -93,7 +93,9 @@ void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
       study.model.moe ? ", " + format_parameters(study.model.active_parameters()) + " active" : std::string();
   table.add_row(
       {"model", study.model_name + " (" + format_parameters(study.model.parameters()) + active + ")"});
-  table.add_row({"cluster", study.cluster_name + ", " + joined(study.gpu_counts, ", ", [](std::int64_t n) { return format_count(n); }) + " GPUs"});
+  table.add_row({"cluster", study.cluster_name + ", " + joined(study.gpu_counts, ", ", [](std::int64_t n) {
+                              return format_count(n);
+                            }) + " GPUs"});
   table.add_row({"stack", study.stack_name});
   table.add_row({"phase", std::string(name_of(study.phase()))});
   table.add_row({"objectives", join_names(study.objectives)});

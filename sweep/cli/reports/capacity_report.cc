@@ -28,8 +28,12 @@ using sweep::CapacityFate;
 using sweep::CapacityPoint;
 
 /// What became of plans, in the order of CapacityFate.
-constexpr const char* kFates[] = {"simulated",          "below a floor of the rate", "of the latencies",
-                                  "do not fit in memory", "against a constraint",      "indivisible or unsupported"};
+constexpr const char* kFates[] = {"simulated",
+                                  "below a floor of the rate",
+                                  "of the latencies",
+                                  "do not fit in memory",
+                                  "against a constraint",
+                                  "indivisible or unsupported"};
 static_assert(std::size(kFates) == enum_names<CapacityFate>().size());
 
 class CapacityWriter {
@@ -73,8 +77,8 @@ class CapacityWriter {
     std::vector<std::string> list;
     for (const LimitCheck::Miss& miss : at.misses) {
       if (miss.reason < results::kFirstLimitReason) {
-        list.push_back(fmt::format("at most {} requests/s instead of {}", format_fixed(offered / (1 + miss.by), 3),
-                                   format_fixed(offered, 3)));
+        list.push_back(fmt::format("at most {} requests/s instead of {}",
+                                   format_fixed(offered / (1 + miss.by), 3), format_fixed(offered, 3)));
         continue;
       }
       results::Limit limit = job_.study().limits[miss.reason - results::kFirstLimitReason];
@@ -89,30 +93,35 @@ class CapacityWriter {
   /// Half a sentence on what is proved about smaller numbers of GPUs, or about all.
   [[nodiscard]] std::string certificate(const CapacityAnswer& answer) const {
     const auto count = [&](CapacityFate fate) { return answer.fates[static_cast<std::size_t>(fate)]; };
-    std::string looked = fmt::format("{} plans on up to {} GPUs", format_count(answer.looked_at()), answer.most_gpus);
+    std::string looked =
+        fmt::format("{} plans on up to {} GPUs", format_count(answer.looked_at()), answer.most_gpus);
     const char* between = ": ";
     for (const CapacityFate fate : enum_values<CapacityFate>()) {
       if (count(fate) == 0) continue;
-      looked += fmt::format("{}{} {}", between, format_count(count(fate)), kFates[static_cast<std::size_t>(fate)]);
+      looked +=
+          fmt::format("{}{} {}", between, format_count(count(fate)), kFates[static_cast<std::size_t>(fate)]);
       between = ", ";
     }
     if (!answer.complete) return "stopped: nothing is known beyond; " + looked;
-    if (answer.least_simulated == 0) return "exact: no plan is above the floors; " + looked;
-    if (!answer.best) return "exact: none of them keeps what is asked for; " + looked;
-    const bool floor = answer.least_simulated == answer.best->gpus;
-    return fmt::format("exact: {}; {}",
-                       floor ? "fewer GPUs have no plan above the floors"
-                             : fmt::format("fewer than {} GPUs have no plan above the floors, and all plans above "
-                                           "them on fewer than {} were simulated and miss",
-                                           answer.least_simulated, answer.best->gpus),
-                       looked);
+    const bool floors = count(CapacityFate::rate_floor) + count(CapacityFate::latency_floor) > 0;
+    const std::string exact = floors ? "exact, as far as tests show that floors hold: " : "exact: ";
+    if (answer.least_simulated == 0) return exact + "no plan is above the floors; " + looked;
+    if (!answer.best) return exact + "no plan keeps what is asked for; " + looked;
+    const std::string below = answer.least_simulated == answer.best->gpus
+                                  ? "fewer GPUs have no plan above the floors"
+                                  : fmt::format(
+                                        "fewer than {} GPUs have no plan above the floors, and all plans "
+                                        "above them on fewer than {} miss",
+                                        answer.least_simulated, answer.best->gpus);
+    return exact + below + "; " + looked;
   }
 
   [[nodiscard]] Json outputs(const CapacityPoint& at) const {
     Json json = Json::object();
     const auto columns = job_.columns().columns();
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      const bool output = columns[i].group == results::ColumnGroup::output || columns[i].name == "memory_peak_bytes";
+      const bool output =
+          columns[i].group == results::ColumnGroup::output || columns[i].name == "memory_peak_bytes";
       if (!output || !columns[i].meanings.empty() || columns[i].name == "expected_error") continue;
       const double number = job_.columns().number(i, record(at));
       const bool truth = columns[i].type == results::ColumnType::boolean;
@@ -134,11 +143,12 @@ class CapacityWriter {
     Json fates = Json::object();
     for (const CapacityFate fate : enum_values<CapacityFate>())
       fates[std::string(name_of(fate))] = answer.fates[static_cast<std::size_t>(fate)];
-    json["certificate"] = {{"exact", answer.complete},
-                           {"text", certificate(answer)},
-                           {"least_gpus_above_floors", answer.least_simulated > 0 ? Json(answer.least_simulated) : Json()},
-                           {"most_gpus", answer.most_gpus},
-                           {"plans", std::move(fates)}};
+    json["certificate"] = {
+        {"exact", answer.complete},
+        {"text", certificate(answer)},
+        {"least_gpus_above_floors", answer.least_simulated > 0 ? Json(answer.least_simulated) : Json()},
+        {"most_gpus", answer.most_gpus},
+        {"plans", std::move(fates)}};
     json["missed"] = Json::array();
     for (const sweep::CapacityKill& kill : answer.kills)
       json["missed"].push_back(
@@ -162,10 +172,11 @@ class CapacityWriter {
     const double run = static_cast<double>(load.requests.number) / rate(answer);
     const double stay = answer.best->prediction.e2e.value();
     if (run >= kStays * stay) return "";
-    return fmt::format("{} requests/s: {} requests come within {}, and one stays for {}: too few to see a server at work "
-                       "for long; give client.requests: {}, statistic: steady",
-                       format_fixed(rate(answer), 3), format_count(load.requests.number), format_seconds(run),
-                       format_seconds(stay), static_cast<std::int64_t>(std::ceil(2 * kStays * stay * rate(answer))));
+    return fmt::format(
+        "{} requests/s: {} requests come within {}, and one stays for {}: too few to see a server at work "
+        "for long; give client.requests: {}, statistic: steady",
+        format_fixed(rate(answer), 3), format_count(load.requests.number), format_seconds(run),
+        format_seconds(stay), static_cast<std::int64_t>(std::ceil(2 * kStays * stay * rate(answer))));
   }
 
   void print_details(std::ostream& out, const CapacityAnswer& answer) const {
@@ -176,14 +187,14 @@ class CapacityWriter {
       table.add_row({bound(kill.reason), format_count(kill.plans), format_percent(kill.least)});
     table.print(out, 2);
     out << "nearest: " << plan(*answer.nearest) << " on " << answer.nearest->gpus << " GPUs"
-        << (answer.nearest->simulated ? "" : " (by its floors)") << ", with "
-        << joined_changes(answer) << '\n';
+        << (answer.nearest->simulated ? "" : " (by its floors)") << ", with " << joined_changes(answer)
+        << '\n';
   }
 
  private:
   [[nodiscard]] results::PointRecord record(const CapacityPoint& at) const {
-    results::PointRecord row{at.id, at.point.plan, job_.workload(at.point.setting), job_.hardware(at.point.setting),
-                             at.prediction};
+    results::PointRecord row{at.id, at.point.plan, job_.workload(at.point.setting),
+                             job_.hardware(at.point.setting), at.prediction};
     row.promises_kept = std::ranges::none_of(at.misses, &LimitCheck::Miss::promise);
     return row;
   }
@@ -197,13 +208,15 @@ class CapacityWriter {
   [[nodiscard]] Json points_json(const CapacityAnswer& answer) const {
     Json list = Json::array();
     for (const CapacityPoint& at : answer.simulated) {
-      list.push_back({{"gpus", at.gpus},
-                      {"plan", plan(at)},
-                      {"kept", at.misses.empty()},
-                      {"missed", at.misses.empty() ? "" : bound(std::ranges::max_element(at.misses, {}, &LimitCheck::Miss::by)->reason)},
-                      {"ttft_p95_s", at.prediction.ttft_spread.p95.value()},
-                      {"requests_per_s_per_gpu",
-                       at.prediction.load.requests_per_s / static_cast<double>(at.gpus)}});
+      list.push_back(
+          {{"gpus", at.gpus},
+           {"plan", plan(at)},
+           {"kept", at.misses.empty()},
+           {"missed", at.misses.empty()
+                          ? ""
+                          : bound(std::ranges::max_element(at.misses, {}, &LimitCheck::Miss::by)->reason)},
+           {"ttft_p95_s", at.prediction.ttft_spread.p95.value()},
+           {"requests_per_s_per_gpu", at.prediction.load.requests_per_s / static_cast<double>(at.gpus)}});
     }
     return list;
   }
@@ -237,7 +250,9 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
     const std::string setting = best ? writer.setting(*best) : "";
     cells.push_back(best ? writer.plan(*best) + (setting.empty() ? "" : ", " + setting) : "");
     cells.push_back(best ? format_percent(best->prediction.load.attainment) : "");
-    cells.push_back(best ? format_fixed(best->prediction.load.requests_per_s / static_cast<double>(best->gpus), 3) + " /s" : "");
+    cells.push_back(
+        best ? format_fixed(best->prediction.load.requests_per_s / static_cast<double>(best->gpus), 3) + " /s"
+             : "");
     for (const ColumnInfo* column : shown)
       cells.push_back(best ? format_value(writer.value(*best, column->name), column->unit) : "");
     table.add_row(std::move(cells));
@@ -246,7 +261,8 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
   for (const CapacityAnswer& answer : answers) writer.print_details(out, answer);
 }
 
-std::vector<std::string> capacity_warnings(const sweep::SweepJob& job, std::span<const CapacityAnswer> answers) {
+std::vector<std::string> capacity_warnings(const sweep::SweepJob& job,
+                                           std::span<const CapacityAnswer> answers) {
   const CapacityWriter writer(job);
   std::vector<std::string> warnings;
   for (const CapacityAnswer& answer : answers)
@@ -258,7 +274,8 @@ Json capacity_json(const sweep::SweepJob& job, std::span<const CapacityAnswer> a
   const CapacityWriter writer(job);
   Json json = {{"study", job.study().title}, {"bounds", Json::array()}, {"answers", Json::array()}};
   for (const results::Limit& limit : job.study().limits)
-    json["bounds"].push_back({{"bound", results::limit_name(limit)}, {"words", limit_words(limit)}, {"promise", limit.promise}});
+    json["bounds"].push_back(
+        {{"bound", results::limit_name(limit)}, {"words", limit_words(limit)}, {"promise", limit.promise}});
   for (const CapacityAnswer& answer : answers) json["answers"].push_back(writer.answer_json(answer, points));
   return json;
 }

@@ -12,7 +12,8 @@
 namespace shardscape::cli {
 
 /// A table of the answers, then for each what proves it, and where nothing fits what would have to change.
-void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<const sweep::CapacityAnswer> answers);
+void print_capacity(std::ostream& out, const sweep::SweepJob& job,
+                    std::span<const sweep::CapacityAnswer> answers);
 
 /// What a reader should know of runs that are too short.
 std::vector<std::string> capacity_warnings(const sweep::SweepJob& job,

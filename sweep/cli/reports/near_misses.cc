@@ -43,7 +43,7 @@ struct Candidate {
   std::string reason;
   double needed = kNaN, capacity = kNaN, stage = kNaN;
   double missed_by = kNaN;  ///< where it fits, but misses a bound of the study
-  bool prefill = false;  ///< whether `needed` is of the pool that prefills
+  bool prefill = false;     ///< whether `needed` is of the pool that prefills
 
   [[nodiscard]] double missing() const { return needed - capacity; }
 };

@@ -131,7 +131,8 @@ void add_times(const SimulatedPoint& point, Json& json) {
     json["decode_batch"] = number(p.decode_batch, known);
     if (point.setting.workload.load) {
       results::PointRecord record{0, point.plan, point.setting.workload, {}, p};
-      record.promises_kept = known && std::ranges::none_of(misses_of(point), &results::LimitCheck::Miss::promise);
+      record.promises_kept =
+          known && std::ranges::none_of(misses_of(point), &results::LimitCheck::Miss::promise);
       for (const auto& [name, value] : results::load_outputs(record)) {
         const bool truth = name == "overloaded" || name == "promises_kept";
         json[std::string(name)] = truth ? Json(value > 0) : number(value, known);
@@ -230,7 +231,8 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   if (p.reason != Reason::none) out << " (" << name_of(p.reason) << "): " << describe(name_of(p.reason));
   out << '\n';
   for (const results::LimitCheck::Miss& miss : missed)
-    out << "          " << describe(miss_name(point, miss)) << ", missed by " << format_percent(miss.by) << '\n';
+    out << "          " << describe(miss_name(point, miss)) << ", missed by " << format_percent(miss.by)
+        << '\n';
   if (!point.details.cut.empty()) out << "          " << point.details.cut << '\n';
   if (memory_counted(p)) {
     out << "memory    " << format_bytes(p.memory_peak.value()) << " of " << format_bytes(capacity(point))

@@ -38,8 +38,8 @@ TEST(Attainment, ARequestOfOneTokenHasNoTimePerToken) {
 
 TEST(Attainment, IsTheShareThatKeepsAllAtOnce) {
   // One keeps both, one misses the first, one the second, one both.
-  const std::vector<RequestRecord> records = {record(0, 1, 3, 0.1), record(5, 3, 3, 0.1), record(7, 1, 3, 0.3),
-                                              record(9, 3, 3, 0.3)};
+  const std::vector<RequestRecord> records = {record(0, 1, 3, 0.1), record(5, 3, 3, 0.1),
+                                              record(7, 1, 3, 0.3), record(9, 3, 3, 0.3)};
   EXPECT_EQ(attainment(records, {2, 0.2, kNone}), 0.25);
   EXPECT_EQ(attainment(records, {2, kNone, kNone}), 0.5);
   EXPECT_EQ(attainment(records, {}), 1);

@@ -20,7 +20,8 @@ std::string loaded(const std::string& rest) {
 }
 
 TEST(Promises, AreBoundsOfLatencies) {
-  const Study study = good(loaded("promises: {ttft_p95: 2 s, tpot_mean: 40 ms, e2e_p99: 30 s, ttft_p50: 0.5 s}\n"));
+  const Study study =
+      good(loaded("promises: {ttft_p95: 2 s, tpot_mean: 40 ms, e2e_p99: 30 s, ttft_p50: 0.5 s}\n"));
   const std::vector<Limit> expected = {{"ttft_p95_s", Relation::at_most, 2, true},
                                        {"tpot_s", Relation::at_most, 0.04, true},
                                        {"e2e_p99_s", Relation::at_most, 30, true},
@@ -29,20 +30,26 @@ TEST(Promises, AreBoundsOfLatencies) {
   // A request is held to the largest bound, since half of them may take longer than the median's.
   EXPECT_EQ(study.workloads[0].load->promised, (LatencyBounds{2, 0.04, 30}));
   EXPECT_EQ(good(loaded("promises: {itl_p99: 50 ms}\n")).workloads[0].load->promised,
-            (LatencyBounds{std::numeric_limits<double>::infinity(), 0.05, std::numeric_limits<double>::infinity()}));
+            (LatencyBounds{std::numeric_limits<double>::infinity(), 0.05,
+                           std::numeric_limits<double>::infinity()}));
   EXPECT_EQ(good(study.resolved_yaml).limits, expected);
 }
 
 TEST(Promises, ThatCannotBeReadAreRefused) {
-  const auto problem = [](const std::string& promises) { return bad(loaded("promises: " + promises + "\n")); };
-  EXPECT_TRUE(reports(problem("{ttft_p59: 2 s}"), "s.yaml:31:22: promises.ttft_p59", "did you mean \"ttft_p50\""));
+  const auto problem = [](const std::string& promises) {
+    return bad(loaded("promises: " + promises + "\n"));
+  };
+  EXPECT_TRUE(
+      reports(problem("{ttft_p59: 2 s}"), "s.yaml:31:22: promises.ttft_p59", "did you mean \"ttft_p50\""));
   EXPECT_TRUE(reports(problem("{ttft_p95: 2}"), "s.yaml:31:22: promises.ttft_p95", "bare number"));
   EXPECT_TRUE(reports(problem("{ttft_p95: 2 GB}"), "s.yaml:31:22: promises.ttft_p95", "a time"));
   EXPECT_TRUE(reports(problem("{ttft_p95: 0 s}"), "s.yaml:31:22: promises.ttft_p95", "longer than 0 s"));
   EXPECT_TRUE(reports(problem("{ttft: 1 s, ttft_mean: 2 s}"), "s.yaml:31:35: promises.ttft_mean", "twice"));
   EXPECT_TRUE(reports(problem("{}"), "s.yaml:31:11: promises", "promises nothing"));
-  EXPECT_TRUE(reports(bad(inference("promises: {ttft_p95: 2 s}\n")), "s.yaml:31:11: promises", "request by request"));
-  EXPECT_TRUE(reports(bad(training("promises: {ttft_p95: 2 s}\n")), "s.yaml:31:11: promises", "request by request"));
+  EXPECT_TRUE(
+      reports(bad(inference("promises: {ttft_p95: 2 s}\n")), "s.yaml:31:11: promises", "request by request"));
+  EXPECT_TRUE(
+      reports(bad(training("promises: {ttft_p95: 2 s}\n")), "s.yaml:31:11: promises", "request by request"));
 }
 
 TEST(Constraints, MayBeOnResults) {
@@ -62,7 +69,9 @@ TEST(Constraints, MayBeOnResults) {
 }
 
 TEST(Constraints, OnResultsAreRefusedWhereTheyStand) {
-  const auto problem = [](const std::string& text) { return bad(training("constraints: [\"" + text + "\"]\n")); };
+  const auto problem = [](const std::string& text) {
+    return bad(training("constraints: [\"" + text + "\"]\n"));
+  };
   EXPECT_TRUE(reports(problem("memroy <= 70 GB"), "s.yaml:31:16: constraints", "did you mean 'memory'"));
   EXPECT_TRUE(reports(problem("memory <= 70"), "s.yaml:31:26: constraints", "bare number"));
   EXPECT_TRUE(reports(problem("memory <= 70 s"), "s.yaml:31:26: constraints", "an amount of data"));
@@ -73,7 +82,8 @@ TEST(Constraints, OnResultsAreRefusedWhereTheyStand) {
 }
 
 TEST(NumbersOfGpus, MayBeAList) {
-  const Study study = good(replaced(loaded("space: {tensor_parallel: [1, 2, 4]}\n"), "gpus: 16", "gpus: [16, 4, 8]"));
+  const Study study =
+      good(replaced(loaded("space: {tensor_parallel: [1, 2, 4]}\n"), "gpus: 16", "gpus: [16, 4, 8]"));
   EXPECT_EQ(study.gpu_counts, (std::vector<std::int64_t>{4, 8, 16}));
   EXPECT_EQ(study.gpus, 4);
   ASSERT_EQ(study.systems.size(), 3U);
@@ -88,7 +98,8 @@ TEST(NumbersOfGpus, MayBeAList) {
   const Study again = good(study.resolved_yaml);
   EXPECT_EQ(again.gpu_counts, study.gpu_counts);
   EXPECT_EQ(again.systems.back().fabric, study.systems.back().fabric);
-  EXPECT_TRUE(reports(bad(replaced(loaded(""), "gpus: 16", "gpus: [4, 6]")), "s.yaml:28:7: gpus", "units of 4"));
+  EXPECT_TRUE(
+      reports(bad(replaced(loaded(""), "gpus: 16", "gpus: [4, 6]")), "s.yaml:28:7: gpus", "units of 4"));
   EXPECT_TRUE(reports(bad(replaced(loaded(""), "gpus: 16", "gpus: [4, 4]")), "s.yaml:28:11: gpus", "twice"));
   // All that the cluster comes in: one, two and three GPUs under one switch, then whole switches of four.
   StudyOptions all;
