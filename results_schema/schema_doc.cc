@@ -96,8 +96,10 @@ Attributes of each: `units` (UDUNITS; "1" where there is none), `long_name`, `gr
 `ordered` is 1 where codes, or the numbers `valid_min` to `valid_max`, are steps of one scale. Type `bool` is a u8, 0 or 1, with the attribute `dtype` = "bool", as
 xarray has it.
 
-What was not computed is NaN in floats and the value of `_FillValue` in integers. Times, rates and the breakdown are NaN unless `status` is ok. Memory is NaN where a plan was rejected before memory was counted.
+What was not computed is NaN in floats and the value of `_FillValue` in integers. Times, rates and the breakdown are NaN unless `status` is ok or missed. Memory is NaN where a plan was rejected before memory was counted.
 A point that has a figure which is infinite, no number, or beyond all machines (1e30 s or bytes), or would take more passes or iterations than are walked through one by one, has status `out_of_range` and no figures at all.
+A point that misses a promise or a constraint on results of the study has status `missed` and all of its figures. Its `reason` is the bound that it misses by
+most, one of the codes behind those of the table: column, relation and bound in the column's unit, such as `ttft_p95_s<=2`; `missed_by` says by how much.
 )";
 
 constexpr const char* kClosingText = R"(
@@ -111,8 +113,10 @@ struct Described {
 
 /// The columns of both phases in file order, each once.
 std::vector<Described> all_columns() {
-  const ColumnTable training(Phase::training, {}, {.faults = true, .reliability = true});
-  const ColumnTable inference(Phase::inference, {}, {.faults = true, .reliability = true, .load = true});
+  const ColumnTable training(Phase::training, {}, {.faults = true, .reliability = true, .limits = {""}});
+  const ColumnTable inference(
+      Phase::inference, {},
+      {.faults = true, .reliability = true, .load = true, .promises = true, .limits = {""}});
   std::vector<Described> all;
   for (const ColumnInfo& column : training.columns()) {
     all.push_back({column, inference.find(column.name) != nullptr ? "both" : "training"});

@@ -80,8 +80,11 @@ class Replicas final : public Evaluator {
     const step::InferenceInputs inputs{setting_, point.plan, point.split->stages, point.serving};
     std::optional<step::FlattenedRun> run;
     if (machine_.flattened()) run.emplace(machine_.run_on(machine_.options().placement));
-    step::time_inference(inputs, collectives, memo_, machine_.options().reference, point.out,
-                         run ? &*run : nullptr);
+    const SimulateOptions& options = machine_.options();
+    const step::LoadTiming how = options.load_floors ? step::LoadTiming::floors
+                                 : options.reference ? step::LoadTiming::plain
+                                                     : step::LoadTiming::quick;
+    step::time_inference(inputs, collectives, memo_, how, point.out, run ? &*run : nullptr);
     if (collectives.unreachable() || (run && run->unreachable)) point.cut_off(collectives);
     if (run && !run->deadlock.empty()) point.stand_still(run->deadlock);
     if (point.details == nullptr || point.deadlocked) return;

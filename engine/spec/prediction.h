@@ -39,6 +39,8 @@ struct LoadPrediction {
   double requests_per_s = 0;
   double kv_mean = 0, kv_peak = 0;  ///< share of the key-value cache in use (engine/serving/live/tally.h)
   double preemptions = 0;           ///< per request
+  /// Share of the requests that keep LoadSpec::promised, each by its own latencies.
+  double attainment = 0;
   double sustained_per_s = 0;  ///< where requests come faster than they are served: the rate that would hold
 };
 

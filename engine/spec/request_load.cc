@@ -69,6 +69,12 @@ Lengths Lengths::lognormal(double mean, double cv) {
           1};
 }
 
+double LoadSpec::offered_per_s() const {
+  if (!trace) return request_rate;
+  const double span = trace->requests.back().arrival / speed_up;
+  return span > 0 ? static_cast<double>(trace->requests.size() - 1) / span : 0;
+}
+
 void LoadSpec::check(Problems& problems) const {
   const auto lengths = [&](const Lengths& l, const std::string& key) {
     require_range(problems, l.mean, key, ranges::kTokens);

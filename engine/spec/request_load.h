@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -65,6 +66,14 @@ struct RequestCount {
   friend bool operator==(const RequestCount&, const RequestCount&) = default;
 };
 
+/// What every request is promised, in seconds; infinite where nothing is (engine/serving/live/attainment.h).
+struct LatencyBounds {
+  double ttft = std::numeric_limits<double>::infinity();
+  double tpot = std::numeric_limits<double>::infinity();
+  double e2e = std::numeric_limits<double>::infinity();
+  friend bool operator==(const LatencyBounds&, const LatencyBounds&) = default;
+};
+
 struct LoadSpec {
   /// Requests per second over all replicas; 0 in closed loop, where WorkloadSpec::concurrency of them are in flight.
   double request_rate = 0;
@@ -77,8 +86,11 @@ struct LoadSpec {
   RequestCount warm_up{0, false};   ///< requests before those that count
   ClientStatistic statistic = ClientStatistic::run;
   std::uint64_t seed = 0;
+  LatencyBounds promised;  ///< changes nothing of what happens
 
   [[nodiscard]] bool open() const { return request_rate > 0 || trace != nullptr; }
+  /// Requests per second that come over all replicas; 0 in closed loop.
+  [[nodiscard]] double offered_per_s() const;
   /// Checks the load; problems are reported under the keys of `workload:`.
   void check(Problems& problems) const;
   friend bool operator==(const LoadSpec&, const LoadSpec&) = default;

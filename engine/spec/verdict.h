@@ -14,12 +14,17 @@ enum class Status : std::uint8_t {
   memory,
   unreachable,
   unsupported,
-  out_of_range
+  out_of_range,
+  missed
 };
 SHARDSCAPE_ENUM_NAMES(Status, "ok", "indivisible", "constraint", "memory", "unreachable", "unsupported",
-                      "out_of_range");
+                      "out_of_range", "missed");
 
-/// Which rule a point that is not `ok` breaks first.
+/// Whether a point has a time: it is feasible, though it may miss what the study promises or asks for.
+constexpr bool is_timed(Status status) { return status == Status::ok || status == Status::missed; }
+
+/// Which rule a point that is not `ok` breaks first. Codes from the number of names on are bounds of a study
+/// (results_schema/rows/limits.h): the one that the point misses by most.
 enum class Reason : std::uint8_t {
   none,
   heads_by_tensor,           ///< heads % tp != 0
@@ -45,12 +50,13 @@ enum class Reason : std::uint8_t {
   layout,  ///< the stack's pipeline_layout is for other layers, or for another pp * virtual_stages
   microbatches_by_directions,  ///< dualpipe: an odd number of microbatches, or fewer than 2 * pp
   slots_by_ranks,  ///< (experts + redundant_experts) % ep != 0, or more than one of each for every rank
+  overloaded,      ///< more requests come than servers with promises keep up with
 };
 SHARDSCAPE_ENUM_NAMES(Reason, "none", "heads_by_tensor", "kv_heads_by_tensor", "ffn_by_tensor",
                       "sequence_by_context", "fewer_layers_than_stages", "layers_by_pipeline",
                       "batch_by_data", "microbatches_by_stages", "requests_by_data", "constraint",
                       "memory_capacity", "no_route", "precision", "schedule", "out_of_range", "no_experts",
                       "experts_by_ranks", "expert_width_by_ranks", "ranks_by_experts", "repeated_tokens",
-                      "layout", "microbatches_by_directions", "slots_by_ranks");
+                      "layout", "microbatches_by_directions", "slots_by_ranks", "overloaded");
 
 }  // namespace shardscape

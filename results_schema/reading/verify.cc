@@ -151,6 +151,7 @@ class Verifier {
     for (std::size_t i = 0; i < ids_.size(); ++i) {
       const std::uint64_t id = ids_[i];
       const bool ok = static_cast<Status>(status[i]) == Status::ok;
+      const bool timed = is_timed(static_cast<Status>(status[i]));
       if (last_id_ && id <= *last_id_) problems_.add("/points/point_id does not ascend", id);
       if (known_points && id != layout.point(row_of_sweep + i))
         problems_.add("/points misses rows before", id);
@@ -158,11 +159,11 @@ class Verifier {
       last_id_ = id;
       if (ok != (static_cast<Reason>(reason[i]) == Reason::none))
         problems_.add("/points/reason does not fit the status", id);
-      if (ok != (std::isfinite(time[i]) && time[i] > 0))
+      if (timed != (std::isfinite(time[i]) && time[i] > 0))
         problems_.add(training_ ? "/points/step_time_s does not fit the status"
                                 : "/points/e2e_s does not fit the status",
                       id);
-      if (ok && training_ && whole_breakdown_) check_breakdown(i, time[i]);
+      if (timed && training_ && whole_breakdown_) check_breakdown(i, time[i]);
       for (std::size_t k = 0; k < row.size(); ++k) row[k] = values_[objective_columns_[k]][i];
       builder.add(id, static_cast<Status>(status[i]), static_cast<Reason>(reason[i]), row);
     }
@@ -255,8 +256,8 @@ class Verifier {
       return std::nullopt;
     }
     const auto row = static_cast<std::size_t>(found - ids_.begin());
-    if (static_cast<Status>(status_[row]) != Status::ok)
-      problems_.add("/fault_samples holds a point that is not ok", point);
+    if (!is_timed(static_cast<Status>(status_[row])))
+      problems_.add("/fault_samples holds a point that has no time", point);
     return Group{point, row};
   }
 

@@ -33,17 +33,19 @@ std::string escape_html(std::string_view text) {
   return escaped;
 }
 
-std::string html_page(std::string_view title, std::string_view data) {
+namespace {
+
+std::string filled(std::string_view rest, std::string_view script, std::string_view title,
+                   std::string_view data) {
   const std::string safe_title = escape_html(title);
   const std::array<std::pair<std::string_view, std::string_view>, 5> parts = {
       {{"{{title}}", safe_title},
        {"{{style}}", page_style()},
        {"{{library}}", chart_library()},
        {"{{data}}", data},
-       {"{{script}}", page_script()}}};
+       {"{{script}}", script}}};
   // The template is walked once, so that marks within the inserted texts have no effect.
   std::string page;
-  std::string_view rest = page_template();
   while (!rest.empty()) {
     const std::size_t at = rest.find("{{");
     page += rest.substr(0, at);
@@ -60,6 +62,29 @@ std::string html_page(std::string_view title, std::string_view data) {
     if (!known) page += rest.front(), rest.remove_prefix(1);
   }
   return page;
+}
+
+}  // namespace
+
+std::string without_tags(std::string_view json) {
+  std::string safe;
+  safe.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<') {
+      safe += "\\u003c";
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string html_page(std::string_view title, std::string_view data) {
+  return filled(page_template(), page_script(), title, data);
+}
+
+std::string capacity_page(std::string_view title, std::string_view data) {
+  return filled(capacity_template(), capacity_script(), title, without_tags(data));
 }
 
 }  // namespace shardscape::report

@@ -9,6 +9,12 @@ namespace shardscape::report {
 /// Puts the data (see report_json()) into the template of the page. `title` is plain text.
 std::string html_page(std::string_view title, std::string_view data);
 
+/// The page of `capacity`, from its JSON document with all points that were simulated (sweep/cli/reports).
+std::string capacity_page(std::string_view title, std::string_view data);
+
+/// JSON with its '<' escaped, which occurs only within strings.
+std::string without_tags(std::string_view json);
+
 /// Escapes plain text for use as content or attribute value in HTML.
 std::string escape_html(std::string_view text);
 

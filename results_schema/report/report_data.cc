@@ -12,6 +12,7 @@
 #include "engine/base/safe_text.h"
 #include "engine/spec/plan_axes.h"
 #include "engine/spec/time_class.h"
+#include "results_schema/report/page.h"
 #include "results_schema/report/page_rows.h"
 
 namespace shardscape::report {
@@ -41,9 +42,10 @@ Json verdicts(const ResultReader& reader, const Words& words) {
   for (const results::CodeCount& status : summary.statuses) {
     Json reasons = Json::array();
     for (const results::CodeCount& entry : summary.reasons) {
-      const auto reason = static_cast<Reason>(entry.code);
+      const std::vector<std::string>& names = reader.find("reason")->meanings;
+      const std::string reason = entry.code < names.size() ? names[entry.code] : "?";
       if (words.status_of(reason) != static_cast<Status>(status.code)) continue;
-      reasons.push_back({{"name", name_of(reason)},
+      reasons.push_back({{"name", reason},
                          {"count", entry.count},
                          {"example", entry.example},
                          {"meaning", words.meaning(reason)}});
@@ -184,20 +186,6 @@ Json selection(const ResultReader& reader, const std::string& text) {
           {"study_points", chosen.study_points},
           {"text", text},
           {"stands_for_study", reader.stands_for_study()}};
-}
-
-/// Escapes '<', which occurs only within strings of JSON.
-std::string without_tags(const std::string& json) {
-  std::string safe;
-  safe.reserve(json.size());
-  for (const char c : json) {
-    if (c == '<') {
-      safe += "\\u003c";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
 }
 
 }  // namespace

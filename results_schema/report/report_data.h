@@ -17,8 +17,8 @@ namespace shardscape::report {
 /// The words of the program's own tables, which the page uses, too.
 struct Words {
   std::string (*heading)(const results::ColumnInfo& column) = nullptr;  ///< "tp" for tensor_parallel
-  std::string (*meaning)(Reason reason) = nullptr;                      ///< half a sentence
-  Status (*status_of)(Reason reason) = nullptr;
+  std::string (*meaning)(std::string_view reason) = nullptr;  ///< half a sentence, by the reason's name
+  Status (*status_of)(std::string_view reason) = nullptr;
 };
 
 /// A cumulative distribution, ascending: pairs of a share of the samples and the slowdown that they do not exceed.
@@ -56,6 +56,7 @@ struct NearMiss {
   std::string problem;       ///< "12.10 GiB missing on stage 3: needs 92.10 GiB of 80.00 GiB"
   double missing_bytes = 0;  ///< NaN where memory is not what is missing
   std::int32_t stage = -1;   ///< stage of the pipeline where it is missing
+  bool fits = false;         ///< it is feasible, and misses a bound of the study
   std::vector<Fix> fixes;    ///< changes of the plan, the fastest first, then more memory
 };
 

@@ -55,9 +55,9 @@ inline bool has_value(ValuedRows rows, Record r) {
     case ValuedRows::all:
       return true;
     case ValuedRows::counted:
-      return status == Status::ok || status == Status::memory || status == Status::unreachable;
+      return is_timed(status) || status == Status::memory || status == Status::unreachable;
     case ValuedRows::timed:
-      return status == Status::ok;
+      return is_timed(status);
     case ValuedRows::sampled:
       return r.faults != nullptr;
   }
@@ -209,6 +209,28 @@ constexpr FixedColumn kLoadOutputs[] = {
     {"sustained_requests_per_s", "s-1", f8, kOutput, larger, kInference, nullptr,
      "requests per second that overloaded servers keep up with; NaN where they are not overloaded",
      of_timed([](Record r) { return r.prediction.load.sustained_per_s > 0 ? r.prediction.load.sustained_per_s : kNaN; })},
+};
+
+/// Of studies whose loads have promises, behind those.
+constexpr FixedColumn kPromiseOutputs[] = {
+    {"attainment", "1", f8, kOutput, larger, kInference, nullptr,
+     "share of the requests of which each keeps the promised latencies by its own", load_number<&LoadPrediction::attainment>},
+    {"goodput_requests_per_s_per_gpu", "s-1", f8, kOutput, larger, kInference, nullptr,
+     "requests per second and GPU that keep the promised latencies: requests_per_s times attainment over the GPUs",
+     of_timed([](Record r) {
+       const LoadPrediction& load = r.prediction.load;
+       return load.requests_per_s * load.attainment / static_cast<double>(r.plan.gpus());
+     })},
+    {"promises_kept", "1", boolean, kOutput, neither, kInference, nullptr,
+     "whether the servers are not overloaded and every promised mean or percentile is kept",
+     of_timed([](Record r) { return r.promises_kept ? 1.0 : 0.0; }, 0)},
+};
+
+/// Of studies with promises or constraints on results; it stands behind the verdicts.
+constexpr FixedColumn kMisses[] = {
+    {"missed_by", "1", f8, kId, neither, kBoth, nullptr,
+     "by how much the point misses the bound that `reason` names, as a share of the bound; NaN where it misses none",
+     {[](Record r) { return r.missed_by; }}},
 };
 
 constexpr FixedColumn kFaults[] = {

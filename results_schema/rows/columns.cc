@@ -131,7 +131,7 @@ ColumnInfo info_of(const HardwareColumn& axis) {
 
 }  // namespace
 
-ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, StudyExtras extras) {
+ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, const StudyExtras& extras) {
   const auto take = [&](std::span<const FixedColumn> table, std::span<const Packer> packers) {
     for (std::size_t c = 0; c < table.size(); ++c) {
       if (!applies(table[c].phases, phase)) continue;
@@ -140,6 +140,8 @@ ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, 
     }
   };
   take(kVerdicts, packers_of<kVerdicts>());
+  columns_.back().meanings.insert(columns_.back().meanings.end(), extras.limits.begin(), extras.limits.end());
+  if (!extras.limits.empty()) take(kMisses, packers_of<kMisses>());
   for (const PlanAxisRow& row : kPlanRows) {
     if (!applies(row.phases, phase)) continue;
     columns_.push_back(info_of(row));
@@ -154,6 +156,7 @@ ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, 
   }
   take(kOutputs, packers_of<kOutputs>());
   if (extras.load) take(kLoadOutputs, packers_of<kLoadOutputs>());
+  if (extras.promises) take(kPromiseOutputs, packers_of<kPromiseOutputs>());
   take(kBreakdownColumns, packers_of<kBreakdownColumns>());
   if (extras.faults) take(kFaults, packers_of<kFaults>());
   if (extras.reliability) take(kReliability, packers_of<kReliability>());
@@ -201,9 +204,20 @@ void ColumnTable::put(std::size_t column, std::span<const PointRecord> rows, std
   }
 }
 
+double ColumnTable::number(std::size_t column, const PointRecord& row) const {
+  std::array<std::byte, sizeof(double)> packed{};
+  put(column, {&row, 1}, packed.data());
+  std::vector<double> value;
+  append_numbers(columns_[column].type, packed, 1, value);
+  return value.front();
+}
+
 std::vector<std::pair<std::string_view, double>> load_outputs(const PointRecord& row) {
   std::vector<std::pair<std::string_view, double>> values;
   for (const FixedColumn& column : kLoadOutputs) values.emplace_back(column.name, column.source.value(row));
+  if (row.workload.load->promised == LatencyBounds()) return values;
+  for (const FixedColumn& column : kPromiseOutputs)
+    values.emplace_back(column.name, column.source.value(row));
   return values;
 }
 
@@ -310,7 +324,7 @@ void put_fault_samples(std::size_t column, std::span<const FaultSampleRecord> ro
 std::optional<int> percent_digits(const ColumnInfo& column) {
   if (column.unit != "1" || (column.group != ColumnGroup::output && column.group != ColumnGroup::faults))
     return std::nullopt;
-  if (column.name == "mfu" || column.name == "expected_error") return 1;
+  if (column.name == "mfu" || column.name == "attainment" || column.name == "expected_error") return 1;
   // One digit more than above, since faults slow most plans by far less than a percent.
   if (column.name.starts_with("slowdown") || column.name.ends_with("_share")) return 2;
   return std::nullopt;

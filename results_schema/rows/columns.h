@@ -104,7 +104,10 @@ RowsInCommon in_common(std::span<const PointRecord> rows);
 /// The parts of a study that need columns of their own.
 struct StudyExtras {
   bool faults = false, reliability = false;
-  bool load = false;  ///< whether the load is simulated request by request
+  bool load = false;      ///< whether the load is simulated request by request
+  bool promises = false;  ///< whether the study promises latencies to requests
+  /// Names of the bounds on results (limits.h): the codes of `reason` behind those that every study has.
+  std::vector<std::string> limits = {};
 };
 
 /// The columns of one study, in file order. Immutable after construction; any number of threads may use one
@@ -114,7 +117,8 @@ class ColumnTable {
   /// Leaves out columns that mean nothing in `phase`. Those of the group `faults` are there if the study has faults,
   /// those about goodput if it has reliability, those of simulated loads if it has one. Names of hardware columns are
   /// distinct and differ from the fixed names.
-  explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {}, StudyExtras extras = {});
+  explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {},
+                       const StudyExtras& extras = {});
 
   [[nodiscard]] std::span<const ColumnInfo> columns() const& { return columns_; }
   std::span<const ColumnInfo> columns() && = delete;  // would return a dangling span
@@ -126,6 +130,9 @@ class ColumnTable {
   /// where the plan was rejected before memory was counted. Integers that mean nothing hold the column's
   /// `fill`.
   void put(std::size_t column, std::span<const PointRecord> rows, std::byte* out) const;
+
+  /// The value of one column in a row, as it is stored.
+  [[nodiscard]] double number(std::size_t column, const PointRecord& row) const;
 
   /// Keeps only the named columns and those that every file has: point_id and verdicts, the columns that readers rank
   /// and check by (time, peak memory and its stage, `objectives`), and with faults those that samples are checked

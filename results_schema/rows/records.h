@@ -54,6 +54,8 @@ struct PointRecord {
   double goodput = std::numeric_limits<double>::quiet_NaN();
   const FaultSummary* faults = nullptr;  ///< for an ok point of a study with faults
   Assessment assessment = {};
+  bool promises_kept = false;                                   ///< of a timed point
+  double missed_by = std::numeric_limits<double>::quiet_NaN();  ///< of a point that is `missed`
 };
 
 /// One row of /links.

@@ -40,12 +40,13 @@ std::optional<fs::path> built_in_presets() {
   return std::nullopt;
 }
 
-constexpr results::StudyExtras kAllExtras{.faults = true, .reliability = true, .load = true};
+const results::StudyExtras kAllExtras{.faults = true, .reliability = true, .load = true, .promises = true};
 
 /// Problems of columns that the study names and does not have: those of the other phase, of faults, of reliability.
 ProblemList column_problems(const sweep::Study& study, const fs::path& file) {
   const results::ColumnTable table(study.phase(), {}, study.extras());
   const results::ColumnTable faulty(study.phase(), {}, {.faults = true, .reliability = true});
+  const results::ColumnTable loaded(study.phase(), {}, {.load = true});
   const results::ColumnTable complete(study.phase(), {}, kAllExtras);
   ProblemList problems;
   const auto check = [&](const char* key, const std::string& name) {
@@ -54,6 +55,7 @@ ProblemList column_problems(const sweep::Study& study, const fs::path& file) {
     if (axis || table.find(name) != nullptr) return;
     const std::string lacking =
         faulty.find(name) != nullptr ? "a study without faults or reliability"
+        : loaded.find(name) == nullptr && complete.find(name) != nullptr ? "a study without promises"
         : complete.find(name) != nullptr
             ? "a load that is not simulated request by request (client, request_rate, trace)"
             : std::string(name_of(study.phase()));
@@ -189,6 +191,7 @@ void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet) {
   sweep::StudyOptions options;
   options.overrides = arguments.overrides;
+  options.all_counts = arguments.all_counts;
   options.objective_columns = objective_columns();
   options.fixed_columns = column_names([](const auto&) { return true; });
   auto study = sweep::load_study(arguments.file, make_catalog(common), options);

@@ -139,7 +139,8 @@ using AddCommand = void(const Program& program);
 AddCommand add_sweep_command, add_search_command, add_check_command, add_simulate_command, add_top_command,
     add_sensitivity_command, add_report_command, add_export_command, add_merge_command, add_verify_command,
     add_diff_command, add_gemm_command, add_attention_command, add_experts_command, add_collective_command,
-    add_network_command, add_replay_command, add_validate_command, add_calibrate_command, add_presets_command;
+    add_network_command, add_replay_command, add_validate_command, add_calibrate_command, add_presets_command,
+    add_capacity_command;
 
 /// The user's preset directories first, then those that came with the program (in the source tree it was built from, or
 /// beside the installed binary).
@@ -152,6 +153,7 @@ std::optional<std::filesystem::path> published_folder();
 struct StudyArguments {
   std::filesystem::path file;
   std::vector<std::string> overrides;  ///< texts KEY=VALUE
+  bool all_counts = false;             ///< as in sweep::StudyOptions
 };
 /// Adds the arguments STUDY and --set to a command.
 void add_study_arguments(CLI::App& command, StudyArguments& arguments);

@@ -105,6 +105,7 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
         {ids_[i], points_[i].plan, job_->workload(setting), job_->hardware(setting), predictions_[i],
          goodput(i), summaries_[i] ? &*summaries_[i] : nullptr,
          predictions_[i].status == Status::ok ? assessment(setting, points_[i].plan) : Assessment()});
+    job_->limits().judge(records_.back(), predictions_[i]);
   }
 }
 
@@ -120,7 +121,7 @@ Assessment BlockWorker::assessment(std::uint64_t setting, const ParallelPlan& pl
 double BlockWorker::goodput(std::size_t i) const {
   const std::optional<Reliability>& reliability = job_->study().reliability;
   if (!reliability || predictions_[i].status != Status::ok) return std::numeric_limits<double>::quiet_NaN();
-  return goodput_share(*reliability, job_->study().gpus, summaries_[i] ? summaries_[i]->mean : 0);
+  return goodput_share(*reliability, points_[i].plan.gpus(), summaries_[i] ? summaries_[i]->mean : 0);
 }
 
 /// Samples the faults of the point predicted last.

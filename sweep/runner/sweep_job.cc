@@ -28,6 +28,7 @@ results::ColumnTable stored_columns(const Study& study) {
   std::vector<std::string> measures = study.objectives;
   const std::vector<std::string>& front = study.stored_rows.front;
   measures.insert(measures.end(), front.begin(), front.end());
+  for (const results::Limit& limit : study.limits) measures.push_back(limit.column);
   table.keep_only(*study.stored_columns, measures);
   return table;
 }
@@ -116,9 +117,7 @@ std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations) {
 
 SweepJob::SweepJob(const Study& study, std::optional<std::uint64_t> limit, Shard shard,
                    std::optional<Sample> sample)
-    : SweepJob(study,
-               std::make_shared<DesignSpace>(study.space, study.gpus, study.phase(), study.setting_count()),
-               limit, shard, sample) {}
+    : SweepJob(study, std::make_shared<DesignSpace>(study.design_space()), limit, shard, sample) {}
 
 SweepJob::SweepJob(const Study& study, const SweepJob& of_space)
     : SweepJob(study, of_space.space_, std::nullopt, {}, std::nullopt) {}
@@ -129,6 +128,7 @@ SweepJob::SweepJob(const Study& study, std::shared_ptr<const DesignSpace> space,
       space_(std::move(space)),
       constraints_(compile(study.space.constraints)),
       columns_(stored_columns(study)),
+      limits_(results::ColumnTable(study.phase(), {}, study.extras()), study.limits),
       fault_draws_(draws_of(study)),
       layout_(block_layout(
           chosen_points(space_->size(), evaluations_per_point(study, fault_draws_.get()), limit, sample),
@@ -156,6 +156,13 @@ std::span<const double> SweepJob::hardware(std::uint64_t setting) const {
 
 bool SweepJob::admits(const ParallelPlan& plan, const WorkloadSpec& workload) const {
   return std::ranges::all_of(constraints_, [&](const Constraint& c) { return c.holds(plan, workload); });
+}
+
+Prediction SweepJob::judged(std::uint64_t setting, const ParallelPlan& plan, Prediction prediction) const {
+  const Prediction healthy = prediction;
+  results::PointRecord row{0, plan, workload(setting), hardware(setting), healthy};
+  limits_.judge(row, prediction);
+  return prediction;
 }
 
 results::Manifest SweepJob::manifest(const results::RunInfo& run) const {

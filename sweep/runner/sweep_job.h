@@ -69,6 +69,12 @@ class SweepJob {
   /// Whether all constraints of the study hold.
   [[nodiscard]] bool admits(const ParallelPlan& plan, const WorkloadSpec& workload) const;
 
+  /// What the study promises and asks of results.
+  [[nodiscard]] const results::LimitCheck& limits() const { return limits_; }
+  /// The prediction of a point without faults, held against that: its status may become `missed`.
+  [[nodiscard]] Prediction judged(std::uint64_t setting, const ParallelPlan& plan,
+                                  Prediction prediction) const;
+
   /// The description of the study for the result file; `run` says who computes it.
   [[nodiscard]] results::Manifest manifest(const results::RunInfo& run) const;
 
@@ -80,6 +86,7 @@ class SweepJob {
   std::shared_ptr<const DesignSpace> space_;
   std::vector<Constraint> constraints_;
   results::ColumnTable columns_;
+  results::LimitCheck limits_;
   std::shared_ptr<const FaultDraws> fault_draws_;
   results::BlockLayout layout_;
   results::ShardRange shards_;

@@ -24,6 +24,7 @@
 #include "sweep/search/answer.h"
 #include "sweep/search/floors.h"
 #include "sweep/search/part_search.h"
+#include "sweep/search/served_search.h"
 
 namespace shardscape::sweep {
 
@@ -275,7 +276,7 @@ class Search {
     executed_.of(
         frame_.execution_group(point.setting), executed_plan(point.plan, setting.system.stack),
         [](Seconds) { return true; }, [&](const StepWatch&) { return hint.prediction; });
-    if (hint.prediction.status != Status::ok) return;
+    if (job_.judged(point.setting, point.plan, hint.prediction).status != Status::ok) return;
     answer_.offer_hint(hint.id, hint.prediction, value_of(objective_, hint.prediction));
     hints_.push_back(hint);
   }
@@ -465,7 +466,13 @@ class Search {
 
 std::string why_unbounded(const SweepJob& job, const SearchGoal& goal) {
   const Study& study = job.study();
-  if (study.phase() != Phase::training) return "serving has none";
+  if (study.phase() == Phase::inference) return why_no_load_floors(job, goal);
+  if (study.gpu_counts.size() > 1) return "several numbers of gpus have none (--set gpus=N takes one)";
+  for (const results::Limit& limit : study.limits) {
+    const results::ColumnInfo* const column = job.columns().find(limit.column);
+    if (column->group == results::ColumnGroup::faults || limit.column == "expected_error")
+      return "a constraint on " + limit.column + " has none";
+  }
   const bool executed = study.mode != ExecutionMode::hierarchical;
   const std::size_t used = goal.front ? goal.objectives.size() : 1;
   for (std::size_t i = 0; i < used; ++i) {
@@ -489,6 +496,7 @@ std::string why_unbounded(const SweepJob& job, const SearchGoal& goal) {
 }
 
 std::string why_too_many_regions(const SweepJob& job) {
+  if (job.study().phase() == Phase::inference) return "";
   const SpaceSpec& space = job.study().space;
   std::uint64_t families = job.space().tuples();
   const char* longest = "";
@@ -533,6 +541,8 @@ SearchOutcome search(const SweepJob& job, const SearchGoal& goal, const SearchOp
   const auto threads = static_cast<std::size_t>(options.threads);
   const tbb::global_control control(tbb::global_control::max_allowed_parallelism, threads);
   tbb::task_arena arena(options.threads);
+  if (job.study().phase() == Phase::inference)
+    return arena.execute([&] { return search_served(job, goal, options); });
   Numbers numbers(ranks);
   return arena.execute([&] { return Search(job, goal, options, ranks, numbers).run(); });
 }

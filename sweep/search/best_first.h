@@ -49,7 +49,8 @@ struct SearchGoal {
 };
 
 /// Why a goal has no floors, as a clause; empty where it has them: training in hierarchical mode by step_time_s,
-/// expected_step_time_s, tokens_per_s_per_gpu or mfu, also for a front beside memory_peak_bytes.
+/// expected_step_time_s, tokens_per_s_per_gpu or mfu, also for a front beside memory_peak_bytes; simulated loads by
+/// latencies and rates of requests (served_search.h).
 std::string why_unbounded(const SweepJob& job, const SearchGoal& goal);
 
 /// The most families of degrees, and families with each microbatch, of one setting; while they are searched they take
@@ -74,6 +75,8 @@ struct SearchOptions {
   EvaluatorFactory evaluator = simulator_factory();
   /// For executed steps: evaluates the hierarchical search that finds the points to execute first.
   EvaluatorFactory hints = simulator_factory();
+  /// For simulated loads: gives their floors.
+  EvaluatorFactory load_floors = simulator_factory({.load_floors = true});
   /// Called before each region is opened and every few milliseconds of an execution, never from two threads at once;
   /// the search stops where it returns false. May be empty.
   std::function<bool(const SearchProgress&)> go_on;

@@ -444,21 +444,19 @@ void PartSearch::execute(const Node& node) {
     ++found_.given_up;
     return leave(std::max(node.cost, answer_->limit(node.memory)), 1, Fate::bound);
   }
-  keep_visited(id, *executed,
-               executed->status == Status::ok ? value_of(frame_.objective, *executed) : kNoValue);
+  keep_visited(id, *executed, value_of(frame_.objective, *executed));
 }
 
 void PartSearch::evaluate(std::uint64_t id) {
   const Prediction prediction = evaluator().evaluate(frame_.job.space().point(id).plan);
-  keep_visited(id, prediction,
-               prediction.status == Status::ok ? value_of(frame_.objective, prediction) : kNoValue);
+  keep_visited(id, prediction, value_of(frame_.objective, prediction));
 }
 
 /// Draws more samples of a point that may still enter the answer under faults.
 void PartSearch::draw_on(Node node) {
   const std::uint64_t id = race_->point(node.runner);
   const Prediction healthy = evaluator().evaluate(frame_.job.space().point(id).plan);
-  if (healthy.status != Status::ok) return keep_visited(id, healthy, kNoValue);
+  if (!is_result(id, healthy)) return keep_visited(id, healthy, kNoValue);
   const double least = kRounding * kLeastExpected * healthy.step_time.value();
   if (least > node.cost && answer_->cuts(least, node.memory)) return leave(least, 1, Fate::bound);
   const FaultRace::Standing now = race_->draw_on(node.runner, healthy, evaluator());
@@ -467,7 +465,17 @@ void PartSearch::draw_on(Node node) {
   push(node);
 }
 
+/// Whether a point is feasible and misses nothing that the study asks for.
+bool PartSearch::is_result(std::uint64_t id, const Prediction& prediction) const {
+  if (prediction.status != Status::ok || frame_.job.limits().limits().empty())
+    return prediction.status == Status::ok;
+  const PointIndex point = frame_.job.space().point(id);
+  return frame_.job.judged(point.setting, point.plan, prediction).status == Status::ok;
+}
+
+/// `value` is left out of the answer where the point is no result.
 void PartSearch::keep_visited(std::uint64_t id, const Prediction& prediction, double value) {
+  if (!is_result(id, prediction)) value = kNoValue;
   found_.visited.push_back({id, prediction, value});
   answer_->offer(id, prediction, value);
   ++found_.counts[static_cast<std::size_t>(Fate::visited)];

@@ -116,6 +116,7 @@ class PartSearch {
   void visit(const Node& node);
   void evaluate(std::uint64_t id);
   void draw_on(Node node);
+  [[nodiscard]] bool is_result(std::uint64_t id, const Prediction& prediction) const;
   void keep_visited(std::uint64_t id, const Prediction& prediction, double value);
   void push(Node node);
   void leave(double cost, std::uint64_t points, results::Fate fate);

@@ -116,17 +116,23 @@ bool same_layout(const ParallelPlan& plan, const RankOrder& a, const RankOrder& 
   return layout(plan, a) == layout(plan, b);
 }
 
-DesignSpace::DesignSpace(const SpaceSpec& spec, std::int64_t gpus, Phase phase, std::uint64_t settings)
+DesignSpace::DesignSpace(const SpaceSpec& spec, const std::vector<std::int64_t>& gpus, Phase phase,
+                         std::uint64_t settings)
     : phase_(phase), settings_(settings) {
-  SHARDSCAPE_CHECK(gpus >= 1 && settings >= 1, gpus, settings);
+  SHARDSCAPE_CHECK(!gpus.empty() && settings >= 1 && settings % gpus.size() == 0, gpus.size(), settings);
   for (const PlanAxisRow& row : kPlanRows) {
     if (!is_free(row) || !applies(row.phases, phase)) continue;
     free_axes_.push_back({&row, spec[row.key].values});
     free_ *= spec[row.key].values.size();
   }
-  list_pools(spec, gpus);
+  for (const std::int64_t count : gpus) {
+    SHARDSCAPE_CHECK(count >= 1, count);
+    list_pools(spec, count);
+    ends_.push_back(listed_.size());
+  }
   if (problem_.empty()) return;
   listed_ = {};
+  std::ranges::fill(ends_, 0);
   tuples_ = 0;
 }
 
@@ -195,9 +201,12 @@ void DesignSpace::list_plans(const SpaceSpec& spec, const ParallelPlan& degrees)
 PointIndex DesignSpace::point(std::uint64_t id) const {
   SHARDSCAPE_CHECK(id < size(), id, size());
   PointIndex index;
-  index.setting = id / plans();
-  const std::uint64_t in_setting = id % plans();
-  index.plan = listed_[in_setting / free_];
+  std::size_t count = 0;
+  while (id >= points_on(count).second) ++count;
+  const std::uint64_t first = count == 0 ? 0 : ends_[count - 1], each = (ends_[count] - first) * free_;
+  const std::uint64_t in_count = id - points_on(count).first, in_setting = in_count % each;
+  index.setting = count * (settings_ / ends_.size()) + in_count / each;
+  index.plan = listed_[first + in_setting / free_];
   std::uint64_t rest = in_setting % free_, block = free_;
   for (const FreeAxis& axis : free_axes_) {
     block /= axis.codes.size();
@@ -217,10 +226,13 @@ std::optional<std::uint64_t> DesignSpace::find(std::uint64_t setting, const Para
     in_entry = in_entry * axis.codes.size() + static_cast<std::uint64_t>(code - axis.codes.begin());
     axis.row->set(entry, axis.row->idle);  // as it is in listed entries
   }
-  const auto listed =
-      std::ranges::find_if(listed_, [&](const ParallelPlan& p) { return same_plan(p, entry); });
-  if (listed == listed_.end()) return std::nullopt;
-  return setting * plans() + static_cast<std::uint64_t>(listed - listed_.begin()) * free_ + in_entry;
+  const std::uint64_t of_count = settings_ / ends_.size();
+  const std::size_t count = setting / of_count;
+  const std::uint64_t first = count == 0 ? 0 : ends_[count - 1], end = ends_[count];
+  std::uint64_t at = first;
+  while (at < end && !same_plan(listed_[at], entry)) ++at;
+  if (at == end) return std::nullopt;
+  return points_on(count).first + (setting % of_count * (end - first) + at - first) * free_ + in_entry;
 }
 
 }  // namespace shardscape::sweep

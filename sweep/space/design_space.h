@@ -2,6 +2,9 @@
 //
 //   point_id = (setting * listed + listed_index) * free + recompute_index * microbatches + microbatch_index
 //
+// With several numbers of GPUs there is such a space for each, one behind the other; settings are those of all of them,
+// as many for each number.
+//
 // `setting` is a combination of hardware and workload axes (slowest: neighbouring ids share a simulator's
 // memo). A listed entry is one (tp, cp, pp, dp) whose product is the number of GPUs, with the axes that hang
 // on it: sequence parallelism only where tp > 1, ZeRO stage only where dp * cp > 1, schedule only where pp >
@@ -22,6 +25,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/spec/phase.h"
@@ -52,13 +56,22 @@ class DesignSpace {
 
   /// `gpus` >= 1, `settings` >= 1. The space is empty (plans() == 0) if no combination of degrees gives the number of
   /// GPUs, or if it has a problem().
-  DesignSpace(const SpaceSpec& spec, std::int64_t gpus, Phase phase, std::uint64_t settings);
+  DesignSpace(const SpaceSpec& spec, std::int64_t gpus, Phase phase, std::uint64_t settings)
+      : DesignSpace(spec, std::vector{gpus}, phase, settings) {}
+  /// `settings`: of all numbers of GPUs together, as many for each.
+  DesignSpace(const SpaceSpec& spec, const std::vector<std::int64_t>& gpus, Phase phase,
+              std::uint64_t settings);
 
   /// Why there are too many entries to list, as a clause about the study's `space`; empty where all are listed.
   [[nodiscard]] const std::string& problem() const { return problem_; }
-  [[nodiscard]] std::uint64_t size() const { return settings_ * plans(); }
-  /// Number of plans per setting.
+  [[nodiscard]] std::uint64_t size() const { return settings_ / ends_.size() * listed_.size() * free_; }
+  /// Number of plans per setting; with several numbers of GPUs, of all of them.
   [[nodiscard]] std::uint64_t plans() const { return listed_.size() * free_; }
+  /// The ids of the points on the number of GPUs with that index: [first, second).
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> points_on(std::size_t count) const {
+    const std::uint64_t each = settings_ / ends_.size() * free_;
+    return {(count == 0 ? 0 : ends_[count - 1]) * each, ends_[count] * each};
+  }
   [[nodiscard]] std::uint64_t settings() const { return settings_; }
   [[nodiscard]] std::uint64_t free_choices() const { return free_; }  ///< number of ids of one listed entry
   /// Number of distinct (tp, cp, pp, dp) with pools.
@@ -84,6 +97,7 @@ class DesignSpace {
   Phase phase_;
   std::string problem_;
   std::deque<ParallelPlan> listed_;
+  std::vector<std::uint64_t> ends_;  ///< for each number of GPUs, where its listed entries end
   std::vector<FreeAxis> free_axes_;  ///< outermost first
   std::uint64_t free_ = 1;           ///< number of combinations of their codes
   std::uint64_t tuples_ = 0;

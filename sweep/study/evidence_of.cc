@@ -51,7 +51,7 @@ evidence::Regime regime_of(const Study& study, std::size_t setting) {
           evidence::own_name(workload.precision),
           evidence::model_kind(study.model),
           name_if_as_sold(system.stack, study.stack_presets),
-          study.gpus,
+          study.gpus_of(setting),
           system.device.sustained != DeviceSpec::Sustained() || system.device.steps_by_energy()};
 }
 

@@ -500,6 +500,18 @@ ParsedHardware parse_hardware(const yaml::Node* node, const BaseSystem& base, co
   return HardwareParser(*node, base, limits, loader, diagnostics).run();
 }
 
+HardwareAxis gpus_axis(const std::vector<std::int64_t>& counts) {
+  HardwareAxis axis;
+  axis.path = axis.column = "gpus";
+  axis.unit = "1";
+  axis.long_name = "GPUs of the cluster";
+  for (const std::int64_t count : counts) {
+    axis.labels.push_back(std::to_string(count));
+    axis.values.push_back(static_cast<double>(count));
+  }
+  return axis;
+}
+
 bool same_wiring(const FabricSpec& a, const FabricSpec& b) { return wiring_text(a) == wiring_text(b); }
 
 }  // namespace shardscape::sweep

@@ -38,6 +38,9 @@ struct HardwareLimits {
 ParsedHardware parse_hardware(const yaml::Node* node, const BaseSystem& base, const HardwareLimits& limits,
                               yaml::Loader& loader, yaml::Diagnostics& diagnostics);
 
+/// The axis of a study with several numbers of GPUs.
+HardwareAxis gpus_axis(const std::vector<std::int64_t>& counts);
+
 /// Whether both fabrics have the same dimensions with the same links, whatever their rates.
 bool same_wiring(const FabricSpec& a, const FabricSpec& b);
 

@@ -243,6 +243,15 @@ std::optional<Lengths> parse_lengths(const yaml::Node& node, const std::string& 
   return good ? std::optional(lengths) : std::nullopt;
 }
 
+std::string too_long_request(const Trace& trace, const ModelSpec& model) {
+  for (std::size_t i = 0; i < trace.requests.size(); ++i) {
+    const TraceRequest& request = trace.requests[i];
+    const std::string refusal = model.too_long(std::int64_t{request.prompt} + request.output);
+    if (!refusal.empty()) return fmt::format("request {} of the trace: {}", i + 1, refusal);
+  }
+  return "";
+}
+
 yaml::Parsed<double> parse_rate(const yaml::Node& node) {
   constexpr const char* kDue = "must be a rate such as 3 /s";
   const auto text = yaml::bare_text(node, "a rate such as 3 /s");

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/spec/model.h"
 #include "engine/spec/request_load.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/visitors.h"
@@ -31,6 +32,9 @@ ParsedLoad parse_load(const yaml::Node& workload, const std::filesystem::path& f
 /// The lengths that a map stands for: {mean, length_ratio}, {longest, length_ratio}, {lognormal: {mean, cv}}. Problems
 /// go to `state`.
 std::optional<Lengths> parse_lengths(const yaml::Node& node, const std::string& path, yaml::ReadState& state);
+
+/// Why a trace has a request that is too long for the model; empty where it has none.
+std::string too_long_request(const Trace& trace, const ModelSpec& model);
 
 /// Requests per second of "3 /s", "3/s", "180 /min".
 yaml::Parsed<double> parse_rate(const yaml::Node& node);

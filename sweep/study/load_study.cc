@@ -2,7 +2,10 @@
 // faults, and the rest; then writes it out in full.
 #include "sweep/study/load_study.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -11,6 +14,8 @@
 #include "sweep/study/evidence_of.h"
 #include "sweep/study/faults_parser.h"
 #include "sweep/study/hardware_axes.h"
+#include "sweep/study/limits_parser.h"
+#include "sweep/study/load_parser.h"
 #include "sweep/study/overrides.h"
 #include "sweep/study/pipeline_layout_key.h"
 #include "sweep/study/placement_axis.h"
@@ -57,9 +62,10 @@ class StudyParser {
     read_layout_key();
     read_hardware();
     read_placement();
-    read_constraints();
+    read_promises();
     read_faults();
     read_reliability();
+    read_constraints();
     read_objectives();
     read_mode();
     read_store();
@@ -124,26 +130,41 @@ class StudyParser {
     return problems.empty();
   }
 
+  /// Reads the numbers of GPUs, and makes the fabric of each.
   void read_fabric(const yaml::Node& cluster, const yaml::Node* gpus) {
-    std::int64_t count = 0;
-    if (gpus != nullptr) {
+    std::vector<std::int64_t> counts;
+    const yaml::Node& where = gpus != nullptr ? *gpus : cluster;
+    if (gpus != nullptr && !gpus->is_scalar()) {
+      const AxisList list = parse_integer_axis({*gpus, "gpus", diagnostics_},
+                                               {.low = 1, .high = kMaxGpus, .whole = std::nullopt});
+      counts.assign(list.values.begin(), list.values.end());
+      std::ranges::sort(counts);
+    } else if (gpus != nullptr) {
       const auto parsed = yaml::parse_integer_node(*gpus, 1, kMaxGpus);
       if (!parsed) return state_.bad("gpus", gpus->where, parsed.error());
-      count = *parsed;
+      counts = {*parsed};
     } else if (cluster_->fabric.open()) {
       return state_.bad("gpus", cluster.where,
                         "missing: cluster " + cluster_->name + " comes in any size; say how many GPUs");
     } else {
-      count = cluster_->fabric.fabric.size();
+      counts = {cluster_->fabric.fabric.size()};
     }
-    Problems problems;
-    FabricSpec fabric = cluster_->fabric.instantiate(count, problems);
-    for (const Problem& problem : problems.list()) {
-      state_.bad(problem.field, gpus != nullptr ? gpus->where : cluster.where, problem.message);
+    const bool up_to = options_.all_counts && counts.size() == 1 && cluster_->fabric.open();
+    for (std::int64_t less = up_to ? counts.front() - 1 : 0; less > 0; --less)
+      counts.insert(counts.begin(), less);
+    for (const std::int64_t count : counts) {
+      Problems problems;
+      FabricSpec fabric = cluster_->fabric.instantiate(count, problems);
+      if (up_to && !problems.empty() && count < counts.back()) continue;
+      for (const Problem& problem : problems.list()) state_.bad(problem.field, where.where, problem.message);
+      if (!problems.empty()) return;
+      study_.gpu_counts.push_back(count);
+      fabrics_.push_back(std::move(fabric));
     }
-    if (!problems.empty()) return;
-    gpus_ = study_.gpus = count;
-    fabric_ = std::move(fabric);
+    if (fabrics_.empty()) return;
+    study_.gpus = study_.gpu_counts.front();
+    gpus_ = study_.gpu_counts.back();
+    fabric_ = fabrics_.back();
   }
 
   void read_workload() {
@@ -191,14 +212,21 @@ class StudyParser {
     const yaml::Node* node = reader_.take("hardware");
     if (!cluster_ || !stack_) return;
     // Without a valid number of GPUs the axes can still be checked, on the fabric as its file describes it.
-    const FabricSpec& fabric = fabric_ ? *fabric_ : cluster_->fabric.fabric;
-    BaseSystem base{{cluster_->device, fabric, *stack_}, cluster_->fabric, gpus_, phase_, folder_};
-    HardwareLimits limits{max_systems(), options_.fixed_columns};
-    limits.taken_columns.emplace_back("placement");
-    ParsedHardware parsed = parse_hardware(node, base, limits, loader_, diagnostics_);
-    study_.hardware = std::move(parsed.axes);
-    study_.systems = std::move(parsed.systems);
-    hardware_resolved_ = std::move(parsed.resolved);
+    std::vector<FabricSpec> fabrics = fabrics_;
+    if (fabrics.empty()) fabrics.push_back(cluster_->fabric.fabric);
+    HardwareLimits limits{max_systems() / fabrics.size(), options_.fixed_columns};
+    for (const char* const axis : {"placement", "gpus"}) limits.taken_columns.emplace_back(axis);
+    const std::size_t before = diagnostics_.size();
+    for (std::size_t i = 0; i < fabrics.size() && diagnostics_.size() == before; ++i) {
+      const std::optional<std::int64_t> count = fabric_ ? std::optional(study_.gpu_counts[i]) : std::nullopt;
+      const BaseSystem base{
+          {cluster_->device, fabrics[i], *stack_}, cluster_->fabric, count, phase_, folder_};
+      ParsedHardware parsed = parse_hardware(node, base, limits, loader_, diagnostics_);
+      study_.hardware = std::move(parsed.axes);
+      std::ranges::move(parsed.systems, std::back_inserter(study_.systems));
+      hardware_resolved_ = std::move(parsed.resolved);
+    }
+    if (fabrics.size() > 1) study_.hardware.insert(study_.hardware.begin(), gpus_axis(study_.gpu_counts));
     const char* const transfer = "stack.serving.kv_transfer";
     if (node == nullptr || !node->is_map() || phase_ != Phase::inference || pooled()) return;
     if (const yaml::Node* axis = node->find(transfer))
@@ -246,18 +274,48 @@ class StudyParser {
     return result;
   }
 
-  void read_constraints() {
-    for (const yaml::Node* item : texts("constraints")) {
-      const auto constraint = Constraint::parse(item->text);
-      if (constraint) {
-        study_.space.constraints.push_back(item->text);
-        continue;
-      }
-      yaml::Location where = item->where;
-      const auto offset = static_cast<int>(constraint.error().offset) + (item->quoted ? 1 : 0);
-      if (where.line > 0) where.column += offset;
-      diagnostics_.add(where, "constraints", '"' + item->text + "\": " + constraint.error().message);
+  void read_promises() {
+    const yaml::Node* node = reader_.take("promises");
+    if (node == nullptr) return;
+    study_.limits = parse_promises(*node, diagnostics_);
+    for (WorkloadSpec& workload : study_.workloads) {
+      if (!workload.load)
+        return state_.bad("promises", node->where,
+                          "need a load that is simulated request by request: give the workload client, "
+                          "request_rate or trace");
+      workload.load->promised = bounds_of(study_.limits);
     }
+  }
+
+  void read_constraints() {
+    const std::vector<const yaml::Node*> items = texts("constraints");
+    if (items.empty() || !phase_) return;
+    const results::StudyExtras every{.faults = true, .reliability = true, .load = true, .promises = true};
+    const results::ColumnTable all(*phase_, {}, every);
+    const results::ColumnTable columns(*phase_, {}, study_.workloads.empty() ? every : study_.extras());
+    const LimitReader limits(columns, all);
+    for (const yaml::Node* item : items) read_constraint(*item, limits);
+    if (study_.limits.size() > results::kMostLimits)
+      state_.bad("constraints", items.front()->where,
+                 fmt::format("there are {} on results with the promises, at most {}", study_.limits.size(),
+                             results::kMostLimits));
+  }
+
+  /// Reads a constraint on a result, or on the plan.
+  void read_constraint(const yaml::Node& item, const LimitReader& limits) {
+    const auto bad = [&](ConstraintError error) {
+      yaml::Location where = item.where;
+      if (where.line > 0) where.column += static_cast<int>(error.offset) + (item.quoted ? 1 : 0);
+      diagnostics_.add(where, "constraints", '"' + item.text + "\": " + error.message);
+    };
+    const auto limit = limits.read(item.text);
+    if (!limit) return bad(limit.error());
+    if (*limit) {
+      const bool known = std::ranges::find(study_.limits, **limit) != study_.limits.end();
+      if (!known) study_.limits.push_back(**limit);
+      return;
+    }
+    study_.space.constraints.push_back(item.text);
   }
 
   void read_faults() {
@@ -278,9 +336,11 @@ class StudyParser {
     if (!study_.faults || !fabric_) return;
     for (const System& system : study_.systems) {
       if (same_wiring(system.fabric, *fabric_)) continue;
-      return state_.bad("faults", root_.find("faults")->where,
-                        "need the same links in every setting, but `hardware` rewires the cluster (" +
-                            system.fabric.name + "); leave one of them out");
+      return state_.bad(
+          "faults", root_.find("faults")->where,
+          std::string("need the same links in every setting, but ") +
+              (fabrics_.size() > 1 ? "`gpus` is a list (" : "`hardware` rewires the cluster (") +
+              system.fabric.name + "); leave one of them out");
     }
   }
 
@@ -399,8 +459,11 @@ class StudyParser {
           training ? workload.sequence_length : workload.longest_prompt() + workload.longest_output();
       const yaml::Node& node = *root_.find("workload");
       const char* const key = training ? "sequence_length" : "output_tokens";
-      const std::string refusal = study_.model.too_long(tokens);
-      const yaml::Node* const at = node.find(key);
+      std::string refusal = study_.model.too_long(tokens);
+      const yaml::Node* at = node.find(key);
+      if (const yaml::Node* const trace = node.find("trace");
+          trace != nullptr && workload.load && workload.load->trace)
+        at = trace, refusal = too_long_request(*workload.load->trace, study_.model);
       if (!refusal.empty())
         state_.bad(std::string("workload.") + key, (at != nullptr ? *at : node).where, refusal);
     }
@@ -424,13 +487,19 @@ class StudyParser {
     node.set("study", yaml::make_scalar(study_.title));
     node.set("model", yaml::write(study_.model));
     node.set("cluster", resolved_cluster());
-    node.set("gpus", yaml::make_scalar(study_.gpus));
+    const bool several = study_.gpu_counts.size() > 1;
+    node.set("gpus", several ? text_list(study_.hardware.front().labels) : yaml::make_scalar(study_.gpus));
     node.set("stack", yaml::write(*stack_));
     node.set("workload", workload_resolved_);
     node.set("space", write_space(study_.space, study_.phase()));
     if (hardware_resolved_.is_map()) node.set("hardware", hardware_resolved_);
     if (auto placement = write_placement(study_)) node.set("placement", *std::move(placement));
-    if (!study_.space.constraints.empty()) node.set("constraints", text_list(study_.space.constraints));
+    if (yaml::Node promises = write_promises(study_.limits); !promises.entries.empty())
+      node.set("promises", std::move(promises));
+    std::vector<std::string> constraints = study_.space.constraints;
+    for (const results::Limit& limit : study_.limits)
+      if (!limit.promise) constraints.push_back(limit_text(limit));
+    if (!constraints.empty()) node.set("constraints", text_list(constraints));
     if (study_.faults) node.set("faults", write_faults(*study_.faults));
     if (study_.reliability)
       node.set("reliability", write_reliability(*study_.reliability, study_.faults.has_value()));
@@ -453,7 +522,8 @@ class StudyParser {
       only.scope = first.scope;
       fabric.dimensions.push_back(std::move(only));
     }
-    yaml::Node node = yaml::write(fabric);
+    // With several numbers of GPUs the cluster stays open, as they are not its size.
+    yaml::Node node = yaml::write(study_.gpu_counts.size() > 1 ? cluster_->fabric.fabric : fabric);
     node.set("device", yaml::write(cluster_->device));
     return node;
   }
@@ -472,8 +542,9 @@ class StudyParser {
   std::optional<ModelSpec> model_;
   std::optional<yaml::Cluster> cluster_;
   std::optional<StackProfile> stack_;
-  std::optional<std::int64_t> gpus_;
-  std::optional<FabricSpec> fabric_;
+  std::optional<std::int64_t> gpus_;  ///< the most
+  std::vector<FabricSpec> fabrics_;   ///< for each number of GPUs
+  std::optional<FabricSpec> fabric_;  ///< the last of them
   std::optional<Phase> phase_;
 };
 

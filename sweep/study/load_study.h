@@ -25,6 +25,8 @@ struct StudyOptions {
   /// Columns that all results have. No axis of `hardware:` may take their names; `store.columns` may name them and the
   /// axes. Not checked where the list is empty.
   std::vector<std::string> fixed_columns;
+  /// Of a cluster of any size, `gpus: N` stands for all numbers up to N that the cluster comes in.
+  bool all_counts = false;
 };
 
 /// Reads and checks a study with its model, cluster, device and stack. The result is complete and valid: DesignSpace

@@ -12,10 +12,12 @@
 #include "engine/spec/execution_mode.h"
 #include "engine/spec/scenario.h"
 #include "results_schema/rows/columns.h"
+#include "results_schema/rows/limits.h"
 #include "results_schema/rows/stored_rows.h"
 #include "sweep/evidence/evidence_table.h"
 #include "sweep/faults/fault_study.h"
 #include "sweep/faults/reliability.h"
+#include "sweep/space/design_space.h"
 #include "sweep/space/space_spec.h"
 
 namespace shardscape::sweep {
@@ -44,15 +46,19 @@ struct Study {
   std::string title;
   std::string model_name, cluster_name, stack_name;
   ModelSpec model;
-  std::int64_t gpus = 0;
+  std::int64_t gpus = 0;  ///< the number of GPUs, of several the least
+  std::vector<std::int64_t>
+      gpu_counts;                      ///< all of them, ascending; with several the first axis of `hardware`
   std::vector<HardwareAxis> hardware;  ///< first axis slowest
-  std::vector<System> systems;         ///< product of the hardware axes in that order; at least one
+  /// Product of the hardware axes in that order, as many for each number of GPUs; at least one.
+  std::vector<System> systems;
   std::vector<WorkloadSpec>
       workloads;  ///< product of the listed workload keys; at least one, all of one phase
   SpaceSpec space;
   ExecutionMode mode = ExecutionMode::hierarchical;
   std::optional<FaultStudy> faults;
   std::optional<Reliability> reliability;
+  std::vector<results::Limit> limits;   ///< promises, then constraints on results, in their order
   std::vector<std::string> objectives;  ///< names of columns, minimised unless the column improves by growing
   /// Columns in the result file beside those that every file has; nothing: all columns.
   std::optional<std::vector<std::string>> stored_columns;
@@ -69,9 +75,20 @@ struct Study {
   [[nodiscard]] Phase phase() const { return workloads.front().phase; }
   /// The parts of the study that need columns of their own.
   [[nodiscard]] results::StudyExtras extras() const {
-    return {faults.has_value(), reliability.has_value(), workloads.front().load.has_value()};
+    const std::optional<LoadSpec>& load = workloads.front().load;
+    results::StudyExtras all{faults.has_value(),
+                             reliability.has_value(),
+                             load.has_value(),
+                             load && load->promised != LatencyBounds(),
+                             {}};
+    for (const results::Limit& limit : limits) all.limits.push_back(results::limit_name(limit));
+    return all;
   }
   [[nodiscard]] std::size_t setting_count() const { return systems.size() * workloads.size(); }
+  [[nodiscard]] std::int64_t gpus_of(std::size_t setting) const {
+    return gpu_counts[setting / (setting_count() / gpu_counts.size())];
+  }
+  [[nodiscard]] DesignSpace design_space() const { return {space, gpu_counts, phase(), setting_count()}; }
   /// The setting with index = system * workloads.size() + workload.
   [[nodiscard]] Setting setting(std::size_t index) const {
     return {model, systems[index / workloads.size()], workloads[index % workloads.size()]};

@@ -87,6 +87,7 @@ std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const P
     case Reason::none:
     case Reason::constraint:
     case Reason::memory_capacity:
+    case Reason::overloaded:
       return std::nullopt;
     case Reason::heads_by_tensor:
       return impossible("tensor_parallel", fmt::format("the {} heads of {} do not divide by tp {}",

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
@@ -87,11 +88,16 @@ serving::Timer iteration_timer(const InferenceInputs& inputs, const network::Col
 /// Fills TTFT, ITL and e2e with their percentiles, the decode batch and the breakdown.
 void fill_latencies(const serving::Measured& measured, Prediction& prediction);
 
+/// How a load is timed: as fast as it goes; every iteration on its own; or not at all, but for its floors
+/// (load_floor.h), which then stand for the latencies, for the requests per second of the run, and, as the rate that
+/// holds, for that of a long run.
+enum class LoadTiming : std::uint8_t { quick, plain, floors };
+
 /// Fills ttft, itl, e2e, step_time (one decode iteration of a full batch of mean length), rates and
 /// breakdown. `flattened`: by executed iterations (`plainly`: as in iteration_timer); nothing is filled where dead
 /// links cut a group off.
 void time_inference(const InferenceInputs& inputs, const network::CollectivePrices& collectives,
-                    InferenceMemo& memo, bool plainly, Prediction& prediction,
+                    InferenceMemo& memo, LoadTiming how, Prediction& prediction,
                     FlattenedRun* flattened = nullptr);
 
 /// Bytes that a rank sends in the iterations that serve the mean request. An iteration counts in full for each of the

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <vector>
 
+#include "engine/serving/live/attainment.h"
 #include "engine/step/serving/inference.h"
+#include "engine/step/serving/load_floor.h"
 
 namespace shardscape::step {
 
@@ -44,16 +48,49 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   return rules;
 }
 
-void time_load(const InferenceInputs& in, const serving::Timer& timer, bool plainly, Prediction& out) {
+namespace {
+
+/// Floors in the place of what a simulation measures.
+void fill_floors(const LoadFloor& floor, double replicas, Prediction& out) {
+  serving::Measured least;
+  serving::Percentiles ttft, tpot, e2e;
+  ttft.mean = ttft.p50 = ttft.p90 = ttft.p95 = ttft.p99 = floor.ttft;
+  tpot.mean = tpot.p50 = tpot.p90 = tpot.p95 = tpot.p99 = floor.tpot;
+  e2e.mean = e2e.p50 = e2e.p90 = e2e.p95 = e2e.p99 = floor.e2e;
+  least.ttft = ttft;
+  least.itl = tpot;
+  least.e2e = e2e;
+  fill_latencies(least, out);
+  out.load.ttft = tail(ttft);
+  out.load.itl = out.load.tpot = tail(tpot);
+  out.load.e2e = tail(e2e);
+  out.load.tpot_mean = Seconds(floor.tpot);
+  out.load.tpot_spread = {Seconds(floor.tpot), Seconds(floor.tpot)};
+  out.load.requests_per_s = floor.in_a_run * replicas;
+  out.load.sustained_per_s = floor.requests_per_s * replicas;
+  out.load.attainment = 1;
+}
+
+}  // namespace
+
+void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTiming timing, Prediction& out) {
   const std::int64_t coupled = in.shape.coupled;
   const auto share_of = [&](std::int64_t all) { return (all + coupled - 1) / coupled; };
   LoadSpec load = *in.setting.workload.load;
   for (RequestCount* count : {&load.requests, &load.warm_up})
     if (!count->per_client) count->number = share_of(count->number);
   const std::int64_t clients = share_of(in.setting.workload.concurrency);
+  const serving::LiveRules rules = live_rules(in);
+  const auto replicas = static_cast<double>(coupled);
+  std::optional<LoadFloor> floor;
+  if (load.open() || timing == LoadTiming::floors) floor = load_floor(load, rules, timer);
+  if (timing == LoadTiming::floors) return fill_floors(*floor, replicas, out);
+  std::vector<serving::RequestRecord> records;
+  const bool promises = load.promised != LatencyBounds();
   const serving::LiveMeasured m =
-      serving::serve_load({load, clients, coupled}, live_rules(in), timer,
-                          plainly ? serving::Stride::plain : serving::Stride::runs);
+      serving::serve_load({load, clients, coupled}, rules, timer,
+                          timing == LoadTiming::plain ? serving::Stride::plain : serving::Stride::runs,
+                          promises ? &records : nullptr);
   serving::Measured common;
   common.ttft = m.ttft;
   common.itl = m.itl;
@@ -62,7 +99,6 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, bool plai
   common.classes = m.classes;
   common.waiting = m.waiting;
   fill_latencies(common, out);
-  const auto replicas = static_cast<double>(coupled);
   out.tokens_per_s_per_gpu = m.output_tokens_per_s * replicas / static_cast<double>(in.plan.gpus());
   LoadPrediction& more = out.load;
   more.ttft = tail(m.ttft);
@@ -76,7 +112,11 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, bool plai
   more.kv_mean = m.kv_mean;
   more.kv_peak = m.kv_peak;
   more.preemptions = static_cast<double>(m.preemptions) / static_cast<double>(m.requests);
+  more.attainment = serving::attainment(records, load.promised);
   more.sustained_per_s = m.sustained_per_s * replicas;
+  // Of a run that is too short to show it: no run that goes on holds more than that.
+  if (floor && m.sustained_per_s == 0 && load.offered_per_s() > floor->requests_per_s * replicas)
+    more.sustained_per_s = floor->requests_per_s * replicas;
 }
 
 }  // namespace shardscape::step

@@ -8,15 +8,16 @@
 
 #include "engine/serving/live/serve_load.h"
 #include "engine/spec/prediction.h"
+#include "engine/step/serving/inference.h"
 #include "engine/step/serving/iteration_stream.h"
 
 namespace shardscape::step {
 
 serving::LiveRules live_rules(const InferenceInputs& inputs);
 
-/// Fills latencies, rates, breakdown and what a load has beside. `timer` gives the time of an iteration of a server;
-/// `plainly`: every iteration is timed on its own.
-void time_load(const InferenceInputs& inputs, const serving::Timer& timer, bool plainly,
+/// Fills latencies, rates, breakdown and what a load has beside. `timer` gives the time of an iteration of a server.
+/// An open loop is overloaded, too, where more requests come than the fastest iterations serve.
+void time_load(const InferenceInputs& inputs, const serving::Timer& timer, LoadTiming timing,
                Prediction& prediction);
 
 }  // namespace shardscape::step

@@ -9,6 +9,7 @@ const VERDICTS = {
   unreachable: "faults or the fabric leave devices that cannot reach each other",
   unsupported: "the stack cannot run such a plan",
   out_of_range: "a quantity is beyond what can be computed",
+  missed: "the plan is feasible and has a time, but misses a promise or a constraint of the study",
 };
 const STATUSES = Object.keys(VERDICTS);
 

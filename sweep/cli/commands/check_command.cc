@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "engine/base/joined.h"
 #include "engine/base/strata.h"
 #include "engine/base/suggest.h"
 #include "results_schema/hdf5/file_size.h"
@@ -92,7 +93,9 @@ void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
       study.model.moe ? ", " + format_parameters(study.model.active_parameters()) + " active" : std::string();
   table.add_row(
       {"model", study.model_name + " (" + format_parameters(study.model.parameters()) + active + ")"});
-  table.add_row({"cluster", study.cluster_name + ", " + format_count(study.gpus) + " GPUs"});
+  table.add_row({"cluster", study.cluster_name + ", " + joined(study.gpu_counts, ", ", [](std::int64_t n) {
+                              return format_count(n);
+                            }) + " GPUs"});
   table.add_row({"stack", study.stack_name});
   table.add_row({"phase", std::string(name_of(study.phase()))});
   table.add_row({"objectives", join_names(study.objectives)});
@@ -227,7 +230,7 @@ void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
   }
   std::cout << "\nverdicts on " << (rows == size ? "all " : "a sample of ") << format_count(rows)
             << " points\n";
-  print_verdicts(std::cout, verdict_counts(tally, rows));
+  print_verdicts(std::cout, verdict_counts(tally, rows, job.columns().find("reason")->meanings));
   const double scale = static_cast<double>(size) / static_cast<double>(rows);
   double cpu = scale * (worker.evaluate_seconds() + worker.encode_seconds()), fault_bytes = 0, draws = 0;
   bytes *= scale;

@@ -47,8 +47,9 @@ constexpr const char* kSearchFooter =
 
 Regions of the design space are cut off by lower bounds, memory and constraints, so the answer is that of a
 sweep. Bounds are known for step_time_s, tokens_per_s_per_gpu and mfu of training, with --mode hierarchical for
-expected_step_time_s, too, and for a front of one of them and memory_peak_bytes; those of --mode flattened are
-tested, not proved. For anything else every point is evaluated, and --budget is refused.)";
+expected_step_time_s, too, and for a front of one of them and memory_peak_bytes; and for latencies, requests_per_s and
+goodput of loads that are simulated request by request. Those of --mode flattened and of loads are tested, not proved.
+For anything else every point is evaluated, and --budget is refused.)";
 
 struct SearchArguments {
   StudyArguments study;
@@ -183,7 +184,8 @@ struct WantedSearch {
         threads(arguments.threads > 0 ? arguments.threads : default_threads(ranks)) {
     if (ranks.rank() != 0) mode = ProgressMode::none;
     unbounded = why_unbounded(job, goal);
-    executes = arguments.confirm.value_or(0) > 0 && study.mode == ExecutionMode::hierarchical;
+    executes = arguments.confirm.value_or(0) > 0 && study.mode == ExecutionMode::hierarchical &&
+               study.phase() == Phase::training;
     if (const std::string why = unbounded.empty() ? why_too_many_regions(job) : ""; !why.empty())
       throw BadInput(fmt::format("{}: space: {}", arguments.study.file.string(), why));
     // Across machines the ranks share no folder except that of the user's file.
@@ -339,6 +341,7 @@ RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, co
   std::uint64_t visited_here = 0;
   sweep::SearchOptions options;
   options.hints = sweep::simulator_factory({.reference = common.reference});
+  options.load_floors = sweep::simulator_factory({.reference = common.reference, .load_floors = true});
   options.evaluator = sweep::simulator_factory(
       {.reference = common.reference, .mode = wanted.study.mode, .most_events = kMostRowEvents});
   // Half of the budget is for prices that find what to execute first, so that the rest suffices to execute something.

@@ -209,6 +209,7 @@ void print_summary(const sweep::SweepJob& job, const results::Summary& summary,
             << " points per CPU second)\n";
   print_verdicts(std::cout, {.statuses = summary.statuses,
                              .reasons = summary.reasons,
+                             .reason_names = job.columns().find("reason")->meanings,
                              .points = job.layout().rows(),
                              .examples = true});
   std::cout << '\n';

@@ -18,6 +18,7 @@
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/reports/top_output.h"
 #include "sweep/cli/reports/top_rows.h"
+#include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/usage.h"
 
@@ -34,6 +35,7 @@ constexpr const char* kTopFooter =
   shardscape top out.h5 -n 10 --breakdown
   shardscape top out.h5 --by mfu --where 'tp <= 8 and recompute == none'
   shardscape top out.h5 --where 'status == memory' --by memory_peak_bytes
+  shardscape top out.h5 --where 'status == missed' --by e2e_s    what misses a promise or constraint, and by how much
   shardscape top out.h5 --pareto step_time_s,memory_peak_bytes --format csv
   shardscape top out.h5 --per precision,tp
   shardscape top out.h5 -n 20 --confirm 20               all of them executed, however long that takes
@@ -130,6 +132,8 @@ void print_heading(const ResultReader& reader, const TopRows& found, const std::
               << format_count(reader.total_points()) << " points are there)";
   }
   std::cout << '\n';
+  const std::string missed = missed_text(reader.summary().reasons, reader.find("reason")->meanings);
+  if (!missed.empty() && !found.any_status) std::cout << "left out, as they miss " << missed << '\n';
 }
 
 /// What is executed of the rows that a question found. A question that names statuses may find rows that have no step.

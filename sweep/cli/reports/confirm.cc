@@ -132,7 +132,7 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
   if (!done.why_none.empty()) return done;
 
   const double start = cpu_seconds();
-  const sweep::DesignSpace space(study->space, study->gpus, study->phase(), study->setting_count());
+  const sweep::DesignSpace space = study->design_space();
   const ExecutedValues executed(study->phase(), columns);
   RowExecutor executor(*study, wish.stop);
   std::int64_t left = kMostUnaskedEvents;

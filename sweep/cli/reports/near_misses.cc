@@ -40,9 +40,10 @@ constexpr std::size_t kMissesTried = 50;
 struct Candidate {
   std::size_t row = 0;
   std::uint64_t point_id = 0;
-  Reason reason = Reason::none;
+  std::string reason;
   double needed = kNaN, capacity = kNaN, stage = kNaN;
-  bool prefill = false;  ///< whether `needed` is of the pool that prefills
+  double missed_by = kNaN;  ///< where it fits, but misses a bound of the study
+  bool prefill = false;     ///< whether `needed` is of the pool that prefills
 
   [[nodiscard]] double missing() const { return needed - capacity; }
 };
@@ -52,7 +53,7 @@ class MissFinder {
   MissFinder(const ResultReader& reader, const std::optional<sweep::Study>& study)
       : reader_(reader), study_(study) {
     if (!study) return;
-    space_.emplace(study->space, study->gpus, study->phase(), study->setting_count());
+    space_.emplace(study->design_space());
     for (const std::string& text : study->space.constraints) {
       if (auto constraint = sweep::Constraint::parse(text)) constraints_.push_back(*std::move(constraint));
     }
@@ -73,7 +74,7 @@ class MissFinder {
       misses.back().fixes = std::move(fixes);
       add_more_memory(candidate, misses.back());
     }
-    if (!mended && study_ && !misses.empty()) {
+    if (!mended && study_ && !misses.empty() && !misses.front().fits) {
       constexpr std::int32_t kMostMoves = 3;
       std::vector<Fix> fixes = moves(candidates_.front(), kMostMoves);
       misses.front().fixes.insert(misses.front().fixes.begin(), fixes.begin(), fixes.end());
@@ -82,15 +83,19 @@ class MissFinder {
   }
 
  private:
-  /// Collects the rows that lack memory, by the amount, one for each amount; without such rows one for each other
-  /// reason.
+  /// Collects the rows that miss a bound of the study by least, one for each bound; then those that lack memory, by the
+  /// amount, one for each amount; without any of them one for each other reason.
   void read(const std::function<bool(std::size_t)>& keep) {
     enum Column : std::size_t { status, reason, peak, stage, prefill };
     std::vector<std::string> columns = {"status", "reason", "memory_peak_bytes", "peak_stage"};
     const bool pools = reader_.find("prefill_memory_peak_bytes") != nullptr;
     if (pools) columns.emplace_back("prefill_memory_peak_bytes");
     std::map<std::pair<double, double>, Candidate> by_missing;
-    std::map<Reason, Candidate> by_reason;
+    const bool bounds = reader_.find("missed_by") != nullptr;
+    if (bounds) columns.emplace_back("missed_by");
+    const std::vector<std::string>& names = reader_.find("reason")->meanings;
+    std::map<std::size_t, Candidate> by_reason, missed;
+    const std::size_t columns_read = columns.size();
     for (results::RowScan scan(reader_, std::move(columns)); scan.next();) {
       const auto ids = reader_.point_ids({scan.first_row(), scan.first_row() + scan.size()});
       for (std::size_t i = 0; i < scan.size(); ++i) {
@@ -100,9 +105,17 @@ class MissFinder {
           throw results::StoreError(
               reader_.path(), fmt::format("row {} has point_id {}, but the study has {} points", row, ids[i],
                                           space_->size()));
-        Candidate candidate{row, ids[i], static_cast<Reason>(scan.values(reason)[i])};
-        if (static_cast<Status>(scan.values(status)[i]) != Status::memory) {
-          by_reason.try_emplace(candidate.reason, candidate);
+        const auto code = static_cast<std::size_t>(scan.values(reason)[i]);
+        Candidate candidate{row, ids[i], reason_name(names, code)};
+        const auto verdict = static_cast<Status>(scan.values(status)[i]);
+        if (bounds && verdict == Status::missed) {
+          candidate.missed_by = scan.values(columns_read - 1)[i];
+          Candidate& nearest = missed.try_emplace(code, candidate).first->second;
+          if (candidate.missed_by < nearest.missed_by) nearest = candidate;
+          continue;
+        }
+        if (verdict != Status::memory) {
+          by_reason.try_emplace(code, candidate);
           continue;
         }
         candidate.needed = scan.values(peak)[i];
@@ -115,13 +128,15 @@ class MissFinder {
         if (by_missing.size() > kMissesTried) by_missing.erase(std::prev(by_missing.end()));
       }
     }
+    for (const auto& [code, candidate] : missed) candidates_.push_back(candidate);
+    std::ranges::sort(candidates_, {}, &Candidate::missed_by);
     for (const auto& [missing, candidate] : by_missing) candidates_.push_back(candidate);
     if (!candidates_.empty()) return;
     for (const auto& [code, candidate] : by_reason) candidates_.push_back(candidate);
   }
 
   [[nodiscard]] std::size_t setting_of(std::uint64_t point_id) const {
-    return static_cast<std::size_t>(point_id / space_->plans());
+    return static_cast<std::size_t>(space_->point(point_id).setting);
   }
   [[nodiscard]] double capacity(std::uint64_t point_id) const {
     const System& system = study_->systems[setting_of(point_id) / study_->workloads.size()];
@@ -137,8 +152,10 @@ class MissFinder {
       miss.plan = sweep::to_point_text(point.plan, study_->phase());
       if (study_->setting_count() > 1) miss.setting = describe_setting(*study_, point.setting);
     }
+    miss.fits = !std::isnan(candidate.missed_by);
     if (std::isnan(candidate.needed)) {
       miss.problem = describe(candidate.reason);
+      if (miss.fits) miss.problem += ", missed by " + format_percent(candidate.missed_by);
       return miss;
     }
     if (!std::isnan(candidate.stage)) miss.stage = static_cast<std::int32_t>(candidate.stage);
@@ -168,11 +185,11 @@ class MissFinder {
 
   /// Plans within `most_moves` changes that fit; those that the constraints admit come first.
   std::vector<Fix> moves(const Candidate& candidate, std::int32_t most_moves) {
-    if (!study_) return {};
+    if (!study_ || !std::isnan(candidate.missed_by)) return {};
     const sweep::PointIndex point = space_->point(candidate.point_id);
     const Setting setting = study_->setting(point.setting);
     std::vector<Fix> fixes;
-    if (candidate.reason == Reason::constraint) {
+    if (candidate.reason == name_of(Reason::constraint)) {
       const Prediction prediction = Simulator(setting).run(point.plan);
       if (prediction.status == Status::ok)
         fixes.push_back(
@@ -220,7 +237,7 @@ class MissFinder {
 std::optional<sweep::Study> stored_study(const ResultReader& reader) {
   auto study = sweep::parse_study(reader.resolved_yaml(), "study", {}, yaml::Catalog());
   if (!study) return std::nullopt;
-  const sweep::DesignSpace space(study->space, study->gpus, study->phase(), study->setting_count());
+  const sweep::DesignSpace space = study->design_space();
   const std::uint64_t points = reader.layout().selection.study_points;
   if (points != 0 ? points != space.size() : space.size() < reader.layout().total_points) return std::nullopt;
   return *std::move(study);
@@ -259,7 +276,7 @@ void print_near_misses(std::ostream& out, const std::vector<NearMiss>& misses) {
   }
   out << "nearest misses\n";
   table.print(out, 2);
-  if (!of_plan)
+  if (!of_plan && !misses.front().fits)
     out << "\nno plan within three changes of degrees, recomputation, ZeRO stage or microbatch fits\n";
   if (fixes.empty()) return;
   out << "\nwhat would make one fit\n";

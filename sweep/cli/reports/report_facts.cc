@@ -236,8 +236,8 @@ report::Commands simulate_commands(const ResultReader& reader) {
   if (!sources.empty()) commands.study = shell_line({sources.front().name});
   const auto study = stored_study(reader);
   if (!study) return commands;
-  commands.plans =
-      sweep::DesignSpace(study->space, study->gpus, study->phase(), study->setting_count()).plans();
+  if (study->gpu_counts.size() > 1) return commands;  // plans differ from one number of GPUs to the next
+  commands.plans = study->design_space().plans();
   for (const sweep::HardwareAxis& axis : study->hardware) {
     std::vector<std::string>& options = commands.settings.emplace_back();
     for (const std::string& label : axis.labels)

@@ -116,9 +116,13 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::Se
         << format_count(kMostRowEvents / 1'000'000)
         << " million events: they were not executed to their end, and are not decided\n";
   // Floors of prices are proved; those of executed steps are only tested (plan_floor.h).
-  const bool executed = job.study().mode == ExecutionMode::flattened;
+  const bool served = job.study().phase() == Phase::inference;
+  const bool executed = job.study().mode == ExecutionMode::flattened || served;
   if (info.complete && info.within == 0) {
-    out << (executed
+    out << (served ? "exact, as far as tests show that no load is served better than its floor: no point "
+                     "that was not "
+                     "simulated belongs here\n"
+            : executed
                 ? "exact, as far as tests show that no step is shorter than its floor: no point that was not "
                   "executed belongs here\n"
                 : "exact: no point that was not visited belongs here\n");

@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "engine/spec/plan_axes.h"
 #include "results_schema/rows/columns.h"
+#include "results_schema/rows/limits.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
@@ -44,6 +47,22 @@ bool memory_counted(const Prediction& p) { return timed(p) || p.status == Status
 bool is_training(const SimulatedPoint& point) { return point.setting.workload.phase == Phase::training; }
 Seconds whole_time(const SimulatedPoint& point) {
   return is_training(point) ? point.prediction.step_time : point.prediction.e2e;
+}
+
+/// What the point misses of what the study promises and asks for; bounds of results under faults are not those of one
+/// point.
+std::vector<results::LimitCheck::Miss> misses_of(const SimulatedPoint& point) {
+  if (point.prediction.status != Status::ok) return {};
+  const results::LimitCheck check(results::ColumnTable(point.study.phase(), {}, point.study.extras()),
+                                  point.study.limits);
+  auto missed = check.misses({0, point.plan, point.setting.workload, {}, point.prediction});
+  std::erase_if(missed, [](const results::LimitCheck::Miss& miss) { return std::isinf(miss.by); });
+  std::ranges::stable_sort(missed, std::greater(), &results::LimitCheck::Miss::by);
+  return missed;
+}
+std::string miss_name(const SimulatedPoint& point, const results::LimitCheck::Miss& miss) {
+  if (miss.reason < results::kFirstLimitReason) return std::string(name_of(static_cast<Reason>(miss.reason)));
+  return results::limit_name(point.study.limits[miss.reason - results::kFirstLimitReason]);
 }
 
 Json number(double value, bool known) { return known && std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -111,9 +130,13 @@ void add_times(const SimulatedPoint& point, Json& json) {
     add("e2e", p.e2e, p.e2e_spread);
     json["decode_batch"] = number(p.decode_batch, known);
     if (point.setting.workload.load) {
-      const results::PointRecord record{0, point.plan, point.setting.workload, {}, p};
-      for (const auto& [name, value] : results::load_outputs(record))
-        json[std::string(name)] = name == "overloaded" ? Json(value > 0) : number(value, known);
+      results::PointRecord record{0, point.plan, point.setting.workload, {}, p};
+      record.promises_kept =
+          known && std::ranges::none_of(misses_of(point), &results::LimitCheck::Miss::promise);
+      for (const auto& [name, value] : results::load_outputs(record)) {
+        const bool truth = name == "overloaded" || name == "promises_kept";
+        json[std::string(name)] = truth ? Json(value > 0) : number(value, known);
+      }
     }
     if (point.plan.disaggregated()) {
       json["kv_transfer_s"] = number(p.kv_transfer.value(), known);
@@ -144,7 +167,7 @@ std::string load_text(const WorkloadSpec& workload) {
 }
 
 /// Latencies, queue and cache of a load that is simulated request by request.
-void print_load(std::ostream& out, const Prediction& p) {
+void print_load(std::ostream& out, const Prediction& p, bool promises) {
   const LoadPrediction& l = p.load;
   out << "\nload      " << format_fixed(l.requests_per_s, 3) << " requests/s, "
       << format_seconds(l.queue.value()) << " in the queue; cache in use " << format_percent(l.kv_mean)
@@ -153,6 +176,10 @@ void print_load(std::ostream& out, const Prediction& p) {
   if (l.sustained_per_s > 0) {
     out << "          overloaded: " << format_fixed(l.sustained_per_s, 3)
         << " requests/s would hold; latencies grow with the number of requests\n";
+  }
+  if (promises) {
+    out << "          " << format_percent(l.attainment)
+        << " of the requests keep what is promised, each by its own latencies\n";
   }
   TextTable table({left("latency"), "mean", "p50", "p90", "p95", "p99"});
   const auto add = [&](const char* name, Seconds mean, const InferenceLatency& spread,
@@ -199,9 +226,13 @@ void print_heading(std::ostream& out, const SimulatedPoint& point) {
 
 void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   const Prediction& p = point.prediction;
-  out << "\nverdict   " << name_of(p.status);
-  if (p.reason != Reason::none) out << " (" << name_of(p.reason) << "): " << describe(p.reason);
+  const auto missed = misses_of(point);
+  out << "\nverdict   " << name_of(missed.empty() ? p.status : Status::missed);
+  if (p.reason != Reason::none) out << " (" << name_of(p.reason) << "): " << describe(name_of(p.reason));
   out << '\n';
+  for (const results::LimitCheck::Miss& miss : missed)
+    out << "          " << describe(miss_name(point, miss)) << ", missed by " << format_percent(miss.by)
+        << '\n';
   if (!point.details.cut.empty()) out << "          " << point.details.cut << '\n';
   if (memory_counted(p)) {
     out << "memory    " << format_bytes(p.memory_peak.value()) << " of " << format_bytes(capacity(point))
@@ -231,7 +262,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
         << "; --compare executes it\n";
   }
   print_evidence(out, point);
-  if (point.setting.workload.load) print_load(out, p);
+  if (const auto& load = point.setting.workload.load) print_load(out, p, load->promised != LatencyBounds());
 }
 
 Rows neighbours(const SimulatedPoint& point) {
@@ -365,6 +396,14 @@ Json to_json(const SimulatedPoint& point) {
     json["breakdown"][row.column] = number(p.breakdown[row.time_class].value(), timed(p));
   }
   json["reason"] = name_of(p.reason);
+  if (!point.study.limits.empty()) {
+    const auto missed = misses_of(point);
+    if (!missed.empty()) json["status"] = name_of(Status::missed);
+    if (!missed.empty()) json["reason"] = miss_name(point, missed.front());
+    json["missed"] = Json::array();
+    for (const results::LimitCheck::Miss& miss : missed)
+      json["missed"].push_back({{"bound", miss_name(point, miss)}, {"by", number(miss.by, true)}});
+  }
   json["memory_capacity_bytes"] = capacity(point);
   json["plan"] = plan_json(point.plan, point.setting.workload.phase);
   if (p.status != Status::ok) json["nearest_feasible"] = neighbours(point).json();

@@ -16,6 +16,7 @@
 #include "engine/base/safe_text.h"
 #include "engine/spec/plan_axes.h"
 #include "results_schema/reading/row_scan.h"
+#include "results_schema/rows/limits.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
 
@@ -37,7 +38,7 @@ using results::ResultReader;
 using Align = TextTable::Align;
 
 /// Short headings of columns other than plan axes; columns that are not listed only lose their unit.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kHeadings = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kHeadings = {{
     {"point_id", "point"},
     {"prefill_memory_peak_bytes", "prefill memory"},
     {"sequence_length", "seq"},
@@ -52,6 +53,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kHeading
     {"slowdown_above_1pct_share", "slowed above 1 %"},
     {"unreachable_share", "unreachable"},
     {"goodput_share", "goodput"},
+    {"goodput_requests_per_s_per_gpu", "goodput/s/GPU"},
+    {"missed_by", "missed by"},
+    {"request_rate_per_s", "requests/s"},
 }};
 
 std::string heading(const ColumnInfo& column) {
@@ -89,7 +93,9 @@ std::string cell(const ColumnInfo& column, double value) {
   if (const std::optional<int> digits = results::percent_digits(column))
     return format_percent(value, *digits);
   if (column.name == "outside_domain") return value > 0 ? "yes" : "no";
-  if (column.unit == "s-1" && std::isfinite(value)) return format_fixed(value, 1);
+  if (column.name == "missed_by") return std::isfinite(value) ? format_percent(value) : "-";
+  // Requests of a replica are few a second, tokens many.
+  if (column.unit == "s-1" && std::isfinite(value)) return format_fixed(value, value < 10 ? 3 : 1);
   return format_value(value, column.unit);
 }
 
@@ -139,6 +145,10 @@ class TableBuilder {
     show_inputs();
     for (const std::string& name : options.first_columns) show(name);
     for (const std::string& name : reader.objectives()) show(name);
+    for (const std::string& name : reader.find("reason")->meanings) {
+      if (const auto limit = results::limit_of_name(name)) show(limit->column);
+    }
+    for (const char* name : {"attainment", "missed_by"}) show_where_set(name);
     for (const char* name : {"tokens_per_s_per_gpu", "mfu", "memory_peak_bytes"}) show(name);
     show_where_set("outside_domain");
     show_evidence();

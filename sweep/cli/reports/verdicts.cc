@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <utility>
 
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
+#include "sweep/yaml/number.h"
+#include "sweep/yaml/quantity_text.h"
 
 namespace shardscape::cli {
 
@@ -43,6 +46,7 @@ constexpr Verdict kVerdicts[] = {
     {Reason::layout, Status::indivisible, "the stack's pipeline_layout is for other layers, or for another number of stages than pp * vpp"},
     {Reason::microbatches_by_directions, Status::indivisible, "dualpipe needs an even number of microbatches, at least 2 * pp"},
     {Reason::slots_by_ranks, Status::indivisible, "the experts with the copies of serving.redundant_experts (or prefill_redundant_experts) do not divide by ep, or are more than one of each for every rank"},
+    {Reason::overloaded, Status::missed, "more requests come than the servers keep up with; sustained_requests_per_s would hold"},
 };
 // clang-format on
 
@@ -53,26 +57,44 @@ constexpr bool in_order() {
 }
 static_assert(in_order());
 
-/// Result files hold codes: one that this program does not know has no row.
-const Verdict* find(Reason reason) {
-  const auto code = static_cast<std::size_t>(reason);
-  return code < std::size(kVerdicts) ? &kVerdicts[code] : nullptr;
+/// Null where the name is that of a bound, or of another program's reason.
+const Verdict* find(std::string_view reason) {
+  const auto code = parse_enum<Reason>(reason);
+  return code ? &kVerdicts[static_cast<std::size_t>(*code)] : nullptr;
 }
 
 }  // namespace
 
-std::string describe(Reason reason) {
-  const Verdict* const verdict = find(reason);
-  return verdict != nullptr ? verdict->meaning : "?";
+std::string reason_name(const std::vector<std::string>& names, std::size_t code) {
+  return code < names.size() ? names[code] : "?";
 }
 
-Status status_of(Reason reason) {
-  const Verdict* const verdict = find(reason);
-  return verdict != nullptr ? verdict->status : Status::indivisible;
+std::string describe(std::string_view reason) {
+  if (const Verdict* const verdict = find(reason)) return verdict->meaning;
+  const auto limit = results::limit_of_name(reason);
+  return limit ? "the study asks for " + limit_words(*limit) : "?";
 }
 
-VerdictCounts verdict_counts(const sweep::Tally& tally, std::uint64_t points) {
+Status status_of(std::string_view reason) {
+  if (const Verdict* const verdict = find(reason)) return verdict->status;
+  return results::limit_of_name(reason) ? Status::missed : Status::indivisible;
+}
+
+std::string limit_words(const results::Limit& limit) {
+  std::string_view name = limit.column;
+  const bool bytes = name.ends_with("_bytes"), seconds = name.ends_with("_s") && !name.ends_with("_per_s");
+  if (bytes) name.remove_suffix(std::string_view("_bytes").size());
+  if (seconds) name.remove_suffix(std::string_view("_s").size());
+  return fmt::format("{} {} {}", name, name_of(limit.relation),
+                     bytes     ? yaml::format_quantity(limit.bound, yaml::Dimension::data)
+                     : seconds ? yaml::format_quantity(limit.bound, yaml::Dimension::time)
+                               : yaml::format_number(limit.bound));
+}
+
+VerdictCounts verdict_counts(const sweep::Tally& tally, std::uint64_t points,
+                             std::vector<std::string> reason_names) {
   VerdictCounts counts;
+  counts.reason_names = std::move(reason_names);
   counts.points = points;
   for (std::size_t code = 0; code < tally.by_status.size(); ++code) {
     if (tally.by_status[code] > 0)
@@ -99,13 +121,24 @@ void print_verdicts(std::ostream& out, const VerdictCounts& counts) {
   for (const results::CodeCount& status : counts.statuses) {
     add(std::string(name_of(static_cast<Status>(status.code))), status, "");
     for (const results::CodeCount& entry : counts.reasons) {
-      const auto reason = static_cast<Reason>(entry.code);
-      if (status_of(reason) == static_cast<Status>(status.code)) {
-        add(fmt::format("  {}", name_of(reason)), entry, describe(reason));
-      }
+      const std::string reason = reason_name(counts.reason_names, entry.code);
+      if (status_of(reason) == static_cast<Status>(status.code))
+        add(fmt::format("  {}", reason), entry, describe(reason));
     }
   }
   table.print(out, 2);
+}
+
+std::string missed_text(std::span<const results::CodeCount> reasons, const std::vector<std::string>& names) {
+  std::string text;
+  for (const results::CodeCount& entry : reasons) {
+    const std::string name = reason_name(names, entry.code);
+    if (status_of(name) != Status::missed) continue;
+    const auto limit = results::limit_of_name(name);
+    text += fmt::format("{}{} ({} {})", text.empty() ? "" : ", ", limit ? limit_words(*limit) : name,
+                        format_count(entry.count), entry.count == 1 ? "point" : "points");
+  }
+  return text;
 }
 
 }  // namespace shardscape::cli

@@ -3,30 +3,45 @@
 
 #include <cstdint>
 #include <ostream>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/spec/prediction.h"
+#include "results_schema/rows/limits.h"
 #include "results_schema/rows/summary.h"
 #include "sweep/runner/run_sweep.h"
 
 namespace shardscape::cli {
 
-/// The meaning of a reason as half a sentence: "the number of heads does not divide by tp".
-std::string describe(Reason reason);
+/// The name of a reason's code; files have names of their own, those of the bounds of their study among them.
+std::string reason_name(const std::vector<std::string>& names, std::size_t code);
 
-/// The status of a point with this reason.
-Status status_of(Reason reason);
+/// The meaning of a reason, by its name, as half a sentence: "the number of heads does not divide by tp".
+std::string describe(std::string_view reason);
+
+/// The status of a point with this reason, by its name.
+Status status_of(std::string_view reason);
+
+/// A bound on a result: "ttft_p95 <= 2 s".
+std::string limit_words(const results::Limit& limit);
 
 struct VerdictCounts {
   std::vector<results::CodeCount> statuses, reasons;  ///< codes that occur
+  std::vector<std::string> reason_names;              ///< by code
   std::uint64_t points = 0;
   bool examples = false;  ///< whether CodeCount::example is valid
 };
-VerdictCounts verdict_counts(const sweep::Tally& tally, std::uint64_t points);
+VerdictCounts verdict_counts(const sweep::Tally& tally, std::uint64_t points,
+                             std::vector<std::string> reason_names);
 
 /// Prints one line per status, and below it one per reason: count, share, the first point where that is known, and the
 /// meaning.
 void print_verdicts(std::ostream& out, const VerdictCounts& counts);
+
+/// The bounds that feasible points miss, each with the number of those that miss it by most: "ttft_p95 <= 2 s (12
+/// points)"; empty where there are none.
+std::string missed_text(std::span<const results::CodeCount> reasons, const std::vector<std::string>& names);
 
 }  // namespace shardscape::cli

@@ -1,0 +1,91 @@
+// Capacity: the fewest GPUs, and the plan on them, that serve a load and keep what the study promises and asks for.
+//
+// Numbers of GPUs are taken up in ascending order, and on each of them every plan of the study is looked at. Most are
+// told without a simulation:
+//
+//   rule, constraint, memory   as the evaluator says it
+//   floors                     fewer requests are served by the fastest iterations than come, or no request can be as
+//                              quick as is promised (engine/step/serving/load_floor.h)
+//
+// The others are simulated. The first number of GPUs with a plan that misses nothing is the answer, so nothing is taken
+// to grow with the number of GPUs; of several plans the best by the study's first objective, then the smallest point
+// id: that of a sweep over all numbers and plans. Results are the same for any number of threads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/enum_names.h"
+#include "sweep/runner/evaluator.h"
+#include "sweep/runner/sweep_job.h"
+
+namespace shardscape::sweep {
+
+/// What became of plans on the numbers of GPUs that were looked at; rate_floor and latency_floor: cut off by a floor.
+enum class CapacityFate : std::uint8_t { simulated, rate_floor, latency_floor, memory, constraint, rule };
+
+/// A plan on a number of GPUs.
+struct CapacityPoint {
+  std::uint64_t id = 0;
+  PointIndex point;
+  std::int64_t gpus = 0;
+  Prediction prediction;  ///< or the floors of one that was not simulated
+  bool simulated = false;
+  std::vector<results::LimitCheck::Miss> misses;  ///< of one that was not simulated, those that floors show
+
+  /// The largest of its misses; 0 where it misses nothing.
+  [[nodiscard]] double worst() const;
+};
+
+/// How often plans that fit miss a bound, by the code of the reason.
+struct CapacityKill {
+  std::size_t reason = 0;
+  std::uint64_t plans = 0;
+  double least = 0;  ///< the least by which it is missed
+};
+
+/// The answer for one of the study's workloads.
+struct CapacityAnswer {
+  std::size_t workload = 0;  ///< index
+  std::optional<CapacityPoint> best;
+  std::optional<CapacityPoint> nearest;  ///< where nothing does: the plan whose largest miss is the least
+  std::array<std::uint64_t, 6> fates{};  ///< by CapacityFate
+  /// The least number of GPUs with a plan that had to be simulated: all smaller ones are cut off without; 0 where there
+  /// is none.
+  std::int64_t least_simulated = 0;
+  std::int64_t most_gpus = 0;            ///< the largest number that was looked at
+  std::vector<CapacityKill> kills;       ///< most plans first
+  std::vector<CapacityPoint> simulated;  ///< by id
+  bool complete = true;                  ///< false where it was stopped
+
+  [[nodiscard]] std::uint64_t looked_at() const;
+};
+
+struct CapacityProgress {
+  std::size_t workload = 0;
+  std::int64_t gpus = 0;
+  std::uint64_t simulated = 0;  ///< plans, of this workload so far
+};
+
+struct CapacityOptions {
+  int threads = 1;
+  EvaluatorFactory evaluator = simulator_factory();
+  EvaluatorFactory floors = simulator_factory({.load_floors = true});
+  bool use_floors = true;  ///< false: every plan that fits is simulated
+  /// Asked before each number of GPUs; the search stops where it returns false. May be empty.
+  std::function<bool(const CapacityProgress&)> go_on;
+};
+
+/// One answer for each workload of the job's study, which must serve an open loop.
+std::vector<CapacityAnswer> find_capacity(const SweepJob& job, const CapacityOptions& options);
+
+}  // namespace shardscape::sweep
+
+namespace shardscape {
+SHARDSCAPE_ENUM_NAMES(sweep::CapacityFate, "simulated", "rate_floor", "latency_floor", "memory", "constraint",
+                      "rule");
+}  // namespace shardscape

@@ -1,0 +1,135 @@
+// shardscape capacity: how many GPUs a load needs so that promises are kept.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <optional>
+
+#include "engine/base/safe_text.h"
+#include "results_schema/disk/output_file.h"
+#include "results_schema/report/page.h"
+#include "sweep/capacity/find_capacity.h"
+#include "sweep/cli/command.h"
+#include "sweep/cli/ranks/rank_part.h"
+#include "sweep/cli/reports/capacity_report.h"
+#include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/interrupt.h"
+#include "sweep/cli/terminal/progress.h"
+#include "sweep/cli/terminal/usage.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kCapacityFooter =
+    R"(Examples:
+  shardscape capacity sweep/studies/llama3.1-70b-rate-h100.yaml
+  shardscape capacity study.yaml --rate 2,4,8,16                requests per second, over all replicas
+  shardscape capacity study.yaml --rate 4 --set 'promises.ttft_p95=1 s' --json
+  shardscape capacity study.yaml --rate 2,4,8 --report capacity.html
+
+The study has a rate of requests or a trace, and promises (or constraints on results). All numbers of GPUs are tried
+from one on: those of the study's list `gpus: [...]`, or all that its cluster comes in up to `gpus: N`; on each of them
+all plans of its space. A plan is simulated unless the engine's floors show that it cannot do, and the answer says what
+was proved and what was simulated. Where nothing does, it says what every plan misses, and what would have to change.)";
+
+struct CapacityArguments {
+  StudyArguments study;
+  std::string rates, format = "table", progress = "auto";
+  fs::path report;
+  bool json = false, force = false;
+  int threads = 0;  ///< 0: as many as the machine has
+};
+
+/// The study with the rates of the command line and all numbers of GPUs.
+sweep::Study study_of(const CapacityArguments& arguments, const CommonOptions& common) {
+  StudyArguments wanted = arguments.study;
+  wanted.all_counts = true;
+  if (!arguments.rates.empty()) {
+    std::string list;
+    for (const std::string& rate : split_names(arguments.rates))
+      list += (list.empty() ? "" : ", ") + rate + (rate.find('/') == std::string::npos ? " /s" : "");
+    wanted.overrides.push_back("workload.request_rate=[" + list + "]");
+  }
+  sweep::Study study = load(wanted, common);
+  const std::string file = arguments.study.file.string();
+  if (study.phase() != Phase::inference || !study.workloads.front().open_loop())
+    throw BadInput(
+        file +
+        ": workload: capacity is of requests that come at a rate: give request_rate or trace, or --rate");
+  if (study.limits.empty())
+    throw BadInput(
+        file +
+        ": promises: missing: say what is to be kept, such as promises: {ttft_p95: 2 s, tpot_p95: 50 ms}");
+  return study;
+}
+
+int run_capacity(const CapacityArguments& arguments, const CommonOptions& common) {
+  const bool json = arguments.json || arguments.format == "json";
+  const auto mode = parse_choice<ProgressMode>("--progress", arguments.progress);
+  const sweep::Study study = study_of(arguments, common);
+  const sweep::SweepJob job(study);
+  require_points(job, arguments.study.file);
+  std::optional<results::OutputPath> page;
+  if (!arguments.report.empty()) page.emplace(arguments.report, arguments.force, input_files(study));
+  const InterruptGuard interrupt({"stopping after the plans in flight; what was found so far follows", ""});
+
+  ProgressLine line(mode);
+  sweep::CapacityOptions options;
+  options.threads = arguments.threads > 0 ? arguments.threads : default_threads(*ranks::alone());
+  options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = study.mode});
+  options.floors =
+      sweep::simulator_factory({.reference = common.reference, .load_floors = true, .mode = study.mode});
+  options.go_on = [&](const sweep::CapacityProgress& progress) {
+    const double rate = study.workloads[progress.workload].load->offered_per_s();
+    line.update(
+        [&] {
+          return fmt::format("{} requests/s: {} GPUs, {} plans simulated", format_fixed(rate, 3),
+                             progress.gpus, format_count(progress.simulated));
+        },
+        [&] {
+          return nlohmann::ordered_json{{"event", "progress"},
+                                        {"request_rate", rate},
+                                        {"gpus", progress.gpus},
+                                        {"simulated", progress.simulated}};
+        });
+    return !interrupt.stop().load(std::memory_order_relaxed);
+  };
+  const auto answers = sweep::find_capacity(job, options);
+  line.close();
+  for (const std::string& warning : capacity_warnings(job, answers))
+    std::cerr << "warning: " << warning << '\n';
+  if (json) {
+    std::cout << json_text(capacity_json(job, answers, false), 2) << '\n';
+  } else {
+    print_capacity(std::cout, job, answers);
+  }
+  if (page) {
+    const std::string text = report::capacity_page(study.title, json_text(capacity_json(job, answers, true)));
+    results::write_output(*page, text);
+    if (!json) std::cout << "\npage in " << arguments.report.string() << '\n';
+  }
+  return interrupt.stop() ? kInterrupted : kDone;
+}
+
+}  // namespace
+
+void add_capacity_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("capacity", "The fewest GPUs, and their plan, that keep promises at a rate of requests",
+                  kCapacityFooter, run_capacity);
+  add_study_arguments(*command, arguments->study);
+  add_value(*command, "--rate", arguments->rates, "R,R,...",
+            "Requests per second (or '180 /min') instead of the study's");
+  command->add_option("--format", arguments->format, "table or json")->check(one_of({"table", "json"}));
+  add_json(*command, arguments->json);
+  add_value(*command, "--report", arguments->report, "FILE.html",
+            "Also write a page: GPUs against the rate, TTFT against throughput");
+  add_force(*command, arguments->force);
+  command->add_option("--threads", arguments->threads, "Threads (default: one per core)")
+      ->check(whole_number(1, 4096));
+  add_progress(*command, arguments->progress);
+}
+
+}  // namespace shardscape::cli

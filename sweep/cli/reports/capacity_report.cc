@@ -1,0 +1,283 @@
+#include "sweep/cli/reports/capacity_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/safe_text.h"
+#include "sweep/cli/command.h"
+#include "sweep/cli/reports/top_output.h"
+#include "sweep/cli/reports/verdicts.h"
+#include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/text_table.h"
+#include "sweep/space/point_text.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using results::ColumnInfo;
+using results::LimitCheck;
+using sweep::CapacityAnswer;
+using sweep::CapacityFate;
+using sweep::CapacityPoint;
+
+/// What became of plans, in the order of CapacityFate.
+constexpr const char* kFates[] = {"simulated",
+                                  "below a floor of the rate",
+                                  "of the latencies",
+                                  "do not fit in memory",
+                                  "against a constraint",
+                                  "indivisible or unsupported"};
+static_assert(std::size(kFates) == enum_names<CapacityFate>().size());
+
+class CapacityWriter {
+ public:
+  explicit CapacityWriter(const sweep::SweepJob& job)
+      : job_(job), names_(job.columns().find("reason")->meanings) {}
+
+  [[nodiscard]] double rate(const CapacityAnswer& answer) const {
+    return job_.study().workloads[answer.workload].load->offered_per_s();
+  }
+  [[nodiscard]] double value(const CapacityPoint& at, std::string_view name) const {
+    const auto columns = job_.columns().columns();
+    const auto column = std::ranges::find(columns, name, &ColumnInfo::name);
+    return job_.columns().number(static_cast<std::size_t>(column - columns.begin()), record(at));
+  }
+  [[nodiscard]] std::string plan(const CapacityPoint& at) const {
+    return sweep::to_point_text(at.point.plan, Phase::inference);
+  }
+  /// What tells the point's system from others, but for the number of GPUs and the workload.
+  [[nodiscard]] std::string setting(const CapacityPoint& at) const {
+    std::string text;
+    const auto hardware = job_.hardware(at.point.setting);
+    for (std::size_t i = 0; i < hardware.size(); ++i) {
+      const sweep::HardwareAxis& axis = job_.study().hardware[i];
+      if (axis.path == "gpus" || axis.values.size() == 1) continue;
+      const auto label = std::ranges::find(axis.values, hardware[i]) - axis.values.begin();
+      text += (text.empty() ? "" : ", ") + axis.path + "=" + axis.labels[static_cast<std::size_t>(label)];
+    }
+    return text;
+  }
+  /// A bound in words.
+  [[nodiscard]] std::string bound(std::size_t reason) const {
+    const std::string name = reason_name(names_, reason);
+    const auto limit = results::limit_of_name(name);
+    return limit ? limit_words(*limit) : name;
+  }
+  [[nodiscard]] const std::string& bound_name(std::size_t reason) const { return names_[reason]; }
+
+  /// What would have to change so that the point, which misses something, would do.
+  [[nodiscard]] std::vector<std::string> changes(const CapacityPoint& at, double offered) const {
+    std::vector<std::string> list;
+    for (const LimitCheck::Miss& miss : at.misses) {
+      if (miss.reason < results::kFirstLimitReason) {
+        list.push_back(fmt::format("at most {} requests/s instead of {}",
+                                   format_fixed(offered / (1 + miss.by), 3), format_fixed(offered, 3)));
+        continue;
+      }
+      results::Limit limit = job_.study().limits[miss.reason - results::kFirstLimitReason];
+      const std::string asked = limit_words(limit);
+      const double there = value(at, limit.column);
+      list.push_back(fmt::format("{} instead of {}",
+                                 format_value(there, job_.columns().find(limit.column)->unit), asked));
+    }
+    return list;
+  }
+
+  /// Half a sentence on what is proved about smaller numbers of GPUs, or about all.
+  [[nodiscard]] std::string certificate(const CapacityAnswer& answer) const {
+    const auto count = [&](CapacityFate fate) { return answer.fates[static_cast<std::size_t>(fate)]; };
+    std::string looked =
+        fmt::format("{} plans on up to {} GPUs", format_count(answer.looked_at()), answer.most_gpus);
+    const char* between = ": ";
+    for (const CapacityFate fate : enum_values<CapacityFate>()) {
+      if (count(fate) == 0) continue;
+      looked +=
+          fmt::format("{}{} {}", between, format_count(count(fate)), kFates[static_cast<std::size_t>(fate)]);
+      between = ", ";
+    }
+    if (!answer.complete) return "stopped: nothing is known beyond; " + looked;
+    const bool floors = count(CapacityFate::rate_floor) + count(CapacityFate::latency_floor) > 0;
+    const std::string exact = floors ? "exact, as far as tests show that floors hold: " : "exact: ";
+    if (answer.least_simulated == 0) return exact + "no plan is above the floors; " + looked;
+    if (!answer.best) return exact + "no plan keeps what is asked for; " + looked;
+    const std::string below = answer.least_simulated == answer.best->gpus
+                                  ? "fewer GPUs have no plan above the floors"
+                                  : fmt::format(
+                                        "fewer than {} GPUs have no plan above the floors, and all plans "
+                                        "above them on fewer than {} miss",
+                                        answer.least_simulated, answer.best->gpus);
+    return exact + below + "; " + looked;
+  }
+
+  [[nodiscard]] Json outputs(const CapacityPoint& at) const {
+    Json json = Json::object();
+    const auto columns = job_.columns().columns();
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const bool output =
+          columns[i].group == results::ColumnGroup::output || columns[i].name == "memory_peak_bytes";
+      if (!output || !columns[i].meanings.empty() || columns[i].name == "expected_error") continue;
+      const double number = job_.columns().number(i, record(at));
+      const bool truth = columns[i].type == results::ColumnType::boolean;
+      json[columns[i].name] = truth ? Json(number > 0) : std::isfinite(number) ? Json(number) : Json();
+    }
+    return json;
+  }
+
+  [[nodiscard]] Json answer_json(const CapacityAnswer& answer, bool points) const {
+    Json json = {{"request_rate", rate(answer)}};
+    for (const auto& [key, text] : listed_settings(job_.study(), answer.workload))
+      if (key != "request_rate") json[key] = text;
+    json["gpus"] = answer.best ? Json(answer.best->gpus) : Json();
+    json["plan"] = answer.best ? Json(plan(*answer.best)) : Json();
+    if (answer.best) {
+      json["setting"] = setting(*answer.best);
+      json.update(outputs(*answer.best));
+    }
+    Json fates = Json::object();
+    for (const CapacityFate fate : enum_values<CapacityFate>())
+      fates[std::string(name_of(fate))] = answer.fates[static_cast<std::size_t>(fate)];
+    json["certificate"] = {
+        {"exact", answer.complete},
+        {"text", certificate(answer)},
+        {"least_gpus_above_floors", answer.least_simulated > 0 ? Json(answer.least_simulated) : Json()},
+        {"most_gpus", answer.most_gpus},
+        {"plans", std::move(fates)}};
+    json["missed"] = Json::array();
+    for (const sweep::CapacityKill& kill : answer.kills)
+      json["missed"].push_back(
+          {{"bound", bound_name(kill.reason)}, {"plans", kill.plans}, {"least_by", kill.least}});
+    if (answer.nearest) {
+      json["nearest"] = {{"gpus", answer.nearest->gpus},
+                         {"plan", plan(*answer.nearest)},
+                         {"simulated", answer.nearest->simulated},
+                         {"missed_by", answer.nearest->worst()},
+                         {"needs", changes(*answer.nearest, rate(answer))}};
+    }
+    if (points) json["points"] = points_json(answer);
+    return json;
+  }
+
+  /// Why the run is too short to tell a long one's latencies; empty where it is not.
+  [[nodiscard]] std::string too_short(const CapacityAnswer& answer) const {
+    constexpr double kStays = 4;
+    if (!answer.best) return "";
+    const LoadSpec& load = *job_.study().workloads[answer.workload].load;
+    const double run = static_cast<double>(load.requests.number) / rate(answer);
+    const double stay = answer.best->prediction.e2e.value();
+    if (run >= kStays * stay) return "";
+    return fmt::format(
+        "{} requests/s: {} requests come within {}, and one stays for {}: too few to see a server at work "
+        "for long; give client.requests: {}, statistic: steady",
+        format_fixed(rate(answer), 3), format_count(load.requests.number), format_seconds(run),
+        format_seconds(stay), static_cast<std::int64_t>(std::ceil(2 * kStays * stay * rate(answer))));
+  }
+
+  void print_details(std::ostream& out, const CapacityAnswer& answer) const {
+    out << '\n' << format_fixed(rate(answer), 3) << " requests/s: " << certificate(answer) << '\n';
+    if (answer.kills.empty() || answer.best) return;
+    TextTable table({left("missed by plans that fit"), "plans", "at least by"});
+    for (const sweep::CapacityKill& kill : answer.kills)
+      table.add_row({bound(kill.reason), format_count(kill.plans), format_percent(kill.least)});
+    table.print(out, 2);
+    out << "nearest: " << plan(*answer.nearest) << " on " << answer.nearest->gpus << " GPUs"
+        << (answer.nearest->simulated ? "" : " (by its floors)") << ", with " << joined_changes(answer)
+        << '\n';
+  }
+
+ private:
+  [[nodiscard]] results::PointRecord record(const CapacityPoint& at) const {
+    results::PointRecord row{at.id, at.point.plan, job_.workload(at.point.setting),
+                             job_.hardware(at.point.setting), at.prediction};
+    row.promises_kept = std::ranges::none_of(at.misses, &LimitCheck::Miss::promise);
+    return row;
+  }
+  [[nodiscard]] std::string joined_changes(const CapacityAnswer& answer) const {
+    std::string text;
+    for (const std::string& change : changes(*answer.nearest, rate(answer)))
+      text += (text.empty() ? "" : ", ") + change;
+    return text;
+  }
+  /// What was simulated, for the charts.
+  [[nodiscard]] Json points_json(const CapacityAnswer& answer) const {
+    Json list = Json::array();
+    for (const CapacityPoint& at : answer.simulated) {
+      list.push_back(
+          {{"gpus", at.gpus},
+           {"plan", plan(at)},
+           {"kept", at.misses.empty()},
+           {"missed", at.misses.empty()
+                          ? ""
+                          : bound(std::ranges::max_element(at.misses, {}, &LimitCheck::Miss::by)->reason)},
+           {"ttft_p95_s", at.prediction.ttft_spread.p95.value()},
+           {"requests_per_s_per_gpu", at.prediction.load.requests_per_s / static_cast<double>(at.gpus)}});
+    }
+    return list;
+  }
+
+  const sweep::SweepJob& job_;
+  const std::vector<std::string>& names_;
+};
+
+}  // namespace
+
+void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<const CapacityAnswer> answers) {
+  const CapacityWriter writer(job);
+  out << echo(job.study().title) << ": the fewest GPUs that keep what is promised\n";
+  std::vector<const ColumnInfo*> shown;
+  for (const results::Limit& limit : job.study().limits) shown.push_back(job.columns().find(limit.column));
+  TextTable table({"requests/s"});
+  std::vector<std::string> keys;
+  for (const auto& [key, text] : listed_settings(job.study(), 0))
+    if (key != "request_rate") keys.push_back(key), table.add_column(key);
+  table.add_column("GPUs");
+  table.add_column("plan", TextTable::Align::left);
+  table.add_column("kept by requests");
+  table.add_column("per GPU");
+  for (const ColumnInfo* column : shown) table.add_column(short_heading(*column));
+  for (const CapacityAnswer& answer : answers) {
+    std::vector<std::string> cells = {format_fixed(writer.rate(answer), 3)};
+    for (const auto& [key, text] : listed_settings(job.study(), answer.workload))
+      if (key != "request_rate") cells.push_back(text);
+    const sweep::CapacityPoint* const best = answer.best ? &*answer.best : nullptr;
+    cells.push_back(best ? format_count(best->gpus) : answer.complete ? "none" : "?");
+    const std::string setting = best ? writer.setting(*best) : "";
+    cells.push_back(best ? writer.plan(*best) + (setting.empty() ? "" : ", " + setting) : "");
+    cells.push_back(best ? format_percent(best->prediction.load.attainment) : "");
+    cells.push_back(
+        best ? format_fixed(best->prediction.load.requests_per_s / static_cast<double>(best->gpus), 3) + " /s"
+             : "");
+    for (const ColumnInfo* column : shown)
+      cells.push_back(best ? format_value(writer.value(*best, column->name), column->unit) : "");
+    table.add_row(std::move(cells));
+  }
+  table.print(out);
+  for (const CapacityAnswer& answer : answers) writer.print_details(out, answer);
+}
+
+std::vector<std::string> capacity_warnings(const sweep::SweepJob& job,
+                                           std::span<const CapacityAnswer> answers) {
+  const CapacityWriter writer(job);
+  std::vector<std::string> warnings;
+  for (const CapacityAnswer& answer : answers)
+    if (std::string text = writer.too_short(answer); !text.empty()) warnings.push_back(std::move(text));
+  return warnings;
+}
+
+Json capacity_json(const sweep::SweepJob& job, std::span<const CapacityAnswer> answers, bool points) {
+  const CapacityWriter writer(job);
+  Json json = {{"study", job.study().title}, {"bounds", Json::array()}, {"answers", Json::array()}};
+  for (const results::Limit& limit : job.study().limits)
+    json["bounds"].push_back(
+        {{"bound", results::limit_name(limit)}, {"words", limit_words(limit)}, {"promise", limit.promise}});
+  for (const CapacityAnswer& answer : answers) json["answers"].push_back(writer.answer_json(answer, points));
+  return json;
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,25 @@
+// Output of `capacity`: the answers as a table, as JSON, and as the data of their page.
+#pragma once
+
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sweep/capacity/find_capacity.h"
+#include "sweep/cli/reports/report.h"
+
+namespace shardscape::cli {
+
+/// A table of the answers, then for each what proves it, and where nothing fits what would have to change.
+void print_capacity(std::ostream& out, const sweep::SweepJob& job,
+                    std::span<const sweep::CapacityAnswer> answers);
+
+/// What a reader should know of runs that are too short.
+std::vector<std::string> capacity_warnings(const sweep::SweepJob& job,
+                                           std::span<const sweep::CapacityAnswer> answers);
+
+/// {study, promises, answers: [...]}; `points`: with all that was simulated, for the page.
+Json capacity_json(const sweep::SweepJob& job, std::span<const sweep::CapacityAnswer> answers, bool points);
+
+}  // namespace shardscape::cli
