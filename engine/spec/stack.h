@@ -126,7 +126,7 @@ struct StackProfile {
     Seconds rank_step;            ///< latency of one step of a collective's algorithm, beside the links' own
     Seconds rank_step_scale_out;  ///< same for a step that crosses the scale-out network; 0: as rank_step
     /// Time of a collective's own copies and reductions over what the memory would need for their reads and
-    /// writes at its peak rate (network::copied_bytes), 0..10. 0: they cost nothing beside the wire; 1.5: its
+    /// writes at its peak rate (network::AlgorithmRules::copied), 0..10. 0: they cost nothing beside the wire; 1.5: its
     /// kernels, on a few SMs, reach two thirds of the peak.
     double local_copy = 0;
     double scale_up_fraction = 1;   ///< achieved share of link bandwidth inside the scale-up domain
