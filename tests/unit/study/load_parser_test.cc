@@ -152,6 +152,17 @@ TEST_F(TracedStudy, ATraceThatHasChangedIsAnotherStudy) {
   EXPECT_TRUE(says_at(again.error(), "workload.trace.sha256", "has changed"));
 }
 
+TEST_F(TracedStudy, AQueueByPrioritiesNeedsThem) {
+  const std::string by_priority = "hardware: {stack.serving.queue: [priority]}\n";
+  const yaml::Catalog catalog;
+  write("t.csv", "arrival_s,prompt_tokens,output_tokens\n10,100,5\n12,100,5\n");
+  const auto none = parse_study(with_workload("trace: t.csv", by_priority), "s.yaml", root_, catalog, {});
+  ASSERT_FALSE(none);
+  EXPECT_TRUE(says_at(none.error(), "stack.serving.queue", "a column of that name"));
+  write("t.csv", "arrival_s,prompt_tokens,output_tokens,priority\n10,100,5,1\n12,100,5,0\n");
+  EXPECT_TRUE(parse_study(with_workload("trace: t.csv", by_priority), "s.yaml", root_, catalog, {}));
+}
+
 TEST(Traces, ReadTheColumnsOfTheirPublishers) {
   const Trace own =
       *parse_trace("arrival_s,prompt_tokens,more,output_tokens,priority\n5,7,x,2,-1\n5.5,9,y,4,3\n");
