@@ -11,6 +11,7 @@
 
 #include "engine/plan_floor.h"
 #include "engine/step/layers/host_work.h"
+#include "engine/step/layers/layer_timer.h"
 #include "engine/step/plan_pipeline.h"
 #include "engine/step/training/data_exposure.h"
 

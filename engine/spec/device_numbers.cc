@@ -24,8 +24,6 @@ constexpr Range kCopies{0, 100};
 
 constexpr std::string_view kCallRange = "from a kernel on warm caches to a rendezvous of the group";
 constexpr std::string_view kWireRange = "up to the link that flags leave";
-constexpr std::string_view kLinkLinkShareRange =
-    "a share of the link's bandwidth; below a tenth the link is broken";
 constexpr std::string_view kArchitectureRange =
     "another design of the same units; more is another architecture";
 constexpr std::string_view kEagerRange = "from one launch by a fast host to a framework's wrappers";
@@ -179,7 +177,7 @@ constexpr DeviceNumber kDeviceNumbers[] = {
     {SHARDSCAPE_NCCL(simple.step), kTime, "large messages: from rank to rank",
      fit(1e-7, 2e-5, kStepLatencyRange, 0.3)},
     {SHARDSCAPE_NCCL(simple.link_share), kShare, "large messages: share of the link's bandwidth",
-     fit(0.1, 1.0, kLinkLinkShareRange, 0.1)},
+     fit(0.1, 1.0, kLinkShareRange, 0.1)},
     {SHARDSCAPE_NCCL(simple.own_bandwidth), kBandwidth, "large messages: the copy of a rank's own part",
      fit(1e10, 2e13, kMemoryRange, 0.3)},
     {SHARDSCAPE_NCCL(all_to_all.start), kTime, "all-to-all: a call", fit(1e-6, 5e-5, kCallRange, 0.3)},
@@ -192,7 +190,7 @@ constexpr DeviceNumber kDeviceNumbers[] = {
     {SHARDSCAPE_NCCL(all_to_all.large_peer), kTime, "all-to-all of large messages: each peer",
      fit(2e-8, 1e-5, kStepLatencyRange, 0.4)},
     {SHARDSCAPE_NCCL(all_to_all.large_link_share), kShare,
-     "all-to-all of large messages: share of the link's bandwidth", fit(0.1, 1.0, kLinkLinkShareRange, 0.1)},
+     "all-to-all of large messages: share of the link's bandwidth", fit(0.1, 1.0, kLinkShareRange, 0.1)},
     {SHARDSCAPE_NCCL(all_to_all.own_bandwidth), kBandwidth, "all-to-all: the copy of a rank's own part",
      fit(1e10, 2e13, kMemoryRange, 0.3)},
     SHARDSCAPE_ALL_REDUCE(vllm, "vLLM"),
@@ -252,7 +250,7 @@ constexpr DeviceNumber kDeviceNumbers[] = {
     {SHARDSCAPE_NUMBER(links.bandwidth_per_port), kBandwidthIfKnown, "of one of them, per direction",
      std::nullopt, for_the_reader},
     {SHARDSCAPE_NUMBER(power), kPowerIfKnown, "power limit of the card; used where `energy` is known",
-     std::nullopt, for_the_reader},
+     std::nullopt, none_if_absent},
 };
 #undef SHARDSCAPE_NUMBER
 #undef SHARDSCAPE_IN_NODE

@@ -77,13 +77,13 @@ double LoadSpec::offered_per_s() const {
 
 void LoadSpec::check(Problems& problems) const {
   const auto lengths = [&](const Lengths& l, const std::string& key) {
-    require_range(problems, l.mean, key, ranges::kTokens);
+    require_range(problems, std::max(l.mean, static_cast<double>(l.longest)), key, ranges::kTokens);
     if (l.law == LengthLaw::uniform) require_range(problems, l.ratio, key, kRatio);
     if (l.law == LengthLaw::lognormal) require_range(problems, l.cv, key, kVariation);
   };
   lengths(prompt, "prompt_tokens");
   lengths(output, "output_tokens");
-  if (arrivals == ArrivalProcess::gamma) require_range(problems, arrivals_cv, "arrivals", kVariation);
+  if (arrivals == ArrivalProcess::gamma) require_range(problems, arrivals_cv, "arrivals.cv", kVariation);
   problems.require(!open() || !(requests.per_client || warm_up.per_client), "client",
                    "counts requests for each that is in flight, of which an open loop has no number: write a "
                    "plain number");

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/enum_names.h"
@@ -56,11 +59,27 @@ SHARDSCAPE_ENUM_NAMES(Zero2Gradients, "per_microbatch", "last_microbatch");
 ///   sglang            prompts alone, in pieces, while decoding pauses; as prefill_priority
 ///   trtllm            whole prompts beside the decoding sequences; as chunked
 enum class ServingPolicy : std::uint8_t { prefill_priority, chunked, vllm, sglang, trtllm };
-SHARDSCAPE_ENUM_NAMES(ServingPolicy, "prefill_priority", "chunked", "vllm", "sglang", "trtllm");
-/// Whether prompts are read beside decoding sequences rather than while these pause.
-constexpr bool reads_beside(ServingPolicy policy) {
-  return policy != ServingPolicy::prefill_priority && policy != ServingPolicy::sglang;
+struct ServingRow {
+  ServingPolicy policy;
+  std::string_view name;
+  bool beside;             ///< prompts are read beside decoding sequences rather than while these pause
+  bool on_demand = false;  ///< what KvGrowth::usual means: blocks are taken as sequences grow
+};
+inline constexpr auto kServingPolicies = std::to_array<ServingRow>({
+    {ServingPolicy::prefill_priority, "prefill_priority", false},
+    {ServingPolicy::chunked, "chunked", true},
+    {ServingPolicy::vllm, "vllm", true, true},
+    {ServingPolicy::sglang, "sglang", false, true},
+    {ServingPolicy::trtllm, "trtllm", true},
+});
+template <>
+struct EnumNames<ServingPolicy> {
+  static constexpr auto names = names_of_table(kServingPolicies, &ServingRow::policy);
+};
+constexpr const ServingRow& row_of(ServingPolicy policy) {
+  return kServingPolicies[static_cast<std::size_t>(policy)];
 }
+constexpr bool reads_beside(ServingPolicy policy) { return row_of(policy).beside; }
 
 /// When a request takes the blocks of its cache: those of its last token at once (no sequence is ever evicted), or as
 /// it grows. `usual`: as it grows in vLLM and SGLang, else at once (TensorRT-LLM: GUARANTEED_NO_EVICT; as it grows is
@@ -126,7 +145,7 @@ struct StackProfile {
     Seconds rank_step;            ///< latency of one step of a collective's algorithm, beside the links' own
     Seconds rank_step_scale_out;  ///< same for a step that crosses the scale-out network; 0: as rank_step
     /// Time of a collective's own copies and reductions over what the memory would need for their reads and
-    /// writes at its peak rate (network::copied_bytes), 0..10. 0: they cost nothing beside the wire; 1.5: its
+    /// writes at its peak rate (network::AlgorithmRules::copied), 0..10. 0: they cost nothing beside the wire; 1.5: its
     /// kernels, on a few SMs, reach two thirds of the peak.
     double local_copy = 0;
     double scale_up_fraction = 1;   ///< achieved share of link bandwidth inside the scale-up domain

@@ -17,8 +17,6 @@ using enum FitScale;
 constexpr std::string_view kHostRange = "from one kernel launch to an eager framework on a slow host";
 constexpr std::string_view kDecodeRange = "from a replayed graph to eager launches";
 constexpr std::string_view kStepRange = "from an empty step to a loop that saves and logs";
-constexpr std::string_view kLinkShareRange =
-    "a share of the link's bandwidth; below a tenth the link is broken";
 constexpr std::string_view kOverlapRange = "nothing hidden to everything hidden";
 
 /// The path and the accessor of a field.

@@ -10,10 +10,13 @@ Problems WorkloadSpec::validate() const {
     require_range(problems, sequence_length, "sequence_length", ranges::kTokens);
     require_range(problems, global_batch, "global_batch", ranges::kSamples);
   } else {
-    require_range(problems, prompt_tokens, "prompt_tokens", ranges::kTokens);
-    require_range(problems, output_tokens, "output_tokens", ranges::kTokens);
+    if (load) {
+      load->check(problems);  // its lengths stand for the tokens here
+    } else {
+      require_range(problems, prompt_tokens, "prompt_tokens", ranges::kTokens);
+      require_range(problems, output_tokens, "output_tokens", ranges::kTokens);
+    }
     if (!open_loop()) require_range(problems, concurrency, "concurrency", ranges::kRequests);
-    if (load) load->check(problems);
   }
   expert_load.check(problems);
   return problems;

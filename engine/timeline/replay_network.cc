@@ -161,14 +161,13 @@ Pattern ReplayNetwork::fastest_alone(Pattern pattern, std::int32_t channels) {
   best.algorithm = pattern.operation == Operation::all_to_all ? Algorithm::direct : Algorithm::ring;
   best.chunks = network::chunks_of(best.operation, best.algorithm, best.bytes);
   double least = std::numeric_limits<double>::infinity();
+  pattern.rank_steps = true;  // as add_step_latency() adds them to all messages
   const auto offer = [&] {
     if (!network::check_patterns({pattern}, healthy_.routes()).empty()) return;
     const auto time = healthy_.simulate(pattern);
     const auto n = static_cast<std::int32_t>(pattern.groups[0].size());
-    const double steps = pattern.rank_steps ? 0 : network::steps_of(pattern.operation, pattern.algorithm, n);
-    const Seconds at_ranks = steps * stack_.rank_step +
-                             model_.copy_time(pattern.operation, pattern.algorithm, Bytes(pattern.bytes), n);
-    const double total = time.value_or(std::numeric_limits<double>::infinity()) + at_ranks.value();
+    const Seconds copies = model_.copy_time(pattern.operation, pattern.algorithm, Bytes(pattern.bytes), n);
+    const double total = time.value_or(std::numeric_limits<double>::infinity()) + copies.value();
     if (total >= least) return;
     least = total;
     best = pattern;
@@ -181,14 +180,11 @@ Pattern ReplayNetwork::fastest_alone(Pattern pattern, std::int32_t channels) {
     if (algorithm != Algorithm::ring || channels == 0 || pattern.operation == Operation::broadcast) continue;
     pattern.ring_order = RingOrder::channels;
     pattern.channels = channels;
-    // The hops of such a ring differ, so the stack's steps are priced inside the pattern, as in ways.h.
-    pattern.rank_steps = true;
     offer();
     pattern.ring_order = RingOrder::listed;
     pattern.channels = 1;
-    pattern.rank_steps = false;
   }
-  best.rank_steps = false;  // add_step_latency() adds them to all messages
+  best.rank_steps = false;
   return best;
 }
 

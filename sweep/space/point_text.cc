@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <sstream>
 #include <utility>
 #include <vector>
 
 #include "engine/base/suggest.h"
+#include "engine/spec/ranges.h"
 #include "sweep/space/design_space.h"
 #include "sweep/space/quote.h"
 
@@ -40,7 +40,7 @@ class PointParser {
     set_prefill(point.plan.prefill);
     set_degrees(point.plan);
     set_axes(point.plan);
-    point.concurrency = whole(kConcurrency, 1, std::numeric_limits<std::int64_t>::max());
+    point.concurrency = whole(kConcurrency, 1, static_cast<std::int64_t>(ranges::kRequests.high));
     if (!problems_.empty()) return tl::unexpected(std::move(problems_));
     point.plan = canonical(point.plan, phase_);
     return point;
@@ -95,10 +95,8 @@ class PointParser {
     const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), value);
     if (error == std::errc() && stop == text->data() + text->size() && value >= low && value <= high)
       return value;
-    const std::string range = high == std::numeric_limits<std::int64_t>::max()
-                                  ? fmt::format(" of at least {}", low)
-                                  : fmt::format(" from {} to {}", low, high);
-    problems_.add(std::string(key), quote(*text) + " is not a whole number" + range);
+    problems_.add(std::string(key),
+                  fmt::format("{} is not a whole number from {} to {}", quote(*text), low, high));
     return std::nullopt;
   }
 

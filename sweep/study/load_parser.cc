@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "engine/spec/ranges.h"
+#include "results_schema/disk/sha256.h"
 #include "sweep/input/input_file.h"
 #include "sweep/study/trace_file.h"
 #include "sweep/yaml/closest_names.h"
@@ -91,18 +92,31 @@ class SimulatedLoadReader {
         bad(other, *there, "excludes trace, which says when requests come");
     if (speed != nullptr && keep_number("speed_up", *speed, kSpeedUp, result_.load.speed_up))
       result_.resolved.set("speed_up", *speed);
+    const yaml::Node* digest = nullptr;
+    if (node->is_map()) {
+      yaml::Reader of(*node, path("trace"), state_);
+      digest = of.take("sha256");
+      node = of.take_required("file");
+      of.finish();
+      if (node == nullptr) return;
+    }
     const auto name = yaml::scalar_text(*node, "the name of a CSV file");
     if (!name) return bad("trace", *node, name.error());
     const std::filesystem::path file = folder_ / *name;
     const auto text = input::read_file(file, input::kMostTableBytes, "a table of requests");
     if (!text) return bad("trace", *node, file.string() + ": " + text.error());
+    const std::string sha256 = results::sha256_hex(*text);
+    if (digest != nullptr && yaml::scalar_text(*digest, "a SHA-256") != sha256)
+      return bad("trace.sha256", *digest, file.string() + " has changed: it is " + sha256 + " now");
     auto trace = parse_trace(*text);
     if (!trace) return bad("trace", *node, file.string() + ": " + trace.error());
     result_.load.prompt = trace->prompt;
     result_.load.output = trace->output;
     result_.load.trace = std::make_shared<const Trace>(*std::move(trace));
-    result_.resolved.set("trace",
-                         yaml::Node::scalar(std::filesystem::absolute(file).lexically_normal().string()));
+    yaml::Node resolved = yaml::Node::map();
+    resolved.set("file", yaml::Node::scalar(std::filesystem::absolute(file).lexically_normal().string()));
+    resolved.set("sha256", yaml::Node::scalar(sha256));
+    result_.resolved.set("trace", std::move(resolved));
   }
 
   void read_arrivals() {

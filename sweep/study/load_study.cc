@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -443,13 +445,17 @@ class StudyParser {
           "a load that is simulated request by request (client, request_rate, trace, random lengths) is not "
           "served by two pools: leave out space.prefill_gpus");
     }
-    const bool no_priorities = !study_.workloads.front().load->trace;
+    const std::shared_ptr<const Trace>& trace = study_.workloads.front().load->trace;
+    const bool no_priorities =
+        !trace || std::ranges::adjacent_find(trace->requests, std::ranges::not_equal_to(),
+                                             &TraceRequest::priority) == trace->requests.end();
     const bool by_priority = std::ranges::any_of(study_.systems, [](const System& system) {
       return system.stack.serving.queue == QueueOrder::priority;
     });
     if (no_priorities && by_priority)
       state_.bad("stack.serving.queue", root_.find("stack")->where,
-                 "has no effect: priority needs workload.trace with a column of that name");
+                 "has no effect: priority needs workload.trace with a column of that name, in which requests "
+                 "differ");
   }
 
   void check_lengths() {

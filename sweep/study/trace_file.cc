@@ -40,8 +40,10 @@ std::vector<std::string_view> cells_of(std::string_view line) {
   }
 }
 
-/// Seconds since 1970 of "2023-11-16 18:17:03.9799600".
+/// Seconds since 1970 of "2023-11-16 18:17:03.9799600", in universal time whether it says so ("+00:00", "Z") or not.
 std::optional<double> moment_of(std::string_view text) {
+  for (const std::string_view zone : {"+00:00", "Z"})
+    if (text.ends_with(zone)) text.remove_suffix(zone.size());
   if (text.size() < 19 || text[4] != '-' || text[7] != '-' || text[13] != ':' || text[16] != ':') return {};
   const auto part = [&](std::size_t at, std::size_t size, std::int64_t high) {
     return yaml::parse_integer(text.substr(at, size), 0, high);
@@ -61,6 +63,8 @@ std::optional<double> moment_of(std::string_view text) {
 class TraceReader {
  public:
   tl::expected<Trace, std::string> run(std::string_view text) {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write it
+    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
     for (std::size_t line = 1; !text.empty() && problem_.empty(); ++line) {
       const std::size_t end = text.find('\n');
       const std::string_view row = text.substr(0, end);

@@ -2,7 +2,7 @@
 //
 //   arrival_s, prompt_tokens, output_tokens        seconds from any beginning
 //   timestamp, input_length, output_length         Mooncake's names, milliseconds
-//   TIMESTAMP, ContextTokens, GeneratedTokens      Azure's: "2023-11-16 18:17:03.9799600"
+//   TIMESTAMP, ContextTokens, GeneratedTokens      Azure's: "2023-11-16 18:17:03.9799600", perhaps with +00:00
 //
 // Of further columns only `priority` is read, where there is one. Arrivals count from the first one.
 #pragma once

@@ -87,6 +87,13 @@ TEST_F(ServeTest, SimulatedLoadsHaveTails) {
   EXPECT_TRUE(contains(refused.err, "not simulated request by request")) << refused.err;
 }
 
+TEST_F(ServeTest, NobodyIsInFlightInAnOpenLoop) {
+  std::string study = kInferenceStudy;
+  const std::string clients = "concurrency: [8, 32]";
+  study.replace(study.find(clients), clients.size(), "request_rate: 3 /s");
+  refused({"simulate", "--point", "tp=4,dp=2,concurrency=8"}, "--point: concurrency has no effect", study);
+}
+
 TEST_F(ServeTest, PoolsSayWhatTheyTransfer) {
   const json point = simulate({"--point", kPools});
   // Llama 3.1 8B: 32 layers of 8 heads of 128, keys and values, 2 bytes, 1000 tokens.

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "engine/base/counter_rng.h"
 #include "engine/base/nearest_rank.h"
@@ -43,6 +45,23 @@ struct Case {
   }
 };
 
+/// Requests of a trace in place of drawn ones, whose queue goes by priorities on both sides of zero.
+void take_trace(CounterRng& rng, Case& c) {
+  const auto whole = [&](std::uint64_t low, std::uint64_t high) {
+    return static_cast<std::int32_t>(low + rng.below(high - low + 1));
+  };
+  auto trace = std::make_shared<Trace>();
+  double now = 0;
+  for (std::int32_t i = whole(1, 40); i > 0; --i, now += 2e-2 * rng.uniform())
+    trace->requests.push_back({now, whole(1, 60), whole(1, 40), whole(0, 6) - 3});
+  trace->prompt = {LengthLaw::trace, 30, 1, 0, 60, 1};
+  trace->output = {LengthLaw::trace, 20, 1, 0, 40, 1};
+  c.load.prompt = trace->prompt;
+  c.load.output = trace->output;
+  c.load.trace = std::move(trace);
+  c.load.request_rate = 0;
+}
+
 Case random_case(std::uint64_t seed) {
   CounterRng rng(seed, 27);
   const auto whole = [&](std::uint64_t low, std::uint64_t high) {
@@ -72,6 +91,9 @@ Case random_case(std::uint64_t seed) {
     c.load.arrivals = static_cast<ArrivalProcess>(rng.below(3));
     c.load.arrivals_cv = 0.3 + 2 * rng.uniform();
   }
+  CounterRng traced(seed, 28);
+  const bool by_priority = traced.below(6) == 0;
+  if (by_priority) take_trace(traced, c);
   c.rules.policy = static_cast<ServingPolicy>(rng.below(enum_names<ServingPolicy>().size()));
   c.rules.on_demand = coin();
   c.rules.max_batch = whole(1, 14);
@@ -83,6 +105,7 @@ Case random_case(std::uint64_t seed) {
   c.rules.watermark = rng.below(3) == 0 ? whole(0, 3) : 0;
   c.rules.poll_interval = coin() ? 1 : whole(2, 12);
   c.rules.queue = coin() ? QueueOrder::fcfs : QueueOrder::shortest;
+  if (by_priority) c.rules.queue = QueueOrder::priority;
   c.rules.routing = static_cast<Routing>(rng.below(2));
   c.rules.servers = rng.below(3) == 0 ? whole(2, 4) : 1;
   c.rules.frontend = coin() ? 0 : 1e-2 * rng.uniform();

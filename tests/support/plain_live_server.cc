@@ -153,7 +153,7 @@ class PlainLiveServer {
     victim->start_over();
     victim->piece = 0;
     victim->returned = true;
-    ++out_.preemptions;
+    if (measuring_) ++out_.preemptions;
     waiting_.splice(waiting_.end(), running_, victim);
   }
 

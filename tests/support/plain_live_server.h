@@ -21,7 +21,7 @@ struct PlainLive {
   double kv_mean = 0, kv_peak = 0;
   double progress_seconds =
       0;  ///< seconds of iterations times the requests that they serve, after the warm-up
-  std::int64_t preemptions = 0;
+  std::int64_t preemptions = 0;  ///< after the warm-up
   bool tied =
       false;  ///< moments of different servers or requests are equal up to rounding, which decides their order
 };

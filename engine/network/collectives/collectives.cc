@@ -160,7 +160,7 @@ void add_channel_rings(GroupTraffic& group, const Pattern& pattern) {
     for (const std::int32_t rank : ring) order.push_back(member_of.at(rank));
     group.builder.begin_group();
     add_ring_steps(group, order, pattern.bytes / pattern.channels / static_cast<double>(n),
-                   static_cast<std::size_t>(passes_of(pattern)) * (n - 1));
+                   static_cast<std::size_t>(passes_of(pattern.operation)) * (n - 1));
   }
 }
 
@@ -186,7 +186,7 @@ void add_exchange(GroupTraffic& group, double bytes, const Skew& skew) {
 void add_rings(GroupTraffic& group, const Pattern& pattern) {
   if (pattern.operation == Operation::broadcast) return add_chain_broadcast(group, pattern);
   if (pattern.ring_order == RingOrder::channels) return add_channel_rings(group, pattern);
-  add_ring(group, pattern.bytes / pattern.channels, passes_of(pattern));
+  add_ring(group, pattern.bytes / pattern.channels, passes_of(pattern.operation));
 }
 
 void add_bidirectional_ring(GroupTraffic& group, const Pattern& pattern) {
@@ -194,7 +194,7 @@ void add_bidirectional_ring(GroupTraffic& group, const Pattern& pattern) {
   std::vector<std::size_t> order = members_in_order(n);
   for (int direction = 0; direction < 2; ++direction) {
     add_ring_steps(group, order, pattern.bytes / 2 / static_cast<double>(n),
-                   static_cast<std::size_t>(passes_of(pattern)) * (n - 1));
+                   static_cast<std::size_t>(passes_of(pattern.operation)) * (n - 1));
     std::ranges::reverse(order);
   }
 }
@@ -205,7 +205,7 @@ void add_direct(GroupTraffic& group, const Pattern& pattern) {
   TrafficBuilder& builder = group.builder;
   const std::size_t n = group.size();
   const double part = pattern.bytes / static_cast<double>(n);
-  const int passes = passes_of(pattern);
+  const int passes = passes_of(pattern.operation);
   MemberGates members(group);
   std::vector<std::int32_t> gates(n), next(n);
   for (std::size_t i = 0; i < n; ++i) gates[i] = members.add(i);

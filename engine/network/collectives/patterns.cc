@@ -24,7 +24,7 @@ std::string at(const std::string& place, std::size_t index) { return fmt::format
 double messages_by_dimension(const Pattern& pattern, const GroupBox& box) {
   double steps = 0;
   for (const GroupBox::Level& level : box.levels) steps += static_cast<double>(level.positions.size()) - 1;
-  return (pattern.operation == Operation::all_reduce ? 2 : 1) * box.size() * steps;
+  return passes_of(pattern.operation) * box.size() * steps;
 }
 
 class Checker {

@@ -122,7 +122,7 @@ bool supports(Operation operation, Algorithm algorithm);
 bool takes_chunks(Operation operation, Algorithm algorithm);
 
 /// Passes over the buffer: a reduce-scatter and an all-gather make an all-reduce.
-constexpr int passes_of(const Pattern& pattern) { return pattern.operation == Operation::all_reduce ? 2 : 1; }
+constexpr int passes_of(Operation operation) { return operation == Operation::all_reduce ? 2 : 1; }
 /// Number of rings of a ring algorithm; 0 for other algorithms.
 double rings_of(const Pattern& pattern);
 /// Number of messages of one group of that size; for dimension_wise as if along a single axis, for in_network as if

@@ -23,7 +23,7 @@ struct Load {
 };
 
 Load load_of(Operation operation, std::int32_t n, Bytes bytes) {
-  const double ranks = n, passes = operation == Operation::all_reduce ? 2 : 1;
+  const double ranks = n, passes = passes_of(operation);
   const double steps = std::min(ranks - 1, kStepsPerDoubling * std::log2(ranks));
   return {passes * steps, passes * (ranks - 1) / ranks * bytes, bytes / ranks};
 }

@@ -20,8 +20,6 @@ constexpr double kMostSplitMessages = 1 << 18;
 
 constexpr std::ptrdiff_t kLinesLookedAt = 16;
 
-int passes_of(Operation operation) { return operation == Operation::all_reduce ? 2 : 1; }
-
 /// One of the first steps of halving-doubling: the partner is i xor distance, and the share is halved each time.
 struct ShareExchange {
   std::size_t distance = 1;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/network/collectives/algorithm_rules.h"
 #include "engine/network/collectives/protocols.h"
 #include "engine/network/placement/placement.h"
 
@@ -187,7 +188,7 @@ Seconds HealthyCosts::copying(Bytes bytes, double memory_share) const {
 }
 
 Seconds HealthyCosts::copy_time(Operation operation, Algorithm algorithm, Bytes bytes, std::int32_t n) const {
-  return copying(copied_bytes(operation, algorithm, n) * bytes, 1);
+  return copying(rules_of(algorithm).copied(operation, n) * bytes, 1);
 }
 
 std::optional<double> HealthyCosts::simulated(PricedNetwork& network, const OperationCosts& costs,

@@ -5,7 +5,7 @@
 // with rank_step_scale_out for the steps that cross the scale-out network: all of them where a group does, by
 // axis for dimension_wise.
 //
-// C is what a rank needs for its own copies and reductions: local_copy * copied_bytes() * bytes over the peak
+// C is what a rank needs for its own copies and reductions: local_copy * AlgorithmRules::copied * bytes over the peak
 // rate of its memory, that of the slowest rank. It adds to T: up to some hundred megabytes a step of NCCL's
 // ring is one chunk, so what a rank reads and writes falls between its receipts and its sends. Measured
 // all-reduces say so (inside one node of DGX A100 and H100, 1 to 66 MB: median error 11 % if C adds, 21 % if
@@ -14,7 +14,7 @@
 //
 // T is the time that the fluid simulation (flow_simulator.h) of the operation's messages takes on links at
 // the stack's achieved share of their bandwidth, all sibling groups at once; `steps` counts the rounds of the
-// algorithm that wait for each other (see steps_of). T comes from a cost curve per group, operation and
+// algorithm that wait for each other (AlgorithmRules::steps). T comes from a cost curve per group, operation and
 // algorithm (cost_curve.h, curve_maker.h): formulas where they are exact, simulations memoised by
 // bytes elsewhere. All of it is exact to 1e-9 but for contended parts whose upper bound stands for them:
 // where lower and upper bounds prove it to be less than the tolerance too long, and where a component has more

@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "engine/network/collectives/algorithm_rules.h"
 #include "engine/network/collectives/collectives.h"
 #include "engine/network/groups/channel_rings.h"
 #include "engine/network/groups/ring_order.h"
@@ -166,55 +167,6 @@ std::string to_string(const CollectiveChoice& choice) {
   return text;
 }
 
-double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
-                std::span<const std::int32_t> extents) {
-  const double passes = operation == Operation::all_reduce ? 2 : 1;
-  const auto levels_above = [](std::int32_t ranks) {  // ceil(log2(ranks))
-    return static_cast<double>(std::bit_width(static_cast<std::uint32_t>(ranks - 1)));
-  };
-  switch (algorithm) {
-    case Algorithm::ring:
-    case Algorithm::bidirectional_ring:
-    case Algorithm::pairwise:
-      return passes * (n - 1);
-    case Algorithm::direct:
-      return passes;
-    case Algorithm::halving_doubling:
-      return passes * levels_above(n);
-    case Algorithm::double_binary_tree:
-      return operation == Operation::broadcast ? 1 + levels_above(std::max(1, n - 1)) : 2 * levels_above(n);
-    case Algorithm::binary_tree:
-      return static_cast<double>(std::bit_width(static_cast<std::uint32_t>(n))) - 1;
-    case Algorithm::dimension_wise: {
-      double steps = 0;
-      for (const std::int32_t extent : extents) steps += extent - 1;
-      return passes * steps;
-    }
-    case Algorithm::in_network:
-      return 2;
-  }
-  return 0;
-}
-
-double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n) {
-  const double part = 1 / static_cast<double>(n);
-  const bool tree = algorithm == Algorithm::double_binary_tree, switches = algorithm == Algorithm::in_network;
-  switch (operation) {
-    case Operation::all_reduce:
-      return switches || (tree && n > 2) ? 6 : 6 - 4 * part;
-    case Operation::reduce_scatter:
-    case Operation::all_gather:
-      return switches ? 3 + part : 3 - part;
-    case Operation::broadcast:
-      return 3;
-    case Operation::all_to_all:
-    case Operation::pipeline:
-    case Operation::point_to_point:
-      return 0;
-  }
-  return 0;
-}
-
 std::vector<Way> ways_of(CollectiveOp op, const SiblingGroups& groups, const PricedNetwork& healthy,
                          const StackProfile::Communication& communication) {
   const Fabric& fabric = healthy.fabric();
@@ -223,33 +175,44 @@ std::vector<Way> ways_of(CollectiveOp op, const SiblingGroups& groups, const Pri
   const Operation operation = operation_of(op);
   const auto n = static_cast<std::int32_t>(groups.size);
   const auto add = [&](Algorithm algorithm, RingOrder order, double steps) {
-    result.push_back({{algorithm, order}, copied_bytes(operation, algorithm, n), steps, far ? steps : 0});
+    const double copied = rules_of(algorithm).copied(operation, n);
+    result.push_back({{algorithm, order}, copied, steps, far ? steps : 0});
   };
   if (is_pass(op) || is_skewed(op)) {
     add(Algorithm::direct, RingOrder::listed, 1);
     return result;
   }
   const Boxes boxes = boxes_of(fabric, groups);
+  const auto meets = [&](GroupNeed need) {
+    switch (need) {
+      case GroupNeed::nothing:
+        return true;
+      case GroupNeed::power_of_two:
+        return std::has_single_bit(groups.size);
+      case GroupNeed::box:
+        return boxes.all && boxes.extents.size() > 1;
+      case GroupNeed::switches:
+        return reduces_in_network(healthy, groups);
+    }
+    return false;
+  };
   const bool several = communication.algorithms.size() > 1;
   for (const Algorithm algorithm : communication.algorithms) {
     if (!supports(operation, algorithm)) continue;
-    const bool all_pairs = algorithm == Algorithm::direct || algorithm == Algorithm::pairwise;
-    if (all_pairs && several && n > kMostDirectRanks && operation != Operation::all_to_all) continue;
-    if (algorithm == Algorithm::halving_doubling && !std::has_single_bit(groups.size)) continue;
-    if (algorithm == Algorithm::dimension_wise && (!boxes.all || boxes.extents.size() < 2)) continue;
-    if (algorithm == Algorithm::in_network && !reduces_in_network(healthy, groups)) continue;
-    const double steps = steps_of(operation, algorithm, n, boxes.extents);
+    const AlgorithmRules& rules = rules_of(algorithm);
+    if (rules.every_pair && several && n > kMostDirectRanks && operation != Operation::all_to_all) continue;
+    if (!meets(rules.need)) continue;
+    const double steps = rules.steps(operation, n, boxes.extents);
     add(algorithm, RingOrder::listed, steps);
-    if (algorithm == Algorithm::dimension_wise) {
-      result.back().far_steps = (operation == Operation::all_reduce ? 2 : 1) * boxes.far_steps;
+    if (rules.need == GroupNeed::box) {
+      result.back().far_steps = passes_of(operation) * boxes.far_steps;
     }
-    const bool ring = algorithm == Algorithm::ring || algorithm == Algorithm::bidirectional_ring;
-    if (ring && boxes.grid && operation != Operation::broadcast) {
+    if (rules.rings > 0 && boxes.grid && operation != Operation::broadcast) {
       add(algorithm, RingOrder::hamiltonian, steps);
       result.back().shorter =
           links_crossed(fabric, along_wires(groups, fabric)) < links_crossed(fabric, groups);
     }
-    if (algorithm != Algorithm::ring || operation == Operation::broadcast) continue;
+    if (rules.rings != 1 || operation == Operation::broadcast) continue;
     // Where the groups are boxes of several axes, dimension_wise has as many rings (one for each seat) but far fewer
     // messages.
     const bool by_dimension = std::ranges::find(communication.algorithms, Algorithm::dimension_wise) !=
@@ -263,16 +226,17 @@ std::vector<Way> ways_of(CollectiveOp op, const SiblingGroups& groups, const Pri
   }
   if (result.empty()) {
     const Algorithm plain = operation == Operation::all_to_all ? Algorithm::direct : Algorithm::ring;
-    add(plain, RingOrder::listed, steps_of(operation, plain, n));
+    add(plain, RingOrder::listed, rules_of(plain).steps(operation, n, {}));
   }
   return result;
 }
 
 Way way_in_node(CollectiveOp op, std::size_t members) {
   const auto n = static_cast<std::int32_t>(members);
+  const AlgorithmRules& rules = rules_of(Algorithm::direct);
   return {{.algorithm = Algorithm::direct, .in_node = true},
-          copied_bytes(operation_of(op), Algorithm::direct, n),
-          steps_of(operation_of(op), Algorithm::direct, n)};
+          rules.copied(operation_of(op), n),
+          rules.steps(operation_of(op), n, {})};
 }
 
 namespace {

@@ -42,33 +42,6 @@ std::string to_string(const CollectiveChoice& choice);
 /// The operation as patterns name it; passes are sends from point to point.
 Operation operation_of(CollectiveOp op);
 
-/// Rounds of messages that wait for each other, in a group of n ranks:
-///   ring, bidirectional_ring   n-1 per pass; broadcast n-1
-///   direct                     1 per pass; broadcast 1
-///   pairwise                   n-1
-///   halving_doubling           log2 n per pass
-///   double_binary_tree         ceil(log2 n) up and as many down; broadcast 1 + ceil(log2 (n-1)), down only
-///   binary_tree                floor(log2 n)
-///   dimension_wise             sum of extent - 1 of the group's box (`extents`), per pass
-///   in_network                 2: up to the switches and down again
-/// A pass is a reduce-scatter or an all-gather. Chunks follow each other without a pause.
-double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
-                std::span<const std::int32_t> extents = {});
-
-/// The bytes that one of n ranks reads and writes in device memory, per byte of the operation (see
-/// CollectiveKey::bytes). A rank reads its input once and writes its output once; what it receives is first written to
-/// a buffer and then read (NCCL's Simple protocol). In units of the bytes:
-///                       input   received    output   sum
-///   all_reduce          1       2(n-1)/n    1        6 - 4/n
-///   reduce_scatter      1       (n-1)/n     1/n      3 - 1/n
-///   all_gather          1/n     (n-1)/n     1        3 - 1/n
-///   broadcast                   1           1        3
-/// double_binary_tree: a rank with two children receives 2 in an all-reduce (1 of two ranks), in all 6 (4).
-/// in_network: a rank receives its result once, and the input is staged where the switches can read it:
-/// written and read once more; all_reduce 6, reduce_scatter 3 + 1/n (the result is kept at once), all_gather
-/// 3 + 1/n. Sends and all-to-all: 0, their copies hide behind the wire.
-double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n);
-
 /// One way to carry out an operation of a group.
 struct Way {
   CollectiveChoice choice;

@@ -1,6 +1,8 @@
 // The rules of a server that is simulated request by request, and what an iteration of it does.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -41,5 +43,22 @@ class ServerState;
 void admit_vllm(ServerState& server, Batch& batch);
 void admit_sglang(ServerState& server, Batch& batch);
 void admit_trtllm(ServerState& server, Batch& batch);
+
+struct AdmissionRule {
+  ServingPolicy policy;
+  void (*admit)(ServerState& server, Batch& batch);
+};
+inline constexpr auto kAdmissionRules = std::to_array<AdmissionRule>({
+    {ServingPolicy::prefill_priority, admit_sglang},
+    {ServingPolicy::chunked, admit_vllm},
+    {ServingPolicy::vllm, admit_vllm},
+    {ServingPolicy::sglang, admit_sglang},
+    {ServingPolicy::trtllm, admit_trtllm},
+});
+static_assert([] {
+  for (std::size_t i = 0; i < kAdmissionRules.size(); ++i)
+    if (kAdmissionRules[i].policy != kServingPolicies[i].policy) return false;
+  return kAdmissionRules.size() == kServingPolicies.size();
+}());
 
 }  // namespace shardscape::serving

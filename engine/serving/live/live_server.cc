@@ -50,15 +50,8 @@ void LiveServer::start() {
   batch_.ended.clear();
   batch_.reading = 0;
   batch_.decodes = false;
-  const ServingPolicy policy = state_.rules().policy;
   const std::int64_t preemptions = state_.preemptions();
-  if (policy == ServingPolicy::trtllm) {
-    admit_trtllm(state_, batch_);
-  } else if (reads_beside(policy)) {
-    admit_vllm(state_, batch_);
-  } else {
-    admit_sglang(state_, batch_);
-  }
+  kAdmissionRules[static_cast<std::size_t>(state_.rules().policy)].admit(state_, batch_);
   SHARDSCAPE_CHECK(batch_.decodes || batch_.reading > 0, "a server stands still", state_.running());
   works_ = true;
   const std::int64_t sequences = batch_.decodes ? state_.decoding() : 0;

@@ -101,7 +101,7 @@ class Service {
     }
     settle();
     LiveMeasured out = tally_.result(now_);
-    for (const LiveServer& server : servers_) out.preemptions += server.state().preemptions();
+    out.preemptions = preemptions() - preempted_before_;
     return out;
   }
 
@@ -146,6 +146,12 @@ class Service {
     return all;
   }
 
+  [[nodiscard]] std::int64_t preemptions() const {
+    std::int64_t all = 0;
+    for (const LiveServer& server : servers_) all += server.state().preemptions();
+    return all;
+  }
+
   /// What servers have done until now is booked, and nothing of what comes.
   void settle() {
     for (LiveServer& server : servers_) server.settle(now_);
@@ -181,6 +187,7 @@ class Service {
       if (done_ == warm_up_) {
         settle();
         tally_.restart(now_);
+        preempted_before_ = preemptions();
       }
     });
     if (done_ > before && done_ <= rules_.max_batch * rules_.servers)
@@ -202,6 +209,7 @@ class Service {
   Least<std::int64_t> unfinished_;
   double now_ = 0;
   std::int64_t done_ = 0, came_ = 0, backlog_ = 0;
+  std::int64_t preempted_before_ = 0;  ///< in the warm-up
   std::int64_t first_done_ = 0, busy_done_ = 0;
   double first_until_ = 0, busy_until_ = 0, last_came_ = 0;
 };

@@ -1,10 +1,18 @@
 #include "engine/serving/live/server_state.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/base/check.h"
 
 namespace shardscape::serving {
+
+namespace {
+
+/// The rank of what was preempted: before every priority.
+constexpr std::int64_t kHeadOfQueue = std::numeric_limits<std::int64_t>::min();
+
+}  // namespace
 
 ServerState::ServerState(const LiveRules& rules)
     : rules_(rules), growing_(static_cast<std::size_t>(rules.kv_block)) {}
@@ -122,7 +130,7 @@ void ServerState::preempt(std::int32_t slot) {
   }
   s.phase = Sequence::Phase::waiting;
   s.read = 0;
-  queue_.push({-1, s.request.number, slot});
+  queue_.push({kHeadOfQueue, s.request.number, slot});
 }
 
 std::int64_t ServerState::iterations_with_room(std::int64_t most) const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/step/layers/sibling_turns.h"
+
 namespace shardscape::step {
 
 namespace {

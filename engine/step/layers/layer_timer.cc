@@ -12,6 +12,7 @@
 #include "engine/step/layers/expert_leads.h"
 #include "engine/step/layers/host_work.h"
 #include "engine/step/layers/paired_passes.h"
+#include "engine/step/layers/sibling_turns.h"
 
 namespace shardscape::step {
 

@@ -18,7 +18,7 @@ constexpr std::int64_t kMostBlock = 1 << 12;
 
 bool grows_on_demand(const StackProfile::Serving& stack) {
   if (stack.kv_growth != KvGrowth::usual) return stack.kv_growth == KvGrowth::on_demand;
-  return stack.scheduler == ServingPolicy::vllm || stack.scheduler == ServingPolicy::sglang;
+  return row_of(stack.scheduler).on_demand;
 }
 
 LoadPrediction::Tail tail(const serving::Percentiles& p) { return {Seconds(p.p90), Seconds(p.p99)}; }

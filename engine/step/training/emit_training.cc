@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "engine/step/layers/host_work.h"
 #include "engine/step/layers/layer_timer.h"
 #include "engine/step/layers/paired_passes.h"
 #include "engine/step/training/data_exposure.h"

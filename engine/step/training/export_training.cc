@@ -16,6 +16,7 @@
 #include "engine/step/layers/layer_timer.h"
 #include "engine/step/training/data_exposure.h"
 #include "engine/step/training/data_traffic.h"
+#include "engine/step/training/stage_tails.h"
 #include "engine/timeline/collective_kind.h"
 
 namespace shardscape::step {

@@ -7,6 +7,7 @@
 #include "engine/network/prices/least_time.h"
 #include "engine/step/layers/host_work.h"
 #include "engine/step/training/emit_training.h"
+#include "engine/step/training/price_training.h"
 #include "engine/timeline/program_timeline.h"
 
 namespace shardscape::step {

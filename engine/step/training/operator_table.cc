@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "engine/step/layers/layer_timer.h"
+#include "engine/step/training/stage_tails.h"
 
 namespace shardscape::step {
 

@@ -166,7 +166,7 @@ class CollectiveParser : private KernelWords {
 
 /// Bytes over each rank's link and direction divided by the size, the factor of nccl-tests' bus bandwidth.
 double link_share_of(network::Operation operation, double n) {
-  return (operation == network::Operation::all_reduce ? 2 : 1) * (n - 1) / n;
+  return network::passes_of(operation) * (n - 1) / n;
 }
 
 /// BadInput where a time is not known; says which constants the device lacks.

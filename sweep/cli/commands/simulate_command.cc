@@ -171,6 +171,8 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   const sweep::Study study = load(arguments.study, common);
   const sweep::PointText point = chosen_point(arguments, study);
   Setting setting = study.setting(0);
+  if (point.concurrency && setting.workload.open_loop())
+    throw BadInput("--point: concurrency has no effect: requests come at a rate or by a trace\n");
   if (point.concurrency) setting.workload.concurrency = *point.concurrency;
   std::optional<sweep::FaultDraw> draw;
   if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);

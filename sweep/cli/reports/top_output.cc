@@ -38,12 +38,16 @@ using results::ResultReader;
 using Align = TextTable::Align;
 
 /// Short headings of columns other than plan axes; columns that are not listed only lose their unit.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kHeadings = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kHeadings = {{
     {"point_id", "point"},
     {"prefill_memory_peak_bytes", "prefill memory"},
     {"sequence_length", "seq"},
     {"global_batch", "batch"},
+    {"request_rate_per_s", "requests/s sent"},
     {"tokens_per_s_per_gpu", "tokens/s/GPU"},
+    {"output_tokens_per_s_per_gpu", "output tokens/s/GPU"},
+    {"requests_per_s", "requests/s"},
+    {"sustained_requests_per_s", "requests/s sustained"},
     {"memory_peak_bytes", "memory"},
     {"mfu", "MFU"},
     {"outside_domain", "outside domain"},
@@ -55,7 +59,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kHeading
     {"goodput_share", "goodput"},
     {"goodput_requests_per_s_per_gpu", "goodput/s/GPU"},
     {"missed_by", "missed by"},
-    {"request_rate_per_s", "requests/s"},
 }};
 
 std::string heading(const ColumnInfo& column) {

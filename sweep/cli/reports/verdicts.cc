@@ -37,7 +37,7 @@ constexpr Verdict kVerdicts[] = {
     {Reason::no_route, Status::unreachable, "some ranks cannot reach each other"},
     {Reason::precision, Status::unsupported, "the device has no unit for the compute type"},
     {Reason::schedule, Status::unsupported, "this schedule is not modelled for such a plan"},
-    {Reason::out_of_range, Status::out_of_range, "a time, a rate or the memory is infinite, no number, or beyond all machines; or more passes or iterations would have to be walked through than are (global_batch, prompt_tokens, concurrency)"},
+    {Reason::out_of_range, Status::out_of_range, "a time, a rate or the memory is infinite, no number, or beyond all machines; or more passes or iterations would have to be walked through than are (global_batch, prompt_tokens, concurrency, client.requests)"},
     {Reason::no_experts, Status::indivisible, "the model has no experts for ep or etp"},
     {Reason::experts_by_ranks, Status::indivisible, "the experts do not divide by ep"},
     {Reason::expert_width_by_ranks, Status::indivisible, "the width of an expert does not divide by etp"},

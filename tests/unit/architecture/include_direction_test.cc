@@ -97,7 +97,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
         "engine/base"}},
       {"sweep/study",
        {"sweep/input", "sweep/evidence", "sweep/faults", "sweep/yaml", "sweep/technology", "sweep/space",
-        "results_schema/rows", "engine/network/fabric", "engine/spec", "engine/base"}},
+        "results_schema/rows", "results_schema/disk", "engine/network/fabric", "engine/spec", "engine/base"}},
       {"sweep/placement", {"engine/network/placement", "engine/base"}},
       {"sweep/ranks", {"sweep/modules"}},
       {"sweep/runner",

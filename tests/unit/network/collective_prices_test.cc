@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/network/collectives/algorithm_rules.h"
+
 namespace shardscape::network {
 namespace {
 
@@ -109,17 +111,18 @@ TEST(Collectives, CopiedBytesAreThoseOfTheSteps) {
   for (const std::int32_t n : {2, 3, 4, 8, 64}) {
     SCOPED_TRACE(n);
     for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct, Algorithm::dimension_wise}) {
-      expect_equal(copied_bytes(Operation::all_reduce, algorithm, n), counted_on_a_ring(true, true, n));
-      expect_equal(copied_bytes(Operation::reduce_scatter, algorithm, n), counted_on_a_ring(true, false, n));
-      expect_equal(copied_bytes(Operation::all_gather, algorithm, n), counted_on_a_ring(false, true, n));
+      expect_equal(rules_of(algorithm).copied(Operation::all_reduce, n), counted_on_a_ring(true, true, n));
+      expect_equal(rules_of(algorithm).copied(Operation::reduce_scatter, n),
+                   counted_on_a_ring(true, false, n));
+      expect_equal(rules_of(algorithm).copied(Operation::all_gather, n), counted_on_a_ring(false, true, n));
     }
     // Input read, staged, read by the switches; result written by them, read, written to the output.
-    expect_equal(copied_bytes(Operation::all_reduce, Algorithm::in_network, n), 1 + 2 + 2 + 1);
+    expect_equal(rules_of(Algorithm::in_network).copied(Operation::all_reduce, n), 1 + 2 + 2 + 1);
     // Input read, two children's and the parent's halves of both trees (2 in all) in and out, output written.
     const double tree = n == 2 ? 1 + 2 * 1 + 1 : 1 + 2 * 2 + 1;
-    expect_equal(copied_bytes(Operation::all_reduce, Algorithm::double_binary_tree, n), tree);
-    EXPECT_EQ(copied_bytes(Operation::all_to_all, Algorithm::direct, n), 0);
-    EXPECT_EQ(copied_bytes(Operation::point_to_point, Algorithm::direct, n), 0);
+    expect_equal(rules_of(Algorithm::double_binary_tree).copied(Operation::all_reduce, n), tree);
+    EXPECT_EQ(rules_of(Algorithm::direct).copied(Operation::all_to_all, n), 0);
+    EXPECT_EQ(rules_of(Algorithm::direct).copied(Operation::point_to_point, n), 0);
   }
 }
 

@@ -109,6 +109,8 @@ TEST(PointText, InferenceTakesConcurrency) {
   EXPECT_EQ(point->plan.recompute, Recompute::none);
   EXPECT_NE(problems_of("zero=1", Phase::inference).find("no meaning for inference"), std::string::npos);
   EXPECT_NE(problems_of("concurrency=4").find("no meaning for training"), std::string::npos);
+  EXPECT_NE(problems_of("concurrency=9000000000000000000", Phase::inference).find("from 1 to 1000000"),
+            std::string::npos);
 }
 
 TEST(PointText, ReportsEveryProblemWithWhatWouldBeRight) {

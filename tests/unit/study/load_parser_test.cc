@@ -104,6 +104,10 @@ TEST(SimulatedLoads, ProblemsStandAtTheirPlace) {
   says(closed + "client: {requests: ten}", "client.requests", "10x for ten of each");
   says(closed + "client: {warmup: 1}", "client.warmup", "did you mean \"warm_up\"");
   says(closed + "client: {statistic: mean}", "client.statistic", "run");
+  says(open + "arrivals: {process: gamma, cv: 0}", "arrivals.cv", "from 0.001 to 10");
+  says("prompt_tokens: {mean: 9e8, length_ratio: 0}, output_tokens: 5, concurrency: 4", "prompt_tokens",
+       "must be from 1 to 1e+09, not 1800000000");
+  says("trace: {sha256: 0}", "trace.file", "missing");
   says("prompt_tokens: {mean: 5}, output_tokens: 5, concurrency: 4", "prompt_tokens.length_ratio", "missing");
   says("prompt_tokens: 5, output_tokens: {lognormal: {mean: 5, cv: 99}}, concurrency: 4",
        "output_tokens.lognormal.cv", "from 0.001 to 10");
@@ -134,6 +138,31 @@ TEST_F(TracedStudy, ReadsATraceBesideIt) {
   EXPECT_TRUE(parse_study(study->resolved_yaml, "r.yaml", "/", catalog, {})) << "wherever it lies";
 }
 
+TEST_F(TracedStudy, ATraceThatHasChangedIsAnotherStudy) {
+  write("t.csv", "arrival_s,prompt_tokens,output_tokens\n10,100,5\n");
+  const yaml::Catalog catalog;
+  const auto study = parse_study(with_workload("trace: t.csv"), "s.yaml", root_, catalog, {});
+  ASSERT_TRUE(study);
+  write("t.csv", "arrival_s,prompt_tokens,output_tokens\n10,100,6\n");
+  EXPECT_NE(parse_study(with_workload("trace: t.csv"), "s.yaml", root_, catalog, {})->resolved_yaml,
+            study->resolved_yaml)
+      << "or a sweep would go on with other requests";
+  const auto again = parse_study(study->resolved_yaml, "r.yaml", "/", catalog, {});
+  ASSERT_FALSE(again);
+  EXPECT_TRUE(says_at(again.error(), "workload.trace.sha256", "has changed"));
+}
+
+TEST_F(TracedStudy, AQueueByPrioritiesNeedsThem) {
+  const std::string by_priority = "hardware: {stack.serving.queue: [priority]}\n";
+  const yaml::Catalog catalog;
+  write("t.csv", "arrival_s,prompt_tokens,output_tokens\n10,100,5\n12,100,5\n");
+  const auto none = parse_study(with_workload("trace: t.csv", by_priority), "s.yaml", root_, catalog, {});
+  ASSERT_FALSE(none);
+  EXPECT_TRUE(says_at(none.error(), "stack.serving.queue", "a column of that name"));
+  write("t.csv", "arrival_s,prompt_tokens,output_tokens,priority\n10,100,5,1\n12,100,5,0\n");
+  EXPECT_TRUE(parse_study(with_workload("trace: t.csv", by_priority), "s.yaml", root_, catalog, {}));
+}
+
 TEST(Traces, ReadTheColumnsOfTheirPublishers) {
   const Trace own =
       *parse_trace("arrival_s,prompt_tokens,more,output_tokens,priority\n5,7,x,2,-1\n5.5,9,y,4,3\n");
@@ -149,6 +178,10 @@ TEST(Traces, ReadTheColumnsOfTheirPublishers) {
       "TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-30 23:59:59.5000000,4808,10\r\n2023-12-01 "
       "00:00:01.0000000,3180,8\r\n");
   EXPECT_DOUBLE_EQ(azure.requests[1].arrival, 1.5);
+  const Trace later = *parse_trace(
+      "\xEF\xBB\xBFTIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00.009930+00:00,2162,5\n"
+      "2024-05-10T00:00:01.009930Z,2399,6\n");
+  EXPECT_DOUBLE_EQ(later.requests[1].arrival, 1) << "behind a byte order mark, in universal time";
   const Trace mooncake = *parse_trace("timestamp,input_length,output_length\n0,6758,500\n3000,10,1\n");
   EXPECT_EQ(mooncake.requests[1].arrival, 3);
 }

@@ -302,6 +302,23 @@ TEST(Replay, GroupsThatDoNotTileDomainsHaveARingForEachAdapter) {
   EXPECT_EQ(replayed.message_count(all_reduce, trace.groups[0].ranks), 3 * 2 * 5 * 6);
 }
 
+TEST(Replay, StepsOfAllAlgorithmsCountInTheChoice) {
+  // Three of five ranks of each of two nodes, a box that tiles no machine. A byte takes one step to all others, or
+  // 2 + 1 steps along one axis after the other.
+  const Fabric fabric = fabric_of(
+      {dimension_of("a", DimensionKind::switched, {5}), dimension_of("b", DimensionKind::switched, {2})});
+  ExecutionTrace trace = ranks(10);
+  trace.groups = {{"", {0, 1, 2, 5, 6, 7}, {}}};
+  for (const std::int32_t rank : trace.groups[0].ranks)
+    trace.ranks[static_cast<std::size_t>(rank)].add(collective(CollectiveKind::all_gather, 1), {});
+  ReplayOptions options;
+  options.stack.rank_step = Seconds(1e-3);
+  options.stack.algorithms = {network::Algorithm::dimension_wise, network::Algorithm::direct};
+  EXPECT_NEAR(run(trace, fabric, options).step_time, 1e-3, 10 * kLatency);
+  options.stack.algorithms = {network::Algorithm::dimension_wise};
+  EXPECT_NEAR(run(trace, fabric, options).step_time, 3e-3, 10 * kLatency);
+}
+
 TEST(Replay, EstimatesFollowTheRoofline) {
   ExecutionTrace trace = ranks(1);
   TraceNode node = compute(0);

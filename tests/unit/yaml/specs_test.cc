@@ -346,6 +346,7 @@ TEST(Leaves, KnowTypesAndAlternatives) {
   EXPECT_EQ(find("device.sm.tensor_flops_per_clock.fp4").type, Leaf::Type::number);
   EXPECT_EQ(find("device.sm.count").type, Leaf::Type::integer);
   EXPECT_EQ(find("device.die.area_mm2").type, Leaf::Type::informational);
+  EXPECT_EQ(find("device.power").type, Leaf::Type::quantity) << "steps go by it where energies are known";
 }
 
 }  // namespace
