@@ -77,6 +77,7 @@ TEST_F(ServeTest, SimulatedLoadsHaveTails) {
       run({"sweep", "study.yaml", client[0], client[1], "--set", "objectives=[ttft_p99_s]", "-o", "out.h5"});
   EXPECT_EQ(swept.code, 0) << swept.err;
   EXPECT_TRUE(contains(swept.out, "ttft_p99")) << swept.out;
+  EXPECT_FALSE(contains(swept.out, "requests/s sent")) << "nobody sends at a rate: " << swept.out;
   const Finished other = run({"sweep", "study.yaml", client[0], client[1], "--set", "objectives=[ttft_p99_s]",
                               "--threads", "3", "-o", "other.h5"});
   EXPECT_EQ(other.code, 0) << other.err;
@@ -85,6 +86,15 @@ TEST_F(ServeTest, SimulatedLoadsHaveTails) {
   const Finished refused = run({"check", "study.yaml", "--set", "objectives=[ttft_p99_s]"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_TRUE(contains(refused.err, "not simulated request by request")) << refused.err;
+}
+
+TEST_F(ServeTest, RatesOfAnySizeAreShown) {
+  std::string study = kInferenceStudy;
+  const std::string clients = "concurrency: [8, 32]";
+  study.replace(study.find(clients), clients.size(), "request_rate: 1e-5 /s, client: {requests: 3}");
+  write("study.yaml", study);
+  const Finished out = run({"simulate", "study.yaml", "--point", "tp=4,dp=2"});
+  EXPECT_TRUE(contains(out.out, "1e-05 requests/s (poisson), 3 requests simulated")) << out.out;
 }
 
 TEST_F(ServeTest, NobodyIsInFlightInAnOpenLoop) {

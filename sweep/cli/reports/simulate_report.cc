@@ -153,15 +153,17 @@ void add_times(const SimulatedPoint& point, Json& json) {
 
 // ---- for people ----
 
+/// A rate, which may be any number of requests in a year or in a millisecond.
+std::string requests_text(double per_second) { return fmt::format("{:.4g} requests/s", per_second); }
+
 std::string load_text(const WorkloadSpec& workload) {
   if (!workload.load) return "concurrency " + format_count(workload.concurrency);
   const LoadSpec& load = *workload.load;
   const std::string source =
-      load.trace ? fmt::format("by a trace of {} requests",
-                               format_count(static_cast<std::int64_t>(load.trace->requests.size())))
-      : load.open()
-          ? fmt::format("{} requests/s ({})", format_fixed(load.request_rate, 3), name_of(load.arrivals))
-          : "concurrency " + format_count(workload.concurrency);
+      load.trace    ? fmt::format("by a trace of {} requests",
+                                  format_count(static_cast<std::int64_t>(load.trace->requests.size())))
+      : load.open() ? fmt::format("{} ({})", requests_text(load.request_rate), name_of(load.arrivals))
+                    : "concurrency " + format_count(workload.concurrency);
   return fmt::format("{}, {} requests simulated ({})", source,
                      format_count(load.requests.of(workload.concurrency)), name_of(load.statistic));
 }
@@ -169,13 +171,12 @@ std::string load_text(const WorkloadSpec& workload) {
 /// Latencies, queue and cache of a load that is simulated request by request.
 void print_load(std::ostream& out, const Prediction& p, bool promises) {
   const LoadPrediction& l = p.load;
-  out << "\nload      " << format_fixed(l.requests_per_s, 3) << " requests/s, "
-      << format_seconds(l.queue.value()) << " in the queue; cache in use " << format_percent(l.kv_mean)
-      << ", at most " << format_percent(l.kv_peak) << "; " << format_fixed(l.preemptions, 3)
-      << " preemptions per request\n";
+  out << "\nload      " << requests_text(l.requests_per_s) << ", " << format_seconds(l.queue.value())
+      << " in the queue; cache in use " << format_percent(l.kv_mean) << ", at most "
+      << format_percent(l.kv_peak) << "; " << format_fixed(l.preemptions, 3) << " preemptions per request\n";
   if (l.sustained_per_s > 0) {
-    out << "          overloaded: " << format_fixed(l.sustained_per_s, 3)
-        << " requests/s would hold; latencies grow with the number of requests\n";
+    out << "          overloaded: " << requests_text(l.sustained_per_s)
+        << " would hold; latencies grow with the number of requests\n";
   }
   if (promises) {
     out << "          " << format_percent(l.attainment)

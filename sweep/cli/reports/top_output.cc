@@ -24,7 +24,11 @@ namespace shardscape::cli {
 
 namespace {
 
-bool is_idle_of_experts(const results::ColumnInfo& column, const std::string& value) {
+/// Whether the value of a column says that there are no experts to deal, or that requests come otherwise (a loop is
+/// closed or open).
+bool says_nothing(const results::ColumnInfo& column, const std::string& value) {
+  if (column.name == "concurrency") return value == "0";
+  if (column.name == "request_rate_per_s") return value == "0.0";
   if (column.name == "expert_load") return value == name_of(LoadDistribution::balanced);
   if (column.name == "expert_load_exponent") return value == "0";
   const PlanAxisRow* const row = find_plan_column(column.name);
@@ -246,7 +250,7 @@ class TableBuilder {
       if (!is_input(column) || column.name == "microbatches") continue;
       if (results::varies(reader_, column.name)) {
         show(column.name);
-      } else if (!chosen_.rows.empty() && !is_idle_of_experts(column, plain(i, 0))) {
+      } else if (!chosen_.rows.empty() && !says_nothing(column, plain(i, 0))) {
         if (!constants_.empty()) constants_ += ", ";
         constants_ += heading(column) + " " + plain(i, 0);
       }

@@ -106,7 +106,7 @@ TEST(SimulatedLoads, ProblemsStandAtTheirPlace) {
   says(closed + "client: {statistic: mean}", "client.statistic", "run");
   says(open + "arrivals: {process: gamma, cv: 0}", "arrivals.cv", "from 0.001 to 10");
   says("prompt_tokens: {mean: 9e8, length_ratio: 0}, output_tokens: 5, concurrency: 4", "prompt_tokens",
-       "must be from 1 to 1e+09, not 1800000000");
+       "must be from 1 to 1e+09, not 1.8e+09");
   says("trace: {sha256: 0}", "trace.file", "missing");
   says("prompt_tokens: {mean: 5}, output_tokens: 5, concurrency: 4", "prompt_tokens.length_ratio", "missing");
   says("prompt_tokens: 5, output_tokens: {lognormal: {mean: 5, cv: 99}}, concurrency: 4",
@@ -149,7 +149,10 @@ TEST_F(TracedStudy, ATraceThatHasChangedIsAnotherStudy) {
       << "or a sweep would go on with other requests";
   const auto again = parse_study(study->resolved_yaml, "r.yaml", "/", catalog, {});
   ASSERT_FALSE(again);
-  EXPECT_TRUE(says_at(again.error(), "workload.trace.sha256", "has changed"));
+  EXPECT_NE(
+      again.error().to_string().find("workload.trace.sha256: " + (root_ / "t.csv").string() + " has changed"),
+      std::string::npos)
+      << again.error().to_string();
 }
 
 TEST_F(TracedStudy, AQueueByPrioritiesNeedsThem) {
@@ -158,7 +161,7 @@ TEST_F(TracedStudy, AQueueByPrioritiesNeedsThem) {
   write("t.csv", "arrival_s,prompt_tokens,output_tokens\n10,100,5\n12,100,5\n");
   const auto none = parse_study(with_workload("trace: t.csv", by_priority), "s.yaml", root_, catalog, {});
   ASSERT_FALSE(none);
-  EXPECT_TRUE(says_at(none.error(), "stack.serving.queue", "a column of that name"));
+  EXPECT_NE(none.error().to_string().find("stack.serving.queue: has no effect"), std::string::npos);
   write("t.csv", "arrival_s,prompt_tokens,output_tokens,priority\n10,100,5,1\n12,100,5,0\n");
   EXPECT_TRUE(parse_study(with_workload("trace: t.csv", by_priority), "s.yaml", root_, catalog, {}));
 }
