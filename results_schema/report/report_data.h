@@ -56,8 +56,8 @@ struct NearMiss {
   std::string problem;       ///< "12.10 GiB missing on stage 3: needs 92.10 GiB of 80.00 GiB"
   double missing_bytes = 0;  ///< NaN where memory is not what is missing
   std::int32_t stage = -1;   ///< stage of the pipeline where it is missing
-  bool fits = false;         ///< it is feasible, and misses a bound of the study
   std::vector<Fix> fixes;    ///< changes of the plan, the fastest first, then more memory
+  bool fits = false;         ///< it is feasible, and misses a bound of the study
 };
 
 /// The parts of a `shardscape simulate` command for a point.

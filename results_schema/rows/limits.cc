@@ -18,7 +18,7 @@ std::string limit_name(const Limit& limit) {
 }
 
 std::optional<Limit> limit_of_name(std::string_view name) {
-  const std::size_t sign = name.find_first_of("<>");
+  const std::size_t sign = name.find_first_of("<>=");
   const std::size_t bound = name.find_last_of("<>=") + 1;
   if (sign == std::string_view::npos) return std::nullopt;
   const auto relation = parse_enum<Relation>(name.substr(sign, bound - sign));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "engine/base/suggest.h"
@@ -65,16 +66,19 @@ yaml::Parsed<double> value_of(const ColumnInfo& column, std::string_view name, c
     return *number;
   if (column.unit == "s") return yaml::parse_quantity(text, yaml::Dimension::time);
   if (column.unit == "byte") return yaml::parse_quantity(text, yaml::Dimension::data);
+  // Rates by second or minute, and shares in percent: what stands behind the number is its factor.
+  constexpr std::pair<std::string_view, double> kRates[] = {{"/s", 1}, {"/min", 1.0 / 60}, {"", 1}};
+  constexpr std::pair<std::string_view, double> kShares[] = {{"%", 0.01}, {"", 1}};
   const bool rate = column.unit == "s-1";
-  const std::string_view unit = rate ? "/s" : "%";
-  std::string_view rest = text;
-  if (rest.ends_with(unit)) rest.remove_suffix(unit.size());
-  while (rest.ends_with(' ')) rest.remove_suffix(1);
-  const auto number = yaml::parse_finite(rest);
-  if (!number)
-    return tl::unexpected(fmt::format("{} is no {}", quote(text),
-                                      rate ? "rate, such as 3 /s" : "number or share, such as 95 %"));
-  return rate || rest.size() == text.size() ? *number : *number / 100;
+  for (const auto& [unit, factor] :
+       rate ? std::span<const std::pair<std::string_view, double>>(kRates) : kShares) {
+    if (!std::string_view(text).ends_with(unit)) continue;
+    std::string_view rest = std::string_view(text).substr(0, text.size() - unit.size());
+    while (rest.ends_with(' ')) rest.remove_suffix(1);
+    if (const auto number = yaml::parse_finite(rest)) return *number * factor;
+  }
+  return tl::unexpected(fmt::format(
+      "must be a {}, not {}", rate ? "rate, such as 3 /s" : "number or a share, such as 95 %", quote(text)));
 }
 
 }  // namespace

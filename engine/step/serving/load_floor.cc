@@ -51,9 +51,15 @@ LoadFloor load_floor(const LoadSpec& load, const serving::LiveRules& rules, cons
     return decode_seconds(timer, sequences, static_cast<double>(shortest)) / sequences;
   });
   const std::int64_t largest = std::max(rules.token_budget, load.prompt.longest);
+  // Of short prompts, which have the least attention.
   const double prefill = least_up_to(largest, [&](double tokens) {
     Iteration iteration;
-    iteration.add_piece(0, tokens, rules.window);
+    const double whole = std::min(tokens, static_cast<double>(load.prompt.shortest));
+    iteration.add_piece(0, whole, rules.window);
+    const double pieces = tokens / whole;
+    for (double* const part : {&iteration.prompt_tokens, &iteration.prompt_pairs, &iteration.masked_pairs,
+                               &iteration.window_pairs})
+      *part *= pieces;
     return serving::total(timer(iteration)) / tokens;
   });
   const auto most = [&](double prompt, double output) {

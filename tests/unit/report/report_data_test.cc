@@ -21,8 +21,8 @@ class ReportDataTest : public results::ResultsTest {
   static ReportInput input(std::size_t max_points = 20'000) {
     ReportInput result;
     result.words = {[](const results::ColumnInfo& column) { return "h " + column.name; },
-                    [](Reason reason) { return "because of " + std::string(name_of(reason)); },
-                    [](Reason) { return Status::indivisible; }};
+                    [](std::string_view reason) { return "because of " + std::string(reason); },
+                    [](std::string_view) { return Status::indivisible; }};
     result.facts = {{"model", "none"}};
     result.max_points = max_points;
     return result;
