@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/enum_array.h"
+#include "engine/base/memo.h"
 #include "engine/model/stage_layers.h"
 #include "engine/network/groups/rank_group.h"
 #include "engine/network/prices/among_siblings.h"
@@ -37,14 +38,24 @@ struct EndLayers {
   Seconds blocks;   ///< of all blocks together
 };
 
-/// The passes of one microbatch through all chunks of a stage, or through one chunk.
-struct StagePasses {
+/// Data-parallel traffic of every microbatch beside the passes of a stage or of a chunk.
+struct StageTraffic {
+  BesidePass forward, backward, weight;
+};
+
+/// The passes of one microbatch through one chunk of a stage, or through all of them.
+struct ChunkPasses {
   PassTime forward, backward;
-  Seconds weight,
-      weight_host;  ///< the part of backward that zero_bubble defers, and how long it waits for the host
+  Seconds weight;  ///< the part of `backward` that a schedule may put off
+  /// Seconds by which its forward and the backward of its mate (schedule::mate()) are shorter as a pair: the exchanges of
+  /// experts of each run beside the compute of the other.
+  Seconds hidden;
+  StageTraffic beside;
+};
+struct StagePasses : ChunkPasses {
+  Seconds weight_host;  ///< the part of `weight` that waits for the host
   EndLayers ends;
-  PassTime deferred;  ///< weight gradients of the head, once per step
-  Seconds hidden;     ///< seconds by which a pair of these passes is shorter
+  PassTime deferred;  ///< all weight gradients of the head, after the last backward
 };
 
 /// What the passes of a stage or chunk depend on besides the times of its layers.
@@ -55,16 +66,10 @@ struct StageKind {
   std::int32_t deferred = 0;         ///< TrainingStep::deferred()
   friend bool operator==(const StageKind&, const StageKind&) = default;
 };
-struct KnownPasses {
+template <class Passes>
+struct Known {
   StageKind kind;
-  StagePasses passes;
-};
-/// The times of a chunk, no more of them than is asked for: there are many, and memory that is looked through takes
-/// time.
-struct KnownChunk {
-  StageKind kind;
-  PassTime forward, backward;
-  Seconds weight;
+  Passes passes;
 };
 /// Seconds that a forward through one chunk and a backward through another hide of each other.
 struct KnownPair {
@@ -126,8 +131,8 @@ struct LayerTimes {
   std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and different for different layers
   std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< index: LayerKind::index()
   std::vector<ContendedCalls> contended;                       ///< of the stages that were asked for
-  std::vector<KnownPasses> stages;                             ///< stages that were asked for
-  std::vector<KnownChunk> chunks;                              ///< chunks of stages that have several
+  std::vector<Known<StagePasses>> stages;                      ///< stages that were asked for
+  std::vector<Known<ChunkPasses>> chunks;                      ///< chunks of stages that have several
   std::vector<KnownPair> pairs;                                ///< pairs of passes through chunks
   std::optional<network::RankGroups> groups;
   /// Of messages between stages: in a chain, in a ring.
@@ -144,11 +149,19 @@ struct LayerTimes {
   }
 };
 
-/// Hash of everything that training plans differ in.
-std::uint64_t hash_of(const ParallelPlan& plan);
+/// How a training plan lies on the ranks, and what layers see of its schedule: whether weight gradients run apart.
+struct PlanOnRanks {
+  EnumArray<PlanAxis, std::int32_t> degrees;
+  RankOrder order{};
+  std::int32_t expert = 1, expert_tensor = 1;
+  bool sequence_parallel = false;
+  ScheduleKind schedule = kPlainSchedule;
+  friend bool operator==(const PlanOnRanks&, const PlanOnRanks&) = default;
+};
+PlanOnRanks on_ranks(const TrainingStep& inputs);
 
 /// Remembers times for one setting on one healthy machine. They are exact, as only plans share them that agree in
-/// everything they depend on, and bounded: each slot of the table keeps the times of its last plan only.
+/// everything they depend on, and bounded.
 class LayerTimesMemo {
  public:
   /// Returns the times for the plan's layers. The reference is valid until the next call.
@@ -157,12 +170,15 @@ class LayerTimesMemo {
   std::uint64_t next_id() { return ++last_id_; }
 
  private:
-  struct Slot {
-    ParallelPlan plan;  ///< with choices that layers do not depend on set to fixed values
-    bool defers = false, used = false;
-    LayerTimes times;
+  struct Key {
+    PlanOnRanks plan;
+    std::int32_t microbatch = 1;
+    Recompute recompute = Recompute::none;
+    bool defers = false;  ///< the head's weight gradients
+    friend bool operator==(const Key&, const Key&) = default;
   };
-  std::vector<Slot> slots_;
+  /// Enough for the plans of one choice of degrees in large studies; takes some megabytes in all.
+  SlotMemo<Key, LayerTimes, 512> known_;
   std::uint64_t last_id_ = 0;
 };
 

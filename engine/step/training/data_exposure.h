@@ -31,7 +31,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/step/training/price_training.h"
+#include "engine/step/layers/training_step.h"
+#include "engine/step/training/step_times.h"
 #include "engine/timeline/stage_steps.h"
 
 namespace shardscape::step {
@@ -81,11 +82,11 @@ struct LastBackward {
 };
 
 /// The times of the chunks of a stage, as the pipeline was timed with them.
-std::span<const schedule::StageTime> chunk_times(const TrainingStep& inputs, const TrainingScratch& scratch,
+std::span<const schedule::StageTime> chunk_times(const TrainingStep& inputs, const StepTimes& step,
                                                  std::size_t stage);
 
-/// Collects the last backward of a stage once the pipeline has been timed. The result refers to times in `scratch`.
-LastBackward last_backward(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage);
+/// Collects the last backward of a stage once the pipeline has been timed. The result refers to times in `step`.
+LastBackward last_backward(const TrainingStep& inputs, const StepTimes& step, std::size_t stage);
 
 /// The gradients of one group of parameters.
 struct GroupGradients {

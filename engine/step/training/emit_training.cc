@@ -13,7 +13,6 @@
 #include "engine/step/layers/layer_timer.h"
 #include "engine/step/layers/paired_passes.h"
 #include "engine/step/training/data_exposure.h"
-#include "engine/step/training/known_step.h"
 #include "engine/step/training/stage_tails.h"
 
 namespace shardscape::step {
@@ -88,8 +87,7 @@ std::vector<TrainingEmitter::Step> TrainingEmitter::steps_of(LayerKind kind, Pas
 
 /// From here on, calls are expected to take what they take on the devices of this stage.
 void TrainingEmitter::set_slice(std::int32_t stage) {
-  layer_emitter_.set_slice(
-      slice_of(static_cast<std::size_t>(stage), PlanLayout(in_.plan), in_, builder_.collectives()));
+  layer_emitter_.set_slice(slice_of(static_cast<std::size_t>(stage), in_, builder_.collectives()));
 }
 
 // ---- one pass ----

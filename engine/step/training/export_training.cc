@@ -36,13 +36,8 @@ double input_bytes(CollectiveOp op, Bytes bytes, std::int32_t ranks) {
 
 class StepMaker {
  public:
-  StepMaker(const TrainingStep& in, const network::CollectivePrices& collectives,
-            const TrainingScratch& scratch)
-      : in_(in),
-        collectives_(collectives),
-        scratch_(scratch),
-        stack_(in.setting.system.stack),
-        layout_(in.plan) {
+  StepMaker(const TrainingStep& in, const network::CollectivePrices& collectives, const StepTimes& times)
+      : in_(in), collectives_(collectives), times_(times), stack_(in.setting.system.stack), layout_(in.plan) {
     for (const LayerKind kind : layer_kinds(in.setting.model))
       operators_[kind.index()] = training_operators(kind, in.setting, in.key());
   }
@@ -52,11 +47,12 @@ class StepMaker {
     program.title = in_.setting.model.name;
     program.plan = in_.plan;
     program.shape = in_.pipeline;
-    program.times = scratch_.times;
-    program.transfer = scratch_.transfer;
-    for (const StageTail& tail : scratch_.tails) {
+    program.times = times_.times;
+    program.transfer = times_.pipeline.transfer;
+    for (std::size_t s = 0; s < times_.tails.size(); ++s) {
+      const StageTail& tail = times_.tails[s];
       program.tails.push_back(
-          {tail.data_comm.value(), tail.optimizer.value(), tail.deferred.total().value()});
+          {tail.data_comm.value(), tail.optimizer.value(), times_.deferred(in_, s).total().value()});
     }
     program.data_overlap = stack_.communication.data_overlap;
     program.step_fixed = once_per_step(stack_).value();
@@ -97,15 +93,13 @@ class StepMaker {
         if (in_.cuts() || splits) append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
         if (in_.pipeline.both_ways()) append_pass(chunk.input, layer->first, Pass::input, layer->second);
       }
-      const bool alone = v == 1;  // the stage has no other chunk
-      const std::size_t place = index * static_cast<std::size_t>(v) + static_cast<std::size_t>(c);
-      const PassTime& forward = alone ? scratch_.forward[index] : scratch_.chunks[place].forward;
-      const PassTime& backward = alone ? scratch_.backward[index] : scratch_.chunks[place].backward;
-      const double weight_host = scratch_.weight_host[index].value() / v;
+      const ChunkPasses& passes =
+          times_.chunk(index * static_cast<std::size_t>(v) + static_cast<std::size_t>(c));
+      const double weight_host = times_.stages[index].weight_host.value() / v;
       append_wait(chunk.weight, weight_host);
-      append_wait(chunk.forward, forward[TimeClass::host].value());
-      append_wait(chunk.backward, backward[TimeClass::host].value() - weight_host);
-      lose_to_traffic(alone ? scratch_.beside[index] : scratch_.chunks[place].beside, chunk);
+      append_wait(chunk.forward, passes.forward[TimeClass::host].value());
+      append_wait(chunk.backward, passes.backward[TimeClass::host].value() - weight_host);
+      lose_to_traffic(passes.beside, chunk);
       stage.chunks.push_back(std::move(chunk));
     }
     if (in_.last(s)) add_deferred(stage);
@@ -130,7 +124,7 @@ class StepMaker {
     stage.deferrals = in_.deferred();
     if (stage.deferrals == 0) return;
     append_pass(stage.deferred, kHeadLayer, Pass::weight, "deferred head");
-    append_wait(stage.deferred, scratch_.deferred[TimeClass::host].value() / stage.deferrals);
+    append_wait(stage.deferred, times_.stages.back().deferred[TimeClass::host].value() / stage.deferrals);
   }
 
   static void append_wait(std::vector<ProgramStep>& steps, double seconds, const char* name = "host") {
@@ -220,10 +214,10 @@ class StepMaker {
     for (const DataTraffic::Part& part : calls.gradients) {
       stage.gradients.push_back(
           {traffic_step(part, "gradients", 1),
-           bucket_releases(in_, s, last_backward(in_, scratch_, index), part.group, part.calls)});
+           bucket_releases(in_, s, last_backward(in_, times_, index), part.group, part.calls)});
     }
-    stage.lost = scratch_.tails[index].lost.value();
-    split_weights(scratch_.tails[index].weights_hidden, calls.weights, stage);
+    stage.lost = times_.tails[index].lost.value();
+    split_weights(times_.tails[index].weights_hidden, calls.weights, stage);
   }
 
   /// Makes one of `parts` equal parts of the traffic.
@@ -268,7 +262,7 @@ class StepMaker {
 
   const TrainingStep& in_;
   const network::CollectivePrices& collectives_;
-  const TrainingScratch& scratch_;
+  const StepTimes& times_;
   const StackProfile& stack_;
   network::PlanLayout layout_;
   std::array<std::vector<Operator>, kLayerKinds> operators_;
@@ -278,9 +272,8 @@ class StepMaker {
 }  // namespace
 
 timeline::PricedStep make_priced_step(const TrainingStep& inputs,
-                                      const network::CollectivePrices& collectives,
-                                      const TrainingScratch& scratch) {
-  return StepMaker(inputs, collectives, scratch).make();
+                                      const network::CollectivePrices& collectives, const StepTimes& times) {
+  return StepMaker(inputs, collectives, times).make();
 }
 
 }  // namespace shardscape::step

@@ -20,18 +20,17 @@ constexpr double kInStepOpen = 0.1;
 
 }  // namespace
 
-double open_in_turns(const TrainingStep& in, const TrainingScratch& scratch, Seconds step) {
+double open_in_turns(const TrainingStep& in, const StepTimes& times, Seconds step) {
   const bool in_step = row_of(in.pipeline.kind).in_step;
-  const Seconds spared = in_step ? std::max(Seconds(0), scratch.spared_in_turn) : Seconds(0);
-  return (kTurnsOpen * scratch.turns.left + kInStepOpen * spared) / step;
+  const Seconds spared = in_step ? std::max(Seconds(0), times.spared_in_turn) : Seconds(0);
+  return (kTurnsOpen * times.turns.left + kInStepOpen * spared) / step;
 }
 
-TimedStage timed_stage(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage,
-                       Seconds step, const PassTime& busy, Seconds waiting) {
+TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size_t stage, Seconds step,
+                       const PassTime& busy, Seconds waiting) {
   const double m = in.pipeline.per_chunk();
-  const std::size_t twin = scratch.twin[stage];
-  const PassTime &forward = scratch.forward[twin], &backward = scratch.backward[twin];
-  const StageTraffic& beside = scratch.beside[twin];
+  const StagePasses& passes = times.passes(stage);
+  const PassTime &forward = passes.forward, &backward = passes.backward;
   const auto calling = [m](const PassTime& pass) { return m * (pass.total() - pass[TimeClass::data_comm]); };
   TimedStage timed{stage,
                    step,
@@ -41,10 +40,10 @@ TimedStage timed_stage(const TrainingStep& in, const TrainingScratch& scratch, s
                    m * forward[TimeClass::host],
                    m * backward[TimeClass::host],
                    busy.total() > Seconds(0) ? waiting / busy.total() : 0,
-                   scratch.tails[stage].data_comm - scratch.tails[stage].lost,
+                   times.tails[stage].data_comm - times.tails[stage].lost,
                    busy,
-                   scratch.end};
-  if (in.cuts()) timed.backward -= m * (scratch.weight[twin] - beside.weight.exposed());
+                   times.pipeline.end};
+  if (in.cuts()) timed.backward -= m * (passes.weight - passes.beside.weight.exposed());
   return timed;
 }
 

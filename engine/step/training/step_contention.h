@@ -7,11 +7,11 @@
 namespace shardscape::step {
 
 /// The share of a step by which turns of siblings (sibling_turns.h) may be wrong.
-double open_in_turns(const TrainingStep& inputs, const TrainingScratch& scratch, Seconds step);
+double open_in_turns(const TrainingStep& inputs, const StepTimes& times, Seconds step);
 
 /// The times of the stage that ends last, on a healthy machine. `busy`: of all its passes. `waiting`: for the others.
-TimedStage timed_stage(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage,
-                       Seconds step, const PassTime& busy, Seconds waiting);
+TimedStage timed_stage(const TrainingStep& inputs, const StepTimes& times, std::size_t stage, Seconds step,
+                       const PassTime& busy, Seconds waiting);
 
 /// Adds contention to the step, from which siblings that take turns have taken `spared` already. It may be less with a
 /// sick device, whose longer attention core hides more of an exchange, but the step is never shorter than `at_least`;
