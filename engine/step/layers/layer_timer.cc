@@ -104,21 +104,6 @@ GroupTimes price_calls(const TrainingStep& in, const PartCost& part, const RankG
   return times;
 }
 
-/// Tracks how far the host is ahead of the device within a pass.
-class HostLead {
- public:
-  /// Moves on by `count` layers that run and launch alike. `meets`: the host meets the device in each of them. Returns
-  /// how long the device waited for their launches.
-  Seconds launch(double count, Seconds runs, Seconds launches, bool meets = false) {
-    const Seconds ahead = meets ? runs - launches : lead_ + count * (runs - launches);
-    lead_ = std::max(Seconds(0), ahead);
-    return (meets ? count : 1) * std::max(Seconds(0), -1.0 * ahead);
-  }
-
- private:
-  Seconds lead_;
-};
-
 }  // namespace
 
 Seconds time_in_turn(const TrainingStep& in, const model::CollectiveCall& call,
@@ -268,25 +253,24 @@ Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward) 
   const bool exchanges = stack.expert_overlap > 0 && in_.key().dispatches;
   if (!exchanges && !(in_.pipeline.both_ways() && (waits_for_host(forward) || waits_for_host(backward))))
     return Seconds(0);
-  std::vector<LayerEmitter::Item> ahead, back;
+  std::vector<PairStep> ahead, back;
   Seconds device, least;
   HostLead lead;
-  const auto add = [&](const LayerRun& run, Pass pass, const PassTime& time,
-                       std::vector<LayerEmitter::Item>& items) {
+  const auto add = [&](const LayerWork& work, Pass pass, const PassTime& time, std::vector<PairStep>& steps) {
     const Seconds runs = time.total() - time[TimeClass::host];
     const Seconds alone = exchanges ? runs - time[TimeClass::expert_comm] : runs;
-    device += run.count * runs;
-    least += run.count * alone + lead.launch(run.count, alone, launch_of(run.kind, pass));
+    device += work.count * runs;
+    least += work.count * alone + lead.launch(work.count, alone, launch_of(work.kind, pass));
     if (!exchanges) return;
-    const Pass emitted = pass == Pass::backward && in_.defers(run.kind) ? Pass::input : pass;
-    const std::vector<std::vector<Seconds>> pieces = timer_.pieces(run.kind, in_.segments(run.kind, emitted));
-    for (std::int32_t n = 0; n < run.count; ++n) append_pieces(pieces, time[TimeClass::expert_comm], items);
+    const std::vector<std::vector<Seconds>> pieces =
+        timer_.pieces(work.kind, in_.segments(work.kind, work.pass));
+    for (std::int32_t n = 0; n < work.count; ++n) append_pieces(pieces, time[TimeClass::expert_comm], steps);
   };
-  for (auto run = backward.rbegin(); run != backward.rend(); ++run)
-    add(*run, Pass::backward, backward_of(run->kind), back);
-  for (const LayerRun& run : forward) add(run, Pass::forward, timed(run.kind).forward, ahead);
-  double seconds = 0;
-  if (exchanges) pair_up(ahead, back, 0, stack.expert_overlap, seconds);
+  for (const LayerWork& work : in_.stream(backward, Pass::backward, true))
+    add(work, Pass::backward, backward_of(work.kind), back);
+  for (const LayerWork& work : in_.stream(forward, Pass::forward, false))
+    add(work, Pass::forward, timed(work.kind).forward, ahead);
+  const double seconds = exchanges ? pair_up(ahead, back, stack.expert_overlap).hidden : 0;
   device -= Seconds(stack.expert_hidden * seconds);
   const Seconds apart = passes_through(forward).forward.total() + passes_through(backward).backward.total();
   return std::max(Seconds(0), apart - std::max(device, least));

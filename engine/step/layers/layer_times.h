@@ -20,10 +20,9 @@
 #include "engine/spec/plan.h"
 #include "engine/step/layers/pass_time.h"
 #include "engine/step/layers/price_layers.h"
+#include "engine/step/layers/training_step.h"
 
 namespace shardscape::step {
-
-struct TrainingStep;
 
 /// The passes through one layer; `weight` and `input` are filled where some backward of it is cut.
 struct LayerPasses {
@@ -60,10 +59,9 @@ struct StagePasses : ChunkPasses {
 
 /// What the passes of a stage or chunk depend on besides the times of its layers.
 struct StageKind {
-  model::StageLayers layers;
-  bool first = false, last = false;  ///< whether it holds the embedding, and the head
-  bool overlaps = false;             ///< whether forwards and backwards run in pairs
-  std::int32_t deferred = 0;         ///< TrainingStep::deferred()
+  StageContents contents;
+  bool overlaps = false;      ///< whether forwards and backwards run in pairs
+  std::int32_t deferred = 0;  ///< TrainingStep::deferred()
   friend bool operator==(const StageKind&, const StageKind&) = default;
 };
 template <class Passes>
@@ -110,20 +108,16 @@ struct ContendedCalls {
   struct Apart {
     Seconds context, data;
   };
-  model::StageLayers layers;
-  bool first = false, last = false;  ///< as in StageKind
-  std::optional<Apart> apart = {};   ///< filled when first asked for
-  SiblingTimes siblings = {};        ///< of the calls of blocks, of all microbatches together
-  Seconds time = {};                 ///< seconds of all calls, one after the other
+  StageContents contents;
+  std::optional<Apart> apart = {};  ///< filled when first asked for
+  SiblingTimes siblings = {};       ///< of the calls of blocks, of all microbatches together
+  Seconds time = {};                ///< seconds of all calls, one after the other
   boost::container::small_vector<Meeting, 2> meetings = {};
   boost::container::small_vector<const model::CollectiveCall*, 8> calls =
       {};                                              ///< the different calls of the stage
   boost::container::small_vector<Sent, 24> sent = {};  ///< sized so that few models need memory from the heap
   boost::container::small_vector<Sent, 8> ends =
       {};  ///< calls of embedding, head and modules of further tokens
-  [[nodiscard]] bool belong_to(const model::StageLayers& of_layers, bool embedding, bool head) const {
-    return first == embedding && last == head && layers == of_layers;
-  }
 };
 
 /// What is known about the layers of some plans; each entry is filled when it is first asked for.

@@ -54,12 +54,9 @@ class ContentionSum {
   /// Lists the calls of these layers in all microbatches. Only the calls of blocks meet data-parallel traffic.
   void list_calls(const LayerRuns& runs) {
     const double m = in_.pipeline.per_chunk();
-    for (const LayerRun& run : runs) {
-      for (const Pass pass : kTrainingPasses) {
-        for (const Segment& segment : in_.segments(run.kind, pass))
-          list_calls(in_.costs[run.kind][segment.part], m * run.count, pass, run.kind.is_block());
-      }
-    }
+    in_.each_part(runs, [&](const LayerRun& run, Pass pass, const PartCost& part) {
+      list_calls(part, m * run.count, pass, run.kind.is_block());
+    });
   }
 
   /// The data-parallel traffic of a stage: beside the passes of each microbatch, and once in a step.
@@ -371,20 +368,15 @@ class ContentionSum {
   Breakdown added_;
 };
 
-bool holds(const LayerRuns& runs, LayerKind kind) {
-  return std::ranges::any_of(runs, [kind](const LayerRun& run) { return run.kind == kind; });
-}
-
-/// The calls of layers of a stage or of a chunk; listed where they are new.
+/// The calls of a stage; listed where they are new.
 ContendedCalls& calls_of(const TrainingStep& in, const network::CollectivePrices& collectives,
-                         LayerTimes* known, const model::StageLayers& layers, const LayerRuns& runs,
-                         std::vector<ContendedCalls>& listed) {
-  const bool first = holds(runs, kEmbeddingLayer), last = holds(runs, kHeadLayer);
-  const auto calls = std::ranges::find_if(
-      listed, [&](const ContendedCalls& kept) { return kept.belong_to(layers, first, last); });
+                         LayerTimes* known, std::size_t stage, std::vector<ContendedCalls>& listed) {
+  const auto number = static_cast<std::int32_t>(stage);
+  const StageContents contents = in.contents(number);
+  const auto calls = std::ranges::find(listed, contents, &ContendedCalls::contents);
   if (calls != listed.end()) return *calls;
-  ContendedCalls& fresh = listed.emplace_back(ContendedCalls{layers, first, last});
-  ContentionSum(in, collectives, fresh, known).list_calls(runs);
+  ContendedCalls& fresh = listed.emplace_back(ContendedCalls{contents});
+  ContentionSum(in, collectives, fresh, known).list_calls(in.stage_layers(number));
   return fresh;
 }
 
@@ -404,8 +396,8 @@ auto with_stage(const TrainingStep& in, const TimedStage& step, const network::C
   std::vector<ContendedCalls> own;
   std::optional<ContendedData> own_data;
   const auto stage = static_cast<std::int32_t>(step.stage);
-  ContendedCalls& calls = calls_of(in, collectives, known, in.layers[step.stage], in.stage_layers(stage),
-                                   known != nullptr ? known->contended : own);
+  ContendedCalls& calls =
+      calls_of(in, collectives, known, step.stage, known != nullptr ? known->contended : own);
   ContentionSum sum(in, collectives, calls, known);
   return use(sum, data_of(in, sum, stage, data, own_data));
 }

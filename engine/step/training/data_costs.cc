@@ -5,13 +5,10 @@
 namespace shardscape::step {
 
 DataCosts& StageDataCosts::costs_of_stage(const TrainingStep& in, std::int32_t stage) {
-  const model::StageLayers& layers = in.layers[static_cast<std::size_t>(stage)];
-  const bool first = in.first(stage), last = in.last(stage);
-  const auto found = std::ranges::find_if(known_, [&](const Known& known) {
-    return known.first == first && known.last == last && known.layers == layers;
-  });
+  const StageContents contents = in.contents(stage);
+  const auto found = std::ranges::find(known_, contents, &Known::stage);
   if (found != known_.end()) return found->costs;
-  known_.push_back({layers, first, last, {}});
+  known_.push_back({contents, {}});
   return known_.back().costs;
 }
 

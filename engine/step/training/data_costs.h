@@ -20,6 +20,15 @@ struct TailCosts {
   WeightGather weights;
   Seconds optimizer;
 };
+/// The costs of traffic of which each part takes time(part); without the optimizer.
+template <class Time>
+TailCosts tail_costs(const DataTraffic& traffic, const Time& time) {
+  TailCosts costs;
+  for (const DataTraffic::Part& part : traffic.weights) costs.weights.add(time(part), part.calls);
+  for (const DataTraffic::Part& part : traffic.gradients)
+    costs.gradients.push_back({part.group, part.calls, time(part)});
+  return costs;
+}
 
 /// Traffic beside the passes of one microbatch, in seconds, before they hide any of it.
 struct BesideCosts {
@@ -60,8 +69,7 @@ class StageDataCosts {
 
  private:
   struct Known {
-    model::StageLayers layers;
-    bool first = false, last = false;
+    StageContents stage;
     DataCosts costs;
   };
   std::vector<Known> known_;

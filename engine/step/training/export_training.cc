@@ -75,24 +75,11 @@ class StepMaker {
     timeline::StageSteps stage;
     for (std::int32_t c = 0; c < v; ++c) {
       ChunkSteps chunk;
-      std::vector<std::pair<LayerKind, std::string>> layers;  // each with its name
-      std::int32_t blocks = 0;
-      for (const LayerRun& run : in_.chunk_layers(s, c)) {
-        for (std::int32_t n = 0; n < run.count; ++n) {
-          layers.emplace_back(run.kind, run.kind.is_block()           ? fmt::format("block {}", blocks++)
-                                        : run.kind == kEmbeddingLayer ? "embedding"
-                                        : run.kind == kFurtherLayer   ? fmt::format("further token {}", n)
-                                                                      : "head");
-        }
-      }
-      for (const auto& [kind, name] : layers) append_pass(chunk.forward, kind, Pass::forward, name);
-      for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
-        const bool splits = in_.splits(layer->first);
-        append_pass(chunk.backward, layer->first, splits ? Pass::backward : Pass::input, layer->second);
-        if (in_.defers(layer->first)) append_kept_share(chunk.backward, layer->second);
-        if (in_.cuts() || splits) append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
-        if (in_.pipeline.both_ways()) append_pass(chunk.input, layer->first, Pass::input, layer->second);
-      }
+      const LayerRuns layers = in_.chunk_layers(s, c);
+      append_layers(chunk.forward, layers, Pass::forward);
+      append_layers(chunk.backward, layers, Pass::backward);
+      if (in_.cuts() || in_.pipeline.both_ways()) append_layers(chunk.weight, layers, Pass::weight);
+      if (in_.pipeline.both_ways()) append_layers(chunk.input, layers, Pass::input);
       const ChunkPasses& passes =
           times_.chunk(index * static_cast<std::size_t>(v) + static_cast<std::size_t>(c));
       const double weight_host = times_.stages[index].weight_host.value() / v;
@@ -105,6 +92,24 @@ class StepMaker {
     if (in_.last(s)) add_deferred(stage);
     add_data_parallel(s, stage);
     return stage;
+  }
+
+  void append_layers(std::vector<ProgramStep>& steps, const LayerRuns& layers, Pass pass) {
+    const PassStream stream = in_.stream(layers, pass, true);
+    const bool forward = pass == Pass::forward;
+    std::int32_t block = 0;  // number of the next one, or of the one before
+    for (const LayerWork& work : stream) block += !forward && work.kind.is_block() ? work.count : 0;
+    for (const auto& [kind, count, own] : stream) {
+      for (std::int32_t n = 0; n < count; ++n) {
+        const std::string name = kind.is_block() ? fmt::format("block {}", forward ? block++ : --block)
+                                 : kind == kEmbeddingLayer ? "embedding"
+                                 : kind == kFurtherLayer
+                                     ? fmt::format("further token {}", forward ? n : count - 1 - n)
+                                     : "head";
+        append_pass(steps, kind, own, name);
+        if (pass == Pass::backward && in_.defers(kind)) append_kept_share(steps, name);
+      }
+    }
   }
 
   /// Appends the head's weight gradient at the share of it that a backward computes on average, where some microbatches

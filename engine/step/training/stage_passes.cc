@@ -91,8 +91,7 @@ class StageFiller {
         timer_(in_, layer_, known) {}
 
   const StagePasses& all_chunks() {
-    const StageKind kind{in_.layers[static_cast<std::size_t>(stage_)], in_.first(stage_), in_.last(stage_),
-                         pairs_of_stages(in_), in_.deferred()};
+    const StageKind kind{in_.contents(stage_), pairs_of_stages(in_), in_.deferred()};
     return known_passes(known_.stages, kind, [&] {
       const LayerRuns layers = in_.stage_layers(stage_);
       StagePasses passes = timer_.passes_through(layers);
@@ -134,12 +133,7 @@ class StageFiller {
  private:
   /// One chunk of the stage, with everything that its passes depend on.
   [[nodiscard]] StageKind chunk_kind(std::size_t chunk) const {
-    const auto number = static_cast<std::int32_t>(chunk);
-    const std::int32_t part = in_.pipeline.part(stage_, number);
-    return {.layers = in_.chunks[static_cast<std::size_t>(stage_ * in_.pipeline.virtual_stages + number)],
-            .first = part == 0,
-            .last = part + 1 == in_.pipeline.parts(),
-            .deferred = in_.deferred()};
+    return {.contents = in_.contents(stage_, static_cast<std::int32_t>(chunk)), .deferred = in_.deferred()};
   }
   [[nodiscard]] LayerRuns layers_of(std::size_t chunk) const {
     return in_.chunk_layers(stage_, static_cast<std::int32_t>(chunk));

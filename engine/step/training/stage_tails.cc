@@ -52,6 +52,16 @@ bool like_the_one_before(const TrainingStep& in, std::size_t stage,
          !told_apart(collectives) && in.layers[stage] == in.layers[stage - 1];
 }
 
+Seconds lost_in_step(const TrainingStep& in, const TailCosts& costs, Seconds hidden, Seconds last_backward) {
+  Seconds beside = hidden;
+  if (!in.pipeline.both_ways()) {
+    Seconds all_but_last;
+    for (const GroupGradients& group : costs.gradients) all_but_last += (1 - 1 / group.buckets) * group.time;
+    beside += gradients_beside(in.setting.system.stack.communication, all_but_last, last_backward);
+  }
+  return lost_once(in.setting.system, beside);
+}
+
 network::Slice slice_of(std::size_t stage, const TrainingStep& in,
                         const network::CollectivePrices& collectives) {
   if (!told_apart(collectives)) return {};
@@ -60,7 +70,7 @@ network::Slice slice_of(std::size_t stage, const TrainingStep& in,
 
 namespace {
 
-TailCosts tail_costs(const StepMachine& machine, std::size_t s) {
+TailCosts costs_of_tail(const StepMachine& machine, std::size_t s) {
   const TrainingStep& in = machine.in;
   const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
   const network::Slice slice = slice_of(s, in, machine.collectives);
@@ -71,10 +81,7 @@ TailCosts tail_costs(const StepMachine& machine, std::size_t s) {
   const auto optimizer_on = [&](const DeviceSpec& device) {
     return optimizer_cost(in, device, static_cast<std::int32_t>(s)).total();
   };
-  TailCosts costs;
-  for (const DataTraffic::Part& part : traffic.weights) costs.weights.add(cost(part), part.calls);
-  for (const DataTraffic::Part& part : traffic.gradients)
-    costs.gradients.push_back({part.group, part.calls, cost(part)});
+  TailCosts costs = tail_costs(traffic, cost);
   costs.optimizer = optimizer_on(in.setting.system.device);
   for (const SickStage& sick : in.sick) {
     if (sick.stage == s)
@@ -83,30 +90,15 @@ TailCosts tail_costs(const StepMachine& machine, std::size_t s) {
   return costs;
 }
 
-/// Seconds that compute loses to traffic which a stage has once a step. `hidden`: the part of the weights' gather that
-/// is hidden. Under dualpipe gradients leave when all passes have ended, so they take nothing.
-Seconds lost_in_step(const TrainingStep& in, const StepTimes& step, std::size_t s, const TailCosts& costs,
-                     Seconds hidden) {
-  const StackProfile::Communication& stack = in.setting.system.stack.communication;
-  if (stack.data_sms <= 0) return {};
-  Seconds beside = hidden;
-  if (!costs.gradients.empty() && !in.pipeline.both_ways()) {
-    Seconds all_but_last;
-    for (const GroupGradients& group : costs.gradients) all_but_last += (1 - 1 / group.buckets) * group.time;
-    double passes = 0;
-    for (const schedule::StageTime& chunk : chunk_times(in, step, s))
-      passes += gradient_pass(chunk, in.cuts());
-    beside += gradients_beside(stack, all_but_last, Seconds(passes));
-  }
-  return lost_once(in.setting.system, beside);
-}
-
 StageTail without_gradients(const TrainingStep& in, const StepTimes& step, std::size_t s,
                             const TailCosts& costs) {
   StageTail tail;
   const Seconds hidden =
       hidden_gather(in.setting.system.stack.communication, costs.weights, step.stages[s].forward.total());
-  tail.lost = lost_in_step(in, step, s, costs, hidden);
+  double last_backward = 0;
+  for (const schedule::StageTime& chunk : chunk_times(in, step, s))
+    last_backward += gradient_pass(chunk, in.cuts());
+  tail.lost = lost_in_step(in, costs, hidden, Seconds(last_backward));
   tail.data_comm = costs.weights.whole - hidden + tail.lost;
   tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights.whole : 0;
   tail.optimizer = costs.optimizer;
@@ -164,11 +156,11 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
   TailCosts own;  // costs of this stage, or of the run of equal stages that it is in
   const auto price = [&](std::size_t s) {
     if (machine.data == nullptr) {
-      own = tail_costs(machine, s);
+      own = costs_of_tail(machine, s);
       return;
     }
     std::optional<TailCosts>& shared = machine.data->costs_of_stage(in, static_cast<std::int32_t>(s)).tail;
-    if (!shared) shared = tail_costs(machine, s);
+    if (!shared) shared = costs_of_tail(machine, s);
     own = *shared;
   };
   LastStage last;

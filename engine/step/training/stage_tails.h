@@ -23,6 +23,11 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch);
 /// added up when both are done. 0 under other schedules.
 Seconds wait_for_mirror(const TrainingStep& inputs, const StepTimes& step, std::size_t stage);
 
+/// Seconds that compute loses to traffic which a stage has once a step. `hidden`: the part of the weights' gather that
+/// is hidden. Under dualpipe gradients leave when all passes have ended, so they take nothing.
+Seconds lost_in_step(const TrainingStep& inputs, const TailCosts& costs, Seconds hidden,
+                     Seconds last_backward);
+
 /// Whether links of different stages must be told apart: some are sick, or the links of each stage are recorded.
 inline bool told_apart(const network::CollectivePrices& collectives) {
   return collectives.has_faults() || collectives.recorder() != nullptr;

@@ -40,14 +40,10 @@ GroupBytes stage_calls(const TrainingStep& in, std::int32_t stage,
                        const network::CollectivePrices& collectives) {
   const network::PlanLayout layout(in.plan);
   GroupBytes sum;
-  for (const LayerRun& run : in.stage_layers(stage)) {
-    for (const Pass pass : kTrainingPasses) {
-      for (const Segment& segment : in.segments(run.kind, pass)) {
-        for (const model::CollectiveCall& call : in.costs[run.kind][segment.part].calls)
-          sum[call.group] += run.count * sent_bytes(collectives, call, layout.group(call.group));
-      }
-    }
-  }
+  in.each_part(in.stage_layers(stage), [&](const LayerRun& run, Pass /*pass*/, const PartCost& part) {
+    for (const model::CollectiveCall& call : part.calls)
+      sum[call.group] += run.count * sent_bytes(collectives, call, layout.group(call.group));
+  });
   return sum;
 }
 
