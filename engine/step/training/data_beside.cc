@@ -5,7 +5,6 @@
 #include <span>
 
 #include "engine/step/training/data_traffic.h"
-#include "engine/step/training/stage_tails.h"
 
 namespace shardscape::step {
 
@@ -15,15 +14,11 @@ BesideCosts beside_costs(const StepMachine& machine, std::size_t s) {
   const TrainingStep& in = machine.in;
   const network::CollectivePrices collectives = machine.collectives.with_memory(memory_share(in, s));
   const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
-  const network::Slice slice = slice_of(s, in, collectives);
+  const CallPrices prices = machine.calls_of(s, collectives);
   const auto beside = [&](Pass pass) {
     Seconds time;
-    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) {
-      const network::RankGroup& group = machine.groups[part.group];
-      time += collectives.time({part.op, part.bytes, group, part.calls, slice}) -
-              spared_in_turn(in.turns, part.group, in.plan, {part.op, part.bytes, group, part.calls},
-                             collectives);
-    }
+    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
+      time += prices.time(part.group, part.key(machine.groups, prices.slice));
     return time;
   };
   return {beside(Pass::forward), beside(Pass::backward), beside(Pass::weight)};

@@ -16,6 +16,7 @@
 #include "engine/step/layers/paired_passes.h"
 #include "engine/step/training/data_exposure.h"
 #include "engine/step/training/stage_tails.h"
+#include "engine/step/training/step_machine.h"
 
 namespace shardscape::step {
 

@@ -37,7 +37,12 @@ double input_bytes(CollectiveOp op, Bytes bytes, std::int32_t ranks) {
 class StepMaker {
  public:
   StepMaker(const TrainingStep& in, const network::CollectivePrices& collectives, const StepTimes& times)
-      : in_(in), collectives_(collectives), times_(times), stack_(in.setting.system.stack), layout_(in.plan) {
+      : in_(in),
+        collectives_(collectives),
+        times_(times),
+        stack_(in.setting.system.stack),
+        layout_(in.plan),
+        groups_(layout_.groups()) {
     for (const LayerKind kind : layer_kinds(in.setting.model))
       operators_[kind.index()] = training_operators(kind, in.setting, in.key());
   }
@@ -62,6 +67,10 @@ class StepMaker {
   }
 
  private:
+  /// What the calls of the stage being made cost.
+  [[nodiscard]] CallPrices prices() const {
+    return {in_.setting, in_.plan, in_.turns, groups_, collectives_, slice_};
+  }
   void set_boundary(timeline::PricedStep& program) const {
     const Boundary boundary = in_.boundary();
     program.boundary_bytes = boundary.message.value();
@@ -179,7 +188,7 @@ class StepMaker {
     step.name = name;
     step.collective = timeline::kind_of(call.op);
     step.group = call.group;
-    const network::RankGroup group = layout_.group(call.group);
+    const network::RankGroup& group = groups_[call.group];
     step.bytes = input_bytes(call.op, call.bytes, group.size());
     step.parts = collectives_.healthy().experts().skew_of(call.op, group);
     if (!step.parts.shares.empty()) {
@@ -187,10 +196,10 @@ class StepMaker {
       step.bytes = collectives_.healthy().wire_bytes(call.op, call.bytes, group).value();
     }
     step.repeats = static_cast<std::int32_t>(call.repeats);
-    const Seconds comm = call.repeats * time_in_turn(in_, call, group, collectives_, slice_);
+    const Seconds comm = call.repeats * prices().time(call);
     step.seconds = comm.value();
     const Seconds attention(node.beside_core ? steps.back().seconds : 0);
-    const Seconds spared = spared_by_drift(in_, call, layout_.groups(), collectives_);
+    const Seconds spared = spared_by_drift(call, prices());
     step.hidden =
         (spared + hidden_by_attention(stack_.communication, call.group, comm - spared, attention)).value();
     steps.push_back(std::move(step));
@@ -206,9 +215,7 @@ class StepMaker {
       std::vector<ProgramStep> made;
       for (const DataTraffic::Part& part : parts) {
         made.push_back(traffic_step(part, name, chunks));
-        const Seconds spared =
-            spared_in_turn(in_.turns, part.group, in_.plan,
-                           {part.op, part.bytes, layout_.group(part.group), part.calls}, collectives_);
+        const Seconds spared = prices().spared_in_turn(part.group, part.key(groups_));
         made.back().seconds -= spared.value() / chunks;
       }
       return made;
@@ -228,7 +235,7 @@ class StepMaker {
   /// Makes one of `parts` equal parts of the traffic.
   [[nodiscard]] ProgramStep traffic_step(const DataTraffic::Part& call, const char* name,
                                          double parts) const {
-    const network::RankGroup group = layout_.group(call.group);
+    const network::RankGroup& group = groups_[call.group];
     ProgramStep made;
     made.kind = StepKind::collective;
     made.name = name;
@@ -237,7 +244,7 @@ class StepMaker {
     const double calls_of_part = std::max(1.0, std::ceil(call.calls / parts));
     made.bytes = input_bytes(call.op, call.bytes, group.size()) / parts / calls_of_part;
     made.repeats = static_cast<std::int32_t>(calls_of_part);
-    made.seconds = collectives_.time({call.op, call.bytes, group, call.calls, slice_}).value() / parts;
+    made.seconds = collectives_.time(call.key(groups_, slice_)).value() / parts;
     return made;
   }
 
@@ -270,6 +277,7 @@ class StepMaker {
   const StepTimes& times_;
   const StackProfile& stack_;
   network::PlanLayout layout_;
+  network::RankGroups groups_;
   std::array<std::vector<Operator>, kLayerKinds> operators_;
   network::Slice slice_;  ///< of the stage being made
 };

@@ -205,9 +205,8 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
   SHARDSCAPE_CHECK(machine.collectives.recorder() == nullptr, last.stage);
   const PassTime busy = all_passes(in, times, last.stage);
   const Seconds step = last.end + once_per_step(in.setting.system.stack);
-  const SiblingTurns turns =
-      turns_of_siblings(in, timed_stage(in, times, last.stage, step, busy, waits(times, last.stage, busy)),
-                        machine.collectives, machine.shared, machine.data);
+  const SiblingTurns turns = turns_of_siblings(
+      machine, timed_stage(in, times, last.stage, step, busy, waits(times, last.stage, busy)));
   if (!turns.any) return last;
   times.turns = turns;
   const auto takes_turns = [&](ParallelGroup group) { return turns.beside[group] > 0; };
@@ -270,8 +269,8 @@ std::int32_t time_training(const TrainingStep& in, const network::CollectivePric
   const bool slower_machine = !in.sick.empty() && !collectives.has_faults() && in.plan.pipeline == 1;
   if (at_once || slower_machine) {
     const TimedStage stage = timed_stage(in, times, critical, out.step_time, busy, waiting);
-    const Contention contention = slower_machine ? contention_on(in.sick.front(), in, stage, collectives)
-                                                 : contention_of(in, stage, collectives, shared, data);
+    const Contention contention =
+        slower_machine ? contention_on(in.sick.front(), machine, stage) : contention_of(machine, stage);
     contended = contention.added;
     if (plain_machine) {
       out.contended_share = contention.marked_share + open_in_turns(in, times, out.step_time);

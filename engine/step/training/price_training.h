@@ -41,6 +41,7 @@
 #include "engine/step/layers/training_step.h"
 #include "engine/step/training/data_costs.h"
 #include "engine/step/training/known_step.h"
+#include "engine/step/training/step_machine.h"
 #include "engine/step/training/step_times.h"
 
 namespace shardscape::step {
@@ -66,15 +67,6 @@ struct TrainingScratch {
         false;  ///< walk the schedule operation by operation instead, and share nothing between plans
     bool every_tail = false;  ///< fill the tails of all stages, not only of the one that ends last
   } options;
-};
-
-/// What the parts of a step are priced on.
-struct StepMachine {
-  const TrainingStep& in;
-  const network::RankGroups& groups;
-  const network::CollectivePrices& collectives;
-  LayerTimes* shared;    ///< what plans of the same layers share, or null
-  StageDataCosts* data;  ///< what plans of the same data parallelism share, or null
 };
 
 /// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical

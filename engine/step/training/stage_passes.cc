@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/step/layers/layer_timer.h"
-#include "engine/step/training/stage_tails.h"
 
 namespace shardscape::step {
 
@@ -38,8 +37,7 @@ void find_twins(const StepMachine& machine, TrainingScratch& scratch) {
   const bool all =
       scratch.parts.known() != nullptr || (scratch.options.reference && in.pipeline.virtual_stages > 1);
   for (std::size_t s = 0; s < twin.size(); ++s) {
-    const bool alike =
-        !all && like_the_one_before(in, s, machine.collectives) && chunks_like_the_ones_before(in, s);
+    const bool alike = !all && machine.like_the_one_before(s) && chunks_like_the_ones_before(in, s);
     twin[s] = alike ? twin[s - 1] : s;
   }
 }
@@ -87,7 +85,7 @@ class StageFiller {
       : in_(machine.in),
         stage_(static_cast<std::int32_t>(stage)),
         known_(known),
-        layer_(in_, costs, machine.groups, &prices, slice_of(stage, in_, prices)),
+        layer_(in_, costs, machine.calls_of(stage, prices)),
         timer_(in_, layer_, known) {}
 
   const StagePasses& all_chunks() {

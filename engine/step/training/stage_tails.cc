@@ -37,21 +37,6 @@ OptimizerCost optimizer_cost(const TrainingStep& in, const DeviceSpec& device, s
   return cost;
 }
 
-double memory_share(const TrainingStep& in, std::optional<std::size_t> stage) {
-  double share = 1;
-  for (const SickStage& sick : in.sick) {
-    if (stage && sick.stage != *stage) continue;
-    share = std::min(share, sick.memory_share);
-  }
-  return share;
-}
-
-bool like_the_one_before(const TrainingStep& in, std::size_t stage,
-                         const network::CollectivePrices& collectives) {
-  return stage > 1 && !in.last(static_cast<std::int32_t>(stage)) && in.sick.empty() &&
-         !told_apart(collectives) && in.layers[stage] == in.layers[stage - 1];
-}
-
 Seconds lost_in_step(const TrainingStep& in, const TailCosts& costs, Seconds hidden, Seconds last_backward) {
   Seconds beside = hidden;
   if (!in.pipeline.both_ways()) {
@@ -62,21 +47,15 @@ Seconds lost_in_step(const TrainingStep& in, const TailCosts& costs, Seconds hid
   return lost_once(in.setting.system, beside);
 }
 
-network::Slice slice_of(std::size_t stage, const TrainingStep& in,
-                        const network::CollectivePrices& collectives) {
-  if (!told_apart(collectives)) return {};
-  return stage_slice(static_cast<std::int32_t>(stage), network::PlanLayout(in.plan), in.plan);
-}
-
 namespace {
 
 TailCosts costs_of_tail(const StepMachine& machine, std::size_t s) {
   const TrainingStep& in = machine.in;
   const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
-  const network::Slice slice = slice_of(s, in, machine.collectives);
-  const network::CollectivePrices prices = machine.collectives.with_memory(memory_share(in, s));
+  const network::CollectivePrices collectives = machine.collectives.with_memory(memory_share(in, s));
+  const CallPrices prices = machine.calls_of(s, collectives);
   const auto cost = [&](const DataTraffic::Part& part) {
-    return prices.time({part.op, part.bytes, machine.groups[part.group], part.calls, slice});
+    return collectives.time(part.key(machine.groups, prices.slice));
   };
   const auto optimizer_on = [&](const DeviceSpec& device) {
     return optimizer_cost(in, device, static_cast<std::int32_t>(s)).total();
@@ -167,7 +146,7 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
   std::optional<Exposed> known;  // of the run of equal stages
   StageTail whole;               // likewise, all but the gradients
   for (std::size_t s = 0; s < step.stages.size(); ++s) {
-    if (!like_the_one_before(in, s, machine.collectives)) {
+    if (!machine.like_the_one_before(s)) {
       if (parts.tail(s)) price(s);
       known.reset();
     }

@@ -28,23 +28,6 @@ Seconds wait_for_mirror(const TrainingStep& inputs, const StepTimes& step, std::
 Seconds lost_in_step(const TrainingStep& inputs, const TailCosts& costs, Seconds hidden,
                      Seconds last_backward);
 
-/// Whether links of different stages must be told apart: some are sick, or the links of each stage are recorded.
-inline bool told_apart(const network::CollectivePrices& collectives) {
-  return collectives.has_faults() || collectives.recorder() != nullptr;
-}
-
-/// Whether a stage costs the same as the stage before, as inner stages of equal layers do on healthy links and devices.
-bool like_the_one_before(const TrainingStep& inputs, std::size_t stage,
-                         const network::CollectivePrices& collectives);
-
-/// The part of the machine whose collectives a stage waits for: its own groups. While all links are healthy the groups
-/// of all stages cost the same, and the slice names no stage.
-network::Slice slice_of(std::size_t stage, const TrainingStep& inputs,
-                        const network::CollectivePrices& collectives);
-
-/// The share of its memory bandwidth that the sickest device keeps, 0..1, among the devices of one stage or of all.
-double memory_share(const TrainingStep& inputs, std::optional<std::size_t> stage = {});
-
 /// One step of the optimizer.
 struct OptimizerCost {
   double parameters = 0;  ///< number of parameters whose state the rank owns

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "engine/step/training/stage_tails.h"
-
 namespace shardscape::step {
 
 namespace {
@@ -65,11 +63,12 @@ void add_contention(Breakdown contended, Seconds spared, Seconds at_least, Predi
   if (lacking != Seconds(0)) *std::ranges::max_element(out.breakdown) += lacking;
 }
 
-Contention contention_on(const SickStage& device, const TrainingStep& in, const TimedStage& stage,
-                         const network::CollectivePrices& collectives) {
+Contention contention_on(const SickStage& device, const StepMachine& machine, const TimedStage& stage) {
+  const TrainingStep& in = machine.in;
   const TrainingStep like{device.setting, in.plan,     device.costs, in.layers, in.chunks,
                           in.parameters,  in.pipeline, {},           in.held};
-  return contention_of(like, stage, collectives.with_memory(memory_share(in)));
+  const network::CollectivePrices collectives = machine.collectives.with_memory(memory_share(in));
+  return contention_of({like, machine.groups, collectives, nullptr, nullptr}, stage);
 }
 
 }  // namespace shardscape::step

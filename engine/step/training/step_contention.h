@@ -1,8 +1,9 @@
 // What contention (contention.h) does to a step whose stages have been timed.
 #pragma once
 
+#include "engine/spec/prediction.h"
 #include "engine/step/training/contention.h"
-#include "engine/step/training/price_training.h"
+#include "engine/step/training/step_times.h"
 
 namespace shardscape::step {
 
@@ -19,7 +20,6 @@ TimedStage timed_stage(const TrainingStep& inputs, const StepTimes& times, std::
 void add_contention(Breakdown contended, Seconds spared, Seconds at_least, Prediction& prediction);
 
 /// The contention on a machine whose devices are all like this sick one.
-Contention contention_on(const SickStage& device, const TrainingStep& inputs, const TimedStage& stage,
-                         const network::CollectivePrices& collectives);
+Contention contention_on(const SickStage& device, const StepMachine& machine, const TimedStage& stage);
 
 }  // namespace shardscape::step
