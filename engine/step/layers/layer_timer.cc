@@ -161,10 +161,7 @@ StagePasses StageTimer::passes_through(const LayerRuns& runs) {
       passes.weight += run.count * layer.weight.total() - less.weight[i];
     }
     passes.backward += backward;
-    if (run.kind.is_block()) passes.ends.blocks += alone;
-    if (run.kind == kEmbeddingLayer) passes.ends.embedding = alone;
-    if (run.kind == kHeadLayer) passes.ends.head = alone;
-    if (run.kind == kFurtherLayer) passes.ends.further = alone;
+    passes.backwards[run.kind] += alone;
   }
   return passes;
 }

@@ -30,11 +30,14 @@ struct LayerPasses {
 };
 
 /// Backward of layers for one microbatch (the head's on average), each by itself; within a pass some layers wait less
-/// for the host. 0 where the stage has no such layer.
-struct EndLayers {
-  Seconds head, embedding;
-  Seconds further;  ///< of all modules of further tokens together
-  Seconds blocks;   ///< of all blocks together
+/// for the host. All blocks count together, and so do all modules of further tokens; 0 where the stage has no such layer.
+struct BackwardByRole {
+  std::array<Seconds, 4> roles;  ///< index: LayerKind::Role
+
+  [[nodiscard]] Seconds& operator[](LayerKind kind) { return roles[static_cast<std::size_t>(kind.role)]; }
+  [[nodiscard]] Seconds operator[](LayerKind kind) const {
+    return roles[static_cast<std::size_t>(kind.role)];
+  }
 };
 
 /// Data-parallel traffic of every microbatch beside the passes of a stage or of a chunk.
@@ -53,7 +56,7 @@ struct ChunkPasses {
 };
 struct StagePasses : ChunkPasses {
   Seconds weight_host;  ///< the part of `weight` that waits for the host
-  EndLayers ends;
+  BackwardByRole backwards;
   PassTime deferred;  ///< all weight gradients of the head, after the last backward
 };
 

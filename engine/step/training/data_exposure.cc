@@ -63,15 +63,12 @@ LastBackward last_backward(const TrainingStep& in, const StepTimes& step, std::s
   const std::size_t chunks = passes.size();
   const std::vector<double>& ends = chunks == 1 ? step.pipeline.end : step.pipeline.chunk_end;
   const StagePasses& of = step.passes(stage);
-  return {
-      of.ends.head,
-      (1.0 / std::max(1, in.layers[stage].further())) * of.ends.further,
-      (1.0 / std::max(1, in.layers[stage].count())) * (of.ends.blocks + of.backward[TimeClass::data_comm]),
-      of.ends.embedding,
-      passes,
-      in.cuts(),
-      step.deferred(in, stage).total(),
-      std::span(ends).subspan(stage * chunks, chunks)};
+  BackwardByRole layer = of.backwards;
+  Seconds &further = layer[kFurtherLayer], &block = layer[block_layer(0)];
+  further = (1.0 / std::max(1, in.layers[stage].further())) * further;
+  block = (1.0 / std::max(1, in.layers[stage].count())) * (block + of.backward[TimeClass::data_comm]);
+  return {layer, passes, in.cuts(), step.deferred(in, stage).total(),
+          std::span(ends).subspan(stage * chunks, chunks)};
 }
 
 namespace {
@@ -111,10 +108,7 @@ class ChunkLayers {
     const LayerRuns runs = in.chunk_layers(stage, chunk);
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
       if (cut_ && !in.cuts(run->kind)) continue;
-      const Seconds each = run->kind.is_block()         ? backward.block
-                           : run->kind == kHeadLayer    ? backward.head
-                           : run->kind == kFurtherLayer ? backward.further
-                                                        : backward.embedding;
+      const Seconds each = backward.layer[run->kind];
       runs_.push_back({run->count, each.value(), sum_});
       sum_ += run->count * each.value();
     }

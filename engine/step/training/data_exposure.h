@@ -71,7 +71,7 @@ constexpr double gradient_pass(const schedule::StageTime& chunk, bool cut) {
 
 /// The last microbatch's backward on one stage (under zero_bubble, its weight gradient).
 struct LastBackward {
-  Seconds head, further, block, embedding;      ///< seconds of one layer each; 0 where the stage has none
+  BackwardByRole layer;                         ///< of one layer each
   std::span<const schedule::StageTime> passes;  ///< index: chunk; as the pipeline was timed
   bool cut = false;                             ///< only weight gradients count
   Seconds deferred;                             ///< weight gradients of the head that come after it

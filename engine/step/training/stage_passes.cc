@@ -42,19 +42,12 @@ void find_twins(const StepMachine& machine, TrainingScratch& scratch) {
   }
 }
 
-/// Keeps the later end of each part: gradients leave when the slowest device has made them. That also holds for passes
-/// that the host bounds, which take equally long on any device.
-void keep_later(EndLayers& kept, const EndLayers& other) {
-  for (Seconds EndLayers::*const part :
-       {&EndLayers::head, &EndLayers::embedding, &EndLayers::further, &EndLayers::blocks})
-    kept.*part = std::max(kept.*part, other.*part);
-}
-
 Seconds in_pair(const ChunkPasses& forward, const ChunkPasses& backward) {
   return forward.forward.total() + backward.backward.total() - forward.hidden;
 }
 
-/// Keeps the slower of the passes of one stage on different devices.
+/// Keeps the slower of the passes of one stage on different devices, and of each layer: gradients leave when the slowest
+/// device has made them. That also holds for passes that the host bounds, which take equally long on any device.
 void keep_slower(StagePasses& kept, const StagePasses& other, bool pairs) {
   const Seconds pair = std::max(in_pair(kept, kept), in_pair(other, other));
   if (other.forward.total() > kept.forward.total()) kept.forward = other.forward;
@@ -64,7 +57,8 @@ void keep_slower(StagePasses& kept, const StagePasses& other, bool pairs) {
     kept.weight = other.weight;
     kept.weight_host = other.weight_host;
   }
-  keep_later(kept.ends, other.ends);
+  for (std::size_t role = 0; role < kept.backwards.roles.size(); ++role)
+    kept.backwards.roles[role] = std::max(kept.backwards.roles[role], other.backwards.roles[role]);
   if (pairs) kept.hidden = kept.forward.total() + kept.backward.total() - pair;
 }
 
@@ -180,7 +174,8 @@ void add_up_chunks(std::span<const ChunkPasses> chunks, ChunkPasses& stage) {
 }  // namespace
 
 void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch& scratch) {
-  const auto& [in, groups, collectives, unused_shared, unused_data] = machine;
+  const TrainingStep& in = machine.in;
+  const network::CollectivePrices& collectives = machine.collectives;
   find_twins(machine, scratch);
   StepTimes& step = scratch.step;
   const PartsToPrice& parts = scratch.parts;
@@ -189,7 +184,7 @@ void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch
   step.chunks.resize(each > 1 ? each * stages : 0);
   const bool apart = told_apart(collectives), slowed = collectives.has_faults() && parts.known() != nullptr;
   LayerTimes own;
-  /// Known times of the layers of a stage, where other plans have asked for them if sick links slow it.
+  // Known times of the layers of a stage, where other plans have asked for them if sick links slow it.
   const auto layers_of = [&](std::size_t s) -> LayerTimes& {
     if (!slowed && (s == 0 || !apart)) return layers;
     const auto [times, fresh] =
