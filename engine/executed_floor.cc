@@ -176,18 +176,12 @@ Seconds PlanFloor::exposed_gradients(const step::TrainingStep& in, const network
     const bool launched = times[c].backward > computed.backward || times[c].weight > computed.weight;
     if (launched || blocks.end() - blocks.begin() != 1) return bucket;
   }
-  const auto of = [&](step::LayerKind kind) { return Seconds(device.backward_of(kind)); };
-  const auto of_end = [&](step::LayerKind kind, bool there) { return there ? of(kind) : Seconds(); };
   const bool last = in.last(stage);
   const double deferred = last ? in.deferred() * passes.alone[step::kHeadLayer.index()].weight : 0;
-  const step::LastBackward backward{of_end(step::kHeadLayer, last),
-                                    of_end(step::kFurtherLayer, blocks.further() > 0),
-                                    of(step::block_layer(blocks.begin()->kind)),
-                                    of_end(step::kEmbeddingLayer, in.first(stage)),
-                                    times,
-                                    in.cuts(),
-                                    Seconds(deferred),
-                                    ends};
+  step::BackwardByRole layer;
+  for (const step::LayerRun& run : in.stage_layers(stage))
+    layer[run.kind] = Seconds(device.backward_of(run.kind));
+  const step::LastBackward backward{layer, times, in.cuts(), Seconds(deferred), ends};
   return std::max(bucket, step::exposed_gradients(in, stage, backward, gradients));
 }
 

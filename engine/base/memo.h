@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "engine/base/fields.h"
 
@@ -51,6 +52,34 @@ class HandyMemo {
  private:
   Memo<Key, Value> memo_;
   std::array<typename Memo<Key, Value>::Entry*, 16> last_{};
+};
+
+/// A memo of bounded size, as large as `kSlots` says from the first key on: each slot keeps what fell on it last.
+template <class Key, class Value, std::size_t kSlots>
+class SlotMemo {
+ public:
+  /// The slot of a key; `fresh`: it holds what was made for another key, or nothing, and is the key's from now on. Valid
+  /// until the next call.
+  struct Place {
+    Value& value;
+    bool fresh = false;
+  };
+  Place at(const Key& key) {
+    slots_.resize(kSlots);
+    Slot& slot = slots_[FieldsHash()(key) % kSlots];
+    const bool fresh = !slot.used || !(slot.key == key);
+    if (fresh) slot.key = key;
+    slot.used = true;
+    return {slot.value, fresh};
+  }
+
+ private:
+  struct Slot {
+    Key key;
+    bool used = false;
+    Value value;
+  };
+  std::vector<Slot> slots_;
 };
 
 }  // namespace shardscape

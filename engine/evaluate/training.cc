@@ -14,6 +14,7 @@
 #include "engine/step/plan_pipeline.h"
 #include "engine/step/training/export_training.h"
 #include "engine/step/training/operator_table.h"
+#include "engine/step/training/price_training.h"
 #include "engine/step/training/training_bytes.h"
 #include "engine/timeline/step_timeline.h"
 
@@ -155,7 +156,7 @@ constexpr std::size_t kMostSickDevices = 4096;
 class Training final : public Evaluator {
  public:
   explicit Training(Machine& machine) : machine_(machine), setting_(machine.setting()) {
-    scratch_.reference = machine.options().reference;
+    scratch_.options.reference = machine.options().reference;
   }
 
   bool partition(Point& point) override {
@@ -284,8 +285,8 @@ void Training::time(Point& point) {
                                   point.pipeline,
                                   point.sick,
                                   parameters.held,
-                                  &scratch_.turns};
-  scratch_.every_tail = point.details != nullptr || machine_.options().reference;
+                                  &scratch_.step.turns};
+  scratch_.options.every_tail = point.details != nullptr || machine_.options().reference;
   std::int32_t critical = step::time_training(inputs, collectives, scratch_, point.out);
   if (machine_.flattened() && !collectives.unreachable()) critical = execute(inputs, point);
   if (point.deadlocked) return;
@@ -298,16 +299,16 @@ void Training::explain(const step::TrainingStep& inputs, std::int32_t critical, 
   Details& details = *point.details;
   details.stage_layers = block_counts(point.split->stages);
   details.group_bytes = step::training_bytes(inputs, collectives);
-  for (std::size_t s = 0; s < scratch_.forward.size(); ++s) {
-    details.stage_forward.push_back(scratch_.forward[s].total());
-    details.stage_backward.push_back(scratch_.backward[s].total());
+  for (const step::StagePasses& passes : scratch_.step.stages) {
+    details.stage_forward.push_back(passes.forward.total());
+    details.stage_backward.push_back(passes.backward.total());
   }
-  const Breakdown priced = machine_.flattened() ? Breakdown() : scratch_.contention.added;
+  const Breakdown priced = machine_.flattened() ? Breakdown() : scratch_.step.contention.added;
   step::explain_training(inputs, critical, point.out.breakdown[TimeClass::optimizer], priced, collectives,
                          details.operators);
   if (!details.want_program && !details.want_timeline) return;
-  details.program =
-      std::make_shared<const timeline::PricedStep>(step::make_priced_step(inputs, collectives, scratch_));
+  details.program = std::make_shared<const timeline::PricedStep>(
+      step::make_priced_step(inputs, collectives, scratch_.step));
   if (details.want_timeline && !machine_.flattened()) {
     details.timeline = timeline::step_timeline_json(*details.program);
   }

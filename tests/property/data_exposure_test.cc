@@ -40,12 +40,7 @@ std::vector<double> layer_ends(const TrainingStep& in, std::int32_t stage, const
     const std::vector<LayerKind> layers = backward_layers(in, stage, chunk);
     double done = 0;
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      const LayerKind kind = layers[i];
-      done += (kind.is_block()         ? last.block
-               : kind == kHeadLayer    ? last.head
-               : kind == kFurtherLayer ? last.further
-                                       : last.embedding)
-                  .value();
+      done += last.layer[layers[i]].value();
       const double share = static_cast<double>(i + 1) / static_cast<double>(layers.size());
       const double in_pass = in.cuts() ? share * pass : i + 1 == layers.size() ? pass : std::min(done, pass);
       ends.push_back(end - pass + in_pass);
@@ -92,10 +87,10 @@ double last_arrival(const TrainingStep& in, std::int32_t stage, const LastBackwa
 LastBackward random_backward(const TrainingStep& in, std::int32_t stage, test::ScenarioGenerator& generator,
                              std::vector<double>& ends, std::vector<schedule::StageTime>& passes) {
   LastBackward last;
-  last.head = Seconds(in.last(stage) ? generator.between(0.1, 3) : 0);
-  last.embedding = Seconds(in.first(stage) ? generator.between(0.1, 3) : 0);
-  last.further = Seconds(generator.between(0.5, 2));
-  last.block = Seconds(generator.between(0.5, 2));
+  last.layer[kHeadLayer] = Seconds(in.last(stage) ? generator.between(0.1, 3) : 0);
+  last.layer[kEmbeddingLayer] = Seconds(in.first(stage) ? generator.between(0.1, 3) : 0);
+  last.layer[kFurtherLayer] = Seconds(generator.between(0.5, 2));
+  last.layer[block_layer(0)] = Seconds(generator.between(0.5, 2));
   last.cut = in.cuts();
   const double mean = generator.between(0.5, 20);
   passes.resize(static_cast<std::size_t>(in.pipeline.virtual_stages));

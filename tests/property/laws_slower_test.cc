@@ -199,21 +199,20 @@ TEST(LawsSlower, NoBetterHardwareSlowsPairsOfPasses) {
 
 // ---- one pair ----
 
-using Item = step::LayerEmitter::Item;
+using step::PairStep;
 
 /// Compute and exchanges in turns.
 struct Chain {
   std::vector<double> compute, exchanges;
 
-  [[nodiscard]] std::vector<Item> items() const {
-    using Kind = execution::Instruction::Kind;
-    std::vector<Item> list;
+  [[nodiscard]] std::vector<PairStep> steps() const {
+    std::vector<PairStep> list;
     for (std::size_t i = 0; i < compute.size(); ++i) {
       if (i > 0) {
-        list.push_back({{Kind::start, execution::Account::compute, 0, 0, 1, 0}, 0, false, 1});
-        list.push_back({step::join_lane(0, execution::Account::expert_comm), exchanges[i - 1], false, 1});
+        list.push_back({PairStep::Kind::exchange});
+        list.push_back({PairStep::Kind::wait, exchanges[i - 1]});
       }
-      list.push_back({step::compute(compute[i], execution::Account::compute, 0), compute[i], false, 1});
+      list.push_back({PairStep::Kind::compute, compute[i]});
     }
     return list;
   }
@@ -231,13 +230,15 @@ Chain random_chain(test::ScenarioGenerator& random, double exchange) {
 
 /// Checks that the pair computes and exchanges all of both, in the order of each.
 double time_of(const Chain& forward, const Chain& backward, double overlap, double kept) {
-  double hidden = 0, computed = 0, all = 0;
+  double computed = 0, all = 0;
   std::size_t joins = 0;
-  const std::vector<Item> ahead = forward.items(), back = backward.items();
-  for (const Item& item : step::pair_up(ahead, back, 0, overlap, hidden)) {
-    const bool computes = item.instruction.kind == execution::Instruction::Kind::compute;
-    (computes ? computed : all) += item.expected;
-    if (item.instruction.kind == execution::Instruction::Kind::join) ++joins;
+  const std::vector<PairStep> ahead = forward.steps(), back = backward.steps();
+  const step::PairOrder order = step::pair_up(ahead, back, overlap);
+  for (const step::PairOrder::Part& part : order.parts) {
+    const PairStep& done = (part.backward ? back : ahead)[part.step];
+    const bool computes = done.kind == PairStep::Kind::compute;
+    (computes ? computed : all) += computes ? part.seconds : done.seconds;
+    if (done.kind == PairStep::Kind::wait) ++joins;
   }
   EXPECT_EQ(joins, forward.exchanges.size() + backward.exchanges.size());
   for (const Chain* chain : {&forward, &backward})
@@ -245,7 +246,7 @@ double time_of(const Chain& forward, const Chain& backward, double overlap, doub
   EXPECT_NEAR(computed, 0, 1e-9);
   for (const Chain* chain : {&forward, &backward})
     for (const double seconds : chain->compute) all += seconds;
-  return all - kept * hidden;
+  return all - kept * order.hidden;
 }
 
 TEST(LawsSlower, NoLongerPartMakesAPairShorter) {

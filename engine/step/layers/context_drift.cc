@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/step/layers/sibling_turns.h"
+#include "engine/model/layer_key.h"
 
 namespace shardscape::step {
 
@@ -61,34 +61,36 @@ std::int32_t together(const RankGroup& experts, const RankGroup::Level& context)
 
 }  // namespace
 
-bool drifts(const TrainingStep& in, const RankGroup& context) {
-  const InDomains inside = in_domains(in.setting.system.fabric, context);
+bool drifts(const FabricSpec& fabric, const RankGroup& context) {
+  const InDomains inside = in_domains(fabric, context);
   return inside.most != 1 && inside.most != context.size();
 }
 
-Seconds spared_by_drift(const TrainingStep& in, const model::CollectiveCall& call,
-                        const network::RankGroups& groups, const network::CollectivePrices& collectives) {
-  const RankGroup& group = groups[call.group];
+Seconds spared_by_drift(const model::CollectiveCall& call, const CallPrices& prices) {
+  const FabricSpec& fabric = prices.setting.system.fabric;
+  const network::CollectivePrices& collectives = prices.collectives;
+  const network::CollectiveKey pass = prices.healthy(call);
+  const RankGroup& group = pass.group;
   if (call.op != CollectiveOp::ring_pass) return Seconds(0);
-  const InDomains inside = in_domains(in.setting.system.fabric, group);
-  if (!drifts(in, group) || call.repeats + 1 != group.size()) return Seconds(0);
+  const InDomains inside = in_domains(fabric, group);
+  if (!drifts(fabric, group) || call.repeats + 1 != group.size()) return Seconds(0);
+  const bool dispatches = model::layer_key(prices.plan, prices.plan.microbatch).dispatches;
   const std::int32_t last =
-      in.key().dispatches ? together(groups[ParallelGroup::expert], group.levels.front()) : 1;
-  RankGroup near = group;
-  near.levels.front().extent = inside.most;
-  const Seconds spared =
-      spared_in_turn(in.turns, call.group, in.plan, {call.op, call.bytes, group}, collectives);
-  const Seconds slow = collectives.time_without_faults({call.op, call.bytes, group}) - spared,
-                fast = collectives.time_without_faults({call.op, call.bytes, near}),
-                busy = std::max(collectives.healthy().time_on_links({call.op, call.bytes, group}) - spared,
-                                collectives.time_at_ranks({call.op, call.bytes, group}));
+      dispatches ? together(prices.groups[ParallelGroup::expert], group.levels.front()) : 1;
+  network::CollectiveKey near = pass;
+  near.group.levels.front().extent = inside.most;
+  const Seconds spared = prices.spared_in_turn(call.group, pass);
+  const Seconds slow = collectives.time_without_faults(pass) - spared,
+                fast = collectives.time_without_faults(near),
+                busy = std::max(collectives.healthy().time_on_links(pass) - spared,
+                                collectives.time_at_ranks(pass));
   if (slow <= fast) return Seconds(0);
   const double n = group.size(), domains = n / inside.mean, apart = std::max(0.0, inside.mean - last);
   const double crossed = last > 1 ? domains : domains * (n - 1) / n;
   const Seconds goes_on = crossed * slow + (n - 1 - crossed) * fast;
   const Seconds waits = slow + apart * fast + (n - 2 - apart) * busy;
-  const RankGroup& tensor = groups[ParallelGroup::tensor];
-  const bool leaves = in_domains(in.setting.system.fabric, tensor).most < tensor.size();
+  const RankGroup& tensor = prices.groups[ParallelGroup::tensor];
+  const bool leaves = in_domains(fabric, tensor).most < tensor.size();
   return (leaves ? 1 - kLostToTensor : 1) * std::max(Seconds(0), (n - 1) * slow - std::max(goes_on, waits));
 }
 

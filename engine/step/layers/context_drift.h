@@ -26,16 +26,14 @@
 // What sick links add to a pass is added in full.
 #pragma once
 
-#include "engine/network/prices/collective_prices.h"
-#include "engine/step/layers/training_step.h"
+#include "engine/step/layers/call_prices.h"
 
 namespace shardscape::step {
 
 /// How much less all repeats of a context group's call delay a layer than the passes one after the other would.
-Seconds spared_by_drift(const TrainingStep& inputs, const model::CollectiveCall& call,
-                        const network::RankGroups& groups, const network::CollectivePrices& collectives);
+Seconds spared_by_drift(const model::CollectiveCall& call, const CallPrices& prices);
 
 /// Whether ranks of the context groups drift apart: where these leave domains but not at every hop.
-bool drifts(const TrainingStep& inputs, const network::RankGroup& context);
+bool drifts(const FabricSpec& fabric, const network::RankGroup& context);
 
 }  // namespace shardscape::step

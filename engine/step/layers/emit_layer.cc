@@ -110,15 +110,15 @@ void LayerEmitter::append_beside(std::vector<Item>& items, const Step& step, con
 }
 
 void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch,
-                          double& lead) {
+                          HostLead& lead, bool meets) {
+  if (meets) items.push_back({.instruction = host_sync()});
   const std::size_t first = items.size();
   append_steps(items, steps);
   double expected = 0;
   for (std::size_t i = first; i < items.size(); ++i) expected += items[i].expected;
-  lead += expected - launch.value();
-  items.push_back(
-      {.instruction = host_launch(launch.value()), .expected = std::max(0.0, -lead), .layer_end = true});
-  lead = std::max(0.0, lead);
+  items.push_back({.instruction = host_launch(launch.value()),
+                   .expected = lead.launch(1, Seconds(expected), launch, meets).value(),
+                   .layer_end = true});
 }
 
 void LayerEmitter::append_steps(std::vector<Item>& items, const std::vector<Step>& steps) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/execution/program_builder.h"
+#include "engine/step/layers/host_work.h"
 #include "engine/step/layers/price_layers.h"
 
 namespace shardscape::step {
@@ -103,9 +104,10 @@ class LayerEmitter {
       }
     }
   }
-  /// Appends the steps as instructions, followed by the host's launch of all of them. `lead`: seconds that the host is
-  /// ahead of the device, 0 where it has just met it; updated for what comes next.
-  void append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch, double& lead);
+  /// Appends the steps as instructions, followed by the host's launch of all of them. `meets`: the host waits for the
+  /// device before.
+  void append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch, HostLead& lead,
+              bool meets = false);
   /// Appends the steps as instructions, without the launch.
   void append_steps(std::vector<Item>& items, const std::vector<Step>& steps);
 

@@ -44,8 +44,7 @@ Seconds crowding(const ExpertExchanges& of) {
   return of_dispatch + std::min(left, others * std::min(of.scatter, ahead));
 }
 
-Seconds crowding(const PartCost& part, const Setting& setting, const network::RankGroups& groups,
-                 const network::CollectivePrices& collectives, const network::Slice& slice) {
+Seconds crowding(const PartCost& part, const CallPrices& prices) {
   const CollectiveCall* const dispatch = find_call(part, CollectiveOp::dispatch, ParallelGroup::expert);
   const CollectiveCall* const gather =
       find_call(part, CollectiveOp::all_gather, ParallelGroup::expert_tensor);
@@ -53,17 +52,17 @@ Seconds crowding(const PartCost& part, const Setting& setting, const network::Ra
       find_call(part, CollectiveOp::reduce_scatter, ParallelGroup::expert_tensor);
   if (dispatch == nullptr || gather == nullptr || scatter == nullptr) return Seconds(0);
   if (gather->repeats <= 0 || dispatch->repeats <= 0) return Seconds(0);
-  const std::int32_t members = groups[ParallelGroup::expert].size();
-  const std::vector<double> experts = model::expert_shares(setting);
+  const std::int32_t members = prices.groups[ParallelGroup::expert].size();
+  const std::vector<double> experts = model::expert_shares(prices.setting);
   if (experts.empty() || members < 2) return Seconds(0);
   const double most = std::ranges::max(compute::member_shares(experts, static_cast<std::size_t>(members)));
   constexpr double kUnequal = 1 + 1e-9;
   if (most * members < kUnequal) return Seconds(0);
   const auto time = [&](const CollectiveCall& call) {
-    return collectives.time({call.op, call.bytes, groups[call.group], 1, slice});
+    return prices.collectives.time(prices.on_stage(call));
   };
   const auto links = [&](const CollectiveCall& call) -> const network::LinkSet& {
-    return collectives.healthy().links({call.op, call.bytes, groups[call.group]});
+    return prices.collectives.healthy().links(prices.healthy(call));
   };
   const network::LinkSet of_scatters = links(*scatter);
   if (!of_scatters.contains_all(links(*dispatch))) return Seconds(0);
@@ -72,17 +71,15 @@ Seconds crowding(const PartCost& part, const Setting& setting, const network::Ra
     if (overlap.exchange.op == CollectiveOp::dispatch) beside += overlap.beside;
   }
   return crowding({static_cast<double>(members), most, time(*dispatch), time(*gather), part.experts,
-                   time(*scatter), meet_elsewhere(groups), beside});
+                   time(*scatter), meet_elsewhere(prices.groups), beside});
 }
 
-Seconds hidden_by_lead(const PartCost& part, const network::RankGroups& groups,
-                       const network::CollectivePrices& collectives, const network::Slice& slice) {
-  if (!collectives.has_faults() || part.between.size() != 3) return Seconds(0);
+Seconds hidden_by_lead(const PartCost& part, const CallPrices& prices) {
+  if (!prices.collectives.has_faults() || part.between.size() != 3) return Seconds(0);
   Seconds hidden = part.between[1];
   for (const CollectiveCall& call : part.calls) {
     if (call.group != ParallelGroup::expert || call.repeats <= 0) continue;
-    hidden =
-        std::min(hidden, collectives.added_by_faults({call.op, call.bytes, groups[call.group], 1, slice}));
+    hidden = std::min(hidden, prices.collectives.added_by_faults(prices.on_stage(call)));
   }
   return hidden;
 }

@@ -31,7 +31,7 @@
 // Flattened mode executes all of this (tests/property/laws_experts_test.cc).
 #pragma once
 
-#include "engine/network/prices/collective_prices.h"
+#include "engine/step/layers/call_prices.h"
 #include "engine/step/layers/price_layers.h"
 
 namespace shardscape::step {
@@ -48,11 +48,9 @@ struct ExpertExchanges {
 /// Seconds by which the busiest member is later because others use the links that it needs. O(1).
 Seconds crowding(const ExpertExchanges& of);
 /// The same for a part of a layer; 0 where its experts are alike, or no expert tensor group splits them.
-Seconds crowding(const PartCost& part, const Setting& setting, const network::RankGroups& groups,
-                 const network::CollectivePrices& collectives, const network::Slice& slice);
+Seconds crowding(const PartCost& part, const CallPrices& prices);
 
 /// Seconds that sick links add to a part's exchanges, but that are over when the other members come to them.
-Seconds hidden_by_lead(const PartCost& part, const network::RankGroups& groups,
-                       const network::CollectivePrices& collectives, const network::Slice& slice);
+Seconds hidden_by_lead(const PartCost& part, const CallPrices& prices);
 
 }  // namespace shardscape::step

@@ -7,6 +7,7 @@
 //              scheduling, and sampling and streaming a token of each sequence
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "engine/spec/scenario.h"
@@ -28,6 +29,21 @@ Seconds pass_launch(const TrainingStep& inputs, LayerKind kind, Pass pass);
 
 /// The same as pass_launch(), for a pass that consists of these segments.
 Seconds segments_launch(const TrainingStep& inputs, LayerKind kind, const Segments& segments);
+
+/// How far the host is ahead of the device within a pass, at whose beginning they meet.
+class HostLead {
+ public:
+  /// Moves on by `count` layers that run and launch alike. `meets`: the host meets the device in each of them. Returns
+  /// how long the device waited for their launches.
+  Seconds launch(double count, Seconds runs, Seconds launches, bool meets = false) {
+    const Seconds ahead = meets ? runs - launches : lead_ + count * (runs - launches);
+    lead_ = std::max(Seconds(0), ahead);
+    return (meets ? count : 1) * std::max(Seconds(0), -1.0 * ahead);
+  }
+
+ private:
+  Seconds lead_;
+};
 
 /// Seconds of the host in a server's block with so many calls in each of its batches.
 struct BlockHost {

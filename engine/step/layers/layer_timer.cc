@@ -18,120 +18,61 @@ namespace shardscape::step {
 
 namespace {
 
-using network::RankGroups;
-using network::Slice;
-
 using GroupTimes = EnumArray<ParallelGroup, Seconds>;
+
+/// Seconds of a part's work that hide no call yet, per call.
+Seconds work_of_each(const PartCost& part, const CallPrices& prices) {
+  const StackProfile::Communication& stack = prices.setting.system.stack.communication;
+  double calls = 0;
+  Seconds context;
+  boost::container::small_vector<Seconds, 8> beside(part.works.size());
+  for (const PartCost::Call& call : part.calls) {
+    if (is_of_experts(call.group) || prices.groups[call.group].alone()) continue;
+    calls += call.repeats;
+    const Seconds all = call.repeats * prices.time(call);
+    if (call.group == ParallelGroup::context) context += all;
+    if (call.hider >= 0) beside[static_cast<std::size_t>(call.hider)] += all;
+  }
+  Seconds work =
+      part.device - hidden_by_attention(stack, ParallelGroup::context, context, part.attention_core);
+  for (std::size_t i = 0; i < beside.size(); ++i) {
+    Seconds room = part.works[i];
+    work -= hide(beside[i], stack.tensor_overlap, room);
+  }
+  return (1 / std::max(1.0, calls)) * std::max(Seconds(0), work);
+}
 
 /// Times the calls of a part, which may overlap with work of the part under faults. Where a link is sick, only the
 /// ranks beyond it are late: the others have done the next work and entered the next call while the late ones are still
 /// at theirs. Half of what the fault adds lies beside such work, as far as there is any that hides nothing else, and
 /// less where there are few others: of two ranks whose link is sick both ways none is ahead. All calls of a part share
 /// that work equally. For exchanges of experts see expert_leads.h.
-class CallTimes {
- public:
-  CallTimes(const TrainingStep& in, const PartCost& part, const RankGroups& groups,
-            const network::CollectivePrices& collectives, const Slice& slice)
-      : in_(in),
-        part_(part),
-        stack_(in.setting.system.stack.communication),
-        groups_(groups),
-        collectives_(collectives),
-        slice_(slice) {}
-
-  Seconds operator()(const model::CollectiveCall& call) {
-    const Seconds time = alone(call);
-    const network::RankGroup& group = groups_[call.group];
-    if (!collectives_.has_faults() || is_of_experts(call.group) || group.alone()) return time;
-    const Seconds added = collectives_.added_by_faults({call.op, call.bytes, group, 1, slice_});
+GroupTimes price_calls(const PartCost& part, const CallPrices& prices) {
+  std::optional<Seconds> work;
+  const auto time_of = [&](const model::CollectiveCall& call) {
+    const Seconds time = prices.time(call);
+    const network::RankGroup& group = prices.groups[call.group];
+    if (!prices.collectives.has_faults() || is_of_experts(call.group) || group.alone()) return time;
+    const Seconds added = prices.collectives.added_by_faults(prices.on_stage(call));
     if (added <= Seconds(0)) return time;
-    if (!work_of_each_) work_of_each_ = work_of_each();
-    return time - std::min(0.5 * (1 - 2.0 / group.size()) * added, *work_of_each_);
-  }
-
-  /// The time of a call that nothing overlaps with.
-  [[nodiscard]] Seconds alone(const model::CollectiveCall& call) const {
-    return time_in_turn(in_, call, groups_[call.group], collectives_, slice_);
-  }
-
- private:
-  /// Seconds of the part's work that hide no call yet, per call.
-  [[nodiscard]] Seconds work_of_each() const {
-    double calls = 0;
-    Seconds context;
-    boost::container::small_vector<Seconds, 8> beside(part_.works.size());
-    for (std::size_t i = 0; i < part_.calls.size(); ++i) {
-      const model::CollectiveCall& call = part_.calls[i];
-      if (is_of_experts(call.group) || groups_[call.group].alone()) continue;
-      calls += call.repeats;
-      const Seconds all = call.repeats * alone(call);
-      if (call.group == ParallelGroup::context) context += all;
-      if (part_.hiders[i] >= 0) beside[static_cast<std::size_t>(part_.hiders[i])] += all;
-    }
-    Seconds work =
-        part_.device - hidden_by_attention(stack_, ParallelGroup::context, context, part_.attention_core);
-    for (std::size_t i = 0; i < beside.size(); ++i) {
-      Seconds room = part_.works[i];
-      work -= hide(beside[i], stack_.tensor_overlap, room);
-    }
-    return (1 / std::max(1.0, calls)) * std::max(Seconds(0), work);
-  }
-
-  const TrainingStep& in_;
-  const PartCost& part_;
-  const StackProfile::Communication& stack_;
-  const RankGroups& groups_;
-  const network::CollectivePrices& collectives_;
-  const Slice& slice_;
-  std::optional<Seconds> work_of_each_;
-};
-
-GroupTimes price_calls(const TrainingStep& in, const PartCost& part, const RankGroups& groups,
-                       const network::CollectivePrices& collectives, const Slice& slice) {
-  CallTimes time(in, part, groups, collectives, slice);
-  GroupTimes times = call_times(
-      part, in.setting.system.stack.communication,
-      [&](const model::CollectiveCall& call) { return time(call); },
-      [&](const model::CollectiveCall& call, Seconds work) {
-        return collectives.late_combine(call.bytes, groups[call.group], work, slice);
-      });
-  times[ParallelGroup::expert] += crowding(part, in.setting, groups, collectives, slice);
-  times[ParallelGroup::expert] -= hidden_by_lead(part, groups, collectives, slice);
+    if (!work) work = work_of_each(part, prices);
+    return time - std::min(0.5 * (1 - 2.0 / group.size()) * added, *work);
+  };
+  GroupTimes times = call_times(part, prices.setting.system.stack.communication, time_of,
+                                [&](const model::CollectiveCall& call, Seconds before) {
+                                  return prices.collectives.late_combine(
+                                      call.bytes, prices.groups[call.group], before, prices.slice);
+                                });
+  times[ParallelGroup::expert] += crowding(part, prices);
+  times[ParallelGroup::expert] -= hidden_by_lead(part, prices);
   for (const PartCost::Overlap& overlap : part.overlaps) {
-    const model::CollectiveCall& call = overlap.exchange;
     Seconds room = overlap.beside;
-    times[ParallelGroup::expert] -= hide(call.repeats * time.alone(call), 1, room);
+    times[ParallelGroup::expert] -= hide(overlap.exchange.repeats * prices.time(overlap.exchange), 1, room);
   }
   return times;
 }
 
-/// Tracks how far the host is ahead of the device within a pass.
-class HostLead {
- public:
-  /// Moves on by `count` layers that run and launch alike. `meets`: the host meets the device in each of them. Returns
-  /// how long the device waited for their launches.
-  Seconds launch(double count, Seconds runs, Seconds launches, bool meets = false) {
-    const Seconds ahead = meets ? runs - launches : lead_ + count * (runs - launches);
-    lead_ = std::max(Seconds(0), ahead);
-    return (meets ? count : 1) * std::max(Seconds(0), -1.0 * ahead);
-  }
-
- private:
-  Seconds lead_;
-};
-
 }  // namespace
-
-Seconds time_in_turn(const TrainingStep& in, const model::CollectiveCall& call,
-                     const network::RankGroup& group, const network::CollectivePrices& collectives,
-                     const Slice& slice) {
-  return collectives.time({call.op, call.bytes, group, 1, slice}) -
-         spared_in_turn(in.turns, call.group, in.plan, {call.op, call.bytes, group}, collectives);
-}
-
-LayerTimer::LayerTimer(const TrainingStep& in, const LayerCosts& costs, const RankGroups& groups,
-                       const network::CollectivePrices* collectives, const Slice& slice)
-    : in_(in), costs_(costs), groups_(groups), collectives_(collectives), slice_(slice) {}
 
 PassTime LayerTimer::operator()(LayerKind kind, Pass pass) const {
   return segments_time(kind, in_.segments(kind, pass));
@@ -150,15 +91,15 @@ PassTime LayerTimer::segments_time(LayerKind kind, const Segments& segments) con
 Seconds LayerTimer::add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const {
   const PartCost& part = layer[segment.part];
   time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
-  if (collectives_ == nullptr) return Seconds(0);
+  if (!prices_) return Seconds(0);
   const StackProfile::Communication& stack = in_.setting.system.stack.communication;
-  GroupTimes comm = price_calls(in_, part, groups_, *collectives_, slice_);
+  GroupTimes comm = price_calls(part, *prices_);
   Seconds on_links = comm[ParallelGroup::context];
   for (const model::CollectiveCall& call : part.calls) {
     if (call.group != ParallelGroup::context) continue;
-    const network::RankGroup& group = groups_[call.group];
-    on_links -= call.repeats * (collectives_->time_without_faults({call.op, call.bytes, group}) -
-                                collectives_->healthy().time_on_links({call.op, call.bytes, group}));
+    const network::CollectiveKey asked = prices_->healthy(call);
+    on_links -= call.repeats * (prices_->collectives.time_without_faults(asked) -
+                                prices_->collectives.healthy().time_on_links(asked));
   }
   comm[ParallelGroup::context] -= spared_of(part);
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
@@ -172,7 +113,7 @@ Seconds LayerTimer::add_device(const LayerCost& layer, const Segment& segment, P
 Seconds LayerTimer::spared_of(const PartCost& part) const {
   Seconds sum;
   for (const model::CollectiveCall& call : part.calls) {
-    if (call.group == ParallelGroup::context) sum += spared_by_drift(in_, call, groups_, *collectives_);
+    if (call.group == ParallelGroup::context) sum += spared_by_drift(call, *prices_);
   }
   return sum;
 }
@@ -190,11 +131,9 @@ Seconds LayerTimer::spared(LayerKind kind, const Segments& segments) const {
 std::vector<std::vector<Seconds>> LayerTimer::pieces(LayerKind kind, const Segments& segments) const {
   std::vector<std::vector<Seconds>> list;
   for (const Segment& segment : segments) {
-    list.push_back(piece_times(costs_[kind][segment.part], in_.setting.system.stack.communication,
-                               [&](const model::CollectiveCall& call) {
-                                 if (collectives_ == nullptr) return Seconds(0);
-                                 return time_in_turn(in_, call, groups_[call.group], *collectives_, slice_);
-                               }));
+    list.push_back(piece_times(
+        costs_[kind][segment.part], in_.setting.system.stack.communication,
+        [&](const model::CollectiveCall& call) { return prices_ ? prices_->time(call) : Seconds(0); }));
   }
   return list;
 }
@@ -223,10 +162,7 @@ StagePasses StageTimer::passes_through(const LayerRuns& runs) {
       passes.weight += run.count * layer.weight.total() - less.weight[i];
     }
     passes.backward += backward;
-    if (run.kind.is_block()) passes.ends.blocks += alone;
-    if (run.kind == kEmbeddingLayer) passes.ends.embedding = alone;
-    if (run.kind == kHeadLayer) passes.ends.head = alone;
-    if (run.kind == kFurtherLayer) passes.ends.further = alone;
+    passes.backwards[run.kind] += alone;
   }
   return passes;
 }
@@ -269,25 +205,24 @@ Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward) 
   const bool exchanges = stack.expert_overlap > 0 && in_.key().dispatches;
   if (!exchanges && !(in_.pipeline.both_ways() && (waits_for_host(forward) || waits_for_host(backward))))
     return Seconds(0);
-  std::vector<LayerEmitter::Item> ahead, back;
+  std::vector<PairStep> ahead, back;
   Seconds device, least;
   HostLead lead;
-  const auto add = [&](const LayerRun& run, Pass pass, const PassTime& time,
-                       std::vector<LayerEmitter::Item>& items) {
+  const auto add = [&](const LayerWork& work, Pass pass, const PassTime& time, std::vector<PairStep>& steps) {
     const Seconds runs = time.total() - time[TimeClass::host];
     const Seconds alone = exchanges ? runs - time[TimeClass::expert_comm] : runs;
-    device += run.count * runs;
-    least += run.count * alone + lead.launch(run.count, alone, launch_of(run.kind, pass));
+    device += work.count * runs;
+    least += work.count * alone + lead.launch(work.count, alone, launch_of(work.kind, pass));
     if (!exchanges) return;
-    const Pass emitted = pass == Pass::backward && in_.defers(run.kind) ? Pass::input : pass;
-    const std::vector<std::vector<Seconds>> pieces = timer_.pieces(run.kind, in_.segments(run.kind, emitted));
-    for (std::int32_t n = 0; n < run.count; ++n) append_pieces(pieces, time[TimeClass::expert_comm], items);
+    const std::vector<std::vector<Seconds>> pieces =
+        timer_.pieces(work.kind, in_.segments(work.kind, work.pass));
+    for (std::int32_t n = 0; n < work.count; ++n) append_pieces(pieces, time[TimeClass::expert_comm], steps);
   };
-  for (auto run = backward.rbegin(); run != backward.rend(); ++run)
-    add(*run, Pass::backward, backward_of(run->kind), back);
-  for (const LayerRun& run : forward) add(run, Pass::forward, timed(run.kind).forward, ahead);
-  double seconds = 0;
-  if (exchanges) pair_up(ahead, back, 0, stack.expert_overlap, seconds);
+  for (const LayerWork& work : in_.stream(backward, Pass::backward, true))
+    add(work, Pass::backward, backward_of(work.kind), back);
+  for (const LayerWork& work : in_.stream(forward, Pass::forward, false))
+    add(work, Pass::forward, timed(work.kind).forward, ahead);
+  const double seconds = exchanges ? pair_up(ahead, back, stack.expert_overlap).hidden : 0;
   device -= Seconds(stack.expert_hidden * seconds);
   const Seconds apart = passes_through(forward).forward.total() + passes_through(backward).backward.total();
   return std::max(Seconds(0), apart - std::max(device, least));
@@ -331,8 +266,10 @@ bool meets_host(const TrainingStep& in, LayerKind kind, Pass pass) {
 }
 
 PassTime time_segments(const TrainingStep& in, LayerKind kind, const Segments& segments,
-                       const RankGroups& groups, const network::CollectivePrices* collectives) {
-  return LayerTimer(in, in.costs, groups, collectives, {}).segments_time(kind, segments);
+                       const network::RankGroups& groups, const network::CollectivePrices* collectives) {
+  std::optional<CallPrices> prices;
+  if (collectives != nullptr) prices.emplace(CallPrices{in.setting, in.plan, in.turns, groups, *collectives});
+  return LayerTimer(in, in.costs, prices).segments_time(kind, segments);
 }
 
 }  // namespace shardscape::step

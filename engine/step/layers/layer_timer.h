@@ -7,27 +7,22 @@
 #include <optional>
 #include <vector>
 
-#include "engine/network/prices/collective_prices.h"
+#include "engine/step/layers/call_prices.h"
 #include "engine/step/layers/layer_times.h"
 #include "engine/step/layers/training_step.h"
 
 namespace shardscape::step {
 
-/// The time of one call among siblings that take turns as `inputs` says.
-Seconds time_in_turn(const TrainingStep& inputs, const model::CollectiveCall& call,
-                     const network::RankGroup& group, const network::CollectivePrices& collectives,
-                     const network::Slice& slice);
-
 /// Whether the host can't launch a pass through such a layer ahead of the one before it: it reads how many tokens the
 /// experts got (model::Operator::wait).
 bool meets_host(const TrainingStep& inputs, LayerKind kind, Pass pass);
 
-/// Times the layers that the stages of a slice consist of. Everything that it is made from must outlive it.
+/// Times the layers of a stage. Inputs and costs must outlive it.
 class LayerTimer {
  public:
-  /// Without `collectives`, calls take no time.
-  LayerTimer(const TrainingStep& inputs, const LayerCosts& costs, const network::RankGroups& groups,
-             const network::CollectivePrices* collectives, const network::Slice& slice);
+  /// Without `prices`, calls take no time.
+  LayerTimer(const TrainingStep& inputs, const LayerCosts& costs, std::optional<CallPrices> prices)
+      : in_(inputs), costs_(costs), prices_(prices) {}
 
   /// The time of a pass through one layer; the device waits where the host launches more slowly than it computes.
   [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const;
@@ -47,9 +42,7 @@ class LayerTimer {
 
   const TrainingStep& in_;
   const LayerCosts& costs_;
-  const network::RankGroups& groups_;
-  const network::CollectivePrices* collectives_;
-  network::Slice slice_;
+  std::optional<CallPrices> prices_;
 };
 
 /// Puts together the passes of stages whose layers cost the same. `known`: of these layers. All references must outlive

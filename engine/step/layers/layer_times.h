@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/enum_array.h"
+#include "engine/base/memo.h"
 #include "engine/model/stage_layers.h"
 #include "engine/network/groups/rank_group.h"
 #include "engine/network/prices/among_siblings.h"
@@ -19,10 +20,9 @@
 #include "engine/spec/plan.h"
 #include "engine/step/layers/pass_time.h"
 #include "engine/step/layers/price_layers.h"
+#include "engine/step/layers/training_step.h"
 
 namespace shardscape::step {
-
-struct TrainingStep;
 
 /// The passes through one layer; `weight` and `input` are filled where some backward of it is cut.
 struct LayerPasses {
@@ -30,41 +30,47 @@ struct LayerPasses {
 };
 
 /// Backward of layers for one microbatch (the head's on average), each by itself; within a pass some layers wait less
-/// for the host. 0 where the stage has no such layer.
-struct EndLayers {
-  Seconds head, embedding;
-  Seconds further;  ///< of all modules of further tokens together
-  Seconds blocks;   ///< of all blocks together
+/// for the host. All blocks count together, and so do all modules of further tokens; 0 where the stage has no such layer.
+struct BackwardByRole {
+  std::array<Seconds, 4> roles;  ///< index: LayerKind::Role
+
+  [[nodiscard]] Seconds& operator[](LayerKind kind) { return roles[static_cast<std::size_t>(kind.role)]; }
+  [[nodiscard]] Seconds operator[](LayerKind kind) const {
+    return roles[static_cast<std::size_t>(kind.role)];
+  }
 };
 
-/// The passes of one microbatch through all chunks of a stage, or through one chunk.
-struct StagePasses {
+/// Data-parallel traffic of every microbatch beside the passes of a stage or of a chunk.
+struct StageTraffic {
+  BesidePass forward, backward, weight;
+};
+
+/// The passes of one microbatch through one chunk of a stage, or through all of them.
+struct ChunkPasses {
   PassTime forward, backward;
-  Seconds weight,
-      weight_host;  ///< the part of backward that zero_bubble defers, and how long it waits for the host
-  EndLayers ends;
-  PassTime deferred;  ///< weight gradients of the head, once per step
-  Seconds hidden;     ///< seconds by which a pair of these passes is shorter
+  Seconds weight;  ///< the part of `backward` that a schedule may put off
+  /// Seconds by which its forward and the backward of its mate (schedule::mate()) are shorter as a pair: the exchanges of
+  /// experts of each run beside the compute of the other.
+  Seconds hidden;
+  StageTraffic beside;
+};
+struct StagePasses : ChunkPasses {
+  Seconds weight_host;  ///< the part of `weight` that waits for the host
+  BackwardByRole backwards;
+  PassTime deferred;  ///< all weight gradients of the head, after the last backward
 };
 
 /// What the passes of a stage or chunk depend on besides the times of its layers.
 struct StageKind {
-  model::StageLayers layers;
-  bool first = false, last = false;  ///< whether it holds the embedding, and the head
-  bool overlaps = false;             ///< whether forwards and backwards run in pairs
-  std::int32_t deferred = 0;         ///< TrainingStep::deferred()
+  StageContents contents;
+  bool overlaps = false;      ///< whether forwards and backwards run in pairs
+  std::int32_t deferred = 0;  ///< TrainingStep::deferred()
   friend bool operator==(const StageKind&, const StageKind&) = default;
 };
-struct KnownPasses {
+template <class Passes>
+struct Known {
   StageKind kind;
-  StagePasses passes;
-};
-/// The times of a chunk, no more of them than is asked for: there are many, and memory that is looked through takes
-/// time.
-struct KnownChunk {
-  StageKind kind;
-  PassTime forward, backward;
-  Seconds weight;
+  Passes passes;
 };
 /// Seconds that a forward through one chunk and a backward through another hide of each other.
 struct KnownPair {
@@ -105,20 +111,16 @@ struct ContendedCalls {
   struct Apart {
     Seconds context, data;
   };
-  model::StageLayers layers;
-  bool first = false, last = false;  ///< as in StageKind
-  std::optional<Apart> apart = {};   ///< filled when first asked for
-  SiblingTimes siblings = {};        ///< of the calls of blocks, of all microbatches together
-  Seconds time = {};                 ///< seconds of all calls, one after the other
+  StageContents contents;
+  std::optional<Apart> apart = {};  ///< filled when first asked for
+  SiblingTimes siblings = {};       ///< of the calls of blocks, of all microbatches together
+  Seconds time = {};                ///< seconds of all calls, one after the other
   boost::container::small_vector<Meeting, 2> meetings = {};
   boost::container::small_vector<const model::CollectiveCall*, 8> calls =
       {};                                              ///< the different calls of the stage
   boost::container::small_vector<Sent, 24> sent = {};  ///< sized so that few models need memory from the heap
   boost::container::small_vector<Sent, 8> ends =
       {};  ///< calls of embedding, head and modules of further tokens
-  [[nodiscard]] bool belong_to(const model::StageLayers& of_layers, bool embedding, bool head) const {
-    return first == embedding && last == head && layers == of_layers;
-  }
 };
 
 /// What is known about the layers of some plans; each entry is filled when it is first asked for.
@@ -126,8 +128,8 @@ struct LayerTimes {
   std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and different for different layers
   std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< index: LayerKind::index()
   std::vector<ContendedCalls> contended;                       ///< of the stages that were asked for
-  std::vector<KnownPasses> stages;                             ///< stages that were asked for
-  std::vector<KnownChunk> chunks;                              ///< chunks of stages that have several
+  std::vector<Known<StagePasses>> stages;                      ///< stages that were asked for
+  std::vector<Known<ChunkPasses>> chunks;                      ///< chunks of stages that have several
   std::vector<KnownPair> pairs;                                ///< pairs of passes through chunks
   std::optional<network::RankGroups> groups;
   /// Of messages between stages: in a chain, in a ring.
@@ -144,11 +146,19 @@ struct LayerTimes {
   }
 };
 
-/// Hash of everything that training plans differ in.
-std::uint64_t hash_of(const ParallelPlan& plan);
+/// How a training plan lies on the ranks, and what layers see of its schedule: whether weight gradients run apart.
+struct PlanOnRanks {
+  EnumArray<PlanAxis, std::int32_t> degrees;
+  RankOrder order{};
+  std::int32_t expert = 1, expert_tensor = 1;
+  bool sequence_parallel = false;
+  ScheduleKind schedule = kPlainSchedule;
+  friend bool operator==(const PlanOnRanks&, const PlanOnRanks&) = default;
+};
+PlanOnRanks on_ranks(const TrainingStep& inputs);
 
 /// Remembers times for one setting on one healthy machine. They are exact, as only plans share them that agree in
-/// everything they depend on, and bounded: each slot of the table keeps the times of its last plan only.
+/// everything they depend on, and bounded.
 class LayerTimesMemo {
  public:
   /// Returns the times for the plan's layers. The reference is valid until the next call.
@@ -157,12 +167,15 @@ class LayerTimesMemo {
   std::uint64_t next_id() { return ++last_id_; }
 
  private:
-  struct Slot {
-    ParallelPlan plan;  ///< with choices that layers do not depend on set to fixed values
-    bool defers = false, used = false;
-    LayerTimes times;
+  struct Key {
+    PlanOnRanks plan;
+    std::int32_t microbatch = 1;
+    Recompute recompute = Recompute::none;
+    bool defers = false;  ///< the head's weight gradients
+    friend bool operator==(const Key&, const Key&) = default;
   };
-  std::vector<Slot> slots_;
+  /// Enough for the plans of one choice of degrees in large studies; takes some megabytes in all.
+  SlotMemo<Key, LayerTimes, 512> known_;
   std::uint64_t last_id_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// A forward and a backward of another microbatch as one stream of instructions: while the exchange of one pass's
+// A forward and a backward of another microbatch as one stream: while the exchange of one pass's
 // experts is under way, the other pass computes (DeepSeek-AI 2024, section 3.2.1 and figure 4; Megatron Core:
 // overlap_moe_expert_parallel_comm). As there, the order is fixed by the layers, not by how long anything takes.
 //
@@ -21,23 +21,38 @@
 // LayerEmitter::add_lost_to_exchanges().
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
-#include "engine/step/layers/emit_layer.h"
+#include "engine/base/quantity.h"
 
 namespace shardscape::step {
 
-/// Merges the items of both passes in the order of execution; compute that is interrupted is cut in two. `lane`: that
-/// of the exchanges of experts. `hidden` returns the seconds of exchanges beside which the other pass is expected to
-/// compute.
-std::vector<LayerEmitter::Item> pair_up(std::span<const LayerEmitter::Item> forward,
-                                        std::span<const LayerEmitter::Item> backward, std::int32_t lane,
-                                        double overlap, double& hidden);
+/// What a pass does next, as a pair sees it.
+struct PairStep {
+  enum class Kind : std::uint8_t { compute, exchange, wait, other };
+  Kind kind =
+      Kind::compute;   ///< an exchange of experts that begins, the wait for it, or anything else but compute
+  double seconds = 0;  ///< of compute and waits
+};
 
-/// Appends items for a pass through a layer, with its exchanges of experts on lane 0; together these take `exchanges`,
-/// and each the same time. `pieces`: for each of its parts, the seconds before, between and behind its exchanges.
+struct PairOrder {
+  struct Part {
+    bool backward = false;  ///< of that pass
+    std::size_t step = 0;   ///< index in its list
+    double seconds = 0;     ///< of compute: the part of it that runs now
+  };
+  std::vector<Part> parts;  ///< in the order of execution; compute that is interrupted comes in parts
+  double hidden = 0;        ///< seconds of exchanges beside which the other pass computes
+};
+
+/// Merges both passes.
+PairOrder pair_up(std::span<const PairStep> forward, std::span<const PairStep> backward, double overlap);
+
+/// Appends a pass through a layer, whose exchanges of experts together take `exchanges`, and each the same time.
+/// `pieces`: for each of its parts, the seconds before, between and behind its exchanges.
 void append_pieces(std::span<const std::vector<Seconds>> pieces, Seconds exchanges,
-                   std::vector<LayerEmitter::Item>& items);
+                   std::vector<PairStep>& steps);
 
 }  // namespace shardscape::step

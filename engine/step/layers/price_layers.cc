@@ -80,27 +80,14 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
                                     : compute::naive_backward(op.attention, precision, device)};
 }
 
-double backward_kernels(const Operator& op) {
+double kernels(const Operator& op, Pass pass) {
   switch (op.kind) {
     case OperatorKind::gemm:
-      return 2;
+      return pass == Pass::backward ? 2 : 1;
     case OperatorKind::attention:
       return 1;
     case OperatorKind::pointwise:
-      return op.backward.kernels;
-    case OperatorKind::collective:
-      break;
-  }
-  return 0;
-}
-
-double forward_kernels(const Operator& op) {
-  switch (op.kind) {
-    case OperatorKind::gemm:
-    case OperatorKind::attention:
-      return 1;
-    case OperatorKind::pointwise:
-      return op.forward.kernels;
+      return (pass == Pass::backward ? op.backward : op.forward).kernels;
     case OperatorKind::collective:
       break;
   }
@@ -117,7 +104,7 @@ void add_nodes(const std::vector<Operator>& operators, LayerPart part, const Tim
   for (const TimedNode& node : listed) {
     if (node.call) {
       call_of[node.index] = sum.calls.size();
-      sum.calls.push_back(node.comm());
+      sum.calls.push_back({node.comm()});
       sum.call_count += node.comm().repeats;
       continue;
     }
@@ -127,15 +114,14 @@ void add_nodes(const std::vector<Operator>& operators, LayerPart part, const Tim
     if (!node.op->loads.runs.empty()) sum.experts += node.time;
   }
   sum.between.assign(1, Seconds(0));
-  sum.piece_of_call.assign(sum.calls.size(), 0);
-  sum.hiders.assign(sum.calls.size(), -1);
   std::vector<std::int32_t> work_of(in_order.size(), -1);  // index: node; value: index in sum.works
   const model::CollectiveCall* exchange = nullptr;         // the node before, if it is a call
   for (const TimedNode& node : in_order) {
     if (node.op->attention_core && !node.call) sum.piece_of_core = sum.between.size() - 1;
     if (node.call) {
       exchange = &node.comm();
-      sum.piece_of_call[call_of[node.index]] = sum.between.size() - 1;
+      PartCost::Call& call = sum.calls[call_of[node.index]];
+      call.piece = sum.between.size() - 1;
       if (exchange->group == ParallelGroup::expert) sum.between.emplace_back(0);
       if (node.hider < 0) continue;
       const auto hider = static_cast<std::size_t>(node.hider);
@@ -143,7 +129,7 @@ void add_nodes(const std::vector<Operator>& operators, LayerPart part, const Tim
         work_of[hider] = static_cast<std::int32_t>(sum.works.size());
         sum.works.push_back(in_order[hider].time);
       }
-      sum.hiders[call_of[node.index]] = work_of[hider];
+      call.hider = work_of[hider];
       continue;
     }
     sum.between.back() += node.time;
@@ -160,8 +146,8 @@ void add_nodes(const std::vector<Operator>& operators, LayerPart part, const Tim
 double repeated_kernels(const std::vector<Operator>& operators) {
   double repeated = 0, all = 0;
   for (const Operator& op : operators) {
-    all += forward_kernels(op);
-    if (op.again && !op.attention_core) repeated += forward_kernels(op);
+    all += kernels(op, Pass::forward);
+    if (op.again && !op.attention_core) repeated += kernels(op, Pass::forward);
   }
   return all > 0 ? repeated / all : 0;
 }
@@ -252,9 +238,9 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
        {LayerPart::forward, LayerPart::repeated, LayerPart::backward, LayerPart::weight, LayerPart::input})
     add_nodes(operators, part, time_of, part_cost(part));
   part_cost(LayerPart::input).device = cost[LayerPart::backward].device - cost[LayerPart::weight].device;
-  double kernels = 0, products = 0;
+  double all = 0, products = 0;
   for (const Operator& op : operators) {
-    kernels += backward_kernels(op);
+    all += kernels(op, Pass::backward);
     if (op.routes) ++cost.routers;
     if (op.plain) {
       cost.plain_forward += op.forward.kernels;
@@ -262,7 +248,7 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
     }
     if (op.kind == OperatorKind::gemm && op.cut) ++products;
   }
-  if (kernels > 0) cost.weight_kernels = products / kernels;
+  if (all > 0) cost.weight_kernels = products / all;
   cost.repeated_kernels = repeated_kernels(operators);
   return cost;
 }

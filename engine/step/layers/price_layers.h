@@ -47,15 +47,15 @@ compute::OperatorCost cost_of(const OperatorTimes& times, LayerPart part);
 /// Sums over the operators of one part of a layer.
 struct PartCost {
   Seconds device;
-  Seconds attention_core;                    ///< the part of `device` that is the attention core
-  Seconds experts;                           ///< the part of `device` that is experts whose loads differ
-  std::vector<model::CollectiveCall> calls;  ///< calls, in the order of their operators
-  /// For each call the index in `works` of the work that hides it (overlap.h); -1: none does.
-  std::vector<std::int32_t> hiders;
+  Seconds attention_core;  ///< the part of `device` that is the attention core
+  Seconds experts;         ///< the part of `device` that is experts whose loads differ
+  struct Call : model::CollectiveCall {
+    std::int32_t hider = -1;  ///< index in `works` of the work that hides it (overlap.h); -1: none does
+    std::size_t piece = 0;    ///< index in `between` of the piece that it stands in
+  };
+  std::vector<Call> calls;  ///< in the order of their operators
   std::vector<Seconds> works;
-  /// For each call, and for the attention core, the index in `between` of the piece that it stands in.
-  std::vector<std::size_t> piece_of_call;
-  std::optional<std::size_t> piece_of_core;
+  std::optional<std::size_t> piece_of_core;  ///< Call::piece of the attention core
   double call_count = 0;
   bool meets_host = false;  ///< the host waits for a result of the device before it launches on
   /// An exchange of experts, and the compute that runs while it is under way.
@@ -125,12 +125,11 @@ EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const StackPr
   EnumArray<ParallelGroup, Seconds> sum;
   Seconds work = part.experts;
   boost::container::small_vector<Seconds, 8> beside(stack.tensor_overlap > 0 ? part.works.size() : 0);
-  for (std::size_t i = 0; i < part.calls.size(); ++i) {
-    const model::CollectiveCall& call = part.calls[i];
+  for (const PartCost::Call& call : part.calls) {
     if (call.op == network::CollectiveOp::combine) continue;
     const Seconds one = time(call);
-    const bool hides = !beside.empty() && part.hiders[i] >= 0;
-    (hides ? beside[static_cast<std::size_t>(part.hiders[i])] : sum[call.group]) += call.repeats * one;
+    const bool hides = !beside.empty() && call.hider >= 0;
+    (hides ? beside[static_cast<std::size_t>(call.hider)] : sum[call.group]) += call.repeats * one;
     if (call.op == network::CollectiveOp::dispatch) work += one;
   }
   for (std::size_t i = 0; i < beside.size(); ++i) {
@@ -157,18 +156,17 @@ std::vector<Seconds> piece_times(const PartCost& part, const StackProfile::Commu
   Seconds context;
   std::vector<Seconds> beside(part.works.size());
   std::vector<std::size_t> piece_of_work(part.works.size());
-  for (std::size_t i = 0; i < part.calls.size(); ++i) {
-    const model::CollectiveCall& call = part.calls[i];
+  for (const PartCost::Call& call : part.calls) {
     if (call.group != ParallelGroup::tensor && call.group != ParallelGroup::context) continue;
     const Seconds all = call.repeats * time(call);
     if (call.group == ParallelGroup::context && part.piece_of_core) {
       context += all;
-    } else if (part.hiders[i] >= 0) {
-      const auto work = static_cast<std::size_t>(part.hiders[i]);
+    } else if (call.hider >= 0) {
+      const auto work = static_cast<std::size_t>(call.hider);
       beside[work] += all;
-      piece_of_work[work] = part.piece_of_call[i];
+      piece_of_work[work] = call.piece;
     } else {
-      pieces[part.piece_of_call[i]] += all;
+      pieces[call.piece] += all;
     }
   }
   for (std::size_t i = 0; i < beside.size(); ++i) {

@@ -87,20 +87,4 @@ SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once,
   return turns;
 }
 
-Seconds cost_of_siblings(const ParallelPlan& plan, const network::CollectiveKey& asked,
-                         const network::CollectivePrices& collectives) {
-  if (plan.pipeline == 1) return Seconds(0);
-  const Seconds each =
-      collectives.time_without_faults({asked.op, (1 / asked.calls) * asked.bytes, asked.group});
-  network::CollectiveKey within = asked;
-  within.slice = stage_slice(0, network::PlanLayout(plan), plan);
-  return asked.calls * each - collectives.time_within_slice(within);
-}
-
-Seconds spared_in_turn(const SiblingTurns* turns, ParallelGroup kind, const ParallelPlan& plan,
-                       const network::CollectiveKey& asked, const network::CollectivePrices& collectives) {
-  if (turns == nullptr || turns->beside[kind] <= 0) return Seconds(0);
-  return turns->beside[kind] * cost_of_siblings(plan, asked, collectives);
-}
-
 }  // namespace shardscape::step

@@ -13,7 +13,6 @@
 #include <span>
 #include <vector>
 
-#include "engine/network/prices/collective_prices.h"
 #include "engine/spec/plan.h"
 #include "engine/step/layers/layer_times.h"
 #include "engine/step/layers/pass_time.h"
@@ -55,12 +54,5 @@ SentByOthers sent_by_others(const TrainingStep& inputs, std::size_t stage, Paral
 /// relative to this one.
 SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage,
                            const EnumArray<ParallelGroup, double>& by_others);
-
-/// What groups of other stages cost an operation on a healthy machine if all of them send at once.
-Seconds cost_of_siblings(const ParallelPlan& plan, const network::CollectiveKey& asked,
-                         const network::CollectivePrices& collectives);
-/// The part of that which an operation in passes is spared. `turns`: null where nobody takes turns.
-Seconds spared_in_turn(const SiblingTurns* turns, ParallelGroup kind, const ParallelPlan& plan,
-                       const network::CollectiveKey& asked, const network::CollectivePrices& collectives);
 
 }  // namespace shardscape::step

@@ -1,28 +1,26 @@
 #include "engine/step/layers/training_step.h"
 
+#include <algorithm>
+
 namespace shardscape::step {
 
 namespace {
 
-LayerRuns runs_of(bool embedding, const model::StageLayers& layers, bool head) {
+LayerRuns runs_of(const StageContents& of) {
   LayerRuns runs;
-  if (embedding) runs.push_back({kEmbeddingLayer, 1});
-  for (const auto& [kind, count] : layers) runs.push_back({block_layer(kind), count});
-  if (layers.further() > 0) runs.push_back({kFurtherLayer, layers.further()});
-  if (head) runs.push_back({kHeadLayer, 1});
+  if (of.first) runs.push_back({kEmbeddingLayer, 1});
+  for (const auto& [kind, count] : of.layers) runs.push_back({block_layer(kind), count});
+  if (of.layers.further() > 0) runs.push_back({kFurtherLayer, of.layers.further()});
+  if (of.last) runs.push_back({kHeadLayer, 1});
   return runs;
 }
 
 }  // namespace
 
-LayerRuns TrainingStep::stage_layers(std::int32_t stage) const {
-  return runs_of(first(stage), layers[static_cast<std::size_t>(stage)], last(stage));
-}
+LayerRuns TrainingStep::stage_layers(std::int32_t stage) const { return runs_of(contents(stage)); }
 
 LayerRuns TrainingStep::chunk_layers(std::int32_t stage, std::int32_t chunk) const {
-  const std::int32_t part = pipeline.part(stage, chunk);
-  return runs_of(part == 0, chunks[static_cast<std::size_t>(stage * pipeline.virtual_stages + chunk)],
-                 part + 1 == pipeline.parts());
+  return runs_of(contents(stage, chunk));
 }
 
 Segments TrainingStep::segments(LayerKind kind, Pass pass) const {
@@ -30,6 +28,16 @@ Segments TrainingStep::segments(LayerKind kind, Pass pass) const {
   if (pass == Pass::input && !part) pass = Pass::backward;
   const bool waits = cuts(kind) || (pass == Pass::weight && part);
   return step::segments(pass, kind.is_block() ? plan.recompute : Recompute::none, waits);
+}
+
+PassStream TrainingStep::stream(const LayerRuns& runs, Pass pass, bool defer) const {
+  PassStream stream;
+  for (const LayerRun& run : runs) {
+    const Pass own = defer && pass == Pass::backward && defers(run.kind) ? Pass::input : pass;
+    if (!segments(run.kind, own).empty()) stream.push_back({run.kind, run.count, own});
+  }
+  if (pass != Pass::forward) std::ranges::reverse(stream);
+  return stream;
 }
 
 model::ParameterGroups TrainingStep::parameters_of(std::int32_t stage) const {

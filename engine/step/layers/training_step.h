@@ -33,6 +33,22 @@ struct LayerRun {
 };
 using LayerRuns = boost::container::small_vector<LayerRun, 4>;
 
+/// The layers that a stage or a chunk holds.
+struct StageContents {
+  model::StageLayers layers;
+  bool first = false, last = false;  ///< whether it holds the embedding, and the head
+  friend bool operator==(const StageContents&, const StageContents&) = default;
+};
+
+/// Equal layers one after the other, as a pass runs them.
+struct LayerWork {
+  LayerKind kind;
+  std::int32_t count = 1;
+  Pass pass = Pass::forward;  ///< what of them runs
+};
+/// What a pass runs, in order.
+using PassStream = boost::container::small_vector<LayerWork, 4>;
+
 /// What crosses a boundary between stages for each microbatch, per rank.
 struct Boundary {
   Bytes message;   ///< sent to the same rank of the next stage
@@ -63,6 +79,14 @@ struct TrainingStep {
     return stage == end || (pipeline.both_ways() && stage == plan.pipeline - 1 - end);
   }
   [[nodiscard]] model::LayerKey key() const { return model::layer_key(plan, plan.microbatch); }
+  [[nodiscard]] StageContents contents(std::int32_t stage) const {
+    return {layers[static_cast<std::size_t>(stage)], first(stage), last(stage)};
+  }
+  [[nodiscard]] StageContents contents(std::int32_t stage, std::int32_t chunk) const {
+    const std::int32_t part = pipeline.part(stage, chunk);
+    return {chunks[static_cast<std::size_t>(stage * pipeline.virtual_stages + chunk)], part == 0,
+            part + 1 == pipeline.parts()};
+  }
   /// The layers of a stage, and of one of its chunks, in the order of forward.
   [[nodiscard]] LayerRuns stage_layers(std::int32_t stage) const;
   [[nodiscard]] LayerRuns chunk_layers(std::int32_t stage, std::int32_t chunk) const;
@@ -85,6 +109,17 @@ struct TrainingStep {
   [[nodiscard]] bool defers(LayerKind kind) const { return kind == kHeadLayer && deferred() > 0; }
   /// What a pass through a layer of a kind consists of. Only blocks recompute.
   [[nodiscard]] Segments segments(LayerKind kind, Pass pass) const;
+  /// What a pass through these layers runs, in order; layers that have nothing to do in it are left out. `defers`: of a
+  /// microbatch that puts the head's weight gradient off.
+  [[nodiscard]] PassStream stream(const LayerRuns& runs, Pass pass, bool defers) const;
+  /// Calls visit(run, pass, part) for each part of all passes of every microbatch through these layers.
+  template <class Visit>
+  void each_part(const LayerRuns& runs, const Visit& visit) const {
+    for (const LayerRun& run : runs)
+      for (const Pass pass : kTrainingPasses)
+        for (const Segment& segment : segments(run.kind, pass))
+          visit(run, pass, costs[run.kind][segment.part]);
+  }
   /// The parameters that one rank of the stage holds, before ZeRO shards them.
   [[nodiscard]] model::ParameterGroups parameters_of(std::int32_t stage) const;
   [[nodiscard]] Boundary boundary() const;

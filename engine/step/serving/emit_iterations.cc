@@ -109,7 +109,7 @@ void IterationEmitter::emit(const std::vector<Item>& items) {
 
 void IterationEmitter::emit(const std::vector<Step>& steps, Seconds launch) {
   std::vector<Item> items;
-  double lead = 0;
+  HostLead lead;
   layer_emitter_.append(items, steps, launch, lead);
   emit(items);
 }

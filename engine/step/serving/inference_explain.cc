@@ -87,7 +87,8 @@ class RowTable {
            const network::CollectivePrices& collectives, TokenCosts& costs, std::vector<OperatorRow>& rows)
       : in_(in),
         stream_(stream),
-        collectives_(collectives),
+        groups_(network::PlanLayout(in.plan).groups()),
+        prices_{in.setting, in.plan, nullptr, groups_, collectives},
         costs_(costs),
         rows_(rows),
         begin_(rows.size()) {}
@@ -128,7 +129,7 @@ class RowTable {
     std::vector<Node> rest = listed_nodes(operators, LayerPart::forward);
     std::erase_if(rest, [](const Node& node) { return !node.call && node.op->attention_core; });
     std::vector<OperatorRow> fresh;
-    RowWriter(in_.setting, in_.plan, collectives_, {}, fresh).add(rest, phase, count);
+    RowWriter(prices_, fresh).add(rest, phase, count);
     merge(fresh, rows_, begin_);
   }
   [[nodiscard]] std::string shape(double queries, double keys) const {
@@ -139,7 +140,8 @@ class RowTable {
 
   const InferenceInputs& in_;
   const IterationStream& stream_;
-  const network::CollectivePrices& collectives_;
+  const network::RankGroups groups_;
+  const CallPrices prices_;
   TokenCosts& costs_;
   std::vector<OperatorRow>& rows_;
   std::size_t begin_;

@@ -17,8 +17,6 @@ namespace shardscape::step {
 namespace {
 
 using model::CollectiveCall;
-using network::PlanLayout;
-using network::RankGroup;
 
 /// The share of the priced contention that takes place, since calls and traffic do not meet at random: the median, over
 /// 235 random plans of the shipped training stacks, of what execution adds over the full sum (0.6 to 1.2 of four in
@@ -39,27 +37,21 @@ constexpr double kWorthMeeting = 1e-3, kWorthDrift = 0.08;
 
 class ContentionSum {
  public:
-  /// `calls`: those of the stage. If `known` is given they are kept for other plans, and `known` has the groups of
-  /// ranks.
-  ContentionSum(const TrainingStep& in, const network::CollectivePrices& collectives, ContendedCalls& calls,
-                const LayerTimes* known)
-      : in_(in),
-        collectives_(collectives),
-        layout_(in.plan),
-        own_(known != nullptr && known->groups ? std::nullopt : std::optional(layout_.groups())),
-        groups_(own_ ? *own_ : *known->groups),
+  /// `calls`: those of the stage, kept for other plans if these share them.
+  ContentionSum(const StepMachine& machine, std::size_t stage, ContendedCalls& calls)
+      : in_(machine.in),
+        collectives_(machine.collectives),
+        prices_(machine.calls_of(stage, collectives_)),
+        groups_(machine.groups),
         calls_(calls),
-        shared_(known != nullptr) {}
+        shared_(machine.shared != nullptr) {}
 
   /// Lists the calls of these layers in all microbatches. Only the calls of blocks meet data-parallel traffic.
   void list_calls(const LayerRuns& runs) {
     const double m = in_.pipeline.per_chunk();
-    for (const LayerRun& run : runs) {
-      for (const Pass pass : kTrainingPasses) {
-        for (const Segment& segment : in_.segments(run.kind, pass))
-          list_calls(in_.costs[run.kind][segment.part], m * run.count, pass, run.kind.is_block());
-      }
-    }
+    in_.each_part(runs, [&](const LayerRun& run, Pass pass, const PartCost& part) {
+      list_calls(part, m * run.count, pass, run.kind.is_block());
+    });
   }
 
   /// The data-parallel traffic of a stage: beside the passes of each microbatch, and once in a step.
@@ -131,7 +123,7 @@ class ContentionSum {
       }
       const CollectiveCall& call = *calls_.calls[sent.call];
       if (sent.seconds > Seconds(0)) place[sent.call] = operations.size();
-      add({call.op, call.bytes, groups_[call.group]}, sent.seconds);
+      add(prices_.healthy(call), sent.seconds);
     };
     std::ranges::for_each(calls_.sent, add_call);
     std::ranges::for_each(calls_.ends, add_call);
@@ -140,8 +132,8 @@ class ContentionSum {
       if (sent.others <= Seconds(0)) return on_links(sent);
       return on_links(sent) - (1 - sent_by_others(in_, step.stage, sent.part.group).least) * sent.others;
     };
-    for (ContendedData::Sent& sent : data.beside.sent) add(asked(sent), count * busy(sent));
-    for (ContendedData::Sent& sent : data.once.sent) add(asked(sent), busy(sent));
+    for (ContendedData::Sent& sent : data.beside.sent) add(sent.part.key(groups_), count * busy(sent));
+    for (ContendedData::Sent& sent : data.once.sent) add(sent.part.key(groups_), busy(sent));
     const Seconds busiest = collectives_.healthy().busiest_link(
         std::span(operations.data(), operations.size()), std::span(sending.data(), sending.size()), now);
     added[TimeClass::data_comm] += std::max(Seconds(0), busiest - now);
@@ -168,13 +160,12 @@ class ContentionSum {
 
  private:
   void add_part(const DataTraffic::Part& part, Pass pass, ContendedData::Traffic& traffic) {
-    const RankGroup& shard = groups_[part.group];
-    if (part.bytes <= Bytes(0) || shard.alone()) return;
-    const Seconds time = collectives_.time({part.op, part.bytes, shard, part.calls});
-    const Seconds others = cost_of_siblings(in_.plan, {part.op, part.bytes, shard, part.calls}, collectives_);
+    const network::CollectiveKey asked = part.key(groups_);
+    if (asked.nothing()) return;
+    const Seconds time = collectives_.time(asked), others = prices_.cost_of_siblings(asked);
     if (others > Seconds(0)) {
       AmongSiblings& among = traffic.siblings[part.group];
-      among.time += collectives_.healthy().time_on_links({part.op, part.bytes, shard, part.calls});
+      among.time += collectives_.healthy().time_on_links(asked);
       among.others += others;
     }
     traffic.time += time;
@@ -233,7 +224,8 @@ class ContentionSum {
   Seconds calls_apart(const Breakdown& priced, const TimedStage& step) {
     if (in_.plan.context == 1 || in_.plan.tensor == 1) return Seconds(0);
     // Traffic beside all passes goes over the ranks of context groups too, and holds together those that would drift.
-    const bool drift = drifts(in_, groups_[ParallelGroup::context]), beside = sends_beside_passes(in_);
+    const bool drift = drifts(in_.setting.system.fabric, groups_[ParallelGroup::context]),
+               beside = sends_beside_passes(in_);
     const Seconds met = priced[TimeClass::tensor_comm] + priced[TimeClass::context_comm];
     const bool apart = drift ? !beside && step.shown[TimeClass::context_comm] > kWorthDrift * step.step
                              : beside && met > kWorthMeeting * step.step;
@@ -249,11 +241,11 @@ class ContentionSum {
     for (const ContendedCalls::Sent& sent : calls_.sent) {
       const CollectiveCall& call = *calls_.calls[sent.call];
       if (call.group != ParallelGroup::tensor) continue;
-      const RankGroup& group = groups_[call.group];
-      const Seconds at_once = collectives_.time_without_faults({call.op, call.bytes, group}),
-                    alone = collectives_.time_within_slice(
-                        {call.op, call.bytes, group, 1, {{degree, layout_.stride(axis)}, 0}}),
-                    on_links = collectives_.healthy().time_on_links({call.op, call.bytes, group});
+      network::CollectiveKey asked = prices_.healthy(call);
+      const Seconds at_once = collectives_.time_without_faults(asked),
+                    on_links = collectives_.healthy().time_on_links(asked);
+      asked.slice = {{degree, network::PlanLayout(in_.plan).stride(axis)}, 0};
+      const Seconds alone = collectives_.time_within_slice(asked);
       if (at_once > alone) sum += ((at_once - alone) / on_links) * sent.seconds;
     }
     return sum;
@@ -278,10 +270,7 @@ class ContentionSum {
   }
 
   Seconds on_links(ContendedData::Sent& sent) {
-    const DataTraffic::Part& part = sent.part;
-    if (!sent.on_links)
-      sent.on_links =
-          collectives_.healthy().time_on_links({part.op, part.bytes, groups_[part.group], part.calls});
+    if (!sent.on_links) sent.on_links = collectives_.healthy().time_on_links(sent.part.key(groups_));
     return *sent.on_links;
   }
 
@@ -325,20 +314,15 @@ class ContentionSum {
   std::size_t number_of(const CollectiveCall& call) {
     for (std::size_t i = 0; shared_ && i < listed_.size(); ++i)
       if (alike(*calls_.calls[i], call)) return i;
-    const RankGroup& group = groups_[call.group];
-    const Seconds time = collectives_.time({call.op, call.bytes, group});
+    const network::CollectiveKey asked = prices_.healthy(call);
     calls_.calls.push_back(&call);
-    listed_.push_back({time, cost_of_siblings(in_.plan, {call.op, call.bytes, group}, collectives_),
-                       collectives_.healthy().time_on_links({call.op, call.bytes, group})});
+    listed_.push_back({collectives_.time(asked), prices_.cost_of_siblings(asked),
+                       collectives_.healthy().time_on_links(asked)});
     return listed_.size() - 1;
   }
 
-  [[nodiscard]] network::CollectiveKey asked(const ContendedData::Sent& sent) const {
-    return {sent.part.op, sent.part.bytes, groups_[sent.part.group], sent.part.calls};
-  }
-
   ContendedCalls::Meeting& meeting_of(ContendedData::Sent& sent_beside) {
-    const network::CollectiveKey data = asked(sent_beside);
+    const network::CollectiveKey data = sent_beside.part.key(groups_);
     if (!sent_beside.way) sent_beside.way = collectives_.healthy().way_number(data);
     for (ContendedCalls::Meeting& known : calls_.meetings)
       if (known.way == *sent_beside.way && known.pass == sent_beside.beside) return known;
@@ -350,8 +334,7 @@ class ContentionSum {
       if (sent.pass != meeting.pass || sent.seconds <= Seconds(0)) continue;
       const CollectiveCall& call = *calls_.calls[sent.call];
       std::optional<network::KeptPaces>& both = paces[sent.call];
-      if (!both)
-        both = collectives_.healthy().paces_together({call.op, call.bytes, groups_[call.group]}, data);
+      if (!both) both = collectives_.healthy().paces_together(prices_.healthy(call), data);
       const double kept = both->one, theirs = both->other;
       const Seconds longer = (sent.shown * (1 / kept - 1)) * sent.seconds;
       meeting.longer[call.group] += longer;
@@ -362,8 +345,7 @@ class ContentionSum {
 
   const TrainingStep& in_;
   const network::CollectivePrices& collectives_;
-  PlanLayout layout_;
-  std::optional<network::RankGroups> own_;
+  CallPrices prices_;
   const network::RankGroups& groups_;
   ContendedCalls& calls_;
   bool shared_;
@@ -371,51 +353,30 @@ class ContentionSum {
   Breakdown added_;
 };
 
-bool holds(const LayerRuns& runs, LayerKind kind) {
-  return std::ranges::any_of(runs, [kind](const LayerRun& run) { return run.kind == kind; });
-}
-
-/// The calls of layers of a stage or of a chunk; listed where they are new.
-ContendedCalls& calls_of(const TrainingStep& in, const network::CollectivePrices& collectives,
-                         LayerTimes* known, const model::StageLayers& layers, const LayerRuns& runs,
-                         std::vector<ContendedCalls>& listed) {
-  const bool first = holds(runs, kEmbeddingLayer), last = holds(runs, kHeadLayer);
-  const auto calls = std::ranges::find_if(
-      listed, [&](const ContendedCalls& kept) { return kept.belong_to(layers, first, last); });
-  if (calls != listed.end()) return *calls;
-  ContendedCalls& fresh = listed.emplace_back(ContendedCalls{layers, first, last});
-  ContentionSum(in, collectives, fresh, known).list_calls(runs);
-  return fresh;
-}
-
-/// Reads or makes what contention needs to know of the data-parallel traffic of a stage.
-ContendedData& data_of(const TrainingStep& in, ContentionSum& sum, std::int32_t stage, StageDataCosts* data,
-                       std::optional<ContendedData>& own) {
-  std::optional<ContendedData>& of_stage = data != nullptr ? data->costs_of_stage(in, stage).contended : own;
-  if (!of_stage) of_stage = sum.data_of(stage);
-  return *of_stage;
-}
-
 /// Returns use(sum, traffic) of a stage: of the calls that share its links, and of its data-parallel traffic. What
 /// plans share is read, or made where it is new.
 template <class Use>
-auto with_stage(const TrainingStep& in, const TimedStage& step, const network::CollectivePrices& collectives,
-                LayerTimes* known, StageDataCosts* data, const Use& use) {
-  std::vector<ContendedCalls> own;
-  std::optional<ContendedData> own_data;
+auto with_stage(const StepMachine& machine, const TimedStage& step, const Use& use) {
   const auto stage = static_cast<std::int32_t>(step.stage);
-  ContendedCalls& calls = calls_of(in, collectives, known, in.layers[step.stage], in.stage_layers(stage),
-                                   known != nullptr ? known->contended : own);
-  ContentionSum sum(in, collectives, calls, known);
-  return use(sum, data_of(in, sum, stage, data, own_data));
+  std::vector<ContendedCalls> own;
+  std::vector<ContendedCalls>& listed = machine.shared != nullptr ? machine.shared->contended : own;
+  const StageContents contents = machine.in.contents(stage);
+  auto calls = std::ranges::find(listed, contents, &ContendedCalls::contents);
+  const bool fresh = calls == listed.end();
+  if (fresh) calls = listed.insert(calls, ContendedCalls{contents});
+  ContentionSum sum(machine, step.stage, *calls);
+  if (fresh) sum.list_calls(machine.in.stage_layers(stage));
+  std::optional<ContendedData> own_data;
+  std::optional<ContendedData>& data =
+      machine.data != nullptr ? machine.data->costs_of_stage(machine.in, stage).contended : own_data;
+  if (!data) data = sum.data_of(stage);
+  return use(sum, *data);
 }
 
 }  // namespace
 
-Contention contention_of(const TrainingStep& in, const TimedStage& step,
-                         const network::CollectivePrices& collectives, LayerTimes* known,
-                         StageDataCosts* data) {
-  return with_stage(in, step, collectives, known, data, [&](ContentionSum& sum, ContendedData& traffic) {
+Contention contention_of(const StepMachine& machine, const TimedStage& step) {
+  return with_stage(machine, step, [&](ContentionSum& sum, ContendedData& traffic) {
     sum.add_data(traffic, step);
     Contention contention = sum.of(step);
     sum.bound_by_links(traffic, step, contention.added);
@@ -423,19 +384,16 @@ Contention contention_of(const TrainingStep& in, const TimedStage& step,
   });
 }
 
-SiblingTurns turns_of_siblings(const TrainingStep& in, const TimedStage& step,
-                               const network::CollectivePrices& collectives, LayerTimes* known,
-                               StageDataCosts* data) {
-  return with_stage(
-      in, step, collectives, known, data, [&](ContentionSum& sum, const ContendedData& traffic) {
-        const SiblingTimes passes = sum.in_passes(traffic);
-        EnumArray<ParallelGroup, double> by_others;
-        for (const ParallelGroup group : enum_values<ParallelGroup>()) {
-          const bool shared = passes[group].others + traffic.once.siblings[group].others > Seconds(0);
-          by_others[group] = shared ? sent_by_others(in, step.stage, group).mean : 1;
-        }
-        return sibling_turns(passes, traffic.once.siblings, step, by_others);
-      });
+SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step) {
+  return with_stage(machine, step, [&](ContentionSum& sum, const ContendedData& traffic) {
+    const SiblingTimes passes = sum.in_passes(traffic);
+    EnumArray<ParallelGroup, double> by_others;
+    for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+      const bool shared = passes[group].others + traffic.once.siblings[group].others > Seconds(0);
+      by_others[group] = shared ? sent_by_others(machine.in, step.stage, group).mean : 1;
+    }
+    return sibling_turns(passes, traffic.once.siblings, step, by_others);
+  });
 }
 
 }  // namespace shardscape::step

@@ -30,8 +30,7 @@
 #pragma once
 
 #include "engine/step/layers/sibling_turns.h"
-#include "engine/step/layers/training_step.h"
-#include "engine/step/training/data_costs.h"
+#include "engine/step/training/step_machine.h"
 
 namespace shardscape::step {
 
@@ -40,15 +39,11 @@ struct Contention {
   Breakdown added;          ///< seconds added to the step, by the class of time that takes longer
   double marked_share = 0;  ///< share of the step by which its time may still be wrong
 };
-/// Computes the contention. `known` and `data` are what plans share; give both or neither.
-Contention contention_of(const TrainingStep& inputs, const TimedStage& step,
-                         const network::CollectivePrices& collectives, LayerTimes* known = nullptr,
-                         StageDataCosts* data = nullptr);
+/// Computes the contention on a healthy machine.
+Contention contention_of(const StepMachine& machine, const TimedStage& step);
 
 /// How siblings take turns in a step on a healthy machine that was timed with all of them sending at once. `step`: its
-/// stage that ends last. `known` and `data` as above.
-SiblingTurns turns_of_siblings(const TrainingStep& inputs, const TimedStage& step,
-                               const network::CollectivePrices& collectives, LayerTimes* known = nullptr,
-                               StageDataCosts* data = nullptr);
+/// stage that ends last.
+SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step);
 
 }  // namespace shardscape::step

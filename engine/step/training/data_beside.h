@@ -3,20 +3,11 @@
 // its own length (beside_pass() in price_training.h).
 #pragma once
 
-#include <cstddef>
-
-#include "engine/step/training/data_costs.h"
 #include "engine/step/training/price_training.h"
 
 namespace shardscape::step {
 
-/// Copies the times of a stage, except those of its chunks.
-void copy_stage(const StageTimes& source, std::size_t from, StageTimes& target, std::size_t to);
-
-/// Adds to the passes of each stage what data parallelism costs every microbatch. `data`: what plans share; null:
-/// nothing.
-void add_data_parallel(const TrainingStep& inputs, const network::PlanLayout& layout,
-                       const network::RankGroups& groups, const network::CollectivePrices& collectives,
-                       StageDataCosts* data, TrainingScratch& scratch);
+/// Adds to the passes of each stage what data parallelism costs every microbatch.
+void add_data_parallel(const StepMachine& machine, TrainingScratch& scratch);
 
 }  // namespace shardscape::step

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/network/prices/collective_prices.h"
+#include "engine/step/layers/layer_times.h"
 #include "engine/step/layers/training_step.h"
 #include "engine/step/training/data_exposure.h"
 #include "engine/step/training/data_traffic.h"
@@ -19,6 +20,15 @@ struct TailCosts {
   WeightGather weights;
   Seconds optimizer;
 };
+/// The costs of traffic of which each part takes time(part); without the optimizer.
+template <class Time>
+TailCosts tail_costs(const DataTraffic& traffic, const Time& time) {
+  TailCosts costs;
+  for (const DataTraffic::Part& part : traffic.weights) costs.weights.add(time(part), part.calls);
+  for (const DataTraffic::Part& part : traffic.gradients)
+    costs.gradients.push_back({part.group, part.calls, time(part)});
+  return costs;
+}
 
 /// Traffic beside the passes of one microbatch, in seconds, before they hide any of it.
 struct BesideCosts {
@@ -59,27 +69,31 @@ class StageDataCosts {
 
  private:
   struct Known {
-    model::StageLayers layers;
-    bool first = false, last = false;
+    StageContents stage;
     DataCosts costs;
   };
   std::vector<Known> known_;
 };
 
 /// Remembers costs for one setting on one healthy machine. They are exact, as only plans share them that agree in
-/// everything they depend on, and bounded: each slot of the table keeps the costs of its last plan only.
+/// everything they depend on, and bounded.
 class DataCostsMemo {
  public:
   /// Returns the costs for the plan. The reference is valid until the next call.
-  StageDataCosts& costs_for(const TrainingStep& inputs);
+  StageDataCosts& costs_for(const TrainingStep& inputs) {
+    const auto [costs, fresh] = known_.at({on_ranks(inputs), inputs.plan.zero_stage});
+    if (fresh) costs.forget();
+    return costs;
+  }
 
  private:
-  struct Slot {
-    ParallelPlan plan;  ///< with choices that do not affect the costs set to fixed values
-    bool used = false;
-    StageDataCosts costs;
+  struct Key {
+    PlanOnRanks plan;
+    std::int32_t zero_stage = 0;
+    friend bool operator==(const Key&, const Key&) = default;
   };
-  std::vector<Slot> slots_;
+  /// Enough for the plans of one choice of degrees in large studies; takes some hundred kilobytes in all.
+  SlotMemo<Key, StageDataCosts, 128> known_;
 };
 
 }  // namespace shardscape::step

@@ -51,28 +51,24 @@ double whole_buckets(double buckets, double share) {
   return std::min(buckets, whole);
 }
 
-std::span<const schedule::StageTime> chunk_times(const TrainingStep& in, const TrainingScratch& scratch,
+std::span<const schedule::StageTime> chunk_times(const TrainingStep& in, const StepTimes& step,
                                                  std::size_t stage) {
   const std::size_t chunks =
       in.pipeline.both_ways() ? 1 : static_cast<std::size_t>(in.pipeline.virtual_stages);
-  return std::span(scratch.times).subspan(stage * chunks, chunks);
+  return std::span(step.times).subspan(stage * chunks, chunks);
 }
 
-LastBackward last_backward(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
-  const std::span<const schedule::StageTime> passes = chunk_times(in, scratch, stage);
+LastBackward last_backward(const TrainingStep& in, const StepTimes& step, std::size_t stage) {
+  const std::span<const schedule::StageTime> passes = chunk_times(in, step, stage);
   const std::size_t chunks = passes.size();
-  const auto ends = chunks == 1 ? std::span(scratch.end).subspan(stage, 1)
-                                : std::span(scratch.chunk_end).subspan(stage * chunks, chunks);
-  const EndLayers& end = scratch.ends[scratch.twin[stage]];
-  const Seconds blocks = end.blocks + scratch.backward[scratch.twin[stage]][TimeClass::data_comm];
-  return {end.head,
-          (1.0 / std::max(1, in.layers[stage].further())) * end.further,
-          (1.0 / std::max(1, in.layers[stage].count())) * blocks,
-          end.embedding,
-          passes,
-          in.cuts(),
-          in.last(static_cast<std::int32_t>(stage)) ? scratch.deferred.total() : Seconds(0),
-          ends};
+  const std::vector<double>& ends = chunks == 1 ? step.pipeline.end : step.pipeline.chunk_end;
+  const StagePasses& of = step.passes(stage);
+  BackwardByRole layer = of.backwards;
+  Seconds &further = layer[kFurtherLayer], &block = layer[block_layer(0)];
+  further = (1.0 / std::max(1, in.layers[stage].further())) * further;
+  block = (1.0 / std::max(1, in.layers[stage].count())) * (block + of.backward[TimeClass::data_comm]);
+  return {layer, passes, in.cuts(), step.deferred(in, stage).total(),
+          std::span(ends).subspan(stage * chunks, chunks)};
 }
 
 namespace {
@@ -112,10 +108,7 @@ class ChunkLayers {
     const LayerRuns runs = in.chunk_layers(stage, chunk);
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
       if (cut_ && !in.cuts(run->kind)) continue;
-      const Seconds each = run->kind.is_block()         ? backward.block
-                           : run->kind == kHeadLayer    ? backward.head
-                           : run->kind == kFurtherLayer ? backward.further
-                                                        : backward.embedding;
+      const Seconds each = backward.layer[run->kind];
       runs_.push_back({run->count, each.value(), sum_});
       sum_ += run->count * each.value();
     }

@@ -31,7 +31,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/step/training/price_training.h"
+#include "engine/step/layers/training_step.h"
+#include "engine/step/training/step_times.h"
 #include "engine/timeline/stage_steps.h"
 
 namespace shardscape::step {
@@ -70,7 +71,7 @@ constexpr double gradient_pass(const schedule::StageTime& chunk, bool cut) {
 
 /// The last microbatch's backward on one stage (under zero_bubble, its weight gradient).
 struct LastBackward {
-  Seconds head, further, block, embedding;      ///< seconds of one layer each; 0 where the stage has none
+  BackwardByRole layer;                         ///< of one layer each
   std::span<const schedule::StageTime> passes;  ///< index: chunk; as the pipeline was timed
   bool cut = false;                             ///< only weight gradients count
   Seconds deferred;                             ///< weight gradients of the head that come after it
@@ -81,11 +82,11 @@ struct LastBackward {
 };
 
 /// The times of the chunks of a stage, as the pipeline was timed with them.
-std::span<const schedule::StageTime> chunk_times(const TrainingStep& inputs, const TrainingScratch& scratch,
+std::span<const schedule::StageTime> chunk_times(const TrainingStep& inputs, const StepTimes& step,
                                                  std::size_t stage);
 
-/// Collects the last backward of a stage once the pipeline has been timed. The result refers to times in `scratch`.
-LastBackward last_backward(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage);
+/// Collects the last backward of a stage once the pipeline has been timed. The result refers to times in `step`.
+LastBackward last_backward(const TrainingStep& inputs, const StepTimes& step, std::size_t stage);
 
 /// The gradients of one group of parameters.
 struct GroupGradients {

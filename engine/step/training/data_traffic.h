@@ -3,7 +3,7 @@
 
 #include <boost/container/static_vector.hpp>
 
-#include "engine/network/collectives/collective_op.h"
+#include "engine/network/prices/collective_setup.h"
 #include "engine/step/layers/training_step.h"
 
 namespace shardscape::step {
@@ -16,6 +16,10 @@ struct DataTraffic {
     network::CollectiveOp op = network::CollectiveOp::all_reduce;
     Bytes bytes;
     double calls = 1;
+    [[nodiscard]] network::CollectiveKey key(const network::RankGroups& groups,
+                                             const network::Slice& slice = {}) const {
+      return {op, bytes, groups[group], calls, slice};
+    }
   };
   /// At most one part for each group of parameters: the groups that send anything.
   using Parts = boost::container::static_vector<Part, kCopyGroups.size()>;

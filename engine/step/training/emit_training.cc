@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -14,8 +16,8 @@
 #include "engine/step/layers/layer_timer.h"
 #include "engine/step/layers/paired_passes.h"
 #include "engine/step/training/data_exposure.h"
-#include "engine/step/training/known_step.h"
 #include "engine/step/training/stage_tails.h"
+#include "engine/step/training/step_machine.h"
 
 namespace shardscape::step {
 
@@ -89,48 +91,27 @@ std::vector<TrainingEmitter::Step> TrainingEmitter::steps_of(LayerKind kind, Pas
 
 /// From here on, calls are expected to take what they take on the devices of this stage.
 void TrainingEmitter::set_slice(std::int32_t stage) {
-  layer_emitter_.set_slice(
-      slice_of(static_cast<std::size_t>(stage), PlanLayout(in_.plan), in_, builder_.collectives()));
+  layer_emitter_.set_slice(slice_of(static_cast<std::size_t>(stage), in_, builder_.collectives()));
 }
 
 // ---- one pass ----
 
 std::vector<TrainingEmitter::Item> TrainingEmitter::layers_of(const ChunkPass& pass) {
   std::vector<Item> items;
-  double lead = 0;
-  const auto append = [&](const LayerRun& run) {
-    const Pass runs = pass.defers && in_.defers(run.kind) ? Pass::input : pass.pass;
-    const std::vector<Step>& steps = steps_[run.kind.index()][at(runs)];
-    if (in_.segments(run.kind, runs).empty()) return;
-    const Seconds launch = pass_launch(in_, run.kind, runs);
-    const bool meets = !pass.paired && meets_host(in_, run.kind, runs);
-    for (std::int32_t n = 0; n < run.count; ++n) {
-      if (meets) {
-        items.push_back({.instruction = host_sync()});
-        lead = 0;
-      }
-      layer_emitter_.append(items, steps, launch, lead);
-    }
-  };
-  const LayerRuns runs = in_.chunk_layers(pass.stage, pass.chunk);
-  if (pass.forward()) {
-    std::ranges::for_each(runs, append);
-  } else {
-    std::for_each(runs.rbegin(), runs.rend(), append);
+  HostLead lead;
+  for (const LayerWork& work : in_.stream(in_.chunk_layers(now_.stage, pass.chunk), pass.pass, pass.defers)) {
+    const Seconds launch = pass_launch(in_, work.kind, work.pass);
+    const bool meets = !pass.paired && meets_host(in_, work.kind, work.pass);
+    for (std::int32_t n = 0; n < work.count; ++n)
+      layer_emitter_.append(items, steps_[work.kind.index()][at(work.pass)], launch, lead, meets);
   }
   return items;
 }
 
-bool TrainingEmitter::receives(const ChunkPass& pass) const {
+bool TrainingEmitter::has_neighbour(const ChunkPass& pass, bool next) const {
   if (pass.pass == Pass::weight) return false;
-  const std::int32_t part = in_.pipeline.part(pass.stage, pass.chunk);
-  return pass.forward() ? part > 0 : part + 1 < in_.pipeline.parts();
-}
-
-bool TrainingEmitter::sends(const ChunkPass& pass) const {
-  if (pass.pass == Pass::weight) return false;
-  const std::int32_t part = in_.pipeline.part(pass.stage, pass.chunk);
-  return pass.forward() ? part + 1 < in_.pipeline.parts() : part > 0;
+  const std::int32_t part = in_.pipeline.part(now_.stage, pass.chunk);
+  return next ? part + 1 < in_.pipeline.parts() : part > 0;
 }
 
 /// The channel by which the messages of a pass travel.
@@ -141,36 +122,35 @@ std::int32_t TrainingEmitter::channel(const ChunkPass& pass) const {
 
 /// Receives the input of a pass from the neighbour stage, if it has any; the host launches nothing before it is there.
 void TrainingEmitter::receive_inputs(const ChunkPass& pass) {
-  if (!receives(pass)) return;
-  receive_boundary(pass);
+  if (!has_neighbour(pass, !pass.forward())) return;
+  builder_.add(on_channel(Kind::receive, channel(pass), 0));
+  const Boundary boundary = in_.boundary();
+  if (boundary.gathered > Bytes(0)) {
+    const std::int32_t lane = lanes_[ParallelGroup::tensor];
+    const std::int32_t gather = builder_.call(lane, CollectiveOp::all_gather, boundary.gathered);
+    builder_.add({Kind::start, Account::compute, static_cast<std::uint16_t>(lane), gather, 1, 0});
+    builder_.add(join_lane(lane, Account::pipeline_comm));
+  }
   builder_.add(host_sync());
 }
 
-void TrainingEmitter::receive_boundary(const ChunkPass& pass) {
-  builder_.add(on_channel(Kind::receive, channel(pass), 0));
-  const Boundary boundary = in_.boundary();
-  if (boundary.gathered <= Bytes(0)) return;
-  const std::int32_t lane = lanes_[ParallelGroup::tensor];
-  const std::int32_t gather = builder_.call(lane, CollectiveOp::all_gather, boundary.gathered);
-  builder_.add({Kind::start, Account::compute, static_cast<std::uint16_t>(lane), gather, 1, 0});
-  builder_.add(join_lane(lane, Account::pipeline_comm));
-}
-
 void TrainingEmitter::send_boundary(const ChunkPass& pass) {
-  builder_.add(on_channel(Kind::send, channel(pass), in_.boundary().message.value()));
+  if (has_neighbour(pass, pass.forward()))
+    builder_.add(on_channel(Kind::send, channel(pass), in_.boundary().message.value()));
 }
 
 void TrainingEmitter::await_boundary(const ChunkPass& pass) {
-  if (!stack_.communication.pipeline_async) builder_.add(on_channel(Kind::sent, channel(pass), 0));
+  if (has_neighbour(pass, pass.forward()) && !stack_.communication.pipeline_async)
+    builder_.add(on_channel(Kind::sent, channel(pass), 0));
+}
+
+void TrainingEmitter::emit(const std::vector<Item>& items) const {
+  for (const Item& item : items) layer_emitter_.add(item.instruction, item.stretch);
 }
 
 /// Whether something else can begin in the middle of the item.
 bool TrainingEmitter::cuttable(const Item& item) {
   return item.instruction.kind == Kind::compute || item.instruction.kind == Kind::launch;
-}
-
-void TrainingEmitter::emit(const std::vector<Item>& items) const {
-  for (const Item& item : items) layer_emitter_.add(item.instruction, item.stretch);
 }
 
 /// Adds the part of an item before something that begins `begin` seconds into it, and returns the rest. Operators are
@@ -216,70 +196,57 @@ void TrainingEmitter::emit_beside(const std::vector<Item>& items, const std::vec
     const auto on_lane = [lane = lanes_[copies]](const Instruction& call) { return call.lane == lane; };
     if (std::ranges::any_of(calls, on_lane)) builder_.add(join_lane(lanes_[copies], Account::data_comm));
   }
-  const Seconds lost = lost_beside(stack_.communication, std::min(traffic, Seconds(together)));
-  if (lost > Seconds(0)) builder_.add(lost_compute(lost));
+  add_lost(lost_beside(stack_.communication, std::min(traffic, Seconds(together))));
 }
 
-Instruction TrainingEmitter::lost_compute(Seconds lost) {
-  return compute(lost.value(), Account::data_comm,
-                 builder_.name("lost to data-parallel traffic", {Work{}, lost.value()}));
-}
-
-/// What compute loses to the traffic that goes once in a step, by the same prices as in stage_tails.cc.
-Seconds TrainingEmitter::lost_in_step() {
-  Seconds beside = gather_beside_;
-  if (!in_.pipeline.both_ways()) {
-    Seconds all_but_last;
-    for (const DataTraffic::Part& part : traffic_.gradients)
-      all_but_last +=
-          (1 - 1 / part.calls) * builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls);
-    beside += gradients_beside(stack_.communication, all_but_last, Seconds(last_backward_));
-  }
-  return lost_once(in_.setting.system, beside);
+/// Adds what compute loses to data-parallel traffic.
+void TrainingEmitter::add_lost(Seconds lost) {
+  if (lost <= Seconds(0)) return;
+  builder_.add(compute(lost.value(), Account::data_comm,
+                       builder_.name("lost to data-parallel traffic", {Work{}, lost.value()})));
 }
 
 /// Adds the first microbatch's forward, and beside it the gather of updated weights.
-void TrainingEmitter::emit_first(const std::vector<Item>& items) {
+void TrainingEmitter::emit_gathering(const std::vector<Item>& items) {
   const double chunks = in_.pipeline.virtual_stages;
-  for (const DataTraffic::Part& part : traffic_.weights) {
-    const double calls = std::max(1.0, std::round(weights_hidden_ * part.calls / chunks));
-    builder_.add(start(part, calls, weights_hidden_ * part.bytes / chunks / calls));
+  for (const DataTraffic::Part& part : now_.traffic.weights) {
+    const double calls = std::max(1.0, std::round(now_.weights_hidden * part.calls / chunks));
+    builder_.add(start(part, calls, now_.weights_hidden * part.bytes / chunks / calls));
   }
   emit(items);
-  join(traffic_.weights);
+  join(now_.traffic.weights);
 }
 
 /// Decides how much of the weights' gather the first forward hides; the rest stays behind the optimizer.
-void TrainingEmitter::split_weights(std::int32_t stage) {
-  weights_hidden_ = 0;
-  gather_beside_ = {};
-  if (traffic_.weights.empty() || stack_.communication.gather_overlap <= 0) return;
+void TrainingEmitter::split_weights() {
+  if (now_.traffic.weights.empty() || stack_.communication.gather_overlap <= 0) return;
   // Under dualpipe a stage and its mirror make these calls together, so both must find the same share. So both sum up
   // in the order of the model, whichever chunk that puts first, and take the lesser of their two forwards, which differ
   // where only one of them has sick links.
   const std::int32_t chunks = in_.pipeline.virtual_stages;
-  const bool upward = in_.pipeline.both_ways() && in_.pipeline.part(stage, 0) > in_.pipeline.part(stage, 1);
+  const bool upward =
+      in_.pipeline.both_ways() && in_.pipeline.part(now_.stage, 0) > in_.pipeline.part(now_.stage, 1);
   const auto forward_on = [&](std::int32_t devices) {
     set_slice(devices);
     double sum = 0;
     for (std::int32_t c = 0; c < chunks; ++c) {
-      const std::int32_t chunk = upward ? chunks - 1 - c : c;
-      for (const Item& item : layers_of({stage, chunk, Pass::forward})) sum += item.expected;
+      for (const Item& item : layers_of({.chunk = upward ? chunks - 1 - c : c})) sum += item.expected;
     }
     return sum;
   };
-  double forward = forward_on(stage);
+  double forward = forward_on(now_.stage);
   if (in_.pipeline.both_ways()) {
-    forward = std::min(forward, forward_on(in_.plan.pipeline - 1 - stage));
-    set_slice(stage);
+    forward = std::min(forward, forward_on(in_.plan.pipeline - 1 - now_.stage));
+    set_slice(now_.stage);
   }
-  WeightGather gather;
-  for (const DataTraffic::Part& part : traffic_.weights)
-    gather.add(builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls), part.calls);
+  const WeightGather& gather = now_.tail.weights;
   if (gather.whole <= Seconds(0)) return;
-  const Seconds hidden = hidden_gather(stack_.communication, gather, Seconds(forward));
-  weights_hidden_ = hidden / gather.whole;
-  gather_beside_ = hidden;
+  now_.gather_beside = hidden_gather(stack_.communication, gather, Seconds(forward));
+  now_.weights_hidden = now_.gather_beside / gather.whole;
+}
+
+Seconds TrainingEmitter::expected(const DataTraffic::Part& part) const {
+  return builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls);
 }
 
 Instruction TrainingEmitter::start(const DataTraffic::Part& part, double calls, Bytes bytes) {
@@ -296,12 +263,12 @@ void TrainingEmitter::join(const DataTraffic::Parts& parts) {
   for (const DataTraffic::Part& part : parts) builder_.add(join_lane(lanes_[part.group], Account::data_comm));
 }
 
-void TrainingEmitter::release_buckets(std::int32_t stage) {
-  for (std::size_t i = 0; i < traffic_.gradients.size(); ++i) {
-    const DataTraffic::Part& part = traffic_.gradients[i];
-    double& gone = buckets_gone_[i];
+void TrainingEmitter::release_buckets() {
+  for (std::size_t i = 0; i < now_.traffic.gradients.size(); ++i) {
+    const DataTraffic::Part& part = now_.traffic.gradients[i];
+    double& gone = now_.buckets_gone[i];
     const double whole =
-        whole_buckets(part.calls, GradientShares(in_, stage, part.group).after(layers_done_));
+        whole_buckets(part.calls, GradientShares(in_, now_.stage, part.group).after(now_.layers_done));
     if (whole <= gone) continue;
     builder_.add(start(part, whole - gone, part.bytes / part.calls));
     gone = whole;
@@ -310,23 +277,23 @@ void TrainingEmitter::release_buckets(std::int32_t stage) {
 
 /// Adds a backward, and lets buckets leave as it completes them, once the gate is open. Buckets of the last layer leave
 /// in the tail or, if the head's weight gradients are deferred, before those.
-void TrainingEmitter::emit_gradients(const ChunkPass& pass, const std::vector<Item>& items) {
-  constexpr double kRounding = 1e-9;  // sums over chunks here and in last_backward_ are rounded differently
-  const double gate = (1 - stack_.communication.data_overlap) * last_backward_;
+void TrainingEmitter::emit_releasing(const std::vector<Item>& items, std::int32_t chunk) {
+  constexpr double kRounding = 1e-9;  // sums over chunks here and in last_backward are rounded differently
+  const double gate = (1 - stack_.communication.data_overlap) * now_.last_backward;
   for (const Item& item : items) {
-    const double rest = gate - backward_done_;
-    backward_done_ += item.expected;
+    const double rest = gate - now_.backward_done;
+    now_.backward_done += item.expected;
     Instruction instruction = item.instruction;
-    if (!gate_open_ && backward_done_ > gate + kRounding * last_backward_) {
+    if (!now_.gate_open && now_.backward_done > gate + kRounding * now_.last_backward) {
       instruction = cut(item, rest);
-      gate_open_ = true;
-      release_buckets(pass.stage);
+      now_.gate_open = true;
+      release_buckets();
     }
     layer_emitter_.add(instruction, item.stretch);
     if (!item.layer_end) continue;
-    ++layers_done_;
-    const bool tail = pass.chunk == 0 && &item == &items.back() && deferred_ == 0;
-    if (gate_open_ && !tail) release_buckets(pass.stage);
+    ++now_.layers_done;
+    const bool tail = chunk == 0 && &item == &items.back() && now_.deferred == 0;
+    if (now_.gate_open && !tail) release_buckets();
   }
 }
 
@@ -337,162 +304,141 @@ std::int32_t TrainingEmitter::build_pass(const ChunkPass& pass) {
   const std::vector<Item> items = layers_of(pass);
   std::vector<Instruction> calls;
   Seconds traffic;
-  const auto add = [&](const DataTraffic::Part& part) {
+  for (const DataTraffic::Part& part : now_.traffic.beside(pass.pass, in_.cuts())) {
     const double mine = std::max(1.0, std::round(part.calls / chunks));
     calls.push_back(start(part, mine, part.bytes / chunks / mine));
     traffic += builder_.estimate(lanes_[part.group], part.op, part.bytes / chunks, mine);
-  };
-  for (const DataTraffic::Part& part : traffic_.beside(pass.pass, in_.cuts())) add(part);
+  }
   if (!calls.empty()) {
     emit_beside(items, calls, traffic);
-  } else if (pass.first_gathers) {
-    emit_first(items);
-  } else if (pass.last && pass.pass == gradient_pass() && !in_.pipeline.both_ways()) {
-    emit_gradients(pass, items);
+  } else if (pass.gathers) {
+    emit_gathering(items);
+  } else if (pass.releases) {
+    emit_releasing(items, pass.chunk);
   } else {
     emit(items);
   }
-  if (sends(pass)) {
-    send_boundary(pass);
-    await_boundary(pass);
-  }
-  std::string name = pass.pass == Pass::weight  ? "W#"
-                     : pass.pass == Pass::input ? "B# (inputs)"
-                     : pass.forward()           ? "F#"
-                                                : "B#";
+  send_boundary(pass);
+  await_boundary(pass);
+  constexpr std::array<const char*, kPasses> kNames = {"F#", "B#", "W#", "B# (inputs)"};
+  std::string name = kNames[at(pass.pass)];
   if (in_.pipeline.virtual_stages > 1) name += fmt::format(" chunk {}", pass.chunk);
   return builder_.end_block(name);
+}
+
+/// What a pair sees of the items of one of its passes.
+std::vector<PairStep> TrainingEmitter::pair_steps(const std::vector<Item>& items) const {
+  std::vector<PairStep> steps;
+  for (const Item& item : items) {
+    const Instruction& next = item.instruction;
+    const bool exchange = next.lane == lanes_[ParallelGroup::expert];
+    const PairStep::Kind kind = next.kind == Kind::compute             ? PairStep::Kind::compute
+                                : next.kind == Kind::start && exchange ? PairStep::Kind::exchange
+                                : next.kind == Kind::join && exchange  ? PairStep::Kind::wait
+                                                                       : PairStep::Kind::other;
+    steps.push_back({kind, item.expected});
+  }
+  return steps;
 }
 
 std::int32_t TrainingEmitter::build_pair(const ChunkPass& forward, const ChunkPass& backward) {
   builder_.add(host_sync());
   receive_inputs(forward);
   receive_inputs(backward);
-  double hidden = 0;
-  emit(pair_up(layers_of(forward), layers_of(backward), lanes_[ParallelGroup::expert],
-               stack_.communication.expert_overlap, hidden));
-  layer_emitter_.add_lost_to_exchanges(hidden);
-  for (const ChunkPass& pass : {forward, backward})
-    if (sends(pass)) send_boundary(pass);
-  for (const ChunkPass& pass : {forward, backward})
-    if (sends(pass)) await_boundary(pass);
+  const std::vector<Item> ahead = layers_of(forward), back = layers_of(backward);
+  const PairOrder order = pair_up(pair_steps(ahead), pair_steps(back), stack_.communication.expert_overlap);
+  for (const PairOrder::Part& part : order.parts) {
+    Item item = (part.backward ? back : ahead)[part.step];
+    if (item.instruction.kind == Kind::compute) item.instruction.value = part.seconds;
+    layer_emitter_.add(item.instruction, item.stretch);
+  }
+  layer_emitter_.add_lost_to_exchanges(order.hidden);
+  for (const ChunkPass& pass : {forward, backward}) send_boundary(pass);
+  for (const ChunkPass& pass : {forward, backward}) await_boundary(pass);
   return builder_.end_block(in_.pipeline.virtual_stages > 1
                                 ? fmt::format("FB# chunks {} and {}", forward.chunk, backward.chunk)
                                 : std::string("FB#"));
 }
 
+// ---- one stage ----
+
 /// Builds the deferred weight gradient of the head for one microbatch.
 std::int32_t TrainingEmitter::build_deferred() {
   builder_.add(host_sync());
   std::vector<Item> items;
-  double lead = 0;
+  HostLead lead;
   layer_emitter_.append(items, steps_[kHeadLayer.index()][at(Pass::weight)],
                         pass_launch(in_, kHeadLayer, Pass::weight), lead);
   emit(items);
   return builder_.end_block("W#");
 }
 
-std::int32_t TrainingEmitter::build_tail(std::int32_t stage) {
-  for (std::size_t i = 0; i < traffic_.gradients.size(); ++i) {
-    const DataTraffic::Part& part = traffic_.gradients[i];
-    const double calls = part.calls - buckets_gone_[i];
+std::int32_t TrainingEmitter::build_tail() {
+  for (std::size_t i = 0; i < now_.traffic.gradients.size(); ++i) {
+    const DataTraffic::Part& part = now_.traffic.gradients[i];
+    const double calls = part.calls - now_.buckets_gone[i];
     if (calls > 0) builder_.add(start(part, calls, part.bytes / part.calls));
   }
-  join(traffic_.gradients);
-  if (const Seconds lost = lost_in_step(); lost > Seconds(0)) builder_.add(lost_compute(lost));
-  const OptimizerCost optimizer = optimizer_cost(in_, *device_, stage);
+  join(now_.traffic.gradients);
+  add_lost(lost_in_step(in_, now_.tail, now_.gather_beside, Seconds(now_.last_backward)));
+  const OptimizerCost optimizer = optimizer_cost(in_, *device_, now_.stage);
   builder_.add(compute(optimizer.total().value(), Account::optimizer,
                        builder_.name("optimizer", {optimizer.update.work, optimizer.total().value()}),
                        builder_.bound(name_of(optimizer.update.bound))));
-  if (weights_hidden_ < 1) {
-    for (const DataTraffic::Part& part : traffic_.weights) {
-      const double calls = std::max(1.0, std::round((1 - weights_hidden_) * part.calls));
-      builder_.add(start(part, calls, (1 - weights_hidden_) * part.bytes / calls));
+  if (const double rest = 1 - now_.weights_hidden; rest > 0) {
+    for (const DataTraffic::Part& part : now_.traffic.weights) {
+      const double calls = std::max(1.0, std::round(rest * part.calls));
+      builder_.add(start(part, calls, rest * part.bytes / calls));
     }
-    join(traffic_.weights);
+    join(now_.traffic.weights);
   }
   return builder_.end_block("end of step");
 }
 
-std::int32_t TrainingEmitter::backward_block(const StageBlocks& of,
-                                             const schedule::PipelineOperation& op) const {
-  const auto chunk = static_cast<std::size_t>(op.chunk);
-  const bool final = op.microbatch + 1 == in_.pipeline.per_chunk();
-  if (op.weight) return final && in_.cuts() ? of.last_weight : of.weight[chunk];
-  if (op.cut && !in_.cuts()) return of.cut[chunk];
-  return (final ? of.last : op.microbatch < deferred_ ? of.deferring : of.backward)[chunk];
-}
-
-std::int32_t TrainingEmitter::pair_block(std::int32_t stage, const schedule::PipelineOperation& forward,
-                                         const schedule::PipelineOperation& backward, StageBlocks& of) {
-  const bool defers = backward.microbatch < deferred_;
-  const auto [entry, fresh] = of.pairs.try_emplace({forward.chunk, backward.chunk, defers ? 1 : 0}, 0);
-  if (fresh) {
-    entry->second = build_pair(
-        {.stage = stage, .chunk = forward.chunk, .pass = Pass::forward, .paired = true},
-        {.stage = stage, .chunk = backward.chunk, .pass = Pass::backward, .defers = defers, .paired = true});
+TrainingEmitter::ChunkPass TrainingEmitter::pass_of(const schedule::PipelineOperation& op) const {
+  ChunkPass pass{.chunk = op.chunk};
+  if (!op.backward) {
+    pass.gathers = op.microbatch == 0 && now_.weights_hidden > 0;
+    return pass;
   }
-  return entry->second;
-}
-
-std::vector<std::int32_t> TrainingEmitter::order_blocks(std::int32_t stage, StageBlocks& of) {
-  std::vector<schedule::PipelineOperation> order;
-  schedule::stage_order(in_.pipeline, stage, order);
-  std::vector<std::int32_t> blocks;
-  blocks.reserve(order.size() + static_cast<std::size_t>(deferred_) + 1);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const schedule::PipelineOperation& op = order[i];
-    if (op.paired) {
-      blocks.push_back(pair_block(stage, op, order[++i], of));
-    } else if (op.backward) {
-      blocks.push_back(backward_block(of, op));
-    } else {
-      const bool gathers = op.microbatch == 0 && !of.first.empty();
-      blocks.push_back((gathers ? of.first : of.forward)[static_cast<std::size_t>(op.chunk)]);
-    }
-  }
-  return blocks;
+  pass.pass = op.weight ? Pass::weight : op.cut && !in_.cuts() ? Pass::input : Pass::backward;
+  pass.defers = op.microbatch < now_.deferred;
+  const bool last = op.microbatch + 1 == in_.pipeline.per_chunk() && !in_.pipeline.both_ways();
+  pass.releases = last && pass.pass == gradient_pass();
+  return pass;
 }
 
 /// Builds the programs of a stage; returns the number of its sequence.
 std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
   set_slice(stage);
-  traffic_ = data_traffic(in_, in_.parameters_of(stage));
-  last_backward_ = backward_done_ = 0;
-  buckets_gone_.fill(0);
-  layers_done_ = 0;
-  gate_open_ = false;
-  deferred_ = in_.last(stage) ? in_.deferred() : 0;
-  const bool last_defers = deferred_ > 0 && deferred_ == in_.pipeline.microbatches;
-  const auto last_pass = [&](std::int32_t chunk, Pass pass) {
-    return ChunkPass{.stage = stage, .chunk = chunk, .pass = pass, .last = true, .defers = last_defers};
-  };
-  const std::int32_t chunks = in_.pipeline.virtual_stages;
-  for (std::int32_t c = 0; c < chunks; ++c) {
-    for (const Item& item : layers_of(last_pass(c, gradient_pass()))) last_backward_ += item.expected;
+  now_ = {.stage = stage, .deferred = in_.last(stage) ? in_.deferred() : 0};
+  now_.traffic = data_traffic(in_, in_.parameters_of(stage));
+  now_.tail = tail_costs(now_.traffic, [&](const DataTraffic::Part& part) { return expected(part); });
+  const bool all_defer = now_.deferred > 0 && now_.deferred == in_.pipeline.microbatches;
+  for (std::int32_t c = 0; c < in_.pipeline.virtual_stages; ++c) {
+    for (const Item& item : layers_of({.chunk = c, .pass = gradient_pass(), .defers = all_defer}))
+      now_.last_backward += item.expected;
   }
-  split_weights(stage);
-  StageBlocks of;
-  for (std::int32_t c = 0; c < chunks; ++c) {
-    if (weights_hidden_ > 0)
-      of.first.push_back(
-          build_pass({.stage = stage, .chunk = c, .pass = Pass::forward, .first_gathers = true}));
-    of.forward.push_back(build_pass({stage, c, Pass::forward}));
-    of.backward.push_back(build_pass({stage, c, Pass::backward}));
-    if (deferred_ > 0)
-      of.deferring.push_back(
-          build_pass({.stage = stage, .chunk = c, .pass = Pass::backward, .defers = true}));
-    if (in_.cuts() || in_.pipeline.both_ways()) of.weight.push_back(build_pass({stage, c, Pass::weight}));
-    if (in_.pipeline.both_ways()) of.cut.push_back(build_pass({stage, c, Pass::input}));
+  split_weights();
+  std::vector<schedule::PipelineOperation> order;
+  schedule::stage_order(in_.pipeline, stage, order);
+  std::map<std::pair<ChunkPass, std::optional<ChunkPass>>, std::int32_t> built;  // value: number of the block
+  std::vector<std::int32_t> blocks;
+  blocks.reserve(order.size() + static_cast<std::size_t>(now_.deferred) + 1);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    ChunkPass pass = pass_of(order[i]);
+    std::optional<ChunkPass> other;
+    if (order[i].paired) {
+      other = pass_of(order[++i]);
+      pass.paired = other->paired = true;
+    }
+    const auto [entry, fresh] = built.try_emplace({pass, other}, 0);
+    if (fresh) entry->second = other ? build_pair(pass, *other) : build_pass(pass);
+    blocks.push_back(entry->second);
   }
-  of.last.resize(static_cast<std::size_t>(chunks));
-  for (std::int32_t c = chunks; c-- > 0;) {
-    of.last[static_cast<std::size_t>(c)] = build_pass(last_pass(c, Pass::backward));
-  }
-  of.last_weight = in_.cuts() ? build_pass({.stage = stage, .pass = Pass::weight, .last = true}) : 0;
-  std::vector<std::int32_t> blocks = order_blocks(stage, of);
-  if (deferred_ > 0) blocks.insert(blocks.end(), static_cast<std::size_t>(deferred_), build_deferred());
-  blocks.push_back(build_tail(stage));
+  if (now_.deferred > 0)
+    blocks.insert(blocks.end(), static_cast<std::size_t>(now_.deferred), build_deferred());
+  blocks.push_back(build_tail());
   return builder_.add_sequence(std::move(blocks), fmt::format("stage {}", stage));
 }
 

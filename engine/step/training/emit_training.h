@@ -30,15 +30,16 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
-#include <map>
-#include <string_view>
 #include <vector>
 
 #include "engine/execution/program_builder.h"
 #include "engine/schedule/pipeline.h"
 #include "engine/step/layers/emit_layer.h"
+#include "engine/step/layers/paired_passes.h"
 #include "engine/step/layers/training_step.h"
+#include "engine/step/training/data_costs.h"
 #include "engine/step/training/data_traffic.h"
 
 namespace shardscape::step {
@@ -54,14 +55,30 @@ class TrainingEmitter {
  private:
   using Step = LayerEmitter::Step;
   using Item = LayerEmitter::Item;
+  /// A pass through a chunk of the stage under construction, with what is special about its microbatch.
   struct ChunkPass {
-    std::int32_t stage = 0, chunk = 0;
+    std::int32_t chunk = 0;
     Pass pass = Pass::forward;
-    bool last = false;           ///< a pass of the last microbatch
-    bool first_gathers = false;  ///< a pass of the first microbatch, whose forward hides a gather of weights
-    bool defers = false;         ///< a pass of a microbatch that defers the head's weight gradient
-    bool paired = false;         ///< together with another pass: the host launches both without a stop
+    bool gathers = false;   ///< the first microbatch's: weights are gathered beside it
+    bool releases = false;  ///< the last microbatch's: it completes gradients, which leave meanwhile
+    bool defers = false;    ///< of a microbatch that defers the head's weight gradient
+    bool paired = false;    ///< together with another pass: the host launches both without a stop
     [[nodiscard]] bool forward() const { return pass == Pass::forward; }
+    friend auto operator<=>(const ChunkPass&, const ChunkPass&) = default;
+  };
+  struct StageUnderConstruction {
+    std::int32_t stage = 0;
+    std::int32_t deferred = 0;  ///< microbatches that defer the head's weight gradient
+    DataTraffic traffic = {};
+    TailCosts tail = {};           ///< expected
+    double last_backward = 0;      ///< expected seconds of the last microbatch's backward on all chunks
+    double backward_done = 0;      ///< the part of last_backward in the chunks built so far
+    std::int32_t layers_done = 0;  ///< number of layers in these chunks
+    double weights_hidden = 0;   ///< share (0..1) of the gather of weights that runs beside the first forward
+    Seconds gather_beside = {};  ///< seconds of that
+    bool gate_open = false;      ///< whether 1 - data_overlap of the last backward is done
+    std::array<double, kCopyGroups.size()> buckets_gone =
+        {};  ///< by part of traffic.gradients: what has left
   };
 
   /// Sets the device, and the member of the expert groups, that programs are made for from here on.
@@ -72,45 +89,36 @@ class TrainingEmitter {
 
   /// The pass that computes the gradients of weights.
   [[nodiscard]] Pass gradient_pass() const { return in_.cuts() ? Pass::weight : Pass::backward; }
+  /// The pass that an operation of the schedule stands for.
+  [[nodiscard]] ChunkPass pass_of(const schedule::PipelineOperation& operation) const;
   std::vector<Item> layers_of(const ChunkPass& pass);
   std::int32_t build_pass(const ChunkPass& pass);
+  [[nodiscard]] std::vector<PairStep> pair_steps(const std::vector<Item>& items) const;
   /// Builds a forward and a backward that run together.
   std::int32_t build_pair(const ChunkPass& forward, const ChunkPass& backward);
   void receive_inputs(const ChunkPass& pass);
   [[nodiscard]] std::int32_t channel(const ChunkPass& pass) const;
-  void receive_boundary(const ChunkPass& pass);
   void send_boundary(const ChunkPass& pass);
   /// Waits until the message has been sent, unless sends are asynchronous.
   void await_boundary(const ChunkPass& pass);
-  [[nodiscard]] bool receives(const ChunkPass& pass) const;
-  [[nodiscard]] bool sends(const ChunkPass& pass) const;
+  /// Whether a pass exchanges messages with the stage that holds the next part of the model, or else the one before.
+  [[nodiscard]] bool has_neighbour(const ChunkPass& pass, bool next) const;
   void emit(const std::vector<Item>& items) const;
   static bool cuttable(const Item& item);
   [[nodiscard]] execution::Instruction cut(const Item& item, double begin) const;
   /// `traffic`: seconds that the calls are expected to take.
   void emit_beside(const std::vector<Item>& items, const std::vector<execution::Instruction>& calls,
                    Seconds traffic);
-  execution::Instruction lost_compute(Seconds lost);
-  Seconds lost_in_step();
-  void emit_first(const std::vector<Item>& items);
-  void split_weights(std::int32_t stage);
-  void emit_gradients(const ChunkPass& pass, const std::vector<Item>& items);
-  void release_buckets(std::int32_t stage);
+  void add_lost(Seconds lost);
+  void emit_gathering(const std::vector<Item>& items);
+  void split_weights();
+  void emit_releasing(const std::vector<Item>& items, std::int32_t chunk);
+  void release_buckets();
+  [[nodiscard]] Seconds expected(const DataTraffic::Part& part) const;
   void join(const DataTraffic::Parts& parts);
   execution::Instruction start(const DataTraffic::Part& part, double calls, Bytes bytes);
   std::int32_t build_deferred();
-  std::int32_t build_tail(std::int32_t stage);
-  /// Numbers of a stage's blocks, which the schedule puts in order. The first microbatches' backwards may differ.
-  struct StageBlocks {
-    std::vector<std::int32_t> first, forward, deferring, backward, cut, weight, last;  ///< index: chunk
-    std::int32_t last_weight = 0;
-    std::map<std::array<std::int32_t, 3>, std::int32_t>
-        pairs;  ///< key: chunk of the forward, chunk of the backward, whether the head is deferred
-  };
-  std::vector<std::int32_t> order_blocks(std::int32_t stage, StageBlocks& blocks);
-  std::int32_t backward_block(const StageBlocks& blocks, const schedule::PipelineOperation& op) const;
-  std::int32_t pair_block(std::int32_t stage, const schedule::PipelineOperation& forward,
-                          const schedule::PipelineOperation& backward, StageBlocks& blocks);
+  std::int32_t build_tail();
   std::int32_t build_stage(std::int32_t stage);
   void build_sick_ranks();
 
@@ -124,18 +132,7 @@ class TrainingEmitter {
   LayerEmitter layer_emitter_;
   /// Channels to the next and to the previous stage; the second ones are for dualpipe's second chunks.
   std::array<std::int32_t, 2> down_{}, up_{};
-  // The following members are about the stage under construction.
-  DataTraffic traffic_;
-  double last_backward_ = 0;      ///< expected seconds of the last microbatch's backward on all chunks
-  double backward_done_ = 0;      ///< the part of last_backward_ in the chunks built so far
-  std::int32_t layers_done_ = 0;  ///< number of layers in these chunks
-  std::int32_t deferred_ = 0;     ///< microbatches that defer the head's weight gradient
-  /// Share (0..1) of the gather of weights that runs beside the first forward.
-  double weights_hidden_ = 0;
-  Seconds gather_beside_;   ///< seconds of the gather beside the first forward
-  bool gate_open_ = false;  ///< whether 1 - data_overlap of the last backward is done
-  /// By part of traffic_.gradients: buckets that have left.
-  std::array<double, kCopyGroups.size()> buckets_gone_{};
+  StageUnderConstruction now_;
 };
 
 }  // namespace shardscape::step

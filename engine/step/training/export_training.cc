@@ -37,13 +37,13 @@ double input_bytes(CollectiveOp op, Bytes bytes, std::int32_t ranks) {
 
 class StepMaker {
  public:
-  StepMaker(const TrainingStep& in, const network::CollectivePrices& collectives,
-            const TrainingScratch& scratch)
+  StepMaker(const TrainingStep& in, const network::CollectivePrices& collectives, const StepTimes& times)
       : in_(in),
         collectives_(collectives),
-        scratch_(scratch),
+        times_(times),
         stack_(in.setting.system.stack),
-        layout_(in.plan) {
+        layout_(in.plan),
+        groups_(layout_.groups()) {
     for (const LayerKind kind : layer_kinds(in.setting.model))
       operators_[kind.index()] = training_operators(kind, in.setting, in.key());
   }
@@ -53,11 +53,12 @@ class StepMaker {
     program.title = in_.setting.model.name;
     program.plan = in_.plan;
     program.shape = in_.pipeline;
-    program.times = scratch_.times;
-    program.transfer = scratch_.transfer;
-    for (const StageTail& tail : scratch_.tails) {
+    program.times = times_.times;
+    program.transfer = times_.pipeline.transfer;
+    for (std::size_t s = 0; s < times_.tails.size(); ++s) {
+      const StageTail& tail = times_.tails[s];
       program.tails.push_back(
-          {tail.data_comm.value(), tail.optimizer.value(), tail.deferred.total().value()});
+          {tail.data_comm.value(), tail.optimizer.value(), times_.deferred(in_, s).total().value()});
     }
     program.data_overlap = stack_.communication.data_overlap;
     program.step_fixed = once_per_step(stack_).value();
@@ -67,6 +68,10 @@ class StepMaker {
   }
 
  private:
+  /// What the calls of the stage being made cost.
+  [[nodiscard]] CallPrices prices() const {
+    return {in_.setting, in_.plan, in_.turns, groups_, collectives_, slice_};
+  }
   void set_boundary(timeline::PricedStep& program) const {
     const Boundary boundary = in_.boundary();
     program.boundary_bytes = boundary.message.value();
@@ -80,38 +85,41 @@ class StepMaker {
     timeline::StageSteps stage;
     for (std::int32_t c = 0; c < v; ++c) {
       ChunkSteps chunk;
-      std::vector<std::pair<LayerKind, std::string>> layers;  // each with its name
-      std::int32_t blocks = 0;
-      for (const LayerRun& run : in_.chunk_layers(s, c)) {
-        for (std::int32_t n = 0; n < run.count; ++n) {
-          layers.emplace_back(run.kind, run.kind.is_block()           ? fmt::format("block {}", blocks++)
-                                        : run.kind == kEmbeddingLayer ? "embedding"
-                                        : run.kind == kFurtherLayer   ? fmt::format("further token {}", n)
-                                                                      : "head");
-        }
-      }
-      for (const auto& [kind, name] : layers) append_pass(chunk.forward, kind, Pass::forward, name);
-      for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
-        const bool splits = in_.splits(layer->first);
-        append_pass(chunk.backward, layer->first, splits ? Pass::backward : Pass::input, layer->second);
-        if (in_.defers(layer->first)) append_kept_share(chunk.backward, layer->second);
-        if (in_.cuts() || splits) append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
-        if (in_.pipeline.both_ways()) append_pass(chunk.input, layer->first, Pass::input, layer->second);
-      }
-      const bool alone = v == 1;  // the stage has no other chunk
-      const std::size_t place = index * static_cast<std::size_t>(v) + static_cast<std::size_t>(c);
-      const PassTime& forward = alone ? scratch_.forward[index] : scratch_.chunks[place].forward;
-      const PassTime& backward = alone ? scratch_.backward[index] : scratch_.chunks[place].backward;
-      const double weight_host = scratch_.weight_host[index].value() / v;
+      const LayerRuns layers = in_.chunk_layers(s, c);
+      append_layers(chunk.forward, layers, Pass::forward);
+      append_layers(chunk.backward, layers, Pass::backward);
+      if (in_.cuts() || in_.pipeline.both_ways()) append_layers(chunk.weight, layers, Pass::weight);
+      if (in_.pipeline.both_ways()) append_layers(chunk.input, layers, Pass::input);
+      const ChunkPasses& passes =
+          times_.chunk(index * static_cast<std::size_t>(v) + static_cast<std::size_t>(c));
+      const double weight_host = times_.stages[index].weight_host.value() / v;
       append_wait(chunk.weight, weight_host);
-      append_wait(chunk.forward, forward[TimeClass::host].value());
-      append_wait(chunk.backward, backward[TimeClass::host].value() - weight_host);
-      lose_to_traffic(alone ? scratch_.beside[index] : scratch_.chunks[place].beside, chunk);
+      append_wait(chunk.forward, passes.forward[TimeClass::host].value());
+      append_wait(chunk.backward, passes.backward[TimeClass::host].value() - weight_host);
+      lose_to_traffic(passes.beside, chunk);
       stage.chunks.push_back(std::move(chunk));
     }
     if (in_.last(s)) add_deferred(stage);
     add_data_parallel(s, stage);
     return stage;
+  }
+
+  void append_layers(std::vector<ProgramStep>& steps, const LayerRuns& layers, Pass pass) {
+    const PassStream stream = in_.stream(layers, pass, true);
+    const bool forward = pass == Pass::forward;
+    std::int32_t block = 0;  // number of the next one, or of the one before
+    for (const LayerWork& work : stream) block += !forward && work.kind.is_block() ? work.count : 0;
+    for (const auto& [kind, count, own] : stream) {
+      for (std::int32_t n = 0; n < count; ++n) {
+        const std::string name = kind.is_block() ? fmt::format("block {}", forward ? block++ : --block)
+                                 : kind == kEmbeddingLayer ? "embedding"
+                                 : kind == kFurtherLayer
+                                     ? fmt::format("further token {}", forward ? n : count - 1 - n)
+                                     : "head";
+        append_pass(steps, kind, own, name);
+        if (pass == Pass::backward && in_.defers(kind)) append_kept_share(steps, name);
+      }
+    }
   }
 
   /// Appends the head's weight gradient at the share of it that a backward computes on average, where some microbatches
@@ -131,7 +139,7 @@ class StepMaker {
     stage.deferrals = in_.deferred();
     if (stage.deferrals == 0) return;
     append_pass(stage.deferred, kHeadLayer, Pass::weight, "deferred head");
-    append_wait(stage.deferred, scratch_.deferred[TimeClass::host].value() / stage.deferrals);
+    append_wait(stage.deferred, times_.stages.back().deferred[TimeClass::host].value() / stage.deferrals);
   }
 
   static void append_wait(std::vector<ProgramStep>& steps, double seconds, const char* name = "host") {
@@ -181,7 +189,7 @@ class StepMaker {
     step.name = name;
     step.collective = timeline::kind_of(call.op);
     step.group = call.group;
-    const network::RankGroup group = layout_.group(call.group);
+    const network::RankGroup& group = groups_[call.group];
     step.bytes = input_bytes(call.op, call.bytes, group.size());
     step.parts = collectives_.healthy().experts().skew_of(call.op, group);
     if (!step.parts.shares.empty()) {
@@ -189,10 +197,10 @@ class StepMaker {
       step.bytes = collectives_.healthy().wire_bytes(call.op, call.bytes, group).value();
     }
     step.repeats = static_cast<std::int32_t>(call.repeats);
-    const Seconds comm = call.repeats * time_in_turn(in_, call, group, collectives_, slice_);
+    const Seconds comm = call.repeats * prices().time(call);
     step.seconds = comm.value();
     const Seconds attention(node.beside_core ? steps.back().seconds : 0);
-    const Seconds spared = spared_by_drift(in_, call, layout_.groups(), collectives_);
+    const Seconds spared = spared_by_drift(call, prices());
     step.hidden =
         (spared + hidden_by_attention(stack_.communication, call.group, comm - spared, attention)).value();
     steps.push_back(std::move(step));
@@ -208,9 +216,7 @@ class StepMaker {
       std::vector<ProgramStep> made;
       for (const DataTraffic::Part& part : parts) {
         made.push_back(traffic_step(part, name, chunks));
-        const Seconds spared =
-            spared_in_turn(in_.turns, part.group, in_.plan,
-                           {part.op, part.bytes, layout_.group(part.group), part.calls}, collectives_);
+        const Seconds spared = prices().spared_in_turn(part.group, part.key(groups_));
         made.back().seconds -= spared.value() / chunks;
       }
       return made;
@@ -221,16 +227,16 @@ class StepMaker {
     for (const DataTraffic::Part& part : calls.gradients) {
       stage.gradients.push_back(
           {traffic_step(part, "gradients", 1),
-           bucket_releases(in_, s, last_backward(in_, scratch_, index), part.group, part.calls)});
+           bucket_releases(in_, s, last_backward(in_, times_, index), part.group, part.calls)});
     }
-    stage.lost = scratch_.tails[index].lost.value();
-    split_weights(scratch_.tails[index].weights_hidden, calls.weights, stage);
+    stage.lost = times_.tails[index].lost.value();
+    split_weights(times_.tails[index].weights_hidden, calls.weights, stage);
   }
 
   /// Makes one of `parts` equal parts of the traffic.
   [[nodiscard]] ProgramStep traffic_step(const DataTraffic::Part& call, const char* name,
                                          double parts) const {
-    const network::RankGroup group = layout_.group(call.group);
+    const network::RankGroup& group = groups_[call.group];
     ProgramStep made;
     made.kind = StepKind::collective;
     made.name = name;
@@ -239,7 +245,7 @@ class StepMaker {
     const double calls_of_part = std::max(1.0, std::ceil(call.calls / parts));
     made.bytes = input_bytes(call.op, call.bytes, group.size()) / parts / calls_of_part;
     made.repeats = static_cast<std::int32_t>(calls_of_part);
-    made.seconds = collectives_.time({call.op, call.bytes, group, call.calls, slice_}).value() / parts;
+    made.seconds = collectives_.time(call.key(groups_, slice_)).value() / parts;
     return made;
   }
 
@@ -269,9 +275,10 @@ class StepMaker {
 
   const TrainingStep& in_;
   const network::CollectivePrices& collectives_;
-  const TrainingScratch& scratch_;
+  const StepTimes& times_;
   const StackProfile& stack_;
   network::PlanLayout layout_;
+  network::RankGroups groups_;
   std::array<std::vector<Operator>, kLayerKinds> operators_;
   network::Slice slice_;  ///< of the stage being made
 };
@@ -279,9 +286,8 @@ class StepMaker {
 }  // namespace
 
 timeline::PricedStep make_priced_step(const TrainingStep& inputs,
-                                      const network::CollectivePrices& collectives,
-                                      const TrainingScratch& scratch) {
-  return StepMaker(inputs, collectives, scratch).make();
+                                      const network::CollectivePrices& collectives, const StepTimes& times) {
+  return StepMaker(inputs, collectives, times).make();
 }
 
 }  // namespace shardscape::step

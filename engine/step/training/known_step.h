@@ -12,13 +12,12 @@
 // same faults as well.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "engine/network/prices/collective_prices.h"
 #include "engine/step/training/data_costs.h"
-#include "engine/step/training/price_training.h"
+#include "engine/step/training/step_times.h"
 
 namespace shardscape::step {
 
@@ -29,8 +28,7 @@ struct KnownStep {
   std::uint64_t layers_id = 0;
   StageTimes layers;  ///< without the data-parallel traffic beside passes
   StageTimes passes;  ///< with the data-parallel traffic beside passes
-  schedule::Transfer transfer;
-  std::vector<double> end, end_without_transfers, chunk_end;  ///< as in TrainingScratch
+  PipelineTimes pipeline;
   std::vector<TailCosts> tails;
 
   /// The links whose faults change a part of a stage's step: its passes, the traffic beside them, and its tail.
@@ -67,50 +65,15 @@ class PartsToPrice {
   bool boundaries_ = true, pipeline_ = true;
 };
 
-/// Remembers the passes of stages and of chunks that sick links touch. Exact: the same layers of the same plan (except
-/// for choices that layers do not depend on) under the same faults. Bounded: each slot of the table keeps its last
-/// entry only.
-class SickPassesMemo {
- public:
-  static constexpr std::int32_t kWhole = -1;
-  struct Key {
-    std::uint64_t layers_id = 0;  ///< LayerTimes::id
-    std::uint64_t faults = 0;     ///< CollectivePrices::fault_epoch()
-    std::int32_t stage = 0, deferred = 0;
-    std::int32_t chunk = kWhole, virtual_stages = 1;  ///< kWhole: the whole stage
-    bool overlaps = false;
-    model::StageLayers layers;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-  /// The passes, or the place to put them where they are not known; valid until the next call.
-  struct Place {
-    StagePasses& passes;
-    bool known = false;
-  };
-  Place passes_for(const Key& key);
-  /// Times of the layers of the stage, in whatever chunks. The reference is valid until the next call.
-  LayerTimes& layers(const Key& key);
-
- private:
-  struct Slot {
-    Key key;
-    StagePasses passes;
-  };
-  std::vector<Slot> slots_;
-  struct Stage {
-    std::array<std::int64_t, 3> key = {};  ///< LayerTimes::id, faults, stage
-    LayerTimes layers;
-  };
-  std::vector<Stage> stages_;
+/// A stage whose links are sick. What its layers take, in whatever chunks, is remembered by this: exact, as the layers
+/// of plans that share a LayerTimes::id take the same under the same faults.
+struct SickLinksOfStage {
+  std::uint64_t layers_id = 0;  ///< LayerTimes::id
+  std::uint64_t faults = 0;     ///< CollectivePrices::fault_epoch()
+  std::size_t stage = 0;
+  friend bool operator==(const SickLinksOfStage&, const SickLinksOfStage&) = default;
 };
-
-/// Prepares the scratch for a step. If links are recorded, the step is priced in full and will be the known one; else
-/// the parts are found that have to be priced. Returns the known step, copied into the scratch, that all other parts
-/// are taken from, or null. `anew`: all parts have to be priced, whatever is known.
-const KnownStep* begin_step(const TrainingStep& inputs, const network::PlanLayout& layout,
-                            const network::CollectivePrices& collectives, TrainingScratch& scratch,
-                            bool anew);
-/// Stores the times that a pipeline has come to in the step that is being recorded.
-void keep_pipeline(TrainingScratch& scratch);
+/// Room for the draws of faults for one choice of degrees; some megabytes.
+using SickLayersMemo = SlotMemo<SickLinksOfStage, LayerTimes, 1024>;
 
 }  // namespace shardscape::step

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "engine/network/collectives/collective_rows.h"
 #include "engine/step/layers/layer_timer.h"
 #include "engine/step/training/stage_tails.h"
 
@@ -49,38 +50,6 @@ std::string shape_text(const Operator& op, LayerPart part) {
   return "";
 }
 
-const char* collective_name(network::CollectiveOp op) {
-  switch (op) {
-    case network::CollectiveOp::all_reduce:
-      return "all_reduce";
-    case network::CollectiveOp::reduce_scatter:
-      return "reduce_scatter";
-    case network::CollectiveOp::all_gather:
-      return "all_gather";
-    case network::CollectiveOp::all_to_all:
-      return "all_to_all";
-    case network::CollectiveOp::expert_dispatch:
-      return "expert_dispatch";
-    case network::CollectiveOp::expert_combine:
-      return "expert_combine";
-    case network::CollectiveOp::low_latency_dispatch:
-      return "low-latency dispatch";
-    case network::CollectiveOp::low_latency_combine:
-      return "low-latency combine";
-    case network::CollectiveOp::dispatch:
-    case network::CollectiveOp::combine:
-    case network::CollectiveOp::last_combine:
-      return "uneven all_to_all";
-    case network::CollectiveOp::broadcast:
-      return "broadcast";
-    case network::CollectiveOp::ring_pass:
-      return "ring_pass";
-    case network::CollectiveOp::chain_pass:
-      return "send_recv";
-  }
-  return "?";
-}
-
 void explain_optimizer(const OptimizerCost& cost, Seconds time, std::vector<OperatorRow>& rows) {
   const bool sliced = cost.slicing > Seconds(0);
   rows.push_back({"step", "optimizer", format("%.4g M parameters", cost.parameters / 1e6), 1,
@@ -92,17 +61,6 @@ void explain_optimizer(const OptimizerCost& cost, Seconds time, std::vector<Oper
 
 }  // namespace
 
-RowWriter::RowWriter(const Setting& setting, const ParallelPlan& plan,
-                     const network::CollectivePrices& collectives, const network::Slice& slice,
-                     std::vector<OperatorRow>& rows, const SiblingTurns* turns)
-    : setting_(setting),
-      plan_(plan),
-      layout_(plan),
-      collectives_(collectives),
-      slice_(slice),
-      rows_(rows),
-      turns_(turns) {}
-
 void RowWriter::add(const std::vector<Node>& nodes, const std::string& phase, double count) {
   if (count <= 0) return;
   Accumulation sum;
@@ -113,7 +71,8 @@ void RowWriter::add(const std::vector<Node>& nodes, const std::string& phase, do
     } else if (node.part == LayerPart::backward && op.kind == OperatorKind::gemm) {
       add_gradients(op, phase, count, sum);
     } else {
-      add_row(op.name, shape_text(op, node.part), phase, count, cost_of(price(op, setting_), node.part));
+      add_row(op.name, shape_text(op, node.part), phase, count,
+              cost_of(price(op, prices_.setting), node.part));
     }
   }
   if (sum.gradients > 0) {
@@ -127,7 +86,7 @@ void RowWriter::add_row(std::string_view name, const std::string& shape, const s
 }
 
 void RowWriter::add_gradients(const Operator& op, const std::string& phase, double count, Accumulation& sum) {
-  const ProductGradients gradients = price_gradients(op, setting_);
+  const ProductGradients gradients = price_gradients(op, prices_.setting);
   const std::string name(op.name);
   add_row(name + "_dgrad", product(gradients.input_shape), phase, count, gradients.input);
   add_row(name + "_wgrad", product(gradients.weight_shape), phase, count, gradients.weight.product);
@@ -141,13 +100,10 @@ void RowWriter::add_gradients(const Operator& op, const std::string& phase, doub
 
 void RowWriter::add_call(const Node& node, const std::string& phase, double count) {
   const CollectiveCall& call = node.comm();
-  const network::RankGroup group = layout_.group(call.group);
-  const Seconds time = collectives_.time({call.op, call.bytes, group, 1, slice_}) -
-                       spared_in_turn(turns_, call.group, plan_, {call.op, call.bytes, group}, collectives_);
-  const auto choice = collectives_.healthy().choice({call.op, call.bytes, group});
+  const auto choice = prices_.collectives.healthy().choice(prices_.healthy(call));
   rows_.push_back({phase, std::string(node.op->name),
-                   fmt::format("{} {}", collective_name(call.op), megabytes(call.bytes)),
-                   count * call.repeats, time, "link", choice ? to_string(*choice) : ""});
+                   fmt::format("{} {}", network::row_of(call.op).name, megabytes(call.bytes)),
+                   count * call.repeats, prices_.time(call), "link", choice ? to_string(*choice) : ""});
 }
 
 void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimizer,
@@ -155,9 +111,10 @@ void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimi
                       std::vector<OperatorRow>& rows) {
   const network::PlanLayout layout(in.plan);
   const network::RankGroups groups = layout.groups();
-  const network::Slice slice = network::stage_slice(stage, layout, in.plan);
-  const LayerTimer timer(in, in.costs, groups, &collectives, slice);
-  RowWriter writer(in.setting, in.plan, collectives, slice, rows, in.turns);
+  const CallPrices prices{in.setting, in.plan,     in.turns,
+                          groups,     collectives, network::stage_slice(stage, layout, in.plan)};
+  const LayerTimer timer(in, in.costs, prices);
+  RowWriter writer(prices, rows);
   const auto add_drift = [&](LayerKind kind, Pass pass, const char* phase, double count) {
     const Seconds spared = timer.spared(kind, in.segments(kind, pass));
     if (spared > Seconds(0))

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/network/prices/collective_prices.h"
 #include "engine/spec/prediction.h"
+#include "engine/step/layers/call_prices.h"
 #include "engine/step/layers/training_step.h"
 
 namespace shardscape::step {
@@ -14,10 +14,8 @@ namespace shardscape::step {
 /// included; what drift spares of ring passes (context_drift.h) is a row of its own, with a negative time.
 class RowWriter {
  public:
-  /// Collectives are those of the slice, among siblings that take `turns` (null: all at once). All references must
-  /// outlive the writer.
-  RowWriter(const Setting& setting, const ParallelPlan& plan, const network::CollectivePrices& collectives,
-            const network::Slice& slice, std::vector<OperatorRow>& rows, const SiblingTurns* turns = nullptr);
+  /// All references must outlive the writer.
+  RowWriter(const CallPrices& prices, std::vector<OperatorRow>& rows) : prices_(prices), rows_(rows) {}
 
   /// Adds the rows of one part of a layer that runs `count` times. Backward of a product is its input gradient (_dgrad)
   /// and its weight gradient (_wgrad); adding the list's weight gradients to their buffers is one further row.
@@ -38,13 +36,8 @@ class RowWriter {
   void add_gradients(const model::Operator& op, const std::string& phase, double count, Accumulation& sum);
   void add_call(const Node& node, const std::string& phase, double count);
 
-  const Setting& setting_;
-  const ParallelPlan& plan_;
-  network::PlanLayout layout_;
-  const network::CollectivePrices& collectives_;
-  network::Slice slice_;
+  const CallPrices& prices_;
   std::vector<OperatorRow>& rows_;
-  const SiblingTurns* turns_;
 };
 
 /// Appends the rows of a training step on one stage, where the optimizer takes `optimizer` in all. Both gradients of a

@@ -9,8 +9,6 @@
 #include "engine/model/block_kinds.h"
 #include "engine/step/layers/host_work.h"
 #include "engine/step/training/data_beside.h"
-#include "engine/step/training/data_costs.h"
-#include "engine/step/training/known_step.h"
 #include "engine/step/training/stage_passes.h"
 #include "engine/step/training/stage_tails.h"
 #include "engine/step/training/step_contention.h"
@@ -25,99 +23,90 @@ using network::RankGroups;
 
 /// Seconds of one message over each boundary between stages, as if no other boundary were sending: a stage sends when
 /// it has worked, so that messages of different boundaries are under way at different times.
-void price_boundaries(const TrainingStep& in, const RankGroups& groups,
-                      const network::CollectivePrices& collectives, std::vector<double>& seconds) {
+void price_boundaries(const StepMachine& machine, std::vector<double>& seconds) {
+  const TrainingStep& in = machine.in;
+  const network::CollectivePrices collectives = machine.collectives.with_memory(memory_share(in));
   const Boundary boundary = in.boundary();
   const bool closed = in.pipeline.wraps();  // the next chunk begins on the first stage again
-  collectives.boundary_times(boundary.message, groups[ParallelGroup::pipeline], closed, seconds);
+  collectives.boundary_times(boundary.message, machine.groups[ParallelGroup::pipeline], closed, seconds);
   // In a chain the last boundary (from the last stage to the first) is not used. It takes the time of
   // another, so that a chain whose boundaries cost the same is seen to be so below.
   if (!closed) seconds.back() = seconds.front();
   if (std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end()) seconds.resize(1);
   if (boundary.gathered <= Bytes(0)) return;
   const Seconds gather =
-      collectives.time({CollectiveOp::all_gather, boundary.gathered, groups[ParallelGroup::tensor]});
+      collectives.time({CollectiveOp::all_gather, boundary.gathered, machine.groups[ParallelGroup::tensor]});
   for (double& of_boundary : seconds) of_boundary += gather.value();
 }
 
-schedule::Transfer priced_transfer(const TrainingStep& in, const RankGroups& groups,
-                                   const network::CollectivePrices& collectives) {
-  schedule::Transfer transfer(0, !in.setting.system.stack.communication.pipeline_async);
-  if (in.plan.pipeline == 1) return transfer;
-  price_boundaries(in, groups, collectives.with_memory(memory_share(in)), transfer.seconds);
+schedule::Transfer priced_transfer(const StepMachine& machine) {
+  const StackProfile& stack = machine.in.setting.system.stack;
+  schedule::Transfer transfer(0, !stack.communication.pipeline_async);
+  if (machine.in.plan.pipeline > 1) price_boundaries(machine, transfer.seconds);
   return transfer;
 }
 
 /// Fills the times that the pipeline is run with.
-void fill_schedule_times(const TrainingStep& in, TrainingScratch& scratch) {
+void fill_schedule_times(const TrainingStep& in, StepTimes& step) {
   const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
-  std::vector<schedule::StageTime>& times = scratch.times;
-  times.resize(scratch.forward.size() * each);
-  const auto set = [&](std::size_t i, const PassTime& forward, const PassTime& backward, Seconds weight,
-                       Seconds hidden) {
-    times[i] = {forward.total().value(), backward.total().value(), weight.value(), hidden.value()};
-  };
-  for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
-    for (std::size_t i = s * each; i < (s + 1) * each; ++i) {
-      if (scratch.is_twin(s)) {
-        times[i] = times[i - each];
-      } else if (each > 1) {
-        const ChunkPasses& chunk = scratch.chunks[i];
-        set(i, chunk.forward, chunk.backward, chunk.weight, chunk.hidden);
-      } else {
-        set(i, scratch.forward[s], scratch.backward[s], scratch.weight[s], scratch.hidden[s]);
-      }
+  step.times.resize(step.stages.size() * each);
+  for (std::size_t i = 0; i < step.times.size(); ++i) {
+    if (step.is_twin(i / each)) {
+      step.times[i] = step.times[i - each];
+      continue;
     }
+    const ChunkPasses& passes = step.chunk(i);
+    step.times[i] = {passes.forward.total().value(), passes.backward.total().value(), passes.weight.value(),
+                     passes.hidden.value()};
   }
 }
 
 /// Seconds that all pairs of a stage hide in one step.
-Seconds hidden_in_step(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
+Seconds hidden_in_step(const TrainingStep& in, const StepTimes& step, std::size_t stage) {
   const std::int32_t chunks = in.pipeline.virtual_stages;
   double sum = 0;
   for (std::int32_t c = 0; c < chunks; ++c) {
     const auto entry = static_cast<std::size_t>(static_cast<std::int32_t>(stage) * chunks + c);
-    sum += schedule::pairs(in.pipeline, static_cast<std::int32_t>(stage), c) * scratch.times[entry].hidden;
+    sum += schedule::pairs(in.pipeline, static_cast<std::int32_t>(stage), c) * step.times[entry].hidden;
   }
   return Seconds(sum);
 }
 
-/// Finds when each stage ends, with the real transfers and with free ones. `shared`: what plans of the same layers
-/// share, or null.
-void run_pipeline(const TrainingStep& in, const RankGroups& groups,
-                  const network::CollectivePrices& collectives, LayerTimes* shared,
-                  TrainingScratch& scratch) {
-  const PartsToPrice& parts = *scratch.parts;
-  if (scratch.every_tail) copy_to_twins(in, scratch);
-  fill_schedule_times(in, scratch);
-  if (!parts.boundaries()) scratch.transfer = parts.known()->transfer;
+/// Finds when each stage ends, with the real transfers and with free ones.
+void run_pipeline(const StepMachine& machine, TrainingScratch& scratch) {
+  const schedule::PipelineShape& shape = machine.in.pipeline;
+  StepTimes& step = scratch.step;
+  PipelineTimes& pipeline = step.pipeline;
+  const PartsToPrice& parts = scratch.parts;
+  if (scratch.options.every_tail) copy_to_twins(step);
+  fill_schedule_times(machine.in, step);
   if (!parts.pipeline()) {
-    scratch.end = parts.known()->end;
-    scratch.chunk_end = parts.known()->chunk_end;
-    scratch.end_without_transfers = parts.known()->end_without_transfers;
+    pipeline = parts.known()->pipeline;
     return;
   }
-  if (parts.boundaries()) {
+  if (!parts.boundaries()) {
+    pipeline.transfer = parts.known()->pipeline.transfer;
+  } else {
     std::optional<schedule::Transfer> own;
     std::optional<schedule::Transfer>& known =
-        shared != nullptr ? shared->transfers[in.pipeline.wraps()] : own;
-    if (!known) known = priced_transfer(in, groups, collectives);
-    scratch.transfer = *known;
+        machine.shared != nullptr ? machine.shared->transfers[shape.wraps()] : own;
+    if (!known) known = priced_transfer(machine);
+    pipeline.transfer = *known;
   }
-  if (network::LinkRecorder* const recorder = collectives.recorder())
-    scratch.known->boundaries = recorder->take_part();
-  if (scratch.reference) {
+  if (network::LinkRecorder* const recorder = machine.collectives.recorder())
+    scratch.known.boundaries = recorder->take_part();
+  if (scratch.options.reference) {
     std::vector<schedule::PipelineSpan> spans;
-    scratch.end = schedule::run_in_order(in.pipeline, scratch.times, scratch.transfer, &spans);
-    scratch.chunk_end = schedule::chunk_ends(in.pipeline, spans, scratch.transfer);
-    scratch.end_without_transfers =
-        schedule::run_in_order(in.pipeline, scratch.times, {0, scratch.transfer.blocking});
+    pipeline.end = schedule::run_in_order(shape, step.times, pipeline.transfer, &spans);
+    pipeline.chunk_end = schedule::chunk_ends(shape, spans, pipeline.transfer);
+    pipeline.end_without_transfers =
+        schedule::run_in_order(shape, step.times, {0, pipeline.transfer.blocking});
     return;
   }
-  const schedule::PipelineEnds fast = scratch.pipelines.run(in.pipeline, scratch.times, scratch.transfer);
-  scratch.end.assign(fast.stages.begin(), fast.stages.end());
-  scratch.chunk_end.assign(fast.chunks.begin(), fast.chunks.end());
-  scratch.end_without_transfers.assign(fast.free.begin(), fast.free.end());
+  const schedule::PipelineEnds fast = scratch.memos.pipelines.run(shape, step.times, pipeline.transfer);
+  pipeline.end.assign(fast.stages.begin(), fast.stages.end());
+  pipeline.chunk_end.assign(fast.chunks.begin(), fast.chunks.end());
+  pipeline.end_without_transfers.assign(fast.free.begin(), fast.free.end());
 }
 
 /// Model FLOPs of a whole step over all GPUs.
@@ -143,12 +132,12 @@ void fill_rates(const TrainingStep& in, Flops useful, Prediction& out) {
 constexpr double kSickOpen = 0.3;
 
 /// The passes of a stage over all microbatches.
-PassTime all_passes(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
+PassTime all_passes(const TrainingStep& in, const StepTimes& step, std::size_t stage) {
   const double m = in.pipeline.per_chunk();
-  const std::size_t twin = scratch.twin[stage];
-  PassTime busy = m * scratch.forward[twin];
-  busy += m * scratch.backward[twin];
-  const Seconds hidden = hidden_in_step(in, scratch, stage);
+  const StagePasses& passes = step.passes(stage);
+  PassTime busy = m * passes.forward;
+  busy += m * passes.backward;
+  const Seconds hidden = hidden_in_step(in, step, stage);
   const bool exchanging = in.setting.system.stack.communication.expert_overlap > 0;
   const Seconds exchanges = exchanging ? std::min(hidden, busy[TimeClass::expert_comm]) : Seconds(0);
   busy[TimeClass::expert_comm] -= exchanges;
@@ -157,8 +146,8 @@ PassTime all_passes(const TrainingStep& in, const TrainingScratch& scratch, std:
 }
 
 /// What a stage waits for the others in a step without transfers.
-Seconds waits(const TrainingScratch& scratch, std::size_t stage, const PassTime& busy) {
-  return std::max(Seconds(0), Seconds(scratch.end_without_transfers[stage]) - busy.total());
+Seconds waits(const StepTimes& step, std::size_t stage, const PassTime& busy) {
+  return std::max(Seconds(0), Seconds(step.pipeline.end_without_transfers[stage]) - busy.total());
 }
 
 /// Times the healthy machine for what faults leave as it is: the contention and its mark.
@@ -169,44 +158,57 @@ void time_healthy(const TrainingStep& in, const network::CollectivePrices& colle
   time_training(healthy, collectives.without_faults(), scratch, out);
 }
 
-/// What the parts of a step are priced on. `shared` and `data`: what plans share, or null.
-struct Machine {
-  const PlanLayout& layout;
-  const RankGroups& groups;
-  const network::CollectivePrices& collectives;
-  LayerTimes* shared;
-  StageDataCosts* data;
-};
+/// Prepares the scratch for a step. If links are recorded, the step is priced in full and will be the known one; else
+/// the parts are found that have to be priced. Returns the known step, copied into the scratch, that all other parts
+/// are taken from, or null. `anew`: all parts have to be priced, whatever is known.
+const KnownStep* begin_step(const TrainingStep& in, const network::CollectivePrices& collectives,
+                            TrainingScratch& scratch, bool anew) {
+  KnownStep& known = scratch.known;
+  const KnownStep* use = nullptr;
+  if (const network::LinkRecorder* const recorder = collectives.recorder()) {
+    known = KnownStep();
+    known.plan = in.plan;
+    known.groups = PlanLayout(in.plan).groups();
+    LayerTimesMemo& layers = scratch.memos.layers;
+    known.layers_id = scratch.step.turns.any ? layers.next_id() : layers.times_for(in).id;
+    known.links.assign(static_cast<std::size_t>(in.plan.pipeline),
+                       {recorder->all(), recorder->all(), recorder->all()});
+    known.boundaries = recorder->all();
+  } else if (!anew && known.layers_id > 0 && known.plan == in.plan && !scratch.options.reference &&
+             !scratch.options.every_tail && !collectives.detours()) {
+    use = &known;
+    static_cast<StageTimes&>(scratch.step) = known.passes;
+  }
+  scratch.parts.find(in, collectives, use);
+  return use;
+}
 
 /// Times all stages, with the pipeline and the tails. `layers`: known times of the layers.
-LastStage time_stages(const TrainingStep& in, const Machine& machine, LayerTimes& layers,
-                      TrainingScratch& scratch) {
-  const auto& [layout, groups, collectives, shared, data] = machine;
-  const bool records = collectives.recorder() != nullptr;
-  fill_stage_times(in, layout, groups, collectives, layers, scratch);
-  fill_chunk_times(in, layout, groups, collectives, layers, scratch);
-  if (records) scratch.known->layers = scratch;
-  add_data_parallel(in, layout, groups, collectives, data, scratch);
-  if (records) scratch.known->passes = scratch;
-  run_pipeline(in, groups, collectives, shared, scratch);
-  if (records) keep_pipeline(scratch);
-  return add_tails(in, layout, groups, collectives, data, scratch);
+LastStage time_stages(const StepMachine& machine, LayerTimes& layers, TrainingScratch& scratch) {
+  const bool records = machine.collectives.recorder() != nullptr;
+  fill_passes(machine, layers, scratch);
+  if (records) scratch.known.layers = scratch.step;
+  add_data_parallel(machine, scratch);
+  if (records) scratch.known.passes = scratch.step;
+  run_pipeline(machine, scratch);
+  if (records) scratch.known.pipeline = scratch.step.pipeline;
+  return add_tails(machine, scratch);
 }
 
 /// Finds out how siblings take turns in a step that was timed with all of them sending at once, and times it again so.
-LastStage take_turns(const TrainingStep& in, const Machine& machine, LastStage last,
-                     TrainingScratch& scratch) {
-  scratch.spared_in_turn = {};
+LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch& scratch) {
+  const TrainingStep& in = machine.in;
+  StepTimes& times = scratch.step;
+  times.spared_in_turn = {};
   if (in.plan.pipeline == 1 || in.turns == nullptr) return last;
   // Links are recorded of a step that has been timed before.
   SHARDSCAPE_CHECK(machine.collectives.recorder() == nullptr, last.stage);
-  const PassTime busy = all_passes(in, scratch, last.stage);
+  const PassTime busy = all_passes(in, times, last.stage);
   const Seconds step = last.end + once_per_step(in.setting.system.stack);
   const SiblingTurns turns = turns_of_siblings(
-      in, timed_stage(in, scratch, last.stage, step, busy, waits(scratch, last.stage, busy)),
-      machine.collectives, machine.shared, machine.data);
+      machine, timed_stage(in, times, last.stage, step, busy, waits(times, last.stage, busy)));
   if (!turns.any) return last;
-  scratch.turns = turns;
+  times.turns = turns;
   const auto takes_turns = [&](ParallelGroup group) { return turns.beside[group] > 0; };
   LastStage now = last;
   if (std::ranges::any_of(enum_values<ParallelGroup>(), takes_turns)) {
@@ -214,11 +216,11 @@ LastStage take_turns(const TrainingStep& in, const Machine& machine, LastStage l
     const bool calls = std::ranges::any_of(enum_values<ParallelGroup>(), [&](ParallelGroup group) {
       return takes_turns(group) && !is_of_data(group);
     });
-    now = time_stages(in, {machine.layout, machine.groups, machine.collectives, machine.shared, nullptr},
+    now = time_stages({in, machine.groups, machine.collectives, machine.shared, nullptr},
                       calls || machine.shared == nullptr ? own : *machine.shared, scratch);
   }
-  const StageTail& tail = scratch.tails[now.stage];
-  scratch.spared_in_turn = last.end - now.end + std::min(turns.once, tail.data_comm - tail.lost);
+  const StageTail& tail = times.tails[now.stage];
+  times.spared_in_turn = last.end - now.end + std::min(turns.once, tail.data_comm - tail.lost);
   return now;
 }
 
@@ -234,60 +236,61 @@ std::int32_t time_training(const TrainingStep& in, const network::CollectivePric
   const bool first = out.step_time <= Seconds(0);
   if (first && (collectives.has_faults() || !in.sick.empty())) time_healthy(in, collectives, scratch, out);
   const Seconds before = out.step_time;
-  const PlanLayout layout(in.plan);
+  StepTimes& times = scratch.step;
   const bool plain_machine = in.sick.empty() && !collectives.has_faults(), at_once = plain_machine && first;
-  if (at_once) scratch.turns = {};
-  const KnownStep* const step = begin_step(in, layout, collectives, scratch, at_once);
+  if (at_once) times.turns = {};
+  const KnownStep* const step = begin_step(in, collectives, scratch, at_once);
   // Layers' times can't be shared where sick links or devices tell stages apart, where siblings take turns, where links
   // are recorded, and on the plain path.
   const bool plain =
-      plain_machine && !scratch.turns.any && collectives.recorder() == nullptr && !scratch.reference;
-  LayerTimes* const shared = plain ? &scratch.layer_times.times_for(in) : nullptr;
-  LayerTimes& layers = plain ? *shared : scratch.own_times;
+      plain_machine && !times.turns.any && collectives.recorder() == nullptr && !scratch.options.reference;
+  LayerTimes* const shared = plain ? &scratch.memos.layers.times_for(in) : nullptr;
+  LayerTimes& layers = plain ? *shared : scratch.memos.own_layers;
   if (!plain) layers.forget();
-  if (step == nullptr && !layers.groups) layers.groups = layout.groups();
+  if (step == nullptr && !layers.groups) layers.groups = PlanLayout(in.plan).groups();
   const RankGroups& groups = step != nullptr ? step->groups : *layers.groups;
-  StageDataCosts* const data = plain ? &scratch.data_costs->costs_for(in) : nullptr;
-  const Machine machine{layout, groups, collectives, shared, data};
-  LastStage last = time_stages(in, machine, layers, scratch);
-  if (at_once) last = take_turns(in, machine, last, scratch);
+  StageDataCosts* const data = plain ? &scratch.memos.data.costs_for(in) : nullptr;
+  const StepMachine machine{in, groups, collectives, shared, data};
+  LastStage last = time_stages(machine, layers, scratch);
+  if (at_once) last = take_turns(machine, last, scratch);
   const Seconds fixed = once_per_step(in.setting.system.stack);
   const std::size_t critical = last.stage;
-  StageTail& tail = scratch.tails[critical];
-  const Seconds spared_once = std::min(scratch.turns.once, tail.data_comm - tail.lost);
+  StageTail& tail = times.tails[critical];
+  const Seconds spared_once = std::min(times.turns.once, tail.data_comm - tail.lost);
   tail.data_comm -= spared_once;
   out.step_time = last.end + fixed - spared_once;
 
-  const PassTime busy = all_passes(in, scratch, critical);
+  const PassTime busy = all_passes(in, times, critical);
   Breakdown& b = out.breakdown;
-  const Seconds waiting = waits(scratch, critical, busy);
+  const Seconds waiting = waits(times, critical, busy);
   // With one stage, all devices go at the pace of the sick one. With several stages, or sick links, contention stays
   // that of the healthy machine, so that no fault makes a step shorter.
-  Breakdown& contended = scratch.contention.added = scratch.contention.healthy;
+  Breakdown& contended = times.contention.added = times.contention.healthy;
   const bool slower_machine = !in.sick.empty() && !collectives.has_faults() && in.plan.pipeline == 1;
   if (at_once || slower_machine) {
-    const TimedStage stage = timed_stage(in, scratch, critical, out.step_time, busy, waiting);
-    const Contention contention = slower_machine ? contention_on(in.sick.front(), in, stage, collectives)
-                                                 : contention_of(in, stage, collectives, shared, data);
+    const TimedStage stage = timed_stage(in, times, critical, out.step_time, busy, waiting);
+    const Contention contention =
+        slower_machine ? contention_on(in.sick.front(), machine, stage) : contention_of(machine, stage);
     contended = contention.added;
     if (plain_machine) {
-      out.contended_share = contention.marked_share + open_in_turns(in, scratch, out.step_time);
-      scratch.contention.healthy = contended;
+      out.contended_share = contention.marked_share + open_in_turns(in, times, out.step_time);
+      times.contention.healthy = contended;
     }
   }
   b = busy;
-  b += scratch.tails[critical].deferred;
-  b[TimeClass::data_comm] += scratch.tails[critical].data_comm;
+  b += times.deferred(in, critical);
+  b[TimeClass::data_comm] += times.tails[critical].data_comm;
   b[TimeClass::pipeline_comm] =
-      Seconds(std::max(0.0, scratch.end[critical] - scratch.end_without_transfers[critical]));
-  b[TimeClass::bubble] = waiting + wait_for_mirror(in, scratch, critical);
-  b[TimeClass::optimizer] = scratch.tails[critical].optimizer;
+      Seconds(std::max(0.0, times.pipeline.end[critical] - times.pipeline.end_without_transfers[critical]));
+  b[TimeClass::bubble] = waiting + wait_for_mirror(in, times, critical);
+  b[TimeClass::optimizer] = times.tails[critical].optimizer;
   b[TimeClass::host] += fixed;
-  add_contention(contended, scratch.spared_in_turn, slower_machine ? before : Seconds(0), out);
+  add_contention(contended, times.spared_in_turn, slower_machine ? before : Seconds(0), out);
   if (!plain_machine) out.contended_share += kSickOpen * std::max(0.0, 1 - before / out.step_time);
 
-  if (!scratch.useful) scratch.useful = useful_flops(in.setting);
-  fill_rates(in, *scratch.useful, out);
+  std::optional<Flops>& useful = scratch.memos.useful;
+  if (!useful) useful = useful_flops(in.setting);
+  fill_rates(in, *useful, out);
   return static_cast<std::int32_t>(critical);
 }
 

@@ -7,13 +7,8 @@
 #include "engine/spec/zero.h"
 #include "engine/step/training/data_exposure.h"
 #include "engine/step/training/data_traffic.h"
-#include "engine/step/training/known_step.h"
 
 namespace shardscape::step {
-
-using network::PlanLayout;
-using network::RankGroups;
-using network::Slice;
 
 namespace {
 
@@ -42,44 +37,30 @@ OptimizerCost optimizer_cost(const TrainingStep& in, const DeviceSpec& device, s
   return cost;
 }
 
-double memory_share(const TrainingStep& in, std::optional<std::size_t> stage) {
-  double share = 1;
-  for (const SickStage& sick : in.sick) {
-    if (stage && sick.stage != *stage) continue;
-    share = std::min(share, sick.memory_share);
+Seconds lost_in_step(const TrainingStep& in, const TailCosts& costs, Seconds hidden, Seconds last_backward) {
+  Seconds beside = hidden;
+  if (!in.pipeline.both_ways()) {
+    Seconds all_but_last;
+    for (const GroupGradients& group : costs.gradients) all_but_last += (1 - 1 / group.buckets) * group.time;
+    beside += gradients_beside(in.setting.system.stack.communication, all_but_last, last_backward);
   }
-  return share;
-}
-
-bool like_the_one_before(const TrainingStep& in, std::size_t stage,
-                         const network::CollectivePrices& collectives) {
-  return stage > 1 && !in.last(static_cast<std::int32_t>(stage)) && in.sick.empty() &&
-         !told_apart(collectives) && in.layers[stage] == in.layers[stage - 1];
-}
-
-Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingStep& in,
-               const network::CollectivePrices& collectives) {
-  if (!told_apart(collectives)) return {};
-  return stage_slice(static_cast<std::int32_t>(stage), layout, in.plan);
+  return lost_once(in.setting.system, beside);
 }
 
 namespace {
 
-TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& layout,
-                     const RankGroups& groups, const network::CollectivePrices& collectives) {
+TailCosts costs_of_tail(const StepMachine& machine, std::size_t s) {
+  const TrainingStep& in = machine.in;
   const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
-  const Slice slice = slice_of(s, layout, in, collectives);
-  const network::CollectivePrices prices = collectives.with_memory(memory_share(in, s));
+  const network::CollectivePrices collectives = machine.collectives.with_memory(memory_share(in, s));
+  const CallPrices prices = machine.calls_of(s, collectives);
   const auto cost = [&](const DataTraffic::Part& part) {
-    return prices.time({part.op, part.bytes, groups[part.group], part.calls, slice});
+    return collectives.time(part.key(machine.groups, prices.slice));
   };
   const auto optimizer_on = [&](const DeviceSpec& device) {
     return optimizer_cost(in, device, static_cast<std::int32_t>(s)).total();
   };
-  TailCosts costs;
-  for (const DataTraffic::Part& part : traffic.weights) costs.weights.add(cost(part), part.calls);
-  for (const DataTraffic::Part& part : traffic.gradients)
-    costs.gradients.push_back({part.group, part.calls, cost(part)});
+  TailCosts costs = tail_costs(traffic, cost);
   costs.optimizer = optimizer_on(in.setting.system.device);
   for (const SickStage& sick : in.sick) {
     if (sick.stage == s)
@@ -88,34 +69,18 @@ TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& la
   return costs;
 }
 
-/// Seconds that compute loses to traffic which a stage has once a step. `hidden`: the part of the weights' gather that
-/// is hidden. Under dualpipe gradients leave when all passes have ended, so they take nothing.
-Seconds lost_in_step(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s,
-                     const TailCosts& costs, Seconds hidden) {
-  const StackProfile::Communication& stack = in.setting.system.stack.communication;
-  if (stack.data_sms <= 0) return {};
-  Seconds beside = hidden;
-  if (!costs.gradients.empty() && !in.pipeline.both_ways()) {
-    Seconds all_but_last;
-    for (const GroupGradients& group : costs.gradients) all_but_last += (1 - 1 / group.buckets) * group.time;
-    double passes = 0;
-    for (const schedule::StageTime& chunk : chunk_times(in, scratch, s))
-      passes += gradient_pass(chunk, in.cuts());
-    beside += gradients_beside(stack, all_but_last, Seconds(passes));
-  }
-  return lost_once(in.setting.system, beside);
-}
-
-StageTail without_gradients(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s,
+StageTail without_gradients(const TrainingStep& in, const StepTimes& step, std::size_t s,
                             const TailCosts& costs) {
   StageTail tail;
   const Seconds hidden =
-      hidden_gather(in.setting.system.stack.communication, costs.weights, scratch.forward[s].total());
-  tail.lost = lost_in_step(in, scratch, s, costs, hidden);
+      hidden_gather(in.setting.system.stack.communication, costs.weights, step.stages[s].forward.total());
+  double last_backward = 0;
+  for (const schedule::StageTime& chunk : chunk_times(in, step, s))
+    last_backward += gradient_pass(chunk, in.cuts());
+  tail.lost = lost_in_step(in, costs, hidden, Seconds(last_backward));
   tail.data_comm = costs.weights.whole - hidden + tail.lost;
   tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights.whole : 0;
   tail.optimizer = costs.optimizer;
-  tail.deferred = in.last(static_cast<std::int32_t>(s)) ? scratch.deferred : PassTime();
   return tail;
 }
 
@@ -123,15 +88,14 @@ StageTail without_gradients(const TrainingStep& in, const TrainingScratch& scrat
 constexpr double kSumRounding = 1e-12;
 
 /// When a stage has ended its last pass, and on the last stage also the deferred weight gradients.
-Seconds at_work(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s) {
-  const bool last = in.last(static_cast<std::int32_t>(s));
-  return Seconds(scratch.end[s]) + (last ? scratch.deferred.total() : Seconds(0));
+Seconds at_work(const TrainingStep& in, const StepTimes& step, std::size_t s) {
+  return Seconds(step.pipeline.end[s]) + step.deferred(in, s).total();
 }
 
 /// The end of a stage's step.
-Seconds end_of(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s, Seconds data_comm,
+Seconds end_of(const TrainingStep& in, const StepTimes& step, std::size_t s, Seconds data_comm,
                Seconds optimizer) {
-  return at_work(in, scratch, s) + wait_for_mirror(in, scratch, s) + data_comm + optimizer;
+  return at_work(in, step, s) + wait_for_mirror(in, step, s) + data_comm + optimizer;
 }
 
 /// How much of its gradients a stage in a run of equal stages exposed.
@@ -142,15 +106,14 @@ struct Exposed {
 
 /// Whether a stage exposes no more than stage `than`, which costs the same: no chunk ends later, relative to the
 /// stage's end.
-bool exposes_no_more(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage,
-                     std::size_t than) {
+bool exposes_no_more(const TrainingStep& in, const StepTimes& step, std::size_t stage, std::size_t than) {
   if (in.pipeline.both_ways() || in.pipeline.virtual_stages == 1) return true;
   const auto chunks = static_cast<std::size_t>(in.pipeline.virtual_stages);
-  const double* const ends = scratch.chunk_end.data() + stage * chunks;
-  const double* const those = scratch.chunk_end.data() + than * chunks;
+  const double* const ends = step.pipeline.chunk_end.data() + stage * chunks;
+  const double* const those = step.pipeline.chunk_end.data() + than * chunks;
   for (std::size_t c = 0; c < chunks; ++c) {
-    const bool alike = scratch.twin[stage] == scratch.twin[than] ||
-                       in.chunks[stage * chunks + c] == in.chunks[than * chunks + c];
+    const bool alike =
+        step.twin[stage] == step.twin[than] || in.chunks[stage * chunks + c] == in.chunks[than * chunks + c];
     if (!alike || ends[0] - ends[c] < (those[0] - those[c]) - kSumRounding * ends[0]) return false;
   }
   return true;
@@ -158,61 +121,60 @@ bool exposes_no_more(const TrainingStep& in, const TrainingScratch& scratch, std
 
 }  // namespace
 
-Seconds wait_for_mirror(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
+Seconds wait_for_mirror(const TrainingStep& in, const StepTimes& step, std::size_t stage) {
   if (!in.pipeline.both_ways()) return {};
-  const std::size_t mirror = scratch.end.size() - 1 - stage;
-  return std::max(Seconds(0), at_work(in, scratch, mirror) - at_work(in, scratch, stage));
+  const std::size_t mirror = step.stages.size() - 1 - stage;
+  return std::max(Seconds(0), at_work(in, step, mirror) - at_work(in, step, stage));
 }
 
-LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
-                    const network::CollectivePrices& collectives, StageDataCosts* data,
-                    TrainingScratch& scratch) {
-  const auto stages = static_cast<std::size_t>(in.plan.pipeline);
-  scratch.tails.resize(stages);
-  const PartsToPrice& parts = *scratch.parts;
+LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
+  const TrainingStep& in = machine.in;
+  StepTimes& step = scratch.step;
+  step.tails.resize(step.stages.size());
+  const PartsToPrice& parts = scratch.parts;
   TailCosts own;  // costs of this stage, or of the run of equal stages that it is in
   const auto price = [&](std::size_t s) {
-    if (data == nullptr) {
-      own = tail_costs(in, s, layout, groups, collectives);
+    if (machine.data == nullptr) {
+      own = costs_of_tail(machine, s);
       return;
     }
-    std::optional<TailCosts>& shared = data->costs_of_stage(in, static_cast<std::int32_t>(s)).tail;
-    if (!shared) shared = tail_costs(in, s, layout, groups, collectives);
+    std::optional<TailCosts>& shared = machine.data->costs_of_stage(in, static_cast<std::int32_t>(s)).tail;
+    if (!shared) shared = costs_of_tail(machine, s);
     own = *shared;
   };
   LastStage last;
   std::optional<Exposed> known;  // of the run of equal stages
   StageTail whole;               // likewise, all but the gradients
-  for (std::size_t s = 0; s < stages; ++s) {
-    if (!like_the_one_before(in, s, collectives)) {
+  for (std::size_t s = 0; s < step.stages.size(); ++s) {
+    if (!machine.like_the_one_before(s)) {
       if (parts.tail(s)) price(s);
       known.reset();
     }
-    const TailCosts& costs = parts.tail(s) ? own : scratch.known->tails[s];
-    if (network::LinkRecorder* const recorder = collectives.recorder()) {
-      scratch.known->tails.push_back(costs);
-      scratch.known->links[s].tail = recorder->take_part();
+    const TailCosts& costs = parts.tail(s) ? own : scratch.known.tails[s];
+    if (network::LinkRecorder* const recorder = machine.collectives.recorder()) {
+      scratch.known.tails.push_back(costs);
+      scratch.known.links[s].tail = recorder->take_part();
     }
-    if (!scratch.is_twin(s)) whole = without_gradients(in, scratch, s, costs);
+    if (!step.is_twin(s)) whole = without_gradients(in, step, s, costs);
     Seconds exposed;
     if (!costs.gradients.empty()) {
       Seconds most;
       for (const GroupGradients& group : costs.gradients) most += group.time;
-      if (known && exposes_no_more(in, scratch, s, known->stage)) most = std::min(most, known->time);
-      const Seconds without = end_of(in, scratch, s, whole.data_comm, whole.optimizer);
+      if (known && exposes_no_more(in, step, s, known->stage)) most = std::min(most, known->time);
+      const Seconds without = end_of(in, step, s, whole.data_comm, whole.optimizer);
       const bool may_end_last = s == 0 || (1 + kSumRounding) * (without + most) >= last.end;
-      if (may_end_last || scratch.every_tail) {
-        exposed = exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s),
-                                    costs.gradients);
+      if (may_end_last || scratch.options.every_tail) {
+        exposed =
+            exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, step, s), costs.gradients);
         known = {s, exposed};
       }
     }
-    const Seconds end = end_of(in, scratch, s, whole.data_comm + exposed, whole.optimizer);
+    const Seconds end = end_of(in, step, s, whole.data_comm + exposed, whole.optimizer);
     const bool is_last = s == 0 || end > last.end;
     if (is_last) last = {s, end};
-    if (is_last || scratch.every_tail) {
-      scratch.tails[s] = whole;
-      scratch.tails[s].data_comm += exposed;
+    if (is_last || scratch.options.every_tail) {
+      step.tails[s] = whole;
+      step.tails[s].data_comm += exposed;
     }
   }
   return last;

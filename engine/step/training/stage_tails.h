@@ -7,41 +7,26 @@
 // they are later, and moves with them.
 #pragma once
 
-#include "engine/step/training/data_costs.h"
 #include "engine/step/training/price_training.h"
 
 namespace shardscape::step {
 
 /// The stage that ends last, the first of several, and when; fills the tails of the scratch, whose pipeline has been
-/// timed: those of all stages with every_tail, else of this one and of some others. `data`: what plans share, or null.
+/// timed: those of all stages where every tail is asked for, else of this one and of some others.
 struct LastStage {
   std::size_t stage = 0;
   Seconds end;
 };
-LastStage add_tails(const TrainingStep& inputs, const network::PlanLayout& layout,
-                    const network::RankGroups& groups, const network::CollectivePrices& collectives,
-                    StageDataCosts* data, TrainingScratch& scratch);
+LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch);
 
 /// Seconds that a stage waits for its mirror: gradients of a part of the model that lies on two stages (dualpipe) are
 /// added up when both are done. 0 under other schedules.
-Seconds wait_for_mirror(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage);
+Seconds wait_for_mirror(const TrainingStep& inputs, const StepTimes& step, std::size_t stage);
 
-/// Whether links of different stages must be told apart: some are sick, or the links of each stage are recorded.
-inline bool told_apart(const network::CollectivePrices& collectives) {
-  return collectives.has_faults() || collectives.recorder() != nullptr;
-}
-
-/// Whether a stage costs the same as the stage before, as inner stages of equal layers do on healthy links and devices.
-bool like_the_one_before(const TrainingStep& inputs, std::size_t stage,
-                         const network::CollectivePrices& collectives);
-
-/// The part of the machine whose collectives a stage waits for: its own groups. While all links are healthy the groups
-/// of all stages cost the same, and the slice names no stage.
-network::Slice slice_of(std::size_t stage, const network::PlanLayout& layout, const TrainingStep& inputs,
-                        const network::CollectivePrices& collectives);
-
-/// The share of its memory bandwidth that the sickest device keeps, 0..1, among the devices of one stage or of all.
-double memory_share(const TrainingStep& inputs, std::optional<std::size_t> stage = {});
+/// Seconds that compute loses to traffic which a stage has once a step. `hidden`: the part of the weights' gather that
+/// is hidden. Under dualpipe gradients leave when all passes have ended, so they take nothing.
+Seconds lost_in_step(const TrainingStep& inputs, const TailCosts& costs, Seconds hidden,
+                     Seconds last_backward);
 
 /// One step of the optimizer.
 struct OptimizerCost {

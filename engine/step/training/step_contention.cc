@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "engine/step/training/stage_tails.h"
-
 namespace shardscape::step {
 
 namespace {
@@ -20,18 +18,17 @@ constexpr double kInStepOpen = 0.1;
 
 }  // namespace
 
-double open_in_turns(const TrainingStep& in, const TrainingScratch& scratch, Seconds step) {
+double open_in_turns(const TrainingStep& in, const StepTimes& times, Seconds step) {
   const bool in_step = row_of(in.pipeline.kind).in_step;
-  const Seconds spared = in_step ? std::max(Seconds(0), scratch.spared_in_turn) : Seconds(0);
-  return (kTurnsOpen * scratch.turns.left + kInStepOpen * spared) / step;
+  const Seconds spared = in_step ? std::max(Seconds(0), times.spared_in_turn) : Seconds(0);
+  return (kTurnsOpen * times.turns.left + kInStepOpen * spared) / step;
 }
 
-TimedStage timed_stage(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage,
-                       Seconds step, const PassTime& busy, Seconds waiting) {
+TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size_t stage, Seconds step,
+                       const PassTime& busy, Seconds waiting) {
   const double m = in.pipeline.per_chunk();
-  const std::size_t twin = scratch.twin[stage];
-  const PassTime &forward = scratch.forward[twin], &backward = scratch.backward[twin];
-  const StageTraffic& beside = scratch.beside[twin];
+  const StagePasses& passes = times.passes(stage);
+  const PassTime &forward = passes.forward, &backward = passes.backward;
   const auto calling = [m](const PassTime& pass) { return m * (pass.total() - pass[TimeClass::data_comm]); };
   TimedStage timed{stage,
                    step,
@@ -41,10 +38,10 @@ TimedStage timed_stage(const TrainingStep& in, const TrainingScratch& scratch, s
                    m * forward[TimeClass::host],
                    m * backward[TimeClass::host],
                    busy.total() > Seconds(0) ? waiting / busy.total() : 0,
-                   scratch.tails[stage].data_comm - scratch.tails[stage].lost,
+                   times.tails[stage].data_comm - times.tails[stage].lost,
                    busy,
-                   scratch.end};
-  if (in.cuts()) timed.backward -= m * (scratch.weight[twin] - beside.weight.exposed());
+                   times.pipeline.end};
+  if (in.cuts()) timed.backward -= m * (passes.weight - passes.beside.weight.exposed());
   return timed;
 }
 
@@ -66,11 +63,12 @@ void add_contention(Breakdown contended, Seconds spared, Seconds at_least, Predi
   if (lacking != Seconds(0)) *std::ranges::max_element(out.breakdown) += lacking;
 }
 
-Contention contention_on(const SickStage& device, const TrainingStep& in, const TimedStage& stage,
-                         const network::CollectivePrices& collectives) {
+Contention contention_on(const SickStage& device, const StepMachine& machine, const TimedStage& stage) {
+  const TrainingStep& in = machine.in;
   const TrainingStep like{device.setting, in.plan,     device.costs, in.layers, in.chunks,
                           in.parameters,  in.pipeline, {},           in.held};
-  return contention_of(like, stage, collectives.with_memory(memory_share(in)));
+  const network::CollectivePrices collectives = machine.collectives.with_memory(memory_share(in));
+  return contention_of({like, machine.groups, collectives, nullptr, nullptr}, stage);
 }
 
 }  // namespace shardscape::step

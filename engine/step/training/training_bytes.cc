@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/network/collectives/collective_rows.h"
 #include "engine/step/training/data_traffic.h"
 
 namespace shardscape::step {
@@ -12,27 +13,8 @@ using network::CollectiveOp;
 
 /// Bytes that a rank of the group sends on average; `bytes` as the network counts them.
 Bytes bytes_of(CollectiveOp op, Bytes bytes, double ranks) {
-  const Bytes sweep = (ranks - 1) / ranks * bytes;
-  switch (op) {
-    case CollectiveOp::all_reduce:
-      return 2 * sweep;
-    case CollectiveOp::reduce_scatter:
-    case CollectiveOp::all_gather:
-    case CollectiveOp::all_to_all:
-    case CollectiveOp::expert_dispatch:
-    case CollectiveOp::expert_combine:
-    case CollectiveOp::dispatch:  // the mean over ranks with unequal parts
-    case CollectiveOp::combine:
-    case CollectiveOp::last_combine:
-    case CollectiveOp::low_latency_dispatch:
-    case CollectiveOp::low_latency_combine:
-      return sweep;
-    case CollectiveOp::broadcast:
-    case CollectiveOp::ring_pass:
-    case CollectiveOp::chain_pass:
-      break;
-  }
-  return bytes;
+  const std::int32_t sweeps = network::row_of(op).sweeps;
+  return sweeps > 0 ? sweeps * ((ranks - 1) / ranks * bytes) : bytes;
 }
 
 /// Bytes of one microbatch's calls in one stage, forward and backward.
@@ -40,14 +22,10 @@ GroupBytes stage_calls(const TrainingStep& in, std::int32_t stage,
                        const network::CollectivePrices& collectives) {
   const network::PlanLayout layout(in.plan);
   GroupBytes sum;
-  for (const LayerRun& run : in.stage_layers(stage)) {
-    for (const Pass pass : kTrainingPasses) {
-      for (const Segment& segment : in.segments(run.kind, pass)) {
-        for (const model::CollectiveCall& call : in.costs[run.kind][segment.part].calls)
-          sum[call.group] += run.count * sent_bytes(collectives, call, layout.group(call.group));
-      }
-    }
-  }
+  in.each_part(in.stage_layers(stage), [&](const LayerRun& run, Pass /*pass*/, const PartCost& part) {
+    for (const model::CollectiveCall& call : part.calls)
+      sum[call.group] += run.count * sent_bytes(collectives, call, layout.group(call.group));
+  });
   return sum;
 }
 

@@ -104,8 +104,7 @@ TEST(Overlap, CallsOfALayerShareTheWorkBesideThem) {
   // Two calls of 3 s beside one operator of 4 s hide 4 s where all of them may hide, 3 s where half may.
   step::PartCost part;
   const model::CollectiveCall one{network::CollectiveOp::all_gather, ParallelGroup::tensor, Bytes(1), 1};
-  part.calls = {one, one, one};
-  part.hiders = {0, 0, -1};
+  part.calls = {{one, 0}, {one, 0}, {one}};
   part.works = {Seconds(4)};
   const auto shown = [&](double overlap) {
     StackProfile::Communication stack;

@@ -3,52 +3,44 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace shardscape::step {
 namespace {
 
-using execution::Account;
-using execution::Instruction;
-using Item = LayerEmitter::Item;
+using Kind = PairStep::Kind;
 
-constexpr std::int32_t kExpertLane = 3;
-
-/// "a4" computes for four seconds under the name 'a'; "x2" exchanges for two; "t1" is a call of another lane.
-std::vector<Item> pass_of(const std::string& words) {
-  std::vector<Item> items;
+/// "a4" computes for four seconds under the name 'a'; "x2" exchanges for two; "t1" is a call of another group.
+std::vector<PairStep> pass_of(const std::string& words, std::string& names) {
+  std::vector<PairStep> steps;
   for (std::size_t i = 0; i + 1 < words.size(); i += 3) {
     const char kind = words[i];
     const double seconds = words[i + 1] - '0';
-    if (kind != 'x' && kind != 't') {
-      items.push_back({compute(seconds, Account::compute, kind), seconds, false, 1});
-      continue;
+    if (kind == 'x') {
+      steps.insert(steps.end(), {{Kind::exchange}, {Kind::wait, seconds}});
+      names += "()";
+    } else if (kind == 't') {
+      steps.insert(steps.end(), {{Kind::other}, {Kind::other, seconds}});
+      names += "[]";
+    } else {
+      steps.push_back({Kind::compute, seconds});
+      names += kind;
     }
-    const std::int32_t lane = kind == 'x' ? kExpertLane : 1;
-    items.push_back({{Instruction::Kind::start, Account::compute, static_cast<std::uint16_t>(lane), 0, 1, 0},
-                     0,
-                     false,
-                     1});
-    items.push_back({join_lane(lane, Account::expert_comm), seconds, false, 1});
   }
-  return items;
+  return steps;
 }
 
-/// "(": the exchange starts, ")": what is left of it is waited for; "[" and "]" of other lanes.
+/// "(": the exchange starts, ")": what is left of it is waited for; "[" and "]" of other groups.
 std::string paired(const std::string& forward, const std::string& backward, double overlap, double& hidden) {
-  const std::vector<Item> ahead = pass_of(forward), back = pass_of(backward);
-  std::string text;
-  for (const Item& item : pair_up(ahead, back, kExpertLane, overlap, hidden)) {
-    const Instruction& instruction = item.instruction;
-    const bool expert = instruction.lane == kExpertLane;
-    if (instruction.kind == Instruction::Kind::compute) {
-      text += static_cast<char>(instruction.what);
-      text += std::to_string(static_cast<int>(instruction.value));
-      EXPECT_EQ(instruction.value, item.expected);
-    } else if (instruction.kind == Instruction::Kind::start) {
-      text += expert ? '(' : '[';
-    } else {
-      text += expert ? ')' : ']';
-    }
+  std::string ahead_names, back_names, text;
+  const std::vector<PairStep> ahead = pass_of(forward, ahead_names), back = pass_of(backward, back_names);
+  const PairOrder order = pair_up(ahead, back, overlap);
+  hidden = order.hidden;
+  for (const PairOrder::Part& part : order.parts) {
+    text += (part.backward ? back_names : ahead_names)[part.step];
+    const bool computes = (part.backward ? back : ahead)[part.step].kind == Kind::compute;
+    if (computes) text += std::to_string(static_cast<int>(part.seconds));
+    EXPECT_EQ(part.seconds > 0, computes);
   }
   return text;
 }

@@ -1,0 +1,45 @@
+// What the calls of one stage cost, those of its layers and its data-parallel traffic.
+#pragma once
+
+#include "engine/model/operator.h"
+#include "engine/network/prices/collective_prices.h"
+#include "engine/spec/scenario.h"
+#include "engine/step/layers/sibling_turns.h"
+
+namespace shardscape::step {
+
+/// All references must outlive it.
+struct CallPrices {
+  const Setting& setting;
+  const ParallelPlan& plan;
+  const SiblingTurns* turns;  ///< TrainingStep::turns
+  const network::RankGroups& groups;
+  const network::CollectivePrices& collectives;
+  network::Slice slice = {};  ///< the ranks of the stage, where links tell stages apart
+
+  /// One of the repeats of a call, on the ranks of the stage.
+  [[nodiscard]] network::CollectiveKey on_stage(const model::CollectiveCall& call) const {
+    return {call.op, call.bytes, groups[call.group], 1, slice};
+  }
+  /// The same on a healthy machine, whose stages cost the same.
+  [[nodiscard]] network::CollectiveKey healthy(const model::CollectiveCall& call) const {
+    return {call.op, call.bytes, groups[call.group]};
+  }
+  /// The time of one of them, among siblings that take turns.
+  [[nodiscard]] Seconds time(const model::CollectiveCall& call) const {
+    return time(call.group, on_stage(call));
+  }
+  /// The time of an operation in passes, of a group of this kind.
+  [[nodiscard]] Seconds time(ParallelGroup kind, const network::CollectiveKey& asked) const {
+    return collectives.time(asked) - spared_in_turn(kind, asked);
+  }
+  /// What groups of other stages cost an operation on a healthy machine if all of them send at once.
+  [[nodiscard]] Seconds cost_of_siblings(const network::CollectiveKey& asked) const;
+  /// The part of that which an operation in passes is spared.
+  [[nodiscard]] Seconds spared_in_turn(ParallelGroup kind, const network::CollectiveKey& asked) const {
+    if (turns == nullptr || turns->beside[kind] <= 0) return Seconds(0);
+    return turns->beside[kind] * cost_of_siblings(asked);
+  }
+};
+
+}  // namespace shardscape::step

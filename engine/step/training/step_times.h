@@ -1,0 +1,73 @@
+// A training step as it was timed: the passes of its stages and chunks, the pipeline over them, and the tails.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "engine/schedule/pipeline.h"
+#include "engine/step/layers/layer_times.h"
+#include "engine/step/layers/sibling_turns.h"
+#include "engine/step/layers/training_step.h"
+
+namespace shardscape::step {
+
+struct StageTimes {
+  std::vector<StagePasses> stages;
+  std::vector<ChunkPasses>
+      chunks;  ///< index: stage * virtual_stages + chunk; empty where each stage is one chunk
+
+  /// The passes through a chunk, or the one chunk of a stage; index as in `chunks`.
+  [[nodiscard]] const ChunkPasses& chunk(std::size_t index) const {
+    return chunks.empty() ? stages[index] : chunks[index];
+  }
+  /// All chunks of a stage; none where it is one chunk.
+  [[nodiscard]] std::span<ChunkPasses> chunks_of(std::size_t stage) {
+    const std::size_t each = chunks.size() / stages.size();
+    return std::span(chunks).subspan(stage * each, each);
+  }
+  [[nodiscard]] std::span<const ChunkPasses> chunks_of(std::size_t stage) const {
+    const std::size_t each = chunks.size() / stages.size();
+    return std::span(chunks).subspan(stage * each, each);
+  }
+};
+
+/// When the last backward of each stage ends.
+struct PipelineTimes {
+  schedule::Transfer transfer;
+  std::vector<double> end, end_without_transfers;  ///< index: stage
+  /// End of the last microbatch's backward, index [stage][chunk]; empty where each stage is one chunk.
+  std::vector<double> chunk_end;
+};
+
+/// What a stage does after its last backward, and behind the deferred weight gradients of the head.
+struct StageTail {
+  Seconds data_comm;          ///< exposed gradient traffic and gather of updated weights, plus `lost`
+  Seconds lost;               ///< what compute loses to the parts of this traffic that run beside it
+  double weights_hidden = 0;  ///< share of the gather that runs beside the first forward, 0..1
+  Seconds optimizer;
+};
+
+struct StepTimes : StageTimes {
+  /// Of each stage the first with its times, by chunk too: itself, or one before it. Only that one's are filled, unless
+  /// every tail is asked for.
+  std::vector<std::size_t> twin;
+  std::vector<schedule::StageTime> times;  ///< in the order that schedule::run_in_order() takes
+  PipelineTimes pipeline;
+  std::vector<StageTail> tails;  ///< complete only where every tail is asked for
+  struct {
+    Breakdown healthy, added;  ///< of the plan last timed without faults; of whatever was timed last
+  } contention;                ///< see contention.h
+  /// Of the plan last timed without faults: how siblings take turns, and what its step got shorter by that.
+  SiblingTurns turns;
+  Seconds spared_in_turn;
+
+  [[nodiscard]] bool is_twin(std::size_t stage) const { return twin[stage] != stage; }
+  [[nodiscard]] const StagePasses& passes(std::size_t stage) const { return stages[twin[stage]]; }
+  /// The head's deferred weight gradients on a stage: those of the last one.
+  [[nodiscard]] PassTime deferred(const TrainingStep& inputs, std::size_t stage) const {
+    return inputs.last(static_cast<std::int32_t>(stage)) ? stages.back().deferred : PassTime();
+  }
+};
+
+}  // namespace shardscape::step
