@@ -151,7 +151,7 @@ template <class Keep>
 void Pools::measure(step::PoolInputs& pool, std::int64_t sequences, step::ServerWork work, double tokens,
                     const Keep& keep) {
   const ServerMemory server(setting_, pool.plan, pool.layers, sequences, work, tokens);
-  pool.shape = step::pool_shape(setting_, pool.plan, server.free(), server.request());
+  pool.shape = step::pool_shape(setting_, pool.plan, server.free(), server.request(), tokens);
   for (std::int32_t stage = 0; stage < pool.plan.pipeline; ++stage) {
     keep(server.of_stage(stage, pool.shape.resident), stage);
   }

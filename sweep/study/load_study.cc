@@ -376,13 +376,6 @@ class StudyParser {
   /// What a load that is simulated request by request is not served by.
   void check_simulated_load() {
     if (!study_.workloads.front().load) return;
-    const yaml::Node& node = *root_.find("workload");
-    if (pooled()) {
-      state_.bad(
-          "workload", node.where,
-          "a load that is simulated request by request (client, request_rate, trace, random lengths) is not "
-          "served by two pools: leave out space.prefill_gpus");
-    }
     const bool no_priorities = !study_.workloads.front().load->trace;
     const bool by_priority = std::ranges::any_of(study_.systems, [](const System& system) {
       return system.stack.serving.queue == QueueOrder::priority;

@@ -6,16 +6,32 @@
 
 namespace shardscape::serving {
 
-void LiveServer::arrive(const DrawnRequest& request) {
+void LiveServer::arrive(const DrawnRequest& request, double now) {
   ++unfinished_;
   arrived_.push_back({request});
   if (!works_) {
-    wakes_ = std::min(wakes_, request.ready);
+    wakes_ = std::min(wakes_, now);
   } else if (runs_) {
-    const std::int64_t iterations = first_look(request.ready);
+    const std::int64_t iterations = first_look(now);
     arrived_.back().looked_at = polled_ + iterations;
     if (admits_later_) end_run_after(std::min(run_.iterations, iterations));
   }
+}
+
+std::int32_t LiveServer::expect(const DrawnRequest& request, double now) {
+  settle(now * (1 - kTie));
+  const std::int32_t slot = state_.expect(request);
+  if (slot < 0) return slot;
+  ++unfinished_;
+  if (works_ && runs_) end_run_after(state_.iterations_with_room(run_.iterations));
+  return slot;
+}
+
+/// It joins after the running iteration.
+void LiveServer::join_next(std::int32_t slot, double now) {
+  landed_.push_back(slot);
+  if (works_ && runs_) end_run_after(std::min(run_.iterations, run_.ended_before(now * (1 - kTie)) + 1));
+  wake(now);
 }
 
 std::int64_t LiveServer::first_look(double moment) const {
@@ -46,10 +62,9 @@ void LiveServer::start() {
   begin_ = wakes_;
   look();
   state_.begin(begin_);
-  batch_.work = Iteration();
-  batch_.ended.clear();
-  batch_.reading = 0;
-  batch_.decodes = false;
+  for (const std::int32_t slot : landed_) state_.join_moved(slot, state_.moving(slot).first_token);
+  landed_.clear();
+  batch_.clear(state_.rules().ranks, state_.rules().token_budget);
   const ServingPolicy policy = state_.rules().policy;
   const std::int64_t preemptions = state_.preemptions();
   if (policy == ServingPolicy::trtllm) {
@@ -59,10 +74,14 @@ void LiveServer::start() {
   } else {
     admit_sglang(state_, batch_);
   }
-  SHARDSCAPE_CHECK(batch_.decodes || batch_.reading > 0, "a server stands still", state_.running());
+  if (!batch_.decodes && batch_.reading == 0) {
+    SHARDSCAPE_CHECK(state_.moving() > 0, "a server stands still", state_.running());
+    wakes_ = kNever;
+    return;
+  }
   works_ = true;
   const std::int64_t sequences = batch_.decodes ? state_.decoding() : 0;
-  const auto met = static_cast<double>(sequences > 0 ? state_.tokens_met() : 0);
+  const double met = sequences > 0 ? state_.tokens_met() : 0;
   runs_ = batch_.reading == 0;
   if (runs_ && !plain_) {
     std::int64_t most = state_.iterations_with_room(state_.until_done());
@@ -73,14 +92,14 @@ void LiveServer::start() {
     admits_later_ = rules.queue != QueueOrder::fcfs || !state_.has_waiting();
     admits_later_ = admits_later_ && state_.running() < rules.max_batch;
     if (!arrived_.empty() && admits_later_) most = std::min(most, arrived_.front().looked_at - polled_);
-    run_ = times_.run(begin_, sequences, met, most, own_);
+    run_ = times_.run(begin_, sequences, met, most, own_, state_.pace());
     end_run_after(run_.iterations);
     return;
   }
-  batch_.work.decoding = static_cast<double>(sequences);
-  batch_.work.cached = met;
-  batch_.work.first_tokens = static_cast<double>(batch_.ended.size());
-  time_ = timer_(batch_.work);
+  Iteration work = batch_.fullest();
+  work.decoding = static_cast<double>(sequences);
+  work.cached = met;
+  time_ = timer_(work);
   if (batch_.reading > 0) time_[TimeClass::host] += std::max(0.0, state_.rules().eager_floor - total(time_));
   runs_ = false;
   end_ = begin_ + total(time_);
@@ -104,10 +123,10 @@ double LiveServer::held_seconds() const {
   const auto held = static_cast<double>(state_.tokens_held());
   if (!runs_) {
     const bool grows = state_.rules().on_demand && batch_.decodes;
-    return (held + (grows ? static_cast<double>(state_.decoding()) : 0)) * (end_ - begin_);
+    return (held + (grows ? state_.pace() : 0)) * (end_ - begin_);
   }
   const auto n = static_cast<double>(run_.iterations);
-  const double b = state_.rules().on_demand ? run_.sequences : 0, a = held + b;
+  const double b = state_.rules().on_demand ? run_.growth : 0, a = held + b;
   const double f = run_.first(), s = run_.step();
   return n * (a * f + 0.5 * (n - 1) * (a * s + b * f + b * s * (2 * n - 1) / 3));
 }
@@ -120,7 +139,7 @@ void LiveServer::settle(double now) {
   end_run_after(ended);
   book();
   rest.begin = begin_ = end_;
-  rest.cached += static_cast<double>(ended) * rest.sequences;
+  rest.cached += static_cast<double>(ended) * rest.growth;
   rest.iterations -= ended;
   run_ = rest;
   end_ = end;

@@ -25,15 +25,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/serving/live/senders.h"
 #include "engine/serving/live/tally.h"
 
 namespace shardscape::serving {
-
-struct Offered {
-  const LoadSpec& load;
-  std::int64_t clients = 1;  ///< requests in flight in closed loop
-  std::int64_t every = 1;    ///< of an open loop's requests each so manieth comes to these servers
-};
 
 /// Runs of decode iterations, or, `plain`, each of them as an event of its own.
 enum class Stride : std::uint8_t { runs, plain };

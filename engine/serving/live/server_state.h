@@ -19,18 +19,29 @@
 namespace shardscape::serving {
 
 struct Sequence {
-  enum class Phase : std::uint8_t { waiting, reading, decoding, done };
+  enum class Phase : std::uint8_t { waiting, reading, decoding, moving, done };
   DrawnRequest request;
-  double admitted = -1;     ///< moment at which its prompt was first read; -1: not yet
-  double first_token = -1;  ///< moment; -1: not yet
-  double last_token = -1;   ///< moment of the latest token before its decoding began; -1: none
-  std::int32_t given = 0;   ///< tokens given before its decoding began
+  double admitted = -1;        ///< moment at which its prompt was first read; -1: not yet
+  double first_token = -1;     ///< moment; -1: not yet
+  double last_token = -1;      ///< moment of the latest token before its decoding began; -1: none
+  std::int32_t given = 0;      ///< tokens given before its decoding began
+  std::int32_t taken = 0;      ///< decode iterations of request.steps that gave these
+  std::int64_t pace = kWhole;  ///< tokens of a decode iteration, in parts of kWhole
   std::int32_t context =
       0;  ///< tokens to read before it decodes: the prompt, and after preemption what was given
   std::int32_t read = 0;    ///< of these
   std::int64_t joined = 0;  ///< decode iterations of the server when it began to decode
   std::int64_t blocks = 0;  ///< taken when it began to decode
   Phase phase = Phase::waiting;
+  // Of two pools: moments at which the prompt was read and at which its cache began to move.
+  double read_at = 0, moved_from = 0;
+
+  /// Where drafts are accepted a request has as many decode iterations as were drawn, and each gives as many tokens.
+  static constexpr std::int64_t kWhole = 1 << 12;
+  /// Tokens given after so many decode iterations since decoding began.
+  [[nodiscard]] std::int64_t tokens_after(std::int64_t iterations) const {
+    return iterations * pace / kWhole;
+  }
 };
 
 class ServerState {
@@ -47,11 +58,16 @@ class ServerState {
   [[nodiscard]] const Sequence& head() const { return at(queue_.top().slot); }
   [[nodiscard]] std::int64_t decoding() const { return decoding_; }
   [[nodiscard]] std::int64_t running() const {
-    return decoding_ + static_cast<std::int64_t>(reading_.size());
+    return decoding_ + static_cast<std::int64_t>(reading_.size()) + moving_;
   }
+  /// Decoding sequences of the rank with most.
+  [[nodiscard]] std::int64_t decoding_per_rank() const {
+    return (decoding_ + rules_.ranks - 1) / rules_.ranks;
+  }
+  [[nodiscard]] bool reads() const { return !reading_.empty(); }
   [[nodiscard]] const std::deque<std::int32_t>& reading() const { return reading_; }
   /// Tokens that decoding sequences have still to give.
-  [[nodiscard]] std::int64_t tokens_to_give() const { return to_give_; }
+  [[nodiscard]] std::int64_t tokens_to_give() const { return to_give_ / Sequence::kWhole; }
   [[nodiscard]] std::int64_t blocks_of(std::int64_t tokens) const {
     return (tokens + rules_.kv_block - 1) / rules_.kv_block;
   }
@@ -84,7 +100,11 @@ class ServerState {
   /// Decode iterations until the next sequence is done.
   [[nodiscard]] std::int64_t until_done();
   /// Tokens that all decoding sequences meet in the next decode iteration.
-  [[nodiscard]] std::int64_t tokens_met() const { return cached_ + decoding_; }
+  [[nodiscard]] double tokens_met() const {
+    return static_cast<double>(cached_) / Sequence::kWhole + static_cast<double>(decoding_);
+  }
+  /// Tokens that all decoding sequences get in a decode iteration.
+  [[nodiscard]] double pace() const { return static_cast<double>(pace_) / Sequence::kWhole; }
   /// Decoding sequences that got their latest token at the same moment.
   struct Since {
     double moment;
@@ -121,8 +141,23 @@ class ServerState {
   }
   /// Tokens of the cache that are held, or reserved.
   [[nodiscard]] std::int64_t tokens_held() const {
-    return rules_.on_demand ? cached_ + read_ : used_ * rules_.kv_block;
+    return rules_.on_demand ? cached_ / Sequence::kWhole + read_ : used_ * rules_.kv_block;
   }
+
+  // ---- caches that move between pools ----
+
+  /// Takes a place and blocks for a request whose prompt another server has read, if there are any now, and nobody that
+  /// was preempted waits for them: its slot, else -1.
+  std::int32_t expect(const DrawnRequest& request);
+  [[nodiscard]] Sequence& moving(std::int32_t slot) { return at(slot); }
+  /// Its cache is there: it decodes from now on, its first token given at `moment`.
+  void join_moved(std::int32_t slot, double moment);
+  /// Its cache is there, and no token is left to give.
+  void drop_moved(std::int32_t slot);
+  /// The cache of a prompt that is done here keeps its place and its blocks until it has left.
+  void hold(const DrawnRequest& request);
+  void let_go(const DrawnRequest& request);
+  [[nodiscard]] std::int64_t moving() const { return moving_; }
   [[nodiscard]] std::int64_t used_blocks() const { return used_; }
   [[nodiscard]] std::int64_t preemptions() const { return preemptions_; }
   [[nodiscard]] bool idle() const { return running() == 0 && queue_.empty(); }
@@ -150,9 +185,17 @@ class ServerState {
   [[nodiscard]] const Sequence& at(std::int32_t slot) const {
     return sequences_[static_cast<std::size_t>(slot)];
   }
-  [[nodiscard]] std::int64_t end_of(const Sequence& s) const { return s.joined + s.request.output - s.given; }
+  [[nodiscard]] static std::int64_t end_of(const Sequence& s) { return s.joined + s.request.steps - s.taken; }
+  [[nodiscard]] std::int64_t blocks_of_all(const DrawnRequest& request) const {
+    return blocks_of(std::int64_t{request.prompt} + (rules_.reads_only ? 1 : request.output));
+  }
   [[nodiscard]] std::size_t phase_of(std::int64_t length) const;
-  [[nodiscard]] std::int64_t needed_now() const { return growing_[phase_of(decoded_)]; }
+  [[nodiscard]] std::int64_t needed_now() const {
+    return rules_.drafts ? blocks_after(1) : growing_[phase_of(decoded_)];
+  }
+  /// With drafts: blocks that decoding sequences need for so many more iterations.
+  [[nodiscard]] std::int64_t blocks_after(std::int64_t iterations) const;
+  void note_admission(std::int32_t slot);
   void join(std::int32_t slot, double now);
   void leave_decoding(Sequence& s);
   void preempt(std::int32_t slot);
@@ -174,8 +217,10 @@ class ServerState {
   double now_ = 0, decoded_at_ = 0;  ///< moments: of planning, and of the latest decoded tokens
   /// Decoding sequences by (length - decode iterations) modulo the block.
   std::vector<std::int64_t> growing_;
-  std::int64_t decoding_ = 0, cached_ = 0, read_ = 0, to_give_ = 0;
-  std::int64_t decoded_ = 0;  ///< decode iterations so far
+  std::vector<std::int32_t> drafting_;  ///< with drafts: slots of decoding sequences
+  std::int64_t decoding_ = 0, moving_ = 0, read_ = 0;
+  std::int64_t cached_ = 0, to_give_ = 0, pace_ = 0;  ///< in parts of Sequence::kWhole
+  std::int64_t decoded_ = 0;                          ///< decode iterations so far
   std::int64_t used_ = 0, preemptions_ = 0;
 };
 

@@ -22,6 +22,10 @@ void Tally::done(const Sequence& sequence, double now) {
   sums_.queued += sequence.admitted - request.sent;
   sums_.prompts += request.prompt;
   sums_.outputs += request.output;
+  sums_.steps += request.steps;
+  if (sequence.read_at <= 0) return;
+  sums_.transfer += sequence.first_token - sequence.moved_from;
+  sums_.exposed += sequence.first_token - std::max(sequence.read_at, sequence.moved_from);
 }
 
 LiveMeasured Tally::result(double end) {
@@ -33,6 +37,10 @@ LiveMeasured Tally::result(double end) {
   out.e2e = percentiles_of(sums_.e2e);
   out.itl = percentiles_of(sums_.gaps);
   for (const Progression& p : sums_.gaps) out.gaps += p.count * p.weight;
+  // Tokens that come together share the gap before them evenly.
+  if (sums_.steps > 0)
+    out.accepted = static_cast<double>(sums_.outputs - out.requests) / static_cast<double>(sums_.steps);
+  if (sums_.outputs - out.requests != sums_.steps) out.itl.divide(out.accepted);
   out.queue = sums_.queued / requests;
   // Where all that count were done at the moment at which the warm-up ended, the whole time stands for none.
   const double window = end > sums_.begin ? end - sums_.begin : end;
@@ -40,7 +48,9 @@ LiveMeasured Tally::result(double end) {
   out.output_tokens_per_s = static_cast<double>(sums_.outputs) / window;
   if (sums_.decode_iterations > 0) out.decode_batch = sums_.decoded / sums_.decode_iterations;
   add(out.classes, sums_.spent, 1 / requests);
-  out.waiting = std::max(0.0, out.e2e.mean - total(out.classes));
+  out.transfer = sums_.transfer / requests;
+  out.exposed_transfer = sums_.exposed / requests;
+  out.waiting = std::max(0.0, out.e2e.mean - total(out.classes) - out.exposed_transfer);
   const auto blocks = static_cast<double>(rules_.kv_blocks);
   out.kv_peak = static_cast<double>(sums_.peak) / blocks;
   out.kv_mean =

@@ -33,6 +33,10 @@ struct LiveMeasured {
   /// Open loop: requests per second that the servers keep up with, where more come than that; else 0.
   double sustained_per_s = 0;
   [[nodiscard]] bool overloaded() const { return sustained_per_s > 0; }
+  /// Of two pools: mean seconds of a cache's way, and those of them in which nothing else goes on for its request.
+  double transfer = 0, exposed_transfer = 0;
+  /// Tokens that a decode iteration gives a sequence: 1, or more where drafts are accepted; 0: nothing was decoded.
+  double accepted = 0;
 };
 
 class Tally {
@@ -57,6 +61,8 @@ class Tally {
     sums_ = {};
     sums_.begin = now;
   }
+  /// Takes over the time by class of work done elsewhere for the same requests.
+  void add_work(const Tally& other) { add(sums_.spent, other.sums_.spent, 1); }
   /// `end`: moment at which measuring ends.
   [[nodiscard]] LiveMeasured result(double end);
 
@@ -66,8 +72,8 @@ class Tally {
     double begin = 0;
     std::vector<Progression> gaps;
     std::vector<double> ttft, tpot, e2e;
-    double queued = 0, held_seconds = 0, decode_iterations = 0, decoded = 0;
-    std::int64_t peak = 0, prompts = 0, outputs = 0;
+    double queued = 0, held_seconds = 0, decode_iterations = 0, decoded = 0, transfer = 0, exposed = 0;
+    std::int64_t peak = 0, prompts = 0, outputs = 0, steps = 0;
     IterationTime spent{};
   } sums_;
 };

@@ -65,6 +65,7 @@ DrawnRequest DrawnRequests::request(std::int64_t number) const {
   if (load_.prompt.law != LengthLaw::trace) request.prompt = length(load_.prompt, load_.seed, number);
   if (load_.output.law != LengthLaw::trace)
     request.output = length(load_.output, load_.seed ^ kOutputs, number);
+  request.steps = request.output - 1;
   return request;
 }
 

@@ -20,6 +20,7 @@ struct DrawnRequest {
   double sent = 0;   ///< seconds
   double ready = 0;  ///< when the scheduler may see it
   std::int32_t prompt = 1, output = 1, priority = 0;
+  std::int32_t steps = 0;  ///< decode iterations that give its tokens after the first
 };
 
 class DrawnRequests {

@@ -36,24 +36,6 @@ CoupledRequests coupled_requests(const Setting& setting, const ParallelPlan& pla
   return {all, (all + coupled - 1) / coupled};
 }
 
-/// The tokens that the cache of a group holds, and as many requests in memory as the longest one needs.
-void size_cache(const Setting& setting, const std::vector<Bytes>& free, const std::vector<Bytes>& request,
-                ServingShape& shape) {
-  const double each = cached_tokens(setting);
-  const auto groups = static_cast<double>(shape.groups);
-  double tokens = ranges::kTokens.high * ranges::kRequests.high;
-  for (std::size_t stage = 0; stage < free.size(); ++stage) {
-    if (request[stage] > Bytes(0))
-      tokens =
-          std::min(tokens, setting.system.stack.serving.kv_share * (free[stage] / request[stage]) * each);
-  }
-  shape.cache_tokens = std::max(0.0, tokens / groups);
-  const WorkloadSpec& workload = setting.workload;
-  const auto longest = static_cast<double>(workload.longest_prompt() + workload.longest_output());
-  const auto needed = static_cast<std::int64_t>(std::ceil(groups * longest / each));
-  shape.resident = std::max(shape.resident, needed);
-}
-
 InferenceLatency latency(const serving::Spread& spread) { return {Seconds(spread.p50), Seconds(spread.p95)}; }
 
 }  // namespace
@@ -126,8 +108,24 @@ ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, con
   shape.slots = std::min({places / shape.groups, stack.max_batch, shape.clients});
   if (places >= requests) shape.slots = std::min(stack.max_batch, shape.clients);
   shape.resident = std::min({requests, places, shape.groups * stack.max_batch});
-  if (setting.workload.load) size_cache(setting, free, request, shape);
+  if (setting.workload.load) size_cache(setting, free, request, cached_tokens(setting), shape);
   return shape;
+}
+
+void size_cache(const Setting& setting, const std::vector<Bytes>& free, const std::vector<Bytes>& request,
+                double each, ServingShape& shape) {
+  const auto groups = static_cast<double>(shape.groups);
+  double tokens = ranges::kTokens.high * ranges::kRequests.high;
+  for (std::size_t stage = 0; stage < free.size(); ++stage) {
+    if (request[stage] > Bytes(0))
+      tokens =
+          std::min(tokens, setting.system.stack.serving.kv_share * (free[stage] / request[stage]) * each);
+  }
+  shape.cache_tokens = std::max(0.0, tokens / groups);
+  const WorkloadSpec& workload = setting.workload;
+  const auto longest = static_cast<double>(workload.longest_prompt() + workload.longest_output());
+  const auto needed = static_cast<std::int64_t>(std::ceil(groups * longest / each));
+  shape.resident = std::max(shape.resident, needed);
 }
 
 double half_done_tokens(const WorkloadSpec& workload) {

@@ -39,6 +39,11 @@ namespace shardscape::step {
 ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, const std::vector<Bytes>& free,
                            const std::vector<Bytes>& request);
 
+/// Of a simulated load: gives the shape the tokens that the cache of a group holds, and as many requests in memory as
+/// the longest one needs. `each`: tokens of the request whose bytes are given.
+void size_cache(const Setting& setting, const std::vector<Bytes>& free, const std::vector<Bytes>& request,
+                double each, ServingShape& shape);
+
 /// The most requests in flight over all replicas; in an open loop as many as they may run at once.
 std::int64_t requests_in_flight(const Setting& setting, const ParallelPlan& plan);
 

@@ -54,6 +54,10 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, bool plai
   const serving::LiveMeasured m =
       serving::serve_load({load, clients, coupled}, live_rules(in), timer,
                           plainly ? serving::Stride::plain : serving::Stride::runs);
+  fill_load(m, static_cast<double>(coupled), static_cast<double>(in.plan.gpus()), out);
+}
+
+void fill_load(const serving::LiveMeasured& m, double replicas, double gpus, Prediction& out) {
   serving::Measured common;
   common.ttft = m.ttft;
   common.itl = m.itl;
@@ -62,8 +66,9 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, bool plai
   common.classes = m.classes;
   common.waiting = m.waiting;
   fill_latencies(common, out);
-  const auto replicas = static_cast<double>(coupled);
-  out.tokens_per_s_per_gpu = m.output_tokens_per_s * replicas / static_cast<double>(in.plan.gpus());
+  out.breakdown[TimeClass::kv_transfer] += Seconds(m.exposed_transfer);
+  out.kv_transfer = Seconds(m.transfer);
+  out.tokens_per_s_per_gpu = m.output_tokens_per_s * replicas / gpus;
   LoadPrediction& more = out.load;
   more.ttft = tail(m.ttft);
   more.itl = tail(m.itl);

@@ -13,6 +13,8 @@
 namespace shardscape::step {
 
 serving::LiveRules live_rules(const InferenceInputs& inputs);
+/// Fills what a load has: latencies, rates, breakdown. `replicas`: replicas that the measured servers stand for.
+void fill_load(const serving::LiveMeasured& measured, double replicas, double gpus, Prediction& prediction);
 
 /// Fills latencies, rates, breakdown and what a load has beside. `timer` gives the time of an iteration of a server;
 /// `plainly`: every iteration is timed on its own.

@@ -112,8 +112,6 @@ TEST(SimulatedLoads, ProblemsStandAtTheirPlace) {
                           "workload:\n  {phase: training, sequence_length: 512, "
                           "global_batch: 32, client: aiperf}\n"),
                       "workload.client", "no effect in training"));
-  EXPECT_TRUE(says_at(bad(with_workload(closed + "client: aiperf", "space: {prefill_gpus: [1]}\n")),
-                      "workload", "not served by two pools"));
   EXPECT_TRUE(reports(bad(with_workload(closed + "client: {requests: 0}")),
                       "s.yaml:31:94: workload.client.requests", "an integer from 1"));
 }
