@@ -153,7 +153,7 @@ TEST(LivePools, EventsAgreeWithBruteForce) {
     EXPECT_EQ(fast.preemptions, slow.preemptions);
     if (HasFailure()) return;
   }
-  EXPECT_GE(compared, test::at_least(3000));
+  EXPECT_GE(compared, test::at_least(2700));
   EXPECT_GE(preempted, test::at_least(100));
 }
 
