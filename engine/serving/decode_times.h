@@ -1,6 +1,7 @@
 // How long decode iterations take, as straight pieces: those of one batch differ only in the tokens that its sequences
 // meet, of which their time is a convex, piecewise linear function (Timer). So a row of them is summed up in closed
-// form, and which of them runs at a moment is the root of a quadratic.
+// form, and which of them runs at a moment is the root of a quadratic. Where pieces meet is known to the token: exact
+// for whole numbers of them, and within what one token adds for the parts of tokens that accepted drafts leave.
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 
 #include "engine/base/enum_names.h"
 #include "engine/base/problems.h"
+#include "engine/spec/speculation.h"
 
 namespace shardscape {
 
@@ -77,6 +78,7 @@ struct LoadSpec {
   RequestCount warm_up{0, false};   ///< before them
   ClientStatistic statistic = ClientStatistic::run;
   std::uint64_t seed = 0;
+  Speculation speculation;
 
   [[nodiscard]] bool open() const { return request_rate > 0 || trace != nullptr; }
   /// Reports under the keys of `workload:`.

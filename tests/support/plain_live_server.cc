@@ -23,16 +23,32 @@ struct LiveItem : PlainLiveRequest {
   [[nodiscard]] std::int64_t context() const { return context_; }
   [[nodiscard]] bool reads() const { return read < context_; }
   [[nodiscard]] std::int64_t given() const { return static_cast<std::int64_t>(tokens.size()); }
-  /// Tokens in its cache: all of its context that was read, and one for each token since.
-  [[nodiscard]] std::int64_t cached() const { return read + (reads() ? 0 : given() - given_before_ - 1); }
+  /// Decode iterations since its context was read, of which each gives as many tokens.
+  [[nodiscard]] std::int64_t since() const { return reads() ? 0 : given() - given_before_ - 1; }
+  [[nodiscard]] std::int64_t pace() const {
+    return request.steps > 0 ? (request.output - 1) * kWhole / request.steps : kWhole;
+  }
+  /// Tokens in its cache: all of its context that was read, and those given since.
+  [[nodiscard]] std::int64_t cached() const { return cached_in(since()); }
+  [[nodiscard]] std::int64_t cached_in(std::int64_t iterations) const {
+    return read + iterations * pace() / kWhole;
+  }
+  /// The same with parts of tokens, after so many further iterations.
+  [[nodiscard]] double held(std::int64_t iterations) const {
+    return static_cast<double>(read * kWhole + (since() + iterations) * pace()) / static_cast<double>(kWhole);
+  }
+  [[nodiscard]] std::int64_t left() const { return request.steps + 1 - given(); }
   void start_over() {
+    if (given() > given_before_) tokens_ += 1 + since() * pace() / kWhole;
     read = 0;
     given_before_ = given();
-    context_ = request.prompt + given_before_;
+    context_ = request.prompt + tokens_;
   }
 
+  static constexpr std::int64_t kWhole = 1 << 12;
+
  private:
-  std::int64_t context_ = 0, given_before_ = 0;
+  std::int64_t context_ = 0, given_before_ = 0, tokens_ = 0;
 };
 
 using LiveItems = std::list<LiveItem>;
@@ -76,7 +92,7 @@ class PlainLiveServer {
         progressing += 1;
       } else if (!item.reads() && decodes_) {
         work.decoding += 1;
-        work.cached += static_cast<double>(item.cached() + 1);
+        work.cached += item.held(0) + 1;
         progressing += 1;
       }
     }
@@ -90,9 +106,10 @@ class PlainLiveServer {
     held_ = 0;
     for (const LiveItem& item : running_) {
       const bool grows = decodes_ && !item.reads() && item.piece == 0;
-      const std::int64_t tokens = item.joins ? item.read : item.cached() + (grows ? 1 : 0);
+      const std::int64_t tokens = item.joins ? item.read : item.cached_in(item.since() + (grows ? 1 : 0));
       peak_ += rules_.on_demand ? blocks(tokens) : reserved(item);
-      held_ += rules_.on_demand ? tokens : reserved(item) * rules_.kv_block;
+      const double of_item = item.joins ? static_cast<double>(item.read) : item.held(grows ? 1 : 0);
+      held_ += rules_.on_demand ? of_item : static_cast<double>(reserved(item) * rules_.kv_block);
     }
   }
 
@@ -101,7 +118,7 @@ class PlainLiveServer {
     if (measuring_) {
       out_.kv_peak =
           std::max(out_.kv_peak, static_cast<double>(peak_) / static_cast<double>(rules_.kv_blocks));
-      out_.kv_mean += static_cast<double>(held_) * (end - begin_);
+      out_.kv_mean += held_ * (end - begin_);
       out_.progress_seconds += progress_;
     }
     for (LiveItem& item : running_) {
@@ -113,7 +130,7 @@ class PlainLiveServer {
     }
     std::vector<PlainLiveRequest> done;
     for (auto it = running_.begin(); it != running_.end();) {
-      const bool ends = it->given() == (rules_.reads_only ? 1 : it->request.output);
+      const bool ends = it->given() == (rules_.reads_only ? 1 : it->request.steps + 1);
       if (ends) done.push_back(*it);
       it = ends ? running_.erase(it) : std::next(it);
     }
@@ -134,7 +151,8 @@ class PlainLiveServer {
     const std::int64_t needed = rules_.on_demand ? blocks(item.read) : reserved(item);
     std::int64_t taken = kept_blocks();
     for (const LiveItem& other : running_) {
-      const std::int64_t tokens = other.joins || other.reads() ? other.read : other.cached() + 1;
+      const std::int64_t tokens =
+          other.joins || other.reads() ? other.read : other.cached_in(other.since() + 1);
       taken += rules_.on_demand ? blocks(tokens) : reserved(other);
     }
     const std::int64_t all = places_taken();
@@ -206,8 +224,9 @@ class PlainLiveServer {
   [[nodiscard]] std::int64_t free_blocks() const {
     std::int64_t taken = kept_blocks();
     for (const LiveItem& item : running_)
-      taken += rules_.on_demand ? blocks(item.cached() + item.piece + (grows_ && !item.reads() ? 1 : 0))
-                                : reserved(item);
+      taken += rules_.on_demand
+                   ? blocks(item.cached_in(item.since() + (grows_ && !item.reads() ? 1 : 0)) + item.piece)
+                   : reserved(item);
     return rules_.kv_blocks - taken;
   }
   [[nodiscard]] std::int64_t decoding() const {
@@ -284,7 +303,7 @@ class PlainLiveServer {
     bool kept = true;
     decodes_ = beside;
     if (beside) kept = room_to_decode();
-    std::int64_t left = rules_.token_budget - (beside ? decoding() : 0), read = 0;
+    std::int64_t left = rules_.token_budget - (beside ? decoding() * (1 + rules_.drafts) : 0), read = 0;
     if (rules_.policy != ServingPolicy::trtllm) continue_reading(left, kept);
     for (const LiveItem& item : running_) read += item.piece > 0 ? 1 : 0;
     while (!waiting_.empty() && (kept || !beside)) {
@@ -303,13 +322,13 @@ class PlainLiveServer {
         if (beside) wanted = tokens;
         if (!beside) {
           std::int64_t to_give = 0;
-          std::int64_t left_free = rules_.kv_blocks * rules_.kv_block - context;
+          auto left_free = static_cast<double>(rules_.kv_blocks * rules_.kv_block - context);
           for (const LiveItem& item : running_) {
-            to_give += item.reads() ? 0 : item.request.output - item.given();
-            left_free -= item.cached() + item.piece;
+            to_give += item.reads() ? 0 : item.left() * item.pace();
+            left_free -= item.held(0) + static_cast<double>(item.piece);
           }
           if (rules_.on_demand && !running_.empty() &&
-              static_cast<double>(left_free) < 0.098 * static_cast<double>(to_give))
+              left_free < 0.098 * static_cast<double>(to_give / LiveItem::kWhole))
             break;
         }
       }
@@ -331,8 +350,8 @@ class PlainLiveServer {
   LiveItems waiting_, running_;
   LiveItems moving_, ready_, held_items_;
   bool decodes_ = false, grows_ = false;
-  std::int64_t since_look_ = 0, admissions_ = 0, peak_ = 0, held_ = 0;
-  double begin_ = 0, progress_ = 0;
+  std::int64_t since_look_ = 0, admissions_ = 0, peak_ = 0;
+  double begin_ = 0, progress_ = 0, held_ = 0;
 };
 
 }  // namespace

@@ -20,8 +20,8 @@ constexpr double kNewTokenRatio = 0.098;
 bool keeps_promise(const ServerState& server, std::int64_t context) {
   const LiveRules& rules = server.rules();
   if (!rules.on_demand || server.running() == 0) return true;
-  const std::int64_t left = rules.kv_blocks * rules.kv_block - server.tokens_held() - context;
-  return static_cast<double>(left) >= kNewTokenRatio * static_cast<double>(server.tokens_to_give());
+  const double left = static_cast<double>(rules.kv_blocks * rules.kv_block - context) - server.tokens_held();
+  return left >= kNewTokenRatio * static_cast<double>(server.tokens_to_give());
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace shardscape::serving {
 
 void admit_trtllm(ServerState& server, Batch& batch) {
   const bool kept = server.make_room_to_decode();
-  batch.budget -= server.decoding_per_rank();
+  batch.budget -= server.decoding_tokens();
   while (kept && server.has_waiting()) {
     const std::int64_t context = server.head().context;
     if (!batch.takes_whole(context) || !server.admits_head(context)) break;

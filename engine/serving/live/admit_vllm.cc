@@ -10,7 +10,7 @@ namespace shardscape::serving {
 
 void admit_vllm(ServerState& server, Batch& batch) {
   bool kept = server.make_room_to_decode();
-  batch.budget -= server.decoding_per_rank();
+  batch.budget -= server.decoding_tokens();
   for (std::size_t i = 0; batch.left() > 0 && i < server.reading().size();) {
     const std::int32_t slot = server.reading()[i];
     const std::int64_t tokens =

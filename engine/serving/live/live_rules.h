@@ -30,7 +30,8 @@ struct LiveRules {
   /// are as long as those of the rank with most to do.
   std::int64_t ranks = 1;
   bool reads_only = false;  ///< sequences leave with their first token
-  bool drafts = false;      ///< decode iterations verify drafts, and may give several tokens
+  std::int64_t drafts =
+      0;  ///< tokens of each sequence that decode iterations verify beside the one they give
 };
 
 /// What admission rules fill: the prompts that an iteration reads, and whether running sequences decode beside them.

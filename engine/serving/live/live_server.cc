@@ -120,7 +120,7 @@ void LiveServer::book_gaps(const Progression& gaps) {
 
 /// Sum over iterations i of (A + b i) (f + s i), where A + b i tokens are held for f + s i seconds.
 double LiveServer::held_seconds() const {
-  const auto held = static_cast<double>(state_.tokens_held());
+  const double held = state_.tokens_held();
   if (!runs_) {
     const bool grows = state_.rules().on_demand && batch_.decodes;
     return (held + (grows ? state_.pace() : 0)) * (end_ - begin_);

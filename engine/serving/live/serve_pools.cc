@@ -22,7 +22,7 @@ namespace {
 LiveRules reading_rules(LiveRules rules) {
   rules.reads_only = true;
   rules.on_demand = false;
-  rules.drafts = false;
+  rules.drafts = 0;
   rules.poll_interval = 1;
   rules.queue = QueueOrder::fcfs;  // they were put in order before
   return rules;

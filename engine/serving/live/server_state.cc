@@ -135,7 +135,7 @@ void ServerState::preempt(std::int32_t slot) {
 
 std::int64_t ServerState::iterations_with_room(std::int64_t most) const {
   const std::int64_t free = rules_.kv_blocks - used_;
-  if (rules_.drafts && rules_.on_demand) {
+  if (rules_.drafts > 0 && rules_.on_demand) {
     // As many as surely have room, halved until they do.
     while (most > 1 && blocks_after(most) > free) most /= 2;
     return most;
@@ -161,7 +161,7 @@ std::int64_t ServerState::until_done() {
 }
 
 void ServerState::decode(std::int64_t iterations, double now) {
-  if (rules_.on_demand && rules_.drafts) {
+  if (rules_.on_demand && rules_.drafts > 0) {
     used_ += blocks_after(iterations);
   } else if (rules_.on_demand) {
     used_ += iterations / rules_.kv_block * decoding_;
@@ -247,7 +247,7 @@ void ServerState::join(std::int32_t slot, double now) {
   cached_ += s.context * Sequence::kWhole;
   to_give_ += (s.request.steps - s.taken) * s.pace;
   pace_ += s.pace;
-  if (rules_.drafts) drafting_.push_back(slot);
+  if (rules_.drafts > 0) drafting_.push_back(slot);
   ++decoding_;
   ++growing_[phase_of((decoded_ - s.context % rules_.kv_block + rules_.kv_block) % rules_.kv_block)];
   ends_.push({end_of(s), s.request.number, slot});
@@ -259,7 +259,7 @@ void ServerState::leave_decoding(Sequence& s) {
   cached_ -= s.context * Sequence::kWhole + steps * s.pace;
   to_give_ -= (end_of(s) - decoded_) * s.pace;
   pace_ -= s.pace;
-  if (rules_.drafts) std::erase_if(drafting_, [&](std::int32_t slot) { return &at(slot) == &s; });
+  if (rules_.drafts > 0) std::erase_if(drafting_, [&](std::int32_t slot) { return &at(slot) == &s; });
   --growing_[phase_of((s.joined - s.context % rules_.kv_block + rules_.kv_block) % rules_.kv_block)];
   used_ -= rules_.on_demand ? blocks_of(s.context + s.tokens_after(steps)) : s.blocks;
   s.phase = Sequence::Phase::done;

@@ -60,9 +60,9 @@ class ServerState {
   [[nodiscard]] std::int64_t running() const {
     return decoding_ + static_cast<std::int64_t>(reading_.size()) + moving_;
   }
-  /// Decoding sequences of the rank with most.
-  [[nodiscard]] std::int64_t decoding_per_rank() const {
-    return (decoding_ + rules_.ranks - 1) / rules_.ranks;
+  /// Tokens of decoding sequences, drafts among them, on the rank with most.
+  [[nodiscard]] std::int64_t decoding_tokens() const {
+    return (decoding_ + rules_.ranks - 1) / rules_.ranks * (1 + rules_.drafts);
   }
   [[nodiscard]] bool reads() const { return !reading_.empty(); }
   [[nodiscard]] const std::deque<std::int32_t>& reading() const { return reading_; }
@@ -140,8 +140,9 @@ class ServerState {
     }
   }
   /// Tokens of the cache that are held, or reserved.
-  [[nodiscard]] std::int64_t tokens_held() const {
-    return rules_.on_demand ? cached_ / Sequence::kWhole + read_ : used_ * rules_.kv_block;
+  [[nodiscard]] double tokens_held() const {
+    return rules_.on_demand ? static_cast<double>(cached_) / Sequence::kWhole + static_cast<double>(read_)
+                            : static_cast<double>(used_ * rules_.kv_block);
   }
 
   // ---- caches that move between pools ----
@@ -191,7 +192,7 @@ class ServerState {
   }
   [[nodiscard]] std::size_t phase_of(std::int64_t length) const;
   [[nodiscard]] std::int64_t needed_now() const {
-    return rules_.drafts ? blocks_after(1) : growing_[phase_of(decoded_)];
+    return rules_.drafts > 0 ? blocks_after(1) : growing_[phase_of(decoded_)];
   }
   /// With drafts: blocks that decoding sequences need for so many more iterations.
   [[nodiscard]] std::int64_t blocks_after(std::int64_t iterations) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <span>
 
 #include "engine/base/counter_rng.h"
 
@@ -11,7 +12,8 @@ namespace shardscape::serving {
 namespace {
 
 /// Streams of random numbers: those of arrivals differ from those of lengths in the seed.
-constexpr std::uint64_t kArrivals = 0x9e3779b97f4a7c15, kOutputs = 0xc2b2ae3d27d4eb4f;
+constexpr std::uint64_t kArrivals = 0x9e3779b97f4a7c15, kOutputs = 0xc2b2ae3d27d4eb4f,
+                        kDrafts = 0x165667b19e3779f9;
 
 double normal(CounterRng& rng) {
   const double radius = std::sqrt(-2 * std::log1p(-rng.uniform()));
@@ -65,8 +67,23 @@ DrawnRequest DrawnRequests::request(std::int64_t number) const {
   if (load_.prompt.law != LengthLaw::trace) request.prompt = length(load_.prompt, load_.seed, number);
   if (load_.output.law != LengthLaw::trace)
     request.output = length(load_.output, load_.seed ^ kOutputs, number);
-  request.steps = request.output - 1;
+  request.steps = steps(number, request.output - 1);
   return request;
+}
+
+std::int32_t DrawnRequests::steps(std::int64_t number, std::int32_t tokens) const {
+  const auto drafts = static_cast<std::size_t>(load_.speculation.draft_tokens);
+  if (drafts == 0) return tokens;
+  const std::span<const double> shares = std::span(load_.speculation.acceptance).first(drafts);
+  CounterRng rng(load_.seed ^ kDrafts, static_cast<std::uint64_t>(number));
+  std::int32_t steps = 0;
+  for (std::int64_t left = tokens; left > 0; ++steps) {
+    const double drawn = rng.uniform();
+    // Shares never rise: a draft is accepted where the number lies below its share, and so are all before it.
+    const auto first = std::ranges::find_if(shares, [&](double share) { return drawn >= share; });
+    left -= 1 + (first - shares.begin());
+  }
+  return steps;
 }
 
 double DrawnRequests::gap(std::int64_t number) const {

@@ -5,6 +5,7 @@
 //   uniform    integers, each as likely
 //   lognormal  exp(m + s z) rounded, z standard normal (Box and Muller 1958) and cut off
 //   poisson    times between requests -ln(1 - u) / rate
+//   drafts     of each decode iteration as many as a uniform number finds accepted
 //   gamma      times of shape 1 / cv^2 (Marsaglia and Tsang 2000, ACM TOMS 26; below shape 1 their boost)
 #pragma once
 
@@ -35,6 +36,8 @@ class DrawnRequests {
 
  private:
   [[nodiscard]] double gap(std::int64_t number) const;
+  /// Decode iterations in which so many tokens are given.
+  [[nodiscard]] std::int32_t steps(std::int64_t number, std::int32_t tokens) const;
   [[nodiscard]] const TraceRequest& traced(std::int64_t number) const;
 
   const LoadSpec& load_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/spec/ranges.h"
 #include "engine/step/serving/time_load.h"
@@ -57,8 +58,10 @@ IterationCosts iteration_costs(const InferenceInputs& in, const network::Collect
   return {in, memo.token_costs(in.setting, in.plan), collectives, unit};
 }
 
-serving::Timer iteration_timer(const InferenceInputs& in, const network::CollectivePrices& collectives,
-                               InferenceMemo& memo, bool plainly, FlattenedRun* flattened) {
+namespace {
+
+serving::Timer plain_timer(const InferenceInputs& in, const network::CollectivePrices& collectives,
+                           InferenceMemo& memo, bool plainly, FlattenedRun* flattened) {
   if (flattened == nullptr) {
     const auto costs = std::make_shared<IterationCosts>(
         iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds));
@@ -67,6 +70,37 @@ serving::Timer iteration_timer(const InferenceInputs& in, const network::Collect
   const auto executed = std::make_shared<ExecutedIterations>(in, memo.token_costs(in.setting, in.plan),
                                                              collectives, *flattened, plainly);
   return [executed](const Iteration& iteration) { return (*executed)(iteration); };
+}
+
+/// Iterations of the model that drafts, on plans that live as long as their costs. They are priced, also where those of
+/// the other are executed.
+serving::Timer draft_timer(const InferenceInputs& in, const network::CollectivePrices& collectives,
+                           InferenceMemo& memo) {
+  struct Costs {
+    ParallelPlan plan;
+    std::optional<IterationCosts> costs;
+  };
+  Draft& draft = memo.draft(in.setting);
+  const auto made = std::make_shared<Costs>();
+  made->plan = draft.plan(in.plan);
+  ServingShape shape = in.shape;
+  shape.groups = 1;
+  const std::array<std::int32_t, 4> layout = {made->plan.tensor, made->plan.expert, made->plan.expert_tensor,
+                                              made->plan.redundant_experts};
+  TokenCosts& costs = draft.costs.try_emplace(layout, draft.setting, made->plan).first->second;
+  made->costs.emplace(InferenceInputs{draft.setting, made->plan, draft.layers, shape}, costs, collectives);
+  return [made](const Iteration& iteration) { return (*made->costs)(iteration); };
+}
+
+}  // namespace
+
+serving::Timer iteration_timer(const InferenceInputs& in, const network::CollectivePrices& collectives,
+                               InferenceMemo& memo, bool plainly, FlattenedRun* flattened) {
+  serving::Timer timer = plain_timer(in, collectives, memo, plainly, flattened);
+  if (!has_drafts(in.setting.workload)) return timer;
+  return with_drafts(in.setting.workload.load->speculation.draft_tokens,
+                     in.setting.system.stack.host.decode_sequence.value(), std::move(timer),
+                     draft_timer(in, collectives, memo));
 }
 
 double whole_blocks(const Setting& setting, std::int64_t tokens) {
@@ -139,6 +173,11 @@ TokenCosts& InferenceMemo::token_costs(const Setting& setting, const ParallelPla
   return costs_.try_emplace(layout, setting, plan).first->second;
 }
 
+Draft& InferenceMemo::draft(const Setting& setting) {
+  if (!draft_) draft_.emplace(setting);
+  return *draft_;
+}
+
 const serving::Trajectory& InferenceMemo::trajectory(const serving::Load& load, const serving::Rules& rules) {
   const std::array<std::int64_t, 3> key{load.clients, rules.slots, rules.token_budget};
   if (segments_ > kMostSegments && !trajectories_.contains(key)) {
@@ -155,6 +194,7 @@ const serving::Trajectory& InferenceMemo::trajectory(const serving::Load& load, 
 
 void InferenceMemo::clear() {
   costs_.clear();
+  draft_.reset();
   trajectories_.clear();
   segments_ = 0;
 }

@@ -21,12 +21,14 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/memory/memory.h"
 #include "engine/network/prices/collective_prices.h"
 #include "engine/serving/server.h"
 #include "engine/spec/prediction.h"
+#include "engine/step/serving/draft_costs.h"
 #include "engine/step/serving/executed_iterations.h"
 #include "engine/step/serving/price_iterations.h"
 #include "engine/step/training/operator_table.h"
@@ -65,6 +67,8 @@ double whole_blocks(const Setting& setting, std::int64_t tokens);
 class InferenceMemo {
  public:
   TokenCosts& token_costs(const Setting& setting, const ParallelPlan& plan);
+  /// The model that drafts in this setting.
+  Draft& draft(const Setting& setting);
   /// The course of serving this load. The reference is valid until the next call.
   const serving::Trajectory& trajectory(const serving::Load& load, const serving::Rules& rules);
   void clear();
@@ -72,6 +76,7 @@ class InferenceMemo {
  private:
   /// Key: tensor, context, expert and expert tensor degree, redundant experts.
   std::map<std::array<std::int32_t, 5>, TokenCosts> costs_;
+  std::optional<Draft> draft_;
   /// Key: clients, slots, token budget.
   std::map<std::array<std::int64_t, 3>, serving::Trajectory> trajectories_;
   std::size_t segments_ = 0;  ///< in all trajectories together

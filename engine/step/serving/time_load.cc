@@ -40,6 +40,7 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   rules.servers = in.plan.data / in.shape.coupled * in.shape.groups;
   rules.frontend = stack.frontend.value();
   rules.eager_floor = stack.eager_floor.value();
+  rules.drafts = workload.load->speculation.draft_tokens;
   rules.window = static_cast<double>(in.setting.model.sliding_window);
   return rules;
 }
@@ -81,6 +82,7 @@ void fill_load(const serving::LiveMeasured& m, double replicas, double gpus, Pre
   more.kv_mean = m.kv_mean;
   more.kv_peak = m.kv_peak;
   more.preemptions = static_cast<double>(m.preemptions) / static_cast<double>(m.requests);
+  more.accepted_tokens = m.accepted;
   more.sustained_per_s = m.sustained_per_s * replicas;
 }
 
