@@ -1,6 +1,7 @@
 // What the engine predicts for one design point.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -39,7 +40,9 @@ struct LoadPrediction {
   double requests_per_s = 0;
   double kv_mean = 0, kv_peak = 0;  ///< share of the key-value cache in use (engine/serving/live/tally.h)
   double preemptions = 0;           ///< per request
-  double accepted_tokens = 0;       ///< tokens that a decode iteration gives a sequence; 0 where none decodes
+  /// Share of the tokens of prompts that were found in the cache: on the device, the host, a disk.
+  std::array<double, 3> prefix_hits{};
+  double accepted_tokens = 0;  ///< tokens that a decode iteration gives a sequence; 0 where none decodes
   double sustained_per_s = 0;  ///< where more requests come than are kept up with: the rate that would hold
 };
 

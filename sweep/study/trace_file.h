@@ -4,6 +4,9 @@
 //   timestamp, input_length, output_length         Mooncake's names, milliseconds
 //   TIMESTAMP, ContextTokens, GeneratedTokens      Azure's: "2023-11-16 18:17:03.9799600"
 //
+// Beside any of them `reused_prefix_blocks` and `parent_request`: the first so many blocks of 512 tokens are those of that
+// request, the number of a line above, from 0 on.
+//
 // Other columns are read over. Arrivals count from the first one.
 #pragma once
 

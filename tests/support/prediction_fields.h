@@ -55,7 +55,7 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   spread("itl", itl_spread);
   spread("e2e", e2e_spread);
   const auto& [ttft_tail, itl_tail, tpot_tail, e2e_tail, tpot, tpot_spread, queue, requests_per_s, kv_mean,
-               kv_peak, preemptions, accepted_tokens, sustained_per_s] = load;
+               kv_peak, preemptions, prefix_hits, accepted_tokens, sustained_per_s] = load;
   for (const auto& tail : {ttft_tail, itl_tail, tpot_tail, e2e_tail}) {
     time("p90", tail.p90);
     time("p99", tail.p99);
@@ -67,6 +67,7 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   number("kv_mean", kv_mean);
   number("kv_peak", kv_peak);
   number("preemptions", preemptions);
+  for (const double share : prefix_hits) number("prefix_hits", share);
   number("accepted_tokens", accepted_tokens);
   number("sustained_per_s", sustained_per_s);
   number("decode_batch", decode_batch);

@@ -35,7 +35,7 @@ void admit_sglang(ServerState& server, Batch& batch) {
     if (server.read(slot, tokens, batch)) ++i;
   }
   while (batch.left() > 0 && server.has_waiting()) {
-    const std::int64_t context = server.head().context;
+    const std::int64_t context = server.head_left();
     if (whole && !batch.takes_whole(context)) break;
     if (!server.admits_head(context) || !keeps_promise(server, context)) break;
     const std::int64_t tokens = whole ? context : std::min(batch.left(), context);

@@ -10,7 +10,7 @@ void admit_trtllm(ServerState& server, Batch& batch) {
   const bool kept = server.make_room_to_decode();
   batch.budget -= server.decoding_tokens();
   while (kept && server.has_waiting()) {
-    const std::int64_t context = server.head().context;
+    const std::int64_t context = server.head_left();
     if (!batch.takes_whole(context) || !server.admits_head(context)) break;
     server.read(server.admit(), context, batch);
   }

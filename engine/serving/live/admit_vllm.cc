@@ -20,7 +20,7 @@ void admit_vllm(ServerState& server, Batch& batch) {
     kept = kept && server.preemptions() == before;
   }
   while (kept && batch.left() > 0 && server.has_waiting()) {
-    const std::int64_t tokens = std::min<std::int64_t>(batch.left(), server.head().context);
+    const std::int64_t tokens = std::min<std::int64_t>(batch.left(), server.head_left());
     if (!server.admits_head(tokens)) break;
     server.read(server.admit(), tokens, batch);
   }

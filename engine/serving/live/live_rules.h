@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -30,8 +31,12 @@ struct LiveRules {
   /// are as long as those of the rank with most to do.
   std::int64_t ranks = 1;
   bool reads_only = false;  ///< sequences leave with their first token
-  std::int64_t drafts =
-      0;  ///< tokens of each sequence that decode iterations verify beside the one they give
+  /// Tokens of each sequence that decode iterations verify beside the one they give.
+  std::int64_t drafts = 0;
+  bool keeps_prefixes = false;  ///< blocks of earlier requests are used again (prefix_cache.h)
+  /// Of host and disk, of one server: blocks that they have room for, and seconds to bring one back.
+  std::array<std::int64_t, 2> lower_blocks{};
+  std::array<double, 2> seconds_per_block{};
 };
 
 /// What admission rules fill: the prompts that an iteration reads, and whether running sequences decode beside them.

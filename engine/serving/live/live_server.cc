@@ -100,6 +100,8 @@ void LiveServer::start() {
   work.decoding = static_cast<double>(sequences);
   work.cached = met;
   time_ = timer_(work);
+  // What is brought back from host and disk is, beside what is computed.
+  time_[TimeClass::kv_transfer] += std::max(0.0, state_.loading() - total(time_));
   if (batch_.reading > 0) time_[TimeClass::host] += std::max(0.0, state_.rules().eager_floor - total(time_));
   runs_ = false;
   end_ = begin_ + total(time_);

@@ -66,9 +66,28 @@ class Service {
     wakes_.set(i, servers_[i].wakes());
   }
 
+  [[nodiscard]] std::size_t route(const DrawnRequest& request) const {
+    if (rules_.routing == Routing::round_robin)
+      return static_cast<std::size_t>(request.number) % servers_.size();
+    const std::size_t idlest = unfinished_.index();
+    if (rules_.routing == Routing::least_loaded) return idlest;
+    constexpr std::int64_t kApart = 32;
+    constexpr double kRatio = 1.1;
+    std::size_t best = idlest;
+    std::int64_t most = 0, busiest = 0;
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+      const std::int64_t found = servers_[i].state().blocks_found(request);
+      if (found > most) most = found, best = i;
+      busiest = std::max(busiest, unfinished_[i]);
+    }
+    const std::int64_t fewest = unfinished_.value();
+    const bool apart =
+        busiest - fewest > kApart && static_cast<double>(busiest) > kRatio * static_cast<double>(fewest);
+    return apart || 2 * most * rules_.kv_block <= request.prompt ? idlest : best;
+  }
+
   void deliver(const DrawnRequest& request) {
-    std::size_t to = static_cast<std::size_t>(request.number) % servers_.size();
-    if (rules_.routing == Routing::least_loaded) to = unfinished_.index();
+    const std::size_t to = route(request);
     servers_[to].arrive(request);
     unfinished_.set(to, servers_[to].unfinished());
     keep_time(to);

@@ -3,6 +3,7 @@
 #include "engine/serving/live/serve_pools.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <functional>
 #include <queue>
@@ -32,6 +33,7 @@ LiveRules reading_rules(LiveRules rules) {
 struct Flight {
   DrawnRequest request;
   double admitted = 0, read_at = 0, moved_from = 0;
+  std::array<std::int64_t, kCacheTiers> hits{};
   std::size_t reader = 0, decoder = 0;
   std::int32_t slot = -1;    ///< at the decoder; -1: has no place yet
   bool read = false;         ///< all of the prompt has been read
@@ -231,6 +233,8 @@ class PooledService {
     LiveServer& reader = readers_[i];
     for (const Iteration& rank : reader.batch().of_ranks)
       tokens_[i] -= static_cast<std::int64_t>(rank.prompt_tokens);
+    for (const std::int32_t slot : reader.batch().ended)
+      for (const std::int64_t found : reader.state()[slot].hits) tokens_[i] -= found;
     reader.finish([&](const Sequence& sequence) {
       reader.hold(sequence.request);
       const auto early = std::ranges::find(early_[i], sequence.request.number,
@@ -277,7 +281,7 @@ class PooledService {
     free_.pop_back();
     const std::size_t decoder = assigned_.index();
     assigned_.set(decoder, assigned_[decoder] + 1);
-    at(flight) = {sequence.request, sequence.admitted, 0, 0, reader, decoder};
+    at(flight) = {sequence.request, sequence.admitted, 0, 0, sequence.hits, reader, decoder};
     return flight;
   }
 
@@ -353,6 +357,7 @@ class PooledService {
       sequence.admitted = flight.admitted;
       sequence.read_at = flight.read_at;
       sequence.moved_from = flight.moved_from;
+      sequence.hits = flight.hits;
       readers_[flight.reader].let_go(flight.request, now_);
       keep_time(read_alarm(flight.reader));
       decoder.land(flight.slot, now_, [&](const Sequence& s) { done(s, flight.decoder); });

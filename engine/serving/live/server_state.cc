@@ -7,7 +7,9 @@
 namespace shardscape::serving {
 
 ServerState::ServerState(const LiveRules& rules)
-    : rules_(rules), growing_(static_cast<std::size_t>(rules.kv_block)) {}
+    : rules_(rules),
+      growing_(static_cast<std::size_t>(rules.kv_block)),
+      cache_(rules.kv_block, rules.lower_blocks) {}
 
 /// The class of a sequence of that length now; -decode iterations for those that need a block in the next one.
 std::size_t ServerState::phase_of(std::int64_t decoded) const {
@@ -35,7 +37,13 @@ void ServerState::wait(const DrawnRequest& request) {
 bool ServerState::admits_head(std::int64_t tokens) const {
   if (running() >= rules_.max_batch) return false;
   const DrawnRequest& request = head().request;
-  const std::int64_t needed = rules_.on_demand ? blocks_of(tokens) : blocks_of_all(request);
+  std::int64_t needed = rules_.on_demand ? blocks_of(tokens) : blocks_of_all(request);
+  if (rules_.keeps_prefixes) {
+    // Blocks that running requests have pinned take no room.
+    const std::int64_t there = found(head());
+    if (rules_.on_demand) needed = blocks_of(there * rules_.kv_block + tokens);
+    needed -= there - cache_.unpinned(request.path, there);
+  }
   return free_blocks() >= needed + (running() > 0 ? rules_.watermark : 0);
 }
 
@@ -48,6 +56,17 @@ std::int32_t ServerState::admit() {
   if (s.admitted < 0) s.admitted = now_;
   s.blocks = rules_.on_demand ? 0 : blocks_of_all(s.request);
   used_ += s.blocks;
+  if (rules_.keeps_prefixes) {
+    const TierBlocks tiers = cache_.match(s.request.path, (s.context - 1) / rules_.kv_block);
+    share(s, sum_of(tiers) * rules_.kv_block);
+    s.read = static_cast<std::int32_t>(s.shared * rules_.kv_block);
+    read_ += s.read;
+    if (s.given == 0)
+      for (std::size_t tier = 0; tier < kCacheTiers; ++tier) s.hits[tier] = tiers[tier] * rules_.kv_block;
+    make_room();
+    for (std::size_t tier = 1; tier < kCacheTiers; ++tier)
+      loading_ += static_cast<double>(tiers[tier]) * rules_.seconds_per_block[tier - 1];
+  }
   reading_.push_back(slot);
   note_admission(slot);
   return slot;
@@ -76,6 +95,7 @@ bool ServerState::read(std::int32_t slot, std::int64_t tokens, Batch& batch) {
     }
     s.blocks += needed;
     used_ += needed;
+    make_room();
   }
   Iteration& rank = batch.emptiest();
   rank.add_piece(s.read, static_cast<double>(tokens), rules_.window);
@@ -125,8 +145,9 @@ void ServerState::preempt(std::int32_t slot) {
     s.context = s.request.prompt + s.given;
   } else {
     std::erase(reading_, slot);
-    used_ -= s.blocks;
+    used_ -= s.blocks - s.shared;
     read_ -= s.read;
+    let_go_of_prefix(s, 0);
   }
   s.phase = Sequence::Phase::waiting;
   s.read = 0;
@@ -134,7 +155,7 @@ void ServerState::preempt(std::int32_t slot) {
 }
 
 std::int64_t ServerState::iterations_with_room(std::int64_t most) const {
-  const std::int64_t free = rules_.kv_blocks - used_;
+  const std::int64_t free = rules_.kv_blocks - used_blocks();
   if (rules_.drafts > 0 && rules_.on_demand) {
     // As many as surely have room, halved until they do.
     while (most > 1 && blocks_after(most) > free) most /= 2;
@@ -173,6 +194,7 @@ void ServerState::decode(std::int64_t iterations, double now) {
   decoded_ += iterations;
   decoded_at_ = now;
   since_.assign(1, {now, decoding_});
+  make_room();
 }
 
 std::int64_t ServerState::blocks_after(std::int64_t iterations) const {
@@ -186,9 +208,31 @@ std::int64_t ServerState::blocks_after(std::int64_t iterations) const {
   return blocks;
 }
 
+void ServerState::share(Sequence& s, std::int64_t tokens) {
+  const std::int64_t blocks = tokens / rules_.kv_block;
+  if (blocks <= s.shared) return;
+  cache_.pin(s.request.path, s.shared, blocks);
+  // What others brought there in the meantime counts once.
+  const std::int64_t own = rules_.on_demand ? std::min(s.blocks, blocks) - s.shared : blocks - s.shared;
+  used_ -= std::max<std::int64_t>(0, own);
+  s.shared = blocks;
+  s.blocks = std::max(s.blocks, blocks);
+  make_room();
+}
+
+/// Its whole blocks, of so many tokens in the cache, stay until room is needed.
+void ServerState::let_go_of_prefix(Sequence& s, std::int64_t tokens) {
+  if (!rules_.keeps_prefixes) return;
+  const std::int64_t blocks = std::max(s.shared, tokens / rules_.kv_block);
+  cache_.pin(s.request.path, s.shared, blocks);
+  cache_.unpin(s.request.path, blocks);
+  s.shared = 0;
+  make_room();
+}
+
 std::int32_t ServerState::expect(const DrawnRequest& request) {
   const std::int64_t blocks = rules_.on_demand ? blocks_of(request.prompt) : blocks_of_all(request);
-  const std::int64_t taken = used_ + (rules_.on_demand && decoding_ > 0 ? needed_now() : 0);
+  const std::int64_t taken = used_blocks() + (rules_.on_demand && decoding_ > 0 ? needed_now() : 0);
   const bool room = rules_.kv_blocks - taken >= blocks + (running() > 0 ? rules_.watermark : 0);
   if (has_waiting() || running() >= rules_.max_batch || !room) return -1;
   wait(request);
@@ -223,6 +267,7 @@ void ServerState::hold(const DrawnRequest& request) {
   ++moving_;
   read_ += request.prompt;
   used_ += rules_.on_demand ? blocks_of(request.prompt) : blocks_of_all(request);
+  make_room();
 }
 
 void ServerState::let_go(const DrawnRequest& request) {
@@ -244,6 +289,7 @@ void ServerState::join(std::int32_t slot, double now) {
   if (since_.empty() || since_.back().moment != now) since_.push_back({now, 0});
   ++since_.back().count;
   read_ -= s.read;
+  if (rules_.keeps_prefixes) share(s, s.context);
   cached_ += s.context * Sequence::kWhole;
   to_give_ += (s.request.steps - s.taken) * s.pace;
   pace_ += s.pace;
@@ -261,7 +307,9 @@ void ServerState::leave_decoding(Sequence& s) {
   pace_ -= s.pace;
   if (rules_.drafts > 0) std::erase_if(drafting_, [&](std::int32_t slot) { return &at(slot) == &s; });
   --growing_[phase_of((s.joined - s.context % rules_.kv_block + rules_.kv_block) % rules_.kv_block)];
-  used_ -= rules_.on_demand ? blocks_of(s.context + s.tokens_after(steps)) : s.blocks;
+  const std::int64_t tokens = s.context + s.tokens_after(steps);
+  used_ -= (rules_.on_demand ? blocks_of(tokens) : s.blocks) - s.shared;
+  let_go_of_prefix(s, tokens);
   s.phase = Sequence::Phase::done;
   const double latest = steps > 0 ? decoded_at_ : s.last_token;
   const auto group = std::ranges::find(since_, latest, &Since::moment);

@@ -7,6 +7,8 @@
 // histogram is kept.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "engine/serving/live/live_rules.h"
+#include "engine/serving/live/prefix_cache.h"
 #include "engine/serving/load/drawn_requests.h"
 
 namespace shardscape::serving {
@@ -31,7 +34,9 @@ struct Sequence {
       0;  ///< tokens to read before it decodes: the prompt, and after preemption what was given
   std::int32_t read = 0;    ///< of these
   std::int64_t joined = 0;  ///< decode iterations of the server when it began to decode
-  std::int64_t blocks = 0;  ///< taken when it began to decode
+  std::int64_t shared = 0;  ///< of its blocks, the first: those that the prefix cache has
+  std::array<std::int64_t, kCacheTiers> hits{};  ///< tokens of the prompt that were found, by tier
+  std::int64_t blocks = 0;                       ///< taken when it began to decode
   Phase phase = Phase::waiting;
   // Of two pools: moments at which the prompt was read and at which its cache began to move.
   double read_at = 0, moved_from = 0;
@@ -54,6 +59,8 @@ class ServerState {
   // ---- what admission rules ask and do ----
 
   [[nodiscard]] bool has_waiting() const { return !queue_.empty(); }
+  /// Tokens of the next request's context that have to be read: without those that are found in the cache.
+  [[nodiscard]] std::int64_t head_left() const { return head().context - found(head()) * rules_.kv_block; }
   /// The request that is admitted next.
   [[nodiscard]] const Sequence& head() const { return at(queue_.top().slot); }
   [[nodiscard]] std::int64_t decoding() const { return decoding_; }
@@ -73,9 +80,10 @@ class ServerState {
   }
   /// Blocks that nobody has, nor takes in the decode iteration for which room has been made.
   [[nodiscard]] std::int64_t free_blocks() const {
-    return rules_.kv_blocks - used_ - (room_made_ ? needed_now() : 0);
+    return rules_.kv_blocks - used_blocks() - (room_made_ ? needed_now() : 0);
   }
-  /// Whether there is a place for the head, and blocks for `tokens` of it, or where blocks are reserved for all of it.
+  /// Whether there is a place for the head, and blocks for `tokens` of what is left of it, or where blocks are reserved
+  /// for all of it.
   [[nodiscard]] bool admits_head(std::int64_t tokens) const;
   /// Moves the head to those being read; returns its slot.
   std::int32_t admit();
@@ -94,6 +102,7 @@ class ServerState {
   void begin(double now) {
     now_ = now;
     room_made_ = false;
+    loading_ = 0;
   }
   /// How many of `most` decode iterations have blocks, one at least.
   [[nodiscard]] std::int64_t iterations_with_room(std::int64_t most) const;
@@ -141,8 +150,9 @@ class ServerState {
   }
   /// Tokens of the cache that are held, or reserved.
   [[nodiscard]] double tokens_held() const {
-    return rules_.on_demand ? static_cast<double>(cached_) / Sequence::kWhole + static_cast<double>(read_)
-                            : static_cast<double>(used_ * rules_.kv_block);
+    return rules_.on_demand && !rules_.keeps_prefixes
+               ? static_cast<double>(cached_) / Sequence::kWhole + static_cast<double>(read_)
+               : static_cast<double>(used_blocks() * rules_.kv_block);
   }
 
   // ---- caches that move between pools ----
@@ -159,7 +169,15 @@ class ServerState {
   void hold(const DrawnRequest& request);
   void let_go(const DrawnRequest& request);
   [[nodiscard]] std::int64_t moving() const { return moving_; }
-  [[nodiscard]] std::int64_t used_blocks() const { return used_; }
+  /// Blocks of running requests.
+  [[nodiscard]] std::int64_t used_blocks() const { return used_ + cache_.pinned(); }
+  /// Seconds to bring back what requests that were admitted for this iteration found on host and disk.
+  [[nodiscard]] double loading() const { return loading_; }
+  /// Blocks of a request that are there, on any tier.
+  [[nodiscard]] std::int64_t blocks_found(const DrawnRequest& request) const {
+    return rules_.keeps_prefixes ? sum_of(cache_.match(request.path, (request.prompt - 1) / rules_.kv_block))
+                                 : 0;
+  }
   [[nodiscard]] std::int64_t preemptions() const { return preemptions_; }
   [[nodiscard]] bool idle() const { return running() == 0 && queue_.empty(); }
 
@@ -196,6 +214,19 @@ class ServerState {
   }
   /// With drafts: blocks that decoding sequences need for so many more iterations.
   [[nodiscard]] std::int64_t blocks_after(std::int64_t iterations) const;
+  static std::int64_t sum_of(const TierBlocks& tiers) { return tiers[0] + tiers[1] + tiers[2]; }
+  /// Whole blocks of a context that are there, on any tier; its last token is always read.
+  [[nodiscard]] std::int64_t found(const Sequence& s) const {
+    return rules_.keeps_prefixes ? sum_of(cache_.match(s.request.path, (s.context - 1) / rules_.kv_block))
+                                 : 0;
+  }
+  /// Blocks that are not in use stay as far as there is room.
+  void make_room() {
+    if (rules_.keeps_prefixes) cache_.shrink(std::max<std::int64_t>(0, rules_.kv_blocks - used_blocks()));
+  }
+  /// Blocks up to the `tokens`-th are the prefix cache's from now on.
+  void share(Sequence& s, std::int64_t tokens);
+  void let_go_of_prefix(Sequence& s, std::int64_t tokens);
   void note_admission(std::int32_t slot);
   void join(std::int32_t slot, double now);
   void leave_decoding(Sequence& s);
@@ -221,7 +252,9 @@ class ServerState {
   std::vector<std::int32_t> drafting_;  ///< with drafts: slots of decoding sequences
   std::int64_t decoding_ = 0, moving_ = 0, read_ = 0;
   std::int64_t cached_ = 0, to_give_ = 0, pace_ = 0;  ///< in parts of Sequence::kWhole
-  std::int64_t decoded_ = 0;                          ///< decode iterations so far
+  PrefixCache cache_;
+  double loading_ = 0;
+  std::int64_t decoded_ = 0;  ///< decode iterations so far
   std::int64_t used_ = 0, preemptions_ = 0;
 };
 

@@ -23,6 +23,7 @@ void Tally::done(const Sequence& sequence, double now) {
   sums_.prompts += request.prompt;
   sums_.outputs += request.output;
   sums_.steps += request.steps;
+  for (std::size_t tier = 0; tier < kCacheTiers; ++tier) sums_.hits[tier] += sequence.hits[tier];
   if (sequence.read_at <= 0) return;
   sums_.transfer += sequence.first_token - sequence.moved_from;
   sums_.exposed += sequence.first_token - std::max(sequence.read_at, sequence.moved_from);
@@ -48,6 +49,9 @@ LiveMeasured Tally::result(double end) {
   out.output_tokens_per_s = static_cast<double>(sums_.outputs) / window;
   if (sums_.decode_iterations > 0) out.decode_batch = sums_.decoded / sums_.decode_iterations;
   add(out.classes, sums_.spent, 1 / requests);
+  for (std::size_t tier = 0; tier < kCacheTiers; ++tier)
+    out.hits[tier] =
+        static_cast<double>(sums_.hits[tier]) / static_cast<double>(std::max<std::int64_t>(1, sums_.prompts));
   out.transfer = sums_.transfer / requests;
   out.exposed_transfer = sums_.exposed / requests;
   out.waiting = std::max(0.0, out.e2e.mean - total(out.classes) - out.exposed_transfer);

@@ -35,6 +35,8 @@ struct LiveMeasured {
   [[nodiscard]] bool overloaded() const { return sustained_per_s > 0; }
   /// Of two pools: mean seconds of a cache's way, and those of them in which nothing else goes on for its request.
   double transfer = 0, exposed_transfer = 0;
+  /// Share of the tokens of prompts that were found in the cache, by tier (prefix_cache.h).
+  std::array<double, kCacheTiers> hits{};
   /// Tokens that a decode iteration gives a sequence: 1, or more where drafts are accepted; 0: nothing was decoded.
   double accepted = 0;
 };
@@ -74,6 +76,7 @@ class Tally {
     std::vector<double> ttft, tpot, e2e;
     double queued = 0, held_seconds = 0, decode_iterations = 0, decoded = 0, transfer = 0, exposed = 0;
     std::int64_t peak = 0, prompts = 0, outputs = 0, steps = 0;
+    TierBlocks hits{};  ///< tokens
     IterationTime spent{};
   } sums_;
 };

@@ -10,10 +10,18 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "engine/spec/request_load.h"
 
 namespace shardscape::serving {
+
+/// The tokens of a request: pieces that earlier ones had, and from there to `end` its own.
+struct PrefixPath {
+  std::span<const PrefixPiece> shared;
+  std::int64_t offset = 0;  ///< added to owners of shared pieces
+  std::int64_t owner = 0, end = 0;
+};
 
 /// A request on its way to a server.
 struct DrawnRequest {
@@ -21,6 +29,7 @@ struct DrawnRequest {
   double sent = 0;   ///< seconds
   double ready = 0;  ///< when the scheduler may see it
   std::int32_t prompt = 1, output = 1, priority = 0;
+  PrefixPath path;
   std::int32_t steps = 0;  ///< decode iterations that give its tokens after the first
 };
 
@@ -38,7 +47,9 @@ class DrawnRequests {
   [[nodiscard]] double gap(std::int64_t number) const;
   /// Decode iterations in which so many tokens are given.
   [[nodiscard]] std::int32_t steps(std::int64_t number, std::int32_t tokens) const;
-  [[nodiscard]] const TraceRequest& traced(std::int64_t number) const;
+  [[nodiscard]] std::size_t line_of(std::int64_t number) const {
+    return static_cast<std::size_t>(number * every_) % load_.trace->requests.size();
+  }
 
   const LoadSpec& load_;
   const std::int64_t every_;

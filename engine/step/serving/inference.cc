@@ -156,6 +156,7 @@ void size_cache(const Setting& setting, const std::vector<Bytes>& free, const st
           std::min(tokens, setting.system.stack.serving.kv_share * (free[stage] / request[stage]) * each);
   }
   shape.cache_tokens = std::max(0.0, tokens / groups);
+  shape.token_bytes = std::ranges::max(request).value() / each;
   const WorkloadSpec& workload = setting.workload;
   const auto longest = static_cast<double>(workload.longest_prompt() + workload.longest_output());
   const auto needed = static_cast<std::int64_t>(std::ceil(groups * longest / each));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace shardscape::step {
 
@@ -67,6 +68,7 @@ serving::LivePool live_pool(const Setting& setting, const PoolInputs& pool, cons
   rules.kv_blocks *= rules.ranks;
   rules.max_batch *= rules.ranks;
   rules.watermark *= rules.ranks;
+  for (std::int64_t& blocks : rules.lower_blocks) blocks *= rules.ranks;
   const std::int64_t coupled = rules.ranks;
   return {rules, [&timer, coupled](const Iteration& i) { return timer(of_busiest(i, coupled)); }};
 }
@@ -140,8 +142,10 @@ bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool&
   const std::int64_t gpus = reads.plan.gpus() + writes.plan.gpus();
   out.kv_bytes = traffic.request;
   if (setting.workload.load) {
-    const serving::PooledServers servers{live_pool(setting, reads, read), live_pool(setting, writes, write),
-                                         fabric, static_cast<double>(setting.workload.prompt_tokens)};
+    serving::LivePool decoders = live_pool(setting, writes, write);
+    decoders.rules.keeps_prefixes = false;  // what decodes gets whole caches from the other pool
+    const serving::PooledServers servers{live_pool(setting, reads, read), std::move(decoders), fabric,
+                                         static_cast<double>(setting.workload.prompt_tokens)};
     const serving::Offered offered{*setting.workload.load, setting.workload.concurrency, 1};
     fill_load(serving::serve_pools(offered, servers), 1, static_cast<double>(gpus), out);
     return true;

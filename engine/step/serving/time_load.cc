@@ -1,7 +1,9 @@
 #include "engine/step/serving/time_load.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include "engine/step/serving/inference.h"
 
@@ -33,6 +35,15 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   const std::int64_t longest = workload.longest_prompt() + workload.longest_output();
   const auto room = static_cast<std::int64_t>(in.shape.cache_tokens) / rules.kv_block;
   rules.kv_blocks = std::max(room, (longest + rules.kv_block - 1) / rules.kv_block);
+  rules.keeps_prefixes = stack.prefix_cache && workload.load->has_prefixes();
+  const double block = in.shape.token_bytes * static_cast<double>(rules.kv_block);
+  const std::array<std::pair<Bytes, BytesPerSecond>, 2> lower = {
+      {{stack.host_cache, stack.host_bandwidth}, {stack.disk_cache, stack.disk_bandwidth}}};
+  for (std::size_t tier = 0; tier < lower.size() && block > 0; ++tier) {
+    rules.lower_blocks[tier] =
+        static_cast<std::int64_t>(lower[tier].first.value() / block / static_cast<double>(in.shape.groups));
+    rules.seconds_per_block[tier] = block / lower[tier].second.value();
+  }
   rules.watermark = static_cast<std::int64_t>(stack.kv_watermark * static_cast<double>(rules.kv_blocks));
   rules.poll_interval = stack.poll_interval;
   rules.queue = stack.queue;
@@ -83,6 +94,7 @@ void fill_load(const serving::LiveMeasured& m, double replicas, double gpus, Pre
   more.kv_peak = m.kv_peak;
   more.preemptions = static_cast<double>(m.preemptions) / static_cast<double>(m.requests);
   more.accepted_tokens = m.accepted;
+  more.prefix_hits = m.hits;
   more.sustained_per_s = m.sustained_per_s * replicas;
 }
 
