@@ -74,6 +74,12 @@ enum class QueueOrder : std::uint8_t { fcfs, shortest, priority };
 SHARDSCAPE_ENUM_NAMES(QueueOrder, "fcfs", "shortest", "priority");
 
 /// Which replica gets a request: one after the other, or the one with the fewest unfinished ones.
+/// Replicas with attention of their own that share experts (data-parallel attention) in a simulated load. alike: all do
+/// the same, each with its share of the requests. dealt: requests come to all of them together and are dealt out; an
+/// iteration lasts as long as that of the one with most to do.
+enum class AttentionRanks : std::uint8_t { alike, dealt };
+SHARDSCAPE_ENUM_NAMES(AttentionRanks, "alike", "dealt");
+
 /// prefix_aware: to where most of the prompt is in the cache (engine/serving/live/serve_load.h).
 enum class Routing : std::uint8_t { round_robin, least_loaded, prefix_aware };
 SHARDSCAPE_ENUM_NAMES(Routing, "round_robin", "least_loaded", "prefix_aware");
@@ -250,6 +256,10 @@ struct StackProfile {
     double kv_watermark = 0;  ///< share of the cache's blocks that admission leaves free, 0..1
     QueueOrder queue = QueueOrder::fcfs;
     Routing routing = Routing::round_robin;
+    AttentionRanks attention_ranks = AttentionRanks::alike;
+    /// Of dealt requests: decode iterations for which prompts wait until there is one for each rank (TensorRT-LLM,
+    /// attention_dp_config: enable_balance, timeout_iters). 0: none waits.
+    std::int64_t balance_wait = 0;
     bool prefix_cache = true;  ///< blocks of earlier requests that begin alike are used again
     /// Of the host's memory and of a disk, per device: room for blocks that the device has no room for, and the rate at
     /// which they come back. 0: none.

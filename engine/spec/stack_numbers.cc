@@ -106,6 +106,8 @@ constexpr StackNumber kStackNumbers[] = {
      "share of the memory that weights, activations and reserve leave that the cache gets"},
     {SHARDSCAPE_NUMBER(serving.kv_watermark), kFraction,
      "share of the cache's blocks that admission leaves free; of simulated loads"},
+    {SHARDSCAPE_NUMBER(serving.balance_wait), kTokensOrAll,
+     "decode iterations for which prompts wait for one of each attention rank; of simulated loads"},
     {SHARDSCAPE_NUMBER(serving.host_cache), kBytes,
      "room in the host's memory, per device, for blocks of earlier requests; of simulated loads"},
     {SHARDSCAPE_NUMBER(serving.disk_cache), kBytes, "the same on a disk"},

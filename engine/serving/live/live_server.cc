@@ -12,10 +12,19 @@ void LiveServer::arrive(const DrawnRequest& request, double now) {
   if (!works_) {
     wakes_ = std::min(wakes_, now);
   } else if (runs_) {
-    const std::int64_t iterations = first_look(now);
+    const std::int64_t first = first_look(now), iterations = first + patience();
     arrived_.back().looked_at = polled_ + iterations;
+    if (patience() == 0)  // they are enough now
+      for (Arrived& other : arrived_)
+        if (other.looked_at > 0) other.looked_at = std::min(other.looked_at, polled_ + first);
     if (admits_later_) end_run_after(std::min(run_.iterations, iterations));
   }
+}
+
+std::int64_t LiveServer::patience() const {
+  const LiveRules& rules = state_.rules();
+  const bool enough = static_cast<std::int64_t>(arrived_.size()) + state_.waiting() >= rules.ranks;
+  return enough ? 0 : rules.balance_wait;
 }
 
 std::int32_t LiveServer::expect(const DrawnRequest& request, double now) {
@@ -48,10 +57,11 @@ void LiveServer::end_run_after(std::int64_t iterations) {
 /// Requests that the server has looked at by now join the queue.
 void LiveServer::look() {
   const std::int64_t every = state_.rules().poll_interval;
+  const std::int64_t patient = patience();
   std::size_t seen = 0;
   for (; seen < arrived_.size(); ++seen) {
     Arrived& next = arrived_[seen];
-    if (next.looked_at == 0) next.looked_at = (polled_ + every - 1) / every * every;
+    if (next.looked_at == 0) next.looked_at = (polled_ + every - 1) / every * every + patient;
     if (state_.decoding() > 0 && next.looked_at > polled_) break;
     state_.wait(next.request);
   }

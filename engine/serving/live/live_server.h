@@ -90,6 +90,8 @@ class LiveServer {
   /// Decode iterations from the work's begin until a boundary at or after `moment` at which the server looks at new
   /// requests.
   [[nodiscard]] std::int64_t first_look(double moment) const;
+  /// Decode iterations for which those that have come wait for others.
+  [[nodiscard]] std::int64_t patience() const;
   void look();
   [[nodiscard]] double held_seconds() const;
   void end_run_after(std::int64_t iterations);

@@ -88,12 +88,12 @@ class LoadCourse {
   }
 
  private:
-  /// Servers that never lack requests are watched for four generations at least, as far as that is not too long.
+  /// Servers that never lack requests are watched for four generations and all requests, as far as that is not too long.
   [[nodiscard]] static std::int64_t count_of(const Offered& offered, std::int64_t places, Supply supply) {
     constexpr std::int64_t kGenerations = 4, kMost = 1 << 17;
     const std::int64_t counted = std::max<std::int64_t>(1, offered.load.requests.of(offered.clients));
     if (supply == Supply::as_sent) return counted;
-    return std::max(counted, std::min(kGenerations * places, kMost));
+    return std::min(std::max(counted, kGenerations * places), kMost);
   }
   /// In steady state requests are sent without end; but where they are not kept up with, twice as many as count are
   /// enough to keep all servers busy.

@@ -22,7 +22,9 @@ class Senders {
   Senders(const Offered& offered, double frontend, std::int64_t most, bool at_once)
       : requests_(offered.load, offered.every), frontend_(frontend), most_(most) {
     open_ = offered.load.open() && !at_once;
-    const std::int64_t first = at_once ? most : open_ ? std::min<std::int64_t>(1, most) : offered.clients;
+    at_once_ = at_once;
+    const std::int64_t first =
+        at_once || open_ ? std::min<std::int64_t>(1, most) : std::min(offered.clients, most);
     for (std::int64_t i = 0; i < first; ++i) send(0);
   }
 
@@ -32,12 +34,12 @@ class Senders {
   DrawnRequest take() {
     const DrawnRequest request = underway_.front();
     underway_.pop_front();
-    if (open_) send(0);
+    if (open_ || at_once_) send(0);
     return request;
   }
   /// A request is done.
   void done(double now) {
-    if (!open_) send(now);
+    if (!open_ && !at_once_) send(now);
   }
 
  private:
@@ -54,7 +56,7 @@ class Senders {
   DrawnRequests requests_;
   const double frontend_;
   const std::int64_t most_;
-  bool open_ = false;
+  bool open_ = false, at_once_ = false;
   std::int64_t sent_ = 0;
   std::deque<DrawnRequest> underway_;
 };

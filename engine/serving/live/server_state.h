@@ -59,6 +59,7 @@ class ServerState {
   // ---- what admission rules ask and do ----
 
   [[nodiscard]] bool has_waiting() const { return !queue_.empty(); }
+  [[nodiscard]] std::int64_t waiting() const { return static_cast<std::int64_t>(queue_.size()); }
   /// Tokens of the next request's context that have to be read: without those that are found in the cache.
   [[nodiscard]] std::int64_t head_left() const { return head().context - found(head()) * rules_.kv_block; }
   /// The request that is admitted next.

@@ -16,10 +16,11 @@ void Tally::work(const Work& work) {
 
 void Tally::done(const Sequence& sequence, double now) {
   const DrawnRequest& request = sequence.request;
-  sums_.ttft.push_back(sequence.first_token - request.sent);
-  sums_.e2e.push_back(now - request.sent);
-  if (request.output > 1) sums_.tpot.push_back((now - sequence.first_token) / (request.output - 1));
+  sums_.ttft.add(sequence.first_token - request.sent);
+  sums_.e2e.add(now - request.sent);
+  if (request.output > 1) sums_.tpot.add((now - sequence.first_token) / (request.output - 1));
   sums_.queued += sequence.admitted - request.sent;
+  ++sums_.requests;
   sums_.prompts += request.prompt;
   sums_.outputs += request.output;
   sums_.steps += request.steps;
@@ -31,13 +32,13 @@ void Tally::done(const Sequence& sequence, double now) {
 
 LiveMeasured Tally::result(double end) {
   LiveMeasured out;
-  out.requests = static_cast<std::int64_t>(sums_.ttft.size());
+  out.requests = sums_.requests;
   const auto requests = static_cast<double>(std::max<std::int64_t>(1, out.requests));
-  out.ttft = percentiles_of(sums_.ttft);
-  out.tpot = percentiles_of(sums_.tpot);
-  out.e2e = percentiles_of(sums_.e2e);
-  out.itl = percentiles_of(sums_.gaps);
-  for (const Progression& p : sums_.gaps) out.gaps += p.count * p.weight;
+  out.ttft = sums_.ttft.percentiles();
+  out.tpot = sums_.tpot.percentiles();
+  out.e2e = sums_.e2e.percentiles();
+  out.itl = sums_.gaps.percentiles();
+  out.gaps = sums_.gaps.count();
   // Tokens that come together share the gap before them evenly.
   if (sums_.steps > 0)
     out.accepted = static_cast<double>(sums_.outputs - out.requests) / static_cast<double>(sums_.steps);

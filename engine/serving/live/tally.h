@@ -2,11 +2,11 @@
 // the use of the cache.
 #pragma once
 
-#include <vector>
+#include <array>
 
 #include "engine/serving/decode_times.h"
+#include "engine/serving/distribution.h"
 #include "engine/serving/live/server_state.h"
-#include "engine/serving/percentile.h"
 
 namespace shardscape::serving {
 
@@ -46,8 +46,8 @@ class Tally {
   explicit Tally(const LiveRules& rules) : rules_(rules) {}
 
   /// Tokens of `weight` sequences that come `gap` seconds after the ones before them.
-  void gap(double gap, std::int64_t weight) { sums_.gaps.push_back({gap, 0, 1, weight}); }
-  void gaps(const Progression& gaps) { sums_.gaps.push_back(gaps); }
+  void gap(double gap, std::int64_t weight) { sums_.gaps.add({gap, 0, 1, weight}); }
+  void gaps(const Progression& gaps) { sums_.gaps.add(gaps); }
   /// A piece of work: iterations that serve `progressing` requests, of which `decoding` decode.
   struct Work {
     IterationTime time{};  ///< of all iterations
@@ -72,8 +72,8 @@ class Tally {
   const LiveRules& rules_;
   struct Sums {
     double begin = 0;
-    std::vector<Progression> gaps;
-    std::vector<double> ttft, tpot, e2e;
+    Distribution gaps, ttft, tpot, e2e;
+    std::int64_t requests = 0;
     double queued = 0, held_seconds = 0, decode_iterations = 0, decoded = 0, transfer = 0, exposed = 0;
     std::int64_t peak = 0, prompts = 0, outputs = 0, steps = 0;
     TierBlocks hits{};  ///< tokens

@@ -28,15 +28,6 @@ serving::Pool pool_of(const Setting& setting, const PoolInputs& pool, const serv
   return {pool.plan.data / pool.shape.coupled * pool.shape.groups, rules_of(inputs_of(setting, pool)), timer};
 }
 
-/// The iteration of the busiest of several coupled replicas, over which sequences are dealt evenly: ceil(n / replicas).
-Iteration of_busiest(Iteration all, std::int64_t coupled) {
-  if (coupled == 1 || all.decoding <= 0) return all;
-  const double most = std::ceil(all.decoding / static_cast<double>(coupled));
-  all.cached *= most / all.decoding;
-  all.decoding = most;
-  return all;
-}
-
 /// The decoding pool. Coupled replicas share one queue, and have the places of all of them together.
 serving::Pool decoding_pool(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
   const std::int64_t coupled = pool.shape.coupled;
@@ -64,11 +55,7 @@ Iteration one_prompt(const Setting& setting) {
 /// all of them together.
 serving::LivePool live_pool(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
   serving::LiveRules rules = live_rules(inputs_of(setting, pool));
-  rules.ranks = pool.shape.coupled;
-  rules.kv_blocks *= rules.ranks;
-  rules.max_batch *= rules.ranks;
-  rules.watermark *= rules.ranks;
-  for (std::int64_t& blocks : rules.lower_blocks) blocks *= rules.ranks;
+  join_ranks(pool.shape.coupled, rules);
   const std::int64_t coupled = rules.ranks;
   return {rules, [&timer, coupled](const Iteration& i) { return timer(of_busiest(i, coupled)); }};
 }

@@ -56,15 +56,37 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   return rules;
 }
 
+void join_ranks(std::int64_t coupled, serving::LiveRules& rules) {
+  rules.ranks = coupled;
+  rules.kv_blocks *= coupled;
+  rules.max_batch *= coupled;
+  rules.watermark *= coupled;
+  for (std::int64_t& blocks : rules.lower_blocks) blocks *= coupled;
+}
+
+serving::Iteration of_busiest(serving::Iteration all, std::int64_t coupled) {
+  if (coupled == 1 || all.decoding <= 0) return all;
+  const double most = std::ceil(all.decoding / static_cast<double>(coupled));
+  all.cached *= most / all.decoding;
+  all.decoding = most;
+  return all;
+}
+
 void time_load(const InferenceInputs& in, const serving::Timer& timer, bool plainly, Prediction& out) {
-  const std::int64_t coupled = in.shape.coupled;
+  const StackProfile::Serving& stack = in.setting.system.stack.serving;
+  const bool dealt = stack.attention_ranks == AttentionRanks::dealt;
+  const std::int64_t ranks = dealt ? in.shape.coupled : 1, coupled = in.shape.coupled / ranks;
   const auto share_of = [&](std::int64_t all) { return (all + coupled - 1) / coupled; };
   LoadSpec load = *in.setting.workload.load;
   for (RequestCount* count : {&load.requests, &load.warm_up})
     if (!count->per_client) count->number = share_of(count->number);
   const std::int64_t clients = share_of(in.setting.workload.concurrency);
+  serving::LiveRules rules = live_rules(in);
+  join_ranks(ranks, rules);
+  rules.balance_wait = dealt ? stack.balance_wait : 0;
+  const serving::Timer of_ranks = [&](const serving::Iteration& i) { return timer(of_busiest(i, ranks)); };
   const serving::LiveMeasured m =
-      serving::serve_load({load, clients, coupled}, live_rules(in), timer,
+      serving::serve_load({load, clients, coupled}, rules, ranks > 1 ? of_ranks : timer,
                           plainly ? serving::Stride::plain : serving::Stride::runs);
   fill_load(m, static_cast<double>(coupled), static_cast<double>(in.plan.gpus()), out);
 }
