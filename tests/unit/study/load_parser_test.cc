@@ -2,8 +2,12 @@
 #include "sweep/study/load_parser.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <utility>
 
 #include "sweep/study/trace_file.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/study/study_text.h"
 
@@ -116,6 +120,50 @@ TEST(SimulatedLoads, ProblemsStandAtTheirPlace) {
                       "s.yaml:31:94: workload.client.requests", "an integer from 1"));
 }
 
+TEST(SimulatedLoads, SpeculationIsAnAxis) {
+  const std::string closed = "prompt_tokens: 10, output_tokens: 5, concurrency: 4, ";
+  const std::string model = ", draft_model: llama3.2-1b";
+  const auto study = parse_study(
+      "model: llama3.1-70b\ncluster: dgx-h100\ngpus: 8\nstack: vllm\nworkload:\n  {phase: inference, " +
+          closed + "speculation: {draft_tokens: [0, 3], acceptance: 0.5" + model +
+          "}}\nspace: {tensor_parallel: [8]}\n",
+      "s.yaml", "/", yaml::Catalog(), {});
+  ASSERT_TRUE(study) << study.error().to_string();
+  ASSERT_EQ(study->workloads.size(), 2U);
+  const Speculation& none = study->workloads[0].load->speculation;
+  const Speculation& three = study->workloads[1].load->speculation;
+  EXPECT_EQ(none.draft_tokens, 0);
+  EXPECT_EQ(three.draft_tokens, 3);
+  EXPECT_EQ(three.method, DraftMethod::draft_model) << "which a model to draft means";
+  ASSERT_TRUE(three.draft_model);
+  EXPECT_EQ(three.acceptance[0], 0.5);
+  EXPECT_EQ(three.acceptance[2], 0.125) << "accepted where those before it are";
+  const auto again = parse_study(study->resolved_yaml, "r.yaml", "/", yaml::Catalog(), {});
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(again->resolved_yaml, study->resolved_yaml);
+}
+
+TEST(SimulatedLoads, ProblemsOfSpeculationStandAtTheirPlace) {
+  const auto says = [](const std::string& keys, const std::string& path, const std::string& what) {
+    const yaml::Diagnostics found = bad(
+        with_workload("prompt_tokens: 10, output_tokens: 5, concurrency: 4, speculation: {" + keys + "}"));
+    EXPECT_TRUE(says_at(found, "workload.speculation" + path, what)) << keys << '\n' << found.to_string();
+  };
+  says("acceptance: 0.5", ".draft_tokens", "missing");
+  says("draft_tokens: 3", ".acceptance", "missing");
+  says("draft_tokens: 17, acceptance: 0.5", ".draft_tokens", "from 0 to 16");
+  says("draft_tokens: 1, acceptance: 1.5", ".acceptance", "from 0 to 1");
+  says("draft_tokens: 2, acceptance: [0.5, 0.6]", ".acceptance", "rises");
+  says("draft_tokens: [1, 3], acceptance: [0.5, 0.4], draft_model: llama3.2-1b", ".acceptance",
+       "has 2 positions, but 3 tokens are drafted");
+  says("draft_tokens: 1, acceptance: 0.5, method: eagle", ".method", "mtp");
+  says("draft_tokens: 1, acceptance: 0.5, method: draft_model", ".draft_model", "missing");
+  says("draft_tokens: 1, acceptance: 0.5, method: mtp", ".method", "name a draft_model");
+  says("draft_tokens: 1, acceptance: 0.5, draft_model: llama3.2-1b", ".draft_model", "vocabulary");
+  says("draft_tokens: 1, acceptance: 0.5, method: mtp, draft_model: llama3.2-1b", ".draft_model",
+       "no effect");
+}
+
 class TracedStudy : public test::TemporaryFolder {};
 
 TEST_F(TracedStudy, ReadsATraceBesideIt) {
@@ -151,6 +199,43 @@ TEST(Traces, ReadTheColumnsOfTheirPublishers) {
   EXPECT_EQ(mooncake.requests[1].arrival, 3);
 }
 
+/// The third prompt begins as the second does, which has its first block from the first one.
+TEST(Traces, PrefixesArePiecesOfEarlierRequests) {
+  const Trace trace = *parse_trace(
+      "arrival_s,prompt_tokens,output_tokens,reused_prefix_blocks,parent_request\n"
+      "0,2000,5,0,\n1,2000,5,1,0\n2,1200,5,3,1\n3,50,1,0,\n");
+  ASSERT_EQ(trace.piece_begin.size(), 5U);
+  EXPECT_TRUE(trace.pieces_of(0).empty());
+  ASSERT_EQ(trace.pieces_of(1).size(), 1U);
+  EXPECT_EQ(trace.pieces_of(1)[0].owner, 0);
+  EXPECT_EQ(trace.pieces_of(1)[0].end, 512);
+  ASSERT_EQ(trace.pieces_of(2).size(), 2U);
+  EXPECT_EQ(trace.pieces_of(2)[0].owner, 0);
+  EXPECT_EQ(trace.pieces_of(2)[0].end, 512);
+  EXPECT_EQ(trace.pieces_of(2)[1].owner, 1);
+  EXPECT_EQ(trace.pieces_of(2)[1].end, 1200) << "the last block is shorter: all of the prompt";
+  EXPECT_TRUE(trace.pieces_of(3).empty());
+}
+
+/// The published shares of tokens whose blocks an earlier request had (traces/statistics.csv).
+TEST(Traces, MooncakesShareAsManyTokensAsPublished) {
+  for (const auto& [name, share] : {std::pair("conversation", 0.3736), std::pair("synthetic", 0.6512)}) {
+    const std::string path = test::reference_dir() + "/traces/mooncake-" + name + ".csv";
+    std::ifstream file(path);
+    if (!file) GTEST_SKIP() << "no " << path;
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const auto trace = parse_trace(text);
+    ASSERT_TRUE(trace) << trace.error();
+    double found = 0, all = 0;
+    for (std::size_t i = 0; i < trace->requests.size(); ++i) {
+      const auto pieces = trace->pieces_of(i);
+      found += pieces.empty() ? 0 : static_cast<double>(pieces.back().end);
+      all += trace->requests[i].prompt;
+    }
+    EXPECT_NEAR(found / all, share, 1e-4) << name;
+  }
+}
+
 TEST(Traces, HostileOnesAreRefusedWithLineAndReason) {
   const std::string names = "arrival_s,prompt_tokens,output_tokens\n0,10,5\n";
   const auto says = [](const std::string& text, const std::string& what) {
@@ -170,6 +255,11 @@ TEST(Traces, HostileOnesAreRefusedWithLineAndReason) {
   says("arrival_s,prompt_tokens,output_tokens\n-1,10,5\n", "line 2: arrival_s is negative");
   says("arrival_s,prompt_tokens,output_tokens\n", "has no requests");
   says("", "has no requests");
+  const std::string prefixes = "arrival_s,prompt_tokens,output_tokens,reused_prefix_blocks,parent_request\n";
+  says(prefixes + "0,10,5,1,0\n", "line 2: parent_request must be the number of an earlier request");
+  says(prefixes + "0,10,5,0,\n1,10,5,2,1\n", "line 3: parent_request must be");
+  says(prefixes + "0,10,5,0,\n1,10,5,2,\n", "line 3: parent_request must be");
+  says(prefixes + "0,10,5,-1,\n", "line 2: reused_prefix_blocks must be");
   says("a,b\n1,2\n", "line 1: needs the columns arrival_s");
   says("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-02-30 00:00:00,1,1\n", "line 2: TIMESTAMP is no time");
 }
