@@ -120,27 +120,29 @@ TEST(SimulatedLoads, ProblemsStandAtTheirPlace) {
                       "s.yaml:31:94: workload.client.requests", "an integer from 1"));
 }
 
+/// A model that drafts, in full, with so many words.
+std::string drafting(int vocabulary) {
+  return "draft_model: {name: small, layers: 2, hidden: 128, heads: 4, ffn_hidden: 256, vocabulary: " +
+         std::to_string(vocabulary) + ", position: rotary, mlp: swiglu}";
+}
+
 TEST(SimulatedLoads, SpeculationIsAnAxis) {
-  const std::string closed = "prompt_tokens: 10, output_tokens: 5, concurrency: 4, ";
-  const std::string model = ", draft_model: llama3.2-1b";
-  const auto study = parse_study(
-      "model: llama3.1-70b\ncluster: dgx-h100\ngpus: 8\nstack: vllm\nworkload:\n  {phase: inference, " +
-          closed + "speculation: {draft_tokens: [0, 3], acceptance: 0.5" + model +
-          "}}\nspace: {tensor_parallel: [8]}\n",
-      "s.yaml", "/", yaml::Catalog(), {});
-  ASSERT_TRUE(study) << study.error().to_string();
-  ASSERT_EQ(study->workloads.size(), 2U);
-  const Speculation& none = study->workloads[0].load->speculation;
-  const Speculation& three = study->workloads[1].load->speculation;
+  const Study study =
+      good(with_workload("prompt_tokens: 10, output_tokens: 5, concurrency: 4, speculation: {draft_tokens: "
+                         "[0, 3], acceptance: 0.5, " +
+                         drafting(1000) + "}"));
+  ASSERT_EQ(study.workloads.size(), 2U);
+  const Speculation& none = study.workloads[0].load->speculation;
+  const Speculation& three = study.workloads[1].load->speculation;
   EXPECT_EQ(none.draft_tokens, 0);
   EXPECT_EQ(three.draft_tokens, 3);
   EXPECT_EQ(three.method, DraftMethod::draft_model) << "which a model to draft means";
   ASSERT_TRUE(three.draft_model);
+  EXPECT_EQ(three.draft_model->layers, 2);
   EXPECT_EQ(three.acceptance[0], 0.5);
   EXPECT_EQ(three.acceptance[2], 0.125) << "accepted where those before it are";
-  const auto again = parse_study(study->resolved_yaml, "r.yaml", "/", yaml::Catalog(), {});
-  ASSERT_TRUE(again) << again.error().to_string();
-  EXPECT_EQ(again->resolved_yaml, study->resolved_yaml);
+  const Study again = good(study.resolved_yaml);
+  EXPECT_EQ(again.resolved_yaml, study.resolved_yaml);
 }
 
 TEST(SimulatedLoads, ProblemsOfSpeculationStandAtTheirPlace) {
@@ -154,14 +156,13 @@ TEST(SimulatedLoads, ProblemsOfSpeculationStandAtTheirPlace) {
   says("draft_tokens: 17, acceptance: 0.5", ".draft_tokens", "from 0 to 16");
   says("draft_tokens: 1, acceptance: 1.5", ".acceptance", "from 0 to 1");
   says("draft_tokens: 2, acceptance: [0.5, 0.6]", ".acceptance", "rises");
-  says("draft_tokens: [1, 3], acceptance: [0.5, 0.4], draft_model: llama3.2-1b", ".acceptance",
+  says("draft_tokens: [1, 3], acceptance: [0.5, 0.4], " + drafting(1000), ".acceptance",
        "has 2 positions, but 3 tokens are drafted");
   says("draft_tokens: 1, acceptance: 0.5, method: eagle", ".method", "mtp");
   says("draft_tokens: 1, acceptance: 0.5, method: draft_model", ".draft_model", "missing");
   says("draft_tokens: 1, acceptance: 0.5, method: mtp", ".method", "name a draft_model");
-  says("draft_tokens: 1, acceptance: 0.5, draft_model: llama3.2-1b", ".draft_model", "vocabulary");
-  says("draft_tokens: 1, acceptance: 0.5, method: mtp, draft_model: llama3.2-1b", ".draft_model",
-       "no effect");
+  says("draft_tokens: 1, acceptance: 0.5, " + drafting(1001), ".draft_model", "vocabulary");
+  says("draft_tokens: 1, acceptance: 0.5, method: mtp, " + drafting(1000), ".draft_model", "no effect");
 }
 
 class TracedStudy : public test::TemporaryFolder {};
