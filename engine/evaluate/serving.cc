@@ -26,6 +26,7 @@ class ServerMemory {
                 step::serving_activations(setting, plan, step::largest_iterations(setting, sequences, work)),
                 {}},
         tokens_(tokens) {
+    if (step::has_drafts(setting.workload)) draft_.emplace(setting);
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
       free_.push_back(setting.system.device.memory_capacity() - of_stage(stage, 0).total());
       request_.push_back(of_stage(stage, 1).kv_cache);
@@ -37,12 +38,18 @@ class ServerMemory {
   [[nodiscard]] const std::vector<Bytes>& request() const { return request_; }
   /// The memory of a stage with the caches of `requests` requests.
   [[nodiscard]] MemoryUse of_stage(std::int32_t stage, std::int64_t requests) const {
-    return memory::inference_stage(inputs_, stage, static_cast<double>(requests), tokens_);
+    MemoryUse use = memory::inference_stage(inputs_, stage, static_cast<double>(requests), tokens_);
+    if (!draft_ || stage + 1 < inputs_.plan.pipeline) return use;
+    const MemoryUse draft = step::draft_memory(*draft_, inputs_.plan, static_cast<double>(requests), tokens_);
+    use.weights += draft.weights;
+    use.kv_cache += draft.kv_cache;
+    return use;
   }
 
  private:
   memory::MemoryInputs inputs_;
   double tokens_;
+  std::optional<step::Draft> draft_;
   std::vector<Bytes> free_, request_;
 };
 
@@ -154,7 +161,7 @@ template <class Keep>
 void Pools::measure(step::PoolInputs& pool, std::int64_t sequences, step::ServerWork work, double tokens,
                     const Keep& keep) {
   const ServerMemory server(setting_, pool.plan, pool.layers, sequences, work, tokens);
-  pool.shape = step::pool_shape(setting_, pool.plan, server.free(), server.request());
+  pool.shape = step::pool_shape(setting_, pool.plan, server.free(), server.request(), tokens);
   for (std::int32_t stage = 0; stage < pool.plan.pipeline; ++stage) {
     keep(server.of_stage(stage, pool.shape.resident), stage);
   }

@@ -31,7 +31,7 @@ bool on_line(const IterationTime& a, const IterationTime& b, const IterationTime
 
 void DecodeRun::add_to(IterationTime& spent, std::int64_t count) const {
   const auto n = static_cast<double>(count);
-  const double tokens = n * ((cached - piece->begin) + 0.5 * sequences * (n - 1));
+  const double tokens = n * ((cached - piece->begin) + 0.5 * growth * (n - 1));
   for (const TimeClass c : kServingClasses) spent[c] += n * piece->at_begin[c] + tokens * piece->per_token[c];
 }
 
@@ -50,11 +50,11 @@ std::int64_t DecodeRun::ended_before(double moment) const {
 }
 
 DecodeRun DecodeTimes::run(double begin, std::int64_t sequences, double cached, std::int64_t most,
-                           DecodePiece& own) {
+                           DecodePiece& own, double growth) {
   const auto index = static_cast<std::size_t>(sequences);
   if (batches_.size() <= index) batches_.resize(index + 1);
   Batch& batch = batches_[index];
-  DecodeRun run{nullptr, begin, cached, static_cast<double>(sequences), most};
+  DecodeRun run{nullptr, begin, cached, static_cast<double>(sequences), most, growth};
   if (batch.pieces.empty()) {
     if (batch.timed < kTimedOneByOne) {
       ++batch.timed;
@@ -70,7 +70,7 @@ DecodeRun DecodeTimes::run(double begin, std::int64_t sequences, double cached, 
       std::ranges::find_if(batch.pieces, [&](const DecodePiece& p) { return cached <= p.end; });
   run.piece = piece == batch.pieces.end() ? &batch.pieces.back() : &*piece;
   if (run.piece != &batch.pieces.back()) {
-    const double left = std::floor((run.piece->end - cached) / run.sequences) + 1;
+    const double left = std::floor((run.piece->end - cached) / run.growth) + 1;
     run.iterations = std::min(run.iterations, static_cast<std::int64_t>(left));
   }
   return run;

@@ -1,6 +1,7 @@
 // How long decode iterations take, as straight pieces: those of one batch differ only in the tokens that its sequences
 // meet, of which their time is a convex, piecewise linear function (Timer). So a row of them is summed up in closed
-// form, and which of them runs at a moment is the root of a quadratic.
+// form, and which of them runs at a moment is the root of a quadratic. Where pieces meet is known to the token: exact
+// for whole numbers of them, and within what one token adds for the parts of tokens that accepted drafts leave.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +19,19 @@ struct DecodePiece {
   double seconds = 0, seconds_per_token = 0;  ///< total seconds at `begin`, and per further token
 };
 
-/// Iterations of the same sequences, each of which meets one token more in each iteration; all lie on one piece.
+/// Iterations of the same sequences, which meet `growth` tokens more in each; all lie on one piece.
 struct DecodeRun {
   const DecodePiece* piece = nullptr;
   double begin = 0;   ///< moment at which the first one begins
   double cached = 0;  ///< tokens that the first one meets
   double sequences = 0;
   std::int64_t iterations = 0;
+  double growth = 0;  ///< tokens: one for each sequence, or more where drafts are accepted
 
   [[nodiscard]] double first() const {
     return piece->seconds + piece->seconds_per_token * (cached - piece->begin);
   }
-  [[nodiscard]] double step() const { return piece->seconds_per_token * sequences; }
+  [[nodiscard]] double step() const { return piece->seconds_per_token * growth; }
   /// Seconds of the first `count` iterations.
   [[nodiscard]] double seconds(std::int64_t count) const {
     const auto n = static_cast<double>(count);
@@ -47,9 +49,13 @@ class DecodeTimes {
 
   /// The run from `begin` on, with `sequences` that meet `cached` tokens in its first iteration, of at most `most`
   /// iterations, or fewer where the piece ends. It may refer to `own`, which must not change meanwhile and is used for
-  /// batches that are not worth a table.
+  /// batches that are not worth a table. `growth`: tokens per iteration.
   [[nodiscard]] DecodeRun run(double begin, std::int64_t sequences, double cached, std::int64_t most,
-                              DecodePiece& own);
+                              DecodePiece& own, double growth);
+  [[nodiscard]] DecodeRun run(double begin, std::int64_t sequences, double cached, std::int64_t most,
+                              DecodePiece& own) {
+    return run(begin, sequences, cached, most, own, static_cast<double>(sequences));
+  }
 
  private:
   struct Batch {

@@ -13,6 +13,9 @@ struct Spread {
 /// A spread with two percentiles more.
 struct Percentiles : Spread {
   double p90 = 0, p99 = 0;
+  void divide(double by) {
+    for (double* value : {&mean, &p50, &p95, &p90, &p99}) *value /= by;
+  }
 };
 
 /// Mean and percentiles of plain values, which are reordered; zeros where there are none.

@@ -1,6 +1,7 @@
 // What the engine predicts for one design point.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -41,6 +42,9 @@ struct LoadPrediction {
   double preemptions = 0;           ///< per request
   /// Share of the requests that keep LoadSpec::promised, each by its own latencies.
   double attainment = 0;
+  /// Share of the tokens of prompts that were found in the cache: on the device, the host, a disk.
+  std::array<double, 3> prefix_hits{};
+  double accepted_tokens = 0;  ///< tokens that a decode iteration gives a sequence; 0 where none decodes
   double sustained_per_s = 0;  ///< where requests come faster than they are served: the rate that would hold
 };
 

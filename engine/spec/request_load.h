@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "engine/base/enum_names.h"
 #include "engine/base/problems.h"
+#include "engine/spec/speculation.h"
 
 namespace shardscape {
 
@@ -53,9 +55,23 @@ struct TraceRequest {
   std::int32_t prompt = 1, output = 1;
   std::int32_t priority = 0;  ///< lower ones go first where the queue goes by priority
 };
+/// Tokens of a request that it has in common with an earlier one, from the same positions on: those from the end of the
+/// piece before it to `end`. `owner`: the number of the request that had them first.
+struct PrefixPiece {
+  std::int64_t owner = 0, end = 0;
+};
 struct Trace {
   std::vector<TraceRequest> requests;  ///< in order of arrival; at least one
   Lengths prompt, output;
+  /// Where the trace says which tokens requests begin with: their common pieces one after the other, and by request
+  /// where its own begin; else empty.
+  std::vector<PrefixPiece> pieces;
+  std::vector<std::size_t> piece_begin;
+
+  [[nodiscard]] std::span<const PrefixPiece> pieces_of(std::size_t request) const {
+    if (piece_begin.empty()) return {};
+    return std::span(pieces).subspan(piece_begin[request], piece_begin[request + 1] - piece_begin[request]);
+  }
 };
 
 /// A number of requests: in all, or for each request that is in flight at once (closed loop).
@@ -86,8 +102,10 @@ struct LoadSpec {
   RequestCount warm_up{0, false};   ///< requests before those that count
   ClientStatistic statistic = ClientStatistic::run;
   std::uint64_t seed = 0;
+  Speculation speculation;
   LatencyBounds promised;  ///< changes nothing of what happens
 
+  [[nodiscard]] bool has_prefixes() const { return trace && !trace->piece_begin.empty(); }
   [[nodiscard]] bool open() const { return request_rate > 0 || trace != nullptr; }
   /// Requests per second that come over all replicas; 0 in closed loop.
   [[nodiscard]] double offered_per_s() const;

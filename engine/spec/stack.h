@@ -93,8 +93,15 @@ enum class QueueOrder : std::uint8_t { fcfs, shortest, priority };
 SHARDSCAPE_ENUM_NAMES(QueueOrder, "fcfs", "shortest", "priority");
 
 /// Which replica gets a request: one after the other, or the one with the fewest unfinished ones.
-enum class Routing : std::uint8_t { round_robin, least_loaded };
-SHARDSCAPE_ENUM_NAMES(Routing, "round_robin", "least_loaded");
+/// Replicas with attention of their own that share experts (data-parallel attention) in a simulated load. alike: all do
+/// the same, each with its share of the requests. dealt: requests come to all of them together and are dealt out; an
+/// iteration lasts as long as that of the one with most to do.
+enum class AttentionRanks : std::uint8_t { alike, dealt };
+SHARDSCAPE_ENUM_NAMES(AttentionRanks, "alike", "dealt");
+
+/// prefix_aware: to where most of the prompt is in the cache (engine/serving/live/serve_load.h).
+enum class Routing : std::uint8_t { round_robin, least_loaded, prefix_aware };
+SHARDSCAPE_ENUM_NAMES(Routing, "round_robin", "least_loaded", "prefix_aware");
 
 /// When the cache of a prompt leaves for the pool that decodes: when all of the prompt has been read (vLLM's
 /// connectors; DistServe, Zhong et al. 2024), or each layer's as soon as that layer is done (Splitwise, Patel
@@ -268,7 +275,17 @@ struct StackProfile {
     double kv_watermark = 0;  ///< share of the cache's blocks that admission leaves free, 0..1
     QueueOrder queue = QueueOrder::fcfs;
     Routing routing = Routing::round_robin;
-    std::int64_t poll_interval = 1;  ///< decode iterations between looks at new requests (SGLang)
+    AttentionRanks attention_ranks = AttentionRanks::alike;
+    /// Of dealt requests: decode iterations for which prompts wait until there is one for each rank (TensorRT-LLM,
+    /// attention_dp_config: enable_balance, timeout_iters). 0: none waits.
+    std::int64_t balance_wait = 0;
+    bool prefix_cache = true;  ///< blocks of earlier requests that begin alike are used again
+    /// Of the host's memory and of a disk, per device: room for blocks that the device has no room for, and the rate at
+    /// which they come back. 0: none.
+    Bytes host_cache, disk_cache;
+    BytesPerSecond host_bandwidth{50e9};  ///< of PCIe 5.0 x16, 64 GB/s, some four fifths
+    BytesPerSecond disk_bandwidth{5e9};   ///< an NVMe disk of PCIe 4.0, 7 GB/s, for each device
+    std::int64_t poll_interval = 1;       ///< decode iterations between looks at new requests (SGLang)
     Seconds frontend;  ///< from sending a request until the scheduler may see it: HTTP, tokenizer
     Seconds
         eager_floor;  ///< the least cost of an iteration that reads a prompt, which runs without CUDA graphs

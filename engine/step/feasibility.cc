@@ -105,8 +105,6 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
       zero_shards(plan, ZeroState::weights) || scatters_each_microbatch(plan, setting.system.stack);
   if (cannot || (plan.both_ways() && (plan.pipeline % 2 != 0 || beside)))
     return {Status::unsupported, Reason::schedule};
-  // Two pools are served in the steady closed loop alone.
-  if (setting.workload.load && plan.disaggregated()) return {Status::unsupported, Reason::schedule};
   return {};
 }
 

@@ -90,6 +90,8 @@ constexpr Source load_tail = of_timed([](Record r) {
 });
 template <auto Member>
 constexpr Source load_number = of_timed([](Record r) { return r.prediction.load.*Member; });
+template <std::size_t Tier>
+constexpr Source hit_share = of_timed([](Record r) { return r.prediction.load.prefix_hits[Tier]; });
 template <TimeClass Class>
 constexpr Source breakdown_part = of_timed([](Record r) { return r.prediction.breakdown[Class].value(); });
 template <auto Member>
@@ -165,6 +167,9 @@ constexpr FixedColumn kLoadWorkloads[] = {
     {"request_rate_per_s", "s-1", f8, kWorkload, neither, kInference, nullptr,
      "requests per second over all replicas; 0 in closed loop and by a trace",
      {[](Record r) { return r.workload.load ? r.workload.load->request_rate : 0; }}},
+    {"draft_tokens", "1", i32, kWorkload, neither, kInference, nullptr,
+     "tokens that are drafted for each sequence and decode iteration",
+     {[](Record r) { return r.workload.load ? static_cast<double>(r.workload.load->speculation.draft_tokens) : 0; }}},
 };
 
 /// The outputs of such loads, behind the other outputs.
@@ -203,6 +208,14 @@ constexpr FixedColumn kLoadOutputs[] = {
      "largest share of the key-value cache's blocks that a server had in use", load_number<&LoadPrediction::kv_peak>},
     {"preemptions", "1", f8, kOutput, smaller, kInference, nullptr,
      "how often a request gave its cache back and read its prompt again, mean", load_number<&LoadPrediction::preemptions>},
+    {"prefix_hit_share", "1", f8, kOutput, larger, kInference, nullptr,
+     "share of the tokens of prompts that were found in the cache", hit_share<0>},
+    {"host_hit_share", "1", f8, kOutput, neither, kInference, nullptr,
+     "share of the tokens of prompts that were found in the memory of the host", hit_share<1>},
+    {"disk_hit_share", "1", f8, kOutput, neither, kInference, nullptr,
+     "share of the tokens of prompts that were found on disk", hit_share<2>},
+    {"accepted_tokens", "1", f8, kOutput, larger, kInference, nullptr,
+     "tokens that a decode iteration gives a sequence: 1, or more where drafts are accepted", load_number<&LoadPrediction::accepted_tokens>},
     {"overloaded", "1", boolean, kOutput, neither, kInference, nullptr,
      "more requests come than the servers keep up with: latencies grow with the number of requests",
      of_timed([](Record r) { return r.prediction.load.sustained_per_s > 0 ? 1.0 : 0.0; }, 0)},

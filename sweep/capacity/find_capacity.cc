@@ -89,7 +89,8 @@ class Search {
     Evaluators& evaluators = evaluators_.local();
     const bool plain =
         placement_of(job_.study(), setting / job_.study().workloads.size()) == PlacementChoice::plain;
-    if (options_.use_floors && plain) {
+    // Two pools have no floors.
+    if (options_.use_floors && plain && !plan.disaggregated()) {
       at.prediction = evaluators.floors.of(setting).evaluate(plan);
       if (at.prediction.status != Status::ok) return void(looked.fate = fate_of(at.prediction.status));
       if (cut_by_floors(workload, looked)) return;

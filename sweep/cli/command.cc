@@ -256,6 +256,11 @@ std::vector<std::pair<std::string, std::string>> listed_settings(const sweep::St
         return other.load->request_rate != load.load->request_rate;
       }))
     settings.emplace_back("request_rate", sweep::rate_text(load.load->request_rate));
+  const auto drafts = [](const WorkloadSpec& w) { return w.load->speculation.draft_tokens; };
+  if (load.load && std::ranges::any_of(study.workloads, [&](const WorkloadSpec& other) {
+        return drafts(other) != drafts(load);
+      }))
+    settings.emplace_back("draft_tokens", number(drafts(load)));
   return settings;
 }
 

@@ -176,6 +176,32 @@ class StudyParser {
     if (parsed.phase_known) phase_ = parsed.phase;
     study_.workloads = std::move(parsed.workloads);
     workload_resolved_ = std::move(parsed.resolved);
+    const yaml::Node* const speculation = node->is_map() ? node->find("speculation") : nullptr;
+    if (!study_.workloads.empty() && speculation != nullptr) read_drafting_model(*speculation);
+  }
+
+  /// Finds who drafts: a model that shares the vocabulary, or a module that this one has.
+  void read_drafting_model(const yaml::Node& node) {
+    const std::string path = "workload.speculation";
+    if (const yaml::Node* const name = node.find("draft_model")) {
+      const std::optional<ModelSpec> model = loader_.model(*name, path + ".draft_model", folder_);
+      if (!model) return;
+      if (model_ && model->vocabulary != model_->vocabulary)
+        state_.bad(path + ".draft_model", name->where,
+                   fmt::format("has a vocabulary of {}, but {} of {}: a model that drafts must have the same",
+                               model->vocabulary, model_->name, model_->vocabulary));
+      yaml::Node written = node;
+      written.set("draft_model", yaml::write(*model));
+      workload_resolved_.set("speculation", std::move(written));
+      const auto shared = std::make_shared<const ModelSpec>(*model);
+      for (WorkloadSpec& workload : study_.workloads) workload.load->speculation.draft_model = shared;
+    } else if (model_ && (!model_->moe || model_->moe->mtp_layers == 0)) {
+      const yaml::Node* const method = node.find("method");
+      state_.bad(path + ".method", method != nullptr ? method->where : node.where,
+                 fmt::format("mtp needs a module that predicts a further token, and {} has none "
+                             "(moe.mtp_layers); name a draft_model",
+                             model_->name));
+    }
   }
 
   void read_space() {
@@ -438,13 +464,6 @@ class StudyParser {
   /// Reports settings that do not go together with a load which is simulated request by request.
   void check_simulated_load() {
     if (!study_.workloads.front().load) return;
-    const yaml::Node& node = *root_.find("workload");
-    if (pooled()) {
-      state_.bad(
-          "workload", node.where,
-          "a load that is simulated request by request (client, request_rate, trace, random lengths) is not "
-          "served by two pools: leave out space.prefill_gpus");
-    }
     const std::shared_ptr<const Trace>& trace = study_.workloads.front().load->trace;
     const bool no_priorities =
         !trace || std::ranges::adjacent_find(trace->requests, std::ranges::not_equal_to(),

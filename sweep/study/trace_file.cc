@@ -25,6 +25,10 @@ constexpr std::array<Format, 3> kFormats = {{{"arrival_s", "prompt_tokens", "out
                                              {"timestamp", "input_length", "output_length", 1e-3},
                                              {"TIMESTAMP", "ContextTokens", "GeneratedTokens", 0}}};
 
+/// Tokens of a block of Mooncake's traces (Qin et al. 2025, arXiv:2407.00079, section 4), of which these have hashes.
+constexpr std::int64_t kHashedTokens = 512;
+constexpr std::size_t kMostPieces = 1 << 24;
+
 /// The cells of a line, without blanks and quotes around them; a cell holds no comma.
 std::vector<std::string_view> cells_of(std::string_view line) {
   std::vector<std::string_view> cells;
@@ -97,11 +101,13 @@ class TraceReader {
       return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
     };
     for (const Format& format : kFormats) {
-      columns_ = {find(format.arrival), find(format.prompt), find(format.output), find("priority")};
+      columns_ = {find(format.arrival), find(format.prompt),          find(format.output),
+                  find("priority"),     find("reused_prefix_blocks"), find("parent_request")};
       if (std::ranges::all_of(std::span(columns_).first(3),
                               [&](std::size_t c) { return c < names.size(); })) {
         format_ = &format;
         has_priority_ = columns_[3] < names.size();
+        has_prefixes_ = columns_[4] < names.size() && columns_[5] < names.size();
         return;
       }
     }
@@ -144,14 +150,43 @@ class TraceReader {
       if (!priority && problem_.empty()) problem_ = "priority " + priority.error();
       request.priority = static_cast<std::int32_t>(priority.value_or(0));
     }
+    if (has_prefixes_) read_prefix(cell(4), cell(5), request.prompt);
     trace_.requests.push_back(request);
+  }
+
+  /// The first blocks of a prompt are those of an earlier one, which had them from its own parents or by itself.
+  void read_prefix(std::string_view blocks, std::string_view parent, std::int64_t prompt) {
+    std::vector<std::size_t>& begin = trace_.piece_begin;
+    const auto number = static_cast<std::int64_t>(trace_.requests.size());
+    if (begin.empty()) begin.push_back(0);
+    const auto reused = yaml::parse_integer(blocks, 0, static_cast<std::int64_t>(ranges::kTokens.high));
+    if (!reused && problem_.empty()) problem_ = "reused_prefix_blocks " + reused.error();
+    if (reused.value_or(0) > 0) {
+      const auto of = yaml::parse_integer(parent, 0, std::max<std::int64_t>(0, number - 1));
+      if ((!of || number == 0) && problem_.empty())
+        problem_ = "parent_request must be the number of an earlier request, from 0 on";
+      if (problem_.empty()) {
+        const std::int64_t end = std::min(*reused * kHashedTokens, prompt);
+        std::int64_t last = 0;
+        const auto first = begin[static_cast<std::size_t>(*of)],
+                   stop = begin[static_cast<std::size_t>(*of) + 1];
+        for (std::size_t i = first; i < stop && last < end; ++i) {
+          PrefixPiece piece = trace_.pieces[i];
+          last = piece.end = std::min(piece.end, end);
+          trace_.pieces.push_back(piece);
+        }
+        if (last < end) trace_.pieces.push_back({*of, end});
+        if (trace_.pieces.size() > kMostPieces) problem_ = "has too many parents above it";
+      }
+    }
+    begin.push_back(trace_.pieces.size());
   }
 
   Trace trace_;
   std::string problem_;
   const Format* format_ = nullptr;
-  std::array<std::size_t, 4> columns_{};
-  bool has_priority_ = false;
+  std::array<std::size_t, 6> columns_{};
+  bool has_priority_ = false, has_prefixes_ = false;
   double first_ = 0;
 };
 

@@ -16,6 +16,7 @@
 #include "sweep/study/expert_load_parser.h"
 #include "sweep/study/load_parser.h"
 #include "sweep/study/load_study.h"
+#include "sweep/study/speculation_parser.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/visitors.h"
 
@@ -97,6 +98,18 @@ class WorkloadParser {
       axes_.push_back(std::move(axis));
       load_->resolved.set("request_rate", std::move(list));
     }
+    if (const yaml::Node* node = reader_.take("speculation")) read_speculation(*node);
+  }
+
+  void read_speculation(const yaml::Node& node) {
+    ParsedSpeculation parsed = parse_speculation(node, path("speculation"), state_, diagnostics_);
+    load_->load.speculation = std::move(parsed.speculation);
+    ListedKey axis;
+    for (const std::int64_t tokens : parsed.draft_tokens)
+      axis.values.emplace_back(
+          [tokens](WorkloadSpec& workload) { workload.load->speculation.draft_tokens = tokens; });
+    axes_.push_back(std::move(axis));
+    load_->resolved.set("speculation", std::move(parsed.resolved));
   }
 
   /// Reads lengths of a simulated load: numbers, which the client's ratio makes random, or maps.

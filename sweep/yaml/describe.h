@@ -216,6 +216,8 @@ void describe(V& v, StackProfile& s) {
       group.optional("kv_growth", s.serving.kv_growth);
       group.optional("queue", s.serving.queue);
       group.optional("routing", s.serving.routing);
+      group.optional("prefix_cache", s.serving.prefix_cache);
+      group.optional("attention_ranks", s.serving.attention_ranks);
       group.optional("fp8_cache", s.serving.fp8_cache);
       group.optional("fp8_cache_blackwell", s.serving.fp8_cache_blackwell);
       group.optional("kv_transfer", s.serving.kv_transfer);

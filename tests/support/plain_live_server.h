@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/serving/live/serve_load.h"
+#include "engine/serving/live/serve_pools.h"
 
 namespace shardscape::serving {
 
@@ -27,5 +28,10 @@ struct PlainLive {
 };
 
 PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, const Timer& timer);
+
+/// The same of two pools. A cache has `bytes_per_token`; those for one decoder share a link of `rate`, evenly, those
+/// from one reader one after the other, and arrive `latency` later.
+PlainLive serve_pools_plainly(const Offered& offered, const PooledServers& servers, double rate,
+                              double latency, double bytes_per_token);
 
 }  // namespace shardscape::serving

@@ -55,7 +55,7 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   spread("itl", itl_spread);
   spread("e2e", e2e_spread);
   const auto& [ttft_tail, itl_tail, tpot_tail, e2e_tail, tpot, tpot_spread, queue, requests_per_s, kv_mean,
-               kv_peak, preemptions, attainment, sustained_per_s] = load;
+               kv_peak, preemptions, attainment, prefix_hits, accepted_tokens, sustained_per_s] = load;
   for (const auto& tail : {ttft_tail, itl_tail, tpot_tail, e2e_tail}) {
     time("p90", tail.p90);
     time("p99", tail.p99);
@@ -68,6 +68,8 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   number("kv_peak", kv_peak);
   number("preemptions", preemptions);
   number("attainment", attainment);
+  for (const double share : prefix_hits) number("prefix_hits", share);
+  number("accepted_tokens", accepted_tokens);
   number("sustained_per_s", sustained_per_s);
   number("decode_batch", decode_batch);
   number("tokens_per_s_per_gpu", tokens_per_s_per_gpu);

@@ -20,30 +20,26 @@ constexpr double kNewTokenRatio = 0.098;
 bool keeps_promise(const ServerState& server, std::int64_t context) {
   const LiveRules& rules = server.rules();
   if (!rules.on_demand || server.running() == 0) return true;
-  const std::int64_t left = rules.kv_blocks * rules.kv_block - server.tokens_held() - context;
-  return static_cast<double>(left) >= kNewTokenRatio * static_cast<double>(server.tokens_to_give());
+  const double left = static_cast<double>(rules.kv_blocks * rules.kv_block - context) - server.tokens_held();
+  return left >= kNewTokenRatio * static_cast<double>(server.tokens_to_give());
 }
 
 }  // namespace
 
 void admit_sglang(ServerState& server, Batch& batch) {
   const bool whole = server.rules().policy == ServingPolicy::prefill_priority;
-  std::int64_t left = server.rules().token_budget;
-  for (std::size_t i = 0; left > 0 && i < server.reading().size();) {
+  for (std::size_t i = 0; batch.left() > 0 && i < server.reading().size();) {
     const std::int32_t slot = server.reading()[i];
-    const std::int64_t tokens = std::min<std::int64_t>(left, server[slot].context - server[slot].read);
-    if (server.read(slot, tokens, batch)) {
-      left -= tokens;
-      ++i;
-    }
+    const std::int64_t tokens =
+        std::min<std::int64_t>(batch.left(), server[slot].context - server[slot].read);
+    if (server.read(slot, tokens, batch)) ++i;
   }
-  while (left > 0 && server.has_waiting()) {
-    const std::int64_t context = server.head().context;
-    if (whole && context > left && batch.reading > 0) break;
+  while (batch.left() > 0 && server.has_waiting()) {
+    const std::int64_t context = server.head_left();
+    if (whole && !batch.takes_whole(context)) break;
     if (!server.admits_head(context) || !keeps_promise(server, context)) break;
-    const std::int64_t tokens = whole ? context : std::min(left, context);
+    const std::int64_t tokens = whole ? context : std::min(batch.left(), context);
     server.read(server.admit(), tokens, batch);
-    left -= tokens;
   }
   if (batch.reading > 0) return;
   server.make_room_to_decode();

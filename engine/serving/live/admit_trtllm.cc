@@ -8,12 +8,11 @@ namespace shardscape::serving {
 
 void admit_trtllm(ServerState& server, Batch& batch) {
   const bool kept = server.make_room_to_decode();
-  std::int64_t left = server.rules().token_budget - server.decoding();
+  batch.budget -= server.decoding_tokens();
   while (kept && server.has_waiting()) {
-    const std::int64_t context = server.head().context;
-    if ((context > left && batch.reading > 0) || !server.admits_head(context)) break;
+    const std::int64_t context = server.head_left();
+    if (!batch.takes_whole(context) || !server.admits_head(context)) break;
     server.read(server.admit(), context, batch);
-    left -= context;
   }
   batch.decodes = server.decoding() > 0;
 }

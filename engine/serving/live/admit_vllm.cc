@@ -10,22 +10,19 @@ namespace shardscape::serving {
 
 void admit_vllm(ServerState& server, Batch& batch) {
   bool kept = server.make_room_to_decode();
-  std::int64_t left = server.rules().token_budget - server.decoding();
-  for (std::size_t i = 0; left > 0 && i < server.reading().size();) {
+  batch.budget -= server.decoding_tokens();
+  for (std::size_t i = 0; batch.left() > 0 && i < server.reading().size();) {
     const std::int32_t slot = server.reading()[i];
-    const std::int64_t tokens = std::min<std::int64_t>(left, server[slot].context - server[slot].read);
+    const std::int64_t tokens =
+        std::min<std::int64_t>(batch.left(), server[slot].context - server[slot].read);
     const std::int64_t before = server.preemptions();
-    if (server.read(slot, tokens, batch)) {
-      left -= tokens;
-      ++i;
-    }
+    if (server.read(slot, tokens, batch)) ++i;
     kept = kept && server.preemptions() == before;
   }
-  while (kept && left > 0 && server.has_waiting()) {
-    const std::int64_t tokens = std::min<std::int64_t>(left, server.head().context);
+  while (kept && batch.left() > 0 && server.has_waiting()) {
+    const std::int64_t tokens = std::min<std::int64_t>(batch.left(), server.head_left());
     if (!server.admits_head(tokens)) break;
     server.read(server.admit(), tokens, batch);
-    left -= tokens;
   }
   batch.decodes = server.decoding() > 0;
 }

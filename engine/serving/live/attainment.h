@@ -9,15 +9,10 @@
 //   e2e    from sending it to its last token
 #pragma once
 
-#include <span>
-
 #include "engine/serving/live/tally.h"
 
 namespace shardscape::serving {
 
 bool keeps(const RequestRecord& record, const LatencyBounds& bounds);
-
-/// Share of the requests that keep the bounds, 0..1; 1 where there are none.
-double attainment(std::span<const RequestRecord> records, const LatencyBounds& bounds);
 
 }  // namespace shardscape::serving

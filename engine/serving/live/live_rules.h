@@ -1,6 +1,7 @@
 // The rules of a server that is simulated request by request, and what an iteration of it does.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace shardscape::serving {
 struct LiveRules {
   ServingPolicy policy = ServingPolicy::vllm;
   bool on_demand = true;  ///< blocks of the cache are taken as sequences grow, not at once
-  /// The most tokens of an iteration; at least max_batch where prompts are read beside.
+  /// The most tokens of an iteration, of each rank; at least max_batch / ranks where prompts are read beside.
   std::int64_t token_budget = 1;
   std::int64_t max_batch = 1;      ///< the most requests running at once
   std::int64_t kv_block = 1;       ///< tokens of one block
@@ -27,14 +28,50 @@ struct LiveRules {
   double frontend = 0;     ///< seconds from sending a request until a scheduler may see it
   double eager_floor = 0;  ///< the least seconds of an iteration that reads a prompt
   double window = 0;       ///< window of the model's local layers in tokens; 0: none
+  /// Ranks with attention of their own that a server deals its sequences over (data-parallel attention): its iterations
+  /// are as long as those of the rank with most to do.
+  std::int64_t ranks = 1;
+  /// Decode iterations for which prompts wait until there is one for each rank.
+  std::int64_t balance_wait = 0;
+  bool reads_only = false;  ///< sequences leave with their first token
+  /// Tokens of each sequence that decode iterations verify beside the one they give.
+  std::int64_t drafts = 0;
+  bool keeps_prefixes = false;  ///< blocks of earlier requests are used again (prefix_cache.h)
+  /// Of host and disk, of one server: blocks that they have room for, and seconds to bring one back.
+  std::array<std::int64_t, 2> lower_blocks{};
+  std::array<double, 2> seconds_per_block{};
 };
 
 /// What admission rules fill: the prompts that an iteration reads, and whether running sequences decode beside them.
+/// Each piece of a prompt goes to the rank with the fewest tokens.
 struct Batch {
-  Iteration work;                   ///< without decoding sequences
+  std::vector<Iteration> of_ranks;  ///< what each reads; without decoding sequences
   std::vector<std::int32_t> ended;  ///< sequences whose context is read to its end
   std::int64_t reading = 0;         ///< sequences of which something is read
+  std::int64_t budget = 0;          ///< tokens that a rank may read
   bool decodes = false;
+
+  /// Begins anew: so many ranks may read up to `budget` tokens each.
+  void clear(std::int64_t ranks, std::int64_t tokens) {
+    of_ranks.assign(static_cast<std::size_t>(ranks), {});
+    ended.clear();
+    reading = 0;
+    budget = tokens;
+    decodes = false;
+  }
+  [[nodiscard]] Iteration& emptiest() {
+    return *std::ranges::min_element(of_ranks, {}, &Iteration::prompt_tokens);
+  }
+  /// What the rank with most to read does.
+  [[nodiscard]] const Iteration& fullest() const {
+    return *std::ranges::max_element(of_ranks, {}, &Iteration::prompt_tokens);
+  }
+  /// Tokens that the next piece may have.
+  [[nodiscard]] std::int64_t left() { return budget - static_cast<std::int64_t>(emptiest().prompt_tokens); }
+  /// Whether a prompt may be read as a whole: one at least is.
+  [[nodiscard]] bool takes_whole(std::int64_t context) {
+    return context <= left() || emptiest().prompt_tokens == 0;
+  }
 };
 
 class ServerState;

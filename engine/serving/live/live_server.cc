@@ -6,16 +6,41 @@
 
 namespace shardscape::serving {
 
-void LiveServer::arrive(const DrawnRequest& request) {
+void LiveServer::arrive(const DrawnRequest& request, double now) {
   ++unfinished_;
   arrived_.push_back({request});
   if (!works_) {
-    wakes_ = std::min(wakes_, request.ready);
+    wakes_ = std::min(wakes_, now);
   } else if (runs_) {
-    const std::int64_t iterations = first_look(request.ready);
+    const std::int64_t first = first_look(now), iterations = first + patience();
     arrived_.back().looked_at = polled_ + iterations;
+    if (patience() == 0)  // they are enough now
+      for (Arrived& other : arrived_)
+        if (other.looked_at > 0) other.looked_at = std::min(other.looked_at, polled_ + first);
     if (admits_later_) end_run_after(std::min(run_.iterations, iterations));
   }
+}
+
+std::int64_t LiveServer::patience() const {
+  const LiveRules& rules = state_.rules();
+  const bool enough = static_cast<std::int64_t>(arrived_.size()) + state_.waiting() >= rules.ranks;
+  return enough ? 0 : rules.balance_wait;
+}
+
+std::int32_t LiveServer::expect(const DrawnRequest& request, double now) {
+  settle(now * (1 - kTie));
+  const std::int32_t slot = state_.expect(request);
+  if (slot < 0) return slot;
+  ++unfinished_;
+  if (works_ && runs_) end_run_after(state_.iterations_with_room(run_.iterations));
+  return slot;
+}
+
+/// It joins after the running iteration.
+void LiveServer::join_next(std::int32_t slot, double now) {
+  landed_.push_back(slot);
+  if (works_ && runs_) end_run_after(std::min(run_.iterations, run_.ended_before(now * (1 - kTie)) + 1));
+  wake(now);
 }
 
 std::int64_t LiveServer::first_look(double moment) const {
@@ -32,10 +57,11 @@ void LiveServer::end_run_after(std::int64_t iterations) {
 /// Requests that the server has looked at by now join the queue.
 void LiveServer::look() {
   const std::int64_t every = state_.rules().poll_interval;
+  const std::int64_t patient = patience();
   std::size_t seen = 0;
   for (; seen < arrived_.size(); ++seen) {
     Arrived& next = arrived_[seen];
-    if (next.looked_at == 0) next.looked_at = (polled_ + every - 1) / every * every;
+    if (next.looked_at == 0) next.looked_at = (polled_ + every - 1) / every * every + patient;
     if (state_.decoding() > 0 && next.looked_at > polled_) break;
     state_.wait(next.request);
   }
@@ -46,16 +72,19 @@ void LiveServer::start() {
   begin_ = wakes_;
   look();
   state_.begin(begin_);
-  batch_.work = Iteration();
-  batch_.ended.clear();
-  batch_.reading = 0;
-  batch_.decodes = false;
+  for (const std::int32_t slot : landed_) state_.join_moved(slot, state_.moving(slot).first_token);
+  landed_.clear();
+  batch_.clear(state_.rules().ranks, state_.rules().token_budget);
   const std::int64_t preemptions = state_.preemptions();
   kAdmissionRules[static_cast<std::size_t>(state_.rules().policy)].admit(state_, batch_);
-  SHARDSCAPE_CHECK(batch_.decodes || batch_.reading > 0, "a server stands still", state_.running());
+  if (!batch_.decodes && batch_.reading == 0) {
+    SHARDSCAPE_CHECK(state_.moving() > 0, "a server stands still", state_.running());
+    wakes_ = kNever;
+    return;
+  }
   works_ = true;
   const std::int64_t sequences = batch_.decodes ? state_.decoding() : 0;
-  const auto met = static_cast<double>(sequences > 0 ? state_.tokens_met() : 0);
+  const double met = sequences > 0 ? state_.tokens_met() : 0;
   runs_ = batch_.reading == 0;
   if (runs_ && !plain_) {
     std::int64_t most = state_.iterations_with_room(state_.until_done());
@@ -66,14 +95,16 @@ void LiveServer::start() {
     admits_later_ = rules.queue != QueueOrder::fcfs || !state_.has_waiting();
     admits_later_ = admits_later_ && state_.running() < rules.max_batch;
     if (!arrived_.empty() && admits_later_) most = std::min(most, arrived_.front().looked_at - polled_);
-    run_ = times_.run(begin_, sequences, met, most, own_);
+    run_ = times_.run(begin_, sequences, met, most, own_, state_.pace());
     end_run_after(run_.iterations);
     return;
   }
-  batch_.work.decoding = static_cast<double>(sequences);
-  batch_.work.cached = met;
-  batch_.work.first_tokens = static_cast<double>(batch_.ended.size());
-  time_ = timer_(batch_.work);
+  Iteration work = batch_.fullest();
+  work.decoding = static_cast<double>(sequences);
+  work.cached = met;
+  time_ = timer_(work);
+  // What is brought back from host and disk is, beside what is computed.
+  time_[TimeClass::kv_transfer] += std::max(0.0, state_.loading() - total(time_));
   if (batch_.reading > 0) time_[TimeClass::host] += std::max(0.0, state_.rules().eager_floor - total(time_));
   runs_ = false;
   end_ = begin_ + total(time_);
@@ -94,13 +125,13 @@ void LiveServer::book_gaps(const Progression& gaps) {
 
 /// Sum over iterations i of (A + b i) (f + s i), where A + b i tokens are held for f + s i seconds.
 double LiveServer::held_seconds() const {
-  const auto held = static_cast<double>(state_.tokens_held());
+  const double held = state_.tokens_held();
   if (!runs_) {
     const bool grows = state_.rules().on_demand && batch_.decodes;
-    return (held + (grows ? static_cast<double>(state_.decoding()) : 0)) * (end_ - begin_);
+    return (held + (grows ? state_.pace() : 0)) * (end_ - begin_);
   }
   const auto n = static_cast<double>(run_.iterations);
-  const double b = state_.rules().on_demand ? run_.sequences : 0, a = held + b;
+  const double b = state_.rules().on_demand ? run_.growth : 0, a = held + b;
   const double f = run_.first(), s = run_.step();
   return n * (a * f + 0.5 * (n - 1) * (a * s + b * f + b * s * (2 * n - 1) / 3));
 }
@@ -113,7 +144,7 @@ void LiveServer::settle(double now) {
   end_run_after(ended);
   book();
   rest.begin = begin_ = end_;
-  rest.cached += static_cast<double>(ended) * rest.sequences;
+  rest.cached += static_cast<double>(ended) * rest.growth;
   rest.iterations -= ended;
   run_ = rest;
   end_ = end;

@@ -27,7 +27,32 @@ class LiveServer {
   [[nodiscard]] const ServerState& state() const { return state_; }
 
   /// A request comes, at request.ready.
-  void arrive(const DrawnRequest& request);
+  void arrive(const DrawnRequest& request) { arrive(request, request.ready); }
+  /// A request comes at that moment.
+  void arrive(const DrawnRequest& request, double now);
+
+  // ---- caches that move between pools ----
+
+  /// Takes a place and blocks for a request that another server has read, if there are any (ServerState::expect).
+  std::int32_t expect(const DrawnRequest& request, double now);
+  [[nodiscard]] Sequence& moving(std::int32_t slot) { return state_.moving(slot); }
+  /// Its cache arrives, and with it its first token: done(sequence) if that is its last.
+  template <class Done>
+  void land(std::int32_t slot, double now, const Done& done) {
+    Sequence& s = state_.moving(slot);
+    s.first_token = now;
+    if (s.request.steps > 0) return join_next(slot, now);
+    --unfinished_;
+    done(s);
+    state_.drop_moved(slot);
+    wake(now);
+  }
+  /// See ServerState::hold.
+  void hold(const DrawnRequest& request) { state_.hold(request); }
+  void let_go(const DrawnRequest& request, double now) {
+    state_.let_go(request);
+    wake(now);
+  }
   /// Ends the work under way; done(sequence) for each request that is done with it.
   template <class Done>
   void finish(const Done& done) {
@@ -37,19 +62,36 @@ class LiveServer {
       --unfinished_;
       done(s);
     });
+    wakes_ = has_work() ? end_ : kNever;
     SHARDSCAPE_CHECK(!state_.idle() || (state_.used_blocks() == 0 && state_.tokens_held() == 0),
                      "blocks are lost", state_.used_blocks(), state_.tokens_held());
-    wakes_ = state_.idle() && arrived_.empty() ? kNever : end_;
   }
-  /// Plans and begins the next work, at wakes().
+  /// Plans and begins the next work, at wakes(). Where everything waits for blocks of caches that are leaving, there is
+  /// none.
   void start();
   /// Books what has been done of the work under way: iterations that have ended.
   void settle(double now);
+  [[nodiscard]] bool works() const { return works_; }
+  /// Of the latest iteration that was planned.
+  [[nodiscard]] const Batch& batch() const { return batch_; }
 
  private:
+  /// Moments of two pools are equal up to rounding (network::Fluid::kTie).
+  static constexpr double kTie = 1e-12;
+
+  [[nodiscard]] bool has_work() const {
+    return state_.running() > state_.moving() || state_.has_waiting() || !arrived_.empty() ||
+           !landed_.empty();
+  }
+  void wake(double now) {
+    if (!works_ && has_work()) wakes_ = std::min(wakes_, now);
+  }
+  void join_next(std::int32_t slot, double now);
   /// Decode iterations from the work's begin until a boundary at or after `moment` at which the server looks at new
   /// requests.
   [[nodiscard]] std::int64_t first_look(double moment) const;
+  /// Decode iterations for which those that have come wait for others.
+  [[nodiscard]] std::int64_t patience() const;
   void look();
   [[nodiscard]] double held_seconds() const;
   void end_run_after(std::int64_t iterations);
@@ -65,7 +107,8 @@ class LiveServer {
     DrawnRequest request;
     std::int64_t looked_at = 0;  ///< count of `polled_` at which the server looks at it; 0: at its next look
   };
-  std::vector<Arrived> arrived_;  ///< in order; not looked at when the work under way began
+  std::vector<std::int32_t> landed_;  ///< slots of sequences that join with the next work
+  std::vector<Arrived> arrived_;      ///< in order; not looked at when the work under way began
   std::int64_t unfinished_ = 0;
   std::int64_t polled_ = 0;  ///< decode iterations since the counter of looks began
   bool works_ = false;

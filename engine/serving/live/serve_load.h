@@ -13,27 +13,26 @@
 //                requests, between the first generation of them and the moment when none waits
 //   steady       counts as many requests as are done after the warm-up; requests are sent on until then
 //
+// Routing: in turn; to the server with the fewest requests; or by prefixes, as SGLang's router has it (cache_aware of
+// sgl-router): to the server that has most of the prompt where that is more than half, else, or where the servers'
+// numbers of requests are more than 32 and a tenth apart, to the one with the fewest.
+//
 // Requests that are sent at the same moment go to servers in order; moments at which several servers decide are dealt
 // with in the servers' order, after all requests of that moment have come.
 //
 // Laws: sum of end-to-end times = integral of requests in the system (Little); tokens given = tokens asked for; all
 // blocks of the cache are free when all is done.
 //
-// Left out: prefix caching, speculative decoding, and in open loop requests that are given up.
+// Left out: in open loop requests that are given up.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "engine/serving/live/senders.h"
 #include "engine/serving/live/tally.h"
 
 namespace shardscape::serving {
-
-struct Offered {
-  const LoadSpec& load;
-  std::int64_t clients = 1;  ///< requests in flight in closed loop
-  std::int64_t every = 1;    ///< of an open loop's requests each so manieth comes to these servers
-};
 
 /// Runs of decode iterations, or, `plain`, each of them as an event of its own.
 enum class Stride : std::uint8_t { runs, plain };

@@ -15,7 +15,9 @@ constexpr std::int64_t kHeadOfQueue = std::numeric_limits<std::int64_t>::min();
 }  // namespace
 
 ServerState::ServerState(const LiveRules& rules)
-    : rules_(rules), growing_(static_cast<std::size_t>(rules.kv_block)) {}
+    : rules_(rules),
+      growing_(static_cast<std::size_t>(rules.kv_block)),
+      cache_(rules.kv_block, rules.lower_blocks) {}
 
 /// The class of a sequence of that length now; -decode iterations for those that need a block in the next one.
 std::size_t ServerState::phase_of(std::int64_t decoded) const {
@@ -43,8 +45,13 @@ void ServerState::wait(const DrawnRequest& request) {
 bool ServerState::admits_head(std::int64_t tokens) const {
   if (running() >= rules_.max_batch) return false;
   const DrawnRequest& request = head().request;
-  const std::int64_t needed =
-      rules_.on_demand ? blocks_of(tokens) : blocks_of(std::int64_t{request.prompt} + request.output);
+  std::int64_t needed = rules_.on_demand ? blocks_of(tokens) : blocks_of_all(request);
+  if (rules_.keeps_prefixes) {
+    // Blocks that running requests have pinned take no room.
+    const std::int64_t there = found(head());
+    if (rules_.on_demand) needed = blocks_of(there * rules_.kv_block + tokens);
+    needed -= there - cache_.unpinned(request.path, there);
+  }
   return free_blocks() >= needed + (running() > 0 ? rules_.watermark : 0);
 }
 
@@ -55,9 +62,25 @@ std::int32_t ServerState::admit() {
   s.phase = Sequence::Phase::reading;
   s.read = 0;
   if (s.admitted < 0) s.admitted = now_;
-  s.blocks = rules_.on_demand ? 0 : blocks_of(std::int64_t{s.request.prompt} + s.request.output);
+  s.blocks = rules_.on_demand ? 0 : blocks_of_all(s.request);
   used_ += s.blocks;
+  if (rules_.keeps_prefixes) {
+    const TierBlocks tiers = cache_.match(s.request.path, (s.context - 1) / rules_.kv_block);
+    share(s, sum_of(tiers) * rules_.kv_block);
+    s.read = static_cast<std::int32_t>(s.shared * rules_.kv_block);
+    read_ += s.read;
+    if (s.given == 0)
+      for (std::size_t tier = 0; tier < kCacheTiers; ++tier) s.hits[tier] = tiers[tier] * rules_.kv_block;
+    make_room();
+    for (std::size_t tier = 1; tier < kCacheTiers; ++tier)
+      loading_ += static_cast<double>(tiers[tier]) * rules_.seconds_per_block[tier - 1];
+  }
   reading_.push_back(slot);
+  note_admission(slot);
+  return slot;
+}
+
+void ServerState::note_admission(std::int32_t slot) {
   // Entries of sequences that are gone are dropped once they are the most.
   if (order_.size() > 64 && static_cast<std::int64_t>(order_.size()) > 4 * running()) {
     std::erase_if(order_, [&](const Admitted& a) {
@@ -66,8 +89,7 @@ std::int32_t ServerState::admit() {
              other.phase == Sequence::Phase::done;
     });
   }
-  order_.push_back({slot, s.request.number});
-  return slot;
+  order_.push_back({slot, at(slot).request.number});
 }
 
 bool ServerState::read(std::int32_t slot, std::int64_t tokens, Batch& batch) {
@@ -81,12 +103,17 @@ bool ServerState::read(std::int32_t slot, std::int64_t tokens, Batch& batch) {
     }
     s.blocks += needed;
     used_ += needed;
+    make_room();
   }
-  batch.work.add_piece(s.read, static_cast<double>(tokens), rules_.window);
+  Iteration& rank = batch.emptiest();
+  rank.add_piece(s.read, static_cast<double>(tokens), rules_.window);
   s.read += static_cast<std::int32_t>(tokens);
   read_ += tokens;
   ++batch.reading;
-  if (s.read == s.context) batch.ended.push_back(slot);
+  if (s.read == s.context) {
+    batch.ended.push_back(slot);
+    rank.first_tokens += 1;
+  }
   return true;
 }
 
@@ -121,12 +148,14 @@ void ServerState::preempt(std::int32_t slot) {
     const auto steps = static_cast<std::int32_t>(decoded_ - s.joined);
     leave_decoding(s);
     if (steps > 0) s.last_token = decoded_at_;
-    s.given += steps;
+    s.given += static_cast<std::int32_t>(s.tokens_after(steps));
+    s.taken += steps;
     s.context = s.request.prompt + s.given;
   } else {
     std::erase(reading_, slot);
-    used_ -= s.blocks;
+    used_ -= s.blocks - s.shared;
     read_ -= s.read;
+    let_go_of_prefix(s, 0);
   }
   s.phase = Sequence::Phase::waiting;
   s.read = 0;
@@ -134,7 +163,12 @@ void ServerState::preempt(std::int32_t slot) {
 }
 
 std::int64_t ServerState::iterations_with_room(std::int64_t most) const {
-  const std::int64_t free = rules_.kv_blocks - used_;
+  const std::int64_t free = rules_.kv_blocks - used_blocks();
+  if (rules_.drafts > 0 && rules_.on_demand) {
+    // As many as surely have room, halved until they do.
+    while (most > 1 && blocks_after(most) > free) most /= 2;
+    return most;
+  }
   if (!rules_.on_demand || free >= (most / rules_.kv_block + 1) * decoding_) return most;
   // As many iterations as a block has tokens take a block for each sequence.
   const std::int64_t cycles = std::min(most / rules_.kv_block, free / decoding_);
@@ -156,29 +190,118 @@ std::int64_t ServerState::until_done() {
 }
 
 void ServerState::decode(std::int64_t iterations, double now) {
-  if (rules_.on_demand) {
+  if (rules_.on_demand && rules_.drafts > 0) {
+    used_ += blocks_after(iterations);
+  } else if (rules_.on_demand) {
     used_ += iterations / rules_.kv_block * decoding_;
     for (std::int64_t i = 0; i < iterations % rules_.kv_block; ++i) used_ += growing_[phase_of(decoded_ + i)];
   }
   room_made_ = false;
-  cached_ += iterations * decoding_;
-  to_give_ -= iterations * decoding_;
+  cached_ += iterations * pace_;
+  to_give_ -= iterations * pace_;
   decoded_ += iterations;
   decoded_at_ = now;
   since_.assign(1, {now, decoding_});
+  make_room();
+}
+
+std::int64_t ServerState::blocks_after(std::int64_t iterations) const {
+  std::int64_t blocks = 0;
+  for (const std::int32_t slot : drafting_) {
+    const Sequence& s = at(slot);
+    const std::int64_t steps = decoded_ - s.joined;
+    blocks += blocks_of(s.context + s.tokens_after(steps + iterations)) -
+              blocks_of(s.context + s.tokens_after(steps));
+  }
+  return blocks;
+}
+
+void ServerState::share(Sequence& s, std::int64_t tokens) {
+  const std::int64_t blocks = tokens / rules_.kv_block;
+  if (blocks <= s.shared) return;
+  cache_.pin(s.request.path, s.shared, blocks);
+  // What others brought there in the meantime counts once.
+  const std::int64_t own = rules_.on_demand ? std::min(s.blocks, blocks) - s.shared : blocks - s.shared;
+  used_ -= std::max<std::int64_t>(0, own);
+  s.shared = blocks;
+  s.blocks = std::max(s.blocks, blocks);
+  make_room();
+}
+
+/// Its whole blocks, of so many tokens in the cache, stay until room is needed.
+void ServerState::let_go_of_prefix(Sequence& s, std::int64_t tokens) {
+  if (!rules_.keeps_prefixes) return;
+  const std::int64_t blocks = std::max(s.shared, tokens / rules_.kv_block);
+  cache_.pin(s.request.path, s.shared, blocks);
+  cache_.unpin(s.request.path, blocks);
+  s.shared = 0;
+  make_room();
+}
+
+std::int32_t ServerState::expect(const DrawnRequest& request) {
+  const std::int64_t blocks = rules_.on_demand ? blocks_of(request.prompt) : blocks_of_all(request);
+  const std::int64_t taken = used_blocks() + (rules_.on_demand && decoding_ > 0 ? needed_now() : 0);
+  const bool room = rules_.kv_blocks - taken >= blocks + (running() > 0 ? rules_.watermark : 0);
+  if (has_waiting() || running() >= rules_.max_batch || !room) return -1;
+  wait(request);
+  const std::int32_t slot = queue_.top().slot;
+  queue_.pop();
+  Sequence& s = at(slot);
+  s.phase = Sequence::Phase::moving;
+  s.read = s.context;
+  s.blocks = blocks;
+  read_ += s.read;
+  used_ += blocks;
+  ++moving_;
+  return slot;
+}
+
+void ServerState::join_moved(std::int32_t slot, double moment) {
+  --moving_;
+  note_admission(slot);
+  join(slot, moment);
+}
+
+void ServerState::drop_moved(std::int32_t slot) {
+  Sequence& s = at(slot);
+  --moving_;
+  read_ -= s.read;
+  used_ -= s.blocks;
+  s.phase = Sequence::Phase::done;
+  free_.push_back(slot);
+}
+
+void ServerState::hold(const DrawnRequest& request) {
+  ++moving_;
+  read_ += request.prompt;
+  used_ += rules_.on_demand ? blocks_of(request.prompt) : blocks_of_all(request);
+  make_room();
+}
+
+void ServerState::let_go(const DrawnRequest& request) {
+  --moving_;
+  read_ -= request.prompt;
+  used_ -= rules_.on_demand ? blocks_of(request.prompt) : blocks_of_all(request);
 }
 
 void ServerState::join(std::int32_t slot, double now) {
   Sequence& s = at(slot);
+  // Having been read again gives as many tokens as a decode iteration.
+  if (s.given > 0) ++s.taken;
+  if (rules_.reads_only) s.taken = s.request.steps;
   ++s.given;
+  if (s.request.steps > 0) s.pace = (s.request.output - 1) * Sequence::kWhole / s.request.steps;
   s.phase = Sequence::Phase::decoding;
   s.joined = decoded_;
   s.last_token = now;
   if (since_.empty() || since_.back().moment != now) since_.push_back({now, 0});
   ++since_.back().count;
   read_ -= s.read;
-  cached_ += s.context;
-  to_give_ += s.request.output - s.given;
+  if (rules_.keeps_prefixes) share(s, s.context);
+  cached_ += s.context * Sequence::kWhole;
+  to_give_ += (s.request.steps - s.taken) * s.pace;
+  pace_ += s.pace;
+  if (rules_.drafts > 0) drafting_.push_back(slot);
   ++decoding_;
   ++growing_[phase_of((decoded_ - s.context % rules_.kv_block + rules_.kv_block) % rules_.kv_block)];
   ends_.push({end_of(s), s.request.number, slot});
@@ -187,10 +310,14 @@ void ServerState::join(std::int32_t slot, double now) {
 void ServerState::leave_decoding(Sequence& s) {
   const std::int64_t steps = decoded_ - s.joined;
   --decoding_;
-  cached_ -= s.context + steps;
-  to_give_ -= end_of(s) - decoded_;
+  cached_ -= s.context * Sequence::kWhole + steps * s.pace;
+  to_give_ -= (end_of(s) - decoded_) * s.pace;
+  pace_ -= s.pace;
+  if (rules_.drafts > 0) std::erase_if(drafting_, [&](std::int32_t slot) { return &at(slot) == &s; });
   --growing_[phase_of((s.joined - s.context % rules_.kv_block + rules_.kv_block) % rules_.kv_block)];
-  used_ -= rules_.on_demand ? blocks_of(s.context + steps) : s.blocks;
+  const std::int64_t tokens = s.context + s.tokens_after(steps);
+  used_ -= (rules_.on_demand ? blocks_of(tokens) : s.blocks) - s.shared;
+  let_go_of_prefix(s, tokens);
   s.phase = Sequence::Phase::done;
   const double latest = steps > 0 ? decoded_at_ : s.last_token;
   const auto group = std::ranges::find(since_, latest, &Since::moment);

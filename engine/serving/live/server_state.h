@@ -7,6 +7,8 @@
 // histogram is kept.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -14,23 +16,37 @@
 #include <vector>
 
 #include "engine/serving/live/live_rules.h"
+#include "engine/serving/live/prefix_cache.h"
 #include "engine/serving/load/drawn_requests.h"
 
 namespace shardscape::serving {
 
 struct Sequence {
-  enum class Phase : std::uint8_t { waiting, reading, decoding, done };
+  enum class Phase : std::uint8_t { waiting, reading, decoding, moving, done };
   DrawnRequest request;
-  double admitted = -1;     ///< moment at which its prompt was first read; -1: not yet
-  double first_token = -1;  ///< moment; -1: not yet
-  double last_token = -1;   ///< moment of the latest token before its decoding began; -1: none
-  std::int32_t given = 0;   ///< tokens given before its decoding began
+  double admitted = -1;        ///< moment at which its prompt was first read; -1: not yet
+  double first_token = -1;     ///< moment; -1: not yet
+  double last_token = -1;      ///< moment of the latest token before its decoding began; -1: none
+  std::int32_t given = 0;      ///< tokens given before its decoding began
+  std::int32_t taken = 0;      ///< decode iterations of request.steps that gave these
+  std::int64_t pace = kWhole;  ///< tokens of a decode iteration, in parts of kWhole
   std::int32_t context =
       0;  ///< tokens to read before it decodes: the prompt, and after preemption what was given
   std::int32_t read = 0;    ///< of these
   std::int64_t joined = 0;  ///< decode iterations of the server when it began to decode
-  std::int64_t blocks = 0;  ///< taken when it began to decode
+  std::int64_t shared = 0;  ///< of its blocks, the first: those that the prefix cache has
+  std::array<std::int64_t, kCacheTiers> hits{};  ///< tokens of the prompt that were found, by tier
+  std::int64_t blocks = 0;                       ///< taken when it began to decode
   Phase phase = Phase::waiting;
+  // Of two pools: moments at which the prompt was read and at which its cache began to move.
+  double read_at = 0, moved_from = 0;
+
+  /// Where drafts are accepted a request has as many decode iterations as were drawn, and each gives as many tokens.
+  static constexpr std::int64_t kWhole = 1 << 12;
+  /// Tokens given after so many decode iterations since decoding began.
+  [[nodiscard]] std::int64_t tokens_after(std::int64_t iterations) const {
+    return iterations * pace / kWhole;
+  }
 };
 
 class ServerState {
@@ -43,23 +59,32 @@ class ServerState {
   // ---- what admission rules ask and do ----
 
   [[nodiscard]] bool has_waiting() const { return !queue_.empty(); }
+  [[nodiscard]] std::int64_t waiting() const { return static_cast<std::int64_t>(queue_.size()); }
+  /// Tokens of the next request's context that have to be read: without those that are found in the cache.
+  [[nodiscard]] std::int64_t head_left() const { return head().context - found(head()) * rules_.kv_block; }
   /// The request that is admitted next.
   [[nodiscard]] const Sequence& head() const { return at(queue_.top().slot); }
   [[nodiscard]] std::int64_t decoding() const { return decoding_; }
   [[nodiscard]] std::int64_t running() const {
-    return decoding_ + static_cast<std::int64_t>(reading_.size());
+    return decoding_ + static_cast<std::int64_t>(reading_.size()) + moving_;
   }
+  /// Tokens of decoding sequences, drafts among them, on the rank with most.
+  [[nodiscard]] std::int64_t decoding_tokens() const {
+    return (decoding_ + rules_.ranks - 1) / rules_.ranks * (1 + rules_.drafts);
+  }
+  [[nodiscard]] bool reads() const { return !reading_.empty(); }
   [[nodiscard]] const std::deque<std::int32_t>& reading() const { return reading_; }
   /// Tokens that decoding sequences have still to give.
-  [[nodiscard]] std::int64_t tokens_to_give() const { return to_give_; }
+  [[nodiscard]] std::int64_t tokens_to_give() const { return to_give_ / Sequence::kWhole; }
   [[nodiscard]] std::int64_t blocks_of(std::int64_t tokens) const {
     return (tokens + rules_.kv_block - 1) / rules_.kv_block;
   }
   /// Blocks that nobody has, nor takes in the decode iteration for which room has been made.
   [[nodiscard]] std::int64_t free_blocks() const {
-    return rules_.kv_blocks - used_ - (room_made_ ? needed_now() : 0);
+    return rules_.kv_blocks - used_blocks() - (room_made_ ? needed_now() : 0);
   }
-  /// Whether there is a place for the head, and blocks for `tokens` of it, or where blocks are reserved for all of it.
+  /// Whether there is a place for the head, and blocks for `tokens` of what is left of it, or where blocks are reserved
+  /// for all of it.
   [[nodiscard]] bool admits_head(std::int64_t tokens) const;
   /// Moves the head to those being read; returns its slot.
   std::int32_t admit();
@@ -78,13 +103,18 @@ class ServerState {
   void begin(double now) {
     now_ = now;
     room_made_ = false;
+    loading_ = 0;
   }
   /// How many of `most` decode iterations have blocks, one at least.
   [[nodiscard]] std::int64_t iterations_with_room(std::int64_t most) const;
   /// Decode iterations until the next sequence is done.
   [[nodiscard]] std::int64_t until_done();
   /// Tokens that all decoding sequences meet in the next decode iteration.
-  [[nodiscard]] std::int64_t tokens_met() const { return cached_ + decoding_; }
+  [[nodiscard]] double tokens_met() const {
+    return static_cast<double>(cached_) / Sequence::kWhole + static_cast<double>(decoding_);
+  }
+  /// Tokens that all decoding sequences get in a decode iteration.
+  [[nodiscard]] double pace() const { return static_cast<double>(pace_) / Sequence::kWhole; }
   /// Decoding sequences that got their latest token at the same moment.
   struct Since {
     double moment;
@@ -120,10 +150,35 @@ class ServerState {
     }
   }
   /// Tokens of the cache that are held, or reserved.
-  [[nodiscard]] std::int64_t tokens_held() const {
-    return rules_.on_demand ? cached_ + read_ : used_ * rules_.kv_block;
+  [[nodiscard]] double tokens_held() const {
+    return rules_.on_demand && !rules_.keeps_prefixes
+               ? static_cast<double>(cached_) / Sequence::kWhole + static_cast<double>(read_)
+               : static_cast<double>(used_blocks() * rules_.kv_block);
   }
-  [[nodiscard]] std::int64_t used_blocks() const { return used_; }
+
+  // ---- caches that move between pools ----
+
+  /// Takes a place and blocks for a request whose prompt another server has read, if there are any now, and nobody that
+  /// was preempted waits for them: its slot, else -1.
+  std::int32_t expect(const DrawnRequest& request);
+  [[nodiscard]] Sequence& moving(std::int32_t slot) { return at(slot); }
+  /// Its cache is there: it decodes from now on, its first token given at `moment`.
+  void join_moved(std::int32_t slot, double moment);
+  /// Its cache is there, and no token is left to give.
+  void drop_moved(std::int32_t slot);
+  /// The cache of a prompt that is done here keeps its place and its blocks until it has left.
+  void hold(const DrawnRequest& request);
+  void let_go(const DrawnRequest& request);
+  [[nodiscard]] std::int64_t moving() const { return moving_; }
+  /// Blocks of running requests.
+  [[nodiscard]] std::int64_t used_blocks() const { return used_ + cache_.pinned(); }
+  /// Seconds to bring back what requests that were admitted for this iteration found on host and disk.
+  [[nodiscard]] double loading() const { return loading_; }
+  /// Blocks of a request that are there, on any tier.
+  [[nodiscard]] std::int64_t blocks_found(const DrawnRequest& request) const {
+    return rules_.keeps_prefixes ? sum_of(cache_.match(request.path, (request.prompt - 1) / rules_.kv_block))
+                                 : 0;
+  }
   [[nodiscard]] std::int64_t preemptions() const { return preemptions_; }
   [[nodiscard]] bool idle() const { return running() == 0 && queue_.empty(); }
 
@@ -150,9 +205,30 @@ class ServerState {
   [[nodiscard]] const Sequence& at(std::int32_t slot) const {
     return sequences_[static_cast<std::size_t>(slot)];
   }
-  [[nodiscard]] std::int64_t end_of(const Sequence& s) const { return s.joined + s.request.output - s.given; }
+  [[nodiscard]] static std::int64_t end_of(const Sequence& s) { return s.joined + s.request.steps - s.taken; }
+  [[nodiscard]] std::int64_t blocks_of_all(const DrawnRequest& request) const {
+    return blocks_of(std::int64_t{request.prompt} + (rules_.reads_only ? 1 : request.output));
+  }
   [[nodiscard]] std::size_t phase_of(std::int64_t length) const;
-  [[nodiscard]] std::int64_t needed_now() const { return growing_[phase_of(decoded_)]; }
+  [[nodiscard]] std::int64_t needed_now() const {
+    return rules_.drafts > 0 ? blocks_after(1) : growing_[phase_of(decoded_)];
+  }
+  /// With drafts: blocks that decoding sequences need for so many more iterations.
+  [[nodiscard]] std::int64_t blocks_after(std::int64_t iterations) const;
+  static std::int64_t sum_of(const TierBlocks& tiers) { return tiers[0] + tiers[1] + tiers[2]; }
+  /// Whole blocks of a context that are there, on any tier; its last token is always read.
+  [[nodiscard]] std::int64_t found(const Sequence& s) const {
+    return rules_.keeps_prefixes ? sum_of(cache_.match(s.request.path, (s.context - 1) / rules_.kv_block))
+                                 : 0;
+  }
+  /// Blocks that are not in use stay as far as there is room.
+  void make_room() {
+    if (rules_.keeps_prefixes) cache_.shrink(std::max<std::int64_t>(0, rules_.kv_blocks - used_blocks()));
+  }
+  /// Blocks up to the `tokens`-th are the prefix cache's from now on.
+  void share(Sequence& s, std::int64_t tokens);
+  void let_go_of_prefix(Sequence& s, std::int64_t tokens);
+  void note_admission(std::int32_t slot);
   void join(std::int32_t slot, double now);
   void leave_decoding(Sequence& s);
   void preempt(std::int32_t slot);
@@ -174,7 +250,11 @@ class ServerState {
   double now_ = 0, decoded_at_ = 0;  ///< moments: of planning, and of the latest decoded tokens
   /// Decoding sequences by (length - decode iterations) modulo the block.
   std::vector<std::int64_t> growing_;
-  std::int64_t decoding_ = 0, cached_ = 0, read_ = 0, to_give_ = 0;
+  std::vector<std::int32_t> drafting_;  ///< with drafts: slots of decoding sequences
+  std::int64_t decoding_ = 0, moving_ = 0, read_ = 0;
+  std::int64_t cached_ = 0, to_give_ = 0, pace_ = 0;  ///< in parts of Sequence::kWhole
+  PrefixCache cache_;
+  double loading_ = 0;
   std::int64_t decoded_ = 0;  ///< decode iterations so far
   std::int64_t used_ = 0, preemptions_ = 0;
 };

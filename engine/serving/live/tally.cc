@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/serving/live/attainment.h"
+
 namespace shardscape::serving {
 
 void Tally::work(const Work& work) {
@@ -16,23 +18,35 @@ void Tally::work(const Work& work) {
 
 void Tally::done(const Sequence& sequence, double now) {
   const DrawnRequest& request = sequence.request;
-  sums_.ttft.push_back(sequence.first_token - request.sent);
-  sums_.e2e.push_back(now - request.sent);
-  if (request.output > 1) sums_.tpot.push_back((now - sequence.first_token) / (request.output - 1));
+  sums_.ttft.add(sequence.first_token - request.sent);
+  sums_.e2e.add(now - request.sent);
+  if (request.output > 1) sums_.tpot.add((now - sequence.first_token) / (request.output - 1));
   sums_.queued += sequence.admitted - request.sent;
+  ++sums_.requests;
+  if (keeps({request, sequence.admitted, sequence.first_token, now}, promised_)) ++sums_.kept;
   sums_.prompts += request.prompt;
   sums_.outputs += request.output;
+  sums_.steps += request.steps;
+  for (std::size_t tier = 0; tier < kCacheTiers; ++tier) sums_.hits[tier] += sequence.hits[tier];
+  if (sequence.read_at <= 0) return;
+  sums_.transfer += sequence.first_token - sequence.moved_from;
+  sums_.exposed += sequence.first_token - std::max(sequence.read_at, sequence.moved_from);
 }
 
 LiveMeasured Tally::result(double end) {
   LiveMeasured out;
-  out.requests = static_cast<std::int64_t>(sums_.ttft.size());
+  out.requests = sums_.requests;
   const auto requests = static_cast<double>(std::max<std::int64_t>(1, out.requests));
-  out.ttft = percentiles_of(sums_.ttft);
-  out.tpot = percentiles_of(sums_.tpot);
-  out.e2e = percentiles_of(sums_.e2e);
-  out.itl = percentiles_of(sums_.gaps);
-  for (const Progression& p : sums_.gaps) out.gaps += p.count * p.weight;
+  out.ttft = sums_.ttft.percentiles();
+  out.tpot = sums_.tpot.percentiles();
+  out.e2e = sums_.e2e.percentiles();
+  out.itl = sums_.gaps.percentiles();
+  out.gaps = sums_.gaps.count();
+  // Tokens that come together share the gap before them evenly.
+  if (sums_.steps > 0)
+    out.accepted = static_cast<double>(sums_.outputs - out.requests) / static_cast<double>(sums_.steps);
+  if (sums_.outputs - out.requests != sums_.steps) out.itl.divide(out.accepted);
+  if (out.requests > 0) out.attainment = static_cast<double>(sums_.kept) / requests;
   out.queue = sums_.queued / requests;
   // Where all that count were done at the moment at which the warm-up ended, the whole time stands for none.
   const double window = end > sums_.begin ? end - sums_.begin : end;
@@ -40,7 +54,12 @@ LiveMeasured Tally::result(double end) {
   out.output_tokens_per_s = static_cast<double>(sums_.outputs) / window;
   if (sums_.decode_iterations > 0) out.decode_batch = sums_.decoded / sums_.decode_iterations;
   add(out.classes, sums_.spent, 1 / requests);
-  out.waiting = std::max(0.0, out.e2e.mean - total(out.classes));
+  for (std::size_t tier = 0; tier < kCacheTiers; ++tier)
+    out.hits[tier] =
+        static_cast<double>(sums_.hits[tier]) / static_cast<double>(std::max<std::int64_t>(1, sums_.prompts));
+  out.transfer = sums_.transfer / requests;
+  out.exposed_transfer = sums_.exposed / requests;
+  out.waiting = std::max(0.0, out.e2e.mean - total(out.classes) - out.exposed_transfer);
   const auto blocks = static_cast<double>(rules_.kv_blocks);
   out.kv_peak = static_cast<double>(sums_.peak) / blocks;
   out.kv_mean =

@@ -2,11 +2,11 @@
 // the use of the cache.
 #pragma once
 
-#include <vector>
+#include <array>
 
 #include "engine/serving/decode_times.h"
+#include "engine/serving/distribution.h"
 #include "engine/serving/live/server_state.h"
-#include "engine/serving/percentile.h"
 
 namespace shardscape::serving {
 
@@ -33,15 +33,25 @@ struct LiveMeasured {
   /// Open loop: requests per second that the servers keep up with, where more come than that; else 0.
   double sustained_per_s = 0;
   [[nodiscard]] bool overloaded() const { return sustained_per_s > 0; }
+  /// Of two pools: mean seconds of a cache's way, and those of them in which nothing else goes on for its request.
+  double transfer = 0, exposed_transfer = 0;
+  /// Share of the tokens of prompts that were found in the cache, by tier (prefix_cache.h).
+  std::array<double, kCacheTiers> hits{};
+  /// Tokens that a decode iteration gives a sequence: 1, or more where drafts are accepted; 0: nothing was decoded.
+  double accepted = 0;
+  /// Share of the requests that keep what is promised (attainment.h); 1 where there are none.
+  double attainment = 1;
 };
 
 class Tally {
  public:
-  explicit Tally(const LiveRules& rules) : rules_(rules) {}
+  /// `promised`: what requests are held against.
+  explicit Tally(const LiveRules& rules, const LatencyBounds& promised = {})
+      : rules_(rules), promised_(promised) {}
 
   /// Tokens of `weight` sequences that come `gap` seconds after the ones before them.
-  void gap(double gap, std::int64_t weight) { sums_.gaps.push_back({gap, 0, 1, weight}); }
-  void gaps(const Progression& gaps) { sums_.gaps.push_back(gaps); }
+  void gap(double gap, std::int64_t weight) { sums_.gaps.add({gap, 0, 1, weight}); }
+  void gaps(const Progression& gaps) { sums_.gaps.add(gaps); }
   /// A piece of work: iterations that serve `progressing` requests, of which `decoding` decode.
   struct Work {
     IterationTime time{};  ///< of all iterations
@@ -57,17 +67,21 @@ class Tally {
     sums_ = {};
     sums_.begin = now;
   }
+  /// Takes over the time by class of work done elsewhere for the same requests.
+  void add_work(const Tally& other) { add(sums_.spent, other.sums_.spent, 1); }
   /// `end`: moment at which measuring ends.
   [[nodiscard]] LiveMeasured result(double end);
 
  private:
   const LiveRules& rules_;
+  const LatencyBounds promised_;
   struct Sums {
     double begin = 0;
-    std::vector<Progression> gaps;
-    std::vector<double> ttft, tpot, e2e;
-    double queued = 0, held_seconds = 0, decode_iterations = 0, decoded = 0;
-    std::int64_t peak = 0, prompts = 0, outputs = 0;
+    Distribution gaps, ttft, tpot, e2e;
+    std::int64_t requests = 0, kept = 0;
+    double queued = 0, held_seconds = 0, decode_iterations = 0, decoded = 0, transfer = 0, exposed = 0;
+    std::int64_t peak = 0, prompts = 0, outputs = 0, steps = 0;
+    TierBlocks hits{};  ///< tokens
     IterationTime spent{};
   } sums_;
 };

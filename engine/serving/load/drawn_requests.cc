@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <span>
 
 #include "engine/base/counter_rng.h"
 
@@ -11,7 +12,8 @@ namespace shardscape::serving {
 namespace {
 
 /// Streams of random numbers: those of arrivals differ from those of lengths in the seed.
-constexpr std::uint64_t kArrivals = 0x9e3779b97f4a7c15, kOutputs = 0xc2b2ae3d27d4eb4f;
+constexpr std::uint64_t kArrivals = 0x9e3779b97f4a7c15, kOutputs = 0xc2b2ae3d27d4eb4f,
+                        kDrafts = 0x165667b19e3779f9;
 
 double normal(CounterRng& rng) {
   const double radius = std::sqrt(-2 * std::log1p(-rng.uniform()));
@@ -48,24 +50,40 @@ double gamma(CounterRng& rng, double shape) {
 
 }  // namespace
 
-const TraceRequest& DrawnRequests::traced(std::int64_t number) const {
-  const std::vector<TraceRequest>& all = load_.trace->requests;
-  return all[static_cast<std::size_t>(number * every_) % all.size()];
-}
-
 DrawnRequest DrawnRequests::request(std::int64_t number) const {
   DrawnRequest request;
   request.number = number;
   if (load_.trace) {
-    const TraceRequest& line = traced(number);
+    const TraceRequest& line = load_.trace->requests[line_of(number)];
     request.prompt = line.prompt;
     request.output = line.output;
     request.priority = line.priority;
+    // A trace that begins again is one of other prompts.
+    request.path.shared = load_.trace->pieces_of(line_of(number));
+    request.path.offset = number * every_ - static_cast<std::int64_t>(line_of(number));
   }
+  request.path.owner = number * every_;
   if (load_.prompt.law != LengthLaw::trace) request.prompt = length(load_.prompt, load_.seed, number);
   if (load_.output.law != LengthLaw::trace)
     request.output = length(load_.output, load_.seed ^ kOutputs, number);
+  request.path.end = std::int64_t{request.prompt} + request.output;
+  request.steps = steps(number, request.output - 1);
   return request;
+}
+
+std::int32_t DrawnRequests::steps(std::int64_t number, std::int32_t tokens) const {
+  const auto drafts = static_cast<std::size_t>(load_.speculation.draft_tokens);
+  if (drafts == 0) return tokens;
+  const std::span<const double> shares = std::span(load_.speculation.acceptance).first(drafts);
+  CounterRng rng(load_.seed ^ kDrafts, static_cast<std::uint64_t>(number));
+  std::int32_t steps = 0;
+  for (std::int64_t left = tokens; left > 0; ++steps) {
+    const double drawn = rng.uniform();
+    // Shares never rise: a draft is accepted where the number lies below its share, and so are all before it.
+    const auto first = std::ranges::find_if(shares, [&](double share) { return drawn >= share; });
+    left -= 1 + (first - shares.begin());
+  }
+  return steps;
 }
 
 double DrawnRequests::gap(std::int64_t number) const {
@@ -90,7 +108,7 @@ DrawnRequest DrawnRequests::next_arrival() {
     const auto round = static_cast<double>(sent_ * every_ / static_cast<std::int64_t>(all.size()));
     const double last = all.back().arrival;
     const double gap = all.size() > 1 ? last / static_cast<double>(all.size() - 1) : 1;
-    next.sent = (round * (last + gap) + traced(sent_).arrival) / load_.speed_up;
+    next.sent = (round * (last + gap) + all[line_of(sent_)].arrival) / load_.speed_up;
   } else {
     // Of replicas that do the same each has a request for each of theirs: of so many arrivals one is drawn.
     for (std::int64_t i = 0; i < every_; ++i) now_ += gap(drawn_++);

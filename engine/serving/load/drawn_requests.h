@@ -5,14 +5,23 @@
 //   uniform    integers, each as likely
 //   lognormal  exp(m + s z) rounded, z standard normal (Box and Muller 1958) and cut off
 //   poisson    times between requests -ln(1 - u) / rate
+//   drafts     of each decode iteration as many as a uniform number finds accepted
 //   gamma      times of shape 1 / cv^2 (Marsaglia and Tsang 2000, ACM TOMS 26; below shape 1 their boost)
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "engine/spec/request_load.h"
 
 namespace shardscape::serving {
+
+/// The tokens of a request: pieces that earlier ones had, and from there to `end` its own.
+struct PrefixPath {
+  std::span<const PrefixPiece> shared;
+  std::int64_t offset = 0;  ///< added to owners of shared pieces
+  std::int64_t owner = 0, end = 0;
+};
 
 /// A request on its way to a server.
 struct DrawnRequest {
@@ -20,6 +29,8 @@ struct DrawnRequest {
   double sent = 0;   ///< seconds
   double ready = 0;  ///< when the scheduler may see it
   std::int32_t prompt = 1, output = 1, priority = 0;
+  PrefixPath path;
+  std::int32_t steps = 0;  ///< decode iterations that give its tokens after the first
 };
 
 class DrawnRequests {
@@ -34,7 +45,11 @@ class DrawnRequests {
 
  private:
   [[nodiscard]] double gap(std::int64_t number) const;
-  [[nodiscard]] const TraceRequest& traced(std::int64_t number) const;
+  /// Decode iterations in which so many tokens are given.
+  [[nodiscard]] std::int32_t steps(std::int64_t number, std::int32_t tokens) const;
+  [[nodiscard]] std::size_t line_of(std::int64_t number) const {
+    return static_cast<std::size_t>(number * every_) % load_.trace->requests.size();
+  }
 
   const LoadSpec& load_;
   const std::int64_t every_;

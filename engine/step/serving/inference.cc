@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/spec/ranges.h"
 #include "engine/step/serving/time_load.h"
@@ -36,24 +37,6 @@ CoupledRequests coupled_requests(const Setting& setting, const ParallelPlan& pla
   return {all, (all + coupled - 1) / coupled};
 }
 
-/// The tokens that the cache of a group holds, and as many requests in memory as the longest one needs.
-void size_cache(const Setting& setting, const std::vector<Bytes>& free, const std::vector<Bytes>& request,
-                ServingShape& shape) {
-  const double each = cached_tokens(setting);
-  const auto groups = static_cast<double>(shape.groups);
-  double tokens = ranges::kTokens.high * ranges::kRequests.high;
-  for (std::size_t stage = 0; stage < free.size(); ++stage) {
-    if (request[stage] > Bytes(0))
-      tokens =
-          std::min(tokens, setting.system.stack.serving.kv_share * (free[stage] / request[stage]) * each);
-  }
-  shape.cache_tokens = std::max(0.0, tokens / groups);
-  const WorkloadSpec& workload = setting.workload;
-  const auto longest = static_cast<double>(workload.longest_prompt() + workload.longest_output());
-  const auto needed = static_cast<std::int64_t>(std::ceil(groups * longest / each));
-  shape.resident = std::max(shape.resident, needed);
-}
-
 InferenceLatency latency(const serving::Spread& spread) { return {Seconds(spread.p50), Seconds(spread.p95)}; }
 
 }  // namespace
@@ -75,8 +58,10 @@ IterationCosts iteration_costs(const InferenceInputs& in, const network::Collect
   return {in, memo.token_costs(in.setting, in.plan), collectives, unit};
 }
 
-serving::Timer iteration_timer(const InferenceInputs& in, const network::CollectivePrices& collectives,
-                               InferenceMemo& memo, bool plainly, FlattenedRun* flattened) {
+namespace {
+
+serving::Timer plain_timer(const InferenceInputs& in, const network::CollectivePrices& collectives,
+                           InferenceMemo& memo, bool plainly, FlattenedRun* flattened) {
   if (flattened == nullptr) {
     const auto costs = std::make_shared<IterationCosts>(
         iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds));
@@ -85,6 +70,37 @@ serving::Timer iteration_timer(const InferenceInputs& in, const network::Collect
   const auto executed = std::make_shared<ExecutedIterations>(in, memo.token_costs(in.setting, in.plan),
                                                              collectives, *flattened, plainly);
   return [executed](const Iteration& iteration) { return (*executed)(iteration); };
+}
+
+/// Iterations of the model that drafts, on plans that live as long as their costs. They are priced, also where those of
+/// the other are executed.
+serving::Timer draft_timer(const InferenceInputs& in, const network::CollectivePrices& collectives,
+                           InferenceMemo& memo) {
+  struct Costs {
+    ParallelPlan plan;
+    std::optional<IterationCosts> costs;
+  };
+  Draft& draft = memo.draft(in.setting);
+  const auto made = std::make_shared<Costs>();
+  made->plan = draft.plan(in.plan);
+  ServingShape shape = in.shape;
+  shape.groups = 1;
+  const std::array<std::int32_t, 4> layout = {made->plan.tensor, made->plan.expert, made->plan.expert_tensor,
+                                              made->plan.redundant_experts};
+  TokenCosts& costs = draft.costs.try_emplace(layout, draft.setting, made->plan).first->second;
+  made->costs.emplace(InferenceInputs{draft.setting, made->plan, draft.layers, shape}, costs, collectives);
+  return [made](const Iteration& iteration) { return (*made->costs)(iteration); };
+}
+
+}  // namespace
+
+serving::Timer iteration_timer(const InferenceInputs& in, const network::CollectivePrices& collectives,
+                               InferenceMemo& memo, bool plainly, FlattenedRun* flattened) {
+  serving::Timer timer = plain_timer(in, collectives, memo, plainly, flattened);
+  if (!has_drafts(in.setting.workload)) return timer;
+  return with_drafts(in.setting.workload.load->speculation.draft_tokens,
+                     in.setting.system.stack.host.decode_sequence.value(), std::move(timer),
+                     draft_timer(in, collectives, memo));
 }
 
 double whole_blocks(const Setting& setting, std::int64_t tokens) {
@@ -126,8 +142,25 @@ ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, con
   shape.slots = std::min({places / shape.groups, stack.max_batch, shape.clients});
   if (places >= requests) shape.slots = std::min(stack.max_batch, shape.clients);
   shape.resident = std::min({requests, places, shape.groups * stack.max_batch});
-  if (setting.workload.load) size_cache(setting, free, request, shape);
+  if (setting.workload.load) size_cache(setting, free, request, cached_tokens(setting), shape);
   return shape;
+}
+
+void size_cache(const Setting& setting, const std::vector<Bytes>& free, const std::vector<Bytes>& request,
+                double each, ServingShape& shape) {
+  const auto groups = static_cast<double>(shape.groups);
+  double tokens = ranges::kTokens.high * ranges::kRequests.high;
+  for (std::size_t stage = 0; stage < free.size(); ++stage) {
+    if (request[stage] > Bytes(0))
+      tokens =
+          std::min(tokens, setting.system.stack.serving.kv_share * (free[stage] / request[stage]) * each);
+  }
+  shape.cache_tokens = std::max(0.0, tokens / groups);
+  shape.token_bytes = std::ranges::max(request).value() / each;
+  const WorkloadSpec& workload = setting.workload;
+  const auto longest = static_cast<double>(workload.longest_prompt() + workload.longest_output());
+  const auto needed = static_cast<std::int64_t>(std::ceil(groups * longest / each));
+  shape.resident = std::max(shape.resident, needed);
 }
 
 double half_done_tokens(const WorkloadSpec& workload) {
@@ -139,6 +172,11 @@ TokenCosts& InferenceMemo::token_costs(const Setting& setting, const ParallelPla
   const std::array<std::int32_t, 5> layout = {plan.tensor, plan.context, plan.expert, plan.expert_tensor,
                                               plan.redundant_experts};
   return costs_.try_emplace(layout, setting, plan).first->second;
+}
+
+Draft& InferenceMemo::draft(const Setting& setting) {
+  if (!draft_) draft_.emplace(setting);
+  return *draft_;
 }
 
 const serving::Trajectory& InferenceMemo::trajectory(const serving::Load& load, const serving::Rules& rules) {
@@ -157,6 +195,7 @@ const serving::Trajectory& InferenceMemo::trajectory(const serving::Load& load, 
 
 void InferenceMemo::clear() {
   costs_.clear();
+  draft_.reset();
   trajectories_.clear();
   segments_ = 0;
 }

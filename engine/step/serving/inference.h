@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/memory/memory.h"
@@ -29,6 +30,7 @@
 #include "engine/serving/server.h"
 #include "engine/spec/group_bytes.h"
 #include "engine/spec/prediction.h"
+#include "engine/step/serving/draft_costs.h"
 #include "engine/step/serving/executed_iterations.h"
 #include "engine/step/serving/price_iterations.h"
 #include "engine/step/training/operator_table.h"
@@ -40,6 +42,11 @@ namespace shardscape::step {
 /// that.
 ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, const std::vector<Bytes>& free,
                            const std::vector<Bytes>& request);
+
+/// Of a simulated load: gives the shape the tokens that the cache of a group holds, and as many requests in memory as
+/// the longest one needs. `each`: tokens of the request whose bytes are given.
+void size_cache(const Setting& setting, const std::vector<Bytes>& free, const std::vector<Bytes>& request,
+                double each, ServingShape& shape);
 
 /// The most requests in flight over all replicas; in an open loop as many as they may run at once.
 std::int64_t requests_in_flight(const Setting& setting, const ParallelPlan& plan);
@@ -62,6 +69,8 @@ double whole_blocks(const Setting& setting, std::int64_t tokens);
 class InferenceMemo {
  public:
   TokenCosts& token_costs(const Setting& setting, const ParallelPlan& plan);
+  /// The model that drafts in this setting.
+  Draft& draft(const Setting& setting);
   /// The course of serving this load. The reference is valid until the next call.
   const serving::Trajectory& trajectory(const serving::Load& load, const serving::Rules& rules);
   void clear();
@@ -69,6 +78,7 @@ class InferenceMemo {
  private:
   /// Key: tensor, context, expert and expert tensor degree, redundant experts.
   std::map<std::array<std::int32_t, 5>, TokenCosts> costs_;
+  std::optional<Draft> draft_;
   /// Key: clients, slots, token budget.
   std::map<std::array<std::int64_t, 3>, serving::Trajectory> trajectories_;
   std::size_t segments_ = 0;  ///< in all trajectories together

@@ -31,6 +31,7 @@ struct ServingShape {
   std::int64_t slots = 1;     ///< requests per group that are admitted at once
   std::int64_t resident = 1;  ///< requests per replica whose cache is kept in memory
   double cache_tokens = 0;    ///< tokens that the cache of one group has room for
+  double token_bytes = 0;     ///< of one token's cache on the device with most; of a simulated load
   std::int64_t coupled = 1;   ///< replicas whose iterations go together (coupled_replicas)
 };
 

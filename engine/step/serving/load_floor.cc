@@ -11,6 +11,9 @@ namespace {
 
 using serving::Iteration;
 
+/// Requests per second of servers without a floor.
+constexpr double kAnyRate = 1e20;
+
 double decode_seconds(const serving::Timer& timer, double sequences, double context) {
   Iteration iteration;
   iteration.decoding = sequences;
@@ -31,18 +34,22 @@ double least_up_to(std::int64_t most, const Value& value) {
 LoadFloor load_floor(const LoadSpec& load, const serving::LiveRules& rules, const serving::Timer& timer) {
   LoadFloor floor;
   LoadSpec alone;
-  alone.prompt = Lengths::fixed(load.prompt.shortest);
+  // Of a prompt whose beginning is found in the cache a token at least is read.
+  alone.prompt = Lengths::fixed(rules.keeps_prefixes ? 1 : load.prompt.shortest);
   alone.output = Lengths::fixed(1);
   alone.requests = {1, false};
   serving::LiveRules idle = rules;
   idle.servers = 1;
+  idle.keeps_prefixes = false;
   floor.ttft = kLoadFloorShare * serving::serve_load({alone, 1, 1}, idle, timer).ttft.mean;
 
   const std::int64_t shortest = load.prompt.shortest + 1, longest = load.prompt.longest + load.output.longest;
   const double per_token = least_up_to(longest, [&](double context) {
     return decode_seconds(timer, 1, std::max<double>(context, static_cast<double>(shortest)));
   });
-  floor.tpot = load.output.longest > 1 ? kLoadFloorShare * per_token : 0;
+  // An iteration gives a sequence one token and as many as are drafted at most.
+  const auto tokens_at_once = static_cast<double>(1 + rules.drafts);
+  floor.tpot = load.output.longest > 1 ? kLoadFloorShare / tokens_at_once * per_token : 0;
   floor.e2e = floor.ttft + static_cast<double>(load.output.shortest - 1) * floor.tpot;
 
   const auto room = rules.kv_blocks * rules.kv_block / load.prompt.shortest;
@@ -63,9 +70,11 @@ LoadFloor load_floor(const LoadSpec& load, const serving::LiveRules& rules, cons
     return serving::total(timer(iteration)) / tokens;
   });
   const auto most = [&](double prompt, double output) {
-    const double reads = prompt * prefill, decodes = (output - 1) * decode;
-    const double busy = reads_beside(rules.policy) ? std::max(reads, decodes) : reads + decodes;
-    return static_cast<double>(rules.servers) / (kLoadFloorShare * busy);
+    // All ranks of a server read at once; what is found in the cache takes no time.
+    const double reads = rules.keeps_prefixes ? 0 : prompt * prefill / static_cast<double>(rules.ranks),
+                 decodes = (output - 1) / tokens_at_once * decode,
+                 busy = reads_beside(rules.policy) ? std::max(reads, decodes) : reads + decodes;
+    return std::min(kAnyRate, static_cast<double>(rules.servers) / (kLoadFloorShare * busy));
   };
   floor.requests_per_s = most(load.prompt.mean, load.output.mean);
   floor.in_a_run = most(static_cast<double>(load.prompt.shortest), static_cast<double>(load.output.shortest));

@@ -9,6 +9,9 @@
 //                 with mean lengths over a long run; b up to the largest batch, or as many sequences as the cache
 //                 holds, c up to the largest iteration
 //
+// With n drafts an iteration gives a sequence up to 1 + n tokens; where prefixes are kept a prompt may be found in the
+// cache but for one token; ranks of a server read prompts at the same time.
+//
 // b and c are taken at powers of two and at their ends. Iterations with more work take no less time, and per sequence
 // or token no more, but for tiles that fill unevenly: kLoadFloorShare of what is computed leaves room for that.
 // Property tests hold simulated loads against these floors; nothing proves them.

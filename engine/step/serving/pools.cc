@@ -2,8 +2,12 @@
 // what the simulated requests met into latencies and rates.
 #include "engine/step/serving/pools.h"
 
+#include "engine/serving/live/serve_pools.h"
+#include "engine/step/serving/time_load.h"
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace shardscape::step {
 
@@ -22,15 +26,6 @@ InferenceInputs inputs_of(const Setting& setting, const PoolInputs& pool) {
 
 serving::Pool pool_of(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
   return {pool.plan.data / pool.shape.coupled * pool.shape.groups, rules_of(inputs_of(setting, pool)), timer};
-}
-
-/// The iteration of the busiest of several coupled replicas, over which sequences are dealt evenly: ceil(n / replicas).
-Iteration of_busiest(Iteration all, std::int64_t coupled) {
-  if (coupled == 1 || all.decoding <= 0) return all;
-  const double most = std::ceil(all.decoding / static_cast<double>(coupled));
-  all.cached *= most / all.decoding;
-  all.decoding = most;
-  return all;
 }
 
 /// The decoding pool. Coupled replicas share one queue, and have the places of all of them together.
@@ -54,6 +49,15 @@ Iteration even_decode(const Setting& setting, const PoolInputs& pool) {
 Iteration one_prompt(const Setting& setting) {
   const auto tokens = static_cast<double>(setting.workload.prompt_tokens);
   return {0, 0, tokens, tokens * tokens, 0.5 * tokens * tokens, 1};
+}
+
+/// A pool whose requests are simulated. Coupled replicas are the ranks of one server, with the places and the cache of
+/// all of them together.
+serving::LivePool live_pool(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
+  serving::LiveRules rules = live_rules(inputs_of(setting, pool));
+  join_ranks(pool.shape.coupled, rules);
+  const std::int64_t coupled = rules.ranks;
+  return {rules, [&timer, coupled](const Iteration& i) { return timer(of_busiest(i, coupled)); }};
 }
 
 void fill(const Setting& setting, std::int64_t gpus, const DisaggregatedMeasured& measured, Prediction& out) {
@@ -85,7 +89,7 @@ std::int64_t requests_per_replica(const Setting& setting, const ParallelPlan& po
 }
 
 ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const std::vector<Bytes>& free,
-                        const std::vector<Bytes>& request) {
+                        const std::vector<Bytes>& request, double tokens) {
   const std::int64_t requests = requests_per_replica(setting, pool);
   const std::int64_t places = cache_places(setting, free, request);
   ServingShape shape;
@@ -95,6 +99,7 @@ ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const 
   shape.clients = (requests + shape.groups - 1) / shape.groups;
   shape.slots = slots;
   shape.resident = std::min(requests, shape.groups * slots);
+  if (setting.workload.load) size_cache(setting, free, request, tokens, shape);
   return shape;
 }
 
@@ -121,9 +126,19 @@ bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool&
       setting.model.layers, reads.shape.coupled,        writes.shape.coupled};
   const serving::DisaggregatedLoad load{load_of(inputs_of(setting, reads)), pool_of(setting, reads, read),
                                         decoding_pool(setting, writes, write), fabric};
-  const DisaggregatedMeasured measured = course(load, operators != nullptr);
-  fill(setting, reads.plan.gpus() + writes.plan.gpus(), measured, out);
+  const std::int64_t gpus = reads.plan.gpus() + writes.plan.gpus();
   out.kv_bytes = traffic.request;
+  if (setting.workload.load) {
+    serving::LivePool decoders = live_pool(setting, writes, write);
+    decoders.rules.keeps_prefixes = false;  // what decodes gets whole caches from the other pool
+    const serving::PooledServers servers{live_pool(setting, reads, read), std::move(decoders), fabric,
+                                         static_cast<double>(setting.workload.prompt_tokens)};
+    const serving::Offered offered{*setting.workload.load, setting.workload.concurrency, 1};
+    fill_load(serving::serve_pools(offered, servers), 1, static_cast<double>(gpus), out);
+    return true;
+  }
+  const DisaggregatedMeasured measured = course(load, operators != nullptr);
+  fill(setting, gpus, measured, out);
   if (operators == nullptr) return true;
   const double requests = measured.requests_measured;
   explain(setting, prefill, memo, measured.prefill_iterations, requests, *operators);

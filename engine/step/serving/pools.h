@@ -9,6 +9,7 @@
 //            blocks for: with their prompt in the first pool, with their last token in the second
 //   coupled  replicas that share experts have iterations together (inference.h): in the first pool each reads the
 //            prompts of its own queue, in the second sequences are dealt evenly
+//   loads    that are simulated request by request are served by the same servers (live/serve_pools.h)
 //   outputs  as in inference.h; rates are those of the requests done. The first token comes out of the
 //            second pool: TTFT contains the transfer.
 #pragma once
@@ -27,9 +28,9 @@ double prefill_cached_tokens(const Setting& setting);
 /// Requests of one replica if they are spread evenly; at least 1.
 std::int64_t requests_per_replica(const Setting& setting, const ParallelPlan& pool);
 
-/// The servers of one replica and their places. `free`, `request`: see serving_shape().
+/// The servers of one replica and their places. `free`, `request`: see serving_shape(); `tokens`: those of the request.
 ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const std::vector<Bytes>& free,
-                        const std::vector<Bytes>& request);
+                        const std::vector<Bytes>& request, double tokens);
 
 struct PoolInputs {
   ParallelPlan plan;                       ///< the plan of this pool alone

@@ -46,7 +46,10 @@ IterationCosts::IterationCosts(const InferenceInputs& inputs, TokenCosts& costs,
   const std::int64_t all =
       std::min(requests_in_flight(in_.setting, in_.plan), in_.setting.system.stack.serving.max_batch);
   const std::int64_t longest = std::max(budget, in_.setting.workload.longest_prompt()) + all;
-  samples_ = {samples(longest, {prompt, budget}), samples(all, {sequences}), samples(all, {sequences})};
+  const std::int64_t verified = in_.setting.workload.load->speculation.verified();
+  samples_ = {samples(longest + all * (verified - 1), {prompt, budget}),
+              samples(all * verified, {sequences * verified}),
+              samples(all * verified, {sequences * verified})};
 }
 
 IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {

@@ -19,7 +19,8 @@ serving::Iteration iteration(const Setting& setting, std::int64_t sequences, std
       chunked ? std::min(stack.token_budget - decoding, reading * prompt) : std::min(whole, reading) * prompt;
   const double longest = static_cast<double>(prompt + setting.workload.longest_output()) - 1;
   serving::Iteration result;
-  result.decoding = static_cast<double>(decoding);
+  const std::int64_t verified = setting.workload.load ? setting.workload.load->speculation.verified() : 1;
+  result.decoding = static_cast<double>(decoding * verified);
   result.cached = result.decoding * longest;
   result.prompt_tokens = static_cast<double>(tokens);
   result.prompt_pairs = result.prompt_tokens * static_cast<double>(prompt);

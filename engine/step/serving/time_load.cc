@@ -1,11 +1,11 @@
 #include "engine/step/serving/time_load.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
-#include <vector>
+#include <utility>
 
-#include "engine/serving/live/attainment.h"
 #include "engine/step/serving/inference.h"
 #include "engine/step/serving/load_floor.h"
 
@@ -37,6 +37,15 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   const std::int64_t longest = workload.longest_prompt() + workload.longest_output();
   const auto room = static_cast<std::int64_t>(in.shape.cache_tokens) / rules.kv_block;
   rules.kv_blocks = std::max(room, (longest + rules.kv_block - 1) / rules.kv_block);
+  rules.keeps_prefixes = stack.prefix_cache && workload.load->has_prefixes();
+  const double block = in.shape.token_bytes * static_cast<double>(rules.kv_block);
+  const std::array<std::pair<Bytes, BytesPerSecond>, 2> lower = {
+      {{stack.host_cache, stack.host_bandwidth}, {stack.disk_cache, stack.disk_bandwidth}}};
+  for (std::size_t tier = 0; tier < lower.size() && block > 0; ++tier) {
+    rules.lower_blocks[tier] =
+        static_cast<std::int64_t>(lower[tier].first.value() / block / static_cast<double>(in.shape.groups));
+    rules.seconds_per_block[tier] = block / lower[tier].second.value();
+  }
   rules.watermark = static_cast<std::int64_t>(stack.kv_watermark * static_cast<double>(rules.kv_blocks));
   rules.poll_interval = stack.poll_interval;
   rules.queue = stack.queue;
@@ -44,8 +53,25 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   rules.servers = in.plan.data / in.shape.coupled * in.shape.groups;
   rules.frontend = stack.frontend.value();
   rules.eager_floor = stack.eager_floor.value();
+  rules.drafts = workload.load->speculation.draft_tokens;
   rules.window = static_cast<double>(in.setting.model.sliding_window);
   return rules;
+}
+
+void join_ranks(std::int64_t coupled, serving::LiveRules& rules) {
+  rules.ranks = coupled;
+  rules.kv_blocks *= coupled;
+  rules.max_batch *= coupled;
+  rules.watermark *= coupled;
+  for (std::int64_t& blocks : rules.lower_blocks) blocks *= coupled;
+}
+
+serving::Iteration of_busiest(serving::Iteration all, std::int64_t coupled) {
+  if (coupled == 1 || all.decoding <= 0) return all;
+  const double most = std::ceil(all.decoding / static_cast<double>(coupled));
+  all.cached *= most / all.decoding;
+  all.decoding = most;
+  return all;
 }
 
 namespace {
@@ -74,23 +100,33 @@ void fill_floors(const LoadFloor& floor, double replicas, Prediction& out) {
 }  // namespace
 
 void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTiming timing, Prediction& out) {
-  const std::int64_t coupled = in.shape.coupled;
+  const StackProfile::Serving& stack = in.setting.system.stack.serving;
+  const bool dealt = stack.attention_ranks == AttentionRanks::dealt;
+  const std::int64_t ranks = dealt ? in.shape.coupled : 1, coupled = in.shape.coupled / ranks;
   const auto share_of = [&](std::int64_t all) { return (all + coupled - 1) / coupled; };
   LoadSpec load = *in.setting.workload.load;
   for (RequestCount* count : {&load.requests, &load.warm_up})
     if (!count->per_client) count->number = share_of(count->number);
   const std::int64_t clients = share_of(in.setting.workload.concurrency);
-  const serving::LiveRules rules = live_rules(in);
+  serving::LiveRules rules = live_rules(in);
+  join_ranks(ranks, rules);
+  rules.balance_wait = dealt ? stack.balance_wait : 0;
+  const serving::Timer of_ranks = [&](const serving::Iteration& i) { return timer(of_busiest(i, ranks)); };
+  const serving::Timer& timed = ranks > 1 ? of_ranks : timer;
   const auto replicas = static_cast<double>(coupled);
   std::optional<LoadFloor> floor;
-  if (load.open() || timing == LoadTiming::floors) floor = load_floor(load, rules, timer);
+  if (load.open() || timing == LoadTiming::floors) floor = load_floor(load, rules, timed);
   if (timing == LoadTiming::floors) return fill_floors(*floor, replicas, out);
-  std::vector<serving::RequestRecord> records;
-  const bool promises = load.promised != LatencyBounds();
   const serving::LiveMeasured m =
-      serving::serve_load({load, clients, coupled}, rules, timer,
-                          timing == LoadTiming::plain ? serving::Stride::plain : serving::Stride::runs,
-                          promises ? &records : nullptr);
+      serving::serve_load({load, clients, coupled}, rules, timed,
+                          timing == LoadTiming::plain ? serving::Stride::plain : serving::Stride::runs);
+  fill_load(m, replicas, static_cast<double>(in.plan.gpus()), out);
+  // Of a run that is too short to show it: no run that goes on holds more than that.
+  if (floor && m.sustained_per_s == 0 && load.offered_per_s() > floor->requests_per_s * replicas)
+    out.load.sustained_per_s = floor->requests_per_s * replicas;
+}
+
+void fill_load(const serving::LiveMeasured& m, double replicas, double gpus, Prediction& out) {
   serving::Measured common;
   common.ttft = m.ttft;
   common.itl = m.itl;
@@ -99,7 +135,9 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTimin
   common.classes = m.classes;
   common.waiting = m.waiting;
   fill_latencies(common, out);
-  out.tokens_per_s_per_gpu = m.output_tokens_per_s * replicas / static_cast<double>(in.plan.gpus());
+  out.breakdown[TimeClass::kv_transfer] += Seconds(m.exposed_transfer);
+  out.kv_transfer = Seconds(m.transfer);
+  out.tokens_per_s_per_gpu = m.output_tokens_per_s * replicas / gpus;
   LoadPrediction& more = out.load;
   more.ttft = tail(m.ttft);
   more.itl = tail(m.itl);
@@ -112,11 +150,10 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTimin
   more.kv_mean = m.kv_mean;
   more.kv_peak = m.kv_peak;
   more.preemptions = static_cast<double>(m.preemptions) / static_cast<double>(m.requests);
-  more.attainment = serving::attainment(records, load.promised);
+  more.attainment = m.attainment;
+  more.accepted_tokens = m.accepted;
+  more.prefix_hits = m.hits;
   more.sustained_per_s = m.sustained_per_s * replicas;
-  // Of a run that is too short to show it: no run that goes on holds more than that.
-  if (floor && m.sustained_per_s == 0 && load.offered_per_s() > floor->requests_per_s * replicas)
-    more.sustained_per_s = floor->requests_per_s * replicas;
 }
 
 }  // namespace shardscape::step

@@ -1,7 +1,8 @@
 // A load that is simulated request by request (engine/serving/live) on the replicas of a plan.
 //
-// There is a server for each replica and group of requests (inference.h), and for coupled replicas one that stands for
-// all of them, since all do the same: it gets its share of the clients or of the arrivals. Its cache has as many blocks
+// There is a server for each replica and group of requests (inference.h), and for coupled replicas one. Where all do the
+// same it stands for all of them, and gets its share of the clients or of the arrivals; where requests are dealt out it
+// has them all as its ranks. Its cache has as many blocks
 // as the shape says, and for the longest request at least; memory shows where that does not fit. Tokens of models whose
 // layers have windows count as many bytes as those of the mean request.
 #pragma once
@@ -14,6 +15,12 @@
 namespace shardscape::step {
 
 serving::LiveRules live_rules(const InferenceInputs& inputs);
+/// Coupled replicas as the ranks of one server, with the places and the cache of all of them together.
+void join_ranks(std::int64_t coupled, serving::LiveRules& rules);
+/// The iteration of the busiest of several coupled replicas, over which sequences are dealt evenly: ceil(n / replicas).
+serving::Iteration of_busiest(serving::Iteration all, std::int64_t coupled);
+/// Fills what a load has: latencies, rates, breakdown. `replicas`: replicas that the measured servers stand for.
+void fill_load(const serving::LiveMeasured& measured, double replicas, double gpus, Prediction& prediction);
 
 /// Fills latencies, rates, breakdown and what a load has beside. `timer` gives the time of an iteration of a server.
 /// An open loop is overloaded, too, where more requests come than the fastest iterations serve.

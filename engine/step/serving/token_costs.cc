@@ -63,6 +63,8 @@ LayerKey undivided(LayerKey key, std::int64_t sequences) {
 
 TokenCosts::TokenCosts(const Setting& setting, const ParallelPlan& plan)
     : setting_(setting),
+      verified_(setting.workload.load ? static_cast<double>(setting.workload.load->speculation.verified())
+                                      : 1),
       layout_(model::serving_layer_key(plan, 1)),
       distinct_members_(distinct_members(setting, layout_)) {
   for (std::size_t kind = 0; kind < model::block_kinds(setting.model).size(); ++kind) {
@@ -145,7 +147,12 @@ compute::OperatorCost TokenCosts::price_decoding(std::size_t kind, double sequen
   core.attention.batch = sequences;
   core.attention.keys = model::cached_tokens(setting_.model, kind,
                                              cached / sequences / layout_.context);  // see attention_core()
-  return price(core, setting_).forward;
+  const compute::OperatorCost apart = price(core, setting_).forward;
+  if (verified_ == 1) return apart;
+  core.attention.batch /= verified_;
+  core.attention.heads *= verified_;
+  const compute::OperatorCost together = price(core, setting_).forward;
+  return together.time < apart.time ? together : apart;
 }
 
 double TokenCosts::decode_seconds(std::size_t kind, double sequences, double cached) {

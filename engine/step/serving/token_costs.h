@@ -2,6 +2,9 @@
 // attention, which depends on what an iteration does besides. All of it depends on how layers are split, but on no
 // fabric and nothing else of a plan; so plans share it.
 //
+// Where drafts are verified, a decoding sequence has several tokens in an iteration: the decode kernel works on them as
+// on further heads that share its cache, or as on further sequences, whichever is faster.
+//
 // Attention is priced for what the iteration does: the decode kernel for the decoding sequences at their mean length,
 // linearly between the shortest and the longest that the load meets; the prompt kernel for all pieces at once, with as
 // many query-key pairs as they have.
@@ -97,6 +100,7 @@ class TokenCosts {
   [[nodiscard]] Pieces pieces_of(std::size_t kind, const serving::Iteration& iteration) const;
 
   const Setting& setting_;
+  const double verified_;  ///< tokens of a decoding sequence in an iteration
   model::LayerKey layout_;
   struct Core {
     model::Operator prompt, decode;

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <vector>
+#include <utility>
 
 namespace shardscape::serving {
 namespace {
@@ -36,14 +36,26 @@ TEST(Attainment, ARequestOfOneTokenHasNoTimePerToken) {
   EXPECT_TRUE(keeps(record(0, 1, 1, 0), {kNone, 1e-9, kNone}));
 }
 
+/// The attainment of four requests: one keeps both of 2 s and 0.2 s, one misses the first, one the second, one both.
+double attainment(const LatencyBounds& bounds) {
+  LiveRules rules;
+  Tally tally(rules, bounds);
+  for (const auto& [ttft, gap] : {std::pair(1.0, 0.1), {3.0, 0.1}, {1.0, 0.3}, {3.0, 0.3}}) {
+    const RequestRecord r = record(5, ttft, 3, gap);
+    Sequence sequence;
+    sequence.request = r.request;
+    sequence.first_token = r.first_token;
+    tally.done(sequence, r.done);
+  }
+  return tally.result(100).attainment;
+}
+
 TEST(Attainment, IsTheShareThatKeepsAllAtOnce) {
-  // One keeps both, one misses the first, one the second, one both.
-  const std::vector<RequestRecord> records = {record(0, 1, 3, 0.1), record(5, 3, 3, 0.1),
-                                              record(7, 1, 3, 0.3), record(9, 3, 3, 0.3)};
-  EXPECT_EQ(attainment(records, {2, 0.2, kNone}), 0.25);
-  EXPECT_EQ(attainment(records, {2, kNone, kNone}), 0.5);
-  EXPECT_EQ(attainment(records, {}), 1);
-  EXPECT_EQ(attainment({}, {1, 1, 1}), 1);
+  EXPECT_EQ(attainment({2, 0.2, kNone}), 0.25);
+  EXPECT_EQ(attainment({2, kNone, kNone}), 0.5);
+  EXPECT_EQ(attainment({}), 1);
+  LiveRules rules;
+  EXPECT_EQ(Tally(rules, {1, 1, 1}).result(1).attainment, 1);
 }
 
 }  // namespace

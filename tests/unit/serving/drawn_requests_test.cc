@@ -129,5 +129,66 @@ TEST(DrawnRequests, ATraceBeginsAgainAMeanGapAfterItsEnd) {
   EXPECT_EQ(prompts, (std::vector<std::int32_t>{10, 20, 30, 10, 20}));
 }
 
+/// Mean decode iterations of `tokens` tokens by the renewal equation: an iteration that gives j of them leaves
+/// tokens - j.
+double mean_steps(std::int64_t tokens, const std::vector<double>& shares) {
+  std::vector<double> mean(1, 0.0);
+  for (std::int64_t left = 1; left <= tokens; ++left) {
+    double sum = 1;
+    for (std::size_t j = 0; j <= shares.size(); ++j) {
+      // Exactly j drafts are accepted.
+      const double exactly = (j == 0 ? 1 : shares[j - 1]) - (j < shares.size() ? shares[j] : 0);
+      const std::int64_t rest = left - 1 - static_cast<std::int64_t>(j);
+      sum += rest > 0 ? exactly * mean[static_cast<std::size_t>(rest)] : 0;
+    }
+    mean.push_back(sum);
+  }
+  return mean.back();
+}
+
+TEST(DrawnRequests, DraftsAreAcceptedAsOftenAsTheyShould) {
+  LoadSpec load;
+  load.prompt = Lengths::fixed(10);
+  for (const std::vector<double>& shares : {Speculation::independent(0.8), {0.85, 0.7, 0.5, 0.5}}) {
+    for (const std::int64_t drafts : {1, 3, 4}) {
+      load.speculation.draft_tokens = drafts;
+      load.speculation.acceptance = shares;
+      for (const std::int64_t output : {2, 30, 2000}) {
+        load.output = Lengths::fixed(output);
+        const DrawnRequests draws(load, 1);
+        constexpr int kRequests = 2000;
+        double sum = 0, squares = 0;
+        for (int i = 0; i < kRequests; ++i) {
+          const double steps = draws.request(i).steps;
+          sum += steps;
+          squares += steps * steps;
+        }
+        const std::vector<double> used(shares.begin(), shares.begin() + drafts);
+        const double expected = mean_steps(output - 1, used), mean = sum / kRequests;
+        const double deviation = std::sqrt(std::max(0.0, squares / kRequests - mean * mean) / kRequests);
+        EXPECT_NEAR(mean, expected, 4.5 * deviation + 1e-12) << drafts << " " << output;
+        // Long outputs: 1 + a + a^2 + ... tokens in each (Leviathan et al. 2023).
+        double tokens = 1;
+        for (const double share : used) tokens += share;
+        if (output < 2000) continue;
+        EXPECT_NEAR(1999 / mean, tokens, 0.01 * tokens);
+      }
+    }
+  }
+}
+
+TEST(DrawnRequests, WithoutDraftsEachTokenHasAnIteration) {
+  LoadSpec load;
+  load.prompt = Lengths::fixed(10);
+  load.output = Lengths::uniform(50, 0.2);
+  const DrawnRequests plain(load, 1);
+  load.speculation.acceptance = Speculation::independent(0.8);
+  const DrawnRequests none(load, 1);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(plain.request(i).steps, plain.request(i).output - 1);
+    EXPECT_EQ(none.request(i).steps, plain.request(i).steps);
+  }
+}
+
 }  // namespace
 }  // namespace shardscape::serving

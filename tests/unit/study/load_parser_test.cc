@@ -2,8 +2,12 @@
 #include "sweep/study/load_parser.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <utility>
 
 #include "sweep/study/trace_file.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/study/study_text.h"
 
@@ -116,10 +120,53 @@ TEST(SimulatedLoads, ProblemsStandAtTheirPlace) {
                           "workload:\n  {phase: training, sequence_length: 512, "
                           "global_batch: 32, client: aiperf}\n"),
                       "workload.client", "no effect in training"));
-  EXPECT_TRUE(says_at(bad(with_workload(closed + "client: aiperf", "space: {prefill_gpus: [1]}\n")),
-                      "workload", "not served by two pools"));
   EXPECT_TRUE(reports(bad(with_workload(closed + "client: {requests: 0}")),
                       "s.yaml:31:94: workload.client.requests", "an integer from 1"));
+}
+
+/// A model that drafts, in full, with so many words.
+std::string drafting(int vocabulary) {
+  return "draft_model: {name: small, layers: 2, hidden: 128, heads: 4, ffn_hidden: 256, vocabulary: " +
+         std::to_string(vocabulary) + ", position: rotary, mlp: swiglu}";
+}
+
+TEST(SimulatedLoads, SpeculationIsAnAxis) {
+  const Study study =
+      good(with_workload("prompt_tokens: 10, output_tokens: 5, concurrency: 4, speculation: {draft_tokens: "
+                         "[0, 3], acceptance: 0.5, " +
+                         drafting(1000) + "}"));
+  ASSERT_EQ(study.workloads.size(), 2U);
+  const Speculation& none = study.workloads[0].load->speculation;
+  const Speculation& three = study.workloads[1].load->speculation;
+  EXPECT_EQ(none.draft_tokens, 0);
+  EXPECT_EQ(three.draft_tokens, 3);
+  EXPECT_EQ(three.method, DraftMethod::draft_model) << "which a model to draft means";
+  ASSERT_TRUE(three.draft_model);
+  EXPECT_EQ(three.draft_model->layers, 2);
+  EXPECT_EQ(three.acceptance[0], 0.5);
+  EXPECT_EQ(three.acceptance[2], 0.125) << "accepted where those before it are";
+  const Study again = good(study.resolved_yaml);
+  EXPECT_EQ(again.resolved_yaml, study.resolved_yaml);
+}
+
+TEST(SimulatedLoads, ProblemsOfSpeculationStandAtTheirPlace) {
+  const auto says = [](const std::string& keys, const std::string& path, const std::string& what) {
+    const yaml::Diagnostics found = bad(
+        with_workload("prompt_tokens: 10, output_tokens: 5, concurrency: 4, speculation: {" + keys + "}"));
+    EXPECT_TRUE(says_at(found, "workload.speculation" + path, what)) << keys << '\n' << found.to_string();
+  };
+  says("acceptance: 0.5", ".draft_tokens", "missing");
+  says("draft_tokens: 3", ".acceptance", "missing");
+  says("draft_tokens: 17, acceptance: 0.5", ".draft_tokens", "from 0 to 16");
+  says("draft_tokens: 1, acceptance: 1.5", ".acceptance", "from 0 to 1");
+  says("draft_tokens: 2, acceptance: [0.5, 0.6]", ".acceptance", "rises");
+  says("draft_tokens: [1, 3], acceptance: [0.5, 0.4], " + drafting(1000), ".acceptance",
+       "has 2 positions, but 3 tokens are drafted");
+  says("draft_tokens: 1, acceptance: 0.5, method: eagle", ".method", "mtp");
+  says("draft_tokens: 1, acceptance: 0.5, method: draft_model", ".draft_model", "missing");
+  says("draft_tokens: 1, acceptance: 0.5, method: mtp", ".method", "name a draft_model");
+  says("draft_tokens: 1, acceptance: 0.5, " + drafting(1001), ".draft_model", "vocabulary");
+  says("draft_tokens: 1, acceptance: 0.5, method: mtp, " + drafting(1000), ".draft_model", "no effect");
 }
 
 class TracedStudy : public test::TemporaryFolder {};
@@ -189,6 +236,43 @@ TEST(Traces, ReadTheColumnsOfTheirPublishers) {
   EXPECT_EQ(mooncake.requests[1].arrival, 3);
 }
 
+/// The third prompt begins as the second does, which has its first block from the first one.
+TEST(Traces, PrefixesArePiecesOfEarlierRequests) {
+  const Trace trace = *parse_trace(
+      "arrival_s,prompt_tokens,output_tokens,reused_prefix_blocks,parent_request\n"
+      "0,2000,5,0,\n1,2000,5,1,0\n2,1200,5,3,1\n3,50,1,0,\n");
+  ASSERT_EQ(trace.piece_begin.size(), 5U);
+  EXPECT_TRUE(trace.pieces_of(0).empty());
+  ASSERT_EQ(trace.pieces_of(1).size(), 1U);
+  EXPECT_EQ(trace.pieces_of(1)[0].owner, 0);
+  EXPECT_EQ(trace.pieces_of(1)[0].end, 512);
+  ASSERT_EQ(trace.pieces_of(2).size(), 2U);
+  EXPECT_EQ(trace.pieces_of(2)[0].owner, 0);
+  EXPECT_EQ(trace.pieces_of(2)[0].end, 512);
+  EXPECT_EQ(trace.pieces_of(2)[1].owner, 1);
+  EXPECT_EQ(trace.pieces_of(2)[1].end, 1200) << "the last block is shorter: all of the prompt";
+  EXPECT_TRUE(trace.pieces_of(3).empty());
+}
+
+/// The published shares of tokens whose blocks an earlier request had (traces/statistics.csv).
+TEST(Traces, MooncakesShareAsManyTokensAsPublished) {
+  for (const auto& [name, share] : {std::pair("conversation", 0.3736), std::pair("synthetic", 0.6512)}) {
+    const std::string path = test::reference_dir() + "/traces/mooncake-" + name + ".csv";
+    std::ifstream file(path);
+    if (!file) GTEST_SKIP() << "no " << path;
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const auto trace = parse_trace(text);
+    ASSERT_TRUE(trace) << trace.error();
+    double found = 0, all = 0;
+    for (std::size_t i = 0; i < trace->requests.size(); ++i) {
+      const auto pieces = trace->pieces_of(i);
+      found += pieces.empty() ? 0 : static_cast<double>(pieces.back().end);
+      all += trace->requests[i].prompt;
+    }
+    EXPECT_NEAR(found / all, share, 1e-4) << name;
+  }
+}
+
 TEST(Traces, HostileOnesAreRefusedWithLineAndReason) {
   const std::string names = "arrival_s,prompt_tokens,output_tokens\n0,10,5\n";
   const auto says = [](const std::string& text, const std::string& what) {
@@ -208,6 +292,11 @@ TEST(Traces, HostileOnesAreRefusedWithLineAndReason) {
   says("arrival_s,prompt_tokens,output_tokens\n-1,10,5\n", "line 2: arrival_s is negative");
   says("arrival_s,prompt_tokens,output_tokens\n", "has no requests");
   says("", "has no requests");
+  const std::string prefixes = "arrival_s,prompt_tokens,output_tokens,reused_prefix_blocks,parent_request\n";
+  says(prefixes + "0,10,5,1,0\n", "line 2: parent_request must be the number of an earlier request");
+  says(prefixes + "0,10,5,0,\n1,10,5,2,1\n", "line 3: parent_request must be");
+  says(prefixes + "0,10,5,0,\n1,10,5,2,\n", "line 3: parent_request must be");
+  says(prefixes + "0,10,5,-1,\n", "line 2: reused_prefix_blocks must be");
   says("a,b\n1,2\n", "line 1: needs the columns arrival_s");
   says("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-02-30 00:00:00,1,1\n", "line 2: TIMESTAMP is no time");
 }

@@ -1,0 +1,132 @@
+// What simulations of a load have in common: which requests are sent and count, when the course is over, and whether
+// servers keep up with an open loop.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/serving/live/senders.h"
+#include "engine/serving/live/tally.h"
+
+namespace shardscape::serving {
+
+/// The lengths that sequences of a load may have, in the form in which decode times are tabled.
+inline Load lengths_of(const Offered& offered) {
+  const LoadSpec& load = offered.load;
+  Load lengths;
+  lengths.clients = offered.clients;
+  lengths.prompt_tokens = load.prompt.shortest;
+  lengths.output_tokens = load.prompt.longest + load.output.longest - load.prompt.shortest;
+  return lengths;
+}
+
+/// How the simulation is asked for: as the load is, or with servers that never lack requests.
+enum class Supply : std::uint8_t { as_sent, without_end };
+
+class LoadCourse {
+ public:
+  /// `places`: the most requests that run at once, on all servers together.
+  LoadCourse(const Offered& offered, double frontend, std::int64_t places, Supply supply,
+             std::vector<RequestRecord>* records)
+      : places_(places),
+        records_(records),
+        steady_(offered.load.statistic == ClientStatistic::steady && supply == Supply::as_sent),
+        warm_up_(steady_ ? offered.load.warm_up.of(offered.clients) : 0),
+        counted_(count_of(offered, places, supply)),
+        senders(offered, frontend, most_sent(offered), supply == Supply::without_end) {}
+
+  [[nodiscard]] bool over() const { return done_ >= warm_up_ + counted_; }
+
+  /// A request comes, the last of those that count with `waiting` of them in the queues.
+  template <class Waiting>
+  void comes(const DrawnRequest& request, const Waiting& waiting) {
+    if (++came_ != warm_up_ + counted_) return;
+    backlog_ = waiting();
+    last_came_ = request.ready;
+  }
+
+  /// A request is done, its client sends the next one: counted(), then restart() where the warm-up ends with it.
+  template <class Counted, class Restart>
+  void is_done(const Sequence& sequence, double now, const Counted& counted, const Restart& restart) {
+    senders.done(now);
+    if (over()) return;
+    ++done_;
+    counted();
+    if (records_ != nullptr && done_ > warm_up_)
+      records_->push_back({sequence.request, sequence.admitted, sequence.first_token, now});
+    if (done_ == warm_up_) restart();
+  }
+  /// Requests have been done by `now`, the last thing that happened, and others wait or do not.
+  void note_rate(double now, bool waits) {
+    if (done_ == noted_) return;
+    noted_ = done_;
+    if (done_ <= places_) first_done_ = done_, first_until_ = now;
+    if (waits) busy_done_ = done_, busy_until_ = now;
+    now_ = now;
+  }
+
+  /// Whether at the moment when the last of the requests that count came so many waited that the servers may not have
+  /// kept up: more than one in a hundred.
+  [[nodiscard]] bool falls_behind(std::int64_t servers) const {
+    return backlog_ > servers + (warm_up_ + counted_) / 100;
+  }
+  /// Requests that came per second until then.
+  [[nodiscard]] double came_per_s() const { return static_cast<double>(warm_up_ + counted_) / last_came_; }
+  /// Requests per second from the first generation's end until no request waited.
+  [[nodiscard]] double saturated_rate() const {
+    return busy_done_ > first_done_
+               ? static_cast<double>(busy_done_ - first_done_) / (busy_until_ - first_until_)
+               : static_cast<double>(done_) / now_;
+  }
+
+  /// What is measured where iterations have no end (a figure out of range) and nothing happens any more.
+  static LiveMeasured without_end() {
+    LiveMeasured out;
+    out.requests = 1;
+    out.e2e.mean = std::numeric_limits<double>::infinity();
+    return out;
+  }
+
+ private:
+  /// Servers that never lack requests are watched for four generations and all requests, as far as that is not too long.
+  [[nodiscard]] static std::int64_t count_of(const Offered& offered, std::int64_t places, Supply supply) {
+    constexpr std::int64_t kGenerations = 4, kMost = 1 << 17;
+    const std::int64_t counted = std::max<std::int64_t>(1, offered.load.requests.of(offered.clients));
+    if (supply == Supply::as_sent) return counted;
+    return std::min(std::max(counted, kGenerations * places), kMost);
+  }
+  /// In steady state requests are sent without end; but where they are not kept up with, twice as many as count are
+  /// enough to keep all servers busy.
+  [[nodiscard]] std::int64_t most_sent(const Offered& offered) const {
+    if (!steady_) return counted_;
+    return 2 * (warm_up_ + counted_) + offered.clients;
+  }
+
+  const std::int64_t places_;
+  std::vector<RequestRecord>* records_;
+  const bool steady_;
+  const std::int64_t warm_up_, counted_;
+  std::int64_t done_ = 0, noted_ = 0, came_ = 0, backlog_ = 0;
+  std::int64_t first_done_ = 0, busy_done_ = 0;
+  double first_until_ = 0, busy_until_ = 0, last_came_ = 0, now_ = 0;
+
+ public:
+  Senders senders;
+};
+
+/// Measures a load by run(supply, records), which returns a finished course and what it measured; where more requests
+/// come than are kept up with, `sustained_per_s` of the result is set.
+template <class Run>
+LiveMeasured measure_load(const Offered& offered, std::int64_t servers, const Run& run) {
+  LiveMeasured out;
+  const LoadCourse course = run(Supply::as_sent, out);
+  if (!offered.load.open() || !course.falls_behind(servers)) return out;
+  LiveMeasured saturated;
+  const double holds = run(Supply::without_end, saturated).saturated_rate();
+  const double comes = offered.load.trace ? course.came_per_s()
+                                          : offered.load.request_rate / static_cast<double>(offered.every);
+  if (comes > holds) out.sustained_per_s = holds;
+  return out;
+}
+
+}  // namespace shardscape::serving

@@ -1,0 +1,421 @@
+// The course of a load on two pools: a queue, servers that read (live_server.h), caches on the fabric (fluid.h), and
+// servers that decode.
+#include "engine/serving/live/serve_pools.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <span>
+#include <utility>
+
+#include "engine/network/flows/fluid.h"
+#include "engine/serving/alike_caches.h"
+#include "engine/serving/least.h"
+#include "engine/serving/live/live_server.h"
+#include "engine/serving/live/load_course.h"
+
+namespace shardscape::serving {
+
+namespace {
+
+LiveRules reading_rules(LiveRules rules) {
+  rules.reads_only = true;
+  rules.on_demand = false;
+  rules.drafts = 0;
+  rules.poll_interval = 1;
+  rules.queue = QueueOrder::fcfs;  // they were put in order before
+  return rules;
+}
+
+/// A request between the pools.
+struct Flight {
+  DrawnRequest request;
+  double admitted = 0, read_at = 0, moved_from = 0;
+  std::array<std::int64_t, kCacheTiers> hits{};
+  std::size_t reader = 0, decoder = 0;
+  std::int32_t slot = -1;    ///< at the decoder; -1: has no place yet
+  bool read = false;         ///< all of the prompt has been read
+  std::int32_t awaited = 0;  ///< flows that have not left yet, and sends not begun
+  std::int64_t last_send = 0;
+  double arrival = 0;  ///< of the latest of the flows that have left
+};
+
+class PooledService {
+ public:
+  PooledService(const Offered& offered, const PooledServers& in, std::vector<RequestRecord>* records,
+                Supply supply)
+      : in_(in),
+        course_(offered, in.prefill.rules.frontend, in.decode.rules.max_batch * in.decode.rules.servers,
+                supply, records),
+        reading_rules_(reading_rules(in.prefill.rules)),
+        read_tally_(reading_rules_),
+        tally_(in.decode.rules, offered.load.promised),
+        read_times_(lengths_of(offered), in.prefill.timer),
+        times_(lengths_of(offered), in.decode.timer),
+        caches_(alike_caches(in.fabric)),
+        alarms_(static_cast<std::size_t>(in.decode.rules.servers + 2 * in.prefill.rules.servers),
+                LiveServer::kNever),
+        wakes_(static_cast<std::size_t>(in.decode.rules.servers + in.prefill.rules.servers),
+               LiveServer::kNever),
+        tokens_(static_cast<std::size_t>(in.prefill.rules.servers), 0),
+        unread_(static_cast<std::size_t>(in.prefill.rules.servers), 0),
+        assigned_(static_cast<std::size_t>(in.decode.rules.servers), 0),
+        expected_(static_cast<std::size_t>(in.decode.rules.servers)),
+        early_(static_cast<std::size_t>(in.prefill.rules.servers)) {
+    for (std::int64_t i = 0; i < in.decode.rules.servers; ++i)
+      decoders_.emplace_back(in.decode.rules, in.decode.timer, times_, tally_, false);
+    for (std::int64_t i = 0; i < in.prefill.rules.servers; ++i)
+      readers_.emplace_back(reading_rules_, in.prefill.timer, read_times_, read_tally_, false);
+    for (network::Connection& connection : caches_.wires.connections)
+      latencies_.push_back(std::exchange(connection.latency, 0));
+    fluid_.reset(caches_.wires, caches_.bytes_per_second);
+  }
+
+  LiveMeasured run() {
+    while (!course_.over()) {
+      const double next =
+          std::min({course_.senders.next(), alarms_.value(), wakes_.value(), fluid_.next_time()});
+      if (!(next < LiveServer::kNever)) return LoadCourse::without_end();
+      now_ = std::max(now_, next);
+      fluid_.advance_at(now_, *this);
+    }
+    settle_servers();
+    tally_.add_work(read_tally_);
+    LiveMeasured out = tally_.result(now_);
+    out.preemptions = preemptions() - preempted_before_;
+    return out;
+  }
+  [[nodiscard]] const LoadCourse& course() const { return course_; }
+
+  // Called by Fluid, see pooled_course.cc, which does the same.
+  struct Parcel {
+    double bytes = 0;
+    std::int32_t flight = 0;
+    std::int64_t number = 0;  ///< of the send
+  };
+  void wake(std::int32_t flight) { delivered_.emplace_back(at(flight).last_send, flight); }
+  void deliver(std::int32_t connection, const Parcel& parcel) {
+    Flight& flight = at(parcel.flight);
+    flight.arrival =
+        std::max(flight.arrival, fluid_.now() + latencies_[static_cast<std::size_t>(connection)]);
+    flight.last_send = std::max(flight.last_send, parcel.number);
+    finish_sending(parcel.flight);
+  }
+  static void rate_changed(std::int32_t /*connection*/, double /*rate*/) {}
+  /// What happens in an instant, in the header's order; true while something did.
+  bool settle() {
+    if (course_.over()) return false;
+    if (land_caches() || end_iterations()) return true;
+    if (course_.senders.next() <= limit()) {
+      do come(course_.senders.take());
+      while (course_.senders.next() <= limit());
+      return true;
+    }
+    deal();
+    if (begin_work()) return true;
+    if (sends_.empty()) return false;
+    for (const auto& [flight, share] : std::exchange(sends_, {})) send(flight, share);
+    return true;
+  }
+
+ private:
+  using Network = network::Fluid<Parcel>;
+
+  [[nodiscard]] Flight& at(std::int32_t flight) { return flights_[static_cast<std::size_t>(flight)]; }
+  [[nodiscard]] double limit() const { return now_ * (1 + Network::kTie); }
+  // Numbers of alarms: ends of decoders' work, of readers', and of the first layers that these read.
+  [[nodiscard]] std::size_t read_alarm(std::size_t reader) const { return decoders_.size() + reader; }
+  [[nodiscard]] std::size_t layer_alarm(std::size_t reader) const {
+    return decoders_.size() + readers_.size() + reader;
+  }
+  [[nodiscard]] bool per_layer() const {
+    return in_.fabric.when == KvTransfer::per_layer && in_.fabric.layers > 1;
+  }
+  [[nodiscard]] double last_share() const { return 1.0 / static_cast<double>(in_.fabric.layers); }
+
+  void keep_time(std::size_t server) {
+    const bool decodes = server < decoders_.size();
+    const std::size_t reader = server - decoders_.size();
+    const LiveServer& of = decodes ? decoders_[server] : readers_[reader];
+    alarms_.set(server, of.ends());
+    wakes_.set(server, of.wakes());
+    if (decodes) return;
+    const bool takes = !of.works() && !of.state().has_waiting();
+    unread_.set(reader, takes ? tokens_[reader] : Least<std::int64_t>::none());
+  }
+
+  [[nodiscard]] std::int64_t preemptions() const {
+    std::int64_t all = 0;
+    for (const std::deque<LiveServer>* pool : {&readers_, &decoders_})
+      for (const LiveServer& server : *pool) all += server.state().preemptions();
+    return all;
+  }
+  void settle_servers() {
+    for (std::deque<LiveServer>* pool : {&readers_, &decoders_})
+      for (LiveServer& server : *pool) server.settle(now_ * (1 - Network::kTie));
+  }
+
+  // ---- the queue ----
+
+  void come(const DrawnRequest& request) {
+    const QueueOrder order = in_.prefill.rules.queue;
+    const std::int64_t rank = order == QueueOrder::fcfs       ? 0
+                              : order == QueueOrder::shortest ? request.prompt
+                                                              : request.priority;
+    queue_.push({rank, request.number, request});
+    course_.comes(request, [&] { return waiting(); });
+  }
+
+  [[nodiscard]] std::int64_t waiting() const {
+    auto all = static_cast<std::int64_t>(queue_.size());
+    for (const LiveServer& reader : readers_) all += reader.unfinished() - reader.state().running();
+    for (const std::deque<std::int32_t>& expected : expected_)
+      all += static_cast<std::int64_t>(expected.size());
+    return all;
+  }
+
+  /// Servers that rest take prompts from the queue, the one with the fewest tokens to read first.
+  void deal() {
+    const LiveRules& rules = reading_rules_;
+    const std::int64_t budget = rules.token_budget * rules.ranks;
+    const bool whole =
+        rules.policy == ServingPolicy::trtllm || rules.policy == ServingPolicy::prefill_priority;
+    while (!queue_.empty() && unread_.value() < Least<std::int64_t>::none()) {
+      const DrawnRequest& head = queue_.top().request;
+      const std::size_t to = unread_.index();
+      const std::int64_t has = tokens_[to];
+      if (has > 0 && (whole ? has + head.prompt > budget : has >= budget)) return;
+      tokens_[to] += head.prompt;
+      readers_[to].arrive(head, now_);
+      queue_.pop();
+      keep_time(read_alarm(to));
+    }
+  }
+
+  // ---- what ends and begins ----
+
+  bool end_iterations() {
+    due_.clear();
+    while (alarms_.value() <= limit()) {
+      due_.push_back(alarms_.index());
+      alarms_.set(alarms_.index(), LiveServer::kNever);
+    }
+    std::ranges::sort(due_);
+    for (const std::size_t alarm : due_) {
+      if (alarm < decoders_.size()) {
+        end_decoding(alarm);
+      } else if (alarm < layer_alarm(0)) {
+        end_reading(alarm - decoders_.size());
+      } else {
+        send_early(alarm - layer_alarm(0));
+      }
+    }
+    return !due_.empty();
+  }
+
+  bool begin_work() {
+    bool any = false;
+    while (wakes_.value() <= limit()) {
+      const std::size_t server = wakes_.index();
+      any = true;
+      if (server < decoders_.size()) {
+        decoders_[server].start();
+      } else {
+        LiveServer& reader = readers_[server - decoders_.size()];
+        const double begin = reader.wakes();
+        reader.start();
+        if (per_layer() && !reader.batch().ended.empty())
+          alarms_.set(layer_alarm(server - decoders_.size()), begin + last_share() * (reader.ends() - begin));
+      }
+      keep_time(server);
+    }
+    return any;
+  }
+
+  void end_reading(std::size_t i) {
+    LiveServer& reader = readers_[i];
+    for (const Iteration& rank : reader.batch().of_ranks)
+      tokens_[i] -= static_cast<std::int64_t>(rank.prompt_tokens);
+    for (const std::int32_t slot : reader.batch().ended)
+      for (const std::int64_t found : reader.state()[slot].hits) tokens_[i] -= found;
+    reader.finish([&](const Sequence& sequence) {
+      reader.hold(sequence.request);
+      const auto early = std::ranges::find(early_[i], sequence.request.number,
+                                           [&](std::int32_t f) { return at(f).request.number; });
+      const std::int32_t flight = early != early_[i].end() ? *early : take_off(sequence, i);
+      at(flight).read = true;
+      at(flight).read_at = now_;
+      if (at(flight).slot >= 0) return order_send(flight, last_share());
+      expected_[at(flight).decoder].push_back(flight);
+      fill_places(at(flight).decoder);
+    });
+    early_[i].clear();
+    keep_time(read_alarm(i));
+  }
+
+  void end_decoding(std::size_t i) {
+    decoders_[i].finish([&](const Sequence& sequence) { done(sequence, i); });
+    note_done(i);
+  }
+
+  void done(const Sequence& sequence, std::size_t decoder) {
+    assigned_.set(decoder, assigned_[decoder] - 1);
+    course_.is_done(
+        sequence, now_, [&] { tally_.done(sequence, now_); },
+        [&] {
+          settle_servers();
+          tally_.restart(now_);
+          read_tally_.restart(now_);
+          preempted_before_ = preemptions();
+        });
+  }
+  void note_done(std::size_t decoder) {
+    course_.note_rate(now_, !queue_.empty());
+    fill_places(decoder);
+  }
+
+  // ---- caches ----
+
+  std::int32_t take_off(const Sequence& sequence, std::size_t reader) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::int32_t>(flights_.size()));
+      flights_.emplace_back();
+    }
+    const std::int32_t flight = free_.back();
+    free_.pop_back();
+    const std::size_t decoder = assigned_.index();
+    assigned_.set(decoder, assigned_[decoder] + 1);
+    at(flight) = {sequence.request, sequence.admitted, 0, 0, sequence.hits, reader, decoder};
+    return flight;
+  }
+
+  /// Sends every layer but the last of the prompts that end in this iteration, where their decoder has room.
+  void send_early(std::size_t i) {
+    const LiveServer& reader = readers_[i];
+    for (const std::int32_t slot : reader.batch().ended) {
+      const std::int32_t flight = take_off(reader.state()[slot], i);
+      early_[i].push_back(flight);
+      if (expected_[at(flight).decoder].empty()) begin_transfer(flight);
+    }
+  }
+
+  void fill_places(std::size_t decoder) {
+    std::deque<std::int32_t>& expected = expected_[decoder];
+    while (!expected.empty() && begin_transfer(expected.front())) expected.pop_front();
+    keep_time(decoder);
+  }
+
+  /// False where the decoder has no room.
+  bool begin_transfer(std::int32_t number) {
+    Flight& flight = at(number);
+    flight.slot = decoders_[flight.decoder].expect(flight.request, now_);
+    keep_time(flight.decoder);
+    if (flight.slot < 0) return false;
+    flight.moved_from = now_;
+    order_send(number, flight.read ? 1 : 1 - last_share());
+    return true;
+  }
+
+  void order_send(std::int32_t flight, double share) {
+    ++at(flight).awaited;
+    sends_.emplace_back(flight, share);
+  }
+
+  /// The replica that has a request: of a server's coupled ones they take turns.
+  static std::int64_t replica_of(std::size_t server, const LiveRules& rules, std::int64_t replicas,
+                                 std::int64_t number) {
+    const std::int64_t servers_of_replicas = rules.servers * rules.ranks / replicas;
+    return static_cast<std::int64_t>(server) / servers_of_replicas * rules.ranks + number % rules.ranks;
+  }
+
+  void send(std::int32_t number, double share) {
+    Flight& flight = at(number);
+    const KvFabric& fabric = in_.fabric;
+    const std::int64_t request = flight.request.number;
+    const auto pair = static_cast<std::size_t>(
+        replica_of(flight.reader, in_.prefill.rules, fabric.prefill_replicas, request) *
+            fabric.decode_replicas +
+        replica_of(flight.decoder, in_.decode.rules, fabric.decode_replicas, request));
+    const std::span<const KvFlow> flows = caches_.of(pair);
+    const double size = share * flight.request.prompt / in_.mean_prompt;
+    flight.awaited += static_cast<std::int32_t>(flows.size());
+    ++sends_begun_;
+    for (const KvFlow& flow : flows)
+      fluid_.send(flow.connection, {size * flow.bytes, number, sends_begun_}, *this);
+    finish_sending(number);
+  }
+
+  void finish_sending(std::int32_t number) {
+    Flight& flight = at(number);
+    if (--flight.awaited == 0 && flight.read) fluid_.wake_at(std::max(flight.arrival, fluid_.now()), number);
+  }
+
+  bool land_caches() {
+    if (delivered_.empty()) return false;
+    std::ranges::sort(delivered_);
+    for (const auto& [send, number] : std::exchange(delivered_, {})) {
+      const Flight flight = at(number);
+      free_.push_back(number);
+      LiveServer& decoder = decoders_[flight.decoder];
+      Sequence& sequence = decoder.moving(flight.slot);
+      sequence.admitted = flight.admitted;
+      sequence.read_at = flight.read_at;
+      sequence.moved_from = flight.moved_from;
+      sequence.hits = flight.hits;
+      readers_[flight.reader].let_go(flight.request, now_);
+      keep_time(read_alarm(flight.reader));
+      decoder.land(flight.slot, now_, [&](const Sequence& s) { done(s, flight.decoder); });
+      if (flight.request.steps == 0) note_done(flight.decoder);
+      keep_time(flight.decoder);
+    }
+    return true;
+  }
+
+  const PooledServers& in_;
+  LoadCourse course_;
+  const LiveRules reading_rules_;
+  Tally read_tally_, tally_;
+  DecodeTimes read_times_, times_;
+  AlikeCaches caches_;
+  std::vector<double> latencies_;  ///< of the connections of caches_, in seconds
+  Network fluid_;
+  std::deque<LiveServer> readers_, decoders_;
+  Least<double> alarms_, wakes_;
+  std::vector<std::int64_t> tokens_;  ///< by reader: of prompts that it has and has not read
+  Least<std::int64_t> unread_;        ///< the same, of those that rest and have read all that came before
+  Least<std::int64_t> assigned_;      ///< by decoder: requests that are not done
+  struct Queued {
+    std::int64_t rank, number;  ///< the lowest goes first
+    DrawnRequest request;
+    friend bool operator>(const Queued& a, const Queued& b) {
+      return a.rank != b.rank ? a.rank > b.rank : a.number > b.number;
+    }
+  };
+  std::priority_queue<Queued, std::vector<Queued>, std::greater<>> queue_;
+  std::vector<Flight> flights_;
+  std::vector<std::int32_t> free_;                  ///< flights
+  std::vector<std::deque<std::int32_t>> expected_;  ///< by decoder: flights that wait for a place
+  std::vector<std::vector<std::int32_t>> early_;  ///< by reader: flights of prompts that are still being read
+  // Events of this instant that have not been dealt with yet:
+  std::vector<std::size_t> due_;
+  std::vector<std::pair<std::int64_t, std::int32_t>> delivered_;  ///< number of the last send, flight
+  std::vector<std::pair<std::int32_t, double>> sends_;            ///< flight, share of its cache
+  std::int64_t sends_begun_ = 0;
+  double now_ = 0;
+  std::int64_t preempted_before_ = 0;  ///< in the warm-up
+};
+
+}  // namespace
+
+LiveMeasured serve_pools(const Offered& offered, const PooledServers& servers,
+                         std::vector<RequestRecord>* records) {
+  return measure_load(offered, servers.prefill.rules.servers, [&](Supply supply, LiveMeasured& out) {
+    PooledService service(offered, servers, supply == Supply::as_sent ? records : nullptr, supply);
+    out = service.run();
+    return service.course();
+  });
+}
+
+}  // namespace shardscape::serving

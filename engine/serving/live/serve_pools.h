@@ -1,0 +1,46 @@
+// Serves a load request by request by two pools of servers, one that reads prompts and one that decodes, with the
+// transfer of caches between them (pooled_course.h says what happens; there requests are alike, here they are those of
+// a load, and blocks are counted).
+//
+//   queue     Requests wait in one queue before the servers that read. A server that begins an iteration takes prompts
+//             until its token budget is filled (whole ones where its rule reads them whole); of several that rest, the
+//             one with the fewest tokens takes the next. Blocks for all of a prompt are taken at once.
+//   transfer  A prompt that is read goes to the decoding server with the fewest requests, and its cache leaves once that
+//             has a place and blocks for it; flows share links max-min fairly. Until it has left, it keeps its place and
+//             its blocks in the first pool. A cache's bytes are in proportion to its prompt.
+//   token     The first token is given when the cache has arrived. The sequence joins with the next iteration.
+//   decode    as live_server.h has it. What is preempted is read again where it decoded.
+//
+// Of what happens in one instant, up to rounding, caches arrive first, then iterations end (those that decode first),
+// then requests come, then servers take from the queue and begin, then caches leave.
+//
+// Left out: what the traffic of caches and that of iterations cost each other.
+#pragma once
+
+#include <vector>
+
+#include "engine/serving/live/live_rules.h"
+#include "engine/serving/live/senders.h"
+#include "engine/serving/live/tally.h"
+#include "engine/serving/pooled_course.h"
+
+namespace shardscape::serving {
+
+/// Servers of one pool; `rules.ranks` of them are coupled replicas, and the timer is of a whole server's iteration.
+struct LivePool {
+  LiveRules rules;
+  Timer timer;
+};
+
+struct PooledServers {
+  LivePool prefill, decode;
+  KvFabric fabric;         ///< of the mean request; couplings are those of the rules
+  double mean_prompt = 1;  ///< tokens of that request
+};
+
+/// `records`, where given, gets every request that counts, in the order in which they were done. Use of the cache is that
+/// of the pool that decodes.
+LiveMeasured serve_pools(const Offered& offered, const PooledServers& servers,
+                         std::vector<RequestRecord>* records = nullptr);
+
+}  // namespace shardscape::serving

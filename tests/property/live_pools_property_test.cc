@@ -1,0 +1,237 @@
+// Does a load on two pools agree with brute force, is it the closed loop of alike requests where it is one, and are
+// requests, tokens and blocks conserved?
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "engine/base/counter_rng.h"
+#include "engine/base/nearest_rank.h"
+#include "tests/support/plain_live_server.h"
+#include "tests/support/seeds.h"
+
+namespace shardscape::serving {
+namespace {
+
+/// Pools, a load, and links: one into each decoding server, which all of its caches share.
+class LivePoolsCase {
+ public:
+  explicit LivePoolsCase(std::uint64_t seed, bool alike = false) : rng_(seed, 31) {
+    load.prompt = lengths(60, alike);
+    load.output = lengths(40, alike);
+    load.seed = seed;
+    load.requests = {whole(1, 60), false};
+    load.warm_up = {whole(0, 30), false};
+    load.statistic = coin() ? ClientStatistic::run : ClientStatistic::steady;
+    clients = whole(1, 16);
+    if (coin() && !alike) {
+      load.request_rate = 3 / (load.output.mean * 1e-3) * rng_.uniform();
+      load.arrivals = static_cast<ArrivalProcess>(rng_.below(3));
+      load.arrivals_cv = 0.3 + 2 * rng_.uniform();
+    }
+    prefill = pool();
+    decode = pool();
+    rate = 1e4 * (0.2 + rng_.uniform());
+    bytes_per_token = coin() ? 1 : 0.01;
+    latency = coin() ? 0 : 1e-3 * rng_.uniform();
+    lay_wires();
+  }
+
+  [[nodiscard]] Offered offered() const { return {load, clients, 1}; }
+  [[nodiscard]] KvFabric fabric() const {
+    return {wires_, rates_, flows_, prefill.rules.servers, decode.rules.servers};
+  }
+  [[nodiscard]] PooledServers servers() const { return {prefill, decode, fabric(), kMeanPrompt}; }
+  [[nodiscard]] std::string text() const {
+    return std::string(name_of(prefill.rules.policy)) + " " + std::string(name_of(decode.rules.policy)) +
+           (decode.rules.on_demand ? " on demand" : " reserved") + " clients " + std::to_string(clients) +
+           " servers " + std::to_string(prefill.rules.servers) + " " + std::to_string(decode.rules.servers);
+  }
+
+  static constexpr double kMeanPrompt = 20;
+  LoadSpec load;
+  LivePool prefill, decode;
+  std::int64_t clients = 1;
+  double rate = 1, bytes_per_token = 1, latency = 0;
+
+ private:
+  std::int64_t whole(std::uint64_t low, std::uint64_t high) {
+    return static_cast<std::int64_t>(low + rng_.below(high - low + 1));
+  }
+  bool coin() { return rng_.below(2) == 0; }
+  Lengths lengths(std::uint64_t longest, bool alike) {
+    const std::int64_t most = whole(1, longest);
+    if (alike || rng_.below(4) == 0) return Lengths::fixed(most);
+    return Lengths::uniform(most, rng_.uniform());
+  }
+
+  LivePool pool() {
+    LivePool pool;
+    LiveRules& rules = pool.rules;
+    rules.policy = static_cast<ServingPolicy>(rng_.below(enum_names<ServingPolicy>().size()));
+    rules.on_demand = coin();
+    rules.max_batch = whole(1, 14);
+    rules.token_budget = rules.max_batch + whole(0, coin() ? 4 : 100);
+    rules.kv_block = coin() ? whole(1, 3) : whole(4, 20);
+    const std::int64_t longest = load.prompt.longest + load.output.longest;
+    rules.kv_blocks = (longest + rules.kv_block - 1) / rules.kv_block;
+    rules.kv_blocks = coin() ? rules.kv_blocks + whole(0, 10) : rules.kv_blocks * 14;
+    rules.watermark = rng_.below(3) == 0 ? whole(0, 3) : 0;
+    rules.queue = coin() ? QueueOrder::fcfs : QueueOrder::shortest;
+    rules.servers = whole(1, 3);
+    rules.frontend = coin() ? 0 : 1e-2 * rng_.uniform();
+    rules.eager_floor = coin() ? 0 : 2e-2 * rng_.uniform();
+    const double fixed = 1e-3 * rng_.uniform(), per_sequence = 1e-3 * rng_.uniform();
+    const double per_token = 1e-3 * rng_.uniform(), per_cached = 1e-5 * rng_.uniform();
+    const double per_pair = 1e-6 * rng_.uniform();
+    pool.timer = [=](const Iteration& i) {
+      return IterationTime{fixed + per_sequence * i.decoding + per_token * i.prompt_tokens +
+                           per_cached * i.cached + per_pair * i.masked_pairs};
+    };
+    return pool;
+  }
+
+  void lay_wires() {
+    for (std::int64_t r = 0; r < prefill.rules.servers; ++r) {
+      for (std::int64_t d = 0; d < decode.rules.servers; ++d) {
+        const auto begin = static_cast<std::int32_t>(wires_.path_links.size());
+        wires_.path_links.push_back(static_cast<std::int32_t>(d));
+        const auto connection = static_cast<std::int32_t>(wires_.connections.size());
+        wires_.connections.push_back({0, 1, begin, begin + 1, latency});
+        flows_.push_back({{connection, bytes_per_token * kMeanPrompt}});
+      }
+    }
+    rates_.assign(static_cast<std::size_t>(decode.rules.servers), rate);
+  }
+
+  CounterRng rng_;
+  network::Traffic wires_;
+  std::vector<double> rates_;
+  std::vector<std::vector<KvFlow>> flows_;
+};
+
+void expect_percentiles(const Percentiles& fast, std::vector<double> slow, const char* what) {
+  std::ranges::sort(slow);
+  double sum = 0;
+  for (const double value : slow) sum += value;
+  const auto rank = [&](double share) { return slow.empty() ? 0 : nearest_rank(slow, share); };
+  const double tolerance = 1e-9 * std::max(1e-6, slow.empty() ? 0 : slow.back());
+  EXPECT_NEAR(fast.mean, slow.empty() ? 0 : sum / static_cast<double>(slow.size()), tolerance) << what;
+  EXPECT_NEAR(fast.p50, rank(0.5), tolerance) << what;
+  EXPECT_NEAR(fast.p95, rank(0.95), tolerance) << what;
+  EXPECT_NEAR(fast.p99, rank(0.99), tolerance) << what;
+}
+
+TEST(LivePools, EventsAgreeWithBruteForce) {
+  int compared = 0, preempted = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(4000); ++seed) {
+    const LivePoolsCase c(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
+    const PlainLive slow =
+        serve_pools_plainly(c.offered(), c.servers(), c.rate, c.latency, c.bytes_per_token);
+    const LiveMeasured fast = serve_pools(c.offered(), c.servers());
+    if (slow.tied || slow.begin == slow.end) continue;
+    ++compared;
+    preempted += slow.preemptions > 0 ? 1 : 0;
+    std::vector<double> ttft, tpot, e2e;
+    double queued = 0;
+    for (const PlainLiveRequest& r : slow.done) {
+      ttft.push_back(r.tokens.front() - r.request.sent);
+      e2e.push_back(r.tokens.back() - r.request.sent);
+      queued += r.admitted - r.request.sent;
+      if (r.request.output > 1) tpot.push_back((r.tokens.back() - r.tokens.front()) / (r.request.output - 1));
+    }
+    ASSERT_EQ(fast.requests, static_cast<std::int64_t>(slow.done.size()));
+    expect_percentiles(fast.ttft, ttft, "ttft");
+    expect_percentiles(fast.itl, slow.gaps, "itl");
+    expect_percentiles(fast.tpot, tpot, "tpot");
+    expect_percentiles(fast.e2e, e2e, "e2e");
+    EXPECT_EQ(fast.gaps, static_cast<std::int64_t>(slow.gaps.size()));
+    EXPECT_NEAR(fast.queue, queued / static_cast<double>(fast.requests), 1e-9 * fast.e2e.mean);
+    EXPECT_NEAR(fast.requests_per_s * (slow.end - slow.begin) / static_cast<double>(fast.requests), 1, 1e-9);
+    EXPECT_EQ(fast.preemptions, slow.preemptions);
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(compared, test::at_least(2700));
+  EXPECT_GE(preempted, test::at_least(100));
+}
+
+TEST(LivePools, RequestsAndTokensAreConserved) {
+  for (std::uint64_t seed = 9000; seed < 9000 + test::seeds(1000); ++seed) {
+    LivePoolsCase c(seed);
+    c.load.statistic = ClientStatistic::run;
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
+    std::vector<RequestRecord> records;
+    const LiveMeasured m = serve_pools(c.offered(), c.servers(), &records);
+    const DrawnRequests draws(c.load, 1);
+    std::int64_t prompts = 0, outputs = 0;
+    double in_system = 0;
+    std::set<std::int64_t> numbers;
+    for (const RequestRecord& r : records) {
+      const DrawnRequest drawn = draws.request(r.request.number);
+      prompts += drawn.prompt;
+      outputs += drawn.output;
+      in_system += r.done - r.request.sent;
+      EXPECT_LE(r.request.ready, r.admitted);
+      EXPECT_LT(r.admitted, r.first_token);
+      EXPECT_LE(r.first_token, r.done);
+      numbers.insert(r.request.number);
+    }
+    EXPECT_EQ(static_cast<std::int64_t>(numbers.size()), c.load.requests.number) << "each of them once";
+    EXPECT_EQ(m.prompt_tokens, prompts);
+    EXPECT_EQ(m.output_tokens, outputs);
+    EXPECT_EQ(m.gaps, outputs - m.requests) << "a token but the first ends a gap";
+    // Little: the integral of the number in the system is the sum of times in it.
+    EXPECT_NEAR(m.e2e.mean * static_cast<double>(m.requests), in_system, 1e-9 * in_system);
+    EXPECT_NEAR(m.e2e.mean, total(m.classes) + m.waiting + m.exposed_transfer, 1e-9 * m.e2e.mean);
+    EXPECT_LE(m.kv_peak, 1);
+    if (HasFailure()) return;
+  }
+}
+
+/// One client meets nobody: its request is prefill, transfer and decode steps, as pooled_course.h has it, also where
+/// layers leave one by one and several attention ranks share an iteration.
+TEST(LivePools, OneClientIsTheClosedForm) {
+  for (std::uint64_t seed = 0; seed < test::seeds(600); ++seed) {
+    LivePoolsCase c(seed, true);
+    CounterRng rng(seed, 5);
+    c.clients = 1;
+    c.load.statistic = ClientStatistic::steady;
+    c.load.warm_up = {2, false};
+    c.load.requests = {4, false};
+    KvFabric fabric = c.fabric();
+    if (rng.below(2) == 0) {
+      fabric.when = KvTransfer::per_layer;
+      fabric.layers = 1 + static_cast<std::int64_t>(rng.below(5));
+    }
+    for (LivePool* pool : {&c.prefill, &c.decode}) pool->rules.frontend = pool->rules.eager_floor = 0;
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
+    const auto rules = [](const LivePool& pool) {
+      const bool cut =
+          pool.rules.policy != ServingPolicy::trtllm && pool.rules.policy != ServingPolicy::prefill_priority;
+      return Pool{pool.rules.servers,
+                  {cut ? ServingPolicy::chunked : ServingPolicy::prefill_priority, pool.rules.token_budget,
+                   pool.rules.max_batch},
+                  pool.timer};
+    };
+    const DisaggregatedMeasured closed = serve_disaggregated(
+        {{1, c.load.prompt.longest, c.load.output.longest}, rules(c.prefill), rules(c.decode), fabric});
+    // The closed form moves the bytes of the mean request, the load those of its own prompts.
+    const LiveMeasured live =
+        serve_pools(c.offered(), {c.prefill, c.decode, fabric, static_cast<double>(c.load.prompt.longest)});
+    const double tolerance = 1e-9 * closed.requests.e2e.mean;
+    EXPECT_NEAR(live.ttft.mean, closed.requests.ttft.mean, tolerance);
+    EXPECT_NEAR(live.itl.mean, closed.requests.itl.mean, tolerance);
+    EXPECT_NEAR(live.itl.p95, closed.requests.itl.p95, tolerance);
+    EXPECT_NEAR(live.e2e.mean, closed.requests.e2e.mean, tolerance);
+    EXPECT_NEAR(live.transfer, closed.transfer, tolerance);
+    EXPECT_NEAR(live.exposed_transfer, closed.exposed_transfer, tolerance);
+    EXPECT_NEAR(live.waiting, closed.requests.waiting, tolerance);
+    EXPECT_NEAR(live.requests_per_s / closed.requests.requests_per_s, 1, 1e-9);
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace shardscape::serving
