@@ -27,6 +27,7 @@
 #include "engine/memory/memory.h"
 #include "engine/network/prices/collective_prices.h"
 #include "engine/serving/server.h"
+#include "engine/spec/group_bytes.h"
 #include "engine/spec/prediction.h"
 #include "engine/step/serving/executed_iterations.h"
 #include "engine/step/serving/price_iterations.h"
