@@ -86,9 +86,11 @@ struct Study {
   }
   [[nodiscard]] std::size_t setting_count() const { return systems.size() * workloads.size(); }
   [[nodiscard]] std::int64_t gpus_of(std::size_t setting) const {
-    return gpu_counts[setting / (setting_count() / gpu_counts.size())];
+    return gpu_counts.size() < 2 ? gpus : gpu_counts[setting / (setting_count() / gpu_counts.size())];
   }
-  [[nodiscard]] DesignSpace design_space() const { return {space, gpu_counts, phase(), setting_count()}; }
+  [[nodiscard]] DesignSpace design_space() const {
+    return {space, gpu_counts.size() < 2 ? std::vector{gpus} : gpu_counts, phase(), setting_count()};
+  }
   /// The setting with index = system * workloads.size() + workload.
   [[nodiscard]] Setting setting(std::size_t index) const {
     return {model, systems[index / workloads.size()], workloads[index % workloads.size()]};
