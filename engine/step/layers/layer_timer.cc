@@ -149,7 +149,6 @@ StagePasses StageTimer::passes_through(const LayerRuns& runs) {
     PassTime backward = run.count * backward_of(run.kind);
     Seconds alone = backward.total();
     backward[TimeClass::host] -= less.backward[i];
-    if (in_.defers(run.kind)) passes.deferred = static_cast<double>(in_.deferred()) * layer.weight;
     if (in_.cuts(run.kind)) {
       PassTime weight = run.count * layer.weight;
       alone += weight.total();
@@ -165,6 +164,11 @@ StagePasses StageTimer::passes_through(const LayerRuns& runs) {
     passes.backwards[run.kind] += alone;
   }
   return passes;
+}
+
+PassTime StageTimer::deferred() {
+  if (in_.deferred() == 0) return {};
+  return static_cast<double>(in_.deferred()) * timed(kHeadLayer).weight;
 }
 
 bool StageTimer::waits_for_host(const LayerRuns& runs) {

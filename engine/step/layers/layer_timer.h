@@ -61,6 +61,8 @@ class StageTimer {
 
   /// The passes through all of these layers.
   [[nodiscard]] StagePasses passes_through(const LayerRuns& runs);
+  /// All weight gradients of the head that the stack defers.
+  [[nodiscard]] PassTime deferred();
 
   /// Seconds by which a forward through some layers and a backward through others are shorter as a pair. Exchanges hide
   /// beside the other pass (paired_passes.h), but a pair takes no less than the host needs to launch it, backward

@@ -40,9 +40,10 @@ struct BackwardByRole {
   }
 };
 
-/// Data-parallel traffic of every microbatch beside the passes of a stage or of a chunk.
+/// What compute loses to data-parallel traffic of every microbatch beside the passes of a stage or of a chunk, and how
+/// much longer that traffic makes the pass of weight gradients in all.
 struct StageTraffic {
-  BesidePass forward, backward, weight;
+  Seconds forward_lost, backward_lost, weight_lost, weight_exposed;
 };
 
 /// The passes of one microbatch through one chunk of a stage, or through all of them.
@@ -57,7 +58,6 @@ struct ChunkPasses {
 struct StagePasses : ChunkPasses {
   Seconds weight_host;  ///< the part of `weight` that waits for the host
   BackwardByRole backwards;
-  PassTime deferred;  ///< all weight gradients of the head, after the last backward
 };
 
 /// What the passes of a stage or chunk depend on besides the times of its layers.

@@ -24,39 +24,46 @@ BesideCosts beside_costs(const StepMachine& machine, std::size_t s) {
   return {beside(Pass::forward), beside(Pass::backward), beside(Pass::weight)};
 }
 
+/// Traffic beside the passes of that name.
+struct BesidePasses {
+  BesidePass forward, backward, weight;
+};
+
 /// Makes passes longer by what they expose of the traffic beside them.
-void add_exposed(ChunkPasses& passes) {
-  const StageTraffic& traffic = passes.beside;
+void add_exposed(const BesidePasses& traffic, ChunkPasses& passes) {
+  passes.beside = {traffic.forward.lost, traffic.backward.lost, traffic.weight.lost,
+                   traffic.weight.exposed()};
   passes.forward[TimeClass::data_comm] += traffic.forward.exposed();
   passes.backward[TimeClass::data_comm] += traffic.backward.exposed() + traffic.weight.exposed();
   passes.weight += traffic.weight.exposed();
 }
 
-/// Adds to the passes of a stage (share 1) or of a chunk what they expose of the traffic beside them.
-void add_beside(const StackProfile::Communication& stack, const BesideCosts& costs, double share,
-                ChunkPasses& passes) {
-  StageTraffic& traffic = passes.beside;
-  traffic.backward = beside_pass(stack, share * costs.backward, passes.backward.total() - passes.weight);
-  traffic.weight = beside_pass(stack, share * costs.weight, passes.weight);
-  traffic.forward = beside_pass(stack, share * costs.forward, passes.forward.total());
-  add_exposed(passes);
+/// Adds to the passes of a stage (share 1) or of a chunk what they expose of the traffic beside them, and returns that.
+BesidePasses add_beside(const StackProfile::Communication& stack, const BesideCosts& costs, double share,
+                        ChunkPasses& passes) {
+  const BesidePasses traffic{
+      beside_pass(stack, share * costs.forward, passes.forward.total()),
+      beside_pass(stack, share * costs.backward, passes.backward.total() - passes.weight),
+      beside_pass(stack, share * costs.weight, passes.weight)};
+  add_exposed(traffic, passes);
+  return traffic;
 }
 
 /// The same for a stage of several chunks, each of which has an equal share of the traffic, as it is executed.
 void add_beside_chunks(const StackProfile::Communication& stack, const BesideCosts& costs,
                        std::span<ChunkPasses> chunks, StagePasses& stage) {
-  StageTraffic& sum = stage.beside = {};
+  BesidePasses sum;
   const auto add = [](BesidePass& to, const BesidePass& more) {
     to.beyond += more.beyond;
     to.lost += more.lost;
   };
   for (ChunkPasses& chunk : chunks) {
-    add_beside(stack, costs, 1.0 / static_cast<double>(chunks.size()), chunk);
-    add(sum.forward, chunk.beside.forward);
-    add(sum.backward, chunk.beside.backward);
-    add(sum.weight, chunk.beside.weight);
+    const BesidePasses traffic = add_beside(stack, costs, 1.0 / static_cast<double>(chunks.size()), chunk);
+    add(sum.forward, traffic.forward);
+    add(sum.backward, traffic.backward);
+    add(sum.weight, traffic.weight);
   }
-  add_exposed(stage);
+  add_exposed(sum, stage);
 }
 
 }  // namespace

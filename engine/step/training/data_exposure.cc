@@ -67,7 +67,7 @@ LastBackward last_backward(const TrainingStep& in, const StepTimes& step, std::s
   Seconds &further = layer[kFurtherLayer], &block = layer[block_layer(0)];
   further = (1.0 / std::max(1, in.layers[stage].further())) * further;
   block = (1.0 / std::max(1, in.layers[stage].count())) * (block + of.backward[TimeClass::data_comm]);
-  return {layer, passes, in.cuts(), step.deferred(in, stage).total(),
+  return {layer, passes, in.cuts(), step.deferred_on(in, stage),
           std::span(ends).subspan(stage * chunks, chunks)};
 }
 

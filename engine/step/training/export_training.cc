@@ -58,7 +58,7 @@ class StepMaker {
     for (std::size_t s = 0; s < times_.tails.size(); ++s) {
       const StageTail& tail = times_.tails[s];
       program.tails.push_back(
-          {tail.data_comm.value(), tail.optimizer.value(), times_.deferred(in_, s).total().value()});
+          {tail.data_comm.value(), tail.optimizer.value(), times_.deferred_on(in_, s).value()});
     }
     program.data_overlap = stack_.communication.data_overlap;
     program.step_fixed = once_per_step(stack_).value();
@@ -139,7 +139,7 @@ class StepMaker {
     stage.deferrals = in_.deferred();
     if (stage.deferrals == 0) return;
     append_pass(stage.deferred, kHeadLayer, Pass::weight, "deferred head");
-    append_wait(stage.deferred, times_.stages.back().deferred[TimeClass::host].value() / stage.deferrals);
+    append_wait(stage.deferred, times_.deferred[TimeClass::host].value() / stage.deferrals);
   }
 
   static void append_wait(std::vector<ProgramStep>& steps, double seconds, const char* name = "host") {
@@ -265,12 +265,10 @@ class StepMaker {
 
   /// Appends to each pass what compute loses to the traffic beside it.
   static void lose_to_traffic(const StageTraffic& traffic, ChunkSteps& chunk) {
-    const auto append = [&](std::vector<ProgramStep>& steps, const BesidePass& beside) {
-      append_wait(steps, beside.lost.value(), "lost to data-parallel traffic");
-    };
-    append(chunk.forward, traffic.forward);
-    append(chunk.backward, traffic.backward);
-    append(chunk.weight, traffic.weight);
+    constexpr const char* kName = "lost to data-parallel traffic";
+    append_wait(chunk.forward, traffic.forward_lost.value(), kName);
+    append_wait(chunk.backward, traffic.backward_lost.value(), kName);
+    append_wait(chunk.weight, traffic.weight_lost.value(), kName);
   }
 
   const TrainingStep& in_;

@@ -278,7 +278,7 @@ std::int32_t time_training(const TrainingStep& in, const network::CollectivePric
     }
   }
   b = busy;
-  b += times.deferred(in, critical);
+  if (in.last(static_cast<std::int32_t>(critical))) b += times.deferred;
   b[TimeClass::data_comm] += times.tails[critical].data_comm;
   b[TimeClass::pipeline_comm] =
       Seconds(std::max(0.0, times.pipeline.end[critical] - times.pipeline.end_without_transfers[critical]));

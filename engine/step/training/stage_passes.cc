@@ -51,7 +51,6 @@ Seconds in_pair(const ChunkPasses& forward, const ChunkPasses& backward) {
 void keep_slower(StagePasses& kept, const StagePasses& other, bool pairs) {
   const Seconds pair = std::max(in_pair(kept, kept), in_pair(other, other));
   if (other.forward.total() > kept.forward.total()) kept.forward = other.forward;
-  if (other.deferred.total() > kept.deferred.total()) kept.deferred = other.deferred;
   if (other.backward.total() > kept.backward.total()) {
     kept.backward = other.backward;
     kept.weight = other.weight;
@@ -91,6 +90,9 @@ class StageFiller {
       return passes;
     });
   }
+
+  /// StageTimer::deferred(), of a stage with the head.
+  PassTime deferred() { return timer_.deferred(); }
 
   /// Keeps the slower of the times already there and those of these devices.
   void fill(std::span<ChunkPasses> chunks) {
@@ -197,6 +199,7 @@ void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch
     if (!parts.passes(s) || step.is_twin(s)) continue;
     StageFiller filler(machine, s, in.costs, collectives, layers_of(s));
     step.stages[s] = filler.all_chunks();
+    if (s + 1 == stages) step.deferred = filler.deferred();
     std::ranges::fill(step.chunks_of(s), ChunkPasses());
     filler.fill(step.chunks_of(s));
     if (network::LinkRecorder* const recorder = collectives.recorder())
@@ -208,6 +211,9 @@ void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch
     StageFiller filler(machine, sick.stage, sick.costs, prices, own);
     keep_slower(step.stages[sick.stage], filler.all_chunks(), pairs_of_stages(in));
     filler.fill(step.chunks_of(sick.stage));
+    if (sick.stage + 1 < stages) continue;
+    const PassTime deferred = filler.deferred();
+    if (deferred.total() > step.deferred.total()) step.deferred = deferred;
   }
   for (std::size_t s = 0; each > 1 && s < stages; ++s)
     if (parts.passes(s) && !step.is_twin(s)) add_up_chunks(step.chunks_of(s), step.stages[s]);

@@ -89,7 +89,7 @@ constexpr double kSumRounding = 1e-12;
 
 /// When a stage has ended its last pass, and on the last stage also the deferred weight gradients.
 Seconds at_work(const TrainingStep& in, const StepTimes& step, std::size_t s) {
-  return Seconds(step.pipeline.end[s]) + step.deferred(in, s).total();
+  return Seconds(step.pipeline.end[s]) + step.deferred_on(in, s);
 }
 
 /// The end of a stage's step.

@@ -41,7 +41,7 @@ TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size
                    times.tails[stage].data_comm - times.tails[stage].lost,
                    busy,
                    times.pipeline.end};
-  if (in.cuts()) timed.backward -= m * (passes.weight - passes.beside.weight.exposed());
+  if (in.cuts()) timed.backward -= m * (passes.weight - passes.beside.weight_exposed);
   return timed;
 }
 

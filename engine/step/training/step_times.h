@@ -14,6 +14,7 @@ namespace shardscape::step {
 
 struct StageTimes {
   std::vector<StagePasses> stages;
+  PassTime deferred;  ///< on the last stage: all weight gradients of the head, after the last backward
   std::vector<ChunkPasses>
       chunks;  ///< index: stage * virtual_stages + chunk; empty where each stage is one chunk
 
@@ -64,9 +65,9 @@ struct StepTimes : StageTimes {
 
   [[nodiscard]] bool is_twin(std::size_t stage) const { return twin[stage] != stage; }
   [[nodiscard]] const StagePasses& passes(std::size_t stage) const { return stages[twin[stage]]; }
-  /// The head's deferred weight gradients on a stage: those of the last one.
-  [[nodiscard]] PassTime deferred(const TrainingStep& inputs, std::size_t stage) const {
-    return inputs.last(static_cast<std::int32_t>(stage)) ? stages.back().deferred : PassTime();
+  /// Seconds that a stage takes for the head's deferred weight gradients.
+  [[nodiscard]] Seconds deferred_on(const TrainingStep& inputs, std::size_t stage) const {
+    return inputs.last(static_cast<std::int32_t>(stage)) ? deferred.total() : Seconds(0);
   }
 };
 
