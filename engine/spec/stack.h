@@ -251,8 +251,9 @@ struct StackProfile {
     Routing routing = Routing::round_robin;
     std::int64_t poll_interval = 1;  ///< decode iterations between looks at new requests (SGLang)
     Seconds frontend;  ///< from sending a request until the scheduler may see it: HTTP, tokenizer
-    Seconds
-        eager_floor;  ///< the least cost of an iteration that reads a prompt, which runs without CUDA graphs
+    /// The least cost of an iteration that reads a prompt, which runs without CUDA graphs: once, and for each layer of
+    /// the model, or each that has experts, whose kernels the host launches one by one.
+    Seconds eager_floor, eager_layer, eager_expert_layer;
     /// Where products are of 8 bits or fewer the key-value cache and attention are fp8, too (checkpoints with
     /// kv_cache_quant_algo: FP8, which TensorRT-LLM serves so); else they stay as the policy has them.
     bool fp8_cache = false;

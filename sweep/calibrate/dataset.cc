@@ -176,9 +176,9 @@ void Dataset::add_group(Group group, FitActsOn sort) {
     if (sort == FitActsOn::time) {
       target(Measure::step_time, row.step_time_s);
       // TTFT of public tables is left out: for saturated servers it is time in the client's queue.
-      if (row.software.empty()) target(Measure::ttft, row.ttft_s);
-      if (row.workload.output_tokens > 1) target(Measure::itl, row.itl_s);
-      target(Measure::e2e, row.e2e_s);
+      if (row.software.empty()) target(Measure::ttft, row.ttft_s());
+      if (row.workload.output_tokens > 1) target(Measure::itl, row.itl_s());
+      target(Measure::e2e, row.e2e_s());
     } else {
       target(Measure::memory, row.memory_peak_bytes);
       const auto cluster = presets_.cluster(row.cluster, group.options.folder);

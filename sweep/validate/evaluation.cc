@@ -42,6 +42,9 @@ constexpr RegimeKey kRegimeKeys[] = {
     {"stack", [](const Regime& r) { return r.stack; }},
     {"software", [](const Regime& r) { return r.software; }},
     {"operation", [](const Regime& r) { return r.operation; }},
+    {"label", [](const Regime& r) { return r.label; }},
+    {"load", [](const Regime& r) { return r.load; }},
+    {"servers", [](const Regime& r) { return r.servers; }},
     {"gpus", [](const Regime& r) { return r.gpus > 0 ? std::to_string(r.gpus) : std::string(); }},
 };
 

@@ -9,6 +9,7 @@
 
 #include "engine/base/suggest.h"
 #include "engine/spec/plan_axes.h"
+#include "sweep/validate/served_columns.h"
 
 namespace shardscape::validate {
 
@@ -39,11 +40,8 @@ constexpr Column kLoadColumns[] = {
     {"memory_of", free,
      "fullest_reserved (or blank), as above, or last_stage_allocated, what tensors take on the last stage"},
     {"measured_oom", free, "1: the run went out of memory, 0: it did not"},
-    {"measured_ttft_s", free, "time to first token, seconds"},
-    {"measured_itl_s", free, "inter-token latency, seconds"},
-    {"measured_e2e_s", free, "whole request, seconds"},
-    {"source", free, "free text"},
 };
+constexpr Column kSource = {"source", free, "free text"};
 
 constexpr Column kPublicRowColumns[] = {
     {"id", needed, "name of the row, each once"},
@@ -72,12 +70,25 @@ constexpr Column kPublicLoadColumns[] = {
     {"decode_attention_data_parallel", free, "above 1: not predicted"},
     {"mean_batch", free,
      "sequences decoded together; stands in for a blank concurrency, then only ITL counts"},
-    {"measured_tokens_per_s_per_gpu", free, ""},
-    {"measured_power_w", free, ""},
+    {"spec_method", free, "of speculative decoding: mtp or none"},
+    {"date", free, "of the run, YYYY-MM-DD"},
+    {"client", free, "the program that sent requests, which says how it sends them"},
+    {"itl_over_tpot_mean", free, "printed gaps between tokens over time per token"},
     {"n_runs", free, "runs behind the measurements"},
     {"spread", free, "of them, relative; not compared"},
     {"file", free, "free text"},
 };
+
+/// What tables of servers say beside and nothing here is compared with.
+constexpr std::string_view kNotCompared[] = {
+    "measured_power_w", "image", "framework", "disaggregated", "multinode", "tp_printed", "ep_printed",
+    "dp_attention_printed", "prefill_gpus", "prefill_tp_printed", "prefill_ep_printed",
+    "prefill_dp_attention_printed", "decode_gpus", "decode_tp_printed", "decode_ep_printed",
+    "decode_dp_attention_printed", "measured_itl_kind", "measured_ttft_p999_s", "measured_ttft_std_s",
+    "measured_itl_p999_s", "measured_itl_std_s", "measured_tpot_std_s", "measured_e2e_std_s",
+    "measured_total_tokens_per_s_per_gpu", "output_tput_per_gpu_printed", "input_tput_per_gpu_printed",
+    "prefill_power_w", "decode_power_w", "power_scope", "joules_per_output_token", "request_rate", "range_ratio",
+    "warmups", "num_prompts", "inflight_check", "flag"};
 
 enum class PlanForm : std::uint8_t { ours, others };
 
@@ -95,6 +106,13 @@ std::vector<Column> plan_columns(PlanForm form) {
   add(row_of(PlanKey::microbatch));  // among the columns of batches
   for (const Column& column : kLoadColumns)
     columns.push_back({column.name, ours ? column.use : free, column.meaning});
+  const std::size_t measured = ours ? kE2eColumn + 1 : kServedColumns;
+  for (const ServedColumn& column : served_columns().first(measured))
+    columns.push_back({column.measured, free, column.meaning});
+  columns.push_back(kSource);
+  for (const std::string_view name : kNotCompared) {
+    if (!ours) columns.push_back({name, free, "not compared"});
+  }
   if (!ours) columns.insert(columns.end(), std::begin(kPublicLoadColumns), std::end(kPublicLoadColumns));
   return columns;
 }

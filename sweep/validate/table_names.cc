@@ -19,7 +19,9 @@ namespace {
 
 /// Devices that public tables measure and no preset describes: PCIe cards without NVLink, AMD's accelerators, Google's.
 constexpr auto kWithoutPreset = std::to_array<std::string_view>(
-    {"l40s", "rtx_pro_6000_server", "b60", "mi350x", "mi355x", "tpu-v5p", "tpu-v6e"});
+    {"l40s", "rtx_pro_6000_server", "b60", "mi300x", "mi325x", "mi350x", "mi355x", "tpu-v5p", "tpu-v6e"});
+/// Software that public tables name and no preset stands for: AMD's server.
+constexpr auto kSoftwareWithoutPreset = std::to_array<std::string_view>({"atom"});
 
 struct FormatAlias {
   std::string_view text, name;
@@ -152,6 +154,8 @@ TableNames::Named TableNames::stack(const std::string& text, bool experts, const
   if (presets_.has_stack(text)) return text;  // the profile that a fit has put in place
   const std::string first_word = text.substr(0, text.find(' '));
   if (const auto found = stacks_.find(first_word); found != stacks_.end()) return found->second;
+  if (std::ranges::find(kSoftwareWithoutPreset, first_word) != kSoftwareWithoutPreset.end())
+    return tl::unexpected(Nameless{.why = "no preset describes the software " + first_word, .understood = true});
   return tl::unexpected(unknown("software or stack", text, stacks_));
 }
 

@@ -189,6 +189,8 @@ inline constexpr NumberLaw kStackLaws[] = {
     {"serving.poll_interval", kNoTime, "", false, true},
     {"serving.frontend", kNoTime},
     {"serving.eager_floor", kNoTime},
+    {"serving.eager_layer", kNoTime},
+    {"serving.eager_expert_layer", kNoTime},
     {"serving.redundant_experts", kNoTime, "", false, true},
     {"serving.prefill_redundant_experts", kNoTime, "", false, true},
     {"state.gradient_bytes", kSlower},

@@ -39,8 +39,12 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   rules.routing = stack.routing;
   rules.servers = in.plan.data / in.shape.coupled * in.shape.groups;
   rules.frontend = stack.frontend.value();
-  rules.eager_floor = stack.eager_floor.value();
-  rules.window = static_cast<double>(in.setting.model.sliding_window);
+  const ModelSpec& model = in.setting.model;
+  const std::int64_t experts = model.expert_layers();
+  rules.eager_floor = stack.eager_floor.value() +
+                      static_cast<double>(model.layers - experts) * stack.eager_layer.value() +
+                      static_cast<double>(experts) * stack.eager_expert_layer.value();
+  rules.window = static_cast<double>(model.sliding_window);
   return rules;
 }
 
