@@ -73,6 +73,8 @@ struct LoadSpec {
   std::shared_ptr<const Trace> trace;  ///< arrivals, and lengths where they have the law `trace`; else null
   double speed_up = 1;                 ///< the trace's requests come so many times faster
   Lengths prompt, output;
+  /// Tokens at the head of every prompt that lie in the cache when it comes; one token at least is read.
+  std::int64_t cached_prompt = 0;
   RequestCount requests{10, true};  ///< that count
   RequestCount warm_up{0, false};   ///< before them
   ClientStatistic statistic = ClientStatistic::run;

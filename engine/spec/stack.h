@@ -250,6 +250,9 @@ struct StackProfile {
     QueueOrder queue = QueueOrder::fcfs;
     Routing routing = Routing::round_robin;
     std::int64_t poll_interval = 1;  ///< decode iterations between looks at new requests (SGLang)
+    /// Iterations that are launched before the one that a request may join is made up: a scheduler that works beside the
+    /// device (vLLM: async scheduling; TensorRT-LLM and SGLang: overlap scheduling) has the next one fixed when one ends.
+    std::int64_t schedule_ahead = 0;
     Seconds frontend;  ///< from sending a request until the scheduler may see it: HTTP, tokenizer
     /// The least cost of an iteration that reads a prompt, which runs without CUDA graphs: once, and for each layer of
     /// the model, or each that has experts, whose kernels the host launches one by one.

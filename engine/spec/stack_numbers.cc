@@ -108,6 +108,8 @@ constexpr StackNumber kStackNumbers[] = {
      "share of the cache's blocks that admission leaves free; of simulated loads"},
     {SHARDSCAPE_NUMBER(serving.poll_interval), kTokens,
      "decode iterations between looks at new requests; of simulated loads"},
+    {SHARDSCAPE_NUMBER(serving.schedule_ahead), kExpertsOrNone,
+     "iterations that are fixed before requests that come may join; of simulated loads"},
     {SHARDSCAPE_NUMBER(serving.frontend), kTime,
      "from sending a request until the scheduler sees it; of simulated loads"},
     {SHARDSCAPE_NUMBER(serving.eager_floor), kTime,

@@ -26,8 +26,7 @@ struct KnownClient {
 /// By the column `client`.
 constexpr auto kClients = std::to_array<KnownClient>({{"InferenceX", "inferencex"}});
 /// By the name of the run, in AIConfigurator's table of servers (silicon_sample.csv). It has runs of InferenceX, whose
-/// names begin with a date or dsr1, and runs of its own. Those come out as if lengths were random where the engine is
-/// not SGLang, whose clients stay together.
+/// names begin with a date or dsr1, and runs of its own, by AIPerf.
 constexpr auto kRuns = std::to_array<KnownClient>({{"dsr1_", "inferencex"}, {"20", "inferencex"}});
 /// By the source itself: the benchmark pages of NIM are made with genai-perf.
 constexpr auto kSources = std::to_array<KnownClient>({{"NVIDIA NIM", "genai_perf"}});
@@ -78,8 +77,7 @@ std::optional<RunClient> client_of(const RunFacts& facts) {
   if (of_inferencex(facts)) {
     client.profile = find_client_profile("inferencex");
   } else if (facts.client.empty() && !run.empty()) {
-    const bool together = run.find("sglang") != std::string_view::npos;
-    client.profile = find_client_profile(together ? "aiperf" : "inferencex");
+    client.profile = find_client_profile("aiperf");
   }
   return client.profile != nullptr ? std::optional(client) : std::nullopt;
 }
@@ -113,7 +111,7 @@ ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
     if (facts.architecture == Architecture::blackwell)
       recipe.poll_interval = workload.concurrency >= kManyClients ? 30 : 10;
   } else if (engine == "trtllm") {
-    recipe.token_budget = !has_experts(facts.model)                ? 16384
+    recipe.token_budget = !has_experts(facts.model)            ? 16384
                           : facts.model.starts_with("gpt-oss") ? 20000
                                                                : deepseek_budget(facts, workload);
   }

@@ -22,9 +22,9 @@ struct ServerRecipe {
 /// What a row says about its run; empty: nothing.
 struct RunFacts {
   std::string model, software;
-  std::string source;        ///< where the row comes from; names of runs begin at "id="
-  std::string client;        ///< the program that sent requests, where the table has a column of them
-  std::string date;          ///< of the run, YYYY-MM-DD
+  std::string source;  ///< where the row comes from; names of runs begin at "id="
+  std::string client;  ///< the program that sent requests, where the table has a column of them
+  std::string date;    ///< of the run, YYYY-MM-DD
   std::optional<std::int64_t> requests;  ///< that were sent
   Architecture architecture = Architecture::other;
 };

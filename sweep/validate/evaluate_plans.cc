@@ -80,6 +80,67 @@ std::string kin_of(const PlanRow& row) {
   return text;
 }
 
+/// Whether requests of a run that nothing is known against wait for room in the cache.
+bool fills_cache(const PlanRow& row, const Prediction& prediction) {
+  constexpr double kFull = 0.9;
+  return (row.label == RunLabel::clean || row.label == RunLabel::jump) && row.workload.load &&
+         prediction.load.kv_peak > kFull;
+}
+
+/// What a table measures of servers: the means that every table may have, and those of which it has columns.
+struct ServedPart {
+  std::vector<std::size_t> columns;  ///< indices of served_columns()
+  bool labels = false;               ///< whether rows are runs of software, which have labels
+};
+ServedPart served_part(const Table& table) {
+  const ColumnIndex index(table);
+  ServedPart part;
+  for (std::size_t i = 0; i < kServedColumns; ++i) {
+    if (i <= kE2eColumn || index.find(served_columns()[i].measured)) part.columns.push_back(i);
+  }
+  part.labels = index.find("software").has_value();
+  return part;
+}
+
+void add(const PlanRow& row, const PlanPrediction& of, const ServedPart& part, Groups& groups, Regime regime,
+         Evaluation& out) {
+  const Prediction& prediction = of.prediction;
+  const bool training = row.workload.phase == Phase::training;
+  const bool oom = prediction.status == Status::memory;
+  const std::size_t number = out.rows.size();
+  std::vector<std::string>& cells = out.predictions.emplace_back();
+  const auto pair = [&](PlanMetric metric, double predicted, std::optional<double> measured) {
+    if (measured) out.metrics[metric].pairs.push_back({number, *measured, predicted});
+  };
+  const auto value = [&](PlanMetric metric, bool has_meaning, double predicted,
+                         std::optional<double> measured) {
+    cells.push_back(has_meaning ? cell(predicted) : "");
+    if (has_meaning) pair(metric, predicted, measured);
+  };
+  value(kStepTime, training, prediction.step_time.value(), row.step_time_s);
+  cells.push_back(cell(of.memory.value()));
+  pair(kMemory, of.memory.value(), row.memory_peak_bytes);
+  cells.push_back(oom ? "1" : "0");
+  const bool prompts = !training && !row.itl_only;
+  if (prompts && row.workload.concurrency == 1) pair(kTtftAlone, prediction.ttft.value(), row.ttft_s());
+  for (std::size_t place = 0; place < part.columns.size(); ++place) {
+    const std::size_t i = part.columns[place];
+    const ServedColumn& column = served_columns()[i];
+    const bool of_tokens = i == kItlColumn;
+    const bool meant = of_tokens ? !training && row.workload.output_tokens > 1 : prompts;
+    const std::optional<double> predicted =
+        meant ? column.get(prediction, row.workload.load.has_value()) : std::nullopt;
+    cells.push_back(cell(predicted));
+    if (predicted && row.served[i])
+      out.metrics[kServed + place].pairs.push_back({number, *row.served[i], *predicted});
+  }
+  if (part.labels) cells.emplace_back(training ? "" : name_of(row.label));
+  out.rows.push_back({row.line, row.id, describe(row), groups.number(row), row.oom, oom, std::move(regime),
+                      kin_of(row), evidence::degrees_of(row.plan)});
+}
+
+}  // namespace
+
 Regime regime_of(const PlanRow& row, Presets& presets, const std::filesystem::path& folder) {
   Regime regime;
   const auto cluster = presets.cluster(row.cluster, folder);
@@ -100,58 +161,18 @@ Regime regime_of(const PlanRow& row, Presets& presets, const std::filesystem::pa
   return regime;
 }
 
-/// Whether requests of a run that nothing is known against wait for room in the cache.
-bool fills_cache(const PlanRow& row, const Prediction& prediction) {
-  constexpr double kFull = 0.9;
-  return row.label == RunLabel::clean && row.workload.load && prediction.load.kv_peak > kFull;
-}
-
-void add(const PlanRow& row, const PlanPrediction& of, Groups& groups, Regime regime, Evaluation& out) {
-  const Prediction& prediction = of.prediction;
-  const bool training = row.workload.phase == Phase::training;
-  const bool oom = prediction.status == Status::memory;
-  const std::size_t number = out.rows.size();
-  std::vector<std::string>& cells = out.predictions.emplace_back();
-  const auto pair = [&](PlanMetric metric, double predicted, std::optional<double> measured) {
-    if (measured) out.metrics[metric].pairs.push_back({number, *measured, predicted});
-  };
-  const auto value = [&](PlanMetric metric, bool has_meaning, double predicted,
-                         std::optional<double> measured) {
-    cells.push_back(has_meaning ? cell(predicted) : "");
-    if (has_meaning) pair(metric, predicted, measured);
-  };
-  value(kStepTime, training, prediction.step_time.value(), row.step_time_s);
-  cells.push_back(cell(of.memory.value()));
-  pair(kMemory, of.memory.value(), row.memory_peak_bytes);
-  cells.push_back(oom ? "1" : "0");
-  const bool prompts = !training && !row.itl_only;
-  if (prompts && row.workload.concurrency == 1) pair(kTtftAlone, prediction.ttft.value(), row.ttft_s());
-  for (std::size_t i = 0; i < kServedColumns; ++i) {
-    const ServedColumn& column = served_columns()[i];
-    const bool of_tokens = i == kItlColumn;
-    const bool meant = of_tokens ? !training && row.workload.output_tokens > 1 : prompts;
-    const std::optional<double> predicted =
-        meant ? column.get(prediction, row.workload.load.has_value()) : std::nullopt;
-    cells.push_back(cell(predicted));
-    if (predicted && row.served[i]) out.metrics[kServed + i].pairs.push_back({number, *row.served[i], *predicted});
-  }
-  cells.emplace_back(training || row.software.empty() ? "" : name_of(row.label));
-  out.rows.push_back({row.line, row.id, describe(row), groups.number(row), row.oom, oom, std::move(regime),
-                      kin_of(row), evidence::degrees_of(row.plan)});
-}
-
-}  // namespace
-
 void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out) {
   out.metrics = {{"step_time", "step time", "s", {}},
                  {"memory", "peak memory", "byte", {}},
                  {"ttft_alone", "TTFT at concurrency 1", "s", {}}};
   out.prediction_columns = {"predicted_step_time_s", "predicted_memory_peak_bytes", "predicted_oom"};
-  for (const ServedColumn& column : served_columns()) {
+  const ServedPart part = served_part(table);
+  for (const std::size_t i : part.columns) {
+    const ServedColumn& column = served_columns()[i];
     out.metrics.push_back({column.key, column.name, column.unit, {}});
-    out.prediction_columns.emplace_back(column.predicted);
+    out.prediction_columns.push_back(column.predicted());
   }
-  out.prediction_columns.emplace_back("label");
+  if (part.labels) out.prediction_columns.emplace_back("label");
   std::vector<PlanRow> rows = read_rows(table, presets, options, out.problems);
   for (const PlanRow& row : rows) {
     if (row.unmodelled) out.unpredicted.push_back({row.line, *row.unmodelled});
@@ -164,7 +185,7 @@ void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions&
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (predictions[i]) {
       if (fills_cache(rows[i], predictions[i]->prediction)) rows[i].label = RunLabel::saturated;
-      add(rows[i], *predictions[i], groups, regime_of(rows[i], presets, options.folder), out);
+      add(rows[i], *predictions[i], part, groups, regime_of(rows[i], presets, options.folder), out);
       continue;
     }
     for (const RowRefusal& why : predictions[i].error()) {

@@ -121,6 +121,12 @@ Evaluation evaluate(const Table& table, Presets& presets, const EvaluateOptions&
     case TableKind::plans:
       evaluate_plans(table, presets, options, out);
       break;
+    case TableKind::open_loop:
+      evaluate_open_loop(table, presets, options, out);
+      break;
+    case TableKind::mlperf:
+      evaluate_mlperf(table, presets, options, out);
+      break;
     case TableKind::gemm:
       evaluate_gemms(table, presets, options, out);
       break;

@@ -32,8 +32,7 @@ auto setting_key(const PlanRow& row) {
 
 void check_length(const ModelSpec& model, const WorkloadSpec& load, Refusals& refusals) {
   const bool training = load.phase == Phase::training;
-  const std::int64_t tokens =
-      training ? load.sequence_length : load.longest_prompt() + load.longest_output();
+  const std::int64_t tokens = training ? load.sequence_length : load.longest_prompt() + load.longest_output();
   if (std::string refusal = model.too_long(tokens); !refusal.empty())
     refusals.push_back({training ? "sequence_length" : "output_tokens", std::move(refusal)});
 }

@@ -14,7 +14,7 @@ namespace shardscape::validate {
 
 namespace {
 
-constexpr double kFall = 0.85, kTwin = 1.5;
+constexpr double kFall = 0.85, kTwin = 1.5, kJump = 3;
 /// The largest tensor group of one server.
 constexpr std::int32_t kWidestServer = 16;
 
@@ -25,13 +25,15 @@ constexpr std::int32_t kWidestServer = 16;
 struct Series {
   const char *software, *model;
 };
-constexpr Series kUnexplained[] = {{"trtllm 1.0.0rc3", "llama3.1-8b"}, {"sglang 0.5.10.post1", "deepseek-v3"}};
+constexpr Series kUnexplained[] = {{"trtllm 1.0.0rc3", "llama3.1-8b"},
+                                   {"sglang 0.5.10.post1", "deepseek-v3"}};
 
 auto server_of(const PlanRow& row) {
   const ParallelPlan& plan = row.plan;
   return std::tuple(row.model, row.device, row.software.substr(0, row.software.find(' ')),
-                    row.workload.precision, row.gpus, plan.tensor, plan.data, plan.expert, plan.prefill.tensor,
-                    plan.prefill.data, row.workload.longest_prompt(), row.workload.longest_output());
+                    row.workload.precision, row.gpus, plan.tensor, plan.data, plan.expert,
+                    plan.prefill.tensor, plan.prefill.data, row.workload.longest_prompt(),
+                    row.workload.longest_output());
 }
 
 /// Equal to four digits.
@@ -56,15 +58,21 @@ void label_series(const std::vector<PlanRow*>& runs) {
       *first.ttft_s() + *first.itl_s() * static_cast<double>(first.workload.output_tokens - 1);
   constexpr std::int64_t kFewClients = 4;
   constexpr double kRounds = 10;
-  const bool started =
-      first.workload.concurrency == kFewClients && kRounds * *first.ttft_s() > request;
+  const bool started = first.workload.concurrency == kFewClients && kRounds * *first.ttft_s() > request;
+  bool jumped = false;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (started) mark(*runs[i], RunLabel::start_up);
-    const auto next = std::find_if(runs.begin() + static_cast<std::ptrdiff_t>(i), runs.end(), [&](PlanRow* row) {
-      return row->workload.concurrency > runs[i]->workload.concurrency && row->label == RunLabel::clean;
-    });
-    if (next != runs.end() && *(*next)->ttft_s() < kFall * *runs[i]->ttft_s())
-      mark(*runs[i], RunLabel::falling);
+    const auto next =
+        std::find_if(runs.begin() + static_cast<std::ptrdiff_t>(i), runs.end(), [&](PlanRow* row) {
+          return row->workload.concurrency > runs[i]->workload.concurrency && row->label == RunLabel::clean;
+        });
+    if (next == runs.end()) continue;
+    const double times = *(*next)->ttft_s() / *runs[i]->ttft_s();
+    if (times < kFall) mark(*runs[i], RunLabel::falling);
+    const double more = static_cast<double>((*next)->workload.concurrency) /
+                        static_cast<double>(runs[i]->workload.concurrency);
+    jumped = jumped || times > kJump * more;
+    for (auto run = next; jumped && run != runs.end(); ++run) mark(**run, RunLabel::jump);
   }
 }
 

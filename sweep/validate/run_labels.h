@@ -17,6 +17,8 @@ struct PlanRow;
 ///                request, a small difference of large times
 ///   repeated     the same run as a row before, under another id
 ///   start_up     the first round compiled or loaded: ten times the TTFT of the fewest clients is more than a request
+///   jump         TTFT grows more than three times as much as the clients do, and stays there: a first round that compiled,
+///                or a cache that is full
 ///   falling      TTFT falls by more than 15 % with more clients: the run with fewer was disturbed
 ///   faster_twin  another row of the same server, lengths and clients takes 1.5 times as long per token: this one runs
 ///                speculative decoding, or another release
@@ -27,6 +29,7 @@ enum class RunLabel : std::uint8_t {
   saturated,
   repeated,
   start_up,
+  jump,
   falling,
   faster_twin,
   mislisted,
@@ -39,6 +42,6 @@ void label_runs(std::span<PlanRow> rows);
 }  // namespace shardscape::validate
 
 namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(validate::RunLabel, "clean", "saturated", "repeated", "start_up", "falling", "faster_twin",
-                      "mislisted", "unexplained");
+SHARDSCAPE_ENUM_NAMES(validate::RunLabel, "clean", "saturated", "repeated", "start_up", "jump", "falling",
+                      "faster_twin", "mislisted", "unexplained");
 }  // namespace shardscape

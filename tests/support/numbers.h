@@ -187,6 +187,7 @@ inline constexpr NumberLaw kStackLaws[] = {
     {"serving.kv_share", kNoTime, "", true},
     {"serving.kv_watermark", kNoTime, "", true},
     {"serving.poll_interval", kNoTime, "", false, true},
+    {"serving.schedule_ahead", kNoTime, "", false, true},
     {"serving.frontend", kNoTime},
     {"serving.eager_floor", kNoTime},
     {"serving.eager_layer", kNoTime},

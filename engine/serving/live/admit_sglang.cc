@@ -38,7 +38,7 @@ void admit_sglang(ServerState& server, Batch& batch) {
     }
   }
   while (left > 0 && server.has_waiting()) {
-    const std::int64_t context = server.head().context;
+    const std::int64_t context = server.head_tokens();
     if (whole && context > left && batch.reading > 0) break;
     if (!server.admits_head(context) || !keeps_promise(server, context)) break;
     const std::int64_t tokens = whole ? context : std::min(left, context);

@@ -10,7 +10,7 @@ void admit_trtllm(ServerState& server, Batch& batch) {
   const bool kept = server.make_room_to_decode();
   std::int64_t left = server.rules().token_budget - server.decoding();
   while (kept && server.has_waiting()) {
-    const std::int64_t context = server.head().context;
+    const std::int64_t context = server.head_tokens();
     if ((context > left && batch.reading > 0) || !server.admits_head(context)) break;
     server.read(server.admit(), context, batch);
     left -= context;

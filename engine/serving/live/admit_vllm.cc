@@ -22,7 +22,7 @@ void admit_vllm(ServerState& server, Batch& batch) {
     kept = kept && server.preemptions() == before;
   }
   while (kept && left > 0 && server.has_waiting()) {
-    const std::int64_t tokens = std::min<std::int64_t>(left, server.head().context);
+    const std::int64_t tokens = std::min<std::int64_t>(left, server.head_tokens());
     if (!server.admits_head(tokens)) break;
     server.read(server.admit(), tokens, batch);
     left -= tokens;

@@ -8,19 +8,21 @@ namespace shardscape::serving {
 
 void LiveServer::arrive(const DrawnRequest& request) {
   ++unfinished_;
-  arrived_.push_back({request});
+  const std::int64_t ahead = state_.rules().schedule_ahead;
+  arrived_.push_back({request, ended_ + ahead + (works_ ? 1 : 0)});
   if (!works_) {
     wakes_ = std::min(wakes_, request.ready);
   } else if (runs_) {
-    const std::int64_t iterations = first_look(request.ready);
-    arrived_.back().looked_at = polled_ + iterations;
-    if (admits_later_) end_run_after(std::min(run_.iterations, iterations));
+    const std::int64_t boundary = std::max<std::int64_t>(1, run_.ended_before(request.ready) + 1);
+    const std::int64_t look = first_look(boundary);
+    arrived_.back().looked_at = polled_ + look;
+    arrived_.back().earliest = ended_ + boundary + ahead;
+    if (admits_later_) end_run_after(std::min(run_.iterations, std::max(look, boundary + ahead)));
   }
 }
 
-std::int64_t LiveServer::first_look(double moment) const {
+std::int64_t LiveServer::first_look(std::int64_t boundary) const {
   const std::int64_t every = state_.rules().poll_interval;
-  const std::int64_t boundary = std::max<std::int64_t>(1, run_.ended_before(moment) + 1);
   return (polled_ + boundary + every - 1) / every * every - polled_;
 }
 
@@ -37,6 +39,7 @@ void LiveServer::look() {
     Arrived& next = arrived_[seen];
     if (next.looked_at == 0) next.looked_at = (polled_ + every - 1) / every * every;
     if (state_.decoding() > 0 && next.looked_at > polled_) break;
+    if (state_.running() > 0 && next.earliest > ended_) break;
     state_.wait(next.request);
   }
   arrived_.erase(arrived_.begin(), arrived_.begin() + static_cast<std::ptrdiff_t>(seen));
@@ -72,7 +75,10 @@ void LiveServer::start() {
     const LiveRules& rules = state_.rules();
     admits_later_ = rules.queue != QueueOrder::fcfs || !state_.has_waiting();
     admits_later_ = admits_later_ && state_.running() < rules.max_batch;
-    if (!arrived_.empty() && admits_later_) most = std::min(most, arrived_.front().looked_at - polled_);
+    if (!arrived_.empty() && admits_later_) {
+      const Arrived& next = arrived_.front();
+      most = std::min(most, std::max(next.looked_at - polled_, next.earliest - ended_));
+    }
     run_ = times_.run(begin_, sequences, met, most, own_);
     end_run_after(run_.iterations);
     return;
@@ -140,6 +146,7 @@ void LiveServer::book() {
     if (work.decoding > 0) book_gaps({end_ - begin_, 0, 1, work.decoding});
   }
   if (work.decoding > 0) state_.decode(work.iterations, end_);
+  ended_ += work.iterations;
   polled_ += work.iterations;
   if (batch_.reading > 0) {
     // After such an iteration the server looks at once.

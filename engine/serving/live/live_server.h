@@ -49,7 +49,7 @@ class LiveServer {
  private:
   /// Decode iterations from the work's begin until a boundary at or after `moment` at which the server looks at new
   /// requests.
-  [[nodiscard]] std::int64_t first_look(double moment) const;
+  [[nodiscard]] std::int64_t first_look(std::int64_t boundary) const;
   void look();
   [[nodiscard]] double held_seconds() const;
   void end_run_after(std::int64_t iterations);
@@ -63,10 +63,12 @@ class LiveServer {
   const bool plain_;
   struct Arrived {
     DrawnRequest request;
+    std::int64_t earliest = 0;  ///< count of `ended_` from which on it may join, where the server is not idle
     std::int64_t looked_at = 0;  ///< count of `polled_` at which the server looks at it; 0: at its next look
   };
   std::vector<Arrived> arrived_;  ///< in order; not looked at when the work under way began
   std::int64_t unfinished_ = 0;
+  std::int64_t ended_ = 0;   ///< iterations so far
   std::int64_t polled_ = 0;  ///< decode iterations since the counter of looks began
   bool works_ = false;
   double wakes_ = kNever, end_ = 0, begin_ = 0;

@@ -45,7 +45,8 @@ std::int32_t ServerState::admit() {
   queue_.pop();
   Sequence& s = at(slot);
   s.phase = Sequence::Phase::reading;
-  s.read = 0;
+  s.read = known(s);
+  read_ += s.read;
   if (s.admitted < 0) s.admitted = now_;
   s.blocks = rules_.on_demand ? 0 : blocks_of(std::int64_t{s.request.prompt} + s.request.output);
   used_ += s.blocks;

@@ -7,6 +7,7 @@
 // histogram is kept.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -45,6 +46,8 @@ class ServerState {
   [[nodiscard]] bool has_waiting() const { return !queue_.empty(); }
   /// The request that is admitted next.
   [[nodiscard]] const Sequence& head() const { return at(queue_.top().slot); }
+  /// Tokens that it has to read.
+  [[nodiscard]] std::int64_t head_tokens() const { return head().context - known(head()); }
   [[nodiscard]] std::int64_t decoding() const { return decoding_; }
   [[nodiscard]] std::int64_t running() const {
     return decoding_ + static_cast<std::int64_t>(reading_.size());
@@ -149,6 +152,10 @@ class ServerState {
   [[nodiscard]] Sequence& at(std::int32_t slot) { return sequences_[static_cast<std::size_t>(slot)]; }
   [[nodiscard]] const Sequence& at(std::int32_t slot) const {
     return sequences_[static_cast<std::size_t>(slot)];
+  }
+  /// Tokens of its context that lie in the cache when it is admitted.
+  [[nodiscard]] std::int32_t known(const Sequence& s) const {
+    return static_cast<std::int32_t>(std::min<std::int64_t>(rules_.cached_prompt, s.context - 1));
   }
   [[nodiscard]] std::int64_t end_of(const Sequence& s) const { return s.joined + s.request.output - s.given; }
   [[nodiscard]] std::size_t phase_of(std::int64_t length) const;

@@ -35,6 +35,8 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   rules.kv_blocks = std::max(room, (longest + rules.kv_block - 1) / rules.kv_block);
   rules.watermark = static_cast<std::int64_t>(stack.kv_watermark * static_cast<double>(rules.kv_blocks));
   rules.poll_interval = stack.poll_interval;
+  rules.cached_prompt = workload.load->cached_prompt;
+  rules.schedule_ahead = stack.schedule_ahead;
   rules.queue = stack.queue;
   rules.routing = stack.routing;
   rules.servers = in.plan.data / in.shape.coupled * in.shape.groups;
