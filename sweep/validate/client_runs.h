@@ -15,6 +15,7 @@ namespace shardscape::validate {
 /// What a run's recipe or row says about the server; what it leaves out is as the stack has it.
 struct ServerRecipe {
   std::optional<std::int64_t> token_budget, max_batch, poll_interval;
+  double client = 0;  ///< seconds of the client before a request reaches the server, which its TTFT has in it
   void apply(StackProfile::Serving& serving) const;
   friend auto operator<=>(const ServerRecipe&, const ServerRecipe&) = default;
 };

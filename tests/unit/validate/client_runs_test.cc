@@ -40,7 +40,8 @@ TEST(ClientRuns, AreKnownByTheirSource) {
   };
   EXPECT_EQ(name(run("dsr1_b200_trtllm_c4", "deepseek-v3", "trtllm")), "inferencex");
   EXPECT_EQ(name(run("2026_04_06_llama_3_1_70b", "llama3.1-70b", "vllm")), "inferencex");
-  EXPECT_EQ(name(run("qwen_qwen3_32b_h100_sxm", "qwen3-32b", "vllm 0.12.0")), "aiperf");
+  EXPECT_EQ(name(run("qwen_qwen3_32b_h100_sxm_sglang", "qwen3-32b", "sglang 0.5.1")), "aiperf");
+  EXPECT_EQ(name(run("qwen_qwen3_32b_h100_sxm_vllm", "qwen3-32b", "vllm 0.12.0")), "sa_bench");
   RunFacts facts;
   facts.source = "NVIDIA NIM for LLMs benchmark page, 2025-12";
   EXPECT_EQ(name(facts), "genai_perf");
