@@ -116,6 +116,8 @@ constexpr StackNumber kStackNumbers[] = {
      "the least cost of an iteration that reads a prompt; of simulated loads"},
     {SHARDSCAPE_NUMBER(serving.eager_layer), kTime, "the same for each layer without experts"},
     {SHARDSCAPE_NUMBER(serving.eager_expert_layer), kTime, "the same for each layer of experts"},
+    {SHARDSCAPE_NUMBER(serving.graph_tokens), kExpertsOrNone,
+     "the most tokens of an iteration that reads a prompt and has no such floor; of simulated loads"},
     {SHARDSCAPE_NUMBER(serving.converted_share), kShare,
      "rate of expert products whose 4-bit weights are converted first, relative to other products"},
     {SHARDSCAPE_NUMBER(serving.redundant_experts), kExpertsOrNone,

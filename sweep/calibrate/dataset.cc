@@ -148,6 +148,7 @@ void Dataset::add_plans(const SourceTable& source, FitActsOn sort,
     validate::RowReader reader(source.table, index, cells, problems);
     std::optional<validate::PlanRow> row = validate::read_plan_row(reader, names);
     SHARDSCAPE_CHECK(row.has_value(), source.table.file, cells.line);
+    validate::forget_client(*row);
     if (keep(row->id) && !row->unmodelled) rows.push_back(*std::move(row));
   }
   std::ranges::stable_sort(rows, validate::setting_less);

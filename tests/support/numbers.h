@@ -192,6 +192,7 @@ inline constexpr NumberLaw kStackLaws[] = {
     {"serving.eager_floor", kNoTime},
     {"serving.eager_layer", kNoTime},
     {"serving.eager_expert_layer", kNoTime},
+    {"serving.graph_tokens", kNoTime, "", false, true},
     {"serving.redundant_experts", kNoTime, "", false, true},
     {"serving.prefill_redundant_experts", kNoTime, "", false, true},
     {"state.gradient_bytes", kSlower},

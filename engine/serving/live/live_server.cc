@@ -87,7 +87,9 @@ void LiveServer::start() {
   batch_.work.cached = met;
   batch_.work.first_tokens = static_cast<double>(batch_.ended.size());
   time_ = timer_(batch_.work);
-  if (batch_.reading > 0) time_[TimeClass::host] += std::max(0.0, state_.rules().eager_floor - total(time_));
+  const double tokens = batch_.work.prompt_tokens + batch_.work.decoding;
+  if (batch_.reading > 0 && tokens > static_cast<double>(state_.rules().graph_tokens))
+    time_[TimeClass::host] += std::max(0.0, state_.rules().eager_floor - total(time_));
   runs_ = false;
   end_ = begin_ + total(time_);
 }

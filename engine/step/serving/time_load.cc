@@ -53,6 +53,7 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   rules.servers = in.plan.data / in.shape.coupled * in.shape.groups;
   rules.frontend = stack.frontend.value();
   rules.eager_floor = eager_floor(in.setting.model, stack);
+  rules.graph_tokens = stack.graph_tokens;
   rules.window = static_cast<double>(in.setting.model.sliding_window);
   return rules;
 }

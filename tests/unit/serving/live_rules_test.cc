@@ -66,6 +66,16 @@ TEST(LiveRules, IterationsAreFixedWhilePromptsAreRead) {
   EXPECT_DOUBLE_EQ(first_token(records[1]), 0.5 + 1 + 2);
 }
 
+TEST(LiveRules, OnlyIterationsThatAreNoGraphsHaveTheFloor) {
+  LiveRules rules = roomy();
+  rules.eager_floor = 7;
+  EXPECT_DOUBLE_EQ(first_token(served({0}, rules, Stride::runs)[0]), 7);
+  rules.graph_tokens = 999;
+  EXPECT_DOUBLE_EQ(first_token(served({0}, rules, Stride::runs)[0]), 7) << "1,000 tokens are more";
+  rules.graph_tokens = 1000;
+  EXPECT_DOUBLE_EQ(first_token(served({0}, rules, Stride::runs)[0]), 2);
+}
+
 TEST(LiveRules, WhatLiesInTheCacheIsNotRead) {
   LiveRules rules = roomy();
   rules.cached_prompt = 900;
