@@ -44,7 +44,7 @@ class Rows {
     row.device = text("device");
     row.software = text("software");
     named(reader, "device", names_.cluster(row.device), row, row.cluster);
-    named(reader, "software", names_.stack(row.software), row, row.stack);
+    named(reader, "software", names_.stack(row.software, has_experts(row.model)), row, row.stack);
     if (const auto model = presets_.model(row.model, folder_); !model) say(row, model.error());
     row.workload.phase = Phase::inference;
     if (const auto cell = reader.text("precision")) {
