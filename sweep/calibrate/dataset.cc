@@ -16,6 +16,7 @@
 #include "engine/base/suggest.h"
 #include "sweep/validate/predict_plans.h"
 #include "sweep/validate/row_reader.h"
+#include "sweep/validate/served_columns.h"
 
 namespace shardscape::calibrate {
 
@@ -148,7 +149,6 @@ void Dataset::add_plans(const SourceTable& source, FitActsOn sort,
     validate::RowReader reader(source.table, index, cells, problems);
     std::optional<validate::PlanRow> row = validate::read_plan_row(reader, names);
     SHARDSCAPE_CHECK(row.has_value(), source.table.file, cells.line);
-    validate::forget_client(*row);
     if (keep(row->id) && !row->unmodelled) rows.push_back(*std::move(row));
   }
   std::ranges::stable_sort(rows, validate::setting_less);
@@ -256,7 +256,8 @@ void Dataset::predict(const Group& group, validate::Presets& presets, std::vecto
         residual = ratio(predicted.ttft.value());
         break;
       case Measure::itl:
-        residual = ratio(predicted.itl.value());
+        residual = ratio(*validate::served_columns()[validate::kItlColumn].get(
+            predicted, group.rows[target.row].workload.load.has_value()));
         break;
       case Measure::e2e:
         residual = ratio(predicted.e2e.value());

@@ -46,7 +46,12 @@ bool of_inferencex(const RunFacts& facts) {
   return profile != nullptr;
 }
 
+/// By the name of the run where it has one, as a fit puts a profile of its own in place of the software.
 std::string_view engine_of(const RunFacts& facts) {
+  for (const std::string_view engine : {"_vllm_", "_sglang_", "_trtllm_"}) {
+    if (run_name(facts.source).find(engine) != std::string_view::npos)
+      return engine.substr(1, engine.size() - 2);
+  }
   return std::string_view(facts.software).substr(0, facts.software.find(' '));
 }
 

@@ -443,12 +443,4 @@ std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names) {
   return row;
 }
 
-void forget_client(PlanRow& row) {
-  row.workload.prompt_tokens = row.workload.longest_prompt();
-  row.workload.output_tokens = row.workload.longest_output();
-  row.workload.load.reset();
-  row.client.clear();
-  row.recipe = {};
-}
-
 }  // namespace shardscape::validate

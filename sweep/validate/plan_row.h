@@ -60,9 +60,6 @@ bool names_device(const RowReader& reader);
 /// `unmodelled` row is not read.
 std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names);
 
-/// Has the row predicted by the steady closed loop of alike requests, whoever sent them: what constants are fitted by.
-void forget_client(PlanRow& row);
-
 }  // namespace shardscape::validate
 
 namespace shardscape {
