@@ -64,7 +64,8 @@ double row_tiles(const ExpertLoads& loads, double rows) {
 }
 
 /// Time of the SMs over all tiles with the best tile, where the units reach `share` of their rate.
-double grouped_compute(const ExpertLoads& loads, double n, double k, Precision precision,
+/// `stored`: how weights come, where 8-bit units take narrower ones as they are: a step is a line of those.
+double grouped_compute(const ExpertLoads& loads, double n, double k, Precision precision, Precision stored,
                        const DeviceSpec& device, double share) {
   const ExpertKernels& kernels = expert_kernels(device);
   const double clock = device.sm.clock.value(), sms = static_cast<double>(device.sm.count);
@@ -72,7 +73,8 @@ double grouped_compute(const ExpertLoads& loads, double n, double k, Precision p
   const double math = share * kernels.share * limit *
                       device.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
   const double port = device.products.port * clock;
-  const double depth = kGroupedStepBytes / bytes_per_element(precision);
+  const Precision line = precision == Precision::fp8 ? stored : precision;
+  const double depth = kGroupedStepBytes / bytes_per_element(line);
   double best = std::numeric_limits<double>::infinity();
   for (const double rows : kTileTokens) {
     const double high = row_tiles(loads, rows);
@@ -107,7 +109,7 @@ OperatorCost grouped_product(const ExpertLoads& loads, double n, double k, Preci
   const double bytes = weight * loads.active() * n * k + (element + scales.input) * tokens * k +
                        output_bytes(precision) * tokens * n;
   const double flops = 2 * tokens * n * k;
-  const double compute = grouped_compute(loads, n, k, precision, device, options.share);
+  const double compute = grouped_compute(loads, n, k, precision, stored, device, options.share);
   const double hbm = bytes / (expert_kernels(device).hbm * device.hbm_peak().value());
   // Where steps are not priced by energy, the card has no more power for a short burst than for a step.
   const bool burst = options.burst || !device.energy.steps;

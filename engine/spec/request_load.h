@@ -100,6 +100,8 @@ struct LoadSpec {
   Lengths prompt, output;
   RequestCount requests{10, true};  ///< requests that count in the statistics
   RequestCount warm_up{0, false};   ///< requests before those that count
+  /// Tokens at the head of every prompt that lie in the cache when it comes; one token at least is read.
+  std::int64_t cached_prompt = 0;
   ClientStatistic statistic = ClientStatistic::run;
   std::uint64_t seed = 0;
   Speculation speculation;

@@ -65,7 +65,7 @@ struct Setting {
     const bool recipe = stack.fp8_cache_blackwell && model.moe && system.device.supports(Precision::fp4);
     if ((stack.fp8_cache || recipe) && narrow) policy.attention = policy.kv_cache = Precision::fp8;
     if (model.moe && policy.products == Precision::fp4)
-      policy.serve_experts(system.device.supports(Precision::fp4));
+      policy.serve_experts(system.device.supports(Precision::fp4), model.moe->weights_alone);
     return policy;
   }
 };

@@ -286,9 +286,16 @@ struct StackProfile {
     BytesPerSecond host_bandwidth{50e9};  ///< of PCIe 5.0 x16, 64 GB/s, some four fifths
     BytesPerSecond disk_bandwidth{5e9};   ///< an NVMe disk of PCIe 4.0, 7 GB/s, for each device
     std::int64_t poll_interval = 1;       ///< decode iterations between looks at new requests (SGLang)
+    /// Iterations that are launched before the one that a request may join is made up: a scheduler that works beside
+    /// the device (vLLM: async scheduling; TensorRT-LLM and SGLang: overlap scheduling) has the next one fixed when one
+    /// ends.
+    std::int64_t schedule_ahead = 0;
     Seconds frontend;  ///< from sending a request until the scheduler may see it: HTTP, tokenizer
-    Seconds
-        eager_floor;  ///< the least cost of an iteration that reads a prompt, which runs without CUDA graphs
+    /// The least cost of an iteration that reads a prompt, which runs without CUDA graphs: once, and for each layer of
+    /// the model, or each that has experts, whose kernels the host launches one by one.
+    Seconds eager_floor, eager_layer, eager_expert_layer;
+    std::int64_t graph_tokens =
+        0;  ///< iterations of at most so many tokens are captured as graphs all the same
     /// Where products are of 8 bits or fewer, the key-value cache and attention are fp8, too (checkpoints with
     /// kv_cache_quant_algo: FP8, which TensorRT-LLM serves so); elsewhere they stay as the policy has them.
     bool fp8_cache = false;

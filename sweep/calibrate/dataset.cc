@@ -16,6 +16,7 @@
 #include "engine/base/suggest.h"
 #include "sweep/validate/predict_plans.h"
 #include "sweep/validate/row_reader.h"
+#include "sweep/validate/served_columns.h"
 
 namespace shardscape::calibrate {
 
@@ -176,9 +177,9 @@ void Dataset::add_group(Group group, FitActsOn sort) {
     if (sort == FitActsOn::time) {
       target(Measure::step_time, row.step_time_s);
       // TTFT of public tables is left out: for saturated servers it is time in the client's queue.
-      if (row.software.empty()) target(Measure::ttft, row.ttft_s);
-      if (row.workload.output_tokens > 1) target(Measure::itl, row.itl_s);
-      target(Measure::e2e, row.e2e_s);
+      if (row.software.empty()) target(Measure::ttft, row.ttft_s());
+      if (row.workload.output_tokens > 1) target(Measure::itl, row.itl_s());
+      target(Measure::e2e, row.e2e_s());
     } else {
       target(Measure::memory, row.memory_peak_bytes);
       const auto cluster = presets_.cluster(row.cluster, group.options.folder);
@@ -255,7 +256,8 @@ void Dataset::predict(const Group& group, validate::Presets& presets, std::vecto
         residual = ratio(predicted.ttft.value());
         break;
       case Measure::itl:
-        residual = ratio(predicted.itl.value());
+        residual = ratio(*validate::served_columns()[validate::kItlColumn].get(
+            predicted, group.rows[target.row].workload.load.has_value()));
         break;
       case Measure::e2e:
         residual = ratio(predicted.e2e.value());

@@ -15,7 +15,7 @@ namespace shardscape::validate {
 
 namespace {
 
-enum PlanMetric : std::size_t { kStepTime, kMemory, kTtft, kTtftAlone, kItl, kE2e };
+enum PlanMetric : std::size_t { kStepTime, kMemory, kTtftAlone, kServed };
 
 /// Reads the rows, each id once. For rows with problems, those of their presets are reported as well.
 std::vector<PlanRow> read_rows(const Table& table, Presets& presets, const EvaluateOptions& options,
@@ -64,8 +64,8 @@ std::string describe(const PlanRow& row) {
   std::string text = fmt::format("{}, {} GPUs, ", row.model, row.gpus);
   text += sweep::to_point_text(row.plan, row.workload.phase);
   if (row.workload.phase == Phase::inference) {
-    text += fmt::format(", {}+{} tokens, concurrency {}", row.workload.prompt_tokens,
-                        row.workload.output_tokens, row.workload.concurrency);
+    text += fmt::format(", {}+{} tokens, concurrency {}", row.workload.longest_prompt(),
+                        row.workload.longest_output(), row.workload.concurrency);
   }
   return text;
 }
@@ -80,21 +80,30 @@ std::string kin_of(const PlanRow& row) {
   return text;
 }
 
-Regime regime_of(const PlanRow& row, Presets& presets, const std::filesystem::path& folder) {
-  Regime regime;
-  const auto cluster = presets.cluster(row.cluster, folder);
-  regime.device = cluster ? (*cluster)->device.name : row.device;
-  regime.precision = name_of(row.workload.precision);
-  regime.phase = name_of(row.workload.phase);
-  regime.model = row.model;
-  if (const auto model = presets.model(row.model, folder)) regime.model_kind = evidence::model_kind(**model);
-  regime.stack = row.stack;
-  regime.software = row.software.substr(0, row.software.find(' '));
-  regime.gpus = row.gpus;
-  return regime;
+/// Whether requests of a run that nothing is known against wait for room in the cache.
+bool fills_cache(const PlanRow& row, const Prediction& prediction) {
+  constexpr double kFull = 0.9;
+  return (row.label == RunLabel::clean || row.label == RunLabel::jump) && row.workload.load &&
+         prediction.load.kv_peak > kFull;
 }
 
-void add(const PlanRow& row, const PlanPrediction& of, Groups& groups, Regime regime, Evaluation& out) {
+/// What a table measures of servers: the means that every table may have, and those of which it has columns.
+struct ServedPart {
+  std::vector<std::size_t> columns;  ///< indices of served_columns()
+  bool labels = false;               ///< whether rows are runs of software, which have labels
+};
+ServedPart served_part(const Table& table) {
+  const ColumnIndex index(table);
+  ServedPart part;
+  for (std::size_t i = 0; i < kServedColumns; ++i) {
+    if (i <= kE2eColumn || index.find(served_columns()[i].measured)) part.columns.push_back(i);
+  }
+  part.labels = index.find("software").has_value();
+  return part;
+}
+
+void add(const PlanRow& row, const PlanPrediction& of, const ServedPart& part, Groups& groups, Regime regime,
+         Evaluation& out) {
   const Prediction& prediction = of.prediction;
   const bool training = row.workload.phase == Phase::training;
   const bool oom = prediction.status == Status::memory;
@@ -113,37 +122,70 @@ void add(const PlanRow& row, const PlanPrediction& of, Groups& groups, Regime re
   pair(kMemory, of.memory.value(), row.memory_peak_bytes);
   cells.push_back(oom ? "1" : "0");
   const bool prompts = !training && !row.itl_only;
-  value(kTtft, prompts, prediction.ttft.value(), row.ttft_s);
-  if (prompts && row.workload.concurrency == 1) pair(kTtftAlone, prediction.ttft.value(), row.ttft_s);
-  value(kItl, !training && row.workload.output_tokens > 1, prediction.itl.value(), row.itl_s);
-  value(kE2e, prompts, prediction.e2e.value(), row.e2e_s);
+  if (prompts && row.workload.concurrency == 1) pair(kTtftAlone, prediction.ttft.value(), row.ttft_s());
+  for (std::size_t place = 0; place < part.columns.size(); ++place) {
+    const std::size_t i = part.columns[place];
+    const ServedColumn& column = served_columns()[i];
+    const bool of_tokens = i == kItlColumn;
+    const bool meant = of_tokens ? !training && row.workload.output_tokens > 1 : prompts;
+    const std::optional<double> predicted =
+        meant ? column.get(prediction, row.workload.load.has_value()) : std::nullopt;
+    cells.push_back(cell(predicted));
+    if (predicted && row.served[i])
+      out.metrics[kServed + place].pairs.push_back({number, *row.served[i], *predicted});
+  }
+  if (part.labels) cells.emplace_back(training ? "" : name_of(row.label));
   out.rows.push_back({row.line, row.id, describe(row), groups.number(row), row.oom, oom, std::move(regime),
                       kin_of(row), evidence::degrees_of(row.plan)});
 }
 
 }  // namespace
 
+Regime regime_of(const PlanRow& row, Presets& presets, const std::filesystem::path& folder) {
+  Regime regime;
+  const auto cluster = presets.cluster(row.cluster, folder);
+  regime.device = cluster ? (*cluster)->device.name : row.device;
+  regime.precision = name_of(row.workload.precision);
+  regime.phase = name_of(row.workload.phase);
+  regime.model = row.model;
+  if (const auto model = presets.model(row.model, folder)) regime.model_kind = evidence::model_kind(**model);
+  regime.stack = row.stack;
+  regime.software = row.software.substr(0, row.software.find(' '));
+  regime.gpus = row.gpus;
+  if (row.workload.phase == Phase::training) return regime;
+  constexpr std::int64_t kMany = 64;
+  const std::int64_t clients = row.workload.concurrency;
+  regime.label = name_of(row.label);
+  regime.servers = row.plan.disaggregated() ? "two pools" : "one server";
+  regime.load = clients == 1 ? "1" : clients <= kMany ? "2 to 64" : "above 64";
+  return regime;
+}
+
 void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out) {
   out.metrics = {{"step_time", "step time", "s", {}},
                  {"memory", "peak memory", "byte", {}},
-                 {"ttft", "TTFT", "s", {}},
-                 {"ttft_alone", "TTFT at concurrency 1", "s", {}},
-                 {"itl", "ITL", "s", {}},
-                 {"e2e", "end to end", "s", {}}};
-  out.prediction_columns = {"predicted_step_time_s", "predicted_memory_peak_bytes",
-                            "predicted_oom",         "predicted_ttft_s",
-                            "predicted_itl_s",       "predicted_e2e_s"};
+                 {"ttft_alone", "TTFT at concurrency 1", "s", {}}};
+  out.prediction_columns = {"predicted_step_time_s", "predicted_memory_peak_bytes", "predicted_oom"};
+  const ServedPart part = served_part(table);
+  for (const std::size_t i : part.columns) {
+    const ServedColumn& column = served_columns()[i];
+    out.metrics.push_back({column.key, column.name, column.unit, {}});
+    out.prediction_columns.push_back(column.predicted());
+  }
+  if (part.labels) out.prediction_columns.emplace_back("label");
   std::vector<PlanRow> rows = read_rows(table, presets, options, out.problems);
   for (const PlanRow& row : rows) {
     if (row.unmodelled) out.unpredicted.push_back({row.line, *row.unmodelled});
   }
   std::erase_if(rows, [](const PlanRow& row) { return row.unmodelled.has_value(); });
+  label_runs(rows);
   const std::vector<RowPrediction> predictions =
       predict_plans(rows, presets, options.folder, options.reference, options.together);
   Groups groups;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (predictions[i]) {
-      add(rows[i], *predictions[i], groups, regime_of(rows[i], presets, options.folder), out);
+      if (fills_cache(rows[i], predictions[i]->prediction)) rows[i].label = RunLabel::saturated;
+      add(rows[i], *predictions[i], part, groups, regime_of(rows[i], presets, options.folder), out);
       continue;
     }
     for (const RowRefusal& why : predictions[i].error()) {

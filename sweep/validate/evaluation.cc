@@ -42,6 +42,9 @@ constexpr RegimeKey kRegimeKeys[] = {
     {"stack", [](const Regime& r) { return r.stack; }},
     {"software", [](const Regime& r) { return r.software; }},
     {"operation", [](const Regime& r) { return r.operation; }},
+    {"label", [](const Regime& r) { return r.label; }},
+    {"load", [](const Regime& r) { return r.load; }},
+    {"servers", [](const Regime& r) { return r.servers; }},
     {"gpus", [](const Regime& r) { return r.gpus > 0 ? std::to_string(r.gpus) : std::string(); }},
 };
 
@@ -117,6 +120,12 @@ Evaluation evaluate(const Table& table, Presets& presets, const EvaluateOptions&
   switch (*kind) {
     case TableKind::plans:
       evaluate_plans(table, presets, options, out);
+      break;
+    case TableKind::open_loop:
+      evaluate_open_loop(table, presets, options, out);
+      break;
+    case TableKind::mlperf:
+      evaluate_mlperf(table, presets, options, out);
       break;
     case TableKind::gemm:
       evaluate_gemms(table, presets, options, out);

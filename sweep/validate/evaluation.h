@@ -32,6 +32,7 @@ struct EvaluateOptions {
 /// The conditions of a row: rows of one regime are expected to err alike. A part is empty where the row has none.
 struct Regime {
   std::string device, precision, phase, model, model_kind, stack, software, operation;
+  std::string label, load, servers;  ///< of a server's run: run_labels.h, its clients, whether two pools
   std::int64_t gpus = 0;
 };
 /// Names of a regime's parts, as `--by` takes them.

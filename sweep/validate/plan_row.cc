@@ -18,7 +18,6 @@ namespace shardscape::validate {
 namespace {
 
 constexpr std::array kTrainingMeasurements = {"measured_step_time_s"};
-constexpr std::array kInferenceMeasurements = {"measured_ttft_s", "measured_itl_s", "measured_e2e_s"};
 
 std::string product(std::initializer_list<std::int64_t> factors, std::int64_t total) {
   return fmt::format("{} = {}", fmt::join(factors, " * "), total);
@@ -163,8 +162,8 @@ void read_training(RowReader& reader, const yaml::StackTables* usual, PlanRow& r
   for (const char* column : {"prompt_tokens", "output_tokens", "concurrency"}) {
     if (reader.text(column)) reader.bad(column, "has no effect in training; leave it blank");
   }
-  for (const char* column : kInferenceMeasurements) {
-    if (reader.text(column)) reader.bad(column, "a training step has none; leave it blank");
+  for (const ServedColumn& column : served_columns()) {
+    if (reader.text(column.measured)) reader.bad(column.measured, "a training step has none; leave it blank");
   }
 }
 
@@ -253,6 +252,21 @@ void read_served_experts(RowReader& reader, PlanRow& row) {
       std::max(degree("moe_tensor_parallel"), degree(row_of(PlanKey::expert_tensor).column));
 }
 
+/// Has a server's load simulated as its client sent it, where that is known.
+void read_client(RowReader& reader, TableNames& names, PlanRow& row) {
+  if (row.itl_only || row.workload.output_tokens == 0) return;
+  RunFacts facts{row.model, row.software, "", "", "", std::nullopt, names.architecture(row.device)};
+  const auto text = [&](const char* column) { return reader.text(column).value_or(""); };
+  facts.source = text("source");
+  facts.client = text("client");
+  facts.date = text("date");
+  const std::optional<RunClient> client = client_of(facts);
+  if (!client) return;
+  row.client = client->profile->name;
+  set_load(*client, row.workload);
+  row.recipe = recipe_of(facts, row.workload);
+}
+
 void read_inference(RowReader& reader, PlanRow& row) {
   if (!row.software.empty()) {
     read_measured_load(reader, row);
@@ -278,9 +292,7 @@ void read_measurements(RowReader& reader, PlanRow& row) {
       reader.bad("memory_of", "has no effect where measured_memory_peak_bytes is blank");
   }
   reader.integer("n_runs");
-  row.ttft_s = reader.positive("measured_ttft_s");
-  row.itl_s = reader.positive("measured_itl_s");
-  row.e2e_s = reader.positive("measured_e2e_s");
+  row.served = read_served(reader);
   row.oom = reader.flag("measured_oom");
 }
 
@@ -307,11 +319,13 @@ void read_precision(RowReader& reader, PlanRow& row) {
   }
 }
 
-/// Marks a disaggregated row as unmodelled where it leaves out something that is needed.
+/// Marks a row as unmodelled where it leaves out something that is needed.
 void read_unmodelled(RowReader& reader, PlanRow& row) {
   const auto say = [&](const std::string& why) {
     if (!row.unmodelled) row.unmodelled = why;
   };
+  if (const std::string method = reader.text("spec_method").value_or("none"); method != "none")
+    say("speculative decoding (" + method + ")");
   if (reader.text("mode").value_or("") != "disagg") return;
   if (!reader.text("concurrency")) say("the row does not say how many requests were in flight");
   for (const char* workers : {"prefill_workers", "decode_workers"})
@@ -420,6 +434,8 @@ std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names) {
   }
   if (phase == Phase::training) read_training(reader, usual, row);
   if (phase == Phase::inference) read_inference(reader, row);
+  if (phase == Phase::inference && !pools && !row.unmodelled && !reader.failed())
+    read_client(reader, names, row);
   read_measurements(reader, row);
   if (reader.failed()) return std::nullopt;
   if (row.unmodelled) return row;

@@ -8,7 +8,10 @@
 #include "engine/base/enum_names.h"
 #include "engine/spec/plan.h"
 #include "engine/spec/workload.h"
+#include "sweep/validate/client_runs.h"
 #include "sweep/validate/row_reader.h"
+#include "sweep/validate/run_labels.h"
+#include "sweep/validate/served_columns.h"
 #include "sweep/validate/table_names.h"
 
 namespace shardscape::validate {
@@ -33,9 +36,17 @@ struct PlanRow {
   bool experts_unstated = false;
   /// Prompts are not stated, or requests queued before the server, so that only ITL can be compared.
   bool itl_only = false;
+  /// The run as its client sent it, where that is known; `workload` then has the load.
+  std::string client;
+  ServerRecipe recipe;
+  RunLabel label = RunLabel::clean;
   std::optional<std::string> unmodelled;  ///< why the row, although valid, cannot be predicted
 
-  std::optional<double> step_time_s, memory_peak_bytes, ttft_s, itl_s, e2e_s;
+  std::optional<double> step_time_s, memory_peak_bytes;
+  ServedValues served;  ///< what was measured of a server
+  [[nodiscard]] std::optional<double> ttft_s() const { return served[kTtftColumn]; }
+  [[nodiscard]] std::optional<double> itl_s() const { return served[kItlColumn]; }
+  [[nodiscard]] std::optional<double> e2e_s() const { return served[kE2eColumn]; }
   std::optional<bool> oom;
   MemoryOf memory_of = MemoryOf::fullest_reserved;
 };

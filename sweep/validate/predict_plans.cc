@@ -27,12 +27,12 @@ auto setting_key(const PlanRow& row) {
   return std::tuple_cat(
       std::tie(row.model, row.cluster, row.stack, row.gpus, load.phase, load.precision, load.sequence_length,
                load.global_batch, load.prompt_tokens, load.output_tokens, load.concurrency),
-      std::tuple(row.plan.disaggregated()));
+      std::tuple(row.plan.disaggregated()), std::tie(row.client, row.recipe));
 }
 
 void check_length(const ModelSpec& model, const WorkloadSpec& load, Refusals& refusals) {
   const bool training = load.phase == Phase::training;
-  const std::int64_t tokens = training ? load.sequence_length : load.prompt_tokens + load.output_tokens;
+  const std::int64_t tokens = training ? load.sequence_length : load.longest_prompt() + load.longest_output();
   if (std::string refusal = model.too_long(tokens); !refusal.empty())
     refusals.push_back({training ? "sequence_length" : "output_tokens", std::move(refusal)});
 }
@@ -70,7 +70,9 @@ tl::expected<Setting, Refusals> build_setting(const PlanRow& row, Presets& prese
   const Problems workload = row.workload.validate();
   for (const Problem& problem : workload.list()) refusals.push_back({problem.field, problem.message});
   if (!refusals.empty()) return tl::unexpected(std::move(refusals));
-  return Setting{**model, {(*cluster)->device, std::move(fabric), **stack}, row.workload};
+  Setting setting{**model, {(*cluster)->device, std::move(fabric), **stack}, row.workload};
+  row.recipe.apply(setting.system.stack.serving);
+  return setting;
 }
 
 /// A rejection by the engine, in the row's terms and numbers. Too little memory is not a rejection.

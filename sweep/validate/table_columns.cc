@@ -9,6 +9,7 @@
 
 #include "engine/base/suggest.h"
 #include "engine/spec/plan_axes.h"
+#include "sweep/validate/served_columns.h"
 
 namespace shardscape::validate {
 
@@ -39,11 +40,8 @@ constexpr Column kLoadColumns[] = {
     {"memory_of", free,
      "fullest_reserved (or blank), as above, or last_stage_allocated, what tensors take on the last stage"},
     {"measured_oom", free, "1: the run went out of memory, 0: it did not"},
-    {"measured_ttft_s", free, "time to first token, seconds"},
-    {"measured_itl_s", free, "inter-token latency, seconds"},
-    {"measured_e2e_s", free, "whole request, seconds"},
-    {"source", free, "free text"},
 };
+constexpr Column kSource = {"source", free, "free text"};
 
 constexpr Column kPublicRowColumns[] = {
     {"id", needed, "name of the row, each once"},
@@ -72,12 +70,52 @@ constexpr Column kPublicLoadColumns[] = {
     {"decode_attention_data_parallel", free, "above 1: not predicted"},
     {"mean_batch", free,
      "sequences decoded together; stands in for a blank concurrency, then only ITL counts"},
-    {"measured_tokens_per_s_per_gpu", free, ""},
-    {"measured_power_w", free, ""},
+    {"spec_method", free, "of speculative decoding: mtp or none"},
+    {"date", free, "of the run, YYYY-MM-DD"},
+    {"client", free, "the program that sent requests, which says how it sends them"},
+    {"itl_over_tpot_mean", free, "printed gaps between tokens over time per token"},
     {"n_runs", free, "runs behind the measurements"},
     {"spread", free, "of them, relative; not compared"},
     {"file", free, "free text"},
 };
+
+/// What tables of servers say beside and nothing here is compared with.
+constexpr std::string_view kNotCompared[] = {"measured_power_w",
+                                             "image",
+                                             "framework",
+                                             "disaggregated",
+                                             "multinode",
+                                             "tp_printed",
+                                             "ep_printed",
+                                             "dp_attention_printed",
+                                             "prefill_gpus",
+                                             "prefill_tp_printed",
+                                             "prefill_ep_printed",
+                                             "prefill_dp_attention_printed",
+                                             "decode_gpus",
+                                             "decode_tp_printed",
+                                             "decode_ep_printed",
+                                             "decode_dp_attention_printed",
+                                             "measured_itl_kind",
+                                             "measured_ttft_p999_s",
+                                             "measured_ttft_std_s",
+                                             "measured_itl_p999_s",
+                                             "measured_itl_std_s",
+                                             "measured_tpot_std_s",
+                                             "measured_e2e_std_s",
+                                             "measured_total_tokens_per_s_per_gpu",
+                                             "output_tput_per_gpu_printed",
+                                             "input_tput_per_gpu_printed",
+                                             "prefill_power_w",
+                                             "decode_power_w",
+                                             "power_scope",
+                                             "joules_per_output_token",
+                                             "request_rate",
+                                             "range_ratio",
+                                             "warmups",
+                                             "num_prompts",
+                                             "inflight_check",
+                                             "flag"};
 
 enum class PlanForm : std::uint8_t { ours, others };
 
@@ -95,7 +133,149 @@ std::vector<Column> plan_columns(PlanForm form) {
   add(row_of(PlanKey::microbatch));  // among the columns of batches
   for (const Column& column : kLoadColumns)
     columns.push_back({column.name, ours ? column.use : free, column.meaning});
+  const std::size_t measured = ours ? kE2eColumn + 1 : kServedColumns;
+  for (const ServedColumn& column : served_columns().first(measured))
+    columns.push_back({column.measured, free, column.name});
+  columns.push_back(kSource);
+  for (const std::string_view name : kNotCompared) {
+    if (!ours) columns.push_back({name, free, "not compared"});
+  }
   if (!ours) columns.insert(columns.end(), std::begin(kPublicLoadColumns), std::end(kPublicLoadColumns));
+  return columns;
+}
+
+constexpr Column kOpenLoopColumns[] = {
+    {"id", needed, "name of the row, each once"},
+    {"model", needed, "a model preset or path"},
+    {"device", needed, "a device preset or a name it goes by"},
+    {"software", needed, "software that a stack preset stands for"},
+    {"gpus", needed, "all of them"},
+    {"tensor_parallel", needed, "of each replica"},
+    {"data_parallel", expected, "replicas; blank: gpus / tensor_parallel"},
+    {"precision", expected, "blank: bf16"},
+    {"requested_rate", expected, "requests per second; blank: not predicted"},
+    {"arrival", expected, "constant, poisson or gamma"},
+    {"requests", expected, "that were sent; blank: 2000"},
+    {"system_prompt_tokens", expected, "of every prompt of a group"},
+    {"question_tokens", expected, "of a prompt beside them"},
+    {"prompt_tokens_mean", expected, "of both; blank: their sum"},
+    {"output_tokens_requested", expected, "blank: not predicted"},
+    {"shared_prefix_groups", free, "groups of prompts, which repeat all the time"},
+    {"prompts_per_group", free, ""},
+    {"vllm_prefix_caching", free, "1: but for the last block a prompt is in the cache when it comes"},
+    {"vllm_max_num_batched_tokens", free, "blank: as the stack has it"},
+    {"vllm_max_num_seqs", free, "blank: as the stack has it"},
+    {"set", free, "rows of first requests meet a cold cache: not predicted"},
+    {"overload", free, "1: more requests came than were served; their rows are labelled saturated"},
+    {"same_as", free, "the row of which this one is a copy; it is labelled repeated"},
+    {"source", free, "free text"},
+};
+/// Columns of an open loop that are read by what they begin with: other programs' predictions of the same rows.
+constexpr Column kOpenLoopOthers = {
+    "NAME_ttft_mean_s", free, "what another program predicts, likewise NAME_itl_mean_s, NAME_e2e_mean_s"};
+constexpr std::string_view kOpenLoopNotCompared[] = {"vllm_max_model_len",
+                                                     "vllm_gpu_memory_utilization",
+                                                     "vllm_cpu_kv_offload",
+                                                     "vllm_chunked_prefill",
+                                                     "workload",
+                                                     "stage",
+                                                     "rate_source",
+                                                     "achieved_rate",
+                                                     "duration_s",
+                                                     "failures",
+                                                     "prompt_tokens_requested",
+                                                     "ignore_eos",
+                                                     "prompt_tokens_p50",
+                                                     "prompt_tokens_p90",
+                                                     "prompt_tokens_p99",
+                                                     "output_tokens_mean_retokenised",
+                                                     "output_tokens_p50_retokenised",
+                                                     "itl_mean_printed_s",
+                                                     "itl_p50_printed_s",
+                                                     "itl_p90_printed_s",
+                                                     "itl_p99_printed_s",
+                                                     "tpot_mean_printed_s",
+                                                     "tpot_p50_printed_s",
+                                                     "tpot_p99_printed_s",
+                                                     "output_tokens_per_s_printed",
+                                                     "requests_per_s"};
+
+std::vector<Column> open_loop_list() {
+  std::vector<Column> columns(std::begin(kOpenLoopColumns), std::end(kOpenLoopColumns));
+  for (const ServedColumn& column : open_loop_columns())
+    columns.push_back({column.measured, free, column.name});
+  for (const std::string_view name : kOpenLoopNotCompared) columns.push_back({name, free, "not compared"});
+  columns.push_back(kOpenLoopOthers);
+  return columns;
+}
+
+constexpr Column kMlperfColumns[] = {
+    {"id", needed, "name of the row, each once"},
+    {"model", needed, "of the benchmark"},
+    {"scenario", needed, "Offline, Server or Interactive"},
+    {"device", needed, "a device preset or a name it goes by"},
+    {"software", needed, "TensorRT .. or vLLM .."},
+    {"gpus", expected, "all of them"},
+    {"precision", expected, "fp16 and blank: fp4 on Blackwell, fp8 on Hopper"},
+    {"ttft_limit_s", expected, "promised to 99 % of requests"},
+    {"tpot_limit_s", expected, "likewise"},
+    {"mean_output_tokens", expected, "blank: those of the benchmark's data"},
+    {"completed_requests_per_s", expected, ""},
+    {"tokens_per_s", expected, ""},
+    {"source", free, "free text"},
+};
+constexpr std::string_view kMlperfNotCompared[] = {"round",
+                                                   "division",
+                                                   "category",
+                                                   "submitter",
+                                                   "system",
+                                                   "platform",
+                                                   "availability",
+                                                   "device_raw",
+                                                   "nodes",
+                                                   "tensor_parallel",
+                                                   "pipeline_parallel",
+                                                   "plan_source",
+                                                   "target_qps",
+                                                   "result",
+                                                   "scheduled_requests_per_s",
+                                                   "tokens_per_s_per_gpu",
+                                                   "samples_completed",
+                                                   "duration_s",
+                                                   "ttft_mean_s",
+                                                   "ttft_p50_s",
+                                                   "ttft_p90_s",
+                                                   "ttft_p95_s",
+                                                   "ttft_p97_s",
+                                                   "ttft_p99_s",
+                                                   "ttft_p999_s",
+                                                   "ttft_max_s",
+                                                   "tpot_mean_s",
+                                                   "tpot_p50_s",
+                                                   "tpot_p90_s",
+                                                   "tpot_p95_s",
+                                                   "tpot_p97_s",
+                                                   "tpot_p99_s",
+                                                   "tpot_p999_s",
+                                                   "tpot_max_s",
+                                                   "e2e_mean_s",
+                                                   "e2e_p50_s",
+                                                   "e2e_p90_s",
+                                                   "e2e_p95_s",
+                                                   "e2e_p97_s",
+                                                   "e2e_p99_s",
+                                                   "e2e_p999_s",
+                                                   "e2e_max_s",
+                                                   "system_power_w",
+                                                   "system_power_w_submitted",
+                                                   "power_w_per_gpu_share",
+                                                   "power_note",
+                                                   "notes",
+                                                   "official_tokens_per_s"};
+
+std::vector<Column> mlperf_list() {
+  std::vector<Column> columns(std::begin(kMlperfColumns), std::end(kMlperfColumns));
+  for (const std::string_view name : kMlperfNotCompared) columns.push_back({name, free, "not compared"});
   return columns;
 }
 
@@ -291,6 +471,14 @@ std::span<const Column> columns_of(TableKind kind) {
       static const std::vector<Column> kPlanColumns = plan_columns(PlanForm::ours);
       return kPlanColumns;
     }
+    case TableKind::open_loop: {
+      static const std::vector<Column> kColumns = open_loop_list();
+      return kColumns;
+    }
+    case TableKind::mlperf: {
+      static const std::vector<Column> kColumns = mlperf_list();
+      return kColumns;
+    }
     case TableKind::gemm:
       return kGemmColumns;
     case TableKind::collectives:
@@ -318,6 +506,16 @@ std::span<const Column> columns_of(TableKind kind) {
 std::span<const Column> public_plan_columns() {
   static const std::vector<Column> kColumns = plan_columns(PlanForm::others);
   return kColumns;
+}
+
+bool is_prediction_of_another(std::string_view name) {
+  for (const std::string_view what : {"_ttft_", "_itl_", "_e2e_"}) {
+    const std::size_t at = name.find(what);
+    if (at != std::string_view::npos && at > 0 && name.ends_with("_s") &&
+        !names(columns_of(TableKind::open_loop), name))
+      return true;
+  }
+  return false;
 }
 
 std::optional<TableKind> recognise(std::span<const std::string> header) {
@@ -350,7 +548,7 @@ std::vector<TableProblem> check_header(const Table& table, TableKind kind) {
     problems.push_back({table.file, 1, std::string(column.name), "missing column; " + right});
   }
   for (const std::string& name : table.columns) {
-    if (names(known, name)) continue;
+    if (names(known, name) || (kind == TableKind::open_loop && is_prediction_of_another(name))) continue;
     problems.push_back(
         {table.file, 1, name.empty() ? "(no name)" : name,
          fmt::format("unknown column of a table of {}{}; 'shardscape validate --help' lists them",

@@ -15,6 +15,8 @@ namespace shardscape::validate {
 
 enum class TableKind : std::uint8_t {
   plans,
+  open_loop,    ///< servers to which requests come at a rate
+  mlperf,       ///< results of MLPerf Inference for language models
   gemm,         ///< matrix products under a profiler, with tile and clock
   collectives,  ///< collectives on clusters
   // Kernels or collectives that are launched repeatedly on one device or node, from public benchmarks.
@@ -42,6 +44,9 @@ std::span<const Column> columns_of(TableKind kind);
 /// The columns of public tables of plans: device and software in place of cluster and stack.
 std::span<const Column> public_plan_columns();
 
+/// Whether a column of an open loop has what another program predicts: NAME_ttft_mean_s, NAME_itl_p99_s, ...
+bool is_prediction_of_another(std::string_view name);
+
 /// The kind with the largest share of its column names in the header, among equals the one with more columns; nothing
 /// where the header has less than half of the needed and expected columns of every kind.
 std::optional<TableKind> recognise(std::span<const std::string> header);
@@ -52,8 +57,8 @@ std::vector<TableProblem> check_header(const Table& table, TableKind kind);
 }  // namespace shardscape::validate
 
 namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(validate::TableKind, "plans", "gemm", "collectives", "gemm-alone", "attention-prefill",
-                      "attention-decode", "nccl", "custom-all-reduce", "experts", "latent-attention",
-                      "expert-exchange");
+SHARDSCAPE_ENUM_NAMES(validate::TableKind, "plans", "open-loop", "mlperf", "gemm", "collectives",
+                      "gemm-alone", "attention-prefill", "attention-decode", "nccl", "custom-all-reduce",
+                      "experts", "latent-attention", "expert-exchange");
 SHARDSCAPE_ENUM_NAMES(validate::ColumnUse, "needed", "expected", "free");
 }  // namespace shardscape

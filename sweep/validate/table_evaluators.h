@@ -2,12 +2,16 @@
 #pragma once
 
 #include "sweep/validate/evaluation.h"
+#include "sweep/validate/plan_row.h"
 #include "sweep/validate/row_reader.h"
 
 namespace shardscape::validate {
 
 /// Each function fills in the whole evaluation except the kind and the header's problems.
 void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out);
+void evaluate_open_loop(const Table& table, Presets& presets, const EvaluateOptions& options,
+                        Evaluation& out);
+void evaluate_mlperf(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out);
 void evaluate_gemms(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out);
 void evaluate_collectives(const Table& table, Presets& presets, const EvaluateOptions& options,
                           Evaluation& out);
@@ -15,6 +19,9 @@ void evaluate_collectives(const Table& table, Presets& presets, const EvaluateOp
 /// Evaluates tables of single kernels and collectives, as TableKind lists them.
 void evaluate_benchmarks(const Table& table, Presets& presets, const EvaluateOptions& options,
                          Evaluation& out);
+
+/// The conditions of a row of plans.
+Regime regime_of(const PlanRow& row, Presets& presets, const std::filesystem::path& folder);
 
 /// The row's own id, or its number in the table, counted from 1.
 std::string row_id(const RowReader& reader, const Table& table, const TableRow& row);

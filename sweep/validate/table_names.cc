@@ -19,7 +19,9 @@ namespace {
 
 /// Devices that public tables measure and no preset describes: PCIe cards without NVLink, AMD's accelerators, Google's.
 constexpr auto kWithoutPreset = std::to_array<std::string_view>(
-    {"l40s", "rtx_pro_6000_server", "b60", "mi350x", "mi355x", "tpu-v5p", "tpu-v6e"});
+    {"l40s", "rtx_pro_6000_server", "b60", "mi300x", "mi325x", "mi350x", "mi355x", "tpu-v5p", "tpu-v6e"});
+/// Software that public tables name and no preset stands for: AMD's server.
+constexpr auto kSoftwareWithoutPreset = std::to_array<std::string_view>({"atom"});
 
 struct FormatAlias {
   std::string_view text, name;
@@ -56,12 +58,6 @@ std::string format_names() {
     if (parse_enum<Name>(alias.name)) text += fmt::format(", {}", alias.text);
   }
   return text;
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
 }
 
 std::vector<std::string> keys_of(const std::map<std::string, std::string>& names) {
@@ -152,6 +148,9 @@ TableNames::Named TableNames::stack(const std::string& text, bool experts, const
   if (presets_.has_stack(text)) return text;  // the profile that a fit has put in place
   const std::string first_word = text.substr(0, text.find(' '));
   if (const auto found = stacks_.find(first_word); found != stacks_.end()) return found->second;
+  if (std::ranges::find(kSoftwareWithoutPreset, first_word) != kSoftwareWithoutPreset.end())
+    return tl::unexpected(
+        Nameless{.why = "no preset describes the software " + first_word, .understood = true});
   return tl::unexpected(unknown("software or stack", text, stacks_));
 }
 
@@ -165,8 +164,14 @@ std::string TableNames::precisions() { return format_names<Precision>(); }
 
 std::string TableNames::policies() { return format_names<PolicyName>(); }
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
 bool has_experts(std::string_view model) {
-  const std::string name = lower(model.substr(model.rfind('/') + 1));
+  const std::string name = lower_case(model.substr(model.rfind('/') + 1));
   const bool family =
       std::ranges::any_of(kExpertFamilies, [&](std::string_view start) { return name.starts_with(start); });
   // Names such as "qwen3-30b-a3b" give the number of parameters and of those that are active.

@@ -87,6 +87,7 @@ void describe(V& v, MixtureOfExperts& moe) {
   v.optional("shared_gate", moe.shared_gate);
   v.optional("router", moe.router);
   v.optional("normalise_top_k", moe.normalise_top_k);
+  v.optional("weights_alone", moe.weights_alone);
   v.optional("router_bias", moe.router_bias);
 }
 

@@ -8,16 +8,19 @@ namespace shardscape::serving {
 
 void LiveServer::arrive(const DrawnRequest& request, double now) {
   ++unfinished_;
-  arrived_.push_back({request});
+  const std::int64_t ahead = state_.rules().schedule_ahead;
+  arrived_.push_back({request, ended_ + ahead + (works_ ? 1 : 0)});
   if (!works_) {
     wakes_ = std::min(wakes_, now);
   } else if (runs_) {
-    const std::int64_t first = first_look(now), iterations = first + patience();
+    const std::int64_t boundary = std::max<std::int64_t>(1, run_.ended_before(now) + 1);
+    const std::int64_t first = first_look(boundary), iterations = first + patience();
     arrived_.back().looked_at = polled_ + iterations;
+    arrived_.back().earliest = ended_ + boundary + ahead;
     if (patience() == 0)  // they are enough now
       for (Arrived& other : arrived_)
         if (other.looked_at > 0) other.looked_at = std::min(other.looked_at, polled_ + first);
-    if (admits_later_) end_run_after(std::min(run_.iterations, iterations));
+    if (admits_later_) end_run_after(std::min(run_.iterations, std::max(iterations, boundary + ahead)));
   }
 }
 
@@ -43,9 +46,8 @@ void LiveServer::join_next(std::int32_t slot, double now) {
   wake(now);
 }
 
-std::int64_t LiveServer::first_look(double moment) const {
+std::int64_t LiveServer::first_look(std::int64_t boundary) const {
   const std::int64_t every = state_.rules().poll_interval;
-  const std::int64_t boundary = std::max<std::int64_t>(1, run_.ended_before(moment) + 1);
   return (polled_ + boundary + every - 1) / every * every - polled_;
 }
 
@@ -63,6 +65,7 @@ void LiveServer::look() {
     Arrived& next = arrived_[seen];
     if (next.looked_at == 0) next.looked_at = (polled_ + every - 1) / every * every + patient;
     if (state_.decoding() > 0 && next.looked_at > polled_) break;
+    if (state_.running() > 0 && next.earliest > ended_) break;
     state_.wait(next.request);
   }
   arrived_.erase(arrived_.begin(), arrived_.begin() + static_cast<std::ptrdiff_t>(seen));
@@ -94,7 +97,10 @@ void LiveServer::start() {
     const LiveRules& rules = state_.rules();
     admits_later_ = rules.queue != QueueOrder::fcfs || !state_.has_waiting();
     admits_later_ = admits_later_ && state_.running() < rules.max_batch;
-    if (!arrived_.empty() && admits_later_) most = std::min(most, arrived_.front().looked_at - polled_);
+    if (!arrived_.empty() && admits_later_) {
+      const Arrived& next = arrived_.front();
+      most = std::min(most, std::max(next.looked_at - polled_, next.earliest - ended_));
+    }
     run_ = times_.run(begin_, sequences, met, most, own_, state_.pace());
     end_run_after(run_.iterations);
     return;
@@ -105,7 +111,9 @@ void LiveServer::start() {
   time_ = timer_(work);
   // What is brought back from host and disk is, beside what is computed.
   time_[TimeClass::kv_transfer] += std::max(0.0, state_.loading() - total(time_));
-  if (batch_.reading > 0) time_[TimeClass::host] += std::max(0.0, state_.rules().eager_floor - total(time_));
+  const double tokens = work.prompt_tokens + work.decoding;
+  if (batch_.reading > 0 && tokens > static_cast<double>(state_.rules().graph_tokens))
+    time_[TimeClass::host] += std::max(0.0, state_.rules().eager_floor - total(time_));
   runs_ = false;
   end_ = begin_ + total(time_);
 }
@@ -164,6 +172,7 @@ void LiveServer::book() {
     if (work.decoding > 0) book_gaps({end_ - begin_, 0, 1, work.decoding});
   }
   if (work.decoding > 0) state_.decode(work.iterations, end_);
+  ended_ += work.iterations;
   polled_ += work.iterations;
   if (batch_.reading > 0) {
     // After such an iteration the server looks at once.

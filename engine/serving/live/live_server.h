@@ -89,7 +89,7 @@ class LiveServer {
   void join_next(std::int32_t slot, double now);
   /// Decode iterations from the work's begin until a boundary at or after `moment` at which the server looks at new
   /// requests.
-  [[nodiscard]] std::int64_t first_look(double moment) const;
+  [[nodiscard]] std::int64_t first_look(std::int64_t boundary) const;
   /// Decode iterations for which those that have come wait for others.
   [[nodiscard]] std::int64_t patience() const;
   void look();
@@ -105,11 +105,13 @@ class LiveServer {
   const bool plain_;
   struct Arrived {
     DrawnRequest request;
+    std::int64_t earliest = 0;  ///< count of `ended_` from which on it may join, where the server is not idle
     std::int64_t looked_at = 0;  ///< count of `polled_` at which the server looks at it; 0: at its next look
   };
   std::vector<std::int32_t> landed_;  ///< slots of sequences that join with the next work
   std::vector<Arrived> arrived_;      ///< in order; not looked at when the work under way began
   std::int64_t unfinished_ = 0;
+  std::int64_t ended_ = 0;   ///< iterations so far
   std::int64_t polled_ = 0;  ///< decode iterations since the counter of looks began
   bool works_ = false;
   double wakes_ = kNever, end_ = 0, begin_ = 0;

@@ -25,6 +25,7 @@ LiveRules reading_rules(LiveRules rules) {
   rules.on_demand = false;
   rules.drafts = 0;
   rules.poll_interval = 1;
+  rules.schedule_ahead = 0;
   rules.queue = QueueOrder::fcfs;  // they were put in order before
   return rules;
 }

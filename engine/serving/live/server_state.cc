@@ -60,7 +60,8 @@ std::int32_t ServerState::admit() {
   queue_.pop();
   Sequence& s = at(slot);
   s.phase = Sequence::Phase::reading;
-  s.read = 0;
+  s.read = rules_.keeps_prefixes ? 0 : known(s);
+  read_ += s.read;
   if (s.admitted < 0) s.admitted = now_;
   s.blocks = rules_.on_demand ? 0 : blocks_of_all(s.request);
   used_ += s.blocks;

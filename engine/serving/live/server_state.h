@@ -61,7 +61,9 @@ class ServerState {
   [[nodiscard]] bool has_waiting() const { return !queue_.empty(); }
   [[nodiscard]] std::int64_t waiting() const { return static_cast<std::int64_t>(queue_.size()); }
   /// Tokens of the next request's context that have to be read: without those that are found in the cache.
-  [[nodiscard]] std::int64_t head_left() const { return head().context - found(head()) * rules_.kv_block; }
+  [[nodiscard]] std::int64_t head_left() const {
+    return head().context - (rules_.keeps_prefixes ? found(head()) * rules_.kv_block : known(head()));
+  }
   /// The request that is admitted next.
   [[nodiscard]] const Sequence& head() const { return at(queue_.top().slot); }
   [[nodiscard]] std::int64_t decoding() const { return decoding_; }
@@ -208,6 +210,10 @@ class ServerState {
   [[nodiscard]] static std::int64_t end_of(const Sequence& s) { return s.joined + s.request.steps - s.taken; }
   [[nodiscard]] std::int64_t blocks_of_all(const DrawnRequest& request) const {
     return blocks_of(std::int64_t{request.prompt} + (rules_.reads_only ? 1 : request.output));
+  }
+  /// Tokens of its context that lie in the cache when it is admitted, without those of the prefix cache.
+  [[nodiscard]] std::int32_t known(const Sequence& s) const {
+    return static_cast<std::int32_t>(std::min<std::int64_t>(rules_.cached_prompt, s.context - 1));
   }
   [[nodiscard]] std::size_t phase_of(std::int64_t length) const;
   [[nodiscard]] std::int64_t needed_now() const {

@@ -21,6 +21,17 @@ bool grows_on_demand(const StackProfile::Serving& stack) {
   return row_of(stack.scheduler).on_demand;
 }
 
+/// Seconds in which the host launches the kernels of an iteration that reads prompts. Latent attention has about twice as
+/// many in a layer as attention with heads of their own: projections down and up with norms between them, rotary parts
+/// of their own, and the assembly of keys and values.
+double eager_floor(const ModelSpec& model, const StackProfile::Serving& stack) {
+  constexpr double kLatentKernels = 2;
+  const auto experts = static_cast<double>(model.expert_layers());
+  const double layers = (static_cast<double>(model.layers) - experts) * stack.eager_layer.value() +
+                        experts * stack.eager_expert_layer.value();
+  return stack.eager_floor.value() + (model.latent ? kLatentKernels : 1) * layers;
+}
+
 LoadPrediction::Tail tail(const serving::Percentiles& p) { return {Seconds(p.p90), Seconds(p.p99)}; }
 
 }  // namespace
@@ -48,11 +59,14 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   }
   rules.watermark = static_cast<std::int64_t>(stack.kv_watermark * static_cast<double>(rules.kv_blocks));
   rules.poll_interval = stack.poll_interval;
+  rules.cached_prompt = workload.load->cached_prompt;
+  rules.schedule_ahead = stack.schedule_ahead;
   rules.queue = stack.queue;
   rules.routing = stack.routing;
   rules.servers = in.plan.data / in.shape.coupled * in.shape.groups;
   rules.frontend = stack.frontend.value();
-  rules.eager_floor = stack.eager_floor.value();
+  rules.eager_floor = eager_floor(in.setting.model, stack);
+  rules.graph_tokens = stack.graph_tokens;
   rules.drafts = workload.load->speculation.draft_tokens;
   rules.window = static_cast<double>(in.setting.model.sliding_window);
   return rules;

@@ -212,6 +212,8 @@ TEST(Validate, Stack) {
        {"serving.poll_interval", [](S& s) { s.serving.poll_interval = 0; }},
        {"serving.frontend", [](S& s) { s.serving.frontend = Seconds(-1); }},
        {"serving.eager_floor", [](S& s) { s.serving.eager_floor = Seconds(kNan); }},
+       {"serving.eager_layer", [](S& s) { s.serving.eager_layer = Seconds(-1); }},
+       {"serving.eager_expert_layer", [](S& s) { s.serving.eager_expert_layer = Seconds(kNan); }},
        {"host.decode_step_fixed", [](S& s) { s.host.decode_step_fixed = Seconds(kNan); }},
        {"communication.call", [](S& s) { s.communication.call = Seconds(-1); }},
        {"communication.rank_step", [](S& s) { s.communication.rank_step = Seconds(-1); }},

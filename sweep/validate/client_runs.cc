@@ -1,0 +1,135 @@
+#include "sweep/validate/client_runs.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "sweep/validate/table_names.h"
+
+namespace shardscape::validate {
+
+namespace {
+
+/// The name of a run behind "id=" in a source.
+std::string_view run_name(std::string_view source) {
+  constexpr std::string_view kMark = "id=";
+  const std::size_t at = source.find(kMark);
+  return at == std::string_view::npos ? std::string_view() : source.substr(at + kMark.size());
+}
+
+/// Beginnings of what tells a client, and its profile (spec/request_load.cc).
+struct KnownClient {
+  std::string_view begins;
+  const char* profile;
+};
+/// By the column `client`.
+constexpr auto kClients = std::to_array<KnownClient>({{"InferenceX", "inferencex"}});
+/// By the name of the run, in AIConfigurator's table of servers (silicon_sample.csv). It has runs of InferenceX, whose
+/// names begin with a date or dsr1, and runs of its own by AIPerf, of which the number of requests is not known. Clients of its
+/// Qwen3 32B on SGLang stay together; those of the others come out between clients in lock-step and clients that were
+/// never together, for which five rounds of random lengths stand.
+constexpr auto kRuns = std::to_array<KnownClient>({{"dsr1_", "inferencex"}, {"20", "inferencex"}});
+/// By the source itself: the benchmark pages of NIM are made with genai-perf.
+constexpr auto kSources = std::to_array<KnownClient>({{"NVIDIA NIM", "genai_perf"}});
+
+template <std::size_t N>
+const ClientProfile* known(const std::array<KnownClient, N>& list, std::string_view text) {
+  const auto found =
+      std::ranges::find_if(list, [&](const KnownClient& one) { return text.starts_with(one.begins); });
+  return found == list.end() ? nullptr : find_client_profile(found->profile);
+}
+
+bool of_inferencex(const RunFacts& facts) {
+  const ClientProfile* const profile =
+      facts.client.empty() ? known(kRuns, run_name(facts.source)) : known(kClients, facts.client);
+  return profile != nullptr;
+}
+
+/// By the name of the run where it has one, as a fit puts a profile of its own in place of the software.
+std::string_view engine_of(const RunFacts& facts) {
+  for (const std::string_view engine : {"_vllm_", "_sglang_", "_trtllm_"}) {
+    if (run_name(facts.source).find(engine) != std::string_view::npos)
+      return engine.substr(1, engine.size() - 2);
+  }
+  return std::string_view(facts.software).substr(0, facts.software.find(' '));
+}
+
+/// TensorRT-LLM's recipe of DeepSeek-R1: so many tokens that one prompt and a token of each request fit, and since 2026
+/// 8,192 at least. Rows without a date have a release; that of 2026 is 1.2.0rc6.
+std::int64_t deepseek_budget(const RunFacts& facts, const WorkloadSpec& workload) {
+  constexpr std::int64_t kSpare = 64, kStep = 64, kSince2026 = 8192;
+  const std::int64_t tokens = workload.concurrency + workload.longest_prompt() + kSpare;
+  const std::int64_t rounded = (tokens + kStep - 1) / kStep * kStep;
+  const std::size_t space = facts.software.find(' ');
+  const std::string release = space == std::string::npos ? "" : facts.software.substr(space + 1);
+  const bool late = facts.date.empty() ? release >= "1.2.0rc6" : facts.date >= "2026";
+  return late ? std::max(kSince2026, rounded) : rounded;
+}
+
+}  // namespace
+
+void ServerRecipe::apply(StackProfile::Serving& serving) const {
+  if (token_budget) serving.token_budget = *token_budget;
+  if (max_batch) serving.max_batch = *max_batch;
+  if (poll_interval) serving.poll_interval = *poll_interval;
+  serving.frontend = serving.frontend + Seconds(client);
+  if (reads_beside(serving.scheduler)) serving.max_batch = std::min(serving.max_batch, serving.token_budget);
+}
+
+std::optional<RunClient> client_of(const RunFacts& facts) {
+  RunClient client;
+  client.requests = facts.requests;
+  const std::string_view run = run_name(facts.source);
+  client.profile = known(kSources, facts.source);
+  if (of_inferencex(facts)) {
+    client.profile = find_client_profile("inferencex");
+  } else if (facts.client.empty() && !run.empty()) {
+    const bool together = run.starts_with("qwen") && run.find("sglang") != std::string_view::npos;
+    client.profile = find_client_profile(together ? "aiperf" : "sa_bench");
+  }
+  return client.profile != nullptr ? std::optional(client) : std::nullopt;
+}
+
+void set_load(const RunClient& client, WorkloadSpec& workload) {
+  const auto lengths = [&](std::int64_t longest) {
+    const double ratio = client.profile->length_ratio;
+    return ratio < 1 ? Lengths::uniform(longest, ratio) : Lengths::fixed(longest);
+  };
+  LoadSpec load;
+  load.prompt = lengths(workload.prompt_tokens);
+  load.output = lengths(workload.output_tokens);
+  load.requests = client.profile->requests;
+  if (client.requests) load.requests = {*client.requests, false};
+  load.warm_up = client.profile->warm_up;
+  workload.prompt_tokens = std::llround(load.prompt.mean);
+  workload.output_tokens = std::llround(load.output.mean);
+  workload.load = load;
+}
+
+/// SemiAnalysisAI/InferenceX, benchmarks/ and runners/, as of the runs: vLLM as the stack has it (max-num-batched-tokens
+/// 8192); SGLang chunked-prefill-size 16384 with fp4, 32768 with fp8, and on Blackwell scheduler-recv-interval 30 from 16
+/// clients on, else 10; TensorRT-LLM max_num_tokens 16384 for dense models, 20000 for gpt-oss.
+ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
+  // InferenceX's client opens a connection for each request and times it from before that: what vLLM's first tokens take
+  // longer there (20 ms beside what the server does) than under inference-perf, which keeps connections open (5 ms).
+  constexpr double kConnection = 15e-3;
+  ServerRecipe recipe;
+  if (run_name(facts.source).empty() && facts.client.empty()) return recipe;
+  recipe.client = kConnection;
+  if (!of_inferencex(facts)) return recipe;
+  const std::string_view engine = engine_of(facts);
+  if (engine == "sglang") {
+    constexpr std::int64_t kManyClients = 16;
+    recipe.token_budget = workload.precision == PolicyName::fp8 ? 32768 : 16384;
+    if (facts.architecture == Architecture::blackwell)
+      recipe.poll_interval = workload.concurrency >= kManyClients ? 30 : 10;
+  } else if (engine == "trtllm") {
+    recipe.token_budget = !has_experts(facts.model)            ? 16384
+                          : facts.model.starts_with("gpt-oss") ? 20000
+                                                               : deepseek_budget(facts, workload);
+  }
+  return recipe;
+}
+
+}  // namespace shardscape::validate

@@ -1,0 +1,48 @@
+// Which client measured a server of a public table, and what the source's recipes say about the server: rows of one
+// source are runs of one benchmark program, which the tables do not describe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/spec/device.h"
+#include "engine/spec/stack.h"
+#include "engine/spec/workload.h"
+
+namespace shardscape::validate {
+
+/// What a run's recipe or row says about the server; what it leaves out is as the stack has it.
+struct ServerRecipe {
+  std::optional<std::int64_t> token_budget, max_batch, poll_interval;
+  double client = 0;  ///< seconds of the client before a request reaches the server, which its TTFT has in it
+  void apply(StackProfile::Serving& serving) const;
+  friend auto operator<=>(const ServerRecipe&, const ServerRecipe&) = default;
+};
+
+/// What a row says about its run; empty: nothing.
+struct RunFacts {
+  std::string model, software;
+  std::string source;  ///< where the row comes from; names of runs begin at "id="
+  std::string client;  ///< the program that sent requests, where the table has a column of them
+  std::string date;    ///< of the run, YYYY-MM-DD
+  std::optional<std::int64_t> requests;  ///< that were sent
+  Architecture architecture = Architecture::other;
+};
+
+/// How a client sends requests: a profile, and the number of requests where the row has its own.
+struct RunClient {
+  const ClientProfile* profile = nullptr;
+  std::optional<std::int64_t> requests;
+};
+
+/// The client that measured one server; nothing where it is not known.
+std::optional<RunClient> client_of(const RunFacts& facts);
+
+/// The load that a client puts on a server: lengths of at most so many tokens. Sets the workload's mean lengths, too.
+void set_load(const RunClient& client, WorkloadSpec& workload);
+
+/// What the public recipe of such a run says; `workload` has its load and its concurrency.
+ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload);
+
+}  // namespace shardscape::validate

@@ -1,0 +1,100 @@
+// Labels runs by the other runs of their server: rows of one deployment and lengths in order of their clients.
+#include "sweep/validate/run_labels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sweep/validate/plan_row.h"
+
+namespace shardscape::validate {
+
+namespace {
+
+constexpr double kFall = 0.85, kTwin = 1.5, kJump = 3;
+/// The largest tensor group of one server.
+constexpr std::int32_t kWidestServer = 16;
+
+/// Series that contradict each other or physics, by software (with its version) and model, as one source has them:
+/// TensorRT-LLM 1.0.0rc3 with Llama 3.1 8B, whose TTFT at 8 clients grows with the output and falls as output over
+/// clients (.11, .17, .27 s for 128, 256, 512 tokens); vLLM 0.12 with it, whose tokens come in half of the time that
+/// reading the prompts takes, as if a cache had them; and SGLang 0.5.10.post1, whose tokens take three times as long on
+/// B300 as those of the releases before on B200.
+struct Series {
+  const char *software, *model;
+};
+constexpr Series kUnexplained[] = {{"trtllm 1.0.0rc3", "llama3.1-8b"},
+                                   {"vllm 0.12.0", "llama3.1-8b"},
+                                   {"sglang 0.5.10.post1", "deepseek-v3"}};
+
+auto server_of(const PlanRow& row) {
+  const ParallelPlan& plan = row.plan;
+  return std::tuple(row.model, row.device, row.software.substr(0, row.software.find(' ')),
+                    row.workload.precision, row.gpus, plan.tensor, plan.data, plan.expert,
+                    plan.prefill.tensor, plan.prefill.data, row.workload.longest_prompt(),
+                    row.workload.longest_output());
+}
+
+/// Equal to four digits.
+bool alike(double a, double b) { return std::abs(a - b) <= 5e-5 * std::max(a, b); }
+
+/// Labels the runs of one server with equal lengths, in order of their clients.
+void label_series(const std::vector<PlanRow*>& runs) {
+  const auto mark = [](PlanRow& row, RunLabel label) {
+    if (row.label == RunLabel::clean) row.label = label;
+  };
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (std::size_t j = 0; j < runs.size(); ++j) {
+      if (i == j || runs[i]->workload.concurrency != runs[j]->workload.concurrency) continue;
+      const double own = *runs[i]->itl_s(), other = *runs[j]->itl_s();
+      if (j < i && alike(own, other) && alike(*runs[i]->ttft_s(), *runs[j]->ttft_s()))
+        mark(*runs[i], RunLabel::repeated);
+      if (other > kTwin * own) mark(*runs[i], RunLabel::faster_twin);
+    }
+  }
+  const PlanRow& first = *runs.front();
+  const double request =
+      *first.ttft_s() + *first.itl_s() * static_cast<double>(first.workload.output_tokens - 1);
+  constexpr std::int64_t kFewClients = 4;
+  constexpr double kRounds = 10;
+  const bool started = first.workload.concurrency == kFewClients && kRounds * *first.ttft_s() > request;
+  bool jumped = false;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (started) mark(*runs[i], RunLabel::start_up);
+    const auto next =
+        std::find_if(runs.begin() + static_cast<std::ptrdiff_t>(i), runs.end(), [&](PlanRow* row) {
+          return row->workload.concurrency > runs[i]->workload.concurrency && row->label == RunLabel::clean;
+        });
+    if (next == runs.end()) continue;
+    const double times = *(*next)->ttft_s() / *runs[i]->ttft_s();
+    if (times < kFall) mark(*runs[i], RunLabel::falling);
+    const double more = static_cast<double>((*next)->workload.concurrency) /
+                        static_cast<double>(runs[i]->workload.concurrency);
+    jumped = jumped || times > kJump * more;
+    for (auto run = next; jumped && run != runs.end(); ++run) mark(**run, RunLabel::jump);
+  }
+}
+
+}  // namespace
+
+void label_runs(std::span<PlanRow> rows) {
+  std::map<decltype(server_of(rows.front())), std::vector<PlanRow*>> servers;
+  for (PlanRow& row : rows) {
+    if (row.unmodelled || row.software.empty() || !row.ttft_s() || !row.itl_s()) continue;
+    const bool one = !row.plan.disaggregated();
+    if (one && row.plan.tensor > kWidestServer) row.label = RunLabel::mislisted;
+    for (const Series& series : kUnexplained) {
+      if (row.software == series.software && row.model == series.model) row.label = RunLabel::unexplained;
+    }
+    servers[server_of(row)].push_back(&row);
+  }
+  for (auto& [server, runs] : servers) {
+    std::ranges::stable_sort(runs, {}, [](const PlanRow* row) { return row->workload.concurrency; });
+    label_series(runs);
+  }
+}
+
+}  // namespace shardscape::validate

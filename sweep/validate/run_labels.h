@@ -1,0 +1,47 @@
+// Tells runs of servers apart that stand for something else than they say, by what the table itself shows: no label
+// depends on a prediction but `saturated`. Labelled rows are predicted and reported like any other, apart.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/base/enum_names.h"
+
+namespace shardscape::validate {
+
+struct PlanRow;
+
+/// What is known against a run of a server.
+///   clean        nothing
+///   saturated    requests fill the key-value cache and wait for room: the wait is c / throughput less the rest of the
+///                request, a small difference of large times
+///   repeated     the same run as a row before, under another id
+///   start_up     the first round compiled or loaded: ten times the TTFT of the fewest clients is more than a request
+///   jump         TTFT grows more than three times as much as the clients do, and stays there: a first round that compiled,
+///                or a cache that is full
+///   falling      TTFT falls by more than 15 % with more clients: the run with fewer was disturbed
+///   faster_twin  another row of the same server, lengths and clients takes 1.5 times as long per token: this one runs
+///                speculative decoding, or another release
+///   mislisted    a disaggregated deployment listed as one server of all its GPUs
+///   unexplained  series of a source that contradict each other or grow with what no server depends on
+enum class RunLabel : std::uint8_t {
+  clean,
+  saturated,
+  repeated,
+  start_up,
+  jump,
+  falling,
+  faster_twin,
+  mislisted,
+  unexplained
+};
+
+/// Labels the runs of a table.
+void label_runs(std::span<PlanRow> rows);
+
+}  // namespace shardscape::validate
+
+namespace shardscape {
+SHARDSCAPE_ENUM_NAMES(validate::RunLabel, "clean", "saturated", "repeated", "start_up", "jump", "falling",
+                      "faster_twin", "mislisted", "unexplained");
+}  // namespace shardscape

@@ -1,0 +1,136 @@
+// Do rows of servers get the load of the client that measured them, the recipe of its source, and labels where another
+// row of the table speaks against them?
+#include "sweep/validate/client_runs.h"
+
+#include <gtest/gtest.h>
+
+#include "sweep/validate/plan_row.h"
+#include "sweep/validate/run_labels.h"
+
+namespace shardscape::validate {
+namespace {
+
+constexpr const char* kTable = "ai-dynamo/aiconfigurator aic-core/.../systems/silicon_sample.csv id=";
+
+RunFacts run(const std::string& name, const std::string& model, const std::string& software,
+             Architecture architecture = Architecture::blackwell) {
+  RunFacts facts;
+  facts.model = model;
+  facts.software = software;
+  facts.source = kTable + name;
+  facts.architecture = architecture;
+  return facts;
+}
+
+WorkloadSpec load(std::int64_t prompt, std::int64_t output, std::int64_t clients,
+                  PolicyName precision = PolicyName::fp8) {
+  WorkloadSpec workload;
+  workload.phase = Phase::inference;
+  workload.precision = precision;
+  workload.prompt_tokens = prompt;
+  workload.output_tokens = output;
+  workload.concurrency = clients;
+  return workload;
+}
+
+TEST(ClientRuns, AreKnownByTheirSource) {
+  const auto name = [](const RunFacts& facts) {
+    const auto client = client_of(facts);
+    return client ? std::string(client->profile->name) : "";
+  };
+  EXPECT_EQ(name(run("dsr1_b200_trtllm_c4", "deepseek-v3", "trtllm")), "inferencex");
+  EXPECT_EQ(name(run("2026_04_06_llama_3_1_70b", "llama3.1-70b", "vllm")), "inferencex");
+  EXPECT_EQ(name(run("qwen_qwen3_32b_h100_sxm_sglang", "qwen3-32b", "sglang 0.5.1")), "aiperf");
+  EXPECT_EQ(name(run("qwen_qwen3_32b_h100_sxm_vllm", "qwen3-32b", "vllm 0.12.0")), "sa_bench");
+  RunFacts facts;
+  facts.source = "NVIDIA NIM for LLMs benchmark page, 2025-12";
+  EXPECT_EQ(name(facts), "genai_perf");
+  facts.source = "ml-energy/leaderboard";
+  EXPECT_EQ(name(facts), "") << "nothing is known of it";
+  facts.client = "InferenceX run_benchmark_serving";
+  EXPECT_EQ(name(facts), "inferencex");
+}
+
+TEST(ClientRuns, HaveRandomLengthsWhereTheClientDrawsThem) {
+  WorkloadSpec workload = load(1024, 8192, 16);
+  set_load(*client_of(run("dsr1_b200", "deepseek-v3", "sglang")), workload);
+  ASSERT_TRUE(workload.load);
+  EXPECT_EQ(workload.longest_prompt(), 1024);
+  EXPECT_EQ(workload.shortest_prompt(), 819) << "0.8 of it, rounded down";
+  EXPECT_EQ(workload.prompt_tokens, 922) << "the mean of 819 and 1024, rounded";
+  EXPECT_EQ(workload.load->requests.of(workload.concurrency), 160);
+}
+
+TEST(ClientRuns, HaveTheBudgetsOfTheirRecipes) {
+  const auto budget = [](RunFacts facts, const WorkloadSpec& workload, const char* date = "") {
+    facts.date = date;
+    return recipe_of(facts, workload).token_budget.value_or(0);
+  };
+  EXPECT_EQ(budget(run("2026_x", "llama3.1-70b", "trtllm"), load(1024, 1024, 4)), 16384);
+  EXPECT_EQ(budget(run("2026_x", "gpt-oss-120b", "trtllm"), load(1024, 1024, 4)), 20000);
+  // 4 + 1024 + 64 = 1092, to the next 64 1152; since 2026 8192 at least.
+  EXPECT_EQ(budget(run("dsr1_x", "deepseek-v3", "trtllm"), load(1024, 1024, 4), "2025-11-30"), 1152);
+  EXPECT_EQ(budget(run("dsr1_x", "deepseek-v3", "trtllm"), load(1024, 1024, 4), "2026-01-01"), 8192);
+  EXPECT_EQ(budget(run("dsr1_x", "deepseek-v3", "trtllm 1.2.0rc6.post2"), load(1024, 1024, 4)), 8192);
+  EXPECT_EQ(budget(run("dsr1_x", "deepseek-v3", "sglang"), load(1024, 1024, 4, PolicyName::fp4)), 16384);
+  EXPECT_EQ(budget(run("dsr1_x", "deepseek-v3", "vllm"), load(1024, 1024, 4)), 0) << "as the stack has it";
+  const auto poll = [](std::int64_t clients, Architecture architecture) {
+    return recipe_of(run("dsr1_x", "deepseek-v3", "sglang", architecture), load(1024, 1024, clients))
+        .poll_interval.value_or(1);
+  };
+  EXPECT_EQ(poll(8, Architecture::blackwell), 10);
+  EXPECT_EQ(poll(16, Architecture::blackwell), 30);
+  EXPECT_EQ(poll(16, Architecture::hopper), 1);
+}
+
+PlanRow measured(const char* id, std::int64_t clients, double ttft, double itl) {
+  PlanRow row;
+  row.id = id;
+  row.model = "m";
+  row.device = "d";
+  row.software = "vllm 0.1";
+  row.gpus = 8;
+  row.workload = load(1000, 1001, clients);
+  row.served[kTtftColumn] = ttft;
+  row.served[kItlColumn] = itl;
+  return row;
+}
+
+std::vector<RunLabel> labels(std::vector<PlanRow> rows) {
+  label_runs(rows);
+  std::vector<RunLabel> found;
+  for (const PlanRow& row : rows) found.push_back(row.label);
+  return found;
+}
+
+TEST(RunLabels, TellDisturbedRunsByTheOthersOfTheirServer) {
+  using enum RunLabel;
+  EXPECT_EQ(
+      labels({measured("a", 4, 0.10, 0.01), measured("b", 8, 0.12, 0.01), measured("c", 16, 0.2, 0.01)}),
+      (std::vector{clean, clean, clean}));
+  EXPECT_EQ(
+      labels({measured("a", 4, 0.10, 0.01), measured("b", 8, 0.20, 0.01), measured("c", 16, 0.15, 0.01)}),
+      (std::vector{clean, falling, clean}))
+      << "0.15 is less than 0.85 x 0.20";
+  EXPECT_EQ(
+      labels({measured("a", 4, 0.10, 0.01), measured("b", 8, 0.12, 0.02), measured("c", 8, 0.13, 0.01)}),
+      (std::vector{clean, clean, faster_twin}))
+      << "half the time of its twin";
+  EXPECT_EQ(
+      labels({measured("a", 4, 0.10, 0.01), measured("b", 8, 0.12, 0.01), measured("c", 8, 0.12, 0.01)}),
+      (std::vector{clean, clean, repeated}));
+  EXPECT_EQ(labels({measured("a", 4, 0.10, 0.01), measured("b", 8, 0.61, 0.01)}), (std::vector{clean, jump}))
+      << "more than three times as much as the clients grow";
+  EXPECT_EQ(labels({measured("a", 4, 1.20, 0.01), measured("b", 8, 1.30, 0.01)}),
+            (std::vector{start_up, start_up}))
+      << "ten times 1.2 s is more than 1.2 s + 1000 x 10 ms";
+}
+
+TEST(RunLabels, KeepServersApart) {
+  PlanRow other = measured("b", 8, 0.01, 0.01);
+  other.gpus = 4;
+  EXPECT_EQ(labels({measured("a", 4, 0.10, 0.01), other}), (std::vector{RunLabel::clean, RunLabel::clean}));
+}
+
+}  // namespace
+}  // namespace shardscape::validate
