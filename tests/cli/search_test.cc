@@ -38,6 +38,23 @@ TEST_F(SearchTest, ShowsWhatSweepAndTopShow) {
   EXPECT_EQ(rows_of(search({"--pareto", front, "--format", "json"})), top({"--pareto", front}));
 }
 
+TEST_F(SearchTest, KeepsToBoundsOnResultsAsASweepDoes) {
+  const std::vector<std::string> all = {"sweep", "study.yaml", "-o", "all.h5", "--confirm", "0", "--force"};
+  ASSERT_EQ(run(all).code, 0);
+  const json best = top({"-n", "5"});
+  // Less memory than the best plan: the answer is another.
+  const double memory = best.at(0).at("memory_peak_bytes").get<double>();
+  const std::string bounds = "constraints=['memory_peak_bytes < " + std::to_string(memory) + "']";
+  std::vector<std::string> bounded = all;
+  bounded.insert(bounded.end(), {"--set", bounds});
+  ASSERT_EQ(run(bounded).code, 0);
+  const json found = rows_of(search({"-n", "4", "--format", "json", "--set", bounds}));
+  EXPECT_EQ(found, top({"-n", "4"}));
+  ASSERT_FALSE(found.empty());
+  for (const json& row : found) EXPECT_LT(row.at("memory_peak_bytes").get<double>(), memory);
+  EXPECT_EQ(run({"verify", "all.h5"}).code, 0);
+}
+
 TEST_F(SearchTest, FindsTheBestExecutedSteps) {
   const std::vector<std::string> few = {"--set", "space.rank_order=[tp-cp-dp-pp]", "--set",
                                         "space.microbatch_size=[1]"};
