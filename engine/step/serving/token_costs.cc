@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/base/check.h"
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/expert_shares.h"
@@ -17,10 +16,10 @@ namespace {
 using model::LayerKey;
 using model::Operator;
 
+/// The attention core of a block; of a block without one an operator that takes nothing.
 Operator attention_of(const std::vector<Operator>& operators) {
   const auto core = std::ranges::find(operators, model::OperatorKind::attention, &Operator::kind);
-  SHARDSCAPE_CHECK(core != operators.end(), operators.size());
-  return *core;
+  return core != operators.end() ? *core : Operator();
 }
 
 /// One member of an expert group for each distinct load; empty where all members get equally much.
