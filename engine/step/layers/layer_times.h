@@ -148,7 +148,7 @@ struct LayerTimes {
 
 /// How a training plan lies on the ranks, and what layers see of its schedule: whether weight gradients run apart.
 struct PlanOnRanks {
-  EnumArray<PlanAxis, std::int32_t> degrees;
+  std::array<std::int32_t, kPlanAxes> degrees{};
   RankOrder order{};
   std::int32_t expert = 1, expert_tensor = 1;
   bool sequence_parallel = false;
@@ -156,6 +156,15 @@ struct PlanOnRanks {
   friend bool operator==(const PlanOnRanks&, const PlanOnRanks&) = default;
 };
 PlanOnRanks on_ranks(const TrainingStep& inputs);
+
+/// What the times of a plan's layers depend on.
+struct LayersKey {
+  PlanOnRanks plan;
+  std::int32_t microbatch = 1;
+  Recompute recompute = Recompute::none;
+  bool defers = false;  ///< the head's weight gradients
+  friend bool operator==(const LayersKey&, const LayersKey&) = default;
+};
 
 /// Remembers times for one setting on one healthy machine. They are exact, as only plans share them that agree in
 /// everything they depend on, and bounded.
@@ -167,15 +176,8 @@ class LayerTimesMemo {
   std::uint64_t next_id() { return ++last_id_; }
 
  private:
-  struct Key {
-    PlanOnRanks plan;
-    std::int32_t microbatch = 1;
-    Recompute recompute = Recompute::none;
-    bool defers = false;  ///< the head's weight gradients
-    friend bool operator==(const Key&, const Key&) = default;
-  };
   /// Enough for the plans of one choice of degrees in large studies; takes some megabytes in all.
-  SlotMemo<Key, LayerTimes, 512> known_;
+  SlotMemo<LayersKey, LayerTimes, 512> known_;
   std::uint64_t last_id_ = 0;
 };
 
