@@ -30,7 +30,8 @@ struct LayerPasses {
 };
 
 /// Backward of layers for one microbatch (the head's on average), each by itself; within a pass some layers wait less
-/// for the host. All blocks count together, and so do all modules of further tokens; 0 where the stage has no such layer.
+/// for the host. All blocks count together, and so do all modules of further tokens; 0 where the stage has no such
+/// layer.
 struct BackwardByRole {
   std::array<Seconds, 4> roles;  ///< index: LayerKind::Role
 
@@ -50,8 +51,8 @@ struct StageTraffic {
 struct ChunkPasses {
   PassTime forward, backward;
   Seconds weight;  ///< the part of `backward` that a schedule may put off
-  /// Seconds by which its forward and the backward of its mate (schedule::mate()) are shorter as a pair: the exchanges of
-  /// experts of each run beside the compute of the other.
+  /// Seconds by which its forward and the backward of its mate (schedule::mate()) are shorter as a pair: the exchanges
+  /// of experts of each run beside the compute of the other.
   Seconds hidden;
   StageTraffic beside;
 };
