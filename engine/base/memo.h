@@ -58,8 +58,8 @@ class HandyMemo {
 template <class Key, class Value, std::size_t kSlots>
 class SlotMemo {
  public:
-  /// The slot of a key; `fresh`: it holds what was made for another key, or nothing, and is the key's from now on. Valid
-  /// until the next call.
+  /// The slot of a key. `fresh`: it holds what was made for another key, or nothing, and is the key's from now on.
+  /// Valid until the next call.
   struct Place {
     Value& value;
     bool fresh = false;

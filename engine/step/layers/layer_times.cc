@@ -6,7 +6,7 @@ namespace shardscape::step {
 
 PlanOnRanks on_ranks(const TrainingStep& in) {
   const ParallelPlan& plan = in.plan;
-  return {{{plan.tensor, plan.context, plan.data, plan.pipeline}},
+  return {{plan.tensor, plan.context, plan.data, plan.pipeline},
           plan.order,
           plan.expert,
           plan.expert_tensor,

@@ -30,7 +30,8 @@ struct LayerPasses {
 };
 
 /// Backward of layers for one microbatch (the head's on average), each by itself; within a pass some layers wait less
-/// for the host. All blocks count together, and so do all modules of further tokens; 0 where the stage has no such layer.
+/// for the host. All blocks count together, and so do all modules of further tokens; 0 where the stage has no such
+/// layer.
 struct BackwardByRole {
   std::array<Seconds, 4> roles;  ///< index: LayerKind::Role
 
@@ -50,8 +51,8 @@ struct StageTraffic {
 struct ChunkPasses {
   PassTime forward, backward;
   Seconds weight;  ///< the part of `backward` that a schedule may put off
-  /// Seconds by which its forward and the backward of its mate (schedule::mate()) are shorter as a pair: the exchanges of
-  /// experts of each run beside the compute of the other.
+  /// Seconds by which its forward and the backward of its mate (schedule::mate()) are shorter as a pair: the exchanges
+  /// of experts of each run beside the compute of the other.
   Seconds hidden;
   StageTraffic beside;
 };
@@ -148,7 +149,7 @@ struct LayerTimes {
 
 /// How a training plan lies on the ranks, and what layers see of its schedule: whether weight gradients run apart.
 struct PlanOnRanks {
-  EnumArray<PlanAxis, std::int32_t> degrees;
+  std::array<std::int32_t, kPlanAxes> degrees{};
   RankOrder order{};
   std::int32_t expert = 1, expert_tensor = 1;
   bool sequence_parallel = false;
@@ -156,6 +157,15 @@ struct PlanOnRanks {
   friend bool operator==(const PlanOnRanks&, const PlanOnRanks&) = default;
 };
 PlanOnRanks on_ranks(const TrainingStep& inputs);
+
+/// What the times of a plan's layers depend on.
+struct LayersKey {
+  PlanOnRanks plan;
+  std::int32_t microbatch = 1;
+  Recompute recompute = Recompute::none;
+  bool defers = false;  ///< the head's weight gradients
+  friend bool operator==(const LayersKey&, const LayersKey&) = default;
+};
 
 /// Remembers times for one setting on one healthy machine. They are exact, as only plans share them that agree in
 /// everything they depend on, and bounded.
@@ -167,15 +177,8 @@ class LayerTimesMemo {
   std::uint64_t next_id() { return ++last_id_; }
 
  private:
-  struct Key {
-    PlanOnRanks plan;
-    std::int32_t microbatch = 1;
-    Recompute recompute = Recompute::none;
-    bool defers = false;  ///< the head's weight gradients
-    friend bool operator==(const Key&, const Key&) = default;
-  };
   /// Enough for the plans of one choice of degrees in large studies; takes some megabytes in all.
-  SlotMemo<Key, LayerTimes, 512> known_;
+  SlotMemo<LayersKey, LayerTimes, 512> known_;
   std::uint64_t last_id_ = 0;
 };
 

@@ -75,6 +75,13 @@ class StageDataCosts {
   std::vector<Known> known_;
 };
 
+/// What the costs of data parallelism depend on beside the layers of a stage.
+struct DataKey {
+  PlanOnRanks plan;
+  std::int32_t zero_stage = 0;
+  friend bool operator==(const DataKey&, const DataKey&) = default;
+};
+
 /// Remembers costs for one setting on one healthy machine. They are exact, as only plans share them that agree in
 /// everything they depend on, and bounded.
 class DataCostsMemo {
@@ -87,13 +94,8 @@ class DataCostsMemo {
   }
 
  private:
-  struct Key {
-    PlanOnRanks plan;
-    std::int32_t zero_stage = 0;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
   /// Enough for the plans of one choice of degrees in large studies; takes some hundred kilobytes in all.
-  SlotMemo<Key, StageDataCosts, 128> known_;
+  SlotMemo<DataKey, StageDataCosts, 128> known_;
 };
 
 }  // namespace shardscape::step

@@ -3,6 +3,7 @@
 #include "engine/step/training/stage_passes.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "engine/step/layers/layer_timer.h"
@@ -46,8 +47,8 @@ Seconds in_pair(const ChunkPasses& forward, const ChunkPasses& backward) {
   return forward.forward.total() + backward.backward.total() - forward.hidden;
 }
 
-/// Keeps the slower of the passes of one stage on different devices, and of each layer: gradients leave when the slowest
-/// device has made them. That also holds for passes that the host bounds, which take equally long on any device.
+/// Keeps the slower of the passes of one stage on different devices, and of each layer: gradients leave when the
+/// slowest device has made them. That also holds for passes that the host bounds, which take equally long on any device.
 void keep_slower(StagePasses& kept, const StagePasses& other, bool pairs) {
   const Seconds pair = std::max(in_pair(kept, kept), in_pair(other, other));
   if (other.forward.total() > kept.forward.total()) kept.forward = other.forward;
@@ -185,13 +186,13 @@ void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch
   step.stages.resize(stages);
   step.chunks.resize(each > 1 ? each * stages : 0);
   const bool apart = told_apart(collectives), slowed = collectives.has_faults() && parts.known() != nullptr;
-  LayerTimes own;
+  std::optional<LayerTimes> own;
   // Known times of the layers of a stage, where other plans have asked for them if sick links slow it.
   const auto layers_of = [&](std::size_t s) -> LayerTimes& {
     if (!slowed && (s == 0 || !apart)) return layers;
+    if (!slowed) return own.emplace();
     const auto [times, fresh] =
-        slowed ? scratch.memos.sick_layers.at({parts.known()->layers_id, collectives.fault_epoch(), s})
-               : SickLayersMemo::Place{own, true};
+        scratch.memos.sick_layers.at({parts.known()->layers_id, collectives.fault_epoch(), s});
     if (fresh) times.forget();
     return times;
   };
@@ -207,8 +208,7 @@ void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch
   }
   for (const SickStage& sick : in.sick) {
     const network::CollectivePrices prices = collectives.with_memory(sick.memory_share);
-    own.forget();
-    StageFiller filler(machine, sick.stage, sick.costs, prices, own);
+    StageFiller filler(machine, sick.stage, sick.costs, prices, own.emplace());
     keep_slower(step.stages[sick.stage], filler.all_chunks(), pairs_of_stages(in));
     filler.fill(step.chunks_of(sick.stage));
     if (sick.stage + 1 < stages) continue;

@@ -11,6 +11,7 @@
 #include "engine/base/quantity.h"
 #include "engine/network/prices/curve_store.h"
 #include "engine/network/prices/sick_links.h"
+#include "engine/step/training/known_step.h"
 
 namespace shardscape {
 namespace {
@@ -128,6 +129,34 @@ TEST(Memo, EveryFieldOfAKeyCounts) {
   EXPECT_EQ(expect_every_field_counts(network::CurveKey{
                 network::CollectiveOp::all_gather, {}, group, 1, {4, 8}, Seconds(1e-6), Seconds(2e-6)}),
             1 + 4 + of_group + 1 + 2 + 2);
+}
+
+TEST(Memo, EveryFieldOfAStepsKeyCounts) {
+  // Degrees and order by axis, both degrees of experts, sequence parallelism, schedule.
+  const std::size_t of_plan = 2 * kPlanAxes + 2 + 1 + 1;
+  EXPECT_EQ(expect_every_field_counts(step::PlanOnRanks()), of_plan);
+  EXPECT_EQ(expect_every_field_counts(step::LayersKey()), of_plan + 3);
+  EXPECT_EQ(expect_every_field_counts(step::DataKey()), of_plan + 1);
+  EXPECT_EQ(expect_every_field_counts(step::SickLinksOfStage{1, 2, 3}), 3U);
+}
+
+TEST(Memo, ASlotKeepsTheKeyThatFellOnItLast) {
+  SlotMemo<network::TwoWays, int, 4> memo;
+  const auto slot = [](std::uint32_t n) { return FieldsHash()(network::TwoWays{n, 0}) % 4; };
+  // Of five keys two fall on one slot.
+  std::uint32_t one = 0, other = 1, apart = 0;
+  while (slot(other) != slot(one)) {
+    if (++other > 4) other = ++one + 1;
+  }
+  while (slot(apart) == slot(one)) ++apart;
+  memo.at({one, 0}).value = 7;
+  EXPECT_FALSE(memo.at({one, 0}).fresh);
+  EXPECT_EQ(memo.at({one, 0}).value, 7);
+  EXPECT_TRUE(memo.at({apart, 0}).fresh);
+  EXPECT_FALSE(memo.at({one, 0}).fresh);
+  EXPECT_TRUE(memo.at({other, 0}).fresh);
+  EXPECT_FALSE(memo.at({other, 0}).fresh);
+  EXPECT_TRUE(memo.at({one, 0}).fresh);
 }
 
 TEST(Memo, AsksOnceForEachKey) {
