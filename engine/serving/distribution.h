@@ -1,6 +1,6 @@
 // Mean and percentiles of values of which there may be any number, in bounded memory: so many are kept as they are, and
 // percentiles of these are exact; from then on all are counted in buckets 1/4096 of an octave wide and wider, by the
-// leading bits of the number, and a percentile is the mean of its bucket, off by at most 2^-12 of it. The mean is exact.
+// leading bits of the number; a percentile is the mean of its bucket, off by 2^-12 of it at most. The mean is exact.
 #pragma once
 
 #include <cstdint>

@@ -88,7 +88,7 @@ class LoadCourse {
   }
 
  private:
-  /// Servers that never lack requests are watched for four generations and all requests, as far as that is not too long.
+  /// Servers that never lack requests are watched for four generations and all requests, if that is not too long.
   [[nodiscard]] static std::int64_t count_of(const Offered& offered, std::int64_t places, Supply supply) {
     constexpr std::int64_t kGenerations = 4, kMost = 1 << 17;
     const std::int64_t counted = std::max<std::int64_t>(1, offered.load.requests.of(offered.clients));

@@ -7,7 +7,7 @@
 //
 //   in use   blocks of running requests are pinned; a block that several use counts once
 //   LRU      others go when room is needed: of those that were let go longest ago the deepest first, as vLLM's queue of
-//            free blocks has it. A prefix is let go with what follows it or later, so what is left can always be reached
+//            free blocks has it. A prefix is let go with what follows it or later, so what is left can be reached
 //   tiers    blocks that leave the device go to the memory of the host and from there to a disk, each with room of its
 //            own and the same order; a request that needs them brings them back
 #pragma once

@@ -5,9 +5,9 @@
 //   queue     Requests wait in one queue before the servers that read. A server that begins an iteration takes prompts
 //             until its token budget is filled (whole ones where its rule reads them whole); of several that rest, the
 //             one with the fewest tokens takes the next. Blocks for all of a prompt are taken at once.
-//   transfer  A prompt that is read goes to the decoding server with the fewest requests, and its cache leaves once that
-//             has a place and blocks for it; flows share links max-min fairly. Until it has left, it keeps its place and
-//             its blocks in the first pool. A cache's bytes are in proportion to its prompt.
+//   transfer  A prompt that is read goes to the decoding server with the fewest requests, and its cache leaves once
+//             that has a place and blocks for it; flows share links max-min fairly. Until it has left, it keeps its
+//             place and its blocks in the first pool. A cache's bytes are in proportion to its prompt.
 //   token     The first token is given when the cache has arrived. The sequence joins with the next iteration.
 //   decode    as live_server.h has it. What is preempted is read again where it decoded.
 //
@@ -38,8 +38,8 @@ struct PooledServers {
   double mean_prompt = 1;  ///< tokens of that request
 };
 
-/// `records`, where given, gets every request that counts, in the order in which they were done. Use of the cache is that
-/// of the pool that decodes.
+/// `records`, where given, gets every request that counts, in the order in which they were done. Use of the cache is
+/// that of the pool that decodes.
 LiveMeasured serve_pools(const Offered& offered, const PooledServers& servers,
                          std::vector<RequestRecord>* records = nullptr);
 

@@ -42,8 +42,8 @@ struct Draft {
   std::map<std::array<std::int32_t, 4>, TokenCosts> costs;
 };
 
-/// The time of an iteration with its drafts. `verify` gives the time of one that works on so many tokens; `draft` that of
-/// one of the drafting model. `sequence`: seconds of the host for each token that `verify` counts.
+/// The time of an iteration with its drafts. `verify` gives the time of one that works on so many tokens; `draft` that
+/// of one of the drafting model. `sequence`: seconds of the host for each token that `verify` counts.
 serving::Timer with_drafts(std::int64_t draft_tokens, double sequence, serving::Timer verify,
                            serving::Timer draft);
 
