@@ -257,7 +257,8 @@ struct StackProfile {
     /// The least cost of an iteration that reads a prompt, which runs without CUDA graphs: once, and for each layer of
     /// the model, or each that has experts, whose kernels the host launches one by one.
     Seconds eager_floor, eager_layer, eager_expert_layer;
-    std::int64_t graph_tokens = 0;  ///< iterations of at most so many tokens are captured as graphs all the same
+    std::int64_t graph_tokens =
+        0;  ///< iterations of at most so many tokens are captured as graphs all the same
     /// Where products are of 8 bits or fewer the key-value cache and attention are fp8, too (checkpoints with
     /// kv_cache_quant_algo: FP8, which TensorRT-LLM serves so); else they stay as the policy has them.
     bool fp8_cache = false;
