@@ -32,7 +32,7 @@ struct MixtureOfExperts {
   /// Checkpoints of 4 bits have the weights of experts in 4 bits and nothing else (MXFP4), so that products multiply them
   /// with inputs of 8 bits where the device's units mix both.
   bool weights_alone = false;
-  bool router_bias = false;      ///< a bias for each expert (DeepSeek-V3: for the choice alone; gpt-oss)
+  bool router_bias = false;  ///< a bias for each expert (DeepSeek-V3: for the choice alone; gpt-oss)
   /// The experts form this many equal groups, and those of a token lie in `top_groups` of them (node-limited routing:
   /// DeepSeek-V3, section 2.1.2). Only kernels' exchanges between nodes depend on it.
   std::int64_t expert_groups = 1;

@@ -400,7 +400,7 @@ TEST_F(PlanRowTest, InferenceNeedsNoTrainingCells) {
   EXPECT_EQ(row->workload.phase, Phase::inference);
   EXPECT_EQ(row->workload.concurrency, 1);
   EXPECT_EQ(row->plan.data, 1);
-  EXPECT_EQ(row->itl_s, 0.02);
+  EXPECT_EQ(row->itl_s(), 0.02);
 }
 
 }  // namespace
