@@ -44,6 +44,7 @@ constexpr const char* kSimulateExamples =
   shardscape simulate study.yaml --compare                both modes, by class of time
   shardscape simulate chat.yaml --point tp=8,pp=1,dp=2,prefill_tp=4,prefill_dp=4     one pool prefills, one decodes
   shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev
+  shardscape simulate chat.yaml --set workload.request_rate='3 /s' --timeline load.json     requests, batch, queue, cache
   shardscape simulate study.yaml --point pp=4,schedule=zero_bubble --schedule-text --width 160
   shardscape simulate study.yaml --chakra traces          for shardscape replay and other simulators
   shardscape simulate study.yaml --mode flattened --timeline step.json --chakra traces    the same of what was executed
@@ -190,10 +191,11 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   const Prediction healthy = draw ? simulator.run(point.plan) : Prediction();
   Details details;
   details.want_timeline = !arguments.timeline.empty();
-  if (details.want_timeline && study.phase() == Phase::inference) {
+  if (details.want_timeline && study.phase() == Phase::inference && !setting.workload.load) {
     throw BadInput(
-        "--timeline: draws a training step; requests being served are not drawn; the study is one of "
-        "inference\n");
+        "--timeline: draws a training step, or a load that is simulated request by request; the study is of "
+        "servers in their steady state; 'workload.client: inferencex' or 'workload.request_rate' would have its "
+        "requests simulated\n");
   }
   std::optional<results::OutputPath> timeline;
   if (details.want_timeline) timeline.emplace(arguments.timeline, arguments.force, input_files(study));
@@ -280,9 +282,9 @@ void add_simulate_command(const Program& program) {
             "Training: write Chakra execution traces of all ranks into a new folder, for replay and other "
             "simulators; with --mode flattened replay gives the same step time");
   add_value(*command, "--timeline", arguments->timeline, "OUT.json",
-            "Training: write the step as a Chrome trace, for ui.perfetto.dev: the pipeline and a "
-            "device of each "
-            "stage, or with --mode flattened what every rank did");
+            "Write a Chrome trace, for ui.perfetto.dev. Training: the pipeline and a device of each stage, or with "
+            "--mode flattened what every rank did; a simulated load: requests, iterations of every server, queue, "
+            "batch and cache over time");
   command->add_flag("--force", arguments->force, "Replace the file that --timeline names");
   command->add_flag("--optimise-placement", arguments->optimise_placement,
                     "Look for a faster placement of the ranks on the fabric, and say what it gains");

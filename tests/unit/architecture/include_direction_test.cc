@@ -44,7 +44,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
         "engine/base"}},
       {"engine/serving/live", {"engine/serving/load", "engine/serving", "engine/spec", "engine/base"}},
       {"engine/timeline",
-       {"engine/execution", "engine/schedule", "engine/network/prices", "engine/network/collectives",
+       {"engine/serving/live", "engine/execution", "engine/schedule", "engine/network/prices", "engine/network/collectives",
         "engine/network/groups", "engine/network/fabric", "engine/spec", "engine/base"}},
       {"engine/model/attention", {"engine/model", "engine/spec"}},
       {"engine/model/mlp", {"engine/model", "engine/spec"}},

@@ -1,0 +1,143 @@
+// Writes the course of a simulated load as a Chrome trace: requests by the order in which they were sent, then the work
+// of every server with its counters.
+#include "engine/timeline/load_timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "engine/base/safe_text.h"
+#include "engine/timeline/microseconds.h"
+
+namespace shardscape::timeline {
+
+namespace {
+
+using nlohmann::ordered_json;
+using serving::RequestRecord;
+using serving::WorkRecord;
+
+/// Gives each interval, taken in order of their beginnings, the lowest track that is free.
+class Tracks {
+ public:
+  std::size_t track_for(double begin, double end) {
+    for (; !busy_.empty() && busy_.top().first <= begin; busy_.pop()) free_.push(busy_.top().second);
+    std::size_t track = count_;
+    if (free_.empty()) {
+      ++count_;
+    } else {
+      track = free_.top();
+      free_.pop();
+    }
+    busy_.push({end, track});
+    return track;
+  }
+
+ private:
+  template <class T>
+  using Lowest = std::priority_queue<T, std::vector<T>, std::greater<>>;
+  Lowest<std::pair<double, std::size_t>> busy_;  ///< when each ends
+  Lowest<std::size_t> free_;
+  std::size_t count_ = 0;
+};
+
+class LoadWriter {
+ public:
+  LoadWriter(const serving::LoadCourse& course, std::size_t most_slices)
+      : course_(course), most_slices_(most_slices) {}
+
+  std::string write() {
+    constexpr std::size_t kSlicesOfRequest = 3;
+    const std::size_t requests =
+        std::min(course_.requests.size(), std::max<std::size_t>(1, most_slices_ / kSlicesOfRequest));
+    const std::size_t works = std::min(course_.works.size(), most_slices_);
+    add_requests(requests);
+    add_servers(works);
+    const ordered_json other = {{"requests", course_.requests.size()},
+                                {"requests_drawn", requests},
+                                {"works", course_.works.size()},
+                                {"works_drawn", works}};
+    const ordered_json document = {
+        {"displayTimeUnit", "ms"}, {"otherData", other}, {"traceEvents", std::move(events_)}};
+    return json_text(document);
+  }
+
+ private:
+  void name_process(std::int64_t process, const std::string& name) {
+    events_.push_back(
+        {{"ph", "M"}, {"pid", process}, {"tid", 0}, {"name", "process_name"}, {"args", {{"name", name}}}});
+  }
+  void slice(std::int64_t process, std::size_t track, const std::string& name, double begin, double end,
+             const ordered_json& args) {
+    if (end <= begin) return;
+    events_.push_back({{"ph", "X"},
+                       {"pid", process},
+                       {"tid", track},
+                       {"name", name},
+                       {"ts", begin * kMicroseconds},
+                       {"dur", (end - begin) * kMicroseconds},
+                       {"args", args}});
+  }
+  void counter(std::int64_t process, const char* name, double moment, const ordered_json& values) {
+    events_.push_back(
+        {{"ph", "C"}, {"pid", process}, {"name", name}, {"ts", moment * kMicroseconds}, {"args", values}});
+  }
+
+  void add_requests(std::size_t most) {
+    name_process(0, "requests");
+    std::vector<const RequestRecord*> sent;
+    for (const RequestRecord& record : course_.requests) sent.push_back(&record);
+    const auto order = [](const RequestRecord* r) { return std::pair(r->request.sent, r->request.number); };
+    std::ranges::sort(sent, {}, order);
+    sent.resize(most);
+    Tracks tracks;
+    for (const RequestRecord* const r : sent) {
+      const std::size_t track = tracks.track_for(r->request.sent, r->done);
+      const ordered_json args = {{"request", r->request.number},
+                                 {"prompt_tokens", r->request.prompt},
+                                 {"output_tokens", r->request.output},
+                                 {"ttft_s", r->first_token - r->request.sent},
+                                 {"e2e_s", r->done - r->request.sent}};
+      slice(0, track, "wait", r->request.sent, r->admitted, args);
+      slice(0, track, "prompt", r->admitted, r->first_token, args);
+      slice(0, track, "decode", r->first_token, r->done, args);
+    }
+  }
+
+  void add_servers(std::size_t most) {
+    std::int64_t named = 0;
+    for (std::size_t i = 0; i < most; ++i) {
+      const WorkRecord& work = course_.works[i];
+      for (; named <= work.server; ++named) name_process(named + 1, fmt::format("server {}", named));
+      const std::int64_t process = work.server + 1;
+      const ordered_json args = {
+          {"iterations", work.iterations}, {"prompts", work.reading}, {"decoding", work.decoding}};
+      slice(process, 0,
+            work.reading == 0    ? "decode"
+            : work.decoding == 0 ? "prompts"
+                                 : "prompts and decode",
+            work.begin, work.end, args);
+      counter(process, "queue", work.begin, {{"requests", work.waiting}});
+      counter(process, "batch", work.begin, {{"prompts", work.reading}, {"decoding", work.decoding}});
+      counter(process, "cache", work.end,
+              {{"percent", 100.0 * static_cast<double>(work.blocks) / static_cast<double>(course_.kv_blocks)}});
+    }
+  }
+
+  const serving::LoadCourse& course_;
+  const std::size_t most_slices_;
+  std::vector<ordered_json> events_;
+};
+
+}  // namespace
+
+std::string load_timeline_json(const serving::LoadCourse& course, std::size_t most_slices) {
+  return LoadWriter(course, most_slices).write();
+}
+
+}  // namespace shardscape::timeline
