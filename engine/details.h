@@ -39,8 +39,9 @@ struct Details {
       /// Flattened training: number of ranks executed to stand for all of them (execution/folding.h).
       0;
   bool want_timeline = false;  ///< set by the caller to have `timeline` filled
-  std::string timeline;        ///< Chrome trace of a training step as JSON (see engine/timeline)
-  bool want_program = false;   ///< set by the caller to have `program` and `executed` filled
+  std::string
+      timeline;  ///< Chrome trace of a training step, or of a simulated load, as JSON (see engine/timeline)
+  bool want_program = false;  ///< set by the caller to have `program` and `executed` filled
   std::shared_ptr<const timeline::PricedStep> program;  ///< a training step, for charts and traces
   /// The programs of every rank, in flattened mode only.
   std::shared_ptr<const execution::Programs> executed;

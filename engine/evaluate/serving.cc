@@ -7,6 +7,7 @@
 #include "engine/model/partition.h"
 #include "engine/step/serving/inference.h"
 #include "engine/step/serving/serving_memory.h"
+#include "engine/timeline/load_timeline.h"
 
 namespace shardscape::evaluate {
 
@@ -53,6 +54,23 @@ class ServerMemory {
   std::vector<Bytes> free_, request_;
 };
 
+/// What servers of a simulated load do over time, kept where a timeline of it is wanted.
+class LoadKept {
+ public:
+  explicit LoadKept(Details* details) : details_(details) {}
+  [[nodiscard]] serving::LoadRecord* record() {
+    return details_ != nullptr && details_->want_timeline ? &record_ : nullptr;
+  }
+  void draw() {
+    if (details_->want_timeline && !record_.works.empty())
+      details_->timeline = timeline::load_timeline_json(record_);
+  }
+
+ private:
+  Details* details_;
+  serving::LoadRecord record_;
+};
+
 /// Splits the layers of the servers that decode over their stages; false where the rule cannot be met.
 bool partition_decoding(const Setting& setting, Point& point) {
   const auto split = std::make_shared<model::Partition>();
@@ -91,13 +109,15 @@ class Replicas final : public Evaluator {
     const step::LoadTiming how = options.load_floors ? step::LoadTiming::floors
                                  : options.reference ? step::LoadTiming::plain
                                                      : step::LoadTiming::quick;
-    step::time_inference(inputs, collectives, memo_, how, point.out, run ? &*run : nullptr);
+    LoadKept load(point.details);
+    step::time_inference(inputs, collectives, memo_, how, point.out, run ? &*run : nullptr, load.record());
     if (collectives.unreachable() || (run && run->unreachable)) point.cut_off(collectives);
     if (run && !run->deadlock.empty()) point.stand_still(run->deadlock);
     if (point.details == nullptr || point.deadlocked) return;
     if (run) point.details->events = run->events;
     if (run && run->unreachable) return;
     point.details->stage_layers = block_counts(point.split->stages);
+    load.draw();
     if (setting_.workload.load) return;  // the rest is the mean request of the steady closed loop
     point.details->group_bytes = step::inference_bytes(inputs, collectives, memo_);
     step::explain_inference(inputs, collectives, memo_, point.details->operators);
@@ -215,14 +235,17 @@ void Pools::time(Point& point) {
     return step::Pool{inputs, collectives_of(inputs), runs.empty() ? nullptr : &runs[run]};
   };
   const step::Pool prefill = pool(point.prefill, 0), decode = pool(point.decode, 1);
+  LoadKept load(point.details);
   const bool connected = step::time_disaggregated(
       setting_, prefill, decode, machine_.network(), memo_, machine_.options().reference, point.out,
-      point.details != nullptr ? &point.details->operators : nullptr);
+      point.details != nullptr ? &point.details->operators : nullptr, serving::serve_disaggregated,
+      load.record());
   for (const network::CollectivePrices* prices : {&prefill.collectives, &decode.collectives})
     if (!connected || prices->unreachable()) point.cut_off(*prices);
   for (const step::FlattenedRun& run : runs)
     if (!run.deadlock.empty()) point.stand_still(run.deadlock);
   if (point.details == nullptr || point.unreachable || point.deadlocked) return;
+  load.draw();
   point.details->stage_layers = block_counts(point.decode.layers);
   point.details->prefill.stage_layers = block_counts(point.prefill.layers);
   if (!runs.empty()) point.details->events = runs.front().events + runs.back().events;

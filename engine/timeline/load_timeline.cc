@@ -1,4 +1,4 @@
-// Writes the course of a simulated load as a Chrome trace: requests by the order in which they were sent, then the work
+// Writes the record of a simulated load as a Chrome trace: requests by the order in which they were sent, then the work
 // of every server with its counters.
 #include "engine/timeline/load_timeline.h"
 
@@ -48,19 +48,19 @@ class Tracks {
 
 class LoadWriter {
  public:
-  LoadWriter(const serving::LoadCourse& course, std::size_t most_slices)
-      : course_(course), most_slices_(most_slices) {}
+  LoadWriter(const serving::LoadRecord& record, std::size_t most_slices)
+      : record_(record), most_slices_(most_slices) {}
 
   std::string write() {
     constexpr std::size_t kSlicesOfRequest = 3;
     const std::size_t requests =
-        std::min(course_.requests.size(), std::max<std::size_t>(1, most_slices_ / kSlicesOfRequest));
-    const std::size_t works = std::min(course_.works.size(), most_slices_);
+        std::min(record_.requests.size(), std::max<std::size_t>(1, most_slices_ / kSlicesOfRequest));
+    const std::size_t works = std::min(record_.works.size(), most_slices_);
     add_requests(requests);
     add_servers(works);
-    const ordered_json other = {{"requests", course_.requests.size()},
+    const ordered_json other = {{"requests", record_.requests.size()},
                                 {"requests_drawn", requests},
-                                {"works", course_.works.size()},
+                                {"works", record_.works.size()},
                                 {"works_drawn", works}};
     const ordered_json document = {
         {"displayTimeUnit", "ms"}, {"otherData", other}, {"traceEvents", std::move(events_)}};
@@ -71,6 +71,11 @@ class LoadWriter {
   void name_process(std::int64_t process, const std::string& name) {
     events_.push_back(
         {{"ph", "M"}, {"pid", process}, {"tid", 0}, {"name", "process_name"}, {"args", {{"name", name}}}});
+  }
+  void name_server(std::int64_t server) {
+    const std::int64_t readers = record_.readers;
+    const char* const pool = readers == 0 ? "" : server < readers ? "prefill " : "decode ";
+    name_process(server + 1, fmt::format("{}server {}", pool, server < readers ? server : server - readers));
   }
   void slice(std::int64_t process, std::size_t track, const std::string& name, double begin, double end,
              const ordered_json& args) {
@@ -91,7 +96,7 @@ class LoadWriter {
   void add_requests(std::size_t most) {
     name_process(0, "requests");
     std::vector<const RequestRecord*> sent;
-    for (const RequestRecord& record : course_.requests) sent.push_back(&record);
+    for (const RequestRecord& record : record_.requests) sent.push_back(&record);
     const auto order = [](const RequestRecord* r) { return std::pair(r->request.sent, r->request.number); };
     std::ranges::sort(sent, {}, order);
     sent.resize(most);
@@ -112,8 +117,8 @@ class LoadWriter {
   void add_servers(std::size_t most) {
     std::int64_t named = 0;
     for (std::size_t i = 0; i < most; ++i) {
-      const WorkRecord& work = course_.works[i];
-      for (; named <= work.server; ++named) name_process(named + 1, fmt::format("server {}", named));
+      const WorkRecord& work = record_.works[i];
+      for (; named <= work.server; ++named) name_server(named);
       const std::int64_t process = work.server + 1;
       const ordered_json args = {
           {"iterations", work.iterations}, {"prompts", work.reading}, {"decoding", work.decoding}};
@@ -124,20 +129,19 @@ class LoadWriter {
             work.begin, work.end, args);
       counter(process, "queue", work.begin, {{"requests", work.waiting}});
       counter(process, "batch", work.begin, {{"prompts", work.reading}, {"decoding", work.decoding}});
-      counter(process, "cache", work.end,
-              {{"percent", 100.0 * static_cast<double>(work.blocks) / static_cast<double>(course_.kv_blocks)}});
+      counter(process, "cache", work.end, {{"percent", 100 * work.cache}});
     }
   }
 
-  const serving::LoadCourse& course_;
+  const serving::LoadRecord& record_;
   const std::size_t most_slices_;
   std::vector<ordered_json> events_;
 };
 
 }  // namespace
 
-std::string load_timeline_json(const serving::LoadCourse& course, std::size_t most_slices) {
-  return LoadWriter(course, most_slices).write();
+std::string load_timeline_json(const serving::LoadRecord& record, std::size_t most_slices) {
+  return LoadWriter(record, most_slices).write();
 }
 
 }  // namespace shardscape::timeline

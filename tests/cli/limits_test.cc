@@ -12,12 +12,13 @@
 namespace shardscape::cli {
 namespace {
 
-constexpr rlim_t kGiB = rlim_t{1} << 30U;
+constexpr rlim_t kGibibyte = rlim_t{1} << 30U;
 
 class LimitsTest : public ProgramTest {
  protected:
   /// A few times of what is needed, a tenth and less of what an endless input takes.
-  Running start_bounded(const std::vector<std::string>& words, rlim_t cpu_seconds, rlim_t memory = 2 * kGiB) {
+  Running start_bounded(const std::vector<std::string>& words, rlim_t cpu_seconds,
+                        rlim_t memory = 2 * kGibibyte) {
     const rlimit seconds{cpu_seconds, cpu_seconds}, bytes{memory, memory};
     Running running = start(words);
     (void)prlimit(running.pid(), RLIMIT_CPU, &seconds, nullptr);

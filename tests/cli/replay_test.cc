@@ -120,7 +120,7 @@ TEST_F(ReplayTest, BadArguments) {
   EXPECT_TRUE(contains(serving.err, "requests being served are not written as traces")) << serving.err;
   const Finished drawing = run({"simulate", "inference.yaml", "--timeline", "other"});
   EXPECT_EQ(drawing.code, 2);
-  EXPECT_TRUE(contains(drawing.err, "requests being served are not drawn")) << drawing.err;
+  EXPECT_TRUE(contains(drawing.err, "the study is of servers in their steady state")) << drawing.err;
   for (const std::string& err : {serving.err, drawing.err}) EXPECT_FALSE(contains(err, "pipeline")) << err;
   EXPECT_EQ(run({"simulate", "inference.yaml", "--schedule-text"}).code, 2);
   EXPECT_EQ(run({"simulate", "study.yaml", "--schedule-text", "--json"}).code, 2);

@@ -1,6 +1,8 @@
 // Does the program serve: inference in both modes, and two pools as points of a study?
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cli/program_under_test.h"
@@ -55,6 +57,26 @@ TEST_F(ServeTest, CompareShowsRequests) {
   const Finished text = run({"simulate", "study.yaml", "--point", "tp=2,pp=2,dp=2", "--compare"});
   EXPECT_TRUE(contains(text.out, "of the request")) << text.out;
   EXPECT_TRUE(contains(text.out, "between tokens")) << text.out;
+}
+
+// Every request that counts is drawn from when it was sent until it was done, on replicas and on two pools.
+TEST_F(ServeTest, SimulatedLoadsAreDrawn) {
+  for (const auto& [point, servers] : {std::pair("tp=4,pp=1,dp=2,concurrency=8", 2), {kPools, 3}}) {
+    const json live =
+        simulate({"--point", point, "--set", "workload.client={requests: 5x}", "--timeline", "load.json"});
+    const json trace = json::parse(read_file(work() / "load.json"));
+    EXPECT_EQ(trace.at("otherData").at("requests"), 40) << point;
+    double drawn = 0;
+    int processes = 0;
+    for (const json& event : trace.at("traceEvents")) {
+      if (event.at("ph") == "M") ++processes;
+      if (event.at("ph") == "X" && event.at("pid") == 0) drawn += event.at("dur").get<double>();
+    }
+    EXPECT_EQ(processes, 1 + servers) << point;
+    const double mean = live.at("e2e_s");
+    EXPECT_NEAR(drawn / 1e6 / 40, mean, 1e-9 * mean) << point;
+    std::filesystem::remove(work() / "load.json");
+  }
 }
 
 TEST_F(ServeTest, SimulatedLoadsHaveTails) {

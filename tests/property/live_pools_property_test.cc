@@ -162,8 +162,9 @@ TEST(LivePools, RequestsAndTokensAreConserved) {
     LivePoolsCase c(seed);
     c.load.statistic = ClientStatistic::run;
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
-    std::vector<RequestRecord> records;
-    const LiveMeasured m = serve_pools(c.offered(), c.servers(), &records);
+    LoadRecord record;
+    const LiveMeasured m = serve_pools(c.offered(), c.servers(), &record);
+    const std::vector<RequestRecord>& records = record.requests;
     const DrawnRequests draws(c.load, 1);
     std::int64_t prompts = 0, outputs = 0;
     double in_system = 0;

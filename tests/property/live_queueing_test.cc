@@ -42,8 +42,9 @@ Waited wait_of(const LoadSpec& load) {
   rules.on_demand = false;
   rules.kv_block = 1;
   rules.kv_blocks = 1'000'000'000;
-  std::vector<RequestRecord> records;
-  const LiveMeasured m = serve_load({load, 1, 1}, rules, by_prompt(), Stride::runs, &records);
+  LoadRecord record;
+  const LiveMeasured m = serve_load({load, 1, 1}, rules, by_prompt(), Stride::runs, &record);
+  const std::vector<RequestRecord>& records = record.requests;
   EXPECT_FALSE(m.overloaded());
   constexpr std::size_t kBatches = 50;
   const std::size_t each = records.size() / kBatches;

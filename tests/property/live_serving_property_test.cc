@@ -198,9 +198,10 @@ TEST(LiveServing, RunsOfIterationsAreEqualToIterationsOneByOne) {
     const Case c = random_case(seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
     if (c.rules.servers > 1 && serve_load_plainly(c.offered(), c.rules, c.timer()).tied) continue;
-    std::vector<RequestRecord> runs, plain;
-    const LiveMeasured a = serve_load(c.offered(), c.rules, c.timer(), Stride::runs, &runs);
-    const LiveMeasured b = serve_load(c.offered(), c.rules, c.timer(), Stride::plain, &plain);
+    LoadRecord quick, slow;
+    const LiveMeasured a = serve_load(c.offered(), c.rules, c.timer(), Stride::runs, &quick);
+    const LiveMeasured b = serve_load(c.offered(), c.rules, c.timer(), Stride::plain, &slow);
+    const std::vector<RequestRecord>&runs = quick.requests, &plain = slow.requests;
     ASSERT_EQ(runs.size(), plain.size());
     for (std::size_t i = 0; i < runs.size(); ++i) {
       EXPECT_EQ(runs[i].request.number, plain[i].request.number);
@@ -223,8 +224,9 @@ TEST(LiveServing, RequestsAndTokensAreConserved) {
     Case c = random_case(seed);
     c.load.statistic = ClientStatistic::run;
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
-    std::vector<RequestRecord> records;
-    const LiveMeasured m = serve_load(c.offered(), c.rules, c.timer(), Stride::runs, &records);
+    LoadRecord record;
+    const LiveMeasured m = serve_load(c.offered(), c.rules, c.timer(), Stride::runs, &record);
+    const std::vector<RequestRecord>& records = record.requests;
     const DrawnRequests draws(c.load, 1);
     std::int64_t prompts = 0, outputs = 0;
     double in_system = 0;
@@ -375,8 +377,9 @@ TEST(LiveServing, PromptsWaitForOneOfEachRank) {
   rules.ranks = 2;
   rules.balance_wait = 20;
   const Timer timer = [](const Iteration&) { return IterationTime{0.01}; };
-  std::vector<RequestRecord> records;
-  serve_load({load, 1, 1}, rules, timer, Stride::runs, &records);
+  LoadRecord record;
+  std::vector<RequestRecord>& records = record.requests;
+  serve_load({load, 1, 1}, rules, timer, Stride::runs, &record);
   std::ranges::sort(records, {}, [](const RequestRecord& r) { return r.request.number; });
   // Iterations end at multiples of 0.01 s. The second request comes at 0.105, could begin at 0.11, and waits for 20.
   EXPECT_NEAR(records[1].admitted, 0.31, 1e-9);
@@ -386,9 +389,34 @@ TEST(LiveServing, PromptsWaitForOneOfEachRank) {
   EXPECT_NEAR(records[4].admitted, 2.16, 1e-9);
   rules.balance_wait = 0;
   records.clear();
-  serve_load({load, 1, 1}, rules, timer, Stride::runs, &records);
+  serve_load({load, 1, 1}, rules, timer, Stride::runs, &record);
   std::ranges::sort(records, {}, [](const RequestRecord& r) { return r.request.number; });
   EXPECT_NEAR(records[1].admitted, 0.11, 1e-9);
+}
+
+// What a server does is one thing after the other, within the course; where all requests count, a token comes with each
+// prompt that is read to its end and with each decode iteration of each sequence.
+TEST(LiveServing, WorksAreTheCourse) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Case c = random_case(seed);
+    LoadRecord record;
+    const LiveMeasured m = serve_load(c.offered(), c.rules, c.timer(), Stride::runs, &record);
+    std::vector<double> ended(static_cast<std::size_t>(c.rules.servers), 0);
+    std::int64_t decoded = 0;
+    for (const WorkRecord& work : record.works) {
+      double& last = ended[static_cast<std::size_t>(work.server)];
+      EXPECT_GE(work.begin, last * (1 - 1e-12)) << seed;
+      EXPECT_GT(work.end, work.begin) << seed;
+      EXPECT_GE(work.waiting, 0) << seed;
+      EXPECT_LE(work.cache, 1) << seed;
+      last = work.end;
+      decoded += work.iterations * work.decoding;
+    }
+    const bool all = static_cast<std::int64_t>(record.requests.size()) == m.requests &&
+                     c.offered().load.statistic == ClientStatistic::run;
+    if (all && m.preemptions == 0 && c.rules.drafts == 0)
+      EXPECT_EQ(decoded, m.output_tokens - m.requests) << seed;
+  }
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 //   e2e    from sending it to its last token
 #pragma once
 
-#include "engine/serving/live/tally.h"
+#include "engine/serving/live/load_record.h"
 
 namespace shardscape::serving {
 

@@ -181,6 +181,11 @@ void LiveServer::book() {
   }
   work.blocks = state_.used_blocks();
   tally_.work(work);
+  if (record_ != nullptr) {
+    const double blocks = static_cast<double>(work.blocks) / static_cast<double>(state_.rules().kv_blocks);
+    record_->push_back({number_, begin_, end_, work.iterations, batch_.reading, work.decoding,
+                        unfinished_ - state_.running(), blocks});
+  }
   state_.finish_contexts(batch_.ended, end_, [&](double last) { tally_.gap(end_ - last, 1); });
 }
 

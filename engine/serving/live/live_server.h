@@ -15,6 +15,11 @@ class LiveServer {
   /// `plain`: every iteration is a piece of work of its own. All references must outlive this object.
   LiveServer(const LiveRules& rules, const Timer& timer, DecodeTimes& times, Tally& tally, bool plain)
       : state_(rules), timer_(timer), times_(times), tally_(tally), plain_(plain) {}
+  /// Keeps all work from now on, as that of the server with this number. `works` must outlive this object.
+  void keep_works(std::int64_t number, std::vector<WorkRecord>& works) {
+    number_ = number;
+    record_ = &works;
+  }
   LiveServer(const LiveServer&) = delete;
   LiveServer& operator=(const LiveServer&) = delete;
 
@@ -103,6 +108,8 @@ class LiveServer {
   DecodeTimes& times_;
   Tally& tally_;
   const bool plain_;
+  std::int64_t number_ = 0;
+  std::vector<WorkRecord>* record_ = nullptr;
   struct Arrived {
     DrawnRequest request;
     std::int64_t earliest = 0;  ///< count of `ended_` from which on it may join, where the server is not idle

@@ -26,10 +26,9 @@ enum class Supply : std::uint8_t { as_sent, without_end };
 class LoadCourse {
  public:
   /// `places`: the most requests that run at once, on all servers together.
-  LoadCourse(const Offered& offered, double frontend, std::int64_t places, Supply supply,
-             std::vector<RequestRecord>* records)
+  LoadCourse(const Offered& offered, double frontend, std::int64_t places, Supply supply, LoadRecord* record)
       : places_(places),
-        records_(records),
+        record_(record),
         steady_(offered.load.statistic == ClientStatistic::steady && supply == Supply::as_sent),
         warm_up_(steady_ ? offered.load.warm_up.of(offered.clients) : 0),
         counted_(count_of(offered, places, supply)),
@@ -52,8 +51,8 @@ class LoadCourse {
     if (over()) return;
     ++done_;
     counted();
-    if (records_ != nullptr && done_ > warm_up_)
-      records_->push_back({sequence.request, sequence.admitted, sequence.first_token, now});
+    if (record_ != nullptr && done_ > warm_up_)
+      record_->requests.push_back({sequence.request, sequence.admitted, sequence.first_token, now});
     if (done_ == warm_up_) restart();
   }
   /// Requests have been done by `now`, the last thing that happened, and others wait or do not.
@@ -103,7 +102,7 @@ class LoadCourse {
   }
 
   const std::int64_t places_;
-  std::vector<RequestRecord>* records_;
+  LoadRecord* record_;
   const bool steady_;
   const std::int64_t warm_up_, counted_;
   std::int64_t done_ = 0, noted_ = 0, came_ = 0, backlog_ = 0;
@@ -114,7 +113,7 @@ class LoadCourse {
   Senders senders;
 };
 
-/// Measures a load by run(supply, records), which returns a finished course and what it measured; where more requests
+/// Measures a load by run(supply, record), which returns a finished course and what it measured; where more requests
 /// come than are kept up with, `sustained_per_s` of the result is set.
 template <class Run>
 LiveMeasured measure_load(const Offered& offered, std::int64_t servers, const Run& run) {

@@ -16,9 +16,9 @@ constexpr double kNever = LiveServer::kNever;
 class Service {
  public:
   Service(const Offered& offered, const LiveRules& rules, const Timer& timer, Stride stride,
-          std::vector<RequestRecord>* records, Supply supply)
+          LoadRecord* record, Supply supply)
       : rules_(rules),
-        course_(offered, rules.frontend, rules.max_batch * rules.servers, supply, records),
+        course_(offered, rules.frontend, rules.max_batch * rules.servers, supply, record),
         tally_(rules, offered.load.promised),
         times_(lengths_of(offered), timer),
         ends_(static_cast<std::size_t>(rules.servers), kNever),
@@ -26,6 +26,8 @@ class Service {
         unfinished_(static_cast<std::size_t>(rules.servers), 0) {
     for (std::int64_t i = 0; i < rules.servers; ++i)
       servers_.emplace_back(rules, timer, times_, tally_, stride == Stride::plain);
+    for (std::size_t i = 0; record != nullptr && i < servers_.size(); ++i)
+      servers_[i].keep_works(static_cast<std::int64_t>(i), record->works);
   }
 
   LiveMeasured run() {
@@ -130,9 +132,9 @@ class Service {
 }  // namespace
 
 LiveMeasured serve_load(const Offered& offered, const LiveRules& rules, const Timer& timer, Stride stride,
-                        std::vector<RequestRecord>* records) {
+                        LoadRecord* record) {
   return measure_load(offered, rules.servers, [&](Supply supply, LiveMeasured& out) {
-    Service service(offered, rules, timer, stride, supply == Supply::as_sent ? records : nullptr, supply);
+    Service service(offered, rules, timer, stride, supply == Supply::as_sent ? record : nullptr, supply);
     out = service.run();
     return service.course();
   });

@@ -37,8 +37,8 @@ namespace shardscape::serving {
 /// Runs of decode iterations, or, `plain`, each of them as an event of its own.
 enum class Stride : std::uint8_t { runs, plain };
 
-/// `records`, where given, gets every request that counts, in the order in which they were done.
+/// `record`, where given, gets what every server does, and every request that counts.
 LiveMeasured serve_load(const Offered& offered, const LiveRules& rules, const Timer& timer,
-                        Stride stride = Stride::runs, std::vector<RequestRecord>* records = nullptr);
+                        Stride stride = Stride::runs, LoadRecord* record = nullptr);
 
 }  // namespace shardscape::serving

@@ -45,11 +45,10 @@ struct Flight {
 
 class PooledService {
  public:
-  PooledService(const Offered& offered, const PooledServers& in, std::vector<RequestRecord>* records,
-                Supply supply)
+  PooledService(const Offered& offered, const PooledServers& in, LoadRecord* record, Supply supply)
       : in_(in),
         course_(offered, in.prefill.rules.frontend, in.decode.rules.max_batch * in.decode.rules.servers,
-                supply, records),
+                supply, record),
         reading_rules_(reading_rules(in.prefill.rules)),
         read_tally_(reading_rules_),
         tally_(in.decode.rules, offered.load.promised),
@@ -69,6 +68,7 @@ class PooledService {
       decoders_.emplace_back(in.decode.rules, in.decode.timer, times_, tally_, false);
     for (std::int64_t i = 0; i < in.prefill.rules.servers; ++i)
       readers_.emplace_back(reading_rules_, in.prefill.timer, read_times_, read_tally_, false);
+    if (record != nullptr) keep_works(*record);
     for (network::Connection& connection : caches_.wires.connections)
       latencies_.push_back(std::exchange(connection.latency, 0));
     fluid_.reset(caches_.wires, caches_.bytes_per_second);
@@ -152,6 +152,12 @@ class PooledService {
     for (const std::deque<LiveServer>* pool : {&readers_, &decoders_})
       for (const LiveServer& server : *pool) all += server.state().preemptions();
     return all;
+  }
+  void keep_works(LoadRecord& record) {
+    record.readers = static_cast<std::int64_t>(readers_.size());
+    std::int64_t number = 0;
+    for (std::deque<LiveServer>* pool : {&readers_, &decoders_})
+      for (LiveServer& server : *pool) server.keep_works(number++, record.works);
   }
   void settle_servers() {
     for (std::deque<LiveServer>* pool : {&readers_, &decoders_})
@@ -410,10 +416,9 @@ class PooledService {
 
 }  // namespace
 
-LiveMeasured serve_pools(const Offered& offered, const PooledServers& servers,
-                         std::vector<RequestRecord>* records) {
+LiveMeasured serve_pools(const Offered& offered, const PooledServers& servers, LoadRecord* record) {
   return measure_load(offered, servers.prefill.rules.servers, [&](Supply supply, LiveMeasured& out) {
-    PooledService service(offered, servers, supply == Supply::as_sent ? records : nullptr, supply);
+    PooledService service(offered, servers, supply == Supply::as_sent ? record : nullptr, supply);
     out = service.run();
     return service.course();
   });

@@ -38,9 +38,8 @@ struct PooledServers {
   double mean_prompt = 1;  ///< tokens of that request
 };
 
-/// `records`, where given, gets every request that counts, in the order in which they were done. Use of the cache is
+/// `record`, where given, gets what every server does, and every request that counts. Use of the cache is
 /// that of the pool that decodes.
-LiveMeasured serve_pools(const Offered& offered, const PooledServers& servers,
-                         std::vector<RequestRecord>* records = nullptr);
+LiveMeasured serve_pools(const Offered& offered, const PooledServers& servers, LoadRecord* record = nullptr);
 
 }  // namespace shardscape::serving

@@ -6,15 +6,10 @@
 
 #include "engine/serving/decode_times.h"
 #include "engine/serving/distribution.h"
+#include "engine/serving/live/load_record.h"
 #include "engine/serving/live/server_state.h"
 
 namespace shardscape::serving {
-
-/// What became of a request; moments in seconds.
-struct RequestRecord {
-  DrawnRequest request;
-  double admitted = 0, first_token = 0, done = 0;
-};
 
 /// Results of a simulated load.
 struct LiveMeasured {

@@ -27,6 +27,7 @@
 
 #include "engine/memory/memory.h"
 #include "engine/network/prices/collective_prices.h"
+#include "engine/serving/live/load_record.h"
 #include "engine/serving/server.h"
 #include "engine/spec/group_bytes.h"
 #include "engine/spec/prediction.h"
@@ -106,10 +107,10 @@ enum class LoadTiming : std::uint8_t { quick, plain, floors };
 
 /// Fills ttft, itl, e2e, step_time (one decode iteration of a full batch of mean length), rates and
 /// breakdown. `flattened`: by executed iterations (`plainly`: as in iteration_timer); nothing is filled where dead
-/// links cut a group off.
+/// links cut a group off. `record`, where given, gets what servers of a simulated load do over time.
 void time_inference(const InferenceInputs& inputs, const network::CollectivePrices& collectives,
                     InferenceMemo& memo, LoadTiming how, Prediction& prediction,
-                    FlattenedRun* flattened = nullptr);
+                    FlattenedRun* flattened = nullptr, serving::LoadRecord* record = nullptr);
 
 /// Bytes that a rank sends in the iterations that serve the mean request. An iteration counts in full for each of the
 /// requests that it serves, as it does in their time.

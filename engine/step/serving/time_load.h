@@ -23,8 +23,9 @@ serving::Iteration of_busiest(serving::Iteration all, std::int64_t coupled);
 void fill_load(const serving::LiveMeasured& measured, double replicas, double gpus, Prediction& prediction);
 
 /// Fills latencies, rates, breakdown and what a load has beside. `timer` gives the time of an iteration of a server.
-/// An open loop is overloaded, too, where more requests come than the fastest iterations serve.
+/// An open loop is overloaded, too, where more requests come than the fastest iterations serve. `record`, where given,
+/// gets what servers do over time.
 void time_load(const InferenceInputs& inputs, const serving::Timer& timer, LoadTiming timing,
-               Prediction& prediction);
+               Prediction& prediction, serving::LoadRecord* record = nullptr);
 
 }  // namespace shardscape::step

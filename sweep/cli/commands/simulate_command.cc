@@ -194,7 +194,8 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (details.want_timeline && study.phase() == Phase::inference && !setting.workload.load) {
     throw BadInput(
         "--timeline: draws a training step, or a load that is simulated request by request; the study is of "
-        "servers in their steady state; 'workload.client: inferencex' or 'workload.request_rate' would have its "
+        "servers in their steady state; 'workload.client: inferencex' or 'workload.request_rate' would have "
+        "its "
         "requests simulated\n");
   }
   std::optional<results::OutputPath> timeline;
@@ -281,10 +282,11 @@ void add_simulate_command(const Program& program) {
   add_value(*command, "--chakra", arguments->chakra, "DIR",
             "Training: write Chakra execution traces of all ranks into a new folder, for replay and other "
             "simulators; with --mode flattened replay gives the same step time");
-  add_value(*command, "--timeline", arguments->timeline, "OUT.json",
-            "Write a Chrome trace, for ui.perfetto.dev. Training: the pipeline and a device of each stage, or with "
-            "--mode flattened what every rank did; a simulated load: requests, iterations of every server, queue, "
-            "batch and cache over time");
+  add_value(
+      *command, "--timeline", arguments->timeline, "OUT.json",
+      "Write a Chrome trace, for ui.perfetto.dev. Training: the pipeline and a device of each stage, or with "
+      "--mode flattened what every rank did; a simulated load: requests, iterations of every server, queue, "
+      "batch and cache over time");
   command->add_flag("--force", arguments->force, "Replace the file that --timeline names");
   command->add_flag("--optimise-placement", arguments->optimise_placement,
                     "Look for a faster placement of the ranks on the fabric, and say what it gains");

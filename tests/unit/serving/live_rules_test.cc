@@ -37,9 +37,9 @@ std::vector<RequestRecord> served(const std::vector<double>& moments, const Live
   load.prompt = Lengths::fixed(1000);
   load.output = Lengths::fixed(100);
   load.requests = {static_cast<std::int64_t>(moments.size()), false};
-  std::vector<RequestRecord> records;
-  serve_load({load, 1, 1}, rules, by_second(), stride, &records);
-  return records;
+  LoadRecord record;
+  serve_load({load, 1, 1}, rules, by_second(), stride, &record);
+  return record.requests;
 }
 
 double first_token(const RequestRecord& record) { return record.first_token - record.request.sent; }

@@ -21,13 +21,13 @@ struct WorkRecord {
   double begin = 0, end = 0;
   std::int64_t iterations = 1;
   std::int64_t reading = 0, decoding = 0;  ///< requests whose prompts are read, and requests that decode
-  std::int64_t waiting = 0;                ///< requests at the server that are not running, when the work begins
-  std::int64_t blocks = 0;                 ///< of the key-value cache, in use at the end
+  std::int64_t waiting = 0;                ///< requests at the server that do not run
+  double cache = 0;  ///< share of the blocks of the server's key-value cache in use, 0..1
 };
 
-struct LoadCourse {
-  std::int64_t kv_blocks = 1;           ///< of one server
-  std::vector<WorkRecord> works;        ///< in the order in which they end
+struct LoadRecord {
+  std::int64_t readers = 0;       ///< of two pools: servers that read prompts, which have the first numbers
+  std::vector<WorkRecord> works;  ///< in the order in which they end
   std::vector<RequestRecord> requests;  ///< those that count, in the order in which they are done
 };
 
