@@ -29,8 +29,8 @@ struct MixtureOfExperts {
   std::int64_t every = 1;
   RouterKind router = RouterKind::softmax;
   bool normalise_top_k = false;  ///< the weights of the chosen experts add up to 1
-  /// Checkpoints of 4 bits have the weights of experts in 4 bits and nothing else (MXFP4), so that products multiply them
-  /// with inputs of 8 bits where the device's units mix both.
+  /// Checkpoints of 4 bits have the weights of experts in 4 bits and nothing else (MXFP4), so that products multiply
+  /// them with inputs of 8 bits where the device's units mix both.
   bool weights_alone = false;
   bool router_bias = false;  ///< a bias for each expert (DeepSeek-V3: for the choice alone; gpt-oss)
   /// The experts form this many equal groups, and those of a token lie in `top_groups` of them (node-limited routing:

@@ -88,9 +88,9 @@ struct PrecisionPolicy {
   /// Checkpoints of mixtures of experts in 4 bits have nothing else in 4 bits than experts: gpt-oss (OpenAI 2025,
   /// arXiv:2508.10925, section 2.1: MXFP4 weights of the mixture, 90 % of all parameters), NVIDIA's of DeepSeek-R1
   /// (ModelOpt, DeepSeek-R1-FP4). A device without units for them multiplies in bf16 what it reads in 4 bits (the
-  /// Marlin and Triton kernels of vLLM, W4A16 of TensorRT-LLM). Of those that have weights alone in 4 bits it multiplies
-  /// them at the rate of 8 bits, which inputs are cast to (MXFP4 x MXFP8 of FlashInfer and TensorRT-LLM; PTX ISA 8.7,
-  /// tcgen05.mma kind::mxf8f6f4).
+  /// Marlin and Triton kernels of vLLM, W4A16 of TensorRT-LLM). Of those that have weights alone in 4 bits it
+  /// multiplies them at the rate of 8 bits, which inputs are cast to (MXFP4 x MXFP8 of FlashInfer and TensorRT-LLM; PTX
+  /// ISA 8.7, tcgen05.mma kind::mxf8f6f4).
   constexpr void serve_experts(bool has_unit, bool weights_alone) {
     experts = Precision::fp4;
     expert_products = !has_unit ? Precision::bf16 : weights_alone ? Precision::fp8 : Precision::fp4;

@@ -2,8 +2,9 @@
 // chrome://tracing open it). Times are microseconds from the moment at which the first request may be sent.
 //
 // Process 0 has the requests, each on the first track that is free: a slice while it waits, one while its prompt is
-// read (of two pools: and its cache sent), one while it gives tokens. Process 1 + s is server s: a track with its iterations (decode iterations in which
-// nothing changes are one slice), and over time the requests that wait, those that run, and the cache's blocks in use.
+// read (of two pools: and its cache sent), one while it gives tokens. Process 1 + s is server s: a track with its
+// iterations (decode iterations in which nothing changes are one slice), and over time the requests that wait, those
+// that run, and the cache's blocks in use.
 #pragma once
 
 #include <cstddef>

@@ -7,8 +7,8 @@
 //             a column of numbers, <=, <, >= or >, and a value with its unit. Columns whose name ends in _s or _bytes
 //             may leave that out (memory: memory_peak_bytes); with it a number alone will do.
 //
-// The bound of a latency for each request is the largest that any promise about it names, since a share of them may take
-// as long; an ITL promise is one about a request's TPOT, the mean of its gaps.
+// The bound of a latency for each request is the largest that any promise about it names, since a share of them may
+// take as long; an ITL promise is one about a request's TPOT, the mean of its gaps.
 #pragma once
 
 #include <optional>

@@ -4,9 +4,9 @@
 //   timestamp, input_length, output_length         Mooncake's names, milliseconds
 //   TIMESTAMP, ContextTokens, GeneratedTokens      Azure's: "2023-11-16 18:17:03.9799600", perhaps with +00:00
 //
-// Beside any of them `priority`, and `reused_prefix_blocks` with `parent_request`: the first so many blocks of 512 tokens
-// are those of that request, the number of a line above, from 0 on. Other columns are passed over. Arrivals count from
-// the first one.
+// Beside any of them `priority`, and `reused_prefix_blocks` with `parent_request`: the first so many blocks of 512
+// tokens are those of that request, the number of a line above, from 0 on. Other columns are passed over. Arrivals
+// count from the first one.
 #pragma once
 
 #include <string>

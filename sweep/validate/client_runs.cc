@@ -26,9 +26,9 @@ struct KnownClient {
 /// By the column `client`.
 constexpr auto kClients = std::to_array<KnownClient>({{"InferenceX", "inferencex"}});
 /// By the name of the run, in AIConfigurator's table of servers (silicon_sample.csv). It has runs of InferenceX, whose
-/// names begin with a date or dsr1, and runs of its own by AIPerf, of which the number of requests is not known. Clients of its
-/// Qwen3 32B on SGLang stay together; those of the others come out between clients in lock-step and clients that were
-/// never together, for which five rounds of random lengths stand.
+/// names begin with a date or dsr1, and runs of its own by AIPerf, of which the number of requests is not known.
+/// Clients of its Qwen3 32B on SGLang stay together; those of the others come out between clients in lock-step and
+/// clients that were never together, for which five rounds of random lengths stand.
 constexpr auto kRuns = std::to_array<KnownClient>({{"dsr1_", "inferencex"}, {"20", "inferencex"}});
 /// By the source itself: the benchmark pages of NIM are made with genai-perf.
 constexpr auto kSources = std::to_array<KnownClient>({{"NVIDIA NIM", "genai_perf"}});
@@ -107,12 +107,14 @@ void set_load(const RunClient& client, WorkloadSpec& workload) {
   workload.load = load;
 }
 
-/// SemiAnalysisAI/InferenceX, benchmarks/ and runners/, as of the runs: vLLM as the stack has it (max-num-batched-tokens
-/// 8192); SGLang chunked-prefill-size 16384 with fp4, 32768 with fp8, and on Blackwell scheduler-recv-interval 30 from 16
-/// clients on, else 10; TensorRT-LLM max_num_tokens 16384 for dense models, 20000 for gpt-oss.
+/// SemiAnalysisAI/InferenceX, benchmarks/ and runners/, as of the runs: vLLM as the stack has it
+/// (max-num-batched-tokens 8192); SGLang chunked-prefill-size 16384 with fp4, 32768 with fp8, and on Blackwell
+/// scheduler-recv-interval 30 from 16 clients on, else 10; TensorRT-LLM max_num_tokens 16384 for dense models, 20000
+/// for gpt-oss.
 ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
-  // InferenceX's client opens a connection for each request and times it from before that: what vLLM's first tokens take
-  // longer there (20 ms beside what the server does) than under inference-perf, which keeps connections open (5 ms).
+  // InferenceX's client opens a connection for each request and times it from before that: what vLLM's first tokens
+  // take longer there (20 ms beside what the server does) than under inference-perf, which keeps connections open (5
+  // ms).
   constexpr double kConnection = 15e-3;
   ServerRecipe recipe;
   if (run_name(facts.source).empty() && facts.client.empty()) return recipe;

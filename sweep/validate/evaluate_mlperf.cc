@@ -1,9 +1,9 @@
 // Evaluates results of MLPerf Inference for language models: the rate of the best plan against the submitted one.
 //
 // Plans are not stated. All that split a model over 1, 2, 4, ... GPUs by tensor parallelism are tried, and requests are
-// dealt evenly over replicas, of which one is simulated. Offline: requests per second of a server that never lacks them.
-// Server and Interactive: the highest rate of Poisson arrivals at which 99 % of requests keep both promises, found by
-// bisection below the former.
+// dealt evenly over replicas, of which one is simulated. Offline: requests per second of a server that never lacks
+// them. Server and Interactive: the highest rate of Poisson arrivals at which 99 % of requests keep both promises,
+// found by bisection below the former.
 #include <fmt/format.h>
 
 #include <algorithm>

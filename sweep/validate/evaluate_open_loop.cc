@@ -1,9 +1,9 @@
-// Evaluates tables of servers to which requests come at a rate: reads the rows, simulates their loads, and pairs what was
-// measured with what is predicted, here and by the other programs whose predictions stand in the table.
+// Evaluates tables of servers to which requests come at a rate: reads the rows, simulates their loads, and pairs what
+// was measured with what is predicted, here and by the other programs whose predictions stand in the table.
 //
-// Prompts of such benchmarks repeat: so many groups of prompts with one beginning each. Where the server caches prefixes,
-// all but the last block of a prompt lies in the cache when it comes, since each has come before; the first time of each
-// is left out.
+// Prompts of such benchmarks repeat: so many groups of prompts with one beginning each. Where the server caches
+// prefixes, all but the last block of a prompt lies in the cache when it comes, since each has come before; the first
+// time of each is left out.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -326,9 +326,11 @@ TEST(LiveServing, EvenRanksAreOneOfThem) {
     c.load.prompt = Lengths::fixed(1 + static_cast<std::int64_t>(rng.below(60)));
     c.load.output = Lengths::fixed(1 + static_cast<std::int64_t>(rng.below(40)));
     c.load.request_rate = 0;
+    c.load.trace = nullptr;
     c.load.requests = {4, true};
     c.load.statistic = ClientStatistic::run;
     c.load.speculation = {};
+    c.rules.queue = QueueOrder::fcfs;
     c.rules.drafts = 0;
     c.rules.servers = 1;
     c.rules.watermark = 0;

@@ -212,8 +212,8 @@ TEST(PrefixCache, AServerFindsWhatIsThere) {
   }
 }
 
-/// Under pressure nothing is lost or counted twice (the server checks its blocks when it is idle), tiers catch what falls
-/// out, and more room never finds less over the whole trace.
+/// Under pressure nothing is lost or counted twice (the server checks its blocks when it is idle), tiers catch what
+/// falls out, and more room never finds less over the whole trace.
 TEST(PrefixCache, BlocksAreConservedUnderPressure) {
   for (std::uint64_t seed = 0; seed < test::seeds(300); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -11,10 +11,10 @@
 // contend with them (slices.h).
 //
 // Of several calls in a row that a sick link slows, only ranks beyond that link are late: the ranks before it have
-// entered the next call, and its messages are under way, while the late ones are still in theirs. A call takes h seconds
-// on healthy links and s on these; beside that it takes a seconds at the ranks and b seconds that a node adds to its
-// links. Then a call follows an equal one after max(s, (h + s) / 2 + a + b): either the link is never idle, or ranks are
-// ahead in every other call.
+// entered the next call, and its messages are under way, while the late ones are still in theirs. A call takes h
+// seconds on healthy links and s on these; beside that it takes a seconds at the ranks and b seconds that a node adds
+// to its links. Then a call follows an equal one after max(s, (h + s) / 2 + a + b): either the link is never idle, or
+// ranks are ahead in every other call.
 #pragma once
 
 #include <memory>

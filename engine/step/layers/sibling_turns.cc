@@ -16,7 +16,8 @@ constexpr double kWorthTurns = 1e-3;  ///< of the step
 constexpr int kRounds = 5;  ///< each brings the share nearer by more than half: 1e-3 is left of most
 
 /// What of traffic that other stages begin when their passes end is there at the same time: who begins dt later meets
-/// the other's traffic until that, which has gone on alone for dt, has ended, so for dt less than if both began at once.
+/// the other's traffic until that, which has gone on alone for dt, has ended, so for dt less than if both began at
+/// once.
 double share_at_end(const AmongSiblings& once, const TimedStage& stage) {
   const double alone = (once.time - once.others).value();
   if (once.others <= Seconds(0) || alone <= 0) return 1;

@@ -21,9 +21,9 @@ bool grows_on_demand(const StackProfile::Serving& stack) {
   return row_of(stack.scheduler).on_demand;
 }
 
-/// Seconds in which the host launches the kernels of an iteration that reads prompts. Latent attention has about twice as
-/// many in a layer as attention with heads of their own: projections down and up with norms between them, rotary parts
-/// of their own, and the assembly of keys and values.
+/// Seconds in which the host launches the kernels of an iteration that reads prompts. Latent attention has about twice
+/// as many in a layer as attention with heads of their own: projections down and up with norms between them, rotary
+/// parts of their own, and the assembly of keys and values.
 double eager_floor(const ModelSpec& model, const StackProfile::Serving& stack) {
   constexpr double kLatentKernels = 2;
   const auto experts = static_cast<double>(model.expert_layers());

@@ -1,10 +1,10 @@
 // A load that is simulated request by request (engine/serving/live) on the replicas of a plan.
 //
-// There is a server for each replica and group of requests (inference.h), and for coupled replicas one. Where all do the
-// same it stands for all of them, and gets its share of the clients or of the arrivals; where requests are dealt out it
-// has them all as its ranks. Its cache has as many blocks
-// as the shape says, and for the longest request at least; memory shows where that does not fit. Tokens of models whose
-// layers have windows count as many bytes as those of the mean request.
+// There is a server for each replica and group of requests (inference.h), and for coupled replicas one. Where all do
+// the same it stands for all of them, and gets its share of the clients or of the arrivals; where requests are dealt
+// out it has them all as its ranks. Its cache has as many blocks as the shape says, and for the longest request at
+// least; memory shows where that does not fit. Tokens of models whose layers have windows count as many bytes as those
+// of the mean request.
 #pragma once
 
 #include "engine/serving/live/serve_load.h"

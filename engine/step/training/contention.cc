@@ -26,8 +26,8 @@ constexpr double kMet = 0.9;
 /// What of the priced contention may be wrong, as a share of what calls take longer: of exchanges of context groups,
 /// and of other calls, which are short and many. Of calls of tensor groups that could come apart, the share of what
 /// those of the same stage cost each other. Chosen together with the shares in step_contention.cc on 2,754 random plans
-/// of five shipped training stacks and lowered by a tenth on 3,500 others, so that most of those that execution moves by
-/// more than 5 % are marked, and at most 2 % of all: of 3,500 further ones 1.7 % are, and 8 are moved by 5 to 7.4 %
+/// of five shipped training stacks and lowered by a tenth on 3,500 others, so that most of those that execution moves
+/// by more than 5 % are marked, and at most 2 % of all: of 3,500 further ones 1.7 % are, and 8 are moved by 5 to 7.4 %
 /// without a mark.
 constexpr double kContextOpen = 0.09, kCallsOpen = 0.27, kApartOpen = 0.18;
 

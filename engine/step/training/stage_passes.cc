@@ -48,7 +48,8 @@ Seconds in_pair(const ChunkPasses& forward, const ChunkPasses& backward) {
 }
 
 /// Keeps the slower of the passes of one stage on different devices, and of each layer: gradients leave when the
-/// slowest device has made them. That also holds for passes that the host bounds, which take equally long on any device.
+/// slowest device has made them. That also holds for passes that the host bounds, which take equally long on any
+/// device.
 void keep_slower(StagePasses& kept, const StagePasses& other, bool pairs) {
   const Seconds pair = std::max(in_pair(kept, kept), in_pair(other, other));
   if (other.forward.total() > kept.forward.total()) kept.forward = other.forward;

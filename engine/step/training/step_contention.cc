@@ -12,8 +12,8 @@ namespace {
 constexpr double kTurnsOpen = 0.45;
 
 /// The share of what turns spare that may be wrong where the passes of neighbouring stages begin together, as each
-/// waits for the one before and all do the same, so that their calls meet: in the median of 160 random plans under gpipe
-/// and interleaved schedules 0.1 of it is not spared, in one of ten 0.4; of 130 under the others 0.05 and 0.2.
+/// waits for the one before and all do the same, so that their calls meet: in the median of 160 random plans under
+/// gpipe and interleaved schedules 0.1 of it is not spared, in one of ten 0.4; of 130 under the others 0.05 and 0.2.
 constexpr double kInStepOpen = 0.1;
 
 }  // namespace

@@ -45,8 +45,8 @@ std::vector<RequestRecord> served(const std::vector<double>& moments, const Live
 double first_token(const RequestRecord& record) { return record.first_token - record.request.sent; }
 
 TEST(LiveRules, ARequestWaitsForIterationsThatAreFixedWhenItComes) {
-  // The first request is read in 2 s and then gets a token each second. The second one comes at 10.5 s, in the iteration
-  // that ends at 11 s; its own takes 2 s.
+  // The first request is read in 2 s and then gets a token each second. The second one comes at 10.5 s, in the
+  // iteration that ends at 11 s; its own takes 2 s.
   for (const Stride stride : {Stride::runs, Stride::plain}) {
     for (const std::int64_t ahead : {0, 1, 3}) {
       LiveRules rules = roomy();
