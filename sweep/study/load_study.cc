@@ -8,6 +8,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -152,8 +153,8 @@ class StudyParser {
       counts = {cluster_->fabric.fabric.size()};
     }
     const bool up_to = options_.all_counts && counts.size() == 1 && cluster_->fabric.open();
-    for (std::int64_t less = up_to ? counts.front() - 1 : 0; less > 0; --less)
-      counts.insert(counts.begin(), less);
+    if (up_to) counts.resize(static_cast<std::size_t>(counts.front()));
+    if (up_to) std::iota(counts.begin(), counts.end(), std::int64_t{1});
     for (const std::int64_t count : counts) {
       Problems problems;
       FabricSpec fabric = cluster_->fabric.instantiate(count, problems);
@@ -163,10 +164,8 @@ class StudyParser {
       study_.gpu_counts.push_back(count);
       fabrics_.push_back(std::move(fabric));
     }
-    if (fabrics_.empty()) return;
     study_.gpus = study_.gpu_counts.front();
     gpus_ = study_.gpu_counts.back();
-    fabric_ = fabrics_.back();
   }
 
   void read_workload() {
@@ -243,10 +242,10 @@ class StudyParser {
     std::vector<FabricSpec> fabrics = fabrics_;
     if (fabrics.empty()) fabrics.push_back(cluster_->fabric.fabric);
     HardwareLimits limits{max_systems() / fabrics.size(), options_.fixed_columns};
-    for (const char* const axis : {"placement", "gpus"}) limits.taken_columns.emplace_back(axis);
+    limits.taken_columns.insert(limits.taken_columns.end(), {"placement", "gpus"});
     const std::size_t before = diagnostics_.size();
     for (std::size_t i = 0; i < fabrics.size() && diagnostics_.size() == before; ++i) {
-      const std::optional<std::int64_t> count = fabric_ ? std::optional(study_.gpu_counts[i]) : std::nullopt;
+      const auto count = fabrics_.empty() ? std::nullopt : std::optional(study_.gpu_counts[i]);
       const BaseSystem base{
           {cluster_->device, fabrics[i], *stack_}, cluster_->fabric, count, phase_, folder_};
       ParsedHardware parsed = parse_hardware(node, base, limits, loader_, diagnostics_);
@@ -349,7 +348,8 @@ class StudyParser {
   void read_faults() {
     const yaml::Node* node = reader_.take("faults");
     if (node == nullptr) return;
-    study_.faults = parse_faults_key(*node, fabric_ ? &*fabric_ : nullptr, phase_, diagnostics_);
+    study_.faults =
+        parse_faults_key(*node, fabrics_.empty() ? nullptr : &fabrics_.back(), phase_, diagnostics_);
     if (!node->is_map()) state_.bad("faults", node->where, "must be a map");
   }
 
@@ -361,9 +361,9 @@ class StudyParser {
 
   /// All points meet the same faults, so that every setting must have the same links.
   void check_fault_wiring() {
-    if (!study_.faults || !fabric_) return;
+    if (!study_.faults || fabrics_.empty()) return;
     for (const System& system : study_.systems) {
-      if (same_wiring(system.fabric, *fabric_)) continue;
+      if (same_wiring(system.fabric, fabrics_.back())) continue;
       return state_.bad(
           "faults", root_.find("faults")->where,
           std::string("need the same links in every setting, but ") +
@@ -486,9 +486,8 @@ class StudyParser {
       const char* const key = training ? "sequence_length" : "output_tokens";
       std::string refusal = study_.model.too_long(tokens);
       const yaml::Node* at = node.find(key);
-      if (const yaml::Node* const trace = node.find("trace");
-          trace != nullptr && workload.load && workload.load->trace)
-        at = trace, refusal = too_long_request(*workload.load->trace, study_.model);
+      if (workload.load && workload.load->trace)
+        at = node.find("trace"), refusal = too_long_request(*workload.load->trace, study_.model);
       if (!refusal.empty())
         state_.bad(std::string("workload.") + key, (at != nullptr ? *at : node).where, refusal);
     }
@@ -535,7 +534,7 @@ class StudyParser {
   }
 
   yaml::Node resolved_cluster() const {
-    FabricSpec fabric = *fabric_;
+    FabricSpec fabric = fabrics_.back();
     // One GPU: a dimension of size 1 stays, so that the text is a valid cluster.
     if (fabric.dimensions.empty()) {
       const DimensionSpec& first = cluster_->fabric.fabric.dimensions.front();
@@ -569,7 +568,6 @@ class StudyParser {
   std::optional<StackProfile> stack_;
   std::optional<std::int64_t> gpus_;  ///< the most
   std::vector<FabricSpec> fabrics_;   ///< for each number of GPUs
-  std::optional<FabricSpec> fabric_;  ///< the last of them
   std::optional<Phase> phase_;
 };
 
