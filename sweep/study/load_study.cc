@@ -496,10 +496,10 @@ class StudyParser {
   /// Notes the shares of peaks that device files leave out, as far as some setting uses their default.
   void note_assumed_shares() {
     for (const yaml::AssumedShares& assumed : loader_.assumed_shares()) {
-      std::vector<const DeviceNumber*> shares = assumed.shares;
+      auto shares = assumed.shares;
       std::erase_if(shares, [&](const DeviceNumber* share) {
-        return std::ranges::none_of(study_.systems,
-                                    [&](const System& system) { return share->get(system.device) == 1; });
+        const auto states_it = [&](const System& system) { return share->get(system.device) != 1; };
+        return std::ranges::all_of(study_.systems, states_it);
       });
       if (!shares.empty()) study_.assumptions.push_back(yaml::describe_assumption(assumed, shares, catalog_));
     }
@@ -579,9 +579,8 @@ tl::expected<Study, yaml::Diagnostics> parse_study(const std::string& text, cons
   yaml::Diagnostics diagnostics;
   std::optional<yaml::Node> root = yaml::parse(text, name, diagnostics);
   if (!root) return yaml::refused(std::move(diagnostics));
-  if (root->is_map()) {
+  if (root->is_map())
     for (const std::string& setting : options.overrides) apply_override(*root, setting, diagnostics);
-  }
   StudyParser parser(*root, name, folder, catalog, options, diagnostics);
   std::optional<Study> study = parser.run();
   if (!study) return yaml::refused(std::move(diagnostics));
