@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "engine/serving/live/tally.h"
+
 namespace shardscape::serving {
 namespace {
 
