@@ -416,8 +416,9 @@ TEST(LiveServing, WorksAreTheCourse) {
     }
     const bool all = static_cast<std::int64_t>(record.requests.size()) == m.requests &&
                      c.offered().load.statistic == ClientStatistic::run;
-    if (all && m.preemptions == 0 && c.rules.drafts == 0)
+    if (all && m.preemptions == 0 && c.rules.drafts == 0) {
       EXPECT_EQ(decoded, m.output_tokens - m.requests) << seed;
+    }
   }
 }
 
