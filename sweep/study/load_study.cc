@@ -164,8 +164,7 @@ class StudyParser {
       study_.gpu_counts.push_back(count);
       fabrics_.push_back(std::move(fabric));
     }
-    study_.gpus = study_.gpu_counts.front();
-    gpus_ = study_.gpu_counts.back();
+    if (!fabrics_.empty()) study_.gpus = study_.gpu_counts.front();
   }
 
   void read_workload() {
@@ -205,7 +204,7 @@ class StudyParser {
 
   void read_space() {
     SpaceContext context;
-    context.gpus = gpus_;
+    if (!fabrics_.empty()) context.gpus = study_.gpu_counts.back();
     context.phase = phase_;
     if (model_) context.layers = model_->layers;
     if (model_) context.experts = model_->moe ? model_->moe->experts : 0;
@@ -566,7 +565,6 @@ class StudyParser {
   std::optional<ModelSpec> model_;
   std::optional<yaml::Cluster> cluster_;
   std::optional<StackProfile> stack_;
-  std::optional<std::int64_t> gpus_;  ///< the most
   std::vector<FabricSpec> fabrics_;   ///< for each number of GPUs
   std::optional<Phase> phase_;
 };
