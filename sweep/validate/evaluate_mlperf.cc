@@ -22,6 +22,8 @@ namespace {
 
 /// Data sets of the benchmark's models: MLCommons' inference repository, language/*/README.md, and its posts on
 /// llama2-70b (2024-03), mixtral-8x7b (2024-08), llama3.1-405b and deepseek-r1 (2025). Results print the mean output.
+/// Results do not print prompts: their means here are rounded, and spreads are of OpenOrca's shape, so that rates are no
+/// better known than these.
 struct Task {
   std::string_view begins;  ///< of the model's name in results
   const char* model;        ///< preset
