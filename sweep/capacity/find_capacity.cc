@@ -57,7 +57,12 @@ class Search {
         answer.complete = false;
         break;
       }
-      for (Looked& looked : look_at(workload, count)) take(std::move(looked), answer);
+      std::vector<Looked> all = look_at(workload, count);
+      if (stopped()) {
+        answer.complete = false;
+        break;
+      }
+      for (Looked& looked : all) take(std::move(looked), answer);
       answer.most_gpus = gpus;
     }
     if (answer.best) answer.nearest.reset();
@@ -68,6 +73,10 @@ class Search {
   }
 
  private:
+  [[nodiscard]] bool stopped() const {
+    return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);
+  }
+
   /// All plans for the workload on one of the numbers of GPUs, by id.
   std::vector<Looked> look_at(std::size_t workload, std::size_t count) {
     const auto [first, end] = job_.space().points_on(count);
@@ -77,7 +86,9 @@ class Search {
       if (point.setting % job_.study().workloads.size() != workload) continue;
       all.push_back({CapacityFate::rule, {id, point, job_.study().gpu_counts[count], {}, false, {}}});
     }
-    tbb::parallel_for(std::size_t{0}, all.size(), [&](std::size_t i) { look(all[i]); });
+    tbb::parallel_for(std::size_t{0}, all.size(), [&](std::size_t i) {
+      if (!stopped()) look(all[i]);
+    });
     return all;
   }
 

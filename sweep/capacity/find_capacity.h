@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -78,6 +79,9 @@ struct CapacityOptions {
   bool use_floors = true;  ///< false: every plan that fits is simulated
   /// Asked before each number of GPUs; the search stops where it returns false. May be empty.
   std::function<bool(const CapacityProgress&)> go_on;
+  /// Plans that are not begun when this becomes true are not looked at, and their number of GPUs does not count. May be
+  /// null.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// One answer for each workload of the job's study, which must serve an open loop.

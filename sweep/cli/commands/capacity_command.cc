@@ -81,6 +81,7 @@ int run_capacity(const CapacityArguments& arguments, const CommonOptions& common
   options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = study.mode});
   options.floors =
       sweep::simulator_factory({.reference = common.reference, .load_floors = true, .mode = study.mode});
+  options.stop = &interrupt.stop();
   options.go_on = [&](const sweep::CapacityProgress& progress) {
     const double rate = study.workloads[progress.workload].load->offered_per_s();
     line.update(
