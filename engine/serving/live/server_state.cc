@@ -45,7 +45,7 @@ void ServerState::wait(const DrawnRequest& request) {
 bool ServerState::admits_head(std::int64_t tokens) const {
   if (running() >= rules_.max_batch) return false;
   const DrawnRequest& request = head().request;
-  std::int64_t needed = rules_.on_demand ? blocks_of(tokens) : blocks_of_all(request);
+  std::int64_t needed = rules_.on_demand ? blocks_of(known(head()) + tokens) : blocks_of_all(request);
   if (rules_.keeps_prefixes) {
     // Blocks that running requests have pinned take no room.
     const std::int64_t there = found(head());

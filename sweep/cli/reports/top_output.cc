@@ -24,11 +24,12 @@ namespace shardscape::cli {
 
 namespace {
 
-/// Whether the value of a column says that there are no experts to deal, or that requests come otherwise (a loop is
-/// closed or open).
+/// Whether the value of a column says that there are no experts to deal and no drafts, or that requests come otherwise (a
+/// loop is closed or open).
 bool says_nothing(const results::ColumnInfo& column, const std::string& value) {
   if (column.name == "concurrency") return value == "0";
-  if (column.name == "request_rate_per_s") return value == "0.0";
+  if (column.name == "request_rate_per_s") return value == format_fixed(0, 3);
+  if (column.name == "draft_tokens") return value == "0";
   if (column.name == "expert_load") return value == name_of(LoadDistribution::balanced);
   if (column.name == "expert_load_exponent") return value == "0";
   const PlanAxisRow* const row = find_plan_column(column.name);

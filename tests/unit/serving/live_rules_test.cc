@@ -95,5 +95,16 @@ TEST(LiveRules, WhatLiesInTheCacheTakesItsBlocks) {
   EXPECT_GT(first_token(records[1]), 99) << "it waits for the first one's last token";
 }
 
+TEST(LiveRules, ARequestIsAdmittedWithRoomForWhatLiesInTheCache) {
+  // As above, but blocks are taken as sequences grow: 63 for a prompt, of which a request that reads 100 tokens at once
+  // needs all. A server that asked for the 7 of what is read alone would admit and preempt without end.
+  LiveRules rules = roomy();
+  rules.cached_prompt = 900;
+  rules.kv_blocks = 75;
+  const auto records = served({0, 0}, rules, Stride::runs);
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_GT(first_token(records[1]), 99);
+}
+
 }  // namespace
 }  // namespace shardscape::serving
