@@ -565,7 +565,7 @@ class StudyParser {
   std::optional<ModelSpec> model_;
   std::optional<yaml::Cluster> cluster_;
   std::optional<StackProfile> stack_;
-  std::vector<FabricSpec> fabrics_;   ///< for each number of GPUs
+  std::vector<FabricSpec> fabrics_;  ///< for each number of GPUs
   std::optional<Phase> phase_;
 };
 

@@ -71,7 +71,8 @@ TEST(Hardware, ProblemsStandAtTheStudysOwnLine) {
                       "s.yaml:32:28: hardware.fabric.rail-a.bandwidth",
                       "must be from 1 B/s to 1e+18 B/s, not 0 B/s"));
   EXPECT_TRUE(reports(with("stack.attention: flush"), "s.yaml:32:20: hardware.stack.attention", "\"flash\""));
-  EXPECT_TRUE(reports(with("device.die.area_mm2: 800"), "s.yaml:32:3: hardware.device.die.area_mm2", "has no effect"));
+  EXPECT_TRUE(reports(with("device.die.area_mm2: 800"), "s.yaml:32:3: hardware.device.die.area_mm2",
+                      "has no effect"));
   EXPECT_TRUE(reports(with("device.name: x"), "s.yaml:32:3: hardware.device.name", "has no effect"));
   EXPECT_TRUE(reports(with("stack.memory.fragmentation: 0.5"),
                       "s.yaml:32:31: hardware.stack.memory.fragmentation", ""));
