@@ -1,3 +1,6 @@
+// The clock of one server: requests come and are looked at, an admission rule makes up the next iteration, iterations
+// in which nothing changes are taken as one run, and what has ended is booked: times, gaps between tokens, use of the
+// cache.
 #include "engine/serving/live/live_server.h"
 
 #include <algorithm>

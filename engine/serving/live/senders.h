@@ -13,7 +13,8 @@ namespace shardscape::serving {
 struct Offered {
   const LoadSpec& load;
   std::int64_t clients = 1;  ///< requests in flight in closed loop
-  std::int64_t every = 1;    ///< of an open loop's requests each so manieth comes to these servers
+  std::int64_t every =
+      1;  ///< of an open loop's requests, every such comes to these servers (2: every second)
 };
 
 class Senders {

@@ -1,3 +1,5 @@
+// The course of a load on replicas: the next of what is sent, ends or begins is dealt with until all requests that
+// count are done. A router decides which server a request goes to.
 #include "engine/serving/live/serve_load.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// What a server holds: admits the head of the queue where it has a place and blocks, reads pieces of prompts, makes
+// room by preempting the youngest sequences, and keeps count of blocks, tokens and ends as sequences decode.
 #include "engine/serving/live/server_state.h"
 
 #include <algorithm>

@@ -35,7 +35,7 @@ struct DrawnRequest {
 
 class DrawnRequests {
  public:
-  /// `load` must outlive this object. `every`: only each so manieth request of an open loop is drawn.
+  /// `load` must outlive this object. `every`: of an open loop only every `every`-th request is drawn.
   DrawnRequests(const LoadSpec& load, std::int64_t every) : load_(load), every_(every) {}
 
   /// The lengths (and priority) of a request.

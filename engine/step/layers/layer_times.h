@@ -91,7 +91,7 @@ struct AmongSiblings {
 };
 using SiblingTimes = EnumArray<ParallelGroup, AmongSiblings>;
 
-/// What contention_of() needs to know about the calls of a stage with these layers.
+/// The calls of a stage with these layers, as contention_of() reads them.
 struct ContendedCalls {
   struct Sent {
     std::size_t call = 0;       ///< index in `calls`
@@ -108,7 +108,7 @@ struct ContendedCalls {
     /// Seconds of traffic done, likewise, beyond what it would do alone in the time of the passes.
     EnumArray<ParallelGroup, Seconds> done = {};
   };
-  /// What groups of the same stage that lie along an axis cost each other's calls of tensor groups.
+  /// Seconds by which tensor groups of the same stage that lie along an axis make each other's calls longer.
   struct Apart {
     Seconds context, data;
   };
@@ -124,11 +124,11 @@ struct ContendedCalls {
       {};  ///< calls of embedding, head and modules of further tokens
 };
 
-/// What is known about the layers of some plans; each entry is filled when it is first asked for.
+/// Times of layers that plans share; each entry is filled when it is first asked for.
 struct LayerTimes {
   std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and different for different layers
   std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< index: LayerKind::index()
-  std::vector<ContendedCalls> contended;                       ///< of the stages that were asked for
+  std::vector<ContendedCalls> contended;                       ///< calls of the stages that were asked for
   std::vector<Known<StagePasses>> stages;                      ///< stages that were asked for
   std::vector<Known<ChunkPasses>> chunks;                      ///< chunks of stages that have several
   std::vector<KnownPair> pairs;                                ///< pairs of passes through chunks

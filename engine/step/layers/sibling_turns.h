@@ -32,14 +32,14 @@ struct TimedStage {
   std::span<const double> ends;         ///< seconds at which the passes of each stage end
 };
 
-/// What siblings that take turns spare of a step.
+/// What a step is spared because groups of other stages do not send all the time.
 struct SiblingTurns {
   bool any = false;  ///< whether anything worth looking at is shared; else the rest is 0
-  /// For each kind of groups the share of what those of other stages cost that is spared, 0..1, in calls and in traffic
-  /// beside passes.
+  /// Groups of other stages make calls, and traffic beside passes, take longer: for each kind of groups the share of
+  /// that which is spared, 0..1.
   EnumArray<ParallelGroup, double> beside;
-  EnumArray<ParallelGroup, double> at_end;  ///< the same in traffic that goes once in a step
-  Seconds once;  ///< spared of traffic that is left after the passes of the stage that ends last
+  EnumArray<ParallelGroup, double> at_end;  ///< the same share, of traffic that goes once in a step
+  Seconds once;  ///< spared in the traffic that is left after the passes of the stage that ends last
   Seconds left;  ///< what the step still takes longer than with each stage's groups on links of their own
 };
 
