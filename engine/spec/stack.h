@@ -62,15 +62,16 @@ enum class ServingPolicy : std::uint8_t { prefill_priority, chunked, vllm, sglan
 struct ServingRow {
   ServingPolicy policy;
   std::string_view name;
-  bool beside;             ///< prompts are read beside decoding sequences rather than while these pause
+  bool beside;         ///< prompts are read beside decoding sequences rather than while these pause
+  bool whole = false;  ///< prompts are read as a whole, not in chunks, where they are simulated one by one
   bool on_demand = false;  ///< what KvGrowth::usual means: blocks are taken as sequences grow
 };
 inline constexpr auto kServingPolicies = std::to_array<ServingRow>({
-    {ServingPolicy::prefill_priority, "prefill_priority", false},
+    {ServingPolicy::prefill_priority, "prefill_priority", false, true},
     {ServingPolicy::chunked, "chunked", true},
-    {ServingPolicy::vllm, "vllm", true, true},
-    {ServingPolicy::sglang, "sglang", false, true},
-    {ServingPolicy::trtllm, "trtllm", true},
+    {ServingPolicy::vllm, "vllm", true, false, true},
+    {ServingPolicy::sglang, "sglang", false, false, true},
+    {ServingPolicy::trtllm, "trtllm", true, true},
 });
 template <>
 struct EnumNames<ServingPolicy> {

@@ -27,7 +27,7 @@ bool keeps_promise(const ServerState& server, std::int64_t context) {
 }  // namespace
 
 void admit_sglang(ServerState& server, Batch& batch) {
-  const bool whole = server.rules().policy == ServingPolicy::prefill_priority;
+  const bool whole = row_of(server.rules().policy).whole;
   for (std::size_t i = 0; batch.left() > 0 && i < server.reading().size();) {
     const std::int32_t slot = server.reading()[i];
     const std::int64_t tokens =

@@ -167,11 +167,7 @@ class PooledService {
   // ---- the queue ----
 
   void come(const DrawnRequest& request) {
-    const QueueOrder order = in_.prefill.rules.queue;
-    const std::int64_t rank = order == QueueOrder::fcfs       ? 0
-                              : order == QueueOrder::shortest ? request.prompt
-                                                              : request.priority;
-    queue_.push({rank, request.number, request});
+    queue_.push({queue_rank(in_.prefill.rules.queue, request), request.number, request});
     course_.comes(request, [&] { return waiting(); });
   }
 
@@ -187,8 +183,7 @@ class PooledService {
   void deal() {
     const LiveRules& rules = reading_rules_;
     const std::int64_t budget = rules.token_budget * rules.ranks;
-    const bool whole =
-        rules.policy == ServingPolicy::trtllm || rules.policy == ServingPolicy::prefill_priority;
+    const bool whole = row_of(rules.policy).whole;
     while (!queue_.empty() && unread_.value() < Least<std::int64_t>::none()) {
       const DrawnRequest& head = queue_.top().request;
       const std::size_t to = unread_.index();

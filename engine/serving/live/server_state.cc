@@ -38,10 +38,7 @@ void ServerState::wait(const DrawnRequest& request) {
   Sequence& s = at(slot) = Sequence();
   s.request = request;
   s.context = request.prompt;
-  const std::int64_t rank = rules_.queue == QueueOrder::fcfs       ? 0
-                            : rules_.queue == QueueOrder::shortest ? request.prompt
-                                                                   : request.priority;
-  queue_.push({rank, request.number, slot});
+  queue_.push({queue_rank(rules_.queue, request), request.number, slot});
 }
 
 bool ServerState::admits_head(std::int64_t tokens) const {

@@ -49,6 +49,12 @@ struct Sequence {
   }
 };
 
+/// The place of a request in a queue of this order: the lowest goes first, of equal ones the earliest.
+inline std::int64_t queue_rank(QueueOrder order, const DrawnRequest& request) {
+  if (order == QueueOrder::fcfs) return 0;
+  return order == QueueOrder::shortest ? request.prompt : request.priority;
+}
+
 class ServerState {
  public:
   explicit ServerState(const LiveRules& rules);

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "engine/serving/decode_times.h"
-#include "engine/serving/distribution.h"
+#include "engine/serving/latency_distribution.h"
 #include "engine/serving/live/load_record.h"
 #include "engine/serving/live/server_state.h"
 
@@ -72,7 +72,7 @@ class Tally {
   const LatencyBounds promised_;
   struct Sums {
     double begin = 0;
-    Distribution gaps, ttft, tpot, e2e;
+    LatencyDistribution gaps, ttft, tpot, e2e;
     std::int64_t requests = 0, kept = 0;
     double queued = 0, held_seconds = 0, decode_iterations = 0, decoded = 0, transfer = 0, exposed = 0;
     std::int64_t peak = 0, prompts = 0, outputs = 0, steps = 0;

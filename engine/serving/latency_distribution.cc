@@ -1,4 +1,4 @@
-#include "engine/serving/distribution.h"
+#include "engine/serving/latency_distribution.h"
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@ double end_of_bucket(std::uint64_t bucket) { return std::bit_cast<double>((bucke
 
 }  // namespace
 
-void Distribution::spread(Progression p) {
+void LatencyDistribution::spread(Progression p) {
   if (p.step < 0) p = {p.last(), -p.step, p.count, p.weight};
   for (std::int64_t i = 0; i < p.count;) {
     const double value = p.first + p.step * static_cast<double>(i);
@@ -39,19 +39,19 @@ void Distribution::spread(Progression p) {
   }
 }
 
-void Distribution::spill() {
+void LatencyDistribution::spill() {
   for (const double value : std::exchange(values_, {})) spread({value, 0, 1, 1});
   for (const Progression& values : std::exchange(progressions_, {})) spread(values);
 }
 
-std::int64_t Distribution::count() const {
+std::int64_t LatencyDistribution::count() const {
   auto sum = static_cast<std::int64_t>(values_.size());
   for (const Progression& p : progressions_) sum += p.count * p.weight;
   for (const auto& [bucket, content] : buckets_) sum += content.count;
   return sum;
 }
 
-Percentiles Distribution::percentiles() {
+Percentiles LatencyDistribution::percentiles() {
   if (buckets_.empty()) return values_.empty() ? percentiles_of(progressions_) : percentiles_of(values_);
   std::vector<std::pair<std::uint64_t, Bucket>> ordered(buckets_.begin(), buckets_.end());
   std::ranges::sort(ordered, {}, &std::pair<std::uint64_t, Bucket>::first);

@@ -1,5 +1,5 @@
 // Does a distribution in bounded memory have the mean and the percentiles of all its values?
-#include "engine/serving/distribution.h"
+#include "engine/serving/latency_distribution.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace shardscape::serving {
 namespace {
 
-void expect_like(Distribution& bounded, std::vector<double> values, double tolerance) {
+void expect_like(LatencyDistribution& bounded, std::vector<double> values, double tolerance) {
   std::ranges::sort(values);
   double sum = 0;
   for (const double value : values) sum += value;
@@ -28,10 +28,10 @@ void expect_like(Distribution& bounded, std::vector<double> values, double toler
   EXPECT_NEAR(p.p99, rank(0.99), tolerance * rank(0.99));
 }
 
-TEST(Distribution, IsExactWhileValuesAreKeptAndCloseBeyond) {
+TEST(LatencyDistribution, IsExactWhileValuesAreKeptAndCloseBeyond) {
   for (const std::size_t kept : {std::size_t{100'000}, std::size_t{10}}) {
     CounterRng rng(3, 1);
-    Distribution values(kept);
+    LatencyDistribution values(kept);
     std::vector<double> all;
     for (int i = 0; i < 20'000; ++i) {
       all.push_back(-std::log1p(-rng.uniform()) * 0.3 + 1e-3);
@@ -41,10 +41,10 @@ TEST(Distribution, IsExactWhileValuesAreKeptAndCloseBeyond) {
   }
 }
 
-TEST(Distribution, ProgressionsAreAllTheirValues) {
+TEST(LatencyDistribution, ProgressionsAreAllTheirValues) {
   for (const std::size_t kept : {std::size_t{100'000}, std::size_t{10}}) {
     CounterRng rng(4, 1);
-    Distribution runs(kept);
+    LatencyDistribution runs(kept);
     std::vector<double> all;
     for (int i = 0; i < 300; ++i) {
       const Progression p{0.5 + rng.uniform(), (rng.uniform() - 0.4) * 1e-3,
@@ -58,8 +58,8 @@ TEST(Distribution, ProgressionsAreAllTheirValues) {
   }
 }
 
-TEST(Distribution, OfNothingIsZero) {
-  Distribution none;
+TEST(LatencyDistribution, OfNothingIsZero) {
+  LatencyDistribution none;
   EXPECT_EQ(none.count(), 0);
   EXPECT_EQ(none.percentiles().p99, 0);
 }

@@ -11,13 +11,13 @@
 
 namespace shardscape::serving {
 
-class Distribution {
+class LatencyDistribution {
  public:
   static constexpr std::size_t kKept = 1 << 17;
 
   /// `kept`: values, and progressions, that are kept as they are.
-  explicit Distribution(std::size_t kept) : kept_(kept) {}
-  Distribution() = default;
+  explicit LatencyDistribution(std::size_t kept) : kept_(kept) {}
+  LatencyDistribution() = default;
 
   void add(double value) {
     if (!buckets_.empty()) return spread({value, 0, 1, 1});
