@@ -5,6 +5,7 @@
 
 #include "engine/evaluate/evaluators.h"
 #include "engine/model/partition.h"
+#include "engine/step/serving/ffn_split.h"
 #include "engine/step/serving/inference.h"
 #include "engine/step/serving/serving_memory.h"
 #include "engine/timeline/load_timeline.h"
@@ -23,10 +24,16 @@ class ServerMemory {
       : inputs_{setting,
                 plan,
                 layers,
-                model::stage_parameters(setting.model, setting.policy(), plan),
-                step::serving_activations(setting, plan, step::largest_iterations(setting, sequences, work)),
+                model::stage_parameters(setting.model, setting.policy(), step::attention_side(plan)),
+                step::serving_activations(setting, step::attention_side(plan),
+                                          step::largest_iterations(setting, sequences, work)),
                 {}},
         tokens_(tokens) {
+    if (plan.ffn > 0) {
+      held_ = inputs_.parameters.of_stage(layers, 0);
+      held_[ParallelGroup::expert_data] = {};  // other ranks hold the experts
+      inputs_.held = {&held_, 1};
+    }
     if (step::has_drafts(setting.workload)) draft_.emplace(setting);
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
       free_.push_back(setting.system.device.memory_capacity() - of_stage(stage, 0).total());
@@ -50,6 +57,7 @@ class ServerMemory {
  private:
   memory::MemoryInputs inputs_;
   double tokens_;
+  model::ParameterGroups held_;  ///< of ranks of attention, where others hold the experts
   std::optional<step::Draft> draft_;
   std::vector<Bytes> free_, request_;
 };
@@ -204,6 +212,10 @@ void Pools::memory(Point& point) {
             if (details != nullptr) details->stage_memory.push_back(use);
             point.keep_peak(use, stage);
           });
+  if (decode.plan.ffn > 0) {
+    const MemoryUse experts = step::expert_ranks_memory(setting_, decode.plan, decode.layers, sequences);
+    if (experts.total() > point.out.memory_peak) point.keep_peak(experts, 0);
+  }
   const std::int64_t prompts =
       step::sequences_at_once(setting_, prefill.plan, step::requests_per_replica(setting_, prefill.plan));
   measure(prefill, prompts, step::ServerWork::prompts, step::prefill_cached_tokens(setting_),

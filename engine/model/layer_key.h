@@ -44,7 +44,7 @@ struct LayerKey {
 
 /// Whether each expert group is a tensor group whose ranks all work on the same tokens.
 inline bool shares_tokens(const ParallelPlan& plan) {
-  if (plan.sequence_parallel || plan.expert * plan.expert_tensor != plan.tensor) return false;
+  if (plan.sequence_parallel || plan.ffn > 0 || plan.expert * plan.expert_tensor != plan.tensor) return false;
   for (const PlanAxis axis : plan.order) {
     if (axis == PlanAxis::tensor) return true;
     if (axis != PlanAxis::pipeline && plan.degree(axis) > 1) return false;

@@ -87,8 +87,10 @@ inline FoldedGroup folded_group(const ParallelPlan& plan, ParallelGroup group) {
 }
 
 /// Number of replicas of a server that share experts, because these lie over more ranks than a tensor group has
-/// (data-parallel attention); each has requests and a cache of its own, and their iterations go together. Else 1.
+/// (data-parallel attention), or on ranks of their own; each has requests and a cache of its own, and their iterations
+/// go together. Else 1.
 inline std::int32_t coupled_replicas(const ParallelPlan& plan) {
+  if (plan.ffn > 0) return plan.data;
   const std::int64_t experts = static_cast<std::int64_t>(plan.expert_tensor) * plan.expert;
   return experts > plan.tensor ? static_cast<std::int32_t>(experts / plan.tensor) : 1;
 }

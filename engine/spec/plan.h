@@ -73,6 +73,9 @@ struct ParallelPlan {
   std::int32_t expert = 1;
   std::int32_t expert_tensor = 1;
   PrefillPool prefill = {};  ///< inference; the degrees above are then those of the pool that decodes
+  /// GPUs of the pool that decodes which hold nothing but experts (step/serving/ffn_split.h), behind those that the
+  /// degrees make; 0: all that decode do both. Only beside a pool that prefills.
+  std::int32_t ffn = 0;
   /// Copies of experts beyond one of each, dealt with them. Not an axis: with_replicas() takes it from the stack.
   std::int32_t redundant_experts = 0;
 
@@ -93,7 +96,7 @@ struct ParallelPlan {
   [[nodiscard]] std::int64_t gpus() const {
     std::int64_t product = 1;
     for (const PlanAxis axis : enum_values<PlanAxis>()) product *= degree(axis);
-    return product + prefill.gpus();
+    return product + prefill.gpus() + ffn;
   }
   /// Number of ranks of one pipeline stage, without the pool that prefills.
   [[nodiscard]] std::int64_t stage_ranks() const {

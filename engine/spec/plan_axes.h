@@ -41,6 +41,7 @@ enum class PlanKey : std::uint8_t {
   prefill_data,
   prefill_expert,
   prefill_expert_tensor,
+  ffn,
   order
 };
 
@@ -91,10 +92,11 @@ inline constexpr PlanAxisRow::Code of_pool = {
     [](ParallelPlan& plan, std::int32_t code) { plan.prefill.*Member = code; }};
 inline bool no_pool(const ParallelPlan& plan) { return !plan.disaggregated(); }
 inline constexpr const char* kNoPool = "without prefill_gpus";
-inline bool lone_rank(const ParallelPlan& plan) { return plan.stage_ranks() == 1; }
+/// Where no group of the plan's own ranks can deal experts.
+inline bool lone_rank(const ParallelPlan& plan) { return plan.stage_ranks() == 1 || plan.ffn > 0; }
 }  // namespace detail
 inline constexpr const char* kLoneRanks =
-    "beyond 1 where tensor_parallel, context_parallel and data_parallel are only 1";
+    "beyond 1 where tensor_parallel, context_parallel and data_parallel are only 1, or with ffn_gpus";
 
 inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
     {.key = PlanKey::tensor,
@@ -269,6 +271,16 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .cell_due = false,
      .fixed = detail::no_pool,
      .fixed_where = detail::kNoPool},
+    {.key = PlanKey::ffn,
+     .name = "ffn",
+     .column = "ffn_gpus",
+     .meaning = "GPUs of the pool that decodes which hold nothing but experts; 0: all do both",
+     .phases = Phases::inference,
+     .kind = AxisKind::pool,
+     .code = detail::of_plan<&ParallelPlan::ffn>,
+     .idle = 0,
+     .low = 0,
+     .fixed = detail::no_pool},
     {.key = PlanKey::order,
      .name = "order",
      .column = "rank_order",
@@ -300,7 +312,8 @@ constexpr bool is_setting(const PlanAxisRow& row) {
 /// Whether the axis is one of experts; lists leave those out where all plans have the idle value.
 constexpr bool is_of_experts(const PlanAxisRow& row) {
   return row.key == PlanKey::expert || row.key == PlanKey::expert_tensor ||
-         row.key == PlanKey::prefill_expert || row.key == PlanKey::prefill_expert_tensor;
+         row.key == PlanKey::prefill_expert || row.key == PlanKey::prefill_expert_tensor ||
+         row.key == PlanKey::ffn;
 }
 /// Whether the axis belongs to the pool that prefills; plans without one don't mention it.
 constexpr bool is_of_prefill(const PlanAxisRow& row) {

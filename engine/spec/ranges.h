@@ -58,6 +58,7 @@ inline constexpr Range kHeads{1, 1e6};
 inline constexpr Range kHeadDim{1, 1e6};
 inline constexpr Range kRankOrNone = or_zero({1, 1e7});  ///< width of a latent vector, perhaps none
 inline constexpr Range kExperts{1, 1e6};
+inline constexpr Range kSplitBatches{1, 64};
 inline constexpr Range kExpertsOrNone = or_zero({1, 1e6});
 inline constexpr Range kCapacityFactor = or_zero({1, 1e3});  ///< 0 means dropless
 inline constexpr Range kLoadExponent{0, 10};

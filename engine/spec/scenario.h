@@ -39,7 +39,7 @@ inline ParallelPlan with_replicas(ParallelPlan plan, const ModelSpec& model,
   const auto replicas = [&](std::int64_t wanted, std::int32_t ranks) {
     return model.moe && ranks > 1 ? static_cast<std::int32_t>(wanted) : 0;
   };
-  plan.redundant_experts = replicas(stack.redundant_experts, plan.expert);
+  plan.redundant_experts = replicas(stack.redundant_experts, std::max(plan.expert, plan.ffn));
   if (plan.disaggregated())
     plan.prefill.redundant_experts = replicas(stack.prefill_redundant_experts, plan.prefill.expert);
   return plan;

@@ -314,6 +314,10 @@ struct StackProfile {
     /// Iterations run as two half batches, one of which computes while the other's tokens are on their way to experts
     /// and back (step/layers/two_batches.h). The share communication.expert_overlap of that time is hidden.
     bool two_batch_overlap = false;
+    /// Where experts have ranks of their own: batches of an iteration that take turns on these and on those of
+    /// attention, 1..64 (MegaScale-Infer: three or four hide exchanges that take up to half as long as the work of a
+    /// layer; Step-3: three).
+    std::int64_t ffn_batches = 3;
     friend bool operator==(const Serving&, const Serving&) = default;
   };
   struct Memory {

@@ -103,6 +103,8 @@ constexpr StackNumber kStackNumbers[] = {
     {SHARDSCAPE_NUMBER(serving.kv_block), kTokens, "tokens of one block of the key-value cache"},
     {SHARDSCAPE_NUMBER(serving.kv_share), kShare,
      "share of the memory that weights, activations and reserve leave that the cache gets"},
+    {SHARDSCAPE_NUMBER(serving.ffn_batches), kSplitBatches,
+     "batches that take turns between attention and experts on GPUs of their own"},
     {SHARDSCAPE_NUMBER(serving.kv_watermark), kFraction,
      "share of the cache's blocks that admission leaves free; of simulated loads"},
     {SHARDSCAPE_NUMBER(serving.balance_wait), kTokensOrAll,

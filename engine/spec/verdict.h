@@ -51,12 +51,13 @@ enum class Reason : std::uint8_t {
   microbatches_by_directions,  ///< dualpipe: an odd number of microbatches, or fewer than 2 * pp
   slots_by_ranks,  ///< (experts + redundant_experts) % ep != 0, or more than one of each for every rank
   overloaded,      ///< more requests come than servers with promises keep up with
+  split_pool,      ///< ffn_gpus beside pp, cp or drafts, or with a single one
 };
 SHARDSCAPE_ENUM_NAMES(Reason, "none", "heads_by_tensor", "kv_heads_by_tensor", "ffn_by_tensor",
                       "sequence_by_context", "fewer_layers_than_stages", "layers_by_pipeline",
                       "batch_by_data", "microbatches_by_stages", "requests_by_data", "constraint",
                       "memory_capacity", "no_route", "precision", "schedule", "out_of_range", "no_experts",
                       "experts_by_ranks", "expert_width_by_ranks", "ranks_by_experts", "repeated_tokens",
-                      "layout", "microbatches_by_directions", "slots_by_ranks", "overloaded");
+                      "layout", "microbatches_by_directions", "slots_by_ranks", "overloaded", "split_pool");
 
 }  // namespace shardscape

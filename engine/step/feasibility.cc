@@ -56,15 +56,22 @@ bool served_experts(const ParallelPlan& plan) {
   return whole && inside && folds_evenly(plan);
 }
 
-Reason expert_rule(const Setting& setting, const ParallelPlan& plan) {
-  if (!plan.folds_experts()) return Reason::none;
+/// Whether the experts of a layer can be dealt over so many ranks.
+Reason dealing_rule(const Setting& setting, const ParallelPlan& plan, std::int32_t ranks) {
   if (!setting.model.moe) return Reason::no_experts;
   const MixtureOfExperts& moe = *setting.model.moe;
   const std::int64_t slots = moe.experts + plan.redundant_experts;
-  if (slots % plan.expert != 0)
+  if (slots % ranks != 0)
     return plan.redundant_experts > 0 ? Reason::slots_by_ranks : Reason::experts_by_ranks;
-  if (slots > moe.experts * plan.expert)
-    return Reason::slots_by_ranks;  // some rank would have an expert twice
+  // Some rank would have an expert twice.
+  return slots > moe.experts * ranks ? Reason::slots_by_ranks : Reason::none;
+}
+
+Reason expert_rule(const Setting& setting, const ParallelPlan& plan) {
+  if (plan.ffn > 0) return dealing_rule(setting, plan, plan.ffn);
+  if (!plan.folds_experts()) return Reason::none;
+  if (const Reason reason = dealing_rule(setting, plan, plan.expert); reason != Reason::none) return reason;
+  const MixtureOfExperts& moe = *setting.model.moe;
   if (moe.expert_ffn_hidden % plan.expert_tensor != 0) return Reason::expert_width_by_ranks;
   if (setting.workload.phase == Phase::inference)
     return served_experts(plan) ? Reason::none : Reason::ranks_by_experts;
@@ -89,9 +96,9 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   const std::int64_t tokens =
       workload.phase == Phase::training ? workload.sequence_length : workload.prompt_tokens;
   for (const Reason reason :
-       {model::tensor_rule(setting.model, plan.tensor, !plan.folds_experts()), sequence_rule(tokens, plan),
-        pipeline_rule(setting, plan), batch_rule(workload, plan), prefill_rule(setting, plan),
-        expert_rule(setting, plan)}) {
+       {model::tensor_rule(setting.model, plan.tensor, !plan.folds_experts() && plan.ffn == 0),
+        sequence_rule(tokens, plan), pipeline_rule(setting, plan), batch_rule(workload, plan),
+        prefill_rule(setting, plan), expert_rule(setting, plan)}) {
     if (reason != Reason::none) return {Status::indivisible, reason};
   }
   for (const Precision precision : setting.policy().multiplied())
@@ -99,6 +106,9 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   // Same rule as in Megatron-Core: without it, ranks that hold the same tokens would all send them.
   const bool repeated = workload.phase == Phase::training && plan.tensor > 1 && !plan.sequence_parallel;
   if (repeated && model::layer_key(plan, 1).dispatches) return {Status::unsupported, Reason::repeated_tokens};
+  const bool drafts = workload.load && workload.load->speculation.draft_tokens > 0;
+  if (plan.ffn > 0 && (plan.ffn == 1 || plan.pipeline > 1 || plan.context > 1 || drafts))
+    return {Status::unsupported, Reason::split_pool};
   const bool cannot = plan.virtual_stages > 1 && !plan.chunked();
   // Data-parallel traffic beside the pairs of microbatches that come from both ends is not modelled.
   const bool beside =

@@ -154,10 +154,11 @@ std::string larger_degree(const Finding& finding, const ParallelPlan& plan) {
   const auto larger = [](PlanKey key, std::int32_t degree, std::int32_t most) {
     return degree > most ? fmt::format("no rows of {}={}, {} at most", row_of(key).name, degree, most) : "";
   };
-  for (const std::string& text : {larger(PlanKey::tensor, plan.tensor, finding.most.tensor),
-                                  larger(PlanKey::context, plan.context, finding.most.context),
-                                  larger(PlanKey::pipeline, plan.pipeline, finding.most.pipeline),
-                                  larger(PlanKey::expert, plan.expert, finding.most.expert)}) {
+  for (const std::string& text :
+       {larger(PlanKey::tensor, plan.tensor, finding.most.tensor),
+        larger(PlanKey::context, plan.context, finding.most.context),
+        larger(PlanKey::pipeline, plan.pipeline, finding.most.pipeline),
+        larger(PlanKey::expert, plan.expert, finding.most.expert), larger(PlanKey::ffn, plan.ffn, 0)}) {
     if (!text.empty()) return text;
   }
   return "";
@@ -165,7 +166,9 @@ std::string larger_degree(const Finding& finding, const ParallelPlan& plan) {
 
 Assessment assess_plan(const Finding& finding, const ParallelPlan& plan) {
   const bool known = finding.assessment.evidence != Evidence::none && finding.rows > 0;
-  if (!known || most_of(degrees_of(plan), finding.most) == finding.most) return finding.assessment;
+  if (!known) return finding.assessment;
+  // Nobody has published measurements of servers whose experts have GPUs of their own.
+  if (plan.ffn == 0 && most_of(degrees_of(plan), finding.most) == finding.most) return finding.assessment;
   return {.gap = EvidenceGap::degrees};
 }
 

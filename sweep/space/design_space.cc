@@ -138,23 +138,27 @@ DesignSpace::DesignSpace(const SpaceSpec& spec, const std::vector<std::int64_t>&
 
 void DesignSpace::list_pools(const SpaceSpec& spec, std::int64_t gpus) {
   for (const std::int32_t pool : spec.prefill_gpus) {
-    if (pool == 0) list_tuples(spec, gpus, {});
+    if (pool == 0) list_tuples(spec, gpus, {}, 0);
     if (pool == 0 || pool >= gpus) continue;
     for (const std::int32_t tensor : spec[PlanKey::prefill_tensor].values) {
       if (pool % tensor != 0) continue;
       for (const std::int32_t pipeline : spec[PlanKey::prefill_pipeline].values) {
         const std::int64_t replica = static_cast<std::int64_t>(tensor) * pipeline;
-        if (pool % replica == 0)
-          list_tuples(spec, gpus - pool, {tensor, pipeline, static_cast<std::int32_t>(pool / replica)});
+        if (pool % replica != 0) continue;
+        for (const std::int32_t ffn : spec[PlanKey::ffn].values)
+          list_tuples(spec, gpus - pool, {tensor, pipeline, static_cast<std::int32_t>(pool / replica)}, ffn);
       }
     }
   }
 }
 
-void DesignSpace::list_tuples(const SpaceSpec& spec, std::int64_t gpus, const PrefillPool& prefill) {
+void DesignSpace::list_tuples(const SpaceSpec& spec, std::int64_t gpus, const PrefillPool& prefill,
+                              std::int32_t ffn) {
+  if (ffn >= gpus) return;
   ParallelPlan degrees;
   degrees.prefill = prefill;
-  list_degrees(spec, 0, gpus, nullptr, degrees);
+  degrees.ffn = ffn;
+  list_degrees(spec, 0, gpus - ffn, nullptr, degrees);
 }
 
 /// The loops from row `from` of the table on: every value of a degree that divides the `left` GPUs.

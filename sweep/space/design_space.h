@@ -89,7 +89,7 @@ class DesignSpace {
     std::vector<std::int32_t> codes;
   };
   void list_pools(const SpaceSpec& spec, std::int64_t gpus);
-  void list_tuples(const SpaceSpec& spec, std::int64_t gpus, const PrefillPool& prefill);
+  void list_tuples(const SpaceSpec& spec, std::int64_t gpus, const PrefillPool& prefill, std::int32_t ffn);
   void list_degrees(const SpaceSpec& spec, std::size_t from, std::int64_t left, const PlanAxisRow* filling,
                     ParallelPlan& degrees);
   void list_plans(const SpaceSpec& spec, const ParallelPlan& degrees);

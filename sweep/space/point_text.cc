@@ -37,7 +37,7 @@ class PointParser {
   tl::expected<PointText, Problems> parse(std::string_view text) {
     split(text);
     PointText point;
-    set_prefill(point.plan.prefill);
+    set_prefill(point.plan);
     set_degrees(point.plan);
     set_axes(point.plan);
     point.concurrency = whole(kConcurrency, 1, static_cast<std::int64_t>(ranges::kRequests.high));
@@ -100,9 +100,12 @@ class PointParser {
     return std::nullopt;
   }
 
-  /// Sets the pool that prefills: the first one of the space unless the text says otherwise.
-  void set_prefill(PrefillPool& pool) {
+  /// Sets the pool that prefills, and the GPUs that only have experts: the first ones of the space unless the text says
+  /// otherwise.
+  void set_prefill(ParallelPlan& plan) {
     if (phase_ == Phase::training) return;
+    PrefillPool& pool = plan.prefill;
+    constexpr PlanKey kFfn = PlanKey::ffn;
     const std::int64_t most = gpus_ - 1;
     const std::string tensor(name_of(PlanKey::prefill_tensor)), pipeline(name_of(PlanKey::prefill_pipeline)),
         data(name_of(PlanKey::prefill_data));
@@ -130,6 +133,11 @@ class PointParser {
     const bool given = find(tensor) || find(pipeline);
     if (pool.data == 0 && given && problems_.empty())
       problems_.add(tensor + ',' + pipeline, "have no effect without " + data);
+    const std::int64_t left = gpus_ - pool.gpus() - 1;
+    const std::int64_t ffn = whole(name_of(kFfn), 0, left).value_or(space_[kFfn].values.front());
+    if (pool.data > 0) plan.ffn = static_cast<std::int32_t>(std::min(ffn, left));
+    if (pool.data == 0 && find(name_of(kFfn)) && problems_.empty())
+      problems_.add(std::string(name_of(kFfn)), "has no effect without " + data);
   }
 
   void set_degrees(ParallelPlan& plan) {
@@ -155,7 +163,7 @@ class PointParser {
   void fill(ParallelPlan& plan, const PlanAxisRow* open) {
     double product = 1;
     for (const PlanAxis axis : enum_values<PlanAxis>()) product *= plan.degree(axis);
-    const std::int64_t gpus = gpus_ - plan.prefill.gpus();
+    const std::int64_t gpus = gpus_ - plan.prefill.gpus() - plan.ffn;
     const double share = static_cast<double>(gpus) / product;
     if (open != nullptr && share >= 1 && share == std::floor(share))
       open->set(plan, static_cast<std::int32_t>(share));
@@ -168,7 +176,9 @@ class PointParser {
     }
     problems_.add(degree_names(","),
                   fmt::format("{} = {} must be the number of GPUs, {}{}", degree_names("*"), degrees, gpus,
-                              plan.disaggregated() ? " beside those that prefill" : ""));
+                              plan.ffn > 0           ? " beside those that prefill or have experts"
+                              : plan.disaggregated() ? " beside those that prefill"
+                                                     : ""));
   }
 
   /// The code of an axis in the text, or else the first one of the space.
@@ -242,6 +252,7 @@ namespace {
 
 /// Whether the text of a plan mentions an axis.
 bool is_said(const PlanAxisRow& row, const ParallelPlan& plan, Phase phase) {
+  if (row.key == PlanKey::ffn) return plan.ffn > 0;
   if (row.kind == AxisKind::pool) return plan.disaggregated();
   if (row.kind == AxisKind::order) return !same_layout(plan, plan.order, kDefaultRankOrder);
   if (!applies(row.phases, phase)) return false;

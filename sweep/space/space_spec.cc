@@ -26,6 +26,8 @@ std::vector<NamedAxis> named_axes(const SpaceSpec& space, Phase phase) {
     axes.push_back({kPrefillGpus, row_of(PlanKey::prefill_data), {false, space.prefill_gpus}});
     add(row_of(PlanKey::prefill_tensor));
     add(row_of(PlanKey::prefill_pipeline));
+    const PlanAxisRow& ffn = row_of(PlanKey::ffn);
+    if (space[ffn.key].values != std::vector{ffn.idle}) add(ffn);
   }
   add(row_of(PlanKey::order));
   return axes;

@@ -200,7 +200,7 @@ class SpaceParser {
 
   /// Reads the axes of the pool that prefills.
   void read_prefill() {
-    constexpr std::array kDegrees = {PlanKey::prefill_tensor, PlanKey::prefill_pipeline};
+    constexpr std::array kDegrees = {PlanKey::prefill_tensor, PlanKey::prefill_pipeline, PlanKey::ffn};
     const yaml::Node* gpus = reader_.take(kPrefillGpus);
     std::array<const yaml::Node*, kDegrees.size()> nodes{};
     std::ranges::transform(kDegrees, nodes.begin(),
@@ -220,7 +220,9 @@ class SpaceParser {
       const char* const key = row_of(kDegrees[i]).column;
       if (nodes[i] == nullptr) continue;
       if (!pooled) no_effect(key, std::string("without ") + kPrefillGpus);
-      space_[kDegrees[i]] = parse_integer_axis(place(*nodes[i], key), {.high = most, .whole = most});
+      const std::int64_t low = row_of(kDegrees[i]).low;
+      space_[kDegrees[i]] =
+          parse_integer_axis(place(*nodes[i], key), {.low = low, .high = most, .whole = most});
     }
   }
 
@@ -240,10 +242,14 @@ class SpaceParser {
             fmt::format("{} GPUs make no whole replicas: no product of {} and {} divides them", pool,
                         row_of(PlanKey::prefill_tensor).column, row_of(PlanKey::prefill_pipeline).column));
       }
-      if (!reach_of(space_, gpus - pool).any) {
-        state_.bad(
-            path_of(kPrefillGpus), where,
-            fmt::format("with {} of {} GPUs to prefill, {}", pool, gpus, no_plan_text(space_, gpus - pool)));
+      for (const std::int32_t ffn : space_[PlanKey::ffn].values) {
+        const std::int64_t left = gpus - pool - ffn;
+        if (left > 0 && reach_of(space_, left).any) continue;
+        const std::string others =
+            ffn > 0 ? fmt::format(" and {} for experts alone ({})", ffn, row_of(PlanKey::ffn).column) : "";
+        const std::string why = left > 0 ? no_plan_text(space_, left) : "none is left to decode";
+        state_.bad(path_of(kPrefillGpus), where,
+                   fmt::format("with {} of {} GPUs to prefill{}, {}", pool, gpus, others, why));
       }
     }
   }

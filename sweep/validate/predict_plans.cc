@@ -136,6 +136,7 @@ std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const P
     case Reason::precision:
       return RowRefusal{"precision", fmt::format("device {} has no unit for {}", setting.system.device.name,
                                                  name_of(load.precision))};
+    case Reason::split_pool:
     case Reason::schedule:
       return RowRefusal{"schedule", "is not modelled for this plan"};
     case Reason::no_experts:

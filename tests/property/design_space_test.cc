@@ -63,6 +63,8 @@ SpaceSpec random_spec(CounterRng& random) {
                           spec.prefill_gpus.end());
   set(PlanKey::prefill_tensor, {1, 2, 3});
   set(PlanKey::prefill_pipeline, {1, 2});
+  set(PlanKey::ffn, {1, 3});
+  spec[PlanKey::ffn].values.insert(spec[PlanKey::ffn].values.begin(), 0);
   return spec;
 }
 
@@ -82,7 +84,7 @@ std::string essence(const ParallelPlan& plan, Phase phase) {
   }
   if (plan.disaggregated()) {
     text += "prefill " + std::to_string(pool.tensor) + "*" + std::to_string(pool.pipeline) + "*" +
-            std::to_string(pool.data) + " ";
+            std::to_string(pool.data) + " " + std::to_string(plan.ffn) + " ";
   }
   if (phase == Phase::inference) return text;
   if (plan.tensor > 1 && plan.sequence_parallel) text += "sp ";
@@ -107,11 +109,12 @@ std::vector<std::int32_t> values_of(const AxisList& axis, std::int64_t gpus) {
   return all;
 }
 
-/// Every combination of every axis beside the pool, kept where the degrees multiply to the GPUs.
+/// Every combination of every axis beside the pool and the GPUs with experts alone, kept where the degrees multiply to the GPUs.
 void add_plans(const SpaceSpec& spec, std::int64_t gpus, Phase phase, const PrefillPool& pool,
-               std::set<std::string>& essences) {
+               std::int32_t ffn, std::set<std::string>& essences) {
   ParallelPlan p;
   p.prefill = pool;
+  p.ffn = ffn;
   for (std::int32_t tensor : values_of(spec[PlanKey::tensor], gpus)) {
     for (std::int32_t context : values_of(spec[PlanKey::context], gpus)) {
       for (std::int32_t pipeline : values_of(spec[PlanKey::pipeline], gpus)) {
@@ -148,7 +151,12 @@ std::set<std::string> brute_force(const SpaceSpec& spec, std::int64_t gpus, Phas
         for (std::int32_t data = 1; data <= ranks; ++data)
           if (tensor * pipeline * data == ranks) pools.push_back({tensor, pipeline, data});
   }
-  for (const PrefillPool& pool : pools) add_plans(spec, gpus, phase, pool, essences);
+  for (const PrefillPool& pool : pools) {
+    if (pool.data == 0) add_plans(spec, gpus, phase, pool, 0, essences);
+    if (pool.data == 0) continue;
+    for (const std::int32_t ffn : spec[PlanKey::ffn].values)
+      add_plans(spec, gpus, phase, pool, ffn, essences);
+  }
   return essences;
 }
 

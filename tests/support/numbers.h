@@ -186,6 +186,7 @@ inline constexpr NumberLaw kStackLaws[] = {
     {"serving.max_batch", kNoTime, "", false, true},
     {"serving.kv_block", kNoTime, "", false, true},
     {"serving.kv_share", kNoTime, "", true},
+    {"serving.ffn_batches", kNoTime, "", false, true},
     {"serving.kv_watermark", kNoTime, "", true},
     {"serving.balance_wait", kNoTime, "", false, true},
     {"serving.host_cache", kNoTime},

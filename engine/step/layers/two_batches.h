@@ -61,16 +61,18 @@ void each_half_step(const HalfLayer<Compute, Exchange>& layer, const HalfLayer<C
   step(none, nothing, layer.tail);
 }
 
-/// The larger half of an iteration.
-inline serving::Iteration half_of(const serving::Iteration& all) {
-  serving::Iteration half = all;
-  half.decoding = std::ceil(all.decoding / 2);
-  if (all.decoding > 0) half.cached = all.cached * (half.decoding / all.decoding);
+/// The largest of `parts` equal parts of an iteration.
+inline serving::Iteration part_of(const serving::Iteration& all, std::int64_t parts) {
+  const auto number = static_cast<double>(parts);
+  serving::Iteration part = all;
+  part.decoding = std::ceil(all.decoding / number);
+  if (all.decoding > 0) part.cached = all.cached * (part.decoding / all.decoding);
   for (double* const amount :
-       {&half.prompt_tokens, &half.prompt_pairs, &half.masked_pairs, &half.window_pairs})
-    *amount /= 2;
-  return half;
+       {&part.prompt_tokens, &part.prompt_pairs, &part.masked_pairs, &part.window_pairs})
+    *amount /= number;
+  return part;
 }
+inline serving::Iteration half_of(const serving::Iteration& all) { return part_of(all, 2); }
 /// The number of tokens of the larger half.
 constexpr std::int64_t half_of(std::int64_t tokens) { return (tokens + 1) / 2; }
 

@@ -169,8 +169,8 @@ double half_done_tokens(const WorkloadSpec& workload) {
 }
 
 TokenCosts& InferenceMemo::token_costs(const Setting& setting, const ParallelPlan& plan) {
-  const std::array<std::int32_t, 5> layout = {plan.tensor, plan.context, plan.expert, plan.expert_tensor,
-                                              plan.redundant_experts};
+  const std::array<std::int32_t, 6> layout = {plan.tensor,        plan.context,           plan.expert,
+                                              plan.expert_tensor, plan.redundant_experts, plan.ffn};
   return costs_.try_emplace(layout, setting, plan).first->second;
 }
 

@@ -77,8 +77,8 @@ class InferenceMemo {
   void clear();
 
  private:
-  /// Key: tensor, context, expert and expert tensor degree, redundant experts.
-  std::map<std::array<std::int32_t, 5>, TokenCosts> costs_;
+  /// Key: tensor, context, expert and expert tensor degree, redundant experts, ranks that hold experts alone.
+  std::map<std::array<std::int32_t, 6>, TokenCosts> costs_;
   std::optional<Draft> draft_;
   /// Key: clients, slots, token budget.
   std::map<std::array<std::int64_t, 3>, serving::Trajectory> trajectories_;

@@ -3,6 +3,7 @@
 #include "engine/step/serving/pools.h"
 
 #include "engine/serving/live/serve_pools.h"
+#include "engine/step/serving/ffn_split.h"
 #include "engine/step/serving/time_load.h"
 
 #include <algorithm>
@@ -113,12 +114,17 @@ bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool&
   const auto timer_of = [&](const Pool& pool) {
     return iteration_timer(inputs_of(setting, pool.inputs), pool.collectives, memo, plainly, pool.run);
   };
-  const serving::Timer read = timer_of(prefill), write = timer_of(decode);
+  SplitFabric split;
+  if (writes.plan.ffn > 0) split = split_fabric(setting, writes.plan, writes.placement, network);
+  const serving::Timer read = timer_of(prefill);
+  const serving::Timer write = writes.plan.ffn > 0
+                                   ? split_timer(inputs_of(setting, writes), decode.collectives, memo, split)
+                                   : timer_of(decode);
   // One iteration of each pool shows whether dead links cut ranks off; check that before anything is served.
   read(one_prompt(setting));
   out.step_time = Seconds(serving::total(write(even_decode(setting, writes))));
   const auto executed_cut = [](const Pool& pool) { return pool.run != nullptr && pool.run->unreachable; };
-  if (traffic.unreachable || executed_cut(prefill) || executed_cut(decode)) return false;
+  if (traffic.unreachable || split.unreachable || executed_cut(prefill) || executed_cut(decode)) return false;
   if (prefill.collectives.unreachable() || decode.collectives.unreachable()) return true;
 
   const serving::KvFabric fabric{
@@ -143,7 +149,7 @@ bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool&
   if (operators == nullptr) return true;
   const double requests = measured.requests_measured;
   explain(setting, prefill, memo, measured.prefill_iterations, requests, *operators);
-  explain(setting, decode, memo, measured.decode_iterations, requests, *operators);
+  if (writes.plan.ffn == 0) explain(setting, decode, memo, measured.decode_iterations, requests, *operators);
   return true;
 }
 

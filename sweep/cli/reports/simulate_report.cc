@@ -220,7 +220,10 @@ void print_heading(std::ostream& out, const SimulatedPoint& point) {
   if (point.plan.disaggregated()) {
     const std::int64_t prefill = point.plan.prefill.gpus(), all = point.plan.gpus();
     table.add_row(
-        {"pools", format_count(prefill) + " GPUs prefill, " + format_count(all - prefill) + " decode"});
+        {"pools", format_count(prefill) + " GPUs prefill, " + format_count(all - prefill) + " decode" +
+                      (point.plan.ffn > 0 ? ": " + format_count(all - prefill - point.plan.ffn) +
+                                                " attention, " + format_count(point.plan.ffn) + " experts"
+                                          : "")});
   }
   table.print(out);
 }

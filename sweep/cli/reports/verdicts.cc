@@ -47,6 +47,7 @@ constexpr Verdict kVerdicts[] = {
     {Reason::microbatches_by_directions, Status::indivisible, "dualpipe needs an even number of microbatches, at least 2 * pp"},
     {Reason::slots_by_ranks, Status::indivisible, "the experts with the copies of serving.redundant_experts (or prefill_redundant_experts) do not divide by ep, or are more than one of each for every rank"},
     {Reason::overloaded, Status::missed, "more requests come than the servers keep up with; sustained_requests_per_s would hold"},
+    {Reason::split_pool, Status::unsupported, "experts on GPUs of their own (ffn_gpus) take two or more of them, pp 1 and cp 1 in the pool that decodes, and no drafts"},
 };
 // clang-format on
 
