@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/compute/expert_loads.h"
@@ -41,6 +44,24 @@ inline std::vector<double> experts_of(std::span<const double> popularity, const 
       member == LayerKey::kBusiest ? std::ranges::max_element(shares) - shares.begin() : member;
   const auto part = popularity.subspan(static_cast<std::size_t>(which) * each, each);
   return {part.begin(), part.end()};
+}
+
+/// One member of an expert group for each distinct load; empty where all members get equally much.
+inline std::vector<std::int32_t> distinct_members(const Setting& setting, const LayerKey& key) {
+  const ExpertSplit split = key.experts();
+  if (split.ranks == 1 || !loads_differ(setting.model, setting.workload)) return {};
+  const MixtureOfExperts& moe = *setting.model.moe;
+  const std::vector<double> all = compute::popularity(setting.workload.expert_load, moe.experts, moe.top_k);
+  std::map<std::vector<double>, std::int32_t> members;
+  for (std::int32_t member = 0; member < split.ranks; ++member) {
+    std::vector<double> load = experts_of(all, split, member);
+    std::ranges::sort(load);
+    members.try_emplace(std::move(load), member);
+  }
+  std::vector<std::int32_t> distinct;
+  for (const auto& [load, member] : members) distinct.push_back(member);
+  std::ranges::sort(distinct);
+  return distinct;
 }
 
 /// Load of the busiest rank over the mean where all experts are equally popular, >= 1. Where ranks divide the experts,

@@ -51,8 +51,9 @@ SHARDSCAPE_ENUM_NAMES(BandwidthBasis, "link", "gpu");
 /// How a fat tree chooses among equal ways up.
 ///   destination  by the digits of the destination (D-mod-k, Zahavi 2012): shift patterns meet no contention
 ///   ecmp         by a hash of source and destination (see network/fabric/fat_tree.h): collisions as in an IP fabric
-enum class UpRouting : std::uint8_t { destination, ecmp };
-SHARDSCAPE_ENUM_NAMES(UpRouting, "destination", "ecmp");
+///   adaptive     packet by packet, by what is free: all wires up are one link, which flows share as one
+enum class UpRouting : std::uint8_t { destination, ecmp, adaptive };
+SHARDSCAPE_ENUM_NAMES(UpRouting, "destination", "ecmp", "adaptive");
 
 /// A folded Clos network of switches with `radix` ports. A leaf has `oversubscription` ports down for each
 /// port up, as many of both as fit (what is left over of its ports stays empty: 2:1 on 64 ports is 42 down

@@ -12,7 +12,8 @@
 namespace shardscape {
 
 /// Bandwidth of one directed link is multiplied by `derate` (0 < derate <= 1) and its latency grows by
-/// `added_latency`; or the link is gone. Several faults of one link add up: derates multiply, latencies sum.
+/// `added_latency`; or the link is gone. Several faults of one link add up: derates multiply, latencies sum. Of a link
+/// of several strands, it is one of these: adaptive routing leaves that strand what it can carry, and waits for none.
 struct LinkFault {
   std::int32_t link = 0;  ///< id in network::Fabric
   double derate = 1;

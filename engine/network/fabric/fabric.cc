@@ -138,7 +138,7 @@ void Fabric::add_line(std::size_t index, std::int32_t line) {
   };
   for (const Wire& wire : wiring.wires()) {
     links_.push_back({vertex(wire.source), vertex(wire.destination), axis.dimension, wire.rate.bandwidth,
-                      wire.rate.latency});
+                      wire.rate.latency, wire.strands});
   }
 }
 

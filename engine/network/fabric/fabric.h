@@ -11,7 +11,8 @@
 //   hypercube          the lowest differing bit first
 //   fully_connected    direct
 //   switch             up and down
-//   fat_tree           up to the lowest common level by FatTreeSpec::up_routing, then down
+//   fat_tree           up to the lowest common level by FatTreeSpec::up_routing, then down; under `adaptive` the
+//                      switches over a block are one vertex, and the wires between a block and them are one link
 //   dragonfly          minimal
 //   custom             fewest hops, ties to the lowest-numbered next vertex, hop by hop
 #pragma once
@@ -32,6 +33,7 @@ struct Link {
   std::int32_t dimension = 0;    ///< index in FabricSpec::dimensions
   BytesPerSecond bandwidth;
   Seconds latency;
+  std::int32_t strands = 1;  ///< equal wires that adaptive routing pools: `bandwidth` is that of all, a fault's of one
 };
 
 /// The fabric. Immutable; copies share the wiring. Safe to use from several threads.

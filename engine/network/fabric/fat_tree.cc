@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/network/fabric/line_graph.h"
 
@@ -22,6 +23,7 @@ class FatTree : public LineGraph {
     std::int32_t blocks = 1;         ///< number of blocks that have endpoints
     std::int32_t copies = 1;         ///< number of switches of a block
     std::int32_t ports_up = 0;       ///< ports up of each switch; 0 at the top
+    std::int32_t strands = 1;        ///< wires that a port up stands for
     std::int32_t first_switch = 0;   ///< number of the level's first switch
     std::int32_t first_wire_up = 0;  ///< number of the first wire to the next level
   };
@@ -59,7 +61,7 @@ class FatTree : public LineGraph {
     const std::int64_t adapters = endpoints / sharing_;
     for (const Level& level : levels_) {
       if (level.span % adapters == 0) return true;
-      if (routing_ != UpRouting::destination || adapters % level.span != 0 || adapters % level.copies != 0)
+      if (routing_ == UpRouting::ecmp || adapters % level.span != 0 || adapters % level.copies != 0)
         return false;
     }
     return true;
@@ -109,7 +111,7 @@ class FatTree : public LineGraph {
         for (std::int32_t port = 0; port < level.ports_up; ++port) {
           add_pair(vertex(i, block, copy),
                    vertex(i + 1, static_cast<std::int32_t>(block / children), copy + level.copies * port),
-                   uplink);
+                   uplink, level.strands);
         }
       }
     }
@@ -124,7 +126,7 @@ class FatTree : public LineGraph {
 
   [[nodiscard]] std::int32_t port_up(std::size_t level, std::int32_t source, std::int32_t destination) const {
     const Level& l = levels_[level];
-    if (routing_ == UpRouting::destination) return destination / l.copies % l.ports_up;
+    if (routing_ != UpRouting::ecmp) return destination / l.copies % l.ports_up;
     const std::uint64_t hash = ecmp_hash(source, destination, static_cast<std::int32_t>(level));
     return static_cast<std::int32_t>(hash % static_cast<std::uint64_t>(l.ports_up));
   }
@@ -166,7 +168,9 @@ std::vector<FatTree::Level> FatTree::plan(const FatTreeSpec& spec, std::int32_t 
     level.span = i == 0 ? children : levels[i - 1].span * children;
     level.blocks = ceil_div(adapters, level.span);
     level.ports_up = static_cast<std::int32_t>(top ? 0 : i == 0 ? spec.leaf_ports_up() : spec.radix / 2);
+    if (spec.up_routing == UpRouting::adaptive && !top) level.strands = std::exchange(level.ports_up, 1);
     if (i == 0) continue;
+    level.strands *= top ? 1 : levels[i - 1].strands;
     level.copies = levels[i - 1].copies * levels[i - 1].ports_up;
     level.first_switch = levels[i - 1].first_switch + levels[i - 1].blocks * levels[i - 1].copies;
   }

@@ -5,6 +5,11 @@
 // copy); it is linked to the copies c + W_i * b, b = 0 .. w_{i+1}-1, of the block above it. Going down is
 // unique, going up from level i chooses b. Switches are numbered level by level, in a level block by block,
 // in a block copy by copy; blocks without endpoints are left out.
+//
+// Adaptive routing sends each packet up by the port with the shortest queue, as InfiniBand switches do where NCCL asks
+// for it (NCCL_IB_ADAPTIVE_ROUTING, on by default). In the limit of many packets all W_{i+1} wires up from a block
+// carry the same: flows share them as one link of their summed bandwidth, and the copies of a switch are one vertex.
+// Then a tree with as many ports up as down is never busier inside than at its endpoints, whatever is sent.
 #pragma once
 
 #include <cstdint>

@@ -49,13 +49,17 @@ void FaultyFabric::set_faults(const FaultSet& faults) {
   faulty_ = !faults.links.empty();
   for (const LinkFault& fault : faults.links) {
     SHARDSCAPE_CHECK(fault.link >= 0 && at(fault.link) < links.size(), fault.link);
+    SHARDSCAPE_CHECK(fault.removed || (fault.derate > 0 && fault.derate <= 1), fault.link, fault.derate);
+    if (const std::int32_t strands = links[at(fault.link)].strands; strands > 1) {
+      bytes_per_second_[at(fault.link)] *= 1 - (1 - (fault.removed ? 0 : fault.derate)) / strands;
+      continue;
+    }
     if (fault.removed) {
       if (dead_.empty()) dead_.assign(links.size(), 0);
       if (dead_[at(fault.link)] == 0) dead_links_.push_back(fault.link);
       dead_[at(fault.link)] = 1;
       continue;
     }
-    SHARDSCAPE_CHECK(fault.derate > 0 && fault.derate <= 1, fault.link, fault.derate);
     bytes_per_second_[at(fault.link)] *= fault.derate;
     latency_[at(fault.link)] += fault.added_latency.value();
   }

@@ -27,6 +27,7 @@ struct Wire {
   std::int32_t destination = 0;
   WireRate rate;
   std::int32_t reverse = -1;  ///< number of the opposite wire, or -1 where there is none
+  std::int32_t strands = 1;   ///< so many equal ones are pooled; `rate.bandwidth` is that of all
 };
 
 class LineGraph {
@@ -57,11 +58,12 @@ class LineGraph {
   }
 
  protected:
-  /// Adds wires in both directions; their numbers follow each other.
-  void add_pair(std::int32_t a, std::int32_t b, WireRate rate) {
+  /// Adds wires in both directions; their numbers follow each other. `rate` is that of one of the strands.
+  void add_pair(std::int32_t a, std::int32_t b, WireRate rate, std::int32_t strands = 1) {
     const auto id = static_cast<std::int32_t>(wires_.size());
-    wires_.push_back({a, b, rate, id + 1});
-    wires_.push_back({b, a, rate, id});
+    rate.bandwidth *= static_cast<double>(strands);
+    wires_.push_back({a, b, rate, id + 1, strands});
+    wires_.push_back({b, a, rate, id, strands});
   }
   void add_one_way(std::int32_t a, std::int32_t b, WireRate rate) { wires_.push_back({a, b, rate, -1}); }
   /// Makes two wires each other's reverse.

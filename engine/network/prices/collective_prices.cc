@@ -20,13 +20,14 @@ CollectivePrices CollectivePrices::with_memory(double share) const {
   return view;
 }
 
-/// The way that carries out a call, and what it takes of the links.
+/// The way that carries out a call, and what it takes of the links. A slow message may leave a link to others in time,
+/// and all may end sooner than on healthy links; that is chance, which no plan is to be chosen for.
 CollectivePrices::OnLinks CollectivePrices::on_links(OperationCosts& costs, double bytes,
                                                      const Slice& slice) const {
   const ChosenWay chosen = healthy_->choose(costs, bytes);
   OnLinks links{costs.ways[chosen.way], chosen.seconds, chosen.seconds};
   if (has_faults() && sick_->slow(costs, links.way, slice))
-    links.now = sick_->seconds(costs, links.way, bytes);
+    links.now = std::max(links.healthy, sick_->seconds(costs, links.way, bytes));
   return links;
 }
 

@@ -11,6 +11,7 @@
 #include "engine/compute/latent_attention.h"
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
+#include "engine/model/expert_shares.h"
 #include "engine/model/head.h"
 #include "engine/model/partition.h"
 
@@ -270,6 +271,23 @@ std::vector<LayerKind> layer_kinds(const ModelSpec& model) {
   return kinds;
 }
 
+namespace {
+
+/// Of each part of a block the costs on the member of the expert group that is slowest with its own experts, for whom
+/// the others wait in the next exchange: not always the one with most tokens.
+void keep_slowest_members(LayerKind kind, const Setting& setting, const model::LayerKey& key,
+                          LayerCost& cost) {
+  for (const std::int32_t member : model::distinct_members(setting, key)) {
+    model::LayerKey of_member = key;
+    of_member.expert_rank = member;
+    LayerCost its = price_layer(training_operators(kind, setting, of_member), setting);
+    for (std::size_t part = 0; part < kParts; ++part)
+      if (its.parts[part].device > cost.parts[part].device) cost.parts[part] = std::move(its.parts[part]);
+  }
+}
+
+}  // namespace
+
 LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
   const std::int64_t tokens = setting.workload.sequence_length;
   LayerCosts costs;
@@ -283,6 +301,7 @@ LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
     }
     cost.put_off = model::put_off_bytes(operators);
     if (!kind.is_block()) continue;
+    keep_slowest_members(kind, setting, key, cost);
     cost.working = model::backward_working_bytes(setting, kind.block, key, tokens);
   }
   costs.logits = model::logits_bytes(setting, key, tokens);

@@ -60,31 +60,36 @@ SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once,
   if (most <= kWorthTurns * stage.step) return {};
   SiblingTurns turns;
   turns.any = true;
-  Seconds of_all, fixed;  // what is spared at most, and at the end
-  EnumArray<ParallelGroup, Seconds> spared;
-  const auto shown = [&](Seconds time, ParallelGroup group) {
-    return (1 + stage.bubble) * std::min(time, stage.shown[class_of(group)]);
+  EnumArray<ParallelGroup, Seconds> all, spared;
+  Seconds all_once;
+  // Groups of one class spare no more together than shows of that class.
+  const auto shown = [&](const EnumArray<ParallelGroup, Seconds>& times) {
+    Breakdown sums;
+    for (const ParallelGroup group : groups) sums[class_of(group)] += times[group];
+    Seconds sum;
+    for (const TimeClass c : enum_values<TimeClass>()) sum += std::min(sums[c], stage.shown[c]);
+    return (1 + stage.bubble) * sum;
   };
   for (const ParallelGroup group : groups) {
     const Seconds at_end = once[group].spared(group, by_others[group] * share_at_end(once[group], stage));
     turns.once += at_end;
     turns.at_end[group] = once[group].others > Seconds(0) ? at_end / once[group].others : 0;
-    fixed += std::min(at_end, stage.data_tail);
-    of_all += shown(passes[group].others, group) + std::min(once[group].others, stage.data_tail);
+    all[group] = passes[group].others;
+    all_once += once[group].others;
   }
-  Seconds now = stage.step - fixed;
+  const Seconds after_passes = stage.step - std::min(turns.once, stage.data_tail);
+  Seconds now = after_passes;
   for (int round = 0; round < kRounds; ++round) {
-    Seconds next = stage.step - fixed;
     for (const ParallelGroup group : groups) {
       if (passes[group].others <= Seconds(0)) continue;
       spared[group] = passes[group].spared(
           group, std::min(1.0, by_others[group] * (passes[group].time - spared[group]) / now));
       turns.beside[group] = spared[group] / passes[group].others;
-      next -= shown(spared[group], group);
     }
-    now = next;
+    now = after_passes - shown(spared);
   }
-  turns.left = std::max(Seconds(0), of_all - (stage.step - now));
+  const Seconds most_spared = shown(all) + std::min(all_once, stage.data_tail);
+  turns.left = std::max(Seconds(0), most_spared - (stage.step - now));
   return turns;
 }
 

@@ -22,24 +22,6 @@ Operator attention_of(const std::vector<Operator>& operators) {
   return core != operators.end() ? *core : Operator();
 }
 
-/// One member of an expert group for each distinct load; empty where all members get equally much.
-std::vector<std::int32_t> distinct_members(const Setting& setting, const LayerKey& key) {
-  const model::ExpertSplit split = key.experts();
-  if (split.ranks == 1 || !loads_differ(setting.model, setting.workload)) return {};
-  const MixtureOfExperts& moe = *setting.model.moe;
-  const std::vector<double> all = compute::popularity(setting.workload.expert_load, moe.experts, moe.top_k);
-  std::map<std::vector<double>, std::int32_t> members;
-  for (std::int32_t member = 0; member < split.ranks; ++member) {
-    std::vector<double> load = model::experts_of(all, split, member);
-    std::ranges::sort(load);
-    members.try_emplace(std::move(load), member);
-  }
-  std::vector<std::int32_t> distinct;
-  for (const auto& [load, member] : members) distinct.push_back(member);
-  std::ranges::sort(distinct);
-  return distinct;
-}
-
 /// Most pieces of prompts whose attention is remembered; some megabytes.
 constexpr std::size_t kMostPieces = 1 << 16;
 
@@ -65,7 +47,7 @@ TokenCosts::TokenCosts(const Setting& setting, const ParallelPlan& plan)
       verified_(setting.workload.load ? static_cast<double>(setting.workload.load->speculation.verified())
                                       : 1),
       layout_(model::serving_layer_key(plan, 1)),
-      distinct_members_(distinct_members(setting, layout_)) {
+      distinct_members_(model::distinct_members(setting, layout_)) {
   for (std::size_t kind = 0; kind < model::block_kinds(setting.model).size(); ++kind) {
     const std::int64_t prompt = setting.workload.prompt_tokens;
     const std::vector<Operator> decode = operators(TokenTable::decode, block_layer(kind), 1);
