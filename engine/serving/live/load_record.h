@@ -9,7 +9,7 @@
 
 namespace shardscape::serving {
 
-/// What became of a request; moments in seconds.
+/// What became of a request; moments in seconds. The path of its tokens is that of a load which may be gone.
 struct RequestRecord {
   DrawnRequest request;
   double admitted = 0, first_token = 0, done = 0;
