@@ -41,7 +41,7 @@ struct Details {
       0;
   bool want_load_mixes = false;  ///< set by the caller to have `load_mixes` filled
   LoadMixes load_mixes;          ///< of a simulated load
-  bool want_timeline = false;  ///< set by the caller to have `timeline` filled
+  bool want_timeline = false;    ///< set by the caller to have `timeline` filled
   std::string
       timeline;  ///< Chrome trace of a training step, or of a simulated load, as JSON (see engine/timeline)
   bool want_program = false;  ///< set by the caller to have `program` and `executed` filled

@@ -23,9 +23,10 @@ struct LoadMix {
   /// Sums over the iterations of a kind, on all servers.
   struct Kind {
     double iterations = 0, seconds = 0;
-    double prompt_tokens = 0;            ///< read
-    double decoding = 0;                 ///< sequences that decode
-    double decoding_seconds = 0, paused_seconds = 0;  ///< of sequences that decode, and that would but for prompts
+    double prompt_tokens = 0;  ///< read
+    double decoding = 0;       ///< sequences that decode
+    double decoding_seconds = 0,
+           paused_seconds = 0;  ///< of sequences that decode, and that would but for prompts
   };
   std::int64_t servers = 1;
   double span = 0;  ///< seconds

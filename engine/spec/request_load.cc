@@ -101,8 +101,7 @@ void LoadSpec::begin_sessions() {
   const std::int64_t most = sessions->context - output.longest, least = sessions->shared.end + 1;
   const std::int64_t each = sessions->new_tokens.longest + output.longest;
   prompt.law = LengthLaw::sessions;
-  prompt.longest =
-      std::min(most, std::max(first.longest, least) + (sessions->turns.longest - 1) * each);
+  prompt.longest = std::min(most, std::max(first.longest, least) + (sessions->turns.longest - 1) * each);
   prompt.shortest = std::min(std::max(first.shortest, least), prompt.longest);
   prompt.mean = std::min(first.mean + sessions->means().before * (sessions->new_tokens.mean + output.mean),
                          static_cast<double>(prompt.longest));
@@ -129,12 +128,13 @@ void LoadSpec::check(Problems& problems) const {
                      "sessions.shared_prefix_tokens",
                      fmt::format("{} leave nothing of the first prompt's {} tokens to a session",
                                  sessions->shared.end, std::llround(sessions->first_prompt.mean)));
-    problems.require(sessions->first_prompt.mean + static_cast<double>(output.longest) <=
-                         static_cast<double>(sessions->context),
-                     "sessions.context_tokens",
-                     fmt::format("{} do not hold the first turn: {} tokens of its prompt and up to {} of its "
-                                 "answer",
-                                 sessions->context, std::llround(sessions->first_prompt.mean), output.longest));
+    problems.require(
+        sessions->first_prompt.mean + static_cast<double>(output.longest) <=
+            static_cast<double>(sessions->context),
+        "sessions.context_tokens",
+        fmt::format("{} do not hold the first turn: {} tokens of its prompt and up to {} of its "
+                    "answer",
+                    sessions->context, std::llround(sessions->first_prompt.mean), output.longest));
     problems.require(static_cast<double>(prompt.longest + output.longest) <= ranges::kTokens.high,
                      "sessions.context_tokens",
                      fmt::format("missing: sessions may grow to {} tokens; say where they end",

@@ -80,12 +80,12 @@ struct Trace {
 /// Requests that are turns of sessions, as chats and agents send them: a prompt is all that was said before and new
 /// tokens, and is sent a while after the answer before it has ended.
 struct Sessions {
-  Lengths turns;             ///< requests of a session, 1..kMostTurns
-  double think = 0;          ///< mean seconds from an answer's end until the next prompt is sent
-  bool random_think = false; ///< exponential; else the same each time
-  Lengths first_prompt;      ///< LoadSpec::prompt has those of all turns
-  Lengths new_tokens;        ///< of a later prompt, beside what was said before
-  PrefixPiece shared{-1, 0}; ///< the tokens with which all sessions begin
+  Lengths turns;              ///< requests of a session, 1..kMostTurns
+  double think = 0;           ///< mean seconds from an answer's end until the next prompt is sent
+  bool random_think = false;  ///< exponential; else the same each time
+  Lengths first_prompt;       ///< LoadSpec::prompt has those of all turns
+  Lengths new_tokens;         ///< of a later prompt, beside what was said before
+  PrefixPiece shared{-1, 0};  ///< the tokens with which all sessions begin
   /// A session ends before a turn whose prompt and longest answer are more tokens than this.
   std::int64_t context = std::numeric_limits<std::int64_t>::max();
 

@@ -15,8 +15,8 @@
 namespace shardscape::sweep {
 
 /// The keys that no other workload has.
-inline constexpr std::array<const char*, 7> kLoadKeys = {
-    "request_rate", "arrivals", "trace", "speed_up", "client", "sessions", "speculation"};
+inline constexpr std::array<const char*, 7> kLoadKeys = {"request_rate", "arrivals", "trace",      "speed_up",
+                                                         "client",       "sessions", "speculation"};
 /// Whether a workload has any of these keys, or random lengths.
 bool describes_load(const yaml::Node& workload);
 

@@ -134,9 +134,10 @@ TEST_F(ServeTest, LoadsAreExplained) {
       EXPECT_GT(point.at("prefix_hit_share").get<double>(), 0.2);
     }
   }
-  const Finished text = run({"simulate", "study.yaml", "--point", "tp=4,dp=2", "--set", sessions, "--explain"});
-  for (const char* part : {"sessions of 3 turns", "its prompt is read", "were found in a cache", "prompts and decode",
-                           "none: idle", "requests wait for"})
+  const Finished text =
+      run({"simulate", "study.yaml", "--point", "tp=4,dp=2", "--set", sessions, "--explain"});
+  for (const char* part : {"sessions of 3 turns", "its prompt is read", "were found in a cache",
+                           "prompts and decode", "none: idle", "requests wait for"})
     EXPECT_TRUE(contains(text.out, part)) << part << " not in\n" << text.out;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,7 +18,7 @@
 namespace shardscape::serving {
 namespace {
 
-Timer by_tokens() {
+Timer session_timer() {
   return [](const Iteration& i) {
     return IterationTime{1e-3 + 1e-5 * i.prompt_tokens + 1e-7 * i.masked_pairs + 1e-4 * i.decoding +
                          1e-7 * i.cached};
@@ -36,7 +37,7 @@ LoadSpec chat(std::int64_t turns, std::int64_t first, std::int64_t added, std::i
   return load;
 }
 
-LiveRules server(ServingPolicy policy = ServingPolicy::vllm) {
+LiveRules chat_server(ServingPolicy policy = ServingPolicy::vllm) {
   LiveRules rules;
   rules.policy = policy;
   rules.on_demand = row_of(policy).on_demand;
@@ -48,7 +49,7 @@ LiveRules server(ServingPolicy policy = ServingPolicy::vllm) {
   return rules;
 }
 
-std::vector<RequestRecord> in_order(const LoadRecord& record) {
+std::vector<RequestRecord> by_number(const LoadRecord& record) {
   std::vector<RequestRecord> records = record.requests;
   std::ranges::sort(records, {}, [](const RequestRecord& r) { return r.request.number; });
   return records;
@@ -66,8 +67,9 @@ TEST(Sessions, OneUserFindsWhatWasSaidBefore) {
     load.sessions->shared.end = kShared;
     load.requests = {3 * kTurns, false};
     LoadRecord record;
-    const LiveMeasured m = serve_load({load, 1, 1}, server(policy), by_tokens(), Stride::runs, &record);
-    const std::vector<RequestRecord> records = in_order(record);
+    const LiveMeasured m =
+        serve_load({load, 1, 1}, chat_server(policy), session_timer(), Stride::runs, &record);
+    const std::vector<RequestRecord> records = by_number(record);
     ASSERT_EQ(records.size(), 3U * kTurns);
     double now = 0;
     std::int64_t found = 0, prompts = 0;
@@ -81,14 +83,14 @@ TEST(Sessions, OneUserFindsWhatWasSaidBefore) {
       EXPECT_EQ(r.request.turn, turn);
       Iteration reads;
       reads.add_piece(static_cast<double>(hits), static_cast<double>(prompt - hits), 0);
-      double done = total(by_tokens()(reads));
+      double done = total(session_timer()(reads));
       EXPECT_NEAR(r.request.sent, now, 1e-9);
       EXPECT_NEAR(r.first_token - r.request.sent, done, 1e-9) << i;
       for (std::int64_t token = 1; token < kOutput; ++token) {
         Iteration decodes;
         decodes.decoding = 1;
         decodes.cached = static_cast<double>(prompt + token);
-        done += total(by_tokens()(decodes));
+        done += total(session_timer()(decodes));
       }
       EXPECT_NEAR(r.done - r.request.sent, done, 1e-9);
       now = r.done + 2.5;
@@ -99,13 +101,13 @@ TEST(Sessions, OneUserFindsWhatWasSaidBefore) {
   }
 }
 
-struct Case {
+struct SessionCase {
   LoadSpec load;
   LiveRules rules;
   std::int64_t clients = 1;
 };
 
-Case random_case(std::uint64_t seed) {
+SessionCase random_sessions(std::uint64_t seed) {
   CounterRng rng(seed, 31);
   const auto whole = [&](std::uint64_t low, std::uint64_t high) {
     return static_cast<std::int64_t>(low + rng.below(high - low + 1));
@@ -115,7 +117,7 @@ Case random_case(std::uint64_t seed) {
     return coin() ? Lengths::uniform(whole(1, longest), rng.uniform())
                   : Lengths::lognormal(static_cast<double>(whole(1, longest)), 0.5);
   };
-  Case c;
+  SessionCase c;
   Sessions& sessions = c.load.sessions.emplace();
   sessions.turns = lengths(6);
   sessions.new_tokens = lengths(40);
@@ -123,7 +125,8 @@ Case random_case(std::uint64_t seed) {
   sessions.random_think = coin();
   c.load.prompt = lengths(80);
   c.load.output = lengths(30);
-  if (coin()) sessions.shared.end = std::max<std::int64_t>(0, whole(0, 60) % std::llround(c.load.prompt.mean));
+  if (coin())
+    sessions.shared.end = std::max<std::int64_t>(0, whole(0, 60) % std::llround(c.load.prompt.mean));
   if (coin()) sessions.context = std::llround(c.load.prompt.mean) + c.load.output.longest + whole(0, 200);
   c.load.seed = seed;
   c.load.begin_sessions();
@@ -132,7 +135,7 @@ Case random_case(std::uint64_t seed) {
   c.load.statistic = coin() ? ClientStatistic::run : ClientStatistic::steady;
   if (coin()) c.load.request_rate = 200 * rng.uniform();
   c.clients = whole(1, 10);
-  c.rules = server(static_cast<ServingPolicy>(rng.below(enum_names<ServingPolicy>().size())));
+  c.rules = chat_server(static_cast<ServingPolicy>(rng.below(enum_names<ServingPolicy>().size())));
   c.rules.on_demand = coin();
   c.rules.max_batch = whole(1, 10);
   c.rules.token_budget = c.rules.max_batch + whole(0, 100);
@@ -147,12 +150,12 @@ Case random_case(std::uint64_t seed) {
 TEST(Sessions, EventsAgreeWithBruteForce) {
   int compared = 0, hits = 0;
   for (std::uint64_t seed = 0; seed < test::seeds(1500); ++seed) {
-    const Case c = random_case(seed);
+    const SessionCase c = random_sessions(seed);
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Offered offered{c.load, c.clients, 1};
     LoadRecord record;
-    const LiveMeasured fast = serve_load(offered, c.rules, by_tokens(), Stride::runs, &record);
-    const PlainLive slow = serve_load_plainly(offered, c.rules, by_tokens());
+    const LiveMeasured fast = serve_load(offered, c.rules, session_timer(), Stride::runs, &record);
+    const PlainLive slow = serve_load_plainly(offered, c.rules, session_timer());
     if (slow.tied) continue;
     ++compared;
     ASSERT_EQ(record.requests.size(), slow.done.size());
@@ -183,7 +186,7 @@ TEST(Sessions, TurnsAreTheSameForEveryPlan) {
   std::int64_t ended = 0;
   for (std::uint64_t seed = 0; seed < test::seeds(400); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const Case c = random_case(seed);
+    const SessionCase c = random_sessions(seed);
     std::map<std::pair<std::int64_t, std::int32_t>, std::pair<std::int32_t, std::int32_t>> lengths;
     for (const std::int64_t servers : {1, 3}) {
       LiveRules rules = c.rules;
@@ -193,11 +196,12 @@ TEST(Sessions, TurnsAreTheSameForEveryPlan) {
       LoadSpec load = c.load;
       load.statistic = ClientStatistic::run;
       LoadRecord record;
-      serve_load({load, c.clients, 1}, rules, by_tokens(), Stride::runs, &record);
+      serve_load({load, c.clients, 1}, rules, session_timer(), Stride::runs, &record);
       std::map<std::int64_t, RequestRecord> last;
-      for (const RequestRecord& r : in_order(record)) {
+      for (const RequestRecord& r : by_number(record)) {
         const auto [prompt, output] = std::pair(r.request.prompt, r.request.output);
-        const auto known = lengths.emplace(std::pair(r.request.session, r.request.turn), std::pair(prompt, output));
+        const auto known =
+            lengths.emplace(std::pair(r.request.session, r.request.turn), std::pair(prompt, output));
         EXPECT_EQ(known.first->second, std::pair(prompt, output));
         EXPECT_LE(prompt + load.output.longest, load.sessions->context);
         EXPECT_GE(prompt, load.prompt.shortest);
@@ -251,9 +255,9 @@ TEST(Sessions, UsersKeepTheInteractiveLaw) {
     load.requests = {40'000, false};
     load.warm_up = {2'000, false};
     constexpr std::int64_t kUsers = 24;
-    LiveRules rules = server();
+    LiveRules rules = chat_server();
     rules.max_batch = 8;
-    const LiveMeasured m = serve_load({load, kUsers, 1}, rules, by_tokens());
+    const LiveMeasured m = serve_load({load, kUsers, 1}, rules, session_timer());
     EXPECT_NEAR(m.requests_per_s * (m.e2e.mean + think) / kUsers, 1, 0.01) << think;
   }
 }
@@ -266,7 +270,7 @@ TEST(Sessions, TurnsComeAtTheRate) {
   load.requests = {30'000, false};
   load.warm_up = {500, false};
   LoadRecord record;
-  const LiveMeasured m = serve_load({load, 1, 1}, server(), by_tokens(), Stride::runs, &record);
+  const LiveMeasured m = serve_load({load, 1, 1}, chat_server(), session_timer(), Stride::runs, &record);
   EXPECT_NEAR(m.requests_per_s, 20, 0.6);
   EXPECT_FALSE(m.overloaded());
   std::set<std::int64_t> sessions;
@@ -274,10 +278,10 @@ TEST(Sessions, TurnsComeAtTheRate) {
   EXPECT_NEAR(static_cast<double>(sessions.size()), 10'000, 100);
   // More than is kept up with is told: an idle server takes some 22 ms for each of these turns alone.
   load.request_rate = 1e6;
-  LiveRules slow = server();
+  LiveRules slow = chat_server();
   slow.max_batch = 1;
   load.requests = {2'000, false};
-  const LiveMeasured over = serve_load({load, 1, 1}, slow, by_tokens());
+  const LiveMeasured over = serve_load({load, 1, 1}, slow, session_timer());
   EXPECT_TRUE(over.overloaded());
   EXPECT_NEAR(over.sustained_per_s, over.requests_per_s, 0.2 * over.requests_per_s);
 }
@@ -287,10 +291,11 @@ TEST(LoadMix, AddsUp) {
   int waited = 0;
   for (std::uint64_t seed = 0; seed < test::seeds(200); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Case c = random_case(seed);
+    SessionCase c = random_sessions(seed);
     c.load.statistic = ClientStatistic::run;
     LoadRecord record;
-    const LiveMeasured m = serve_load({c.load, c.clients, 1}, c.rules, by_tokens(), Stride::runs, &record);
+    const LiveMeasured m =
+        serve_load({c.load, c.clients, 1}, c.rules, session_timer(), Stride::runs, &record);
     const LoadMixes mixes = mixes_of(record);
     ASSERT_EQ(mixes.size(), 1U);
     const LoadMix& mix = mixes.front();
@@ -303,7 +308,8 @@ TEST(LoadMix, AddsUp) {
     EXPECT_NEAR(waits, busy, 1e-9 * busy);
     EXPECT_LE(busy, mix.span * static_cast<double>(mix.servers) * (1 + 1e-9));
     const double found = m.hits[0] * static_cast<double>(m.prompt_tokens);
-    EXPECT_NEAR(read + found, static_cast<double>(m.prompt_tokens), 1e-6 * static_cast<double>(m.prompt_tokens));
+    EXPECT_NEAR(read + found, static_cast<double>(m.prompt_tokens),
+                1e-6 * static_cast<double>(m.prompt_tokens));
     EXPECT_EQ(static_cast<std::int64_t>(decoded), m.output_tokens - m.requests);
     // A sequence decodes, or pauses for prompts, from its first token to its last.
     double after_first = 0;

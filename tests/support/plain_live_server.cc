@@ -361,8 +361,8 @@ PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, con
     request.sent = moment;
     request.ready = moment + rules.frontend;
     const auto later = [&](const DrawnRequest& other) { return other.ready > request.ready; };
-    if (std::ranges::any_of(underway, [&](const DrawnRequest& o) { return o.ready == request.ready; }))
-      out.tied = out.tied || load.sessions;
+    const auto ties = [&](const DrawnRequest& other) { return other.ready == request.ready; };
+    out.tied = out.tied || (load.sessions && std::ranges::any_of(underway, ties));
     underway.insert(std::ranges::find_if(underway, later), request);
   };
   const auto send = [&](double now) {
@@ -370,7 +370,6 @@ PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, con
     const DrawnRequest request = load.open() ? draws.next_arrival() : draws.request(begun++);
     send_it(request, load.open() ? request.sent : now);
   };
-  /// The user of a request that is done goes on.
   const auto go_on = [&](const DrawnRequest& request, double now) {
     if (!load.sessions) return load.open() ? void() : send(now);
     const double then = now + draws.think_time(request);
@@ -398,13 +397,13 @@ PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, con
       auto to = std::next(servers.begin(), request.number % rules.servers);
       if (rules.routing == Routing::least_loaded)
         to = std::ranges::min_element(servers, {}, [](const PlainLiveServer& s) { return s.unfinished(); });
-      // To the one that has most of the prompt, where that is more than half of it.
       if (rules.routing == Routing::prefix_aware) {
         const auto there = [&](const PlainLiveServer& s) { return s.found(request, request.prompt); };
         const auto best = std::ranges::max_element(servers, {}, there);
         to = 2 * there(*best) > request.prompt
                  ? best
-                 : std::ranges::min_element(servers, {}, [](const PlainLiveServer& s) { return s.unfinished(); });
+                 : std::ranges::min_element(servers, {},
+                                            [](const PlainLiveServer& s) { return s.unfinished(); });
       }
       to->arrived.push_back(request);
       if (to->end == kNever) to->wake = std::min(to->wake, request.ready);

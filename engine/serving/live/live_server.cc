@@ -199,8 +199,8 @@ void LiveServer::book() {
     double tokens = 0;
     for (const Iteration& rank : batch_.of_ranks) tokens += rank.prompt_tokens;
     record_->push_back({number_, begin_, end_, work.iterations, batch_.reading, work.decoding,
-                        unfinished_ - state_.running(), blocks, tokens, batch_.decodes ? 0 : state_.decoding(),
-                        waits_});
+                        unfinished_ - state_.running(), blocks, tokens,
+                        batch_.decodes ? 0 : state_.decoding(), waits_});
   }
   state_.finish_contexts(batch_.ended, end_, [&](double last) { tally_.gap(end_ - last, 1); });
 }

@@ -1,7 +1,7 @@
 // Draws the requests of a load: their lengths, and in open loop the moments at which they are sent. All is a function
 // of the seed and the number of the request (base/counter_rng.h): the same for every plan, every number of replicas and
-// any number of threads, and none needs to be kept. Of sessions that holds for what a turn adds, and for the time before
-// it is sent.
+// any number of threads, and none needs to be kept. Of sessions that holds for what a turn adds, and for the time
+// before it is sent.
 //
 //   uniform    integers, each as likely
 //   lognormal  exp(m + s z) rounded, z standard normal (Box and Muller 1958) and cut off
@@ -51,7 +51,8 @@ class DrawnRequests {
   [[nodiscard]] std::optional<DrawnRequest> turn_after(const DrawnRequest& last) const;
   /// Seconds from the end of an answer until the user sends the next prompt.
   [[nodiscard]] double think_time(const DrawnRequest& answered) const;
-  /// Sends the next request of an open loop, or begins its next session. A trace that is at its end begins again, a mean gap later.
+  /// Sends the next request of an open loop, or begins its next session. A trace that is at its end begins again, a mean
+  /// gap later.
   [[nodiscard]] DrawnRequest next_arrival();
 
  private:
@@ -66,7 +67,7 @@ class DrawnRequests {
 
   const LoadSpec& load_;
   const std::int64_t every_;
-  const double rate_;  ///< arrivals per second
+  const double rate_;                  ///< arrivals per second
   std::int64_t sent_ = 0, drawn_ = 0;  ///< requests that were sent, and arrivals that were drawn
   double now_ = 0;
 };

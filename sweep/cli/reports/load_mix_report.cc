@@ -26,7 +26,8 @@ double over(double sum, double number) { return number > 0 ? sum / number : 0; }
 Rows time_rows(const Prediction& p, const LoadMixes& mixes) {
   Rows rows({{left("part"), "part"}, {"time", "time_s"}, {"share", "share"}});
   const auto add = [&](std::string_view part, double seconds) {
-    if (seconds > 0) rows.add({cell::words(part), cell::seconds(seconds), cell::share(seconds / p.e2e.value())});
+    if (seconds > 0)
+      rows.add({cell::words(part), cell::seconds(seconds), cell::share(seconds / p.e2e.value())});
   };
   const double sent = p.breakdown[TimeClass::kv_transfer].value(), queue = p.load.queue.value();
   const double decoding = (p.e2e - p.ttft).value();
@@ -65,7 +66,8 @@ Rows iteration_rows(const LoadMixes& mixes) {
       };
       rows.add({cell::words(pool_name(mixes, mix)), cell::words(name_of(of)),
                 cell::count(static_cast<std::uint64_t>(kind.iterations)), cell::share(kind.seconds / time),
-                cell::seconds(kind.seconds / kind.iterations), each(kind.prompt_tokens), each(kind.decoding)});
+                cell::seconds(kind.seconds / kind.iterations), each(kind.prompt_tokens),
+                each(kind.decoding)});
     }
     rows.add({cell::words(pool_name(mixes, mix)), cell::words("none: idle"), none,
               cell::share(std::max(0.0, idle) / time), none, none, none});
@@ -75,11 +77,9 @@ Rows iteration_rows(const LoadMixes& mixes) {
 
 /// Where several limits hold at once the first of this order is named (engine/serving/live/live_server.cc).
 Rows wait_rows(const LoadMix& mix) {
-  constexpr EnumArray<WaitsFor, std::string_view> kTexts{{"nothing: all have been admitted",
-                                                          "the server to look at them",
-                                                          "a place in the batch (max_batch)",
-                                                          "tokens of the budget (token_budget)",
-                                                          "blocks of the key-value cache"}};
+  constexpr EnumArray<WaitsFor, std::string_view> kTexts{
+      {"nothing: all have been admitted", "the server to look at them", "a place in the batch (max_batch)",
+       "tokens of the budget (token_budget)", "blocks of the key-value cache"}};
   Rows rows({{left("requests wait for")}, Rows::hidden("for"), {"share of time at work", "share"}});
   const double all = std::accumulate(mix.waits.begin(), mix.waits.end(), 0.0);
   for (const WaitsFor of : enum_values<WaitsFor>())

@@ -68,9 +68,10 @@ TEST(SimulatedLoads, OpenLoop) {
 }
 
 TEST(SimulatedLoads, Sessions) {
-  const Study study = good(with_workload(
-      "prompt_tokens: [1000, 2000], output_tokens: 50, request_rate: 2 /s, sessions: {turns: 3, new_tokens: 100, "
-      "think_time: {exponential: 500 ms}, shared_prefix_tokens: 200, context_tokens: 2300}"));
+  const Study study = good(
+      with_workload("prompt_tokens: [1000, 2000], output_tokens: 50, request_rate: 2 /s, sessions: {turns: "
+                    "3, new_tokens: 100, "
+                    "think_time: {exponential: 500 ms}, shared_prefix_tokens: 200, context_tokens: 2300}"));
   ASSERT_EQ(study.workloads.size(), 2U);
   const LoadSpec& load = *study.workloads.front().load;
   ASSERT_TRUE(load.sessions.has_value());
@@ -88,8 +89,10 @@ TEST(SimulatedLoads, Sessions) {
   EXPECT_EQ(study.workloads.back().load->prompt.longest, 2250) << "the context holds it with its answer";
   EXPECT_EQ(good(study.resolved_yaml).workloads, study.workloads);
   const LoadSpec agent = load_of(
-      "prompt_tokens: 10, output_tokens: 5, concurrency: 4, sessions: {turns: {lognormal: {mean: 900, cv: 3}}, "
-      "new_tokens: {mean: 9, length_ratio: 0.5}, think_time: 1 s, context_tokens: 9000}, client: {length_ratio: 0.5}");
+      "prompt_tokens: 10, output_tokens: 5, concurrency: 4, sessions: {turns: {lognormal: {mean: 900, cv: "
+      "3}}, "
+      "new_tokens: {mean: 9, length_ratio: 0.5}, think_time: 1 s, context_tokens: 9000}, client: "
+      "{length_ratio: 0.5}");
   EXPECT_EQ(agent.sessions->turns.longest, Sessions::kMostTurns);
   EXPECT_EQ(agent.sessions->first_prompt, Lengths::uniform(10, 0.5));
   EXPECT_FALSE(agent.sessions->random_think);
@@ -99,10 +102,13 @@ TEST(SimulatedLoads, ProblemsOfSessionsStandAtTheirPlace) {
   const auto says = [](const std::string& keys, const std::string& path, const std::string& what) {
     const yaml::Diagnostics found =
         bad(with_workload("prompt_tokens: 100, output_tokens: 50, concurrency: 4, sessions: {" + keys + "}"));
-    EXPECT_TRUE(std::ranges::any_of(found.list(), [&](const yaml::Diagnostic& d) {
-      return d.path == "workload.sessions" + path && d.where.line == 31 &&
-             d.message.find(what) != std::string::npos;
-    })) << keys << '\n' << found.to_string();
+    EXPECT_TRUE(std::ranges::any_of(found.list(),
+                                    [&](const yaml::Diagnostic& d) {
+                                      return d.path == "workload.sessions" + path && d.where.line == 31 &&
+                                             d.message.find(what) != std::string::npos;
+                                    }))
+        << keys << '\n'
+        << found.to_string();
   };
   says("turns: 3", ".new_tokens", "missing");
   says("new_tokens: 3", ".turns", "missing");
