@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/spec/group_bytes.h"
+#include "engine/spec/load_mix.h"
 #include "engine/spec/prediction.h"
 
 namespace shardscape {
@@ -38,7 +39,9 @@ struct Details {
   std::int32_t executed_ranks =
       /// Flattened training: number of ranks executed to stand for all of them (execution/folding.h).
       0;
-  bool want_timeline = false;  ///< set by the caller to have `timeline` filled
+  bool want_load_mixes = false;  ///< set by the caller to have `load_mixes` filled
+  LoadMixes load_mixes;          ///< of a simulated load
+  bool want_timeline = false;    ///< set by the caller to have `timeline` filled
   std::string
       timeline;  ///< Chrome trace of a training step, or of a simulated load, as JSON (see engine/timeline)
   bool want_program = false;  ///< set by the caller to have `program` and `executed` filled

@@ -62,16 +62,17 @@ class ServerMemory {
   std::vector<Bytes> free_, request_;
 };
 
-/// What servers of a simulated load do over time, kept where a timeline of it is wanted.
+/// What servers of a simulated load do over time, kept where a timeline or the sums of it are wanted.
 class LoadKept {
  public:
   explicit LoadKept(Details* details) : details_(details) {}
   [[nodiscard]] serving::LoadRecord* record() {
-    return details_ != nullptr && details_->want_timeline ? &record_ : nullptr;
+    return details_ != nullptr && (details_->want_timeline || details_->want_load_mixes) ? &record_ : nullptr;
   }
   void draw() {
-    if (details_->want_timeline && !record_.works.empty())
-      details_->timeline = timeline::load_timeline_json(record_);
+    if (record_.works.empty()) return;
+    if (details_->want_timeline) details_->timeline = timeline::load_timeline_json(record_);
+    if (details_->want_load_mixes) details_->load_mixes = serving::mixes_of(record_);
   }
 
  private:

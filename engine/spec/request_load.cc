@@ -1,6 +1,8 @@
 // Limits of random lengths, rules of loads, and the table of client profiles.
 #include "engine/spec/request_load.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -35,6 +37,17 @@ constexpr std::array<ClientProfile, 7> kProfiles = {{
 
 constexpr Range kRatio{0, 1};
 constexpr Range kVariation{1e-3, 10};
+constexpr Range kTurns{1, static_cast<double>(Sessions::kMostTurns)};
+
+/// The probability that a number of turns is larger than `turns`, which is at least 0.
+double share_beyond(const Lengths& law, std::int64_t turns) {
+  if (turns < law.shortest) return 1;
+  if (law.law == LengthLaw::uniform)
+    return static_cast<double>(law.longest - turns) / static_cast<double>(law.longest - law.shortest + 1);
+  if (law.law != LengthLaw::lognormal) return 0;
+  const double variance = std::log1p(law.cv * law.cv), median = std::log(law.mean) - 0.5 * variance;
+  return 0.5 * std::erfc((std::log(static_cast<double>(turns) + 0.5) - median) / std::sqrt(2 * variance));
+}
 
 }  // namespace
 
@@ -71,6 +84,29 @@ Lengths Lengths::lognormal(double mean, double cv) {
           1};
 }
 
+/// Of T turns, the k-th has k - 1 before it. Sums of T and of T (T - 1) / 2 over all T are those of P(T > k) and of
+/// k P(T > k) over k = 0, 1, ...
+Sessions::Means Sessions::means() const {
+  double sum = 0, pairs = 0;
+  for (std::int64_t k = 0; k < turns.longest; ++k) {
+    const double beyond = share_beyond(turns, k);
+    sum += beyond;
+    pairs += static_cast<double>(k) * beyond;
+  }
+  return {sum, pairs / sum};
+}
+
+void LoadSpec::begin_sessions() {
+  const Lengths first = sessions->first_prompt = prompt;
+  const std::int64_t most = sessions->context - output.longest, least = sessions->shared.end + 1;
+  const std::int64_t each = sessions->new_tokens.longest + output.longest;
+  prompt.law = LengthLaw::sessions;
+  prompt.longest = std::min(most, std::max(first.longest, least) + (sessions->turns.longest - 1) * each);
+  prompt.shortest = std::min(std::max(first.shortest, least), prompt.longest);
+  prompt.mean = std::min(first.mean + sessions->means().before * (sessions->new_tokens.mean + output.mean),
+                         static_cast<double>(prompt.longest));
+}
+
 double LoadSpec::offered_per_s() const {
   if (!trace) return request_rate;
   const double span = trace->requests.back().arrival / speed_up;
@@ -83,7 +119,29 @@ void LoadSpec::check(Problems& problems) const {
     if (l.law == LengthLaw::uniform) require_range(problems, l.ratio, key, kRatio);
     if (l.law == LengthLaw::lognormal) require_range(problems, l.cv, key, kVariation);
   };
-  lengths(prompt, "prompt_tokens");
+  if (sessions) {
+    lengths(sessions->first_prompt, "prompt_tokens");
+    lengths(sessions->new_tokens, "sessions.new_tokens");
+    require_range(problems, std::max(sessions->turns.mean, static_cast<double>(sessions->turns.shortest)),
+                  "sessions.turns", kTurns);
+    problems.require(static_cast<double>(sessions->shared.end) < sessions->first_prompt.mean,
+                     "sessions.shared_prefix_tokens",
+                     fmt::format("{} leave nothing of the first prompt's {} tokens to a session",
+                                 sessions->shared.end, std::llround(sessions->first_prompt.mean)));
+    problems.require(
+        sessions->first_prompt.mean + static_cast<double>(output.longest) <=
+            static_cast<double>(sessions->context),
+        "sessions.context_tokens",
+        fmt::format("{} do not hold the first turn: {} tokens of its prompt and up to {} of its "
+                    "answer",
+                    sessions->context, std::llround(sessions->first_prompt.mean), output.longest));
+    problems.require(static_cast<double>(prompt.longest + output.longest) <= ranges::kTokens.high,
+                     "sessions.context_tokens",
+                     fmt::format("missing: sessions may grow to {} tokens; say where they end",
+                                 prompt.longest + output.longest));
+  } else {
+    lengths(prompt, "prompt_tokens");
+  }
   lengths(output, "output_tokens");
   if (arrivals == ArrivalProcess::gamma) require_range(problems, arrivals_cv, "arrivals.cv", kVariation);
   problems.require(!open() || !(requests.per_client || warm_up.per_client), "client",

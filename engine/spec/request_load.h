@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -27,8 +28,9 @@ SHARDSCAPE_ENUM_NAMES(ArrivalProcess, "poisson", "gamma", "constant");
 enum class ClientStatistic : std::uint8_t { run, steady };
 SHARDSCAPE_ENUM_NAMES(ClientStatistic, "run", "steady");
 
-enum class LengthLaw : std::uint8_t { fixed, uniform, lognormal, trace };
-SHARDSCAPE_ENUM_NAMES(LengthLaw, "fixed", "uniform", "lognormal", "trace");
+/// `trace`, `sessions`: the requests of a trace, and the turns of sessions, have their own; mean and limits are known.
+enum class LengthLaw : std::uint8_t { fixed, uniform, lognormal, trace, sessions };
+SHARDSCAPE_ENUM_NAMES(LengthLaw, "fixed", "uniform", "lognormal", "trace", "sessions");
 
 /// Lengths of prompts or of outputs in tokens.
 struct Lengths {
@@ -59,6 +61,7 @@ struct TraceRequest {
 /// piece before it to `end`. `owner`: the number of the request that had them first.
 struct PrefixPiece {
   std::int64_t owner = 0, end = 0;
+  friend bool operator==(const PrefixPiece&, const PrefixPiece&) = default;
 };
 struct Trace {
   std::vector<TraceRequest> requests;  ///< in order of arrival; at least one
@@ -72,6 +75,27 @@ struct Trace {
     if (piece_begin.empty()) return {};
     return std::span(pieces).subspan(piece_begin[request], piece_begin[request + 1] - piece_begin[request]);
   }
+};
+
+/// Requests that are turns of sessions, as chats and agents send them: a prompt is all that was said before and new
+/// tokens, and is sent a while after the answer before it has ended.
+struct Sessions {
+  Lengths turns;              ///< requests of a session, 1..kMostTurns
+  double think = 0;           ///< mean seconds from an answer's end until the next prompt is sent
+  bool random_think = false;  ///< exponential; else the same each time
+  Lengths first_prompt;       ///< LoadSpec::prompt has those of all turns
+  Lengths new_tokens;         ///< of a later prompt, beside what was said before
+  PrefixPiece shared{-1, 0};  ///< the tokens with which all sessions begin
+  /// A session ends before a turn whose prompt and longest answer are more tokens than this.
+  std::int64_t context = std::numeric_limits<std::int64_t>::max();
+
+  static constexpr std::int64_t kMostTurns = 4096;
+  /// Mean number of turns, and mean number of turns that a turn has before it, where the context ends no session.
+  struct Means {
+    double turns = 1, before = 0;
+  };
+  [[nodiscard]] Means means() const;
+  friend bool operator==(const Sessions&, const Sessions&) = default;
 };
 
 /// A number of requests: in all, or for each request that is in flight at once (closed loop).
@@ -91,13 +115,15 @@ struct LatencyBounds {
 };
 
 struct LoadSpec {
-  /// Requests per second over all replicas; 0 in closed loop, where WorkloadSpec::concurrency of them are in flight.
+  /// Requests per second over all replicas (of sessions: their turns, where the context ends none); 0 in closed loop,
+  /// where WorkloadSpec::concurrency of them are in flight, or so many users are at their sessions.
   double request_rate = 0;
   ArrivalProcess arrivals = ArrivalProcess::poisson;
   double arrivals_cv = 1;              ///< coefficient of variation of gamma arrivals
   std::shared_ptr<const Trace> trace;  ///< arrivals, and lengths where they have the law `trace`; else null
   double speed_up = 1;                 ///< the trace's requests come so many times faster
   Lengths prompt, output;
+  std::optional<Sessions> sessions;
   RequestCount requests{10, true};  ///< requests that count in the statistics
   RequestCount warm_up{0, false};   ///< requests before those that count
   /// Tokens at the head of every prompt that lie in the cache when it comes; one token at least is read.
@@ -107,10 +133,12 @@ struct LoadSpec {
   Speculation speculation;
   LatencyBounds promised;  ///< changes nothing of what happens
 
-  [[nodiscard]] bool has_prefixes() const { return trace && !trace->piece_begin.empty(); }
+  [[nodiscard]] bool has_prefixes() const { return sessions || (trace && !trace->piece_begin.empty()); }
   [[nodiscard]] bool open() const { return request_rate > 0 || trace != nullptr; }
   /// Requests per second that come over all replicas; 0 in closed loop.
   [[nodiscard]] double offered_per_s() const;
+  /// Takes the prompts as the first ones of sessions, and has those of all turns in their place.
+  void begin_sessions();
   /// Checks the load; problems are reported under the keys of `workload:`.
   void check(Problems& problems) const;
   friend bool operator==(const LoadSpec&, const LoadSpec&) = default;

@@ -103,11 +103,12 @@ class LoadWriter {
     Tracks tracks;
     for (const RequestRecord* const r : sent) {
       const std::size_t track = tracks.track_for(r->request.sent, r->done);
-      const ordered_json args = {{"request", r->request.number},
-                                 {"prompt_tokens", r->request.prompt},
-                                 {"output_tokens", r->request.output},
-                                 {"ttft_s", r->first_token - r->request.sent},
-                                 {"e2e_s", r->done - r->request.sent}};
+      ordered_json args = {{"request", r->request.number},
+                           {"prompt_tokens", r->request.prompt},
+                           {"output_tokens", r->request.output},
+                           {"ttft_s", r->first_token - r->request.sent},
+                           {"e2e_s", r->done - r->request.sent}};
+      if (r->request.session >= 0) args["session"] = r->request.session, args["turn"] = r->request.turn;
       slice(0, track, "wait", r->request.sent, r->admitted, args);
       slice(0, track, "prompt", r->admitted, r->first_token, args);
       slice(0, track, "decode", r->first_token, r->done, args);
@@ -122,11 +123,7 @@ class LoadWriter {
       const std::int64_t process = work.server + 1;
       const ordered_json args = {
           {"iterations", work.iterations}, {"prompts", work.reading}, {"decoding", work.decoding}};
-      slice(process, 0,
-            work.reading == 0    ? "decode"
-            : work.decoding == 0 ? "prompts"
-                                 : "prompts and decode",
-            work.begin, work.end, args);
+      slice(process, 0, std::string(name_of(work.kind())), work.begin, work.end, args);
       counter(process, "queue", work.begin, {{"requests", work.waiting}});
       counter(process, "batch", work.begin, {{"prompts", work.reading}, {"decoding", work.decoding}});
       counter(process, "cache", work.end, {{"percent", 100 * work.cache}});

@@ -57,7 +57,7 @@ ProblemList column_problems(const sweep::Study& study, const fs::path& file) {
         faulty.find(name) != nullptr ? "a study without faults or reliability"
         : loaded.find(name) == nullptr && complete.find(name) != nullptr ? "a study without promises"
         : complete.find(name) != nullptr
-            ? "a load that is not simulated request by request (client, request_rate, trace)"
+            ? "a load that is not simulated request by request (client, request_rate, sessions, trace)"
             : std::string(name_of(study.phase()));
     problems.add(file.string() + ": " + key + ": '" + name + "' has no meaning for " + lacking);
   };

@@ -171,7 +171,8 @@ std::string why_no_load_floors(const SweepJob& job, const SearchGoal& goal) {
   const Study& study = job.study();
   const std::string& objective = goal.objectives.front();
   if (!study.workloads.front().load)
-    return "serving in the steady closed loop has none (a load with client, request_rate or trace has)";
+    return "serving in the steady closed loop has none (a load with client, request_rate, sessions or trace "
+           "has)";
   if (goal.front) return "a front of servers has none";
   if (study.faults) return "serving under faults has none";
   if (study.mode != ExecutionMode::hierarchical) return "serving in the flattened mode has none";

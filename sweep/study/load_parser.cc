@@ -87,7 +87,7 @@ class SimulatedLoadReader {
       if (speed != nullptr) bad("speed_up", *speed, "has no effect without trace");
       return;
     }
-    for (const char* other : {"request_rate", "concurrency"})
+    for (const char* other : {"request_rate", "concurrency", "sessions"})
       if (const yaml::Node* there = workload_.find(other))
         bad(other, *there, "excludes trace, which says when requests come");
     if (speed != nullptr && keep_number("speed_up", *speed, kSpeedUp, result_.load.speed_up))

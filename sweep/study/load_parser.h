@@ -1,5 +1,5 @@
 // Reads the keys of `workload:` that describe a load which is simulated request by request: request_rate, arrivals,
-// trace, speed_up, client, and random lengths; speculation has a reader of its own.
+// trace, speed_up, client, and random lengths; sessions and speculation have readers of their own.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 namespace shardscape::sweep {
 
 /// The keys that no other workload has.
-inline constexpr std::array<const char*, 6> kLoadKeys = {"request_rate", "arrivals", "trace",
-                                                         "speed_up",     "client",   "speculation"};
+inline constexpr std::array<const char*, 7> kLoadKeys = {"request_rate", "arrivals", "trace",      "speed_up",
+                                                         "client",       "sessions", "speculation"};
 /// Whether a workload has any of these keys, or random lengths.
 bool describes_load(const yaml::Node& workload);
 

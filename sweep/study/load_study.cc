@@ -170,7 +170,7 @@ class StudyParser {
   void read_workload() {
     const yaml::Node* node = reader_.take_required("workload");
     if (node == nullptr) return;
-    ParsedWorkload parsed = parse_workload(*node, diagnostics_, folder_);
+    ParsedWorkload parsed = parse_workload(*node, diagnostics_, folder_, model_ ? &*model_ : nullptr);
     if (parsed.phase_known) phase_ = parsed.phase;
     study_.workloads = std::move(parsed.workloads);
     workload_resolved_ = std::move(parsed.resolved);
@@ -308,7 +308,7 @@ class StudyParser {
       if (!workload.load)
         return state_.bad("promises", node->where,
                           "need a load that is simulated request by request: give the workload client, "
-                          "request_rate or trace");
+                          "request_rate, sessions or trace");
       workload.load->promised = bounds_of(study_.limits);
     }
   }

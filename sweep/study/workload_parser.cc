@@ -16,6 +16,7 @@
 #include "sweep/study/expert_load_parser.h"
 #include "sweep/study/load_parser.h"
 #include "sweep/study/load_study.h"
+#include "sweep/study/sessions_parser.h"
 #include "sweep/study/speculation_parser.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/visitors.h"
@@ -45,9 +46,11 @@ struct ListedKey {
 
 class WorkloadParser {
  public:
-  WorkloadParser(const yaml::Node& node, yaml::Diagnostics& diagnostics, const std::filesystem::path& folder)
+  WorkloadParser(const yaml::Node& node, yaml::Diagnostics& diagnostics, const std::filesystem::path& folder,
+                 const ModelSpec* model)
       : node_(node),
         folder_(folder),
+        model_(model),
         diagnostics_(diagnostics),
         state_(node.where, "", diagnostics),
         reader_(node, "workload", state_) {}
@@ -98,6 +101,10 @@ class WorkloadParser {
       axes_.push_back(std::move(axis));
       load_->resolved.set("request_rate", std::move(list));
     }
+    if (const yaml::Node* node = reader_.take("sessions")) {
+      load_->load.sessions = parse_sessions(*node, path("sessions"), load_->length_ratio, model_, state_);
+      load_->resolved.set("sessions", *node);
+    }
     if (const yaml::Node* node = reader_.take("speculation")) read_speculation(*node);
   }
 
@@ -130,18 +137,8 @@ class WorkloadParser {
       });
     };
     for (const yaml::Node* item : items) {
-      if (item->is_map()) {
-        const auto parsed = parse_lengths(*item, path(entry.key), state_);
-        if (parsed) add(std::llround(parsed->mean), *parsed);
-        continue;
-      }
-      const auto tokens = yaml::parse_integer_node(*item, 1, static_cast<std::int64_t>(ranges::kTokens.high));
-      if (!tokens) {
-        state_.bad(path(entry.key), item->where, tokens.error());
-      } else {
-        add(*tokens, load_->length_ratio < 1 ? Lengths::uniform(*tokens, load_->length_ratio)
-                                             : Lengths::fixed(*tokens));
-      }
+      const auto parsed = parse_number_or_lengths(*item, path(entry.key), load_->length_ratio, state_);
+      if (parsed) add(item->is_map() ? std::llround(parsed->mean) : parsed->longest, *parsed);
     }
     axes_.push_back(std::move(axis));
     result_.resolved.set(entry.key, entry.value);
@@ -242,6 +239,10 @@ class WorkloadParser {
         axis->values[rest % axis->values.size()](workload);
         rest /= axis->values.size();
       }
+      if (load_ && workload.load->sessions) {
+        workload.load->begin_sessions();
+        workload.prompt_tokens = std::llround(workload.load->prompt.mean);
+      }
       check(workload);
       result_.workloads.push_back(workload);
     }
@@ -254,13 +255,17 @@ class WorkloadParser {
   void check(const WorkloadSpec& workload) {
     const Problems problems = workload.validate();
     for (const Problem& problem : problems.list()) {
-      const yaml::Node* field = node_.find(problem.field.substr(0, problem.field.find('.')));
+      const std::size_t dot = problem.field.find('.');
+      const yaml::Node* field = node_.find(problem.field.substr(0, dot));
+      if (field != nullptr && field->is_map() && dot != std::string::npos)
+        if (const yaml::Node* part = field->find(problem.field.substr(dot + 1))) field = part;
       state_.bad(path(problem.field), field != nullptr ? field->where : node_.where, problem.message);
     }
   }
 
   const yaml::Node& node_;
   const std::filesystem::path folder_;
+  const ModelSpec* const model_;
   yaml::Diagnostics& diagnostics_;
   yaml::ReadState state_;
   yaml::Reader reader_;
@@ -272,8 +277,8 @@ class WorkloadParser {
 }  // namespace
 
 ParsedWorkload parse_workload(const yaml::Node& node, yaml::Diagnostics& diagnostics,
-                              const std::filesystem::path& folder) {
-  return WorkloadParser(node, diagnostics, folder).run();
+                              const std::filesystem::path& folder, const ModelSpec* model) {
+  return WorkloadParser(node, diagnostics, folder, model).run();
 }
 
 }  // namespace shardscape::sweep

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/spec/model.h"
 #include "engine/spec/workload.h"
 #include "sweep/yaml/diagnostics.h"
 #include "sweep/yaml/node.h"
@@ -20,8 +21,8 @@ struct ParsedWorkload {
   yaml::Node resolved;                  ///< the same map with every default filled in
 };
 
-/// Reads the workload. Paths in it are relative to `folder`.
+/// Reads the workload. Paths in it are relative to `folder`. `model`: whose positions end sessions; null: none do.
 ParsedWorkload parse_workload(const yaml::Node& node, yaml::Diagnostics& diagnostics,
-                              const std::filesystem::path& folder = {});
+                              const std::filesystem::path& folder = {}, const ModelSpec* model = nullptr);
 
 }  // namespace shardscape::sweep

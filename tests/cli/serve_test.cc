@@ -1,5 +1,6 @@
 // Does the program serve: inference in both modes, and two pools as points of a study?
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -108,6 +109,36 @@ TEST_F(ServeTest, SimulatedLoadsHaveTails) {
   const Finished refused = run({"check", "study.yaml", "--set", "objectives=[ttft_p99_s]"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_TRUE(contains(refused.err, "not simulated request by request")) << refused.err;
+}
+
+// Parts of a request's time are all of it, shares of a server's time are all of that, and so are those of what requests
+// wait for.
+TEST_F(ServeTest, LoadsAreExplained) {
+  const std::string sessions = "workload.sessions={turns: 3, new_tokens: 200, think_time: 1 s}";
+  for (const std::string plan : {std::string("tp=4,dp=2"), std::string(kPools)}) {
+    const json point = simulate({"--point", plan, "--set", sessions, "--explain"});
+    double time = 0;
+    std::map<std::string, double> shares;
+    for (const json& part : point.at("load_time")) time += part.at("time_s").get<double>();
+    const double whole = point.at("e2e_s");
+    EXPECT_NEAR(time, whole, 1e-9 * whole) << point.at("load_time");
+    for (const json& kind : point.at("iterations"))
+      shares[kind.at("servers").get<std::string>()] += kind.at("share").get<double>();
+    EXPECT_EQ(shares.size(), plan == kPools ? 2U : 1U);
+    for (const auto& [servers, share] : shares) EXPECT_NEAR(share, 1, 1e-9) << servers;
+    EXPECT_EQ(point.contains("waits"), plan != kPools);
+    if (plan != kPools) {
+      double waits = 0;
+      for (const json& reason : point.at("waits")) waits += reason.at("share").get<double>();
+      EXPECT_NEAR(waits, 1, 1e-9);
+      EXPECT_GT(point.at("prefix_hit_share").get<double>(), 0.2);
+    }
+  }
+  const Finished text =
+      run({"simulate", "study.yaml", "--point", "tp=4,dp=2", "--set", sessions, "--explain"});
+  for (const char* part : {"sessions of 3 turns", "its prompt is read", "were found in a cache",
+                           "prompts and decode", "none: idle", "requests wait for"})
+    EXPECT_TRUE(contains(text.out, part)) << part << " not in\n" << text.out;
 }
 
 TEST_F(ServeTest, RatesOfAnySizeAreShown) {

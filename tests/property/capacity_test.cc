@@ -160,6 +160,28 @@ TEST(LoadFloors, NoSimulatedLoadIsBetter) {
   }
 }
 
+// Turns of sessions find what was said before in the cache, or have to read it again.
+TEST(LoadFloors, HoldForTurnsOfSessions) {
+  for (std::uint64_t seed = 0; seed < test::seeds(40); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto pick = [&](auto... values) {
+      const std::vector list{values...};
+      return list[std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random)];
+    };
+    const Case c{pick(1.0, 30.0, 300.0, 5e3, 1e5), 1, 1, pick("300", "{mean: 150, length_ratio: 0.2}"),
+                 pick("vllm", "sglang", "trtllm")};
+    const int gpus = pick(1, 2, 4, 8);
+    const std::string sessions = fmt::format(
+        "sessions: {{turns: {}, new_tokens: {}, think_time: {}, context_tokens: {}}}, request_rate",
+        pick("4", "{lognormal: {mean: 3, cv: 1}}"), pick("20", "{mean: 100, length_ratio: 0.2}"),
+        pick("0 s", "{exponential: 0.05 s}"), pick(700, 3000));
+    std::string text = replaced(study_of(c, std::to_string(gpus), gpus), "request_rate", sessions);
+    if (pick(true, false)) text = replaced(text, "max_batch: 16", "max_batch: 16, prefix_cache: false");
+    least_share(good(text));
+  }
+}
+
 TEST(LoadFloors, HoldOnShippedPresets) {
   const yaml::Catalog catalog({test::source_dir()});
   double least = 1e9;

@@ -6,52 +6,16 @@
 #include <limits>
 #include <list>
 #include <optional>
+#include <set>
 #include <utility>
+
+#include "tests/support/plain_live_item.h"
 
 namespace shardscape::serving {
 
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-struct LiveItem : PlainLiveRequest {
-  std::int64_t read = 0, piece = 0;
-  std::int64_t admission = 0;
-  bool returned = false;  ///< preempted, and not yet admitted again
-  bool joins = false;
-
-  [[nodiscard]] std::int64_t context() const { return context_; }
-  [[nodiscard]] bool reads() const { return read < context_; }
-  [[nodiscard]] std::int64_t given() const { return static_cast<std::int64_t>(tokens.size()); }
-  /// Decode iterations since its context was read, of which each gives as many tokens.
-  [[nodiscard]] std::int64_t since() const { return reads() ? 0 : given() - given_before_ - 1; }
-  [[nodiscard]] std::int64_t pace() const {
-    return request.steps > 0 ? (request.output - 1) * kWhole / request.steps : kWhole;
-  }
-  /// Tokens in its cache: all of its context that was read, and those given since.
-  [[nodiscard]] std::int64_t cached() const { return cached_in(since()); }
-  [[nodiscard]] std::int64_t cached_in(std::int64_t iterations) const {
-    return read + iterations * pace() / kWhole;
-  }
-  /// The same with parts of tokens, after so many further iterations.
-  [[nodiscard]] double held(std::int64_t iterations) const {
-    return static_cast<double>(read * kWhole + (since() + iterations) * pace()) / static_cast<double>(kWhole);
-  }
-  [[nodiscard]] std::int64_t left() const { return request.steps + 1 - given(); }
-  void start_over() {
-    if (given() > given_before_) tokens_ += 1 + since() * pace() / kWhole;
-    read = 0;
-    given_before_ = given();
-    context_ = request.prompt + tokens_;
-  }
-
-  static constexpr std::int64_t kWhole = 1 << 12;
-
- private:
-  std::int64_t context_ = 0, given_before_ = 0, tokens_ = 0;
-};
-
-using LiveItems = std::list<LiveItem>;
 
 class PlainLiveServer {
  public:
@@ -63,6 +27,13 @@ class PlainLiveServer {
 
   [[nodiscard]] std::int64_t unfinished() const {
     return static_cast<std::int64_t>(arrived.size() + waiting_.size() + running_.size() + ready_.size());
+  }
+
+  /// Tokens of a context of that length which are there, in whole blocks; its last token is always read.
+  [[nodiscard]] std::int64_t found(const DrawnRequest& request, std::int64_t context) const {
+    std::int64_t block = 0;
+    while (block < (context - 1) / rules_.kv_block && kept_.contains(name(request, block))) ++block;
+    return block * rules_.kv_block;
   }
 
   void start() {
@@ -127,6 +98,7 @@ class PlainLiveServer {
       if (!gets) continue;
       if (measuring_ && !item.tokens.empty()) out_.gaps.push_back(end - item.tokens.back());
       item.tokens.push_back(end);
+      keep(item);
     }
     std::vector<PlainLiveRequest> done;
     for (auto it = running_.begin(); it != running_.end();) {
@@ -200,6 +172,20 @@ class PlainLiveServer {
   }
 
  private:
+  /// Blocks have the names of those who had them first.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> name(const DrawnRequest& request,
+                                                           std::int64_t block) const {
+    for (const PrefixPiece& piece : request.path.shared)
+      if (block < piece.end / rules_.kv_block) return {piece.owner, block};
+    return {request.path.owner, block};
+  }
+  /// The context is there once it is read, what was given with the last token; which itself is not.
+  void keep(const LiveItem& item) {
+    if (!rules_.keeps_prefixes || (item.since() > 0 && item.left() > 0)) return;
+    for (std::int64_t block = 0; block < item.cached() / rules_.kv_block; ++block)
+      kept_.insert(name(item.request, block));
+  }
+
   void wake_up(double now) {
     if (!works() && unfinished() > 0) wake = std::min(wake, now);
   }
@@ -270,6 +256,7 @@ class PlainLiveServer {
     return free_blocks() - needed >= (places_taken() == 0 ? 0 : rules_.watermark);
   }
   void admit(LiveItems::iterator item, std::int64_t tokens) {
+    if (rules_.keeps_prefixes) item->found = item->read = found(item->request, item->context());
     item->piece = tokens;
     item->returned = false;
     item->admission = ++admissions_;
@@ -308,7 +295,8 @@ class PlainLiveServer {
     for (const LiveItem& item : running_) read += item.piece > 0 ? 1 : 0;
     while (!waiting_.empty() && (kept || !beside)) {
       const auto head = next_waiting();
-      const std::int64_t context = head->context();
+      const std::int64_t context =
+          head->context() - (rules_.keeps_prefixes ? found(head->request, head->context()) : 0);
       std::int64_t tokens = context, wanted = context;
       if (rules_.policy == ServingPolicy::trtllm) {
         if (context > left && read > 0) break;
@@ -350,6 +338,7 @@ class PlainLiveServer {
   LiveItems waiting_, running_;
   LiveItems moving_, ready_, held_items_;
   bool decodes_ = false, grows_ = false;
+  std::set<std::pair<std::int64_t, std::int64_t>> kept_;
   std::int64_t since_look_ = 0, admissions_ = 0, peak_ = 0;
   double begin_ = 0, progress_ = 0, held_ = 0;
 };
@@ -366,14 +355,29 @@ PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, con
   bool measuring = warm_up == 0;
   DrawnRequests draws(load, offered.every);
   std::list<DrawnRequest> underway;
-  std::int64_t sent = 0;
+  std::int64_t sent = 0, begun = 0, taken = 0;
+  const auto send_it = [&](DrawnRequest request, double moment) {
+    if (sent++ >= most) return;
+    request.sent = moment;
+    request.ready = moment + rules.frontend;
+    const auto later = [&](const DrawnRequest& other) { return other.ready > request.ready; };
+    const auto ties = [&](const DrawnRequest& other) { return other.ready == request.ready; };
+    out.tied = out.tied || (load.sessions && std::ranges::any_of(underway, ties));
+    underway.insert(std::ranges::find_if(underway, later), request);
+  };
   const auto send = [&](double now) {
-    if (sent == most) return;
-    DrawnRequest request = load.open() ? draws.next_arrival() : draws.request(sent);
-    if (!load.open()) request.sent = now;
-    request.ready = request.sent + rules.frontend;
-    underway.push_back(request);
-    ++sent;
+    if (sent >= most) return;
+    const DrawnRequest request = load.open() ? draws.next_arrival() : draws.request(begun++);
+    send_it(request, load.open() ? request.sent : now);
+  };
+  const auto go_on = [&](const DrawnRequest& request, double now) {
+    if (!load.sessions) return load.open() ? void() : send(now);
+    const double then = now + draws.think_time(request);
+    if (const auto next = draws.turn_after(request)) {
+      send_it(*next, then);
+    } else if (!load.open()) {
+      send(then);
+    }
   };
   for (std::int64_t i = 0; i < (load.open() ? 1 : offered.clients); ++i) send(0);
   std::list<PlainLiveServer> servers;
@@ -387,18 +391,27 @@ PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, con
     const auto near = std::ranges::count_if(servers, [&](const PlainLiveServer& s) { return s.end <= soon; });
     if (near + (next <= soon ? 1 : 0) > 1 && soon < kNever) out.tied = true;
     if (next <= std::min(ending->end, waking->wake)) {
-      const DrawnRequest request = underway.front();
+      DrawnRequest request = underway.front();
       underway.pop_front();
+      request.number = taken++;
       auto to = std::next(servers.begin(), request.number % rules.servers);
       if (rules.routing == Routing::least_loaded)
         to = std::ranges::min_element(servers, {}, [](const PlainLiveServer& s) { return s.unfinished(); });
+      if (rules.routing == Routing::prefix_aware) {
+        const auto there = [&](const PlainLiveServer& s) { return s.found(request, request.prompt); };
+        const auto best = std::ranges::max_element(servers, {}, there);
+        to = 2 * there(*best) > request.prompt
+                 ? best
+                 : std::ranges::min_element(servers, {},
+                                            [](const PlainLiveServer& s) { return s.unfinished(); });
+      }
       to->arrived.push_back(request);
       if (to->end == kNever) to->wake = std::min(to->wake, request.ready);
-      if (load.open()) send(0);
+      if (load.open() && request.turn == 0) send(0);
     } else if (ending->end <= waking->wake) {
       const double now = ending->end;
       for (const PlainLiveRequest& request : ending->finish()) {
-        if (!load.open()) send(now);
+        go_on(request.request, now);
         if (done == warm_up + counted) continue;
         if (++done > warm_up) out.done.push_back(request);
         if (done == warm_up) measuring = true, out.begin = now;

@@ -13,6 +13,7 @@ struct PlainLiveRequest {
   DrawnRequest request;
   double admitted = -1;
   std::vector<double> tokens;  ///< moments
+  std::int64_t found = 0;      ///< tokens of the prompt that were in the cache
 };
 
 struct PlainLive {
@@ -27,6 +28,7 @@ struct PlainLive {
       false;  ///< moments of different servers or requests are equal up to rounding, which decides their order
 };
 
+/// Where prefixes are kept, there must be blocks for all of them.
 PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, const Timer& timer);
 
 /// The same of two pools. A cache has `bytes_per_token`; those for one decoder share a link of `rate`, evenly, those

@@ -74,6 +74,15 @@ void LiveServer::look() {
   arrived_.erase(arrived_.begin(), arrived_.begin() + static_cast<std::ptrdiff_t>(seen));
 }
 
+WaitsFor LiveServer::waits() {
+  const LiveRules& rules = state_.rules();
+  if (!state_.has_waiting()) return arrived_.empty() ? WaitsFor::nothing : WaitsFor::look;
+  if (state_.running() >= rules.max_batch) return WaitsFor::place;
+  const bool whole = row_of(rules.policy).whole && batch_.reading > 0;
+  const std::int64_t least = whole ? state_.head_left() : 1;
+  return batch_.left() < least ? WaitsFor::budget : WaitsFor::blocks;
+}
+
 void LiveServer::start() {
   begin_ = wakes_;
   look();
@@ -89,6 +98,7 @@ void LiveServer::start() {
     return;
   }
   works_ = true;
+  if (record_ != nullptr) waits_ = waits();
   const std::int64_t sequences = batch_.decodes ? state_.decoding() : 0;
   const double met = sequences > 0 ? state_.tokens_met() : 0;
   runs_ = batch_.reading == 0;
@@ -186,8 +196,11 @@ void LiveServer::book() {
   tally_.work(work);
   if (record_ != nullptr) {
     const double blocks = static_cast<double>(work.blocks) / static_cast<double>(state_.rules().kv_blocks);
+    double tokens = 0;
+    for (const Iteration& rank : batch_.of_ranks) tokens += rank.prompt_tokens;
     record_->push_back({number_, begin_, end_, work.iterations, batch_.reading, work.decoding,
-                        unfinished_ - state_.running(), blocks});
+                        unfinished_ - state_.running(), blocks, tokens,
+                        batch_.decodes ? 0 : state_.decoding(), waits_});
   }
   state_.finish_contexts(batch_.ended, end_, [&](double last) { tally_.gap(end_ - last, 1); });
 }

@@ -99,6 +99,8 @@ class LiveServer {
   [[nodiscard]] std::int64_t patience() const;
   void look();
   [[nodiscard]] double held_seconds() const;
+  /// What those wait for that the iteration just planned leaves waiting.
+  [[nodiscard]] WaitsFor waits();
   void end_run_after(std::int64_t iterations);
   void book();
   void book_gaps(const Progression& gaps);
@@ -123,6 +125,7 @@ class LiveServer {
   bool works_ = false;
   double wakes_ = kNever, end_ = 0, begin_ = 0;
   Batch batch_;
+  WaitsFor waits_ = WaitsFor::nothing;
   bool runs_ = false;          ///< the work is a run of decode iterations, not a single iteration
   bool admits_later_ = false;  ///< a request that comes during the run may be admitted
   DecodeRun run_;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <vector>
 
 #include "engine/serving/live/senders.h"
@@ -32,7 +34,7 @@ class LoadCourse {
         steady_(offered.load.statistic == ClientStatistic::steady && supply == Supply::as_sent),
         warm_up_(steady_ ? offered.load.warm_up.of(offered.clients) : 0),
         counted_(count_of(offered, places, supply)),
-        senders(offered, frontend, most_sent(offered), supply == Supply::without_end) {}
+        senders(offered, frontend, most_sent(offered), supply == Supply::without_end ? places : 0) {}
 
   [[nodiscard]] bool over() const { return done_ >= warm_up_ + counted_; }
 
@@ -47,7 +49,7 @@ class LoadCourse {
   /// A request is done, its client sends the next one: counted(), then restart() where the warm-up ends with it.
   template <class Counted, class Restart>
   void is_done(const Sequence& sequence, double now, const Counted& counted, const Restart& restart) {
-    senders.done(now);
+    senders.done(sequence.request, now);
     if (over()) return;
     ++done_;
     counted();
@@ -87,12 +89,15 @@ class LoadCourse {
   }
 
  private:
-  /// Servers that never lack requests are watched for four generations and all requests, if that is not too long.
+  /// Servers that never lack requests are watched for four generations (of sessions) and all requests, if that is not
+  /// too long.
   [[nodiscard]] static std::int64_t count_of(const Offered& offered, std::int64_t places, Supply supply) {
     constexpr std::int64_t kGenerations = 4, kMost = 1 << 17;
     const std::int64_t counted = std::max<std::int64_t>(1, offered.load.requests.of(offered.clients));
     if (supply == Supply::as_sent) return counted;
-    return std::min(std::max(counted, kGenerations * places), kMost);
+    const std::optional<Sessions>& sessions = offered.load.sessions;
+    const std::int64_t turns = sessions ? std::llround(std::ceil(sessions->means().turns)) : 1;
+    return std::min(std::max(counted, kGenerations * turns * places), kMost);
   }
   /// In steady state requests are sent without end; but where they are not kept up with, twice as many as count are
   /// enough to keep all servers busy.

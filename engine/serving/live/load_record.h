@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "engine/serving/load/drawn_requests.h"
+#include "engine/spec/load_mix.h"
 
 namespace shardscape::serving {
 
-/// What became of a request; moments in seconds.
+/// What became of a request; moments in seconds. The path of its tokens is that of a load which may be gone.
 struct RequestRecord {
   DrawnRequest request;
   double admitted = 0, first_token = 0, done = 0;
@@ -22,13 +23,24 @@ struct WorkRecord {
   std::int64_t iterations = 1;
   std::int64_t reading = 0, decoding = 0;  ///< requests whose prompts are read, and requests that decode
   std::int64_t waiting = 0;                ///< requests at the server that do not run
-  double cache = 0;  ///< share of the blocks of the server's key-value cache in use, 0..1
+  double cache = 0;          ///< share of the blocks of the server's key-value cache in use, 0..1
+  double prompt_tokens = 0;  ///< read
+  std::int64_t paused = 0;   ///< requests that would decode, but for the prompts that are read
+  WaitsFor waits = WaitsFor::nothing;
+
+  [[nodiscard]] WorkKind kind() const {
+    return reading == 0 ? WorkKind::decode : decoding == 0 ? WorkKind::prompts : WorkKind::both;
+  }
 };
 
 struct LoadRecord {
   std::int64_t readers = 0;       ///< of two pools: servers that read prompts, which have the first numbers
+  std::int64_t servers = 0;       ///< of both pools together
   std::vector<WorkRecord> works;  ///< in the order in which they end
   std::vector<RequestRecord> requests;  ///< those that count, in the order in which they are done
 };
+
+/// What the record adds up to.
+LoadMixes mixes_of(const LoadRecord& record);
 
 }  // namespace shardscape::serving

@@ -1,9 +1,15 @@
 // The clients of a simulated load: send requests, in the order of the moments at which schedulers may see them.
+//
+// Of sessions a client is a user. The next turn is sent a think time after the answer before it; after the last turn a
+// user of a closed loop thinks as long and begins another session, and one of an open loop is gone.
 #pragma once
 
 #include <algorithm>
-#include <deque>
+#include <functional>
 #include <limits>
+#include <queue>
+#include <utility>
+#include <vector>
 
 #include "engine/serving/load/drawn_requests.h"
 
@@ -12,54 +18,79 @@ namespace shardscape::serving {
 /// Who sends requests to some servers. `load` must outlive its use.
 struct Offered {
   const LoadSpec& load;
-  std::int64_t clients = 1;  ///< requests in flight in closed loop
+  std::int64_t clients = 1;  ///< requests in flight, or users at their sessions, in closed loop
   std::int64_t every =
       1;  ///< of an open loop's requests, every such comes to these servers (2: every second)
 };
 
 class Senders {
  public:
-  /// At most `most` requests are sent; in an open loop that is `at_once` all of them at time 0.
-  Senders(const Offered& offered, double frontend, std::int64_t most, bool at_once)
+  /// At most `most` requests are sent. Servers with `saturated` places that never lack requests: all at time 0, or, of
+  /// sessions, as those of twice as many users, who do not think. 0: as the load is.
+  Senders(const Offered& offered, double frontend, std::int64_t most, std::int64_t saturated)
       : requests_(offered.load, offered.every), frontend_(frontend), most_(most) {
-    open_ = offered.load.open() && !at_once;
-    at_once_ = at_once;
-    const std::int64_t first =
-        at_once || open_ ? std::min<std::int64_t>(1, most) : std::min(offered.clients, most);
+    sessions_ = offered.load.sessions.has_value();
+    open_ = offered.load.open() && saturated == 0;
+    at_once_ = saturated > 0 && !sessions_;
+    thinks_ = saturated == 0;
+    const std::int64_t users = saturated > 0 ? 2 * saturated : offered.clients;
+    const std::int64_t first = std::min(at_once_ || open_ ? 1 : users, most);
     for (std::int64_t i = 0; i < first; ++i) send(0);
   }
 
   [[nodiscard]] double next() const {
-    return underway_.empty() ? std::numeric_limits<double>::infinity() : underway_.front().ready;
+    return underway_.empty() ? std::numeric_limits<double>::infinity() : underway_.top().request.ready;
   }
+  /// Requests are numbered in this order.
   DrawnRequest take() {
-    const DrawnRequest request = underway_.front();
-    underway_.pop_front();
-    if (open_ || at_once_) send(0);
+    DrawnRequest request = underway_.top().request;
+    underway_.pop();
+    request.number = taken_++;
+    if ((open_ && request.turn == 0) || at_once_) send(0);
     return request;
   }
   /// A request is done.
-  void done(double now) {
-    if (!open_ && !at_once_) send(now);
+  void done(const DrawnRequest& request, double now) {
+    if (!sessions_) {
+      if (!open_ && !at_once_) send(now);
+      return;
+    }
+    const double then = now + (thinks_ ? requests_.think_time(request) : 0);
+    if (const auto next = requests_.turn_after(request)) {
+      send(*next, then);
+    } else if (!open_) {
+      send(then);
+    }
   }
 
  private:
-  /// Sends a request now, in an open loop at its own moment.
+  /// Sends a request, or begins a session, now, in an open loop at its own moment.
   void send(double now) {
     if (sent_ == most_) return;
-    DrawnRequest request = open_ ? requests_.next_arrival() : requests_.request(sent_);
-    if (!open_) request.sent = now;
-    request.ready = request.sent + frontend_;
-    underway_.push_back(request);
-    ++sent_;
+    const DrawnRequest request = open_ ? requests_.next_arrival() : requests_.request(begun_++);
+    send(request, open_ ? request.sent : now);
   }
+  void send(DrawnRequest request, double now) {
+    if (sent_ == most_) return;
+    request.sent = now;
+    request.ready = now + frontend_;
+    underway_.push({request, sent_++});
+  }
+
+  struct Underway {
+    DrawnRequest request;
+    std::int64_t order;  ///< of those that are ready at the same moment
+    friend bool operator>(const Underway& a, const Underway& b) {
+      return std::pair(a.request.ready, a.order) > std::pair(b.request.ready, b.order);
+    }
+  };
 
   DrawnRequests requests_;
   const double frontend_;
   const std::int64_t most_;
-  bool open_ = false, at_once_ = false;
-  std::int64_t sent_ = 0;
-  std::deque<DrawnRequest> underway_;
+  bool sessions_ = false, open_ = false, at_once_ = false, thinks_ = true;
+  std::int64_t sent_ = 0, begun_ = 0, taken_ = 0;
+  std::priority_queue<Underway, std::vector<Underway>, std::greater<>> underway_;
 };
 
 }  // namespace shardscape::serving

@@ -28,6 +28,7 @@ class Service {
         unfinished_(static_cast<std::size_t>(rules.servers), 0) {
     for (std::int64_t i = 0; i < rules.servers; ++i)
       servers_.emplace_back(rules, timer, times_, tally_, stride == Stride::plain);
+    if (record != nullptr) record->servers = rules.servers;
     for (std::size_t i = 0; record != nullptr && i < servers_.size(); ++i)
       servers_[i].keep_works(static_cast<std::int64_t>(i), record->works);
   }

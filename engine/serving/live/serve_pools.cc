@@ -155,6 +155,7 @@ class PooledService {
   }
   void keep_works(LoadRecord& record) {
     record.readers = static_cast<std::int64_t>(readers_.size());
+    record.servers = record.readers + static_cast<std::int64_t>(decoders_.size());
     std::int64_t number = 0;
     for (std::deque<LiveServer>* pool : {&readers_, &decoders_})
       for (LiveServer& server : *pool) server.keep_works(number++, record.works);

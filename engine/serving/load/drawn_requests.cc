@@ -13,7 +13,11 @@ namespace {
 
 /// Streams of random numbers: those of arrivals differ from those of lengths in the seed.
 constexpr std::uint64_t kArrivals = 0x9e3779b97f4a7c15, kOutputs = 0xc2b2ae3d27d4eb4f,
-                        kDrafts = 0x165667b19e3779f9;
+                        kDrafts = 0x165667b19e3779f9, kTurns = 0xd6e8feb86659fd93,
+                        kThinking = 0xa0761d6478bd642f;
+
+/// The number by which a turn is drawn.
+std::int64_t key_of(std::int64_t session, std::int32_t turn) { return session * Sessions::kMostTurns + turn; }
 
 double normal(CounterRng& rng) {
   const double radius = std::sqrt(-2 * std::log1p(-rng.uniform()));
@@ -50,7 +54,46 @@ double gamma(CounterRng& rng, double shape) {
 
 }  // namespace
 
+DrawnRequest DrawnRequests::turn(std::int64_t session, std::int32_t turn, std::int64_t before) const {
+  const Sessions& of = *load_.sessions;
+  const std::int64_t key = key_of(session, turn);
+  DrawnRequest request;
+  request.session = session;
+  request.turn = turn;
+  request.output = length(load_.output, load_.seed ^ kOutputs, key);
+  const std::int64_t added = length(turn == 0 ? of.first_prompt : of.new_tokens, load_.seed, key);
+  request.prompt = static_cast<std::int32_t>(
+      turn == 0 ? std::clamp(added, load_.prompt.shortest, of.context - load_.output.longest)
+                : std::min(before + added, load_.prompt.longest + 1));
+  // All turns go on with the same tokens.
+  if (of.shared.end > 0) request.path.shared = std::span(&of.shared, 1);
+  request.path.owner = session;
+  request.path.end = std::int64_t{request.prompt} + request.output;
+  request.steps = steps(key, request.output - 1);
+  return request;
+}
+
+std::optional<DrawnRequest> DrawnRequests::turn_after(const DrawnRequest& last) const {
+  const Sessions& of = *load_.sessions;
+  if (last.turn + 1 >= length(of.turns, load_.seed ^ kTurns, last.session)) return {};
+  DrawnRequest next = turn(last.session, last.turn + 1, last.path.end);
+  if (next.prompt + load_.output.longest > of.context) return {};
+  return next;
+}
+
+double DrawnRequests::think_time(const DrawnRequest& answered) const {
+  const Sessions& of = *load_.sessions;
+  if (!of.random_think) return of.think;
+  CounterRng rng(load_.seed ^ kThinking, static_cast<std::uint64_t>(key_of(answered.session, answered.turn)));
+  return -std::log1p(-rng.uniform()) * of.think;
+}
+
 DrawnRequest DrawnRequests::request(std::int64_t number) const {
+  if (load_.sessions) {
+    DrawnRequest first = turn(number, 0, 0);
+    first.number = number;
+    return first;
+  }
   DrawnRequest request;
   request.number = number;
   if (load_.trace) {
@@ -90,15 +133,15 @@ double DrawnRequests::gap(std::int64_t number) const {
   CounterRng rng(load_.seed ^ kArrivals, static_cast<std::uint64_t>(number));
   switch (load_.arrivals) {
     case ArrivalProcess::constant:
-      return 1 / load_.request_rate;
+      return 1 / rate_;
     case ArrivalProcess::gamma: {
       const double shape = 1 / (load_.arrivals_cv * load_.arrivals_cv);
-      return gamma(rng, shape) / shape / load_.request_rate;
+      return gamma(rng, shape) / shape / rate_;
     }
     case ArrivalProcess::poisson:
       break;
   }
-  return -std::log1p(-rng.uniform()) / load_.request_rate;
+  return -std::log1p(-rng.uniform()) / rate_;
 }
 
 DrawnRequest DrawnRequests::next_arrival() {

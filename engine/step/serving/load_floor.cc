@@ -77,8 +77,9 @@ LoadFloor load_floor(const LoadSpec& load, const serving::LiveRules& rules, cons
                  busy = reads_beside(rules.policy) ? std::max(reads, decodes) : reads + decodes;
     return std::min(kAnyRate, static_cast<double>(rules.servers) / (kLoadFloorShare * busy));
   };
-  floor.requests_per_s = most(load.prompt.mean, load.output.mean);
   floor.in_a_run = most(static_cast<double>(load.prompt.shortest), static_cast<double>(load.output.shortest));
+  // Sessions with long turns end early where the context is full: the mean turn is shorter than all of theirs.
+  floor.requests_per_s = load.sessions ? floor.in_a_run : most(load.prompt.mean, load.output.mean);
   return floor;
 }
 

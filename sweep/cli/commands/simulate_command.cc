@@ -13,6 +13,7 @@
 #include "sweep/cli/commands/fault_parser.h"
 #include "sweep/cli/commands/step_outputs.h"
 #include "sweep/cli/reports/draw_report.h"
+#include "sweep/cli/reports/load_mix_report.h"
 #include "sweep/cli/reports/mode_comparison.h"
 #include "sweep/cli/reports/simulate_report.h"
 #include "sweep/cli/terminal/format.h"
@@ -45,6 +46,8 @@ constexpr const char* kSimulateExamples =
   shardscape simulate chat.yaml --point tp=8,pp=1,dp=2,prefill_tp=4,prefill_dp=4     one pool prefills, one decodes
   shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev
   shardscape simulate chat.yaml --set workload.request_rate='3 /s' --timeline load.json     requests, batch, queue, cache
+  shardscape simulate chat.yaml --set 'workload.sessions={turns: 5, new_tokens: 200, think_time: 10 s}' --explain
+                                                          five prompts of each user; where their time goes
   shardscape simulate study.yaml --point pp=4,schedule=zero_bubble --schedule-text --width 160
   shardscape simulate study.yaml --chakra traces          for shardscape replay and other simulators
   shardscape simulate study.yaml --mode flattened --timeline step.json --chakra traces    the same of what was executed
@@ -191,6 +194,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   const Prediction healthy = draw ? simulator.run(point.plan) : Prediction();
   Details details;
   details.want_timeline = !arguments.timeline.empty();
+  details.want_load_mixes = arguments.explain;
   if (details.want_timeline && study.phase() == Phase::inference && !setting.workload.load) {
     throw BadInput(
         "--timeline: draws a training step, or a load that is simulated request by request; the study is of "
@@ -237,6 +241,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
     nlohmann::ordered_json json = to_json(simulated);
     if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
     if (arguments.explain) json["operators"] = operators(simulated).json();
+    if (arguments.explain) json.update(load_mix_json(prediction, details.load_mixes));
     std::cout << json_text(json, 2) << '\n';
     return kDone;
   }
@@ -273,7 +278,9 @@ void add_simulate_command(const Program& program) {
             "The faults of one sample of the study's 'faults:', as a sweep meets them")
       ->check(whole_number(0))
       ->excludes("--fault");
-  command->add_flag("--explain", arguments->explain, "Add a table of the operators");
+  command->add_flag("--explain", arguments->explain,
+                    "Add a table of the operators; of a simulated load, of where its requests' time goes, of "
+                    "iterations, and of what requests wait for");
   command->add_flag("--schedule-text", arguments->schedule_text,
                     "Chart the pipeline: stages as rows, time across");
   command

@@ -12,6 +12,7 @@
 #include "engine/spec/plan_axes.h"
 #include "results_schema/rows/columns.h"
 #include "results_schema/rows/limits.h"
+#include "sweep/cli/reports/load_mix_report.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
@@ -164,7 +165,9 @@ std::string load_text(const WorkloadSpec& workload) {
                                   format_count(static_cast<std::int64_t>(load.trace->requests.size())))
       : load.open() ? fmt::format("{} ({})", requests_text(load.request_rate), name_of(load.arrivals))
                     : "concurrency " + format_count(workload.concurrency);
-  return fmt::format("{}, {} requests simulated ({})", source,
+  const std::string sessions =
+      load.sessions ? fmt::format(", sessions of {:.3g} turns", load.sessions->means().turns) : "";
+  return fmt::format("{}{}, {} requests simulated ({})", source, sessions,
                      format_count(load.requests.of(workload.concurrency)), name_of(load.statistic));
 }
 
@@ -457,12 +460,11 @@ void print_report(std::ostream& out, const SimulatedPoint& point) {
 }
 
 void print_operators(std::ostream& out, const SimulatedPoint& point) {
+  if (!point.details.load_mixes.empty())
+    return print_load_mix(out, point.prediction, point.details.load_mixes);
   out << "\noperators on the critical rank\n";
   if (point.details.operators.empty()) {
-    out << (point.setting.workload.load && timed(point.prediction)
-                ? "  none: they are listed for the steady closed loop, without client, rate or random "
-                  "lengths\n"
-                : "  none: the plan was rejected before its operators were priced\n");
+    out << "  none: the plan was rejected before its operators were priced\n";
   } else {
     operators(point).print(out, 2);
   }

@@ -37,7 +37,8 @@ Rows operators(const SimulatedPoint& point);
 /// Prints verdict, times, memory against capacity, stages, breakdown, placement.
 void print_report(std::ostream& out, const SimulatedPoint& point);
 
-/// Prints the operators on the critical rank, one per line.
+/// Prints the operators on the critical rank, one per line; of a simulated load what its servers did
+/// (load_mix_report.h).
 void print_operators(std::ostream& out, const SimulatedPoint& point);
 
 }  // namespace shardscape::cli

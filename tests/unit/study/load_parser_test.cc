@@ -67,6 +67,65 @@ TEST(SimulatedLoads, OpenLoop) {
   EXPECT_EQ(good(study.resolved_yaml).workloads, study.workloads);
 }
 
+TEST(SimulatedLoads, Sessions) {
+  const Study study = good(
+      with_workload("prompt_tokens: [1000, 2000], output_tokens: 50, request_rate: 2 /s, sessions: {turns: "
+                    "3, new_tokens: 100, "
+                    "think_time: {exponential: 500 ms}, shared_prefix_tokens: 200, context_tokens: 2300}"));
+  ASSERT_EQ(study.workloads.size(), 2U);
+  const LoadSpec& load = *study.workloads.front().load;
+  ASSERT_TRUE(load.sessions.has_value());
+  EXPECT_EQ(load.sessions->turns, Lengths::fixed(3));
+  EXPECT_EQ(load.sessions->new_tokens, Lengths::fixed(100));
+  EXPECT_EQ(load.sessions->first_prompt, Lengths::fixed(1000));
+  EXPECT_EQ(load.sessions->shared.end, 200);
+  EXPECT_EQ(load.sessions->think, 0.5);
+  EXPECT_TRUE(load.sessions->random_think);
+  EXPECT_TRUE(load.has_prefixes());
+  // 1,000, 1,150 and 1,300 tokens.
+  EXPECT_EQ(load.prompt.shortest, 1000);
+  EXPECT_EQ(load.prompt.longest, 1300);
+  EXPECT_EQ(study.workloads.front().prompt_tokens, 1150) << "the mean of all turns";
+  EXPECT_EQ(study.workloads.back().load->prompt.longest, 2250) << "the context holds it with its answer";
+  EXPECT_EQ(good(study.resolved_yaml).workloads, study.workloads);
+  const LoadSpec agent = load_of(
+      "prompt_tokens: 10, output_tokens: 5, concurrency: 4, sessions: {turns: {lognormal: {mean: 900, cv: "
+      "3}}, "
+      "new_tokens: {mean: 9, length_ratio: 0.5}, think_time: 1 s, context_tokens: 9000}, client: "
+      "{length_ratio: 0.5}");
+  EXPECT_EQ(agent.sessions->turns.longest, Sessions::kMostTurns);
+  EXPECT_EQ(agent.sessions->first_prompt, Lengths::uniform(10, 0.5));
+  EXPECT_FALSE(agent.sessions->random_think);
+}
+
+TEST(SimulatedLoads, ProblemsOfSessionsStandAtTheirPlace) {
+  const auto says = [](const std::string& keys, const std::string& path, const std::string& what) {
+    const yaml::Diagnostics found =
+        bad(with_workload("prompt_tokens: 100, output_tokens: 50, concurrency: 4, sessions: {" + keys + "}"));
+    EXPECT_TRUE(std::ranges::any_of(found.list(),
+                                    [&](const yaml::Diagnostic& d) {
+                                      return d.path == "workload.sessions" + path && d.where.line == 31 &&
+                                             d.message.find(what) != std::string::npos;
+                                    }))
+        << keys << '\n'
+        << found.to_string();
+  };
+  says("turns: 3", ".new_tokens", "missing");
+  says("new_tokens: 3", ".turns", "missing");
+  says("turns: 0, new_tokens: 3", ".turns", "from 1");
+  says("turns: 5000, new_tokens: 3", ".turns", "must be from 1 to 4096");
+  says("turns: 3, new_tokens: none", ".new_tokens", "");
+  says("turns: 3, new_tokens: 5, think_time: 3", ".think_time", "unit");
+  says("turns: 3, new_tokens: 5, think_time: -3 s", ".think_time", "must be");
+  says("turns: 3, new_tokens: 5, think_time: {gamma: 3 s}", ".think_time.exponential", "missing");
+  says("turns: 3, new_tokens: 5, shared_prefix_tokens: 100", ".shared_prefix_tokens",
+       "100 leave nothing of the first prompt's 100 tokens");
+  says("turns: 3, new_tokens: 5, context_tokens: 149", ".context_tokens",
+       "149 do not hold the first turn: 100 tokens of its prompt and up to 50 of its answer");
+  says("turns: 4000, new_tokens: 900000", ".context_tokens", "sessions may grow to 3599");
+  says("turns: 3, new_token: 5", ".new_token", "did you mean \"new_tokens\"");
+}
+
 TEST(SimulatedLoads, EveryProfileIsRead) {
   for (const std::string_view name : client_profile_names()) {
     const LoadSpec load = load_of("prompt_tokens: 10, output_tokens: 5, concurrency: 4, client: {profile: " +
@@ -103,6 +162,7 @@ TEST(SimulatedLoads, ProblemsStandAtTheirPlace) {
   says(open + "arrivals: posson", "arrivals", "did you mean \"poisson\"");
   says(closed + "arrivals: poisson", "arrivals", "no effect without request_rate");
   says(closed + "speed_up: 2", "speed_up", "no effect without trace");
+  says("trace: nowhere.csv, sessions: {turns: 3, new_tokens: 5}", "sessions", "excludes trace");
   says(closed + "client: infrencex", "client", "did you mean \"inferencex\"");
   says(closed + "client: {requests: 0}", "client.requests", "10x for ten of each");
   says(closed + "client: {requests: ten}", "client.requests", "10x for ten of each");

@@ -1,0 +1,68 @@
+#include "sweep/study/sessions_parser.h"
+
+#include <algorithm>
+
+#include "engine/spec/ranges.h"
+#include "sweep/study/load_parser.h"
+#include "sweep/yaml/value.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+constexpr auto kMostTokens = static_cast<std::int64_t>(ranges::kTokens.high);
+
+}  // namespace
+
+std::optional<Lengths> parse_number_or_lengths(const yaml::Node& node, const std::string& path, double ratio,
+                                               yaml::ReadState& state) {
+  if (node.is_map()) return parse_lengths(node, path, state);
+  const auto tokens = yaml::parse_integer_node(node, 1, kMostTokens);
+  if (tokens) return ratio < 1 ? Lengths::uniform(*tokens, ratio) : Lengths::fixed(*tokens);
+  state.bad(path, node.where, tokens.error());
+  return {};
+}
+
+Sessions parse_sessions(const yaml::Node& node, const std::string& path, double length_ratio,
+                        const ModelSpec* model, yaml::ReadState& state) {
+  Sessions sessions;
+  yaml::Reader reader(node, path, state);
+  const auto tokens = [&](const char* key, std::int64_t low, std::int64_t& value) {
+    const yaml::Node* const item = reader.take(key);
+    if (item == nullptr) return;
+    const auto parsed = yaml::parse_integer_node(*item, low, kMostTokens);
+    if (parsed) value = *parsed;
+    if (!parsed) state.bad(path + "." + key, item->where, parsed.error());
+  };
+  if (const yaml::Node* turns = reader.take_required("turns"))
+    sessions.turns = parse_number_or_lengths(*turns, path + ".turns", 1, state).value_or(Lengths());
+  if (sessions.turns.law == LengthLaw::lognormal)
+    sessions.turns.longest = std::min(sessions.turns.longest, Sessions::kMostTurns);
+  if (const yaml::Node* added = reader.take_required("new_tokens"))
+    sessions.new_tokens =
+        parse_number_or_lengths(*added, path + ".new_tokens", length_ratio, state).value_or(Lengths());
+  if (const yaml::Node* think = reader.take("think_time")) {
+    const yaml::Node* time = think;
+    std::string where = path + ".think_time";
+    if (think->is_map()) {
+      yaml::Reader of(*think, where, state);
+      where += ".exponential";
+      time = of.take_required("exponential");
+      of.finish();
+      sessions.random_think = true;
+    }
+    const auto seconds = time != nullptr ? yaml::parse_value<Seconds>(*time) : Seconds(0);
+    Problems problems;
+    if (seconds) require_range(problems, sessions.think = seconds->value(), where, ranges::kTime);
+    if (!seconds) state.bad(where, time->where, seconds.error());
+    for (const Problem& problem : problems.list()) state.bad(where, time->where, problem.message);
+  }
+  tokens("shared_prefix_tokens", 0, sessions.shared.end);
+  tokens("context_tokens", 1, sessions.context);
+  if (model != nullptr && model->position == PositionKind::learned)
+    sessions.context = std::min<std::int64_t>(sessions.context, model->max_positions);
+  reader.finish();
+  return sessions;
+}
+
+}  // namespace shardscape::sweep
