@@ -1,6 +1,7 @@
 // The machine of a setting as evaluators use it: its fabric with the faults of the point, priced.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -38,6 +39,11 @@ class Machine {
   /// The network that executions use, with the current faults.
   [[nodiscard]] network::PricedNetwork& network();
   void watch(StepWatch watch) { watch_ = std::move(watch); }
+  /// The watch of a simulated load, which knows no bound of its times.
+  [[nodiscard]] std::function<bool()> load_watch() const {
+    if (!watch_) return {};
+    return [watch = watch_] { return watch(Seconds(0)); };
+  }
   /// Everything that an execution needs, where `placement` lists the ranks of the fabric to run on.
   [[nodiscard]] step::FlattenedRun run_on(std::span<const std::int32_t> placement) {
     using execution::Fold;

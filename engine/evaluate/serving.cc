@@ -66,8 +66,9 @@ class ServerMemory {
 class LoadKept {
  public:
   explicit LoadKept(Details* details) : details_(details) {}
-  [[nodiscard]] serving::LoadRecord* record() {
-    return details_ != nullptr && (details_->want_timeline || details_->want_load_mixes) ? &record_ : nullptr;
+  [[nodiscard]] serving::LoadObserver observer(const Machine& machine) {
+    const bool wanted = details_ != nullptr && (details_->want_timeline || details_->want_load_mixes);
+    return {wanted ? &record_ : nullptr, machine.load_watch()};
   }
   void draw() {
     if (record_.works.empty()) return;
@@ -119,7 +120,8 @@ class Replicas final : public Evaluator {
                                  : options.reference ? step::LoadTiming::plain
                                                      : step::LoadTiming::quick;
     LoadKept load(point.details);
-    step::time_inference(inputs, collectives, memo_, how, point.out, run ? &*run : nullptr, load.record());
+    step::time_inference(inputs, collectives, memo_, how, point.out, run ? &*run : nullptr,
+                         load.observer(machine_));
     if (collectives.unreachable() || (run && run->unreachable)) point.cut_off(collectives);
     if (run && !run->deadlock.empty()) point.stand_still(run->deadlock);
     if (point.details == nullptr || point.deadlocked) return;
@@ -252,7 +254,7 @@ void Pools::time(Point& point) {
   const bool connected = step::time_disaggregated(
       setting_, prefill, decode, machine_.network(), memo_, machine_.options().reference, point.out,
       point.details != nullptr ? &point.details->operators : nullptr, serving::serve_disaggregated,
-      load.record());
+      load.observer(machine_));
   for (const network::CollectivePrices* prices : {&prefill.collectives, &decode.collectives})
     if (!connected || prices->unreachable()) point.cut_off(*prices);
   for (const step::FlattenedRun& run : runs)

@@ -24,6 +24,7 @@ using results::ColumnInfo;
 struct Looked {
   CapacityFate fate = CapacityFate::rule;
   CapacityPoint point;
+  bool done = false;
 };
 
 CapacityFate fate_of(Status status) {
@@ -51,19 +52,15 @@ class Search {
   CapacityAnswer run(std::size_t workload) {
     CapacityAnswer answer;
     answer.workload = workload;
-    for (std::size_t count = 0; count < job_.study().gpu_counts.size() && !answer.best; ++count) {
+    for (std::size_t count = 0; count < job_.study().gpu_counts.size() && !answer.best && answer.complete;
+         ++count) {
       const std::int64_t gpus = job_.study().gpu_counts[count];
-      if (options_.go_on && !options_.go_on({workload, gpus, answer.simulated.size()})) {
-        answer.complete = false;
-        break;
+      if (options_.tell) options_.tell({workload, gpus, answer.simulated.size()});
+      for (Looked& looked : look_at(workload, count)) {
+        if (looked.done) take(std::move(looked), answer);
       }
-      std::vector<Looked> all = look_at(workload, count);
-      if (stopped()) {
-        answer.complete = false;
-        break;
-      }
-      for (Looked& looked : all) take(std::move(looked), answer);
-      answer.most_gpus = gpus;
+      answer.complete = goes_on();
+      if (answer.complete) answer.most_gpus = gpus;
     }
     if (answer.best) answer.nearest.reset();
     std::ranges::sort(answer.kills, [](const CapacityKill& a, const CapacityKill& b) {
@@ -73,9 +70,7 @@ class Search {
   }
 
  private:
-  [[nodiscard]] bool stopped() const {
-    return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] bool goes_on() const { return !options_.go_on || options_.go_on(); }
 
   /// All plans for the workload on one of the numbers of GPUs, by id.
   std::vector<Looked> look_at(std::size_t workload, std::size_t count) {
@@ -84,10 +79,12 @@ class Search {
     for (std::uint64_t id = first; id < end; ++id) {
       const PointIndex point = job_.space().point(id);
       if (point.setting % job_.study().workloads.size() != workload) continue;
-      all.push_back({CapacityFate::rule, {id, point, job_.study().gpu_counts[count], {}, false, {}}});
+      all.push_back({CapacityFate::rule, {id, point, job_.study().gpu_counts[count], {}, false, {}}, false});
     }
     tbb::parallel_for(std::size_t{0}, all.size(), [&](std::size_t i) {
-      if (!stopped()) look(all[i]);
+      if (!goes_on()) return;
+      look(all[i]);
+      all[i].done = goes_on();
     });
     return all;
   }
@@ -104,13 +101,20 @@ class Search {
     if (options_.use_floors && plain && !plan.disaggregated()) {
       at.prediction = evaluators.floors.of(setting).evaluate(plan);
       if (at.prediction.status != Status::ok) return void(looked.fate = fate_of(at.prediction.status));
-      if (cut_by_floors(workload, looked)) return;
+      if (cut_by_floors(looked)) return;
     }
-    at.prediction = evaluators.simulated.of(setting).evaluate(plan);
+    Evaluator& simulated = evaluators.simulated.of(setting);
+    simulated.watch([this](Seconds) { return goes_on(); });
+    at.prediction = simulated.evaluate(plan);
     if (at.prediction.status != Status::ok) return void(looked.fate = fate_of(at.prediction.status));
     looked.fate = CapacityFate::simulated;
     at.simulated = true;
-    at.misses = job_.limits().misses(record(at));
+    const bool overloaded = at.prediction.load.sustained_per_s > 0;
+    if (overloaded) at.misses.push_back(overload_of(at));
+    for (const Miss& miss : job_.limits().misses(record(at))) {
+      if (miss.reason >= results::kFirstLimitReason && !(overloaded && is_latency(limit_of(miss))))
+        at.misses.push_back(miss);
+    }
   }
 
   [[nodiscard]] results::PointRecord record(const CapacityPoint& at) const {
@@ -118,25 +122,38 @@ class Search {
             at.prediction};
   }
 
-  /// Whether the floors in the prediction show that the plan misses something. They are floors of latencies alone;
-  /// memory is as it is.
-  bool cut_by_floors(const WorkloadSpec& workload, Looked& looked) const {
+  [[nodiscard]] const results::Limit& limit_of(const Miss& miss) const {
+    return job_.limits().limits()[miss.reason - results::kFirstLimitReason];
+  }
+
+  static bool is_latency(const results::Limit& limit) {
+    constexpr std::string_view kLatencies[] = {"ttft_", "tpot_", "itl_", "e2e_"};
+    return std::ranges::any_of(kLatencies,
+                               [&](std::string_view name) { return limit.column.starts_with(name); });
+  }
+
+  /// By how much more requests come than the point keeps up with, or than its floors let it.
+  [[nodiscard]] Miss overload_of(const CapacityPoint& at) const {
+    const double offered = job_.workload(at.point.setting).load->offered_per_s();
+    return {static_cast<std::size_t>(Reason::overloaded), true,
+            std::max(0.0, offered / at.prediction.load.sustained_per_s - 1)};
+  }
+
+  /// Whether the floors in the prediction show that the plan misses something. They are floors of latencies and of the
+  /// rate that holds alone; memory is as it is.
+  bool cut_by_floors(Looked& looked) const {
     CapacityPoint& at = looked.point;
-    const double offered = workload.load->offered_per_s(), most = at.prediction.load.sustained_per_s;
-    if (offered > most)
-      at.misses.push_back({static_cast<std::size_t>(Reason::overloaded), true, offered / most - 1});
+    const Miss overload = overload_of(at);
+    if (overload.by > 0) at.misses.push_back(overload);
     for (const Miss& miss : job_.limits().misses(record(at))) {
-      if (miss.reason < results::kFirstLimitReason) continue;  // the rate that holds is a floor here
-      const results::Limit& limit = job_.limits().limits()[miss.reason - results::kFirstLimitReason];
+      if (miss.reason < results::kFirstLimitReason) continue;
+      const results::Limit& limit = limit_of(miss);
       const bool upper =
           limit.relation == results::Relation::at_most || limit.relation == results::Relation::below;
-      const std::string_view name = limit.column;
-      const bool latency = name.starts_with("ttft_") || name.starts_with("tpot_") ||
-                           name.starts_with("itl_") || name.starts_with("e2e_");
-      if ((upper && latency) || name == "memory_peak_bytes") at.misses.push_back(miss);
+      if ((upper && is_latency(limit)) || limit.column == "memory_peak_bytes") at.misses.push_back(miss);
     }
     if (at.misses.empty()) return false;
-    looked.fate = offered > most ? CapacityFate::rate_floor : CapacityFate::latency_floor;
+    looked.fate = overload.by > 0 ? CapacityFate::rate_floor : CapacityFate::latency_floor;
     return true;
   }
 
@@ -192,10 +209,8 @@ std::vector<CapacityAnswer> find_capacity(const SweepJob& job, const CapacityOpt
   std::vector<CapacityAnswer> answers;
   arena.execute([&] {
     Search search(job, options);
-    for (std::size_t workload = 0; workload < job.study().workloads.size(); ++workload) {
+    for (std::size_t workload = 0; workload < job.study().workloads.size(); ++workload)
       answers.push_back(search.run(workload));
-      if (!answers.back().complete) break;
-    }
   });
   return answers;
 }

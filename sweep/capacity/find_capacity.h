@@ -10,10 +10,12 @@
 // The others are simulated. The first number of GPUs with a plan that misses nothing is the answer, so nothing is taken
 // to grow with the number of GPUs; of several plans the best by the study's first objective, then the smallest point
 // id: that of a sweep over all numbers and plans. Results are the same for any number of threads.
+//
+// Servers that do not keep up with the requests miss, promised or not; what their latencies would be in a run of some
+// length says nothing, and is not counted.
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -58,10 +60,12 @@ struct CapacityAnswer {
   /// The least number of GPUs with a plan that had to be simulated: all smaller ones are cut off without; 0 where there
   /// is none.
   std::int64_t least_simulated = 0;
-  std::int64_t most_gpus = 0;            ///< the largest number that was looked at
+  std::int64_t most_gpus = 0;            ///< the largest number all of whose plans were looked at
   std::vector<CapacityKill> kills;       ///< most plans first
   std::vector<CapacityPoint> simulated;  ///< by id
-  bool complete = true;                  ///< false where it was stopped
+  /// False where it was stopped. Fewer GPUs than those of `best` do not do all the same, but other plans on as many,
+  /// which have not been looked at, may be better.
+  bool complete = true;
 
   [[nodiscard]] std::uint64_t looked_at() const;
 };
@@ -77,11 +81,11 @@ struct CapacityOptions {
   EvaluatorFactory evaluator = simulator_factory();
   EvaluatorFactory floors = simulator_factory({.load_floors = true});
   bool use_floors = true;  ///< false: every plan that fits is simulated
-  /// Asked before each number of GPUs; the search stops where it returns false. May be empty.
-  std::function<bool(const CapacityProgress&)> go_on;
-  /// Plans that are not begun when this becomes true are not looked at, and their number of GPUs does not count. May be
-  /// null.
-  const std::atomic<bool>* stop = nullptr;
+  /// Told before each number of GPUs. May be empty.
+  std::function<void(const CapacityProgress&)> tell;
+  /// Asked before each plan and every few milliseconds of its simulation, by any thread: the search stops where it
+  /// returns false, as it then does ever after. Plans under way count as not looked at. May be empty.
+  std::function<bool()> go_on;
 };
 
 /// One answer for each workload of the job's study, which must serve an open loop.

@@ -145,6 +145,34 @@ std::string count_problems(std::size_t count) {
   return fmt::format("{}{}", count, count == 1 ? " problem" : " problems");
 }
 
+std::optional<double> number_before(std::string_view text, std::string_view unit) {
+  if (!text.ends_with(unit)) return std::nullopt;
+  text.remove_suffix(unit.size());
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || !std::isfinite(value) || value < 0) return std::nullopt;
+  return value;
+}
+
+Budget parse_budget(const std::string& text) {
+  Budget budget;
+  if (text.empty()) return budget;
+  if (const auto points = number_before(text, "points")) {
+    budget.points = *points;
+  } else if (const auto minutes = number_before(text, "min")) {
+    budget.cpu_seconds = 60 * *minutes;
+  } else if (const auto seconds = number_before(text, "s")) {
+    budget.cpu_seconds = *seconds;
+  } else {
+    throw BadInput("--budget: '" + text +
+                   "' is no CPU time, such as 10s or 5min, and no number of points, such as "
+                   "'20000 points'");
+  }
+  return budget;
+}
+
 std::vector<std::string> split_names(std::string_view text) {
   std::vector<std::string> names;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -192,6 +220,7 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
   sweep::StudyOptions options;
   options.overrides = arguments.overrides;
   options.all_counts = arguments.all_counts;
+  options.rates_instead = arguments.rates_instead;
   options.objective_columns = objective_columns();
   options.fixed_columns = column_names([](const auto&) { return true; });
   auto study = sweep::load_study(arguments.file, make_catalog(common), options);

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -93,6 +94,15 @@ E parse_choice(const char* option, const std::string& text) {
   throw BadInput(std::string(option) + ": '" + text + "' is not one of " + join_names(names) +
                  did_you_mean(text, names));
 }
+/// The number in front of a unit, such as 12.5 for "12.5%"; nothing for other texts.
+std::optional<double> number_before(std::string_view text, std::string_view unit);
+/// The limits of a search.
+struct Budget {
+  double cpu_seconds = HUGE_VAL;
+  double points = HUGE_VAL;
+};
+/// Of "10s", "5min", "20000 points"; no limit where the text is empty.
+Budget parse_budget(const std::string& text);
 /// The parts of a text between commas.
 std::vector<std::string> split_names(std::string_view text);
 /// The lines of a text, without line ends.
@@ -152,8 +162,8 @@ std::optional<std::filesystem::path> published_folder();
 /// A study as given on the command line.
 struct StudyArguments {
   std::filesystem::path file;
-  std::vector<std::string> overrides;  ///< texts KEY=VALUE
-  bool all_counts = false;             ///< as in sweep::StudyOptions
+  std::vector<std::string> overrides;              ///< texts KEY=VALUE
+  bool all_counts = false, rates_instead = false;  ///< as in sweep::StudyOptions
 };
 /// Adds the arguments STUDY and --set to a command.
 void add_study_arguments(CLI::App& command, StudyArguments& arguments);

@@ -46,16 +46,13 @@ class ServedSearch {
   }
 
   SearchOutcome run() {
-    find_floors();
     std::size_t next = 0, most = 1;
-    bool stopped = false;
+    bool stopped = !find_floors();
     while (next < waiting_.size() && !stopped) {
       if (is_beyond(waiting_[next])) break;
       progress_.bound = waiting_[next].objective;
-      if (options_.go_on && !options_.go_on(progress_)) {
-        stopped = true;
-        break;
-      }
+      stopped = !goes_on();
+      if (stopped) break;
       std::size_t end = next;
       while (end < waiting_.size() && end < next + most && !is_beyond(waiting_[end])) ++end;
       visit(next, end);
@@ -79,19 +76,30 @@ class ServedSearch {
         objective_, {id, point.plan, job_.workload(point.setting), job_.hardware(point.setting), prediction});
   }
 
-  /// The best value that each point may have, the best first; those that are no results are counted.
-  void find_floors() {
+  [[nodiscard]] bool goes_on() const { return !options_.go_on || options_.go_on(progress_); }
+
+  /// The best value that each point may have, the best first; those that are no results are counted, and so are those
+  /// that are left where the search is stopped: false then.
+  bool find_floors() {
+    constexpr std::size_t kAtOnce = 1024;
     std::vector<BestPoint> all(job_.space().size());
     std::vector<Fate> fates(all.size(), Fate::open);
-    tbb::parallel_for(std::size_t{0}, all.size(), [&](std::size_t id) {
+    const auto find = [&](std::size_t id) {
       const PointIndex point = job_.space().point(id);
       if (!job_.admits(point.plan, job_.workload(point.setting))) return void(fates[id] = Fate::constraint);
       const Prediction floor = floors_.local().of(point.setting).evaluate(point.plan);
       if (floor.status != Status::ok)
         return void(fates[id] = floor.status == Status::memory ? Fate::memory : Fate::rule);
       all[id] = {value(id, point, floor), id};
-    });
-    for (std::size_t id = 0; id < all.size(); ++id) {
+    };
+    std::size_t found = 0;
+    while (found < all.size() && goes_on()) {
+      const std::size_t first = found;
+      found = std::min(all.size(), first + kAtOnce);
+      tbb::parallel_for(first, found, find);
+    }
+    count(Fate::open) += all.size() - found;
+    for (std::size_t id = 0; id < found; ++id) {
       if (fates[id] == Fate::open) {
         waiting_.push_back(all[id]);
       } else {
@@ -100,6 +108,7 @@ class ServedSearch {
     }
     std::ranges::sort(waiting_,
                       [this](const BestPoint& a, const BestPoint& b) { return ranks_before(a, b, better_); });
+    return found == all.size();
   }
 
   /// Whether a point, and so all that wait behind it, cannot belong to the answer.

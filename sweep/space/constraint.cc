@@ -53,6 +53,7 @@ const std::vector<Name>& table() {
     add("sequence_length", [](Plan, Load w) { return static_cast<double>(w.sequence_length); });
     add("global_batch", [](Plan, Load w) { return static_cast<double>(w.global_batch); });
     add("concurrency", [](Plan, Load w) { return static_cast<double>(w.concurrency); });
+    add("request_rate", [](Plan, Load w) { return w.load ? w.load->request_rate : 0; });
     add_axes(AxisKind::pool, AxisKind::pool);
     add("prefill_gpus", [](Plan p, Load) { return static_cast<double>(p.prefill.gpus()); });
     return names;

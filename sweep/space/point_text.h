@@ -17,12 +17,14 @@
 namespace shardscape::sweep {
 
 struct PointText {
-  ParallelPlan plan;                        ///< canonical: axes without effect have their idle value
-  std::optional<std::int64_t> concurrency;  ///< for inference, where given
+  ParallelPlan plan;  ///< canonical: axes without effect have their idle value
+  // For inference, where given:
+  std::optional<std::int64_t> concurrency;
+  std::optional<double> request_rate;  ///< requests per second
 };
 
 /// The keys of a point: the names of the plan axes (engine/spec/plan_axes.h) that exist in the phase, and concurrency
-/// for inference.
+/// and request_rate for inference.
 std::vector<std::string_view> point_keys(Phase phase);
 
 /// Parses `text`. An axis that is left out takes the first value of `space`; a degree that fills follows from the

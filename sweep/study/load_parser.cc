@@ -19,7 +19,6 @@ namespace shardscape::sweep {
 
 namespace {
 
-constexpr Range kRate{1e-9, 1e9};
 constexpr Range kSpeedUp{1e-6, 1e6};
 
 bool has_map(const yaml::Node* node) {
@@ -278,8 +277,9 @@ yaml::Parsed<double> parse_rate(const yaml::Node& node) {
   const auto value = yaml::parse_number(number);
   if (!value || (unit != "s" && unit != "min")) return tl::unexpected(std::string(kDue) + ", or 180 /min");
   const double rate = *value / (unit == "s" ? 1 : 60);
-  if (rate < kRate.low || rate > kRate.high)
-    return tl::unexpected(fmt::format("must be from {} to {} /s", kRate.low, kRate.high));
+  const Range& range = ranges::kRequestRate;
+  if (rate < range.low || rate > range.high)
+    return tl::unexpected(fmt::format("must be from {} to {} /s", range.low, range.high));
   return rate;
 }
 

@@ -153,6 +153,11 @@ class StudyParser {
       counts = {cluster_->fabric.fabric.size()};
     }
     const bool up_to = options_.all_counts && counts.size() == 1 && cluster_->fabric.open();
+    if (up_to && counts.front() > static_cast<std::int64_t>(kMaxSettings))
+      return state_.bad(
+          "gpus", where.where,
+          fmt::format("all numbers up to it are tried, so that it may be {} at most; or give a list",
+                      kMaxSettings));
     if (up_to) counts.resize(static_cast<std::size_t>(counts.front()));
     if (up_to) std::iota(counts.begin(), counts.end(), std::int64_t{1});
     for (const std::int64_t count : counts) {
@@ -579,6 +584,9 @@ tl::expected<Study, yaml::Diagnostics> parse_study(const std::string& text, cons
   if (!root) return yaml::refused(std::move(diagnostics));
   if (root->is_map())
     for (const std::string& setting : options.overrides) apply_override(*root, setting, diagnostics);
+  if (options.rates_instead && root->is_map())
+    if (yaml::Node* const workload = root->find("workload"))
+      std::erase_if(workload->entries, [](const yaml::Entry& entry) { return entry.key == "concurrency"; });
   StudyParser parser(*root, name, folder, catalog, options, diagnostics);
   std::optional<Study> study = parser.run();
   if (!study) return yaml::refused(std::move(diagnostics));

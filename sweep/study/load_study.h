@@ -27,6 +27,8 @@ struct StudyOptions {
   std::vector<std::string> fixed_columns;
   /// Of a cluster of any size, `gpus: N` stands for all numbers up to N that the cluster comes in.
   bool all_counts = false;
+  /// `workload.request_rate` takes the place of `workload.concurrency`, where there is one.
+  bool rates_instead = false;
 };
 
 /// Reads and checks a study with its model, cluster, device and stack. The result is complete and valid: DesignSpace

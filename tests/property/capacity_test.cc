@@ -1,4 +1,4 @@
-// Is the capacity of small studies that of brute force, and is no simulated load better than its floors?
+// Is the capacity of small studies that of brute force?
 //
 // Brute force: for each number of GPUs a study of its own, every plan simulated alone, and every latency compared with
 // what is promised by hand. The first number with a plan that misses nothing is the answer.
@@ -114,101 +114,6 @@ TEST(Capacity, IsThatOfBruteForce) {
   EXPECT_GE(nothing, test::at_least(1));
   RecordProperty("numbers", fmt::format("{} on one GPU, {} on several, {} on none", one, several, nothing));
   std::printf("%d on one GPU, %d on several, %d on none\n", one, several, nothing);
-}
-
-/// The least share of a floor that any figure of the loads of a study comes to.
-double least_share(const Study& study) {
-  double least = 1e9;
-  const Setting setting = study.setting(0);
-  Simulator simulator(setting), floors(setting, {.load_floors = true});
-  const DesignSpace space = study.design_space();
-  for (std::uint64_t id = 0; id < space.size(); ++id) {
-    const ParallelPlan plan = space.point(id).plan;
-    const Prediction p = simulator.run(plan), f = floors.run(plan);
-    EXPECT_EQ(p.status, f.status);
-    if (p.status != Status::ok) continue;
-    const auto hold = [&](double figure, double floor, const char* what) {
-      if (figure <= 0 || floor <= 0) return;
-      EXPECT_GE(figure, floor) << what << ' ' << to_point_text(plan, Phase::inference);
-      least = std::min(least, figure / floor);
-    };
-    hold(p.ttft_spread.p50.value(), f.ttft_spread.p50.value(), "ttft");
-    hold(p.load.tpot_spread.p50.value(), f.load.tpot_spread.p50.value(), "tpot");
-    hold(p.itl_spread.p50.value(), f.itl_spread.p50.value(), "itl");
-    hold(p.e2e_spread.p50.value(), f.e2e_spread.p50.value(), "e2e");
-    hold(1 / p.load.requests_per_s, 1 / f.load.requests_per_s, "requests of a run");
-  }
-  return least;
-}
-
-// Floors are of every request: latencies of a simulation lie above them. In a run from an idle server to the last
-// request, so many requests a second are done at most as the floors say of the shortest ones; that of the mean ones, of
-// a long run, is the same sum over requests.
-TEST(LoadFloors, NoSimulatedLoadIsBetter) {
-  for (std::uint64_t seed = 0; seed < test::seeds(40); ++seed) {
-    SCOPED_TRACE(seed);
-    std::mt19937_64 random(seed);
-    const auto pick = [&](auto... values) {
-      const std::vector list{values...};
-      return list[std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random)];
-    };
-    const Case c{pick(1.0, 30.0, 300.0, 5e3, 1e5), 1, 1,
-                 pick("300", "1", "{mean: 150, length_ratio: 0.2}", "{lognormal: {mean: 200, cv: 1.5}}"),
-                 pick("vllm", "sglang", "trtllm", "chunked", "prefill_priority")};
-    const int gpus = pick(1, 2, 4, 8);
-    least_share(good(study_of(c, std::to_string(gpus), gpus)));
-  }
-}
-
-// Turns of sessions find what was said before in the cache, or have to read it again.
-TEST(LoadFloors, HoldForTurnsOfSessions) {
-  for (std::uint64_t seed = 0; seed < test::seeds(40); ++seed) {
-    SCOPED_TRACE(seed);
-    std::mt19937_64 random(seed);
-    const auto pick = [&](auto... values) {
-      const std::vector list{values...};
-      return list[std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random)];
-    };
-    const Case c{pick(1.0, 30.0, 300.0, 5e3, 1e5), 1, 1, pick("300", "{mean: 150, length_ratio: 0.2}"),
-                 pick("vllm", "sglang", "trtllm")};
-    const int gpus = pick(1, 2, 4, 8);
-    const std::string sessions = fmt::format(
-        "sessions: {{turns: {}, new_tokens: {}, think_time: {}, context_tokens: {}}}, request_rate",
-        pick("4", "{lognormal: {mean: 3, cv: 1}}"), pick("20", "{mean: 100, length_ratio: 0.2}"),
-        pick("0 s", "{exponential: 0.05 s}"), pick(700, 3000));
-    std::string text = replaced(study_of(c, std::to_string(gpus), gpus), "request_rate", sessions);
-    if (pick(true, false)) text = replaced(text, "max_batch: 16", "max_batch: 16, prefix_cache: false");
-    least_share(good(text));
-  }
-}
-
-TEST(LoadFloors, HoldOnShippedPresets) {
-  const yaml::Catalog catalog({test::source_dir()});
-  double least = 1e9;
-  for (std::uint64_t seed = 0; seed < test::seeds(32); ++seed) {
-    SCOPED_TRACE(seed);
-    std::mt19937_64 random(seed);
-    const auto pick = [&](auto... values) {
-      const std::vector list{values...};
-      return list[std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random)];
-    };
-    const std::string text = fmt::format(
-        "model: {}\ncluster: {}\nstack: {}\ngpus: 8\n"
-        "workload: {{phase: inference, precision: {}, prompt_tokens: {}, output_tokens: {}, {}, client: "
-        "{{requests: "
-        "200}}}}\nspace: {{tensor_parallel: [1, 2, 4, 8], pipeline_parallel: [1, 2]}}\n",
-        pick("llama3.1-8b", "llama3.1-70b", "mixtral-8x7b"), pick("dgx-h100", "dgx-a100", "dgx-h200"),
-        pick("vllm", "sglang", "trtllm", "nim"), "bf16",
-        pick("1000", "{mean: 3000, length_ratio: 0.5}", "{lognormal: {mean: 500, cv: 1}}", "8192"),
-        pick("1", "100", "{mean: 300, length_ratio: 0.8}"),
-        pick("request_rate: 1 /s", "request_rate: 10000 /s", "request_rate: 50 /s"));
-    auto study = parse_study(text, "s.yaml", {}, catalog);
-    ASSERT_TRUE(study.has_value()) << study.error().to_string();
-    least = std::min(least, least_share(*study));
-  }
-  RecordProperty("least_share", std::to_string(least));
-  std::printf("least share of a floor: %.4f\n", least);
-  EXPECT_GE(least, 1);
 }
 
 }  // namespace

@@ -46,6 +46,13 @@ struct LiveRules {
   std::array<double, 2> seconds_per_block{};
 };
 
+/// The least seconds of an iteration: those in which the host launches it where it reads prompts without graphs.
+inline double least_seconds(const LiveRules& rules, const Iteration& work) {
+  const bool eager =
+      work.prompt_tokens > 0 && work.prompt_tokens + work.decoding > static_cast<double>(rules.graph_tokens);
+  return eager ? rules.eager_floor : 0;
+}
+
 /// What admission rules fill: the prompts that an iteration reads, and whether running sequences decode beside them.
 /// Each piece of a prompt goes to the rank with the fewest tokens.
 struct Batch {

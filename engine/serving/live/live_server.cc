@@ -124,9 +124,7 @@ void LiveServer::start() {
   time_ = timer_(work);
   // What is brought back from host and disk is, beside what is computed.
   time_[TimeClass::kv_transfer] += std::max(0.0, state_.loading() - total(time_));
-  const double tokens = work.prompt_tokens + work.decoding;
-  if (batch_.reading > 0 && tokens > static_cast<double>(state_.rules().graph_tokens))
-    time_[TimeClass::host] += std::max(0.0, state_.rules().eager_floor - total(time_));
+  time_[TimeClass::host] += std::max(0.0, least_seconds(state_.rules(), work) - total(time_));
   runs_ = false;
   end_ = begin_ + total(time_);
 }

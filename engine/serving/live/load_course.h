@@ -28,15 +28,24 @@ enum class Supply : std::uint8_t { as_sent, without_end };
 class LoadCourse {
  public:
   /// `places`: the most requests that run at once, on all servers together.
-  LoadCourse(const Offered& offered, double frontend, std::int64_t places, Supply supply, LoadRecord* record)
+  LoadCourse(const Offered& offered, double frontend, std::int64_t places, Supply supply,
+             const LoadObserver& observer)
       : places_(places),
-        record_(record),
+        record_(supply == Supply::as_sent ? observer.record : nullptr),
+        go_on_(observer.go_on),
         steady_(offered.load.statistic == ClientStatistic::steady && supply == Supply::as_sent),
         warm_up_(steady_ ? offered.load.warm_up.of(offered.clients) : 0),
         counted_(count_of(offered, places, supply)),
         senders(offered, frontend, most_sent(offered), supply == Supply::without_end ? places : 0) {}
 
   [[nodiscard]] bool over() const { return done_ >= warm_up_ + counted_; }
+  /// What the load's observer is given.
+  [[nodiscard]] LoadRecord* record() const { return record_; }
+  /// Whether its observer wants no more of it, who is asked once in so many events.
+  [[nodiscard]] bool is_given_up() {
+    constexpr std::int64_t kUnasked = 1 << 12;
+    return ++events_ % kUnasked == 0 && go_on_ && !go_on_();
+  }
 
   /// A request comes, the last of those that count with `waiting` of them in the queues.
   template <class Waiting>
@@ -80,7 +89,8 @@ class LoadCourse {
                : static_cast<double>(done_) / now_;
   }
 
-  /// What is measured where iterations have no end (a figure out of range) and nothing happens any more.
+  /// What is measured where iterations have no end (a figure out of range) and nothing happens any more, or where the
+  /// load was given up.
   static LiveMeasured without_end() {
     LiveMeasured out;
     out.requests = 1;
@@ -108,6 +118,8 @@ class LoadCourse {
 
   const std::int64_t places_;
   LoadRecord* record_;
+  std::function<bool()> go_on_;
+  std::int64_t events_ = 0;
   const bool steady_;
   const std::int64_t warm_up_, counted_;
   std::int64_t done_ = 0, noted_ = 0, came_ = 0, backlog_ = 0;
@@ -118,7 +130,7 @@ class LoadCourse {
   Senders senders;
 };
 
-/// Measures a load by run(supply, record), which returns a finished course and what it measured; where more requests
+/// Measures a load by run(supply, out), which returns a finished course and what it measured; where more requests
 /// come than are kept up with, `sustained_per_s` of the result is set.
 template <class Run>
 LiveMeasured measure_load(const Offered& offered, std::int64_t servers, const Run& run) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "engine/serving/load/drawn_requests.h"
@@ -42,5 +44,15 @@ struct LoadRecord {
 
 /// What the record adds up to.
 LoadMixes mixes_of(const LoadRecord& record);
+
+/// Who follows a simulated load.
+struct LoadObserver {
+  /// `to`: gets what every server does, and every request that counts; may be null. `ask`: asked every some thousand
+  /// events whether to go on; where it answers false the load has no times (LoadCourse::without_end). May be empty.
+  LoadObserver(LoadRecord* to = nullptr, std::function<bool()> ask = {})
+      : record(to), go_on(std::move(ask)) {}
+  LoadRecord* record;
+  std::function<bool()> go_on;
+};
 
 }  // namespace shardscape::serving

@@ -18,9 +18,9 @@ constexpr double kNever = LiveServer::kNever;
 class Service {
  public:
   Service(const Offered& offered, const LiveRules& rules, const Timer& timer, Stride stride,
-          LoadRecord* record, Supply supply)
+          const LoadObserver& observer, Supply supply)
       : rules_(rules),
-        course_(offered, rules.frontend, rules.max_batch * rules.servers, supply, record),
+        course_(offered, rules.frontend, rules.max_batch * rules.servers, supply, observer),
         tally_(rules, offered.load.promised),
         times_(lengths_of(offered), timer),
         ends_(static_cast<std::size_t>(rules.servers), kNever),
@@ -28,15 +28,16 @@ class Service {
         unfinished_(static_cast<std::size_t>(rules.servers), 0) {
     for (std::int64_t i = 0; i < rules.servers; ++i)
       servers_.emplace_back(rules, timer, times_, tally_, stride == Stride::plain);
-    if (record != nullptr) record->servers = rules.servers;
-    for (std::size_t i = 0; record != nullptr && i < servers_.size(); ++i)
-      servers_[i].keep_works(static_cast<std::int64_t>(i), record->works);
+    if (course_.record() != nullptr) course_.record()->servers = rules.servers;
+    for (std::size_t i = 0; course_.record() != nullptr && i < servers_.size(); ++i)
+      servers_[i].keep_works(static_cast<std::int64_t>(i), course_.record()->works);
   }
 
   LiveMeasured run() {
     while (!course_.over()) {
       const double next = course_.senders.next(), ends = ends_.value(), wakes = wakes_.value();
-      if (!(std::min({next, ends, wakes}) < kNever)) return LoadCourse::without_end();
+      if (!(std::min({next, ends, wakes}) < kNever) || course_.is_given_up())
+        return LoadCourse::without_end();
       if (next <= std::min(ends, wakes)) {
         deliver(course_.senders.take());
       } else if (ends <= wakes) {
@@ -135,9 +136,9 @@ class Service {
 }  // namespace
 
 LiveMeasured serve_load(const Offered& offered, const LiveRules& rules, const Timer& timer, Stride stride,
-                        LoadRecord* record) {
+                        const LoadObserver& observer) {
   return measure_load(offered, rules.servers, [&](Supply supply, LiveMeasured& out) {
-    Service service(offered, rules, timer, stride, supply == Supply::as_sent ? record : nullptr, supply);
+    Service service(offered, rules, timer, stride, observer, supply);
     out = service.run();
     return service.course();
   });

@@ -37,8 +37,7 @@ namespace shardscape::serving {
 /// Runs of decode iterations, or, `plain`, each of them as an event of its own.
 enum class Stride : std::uint8_t { runs, plain };
 
-/// `record`, where given, gets what every server does, and every request that counts.
 LiveMeasured serve_load(const Offered& offered, const LiveRules& rules, const Timer& timer,
-                        Stride stride = Stride::runs, LoadRecord* record = nullptr);
+                        Stride stride = Stride::runs, const LoadObserver& observer = {});
 
 }  // namespace shardscape::serving

@@ -45,10 +45,10 @@ struct Flight {
 
 class PooledService {
  public:
-  PooledService(const Offered& offered, const PooledServers& in, LoadRecord* record, Supply supply)
+  PooledService(const Offered& offered, const PooledServers& in, const LoadObserver& observer, Supply supply)
       : in_(in),
         course_(offered, in.prefill.rules.frontend, in.decode.rules.max_batch * in.decode.rules.servers,
-                supply, record),
+                supply, observer),
         reading_rules_(reading_rules(in.prefill.rules)),
         read_tally_(reading_rules_),
         tally_(in.decode.rules, offered.load.promised),
@@ -68,7 +68,7 @@ class PooledService {
       decoders_.emplace_back(in.decode.rules, in.decode.timer, times_, tally_, false);
     for (std::int64_t i = 0; i < in.prefill.rules.servers; ++i)
       readers_.emplace_back(reading_rules_, in.prefill.timer, read_times_, read_tally_, false);
-    if (record != nullptr) keep_works(*record);
+    if (course_.record() != nullptr) keep_works(*course_.record());
     for (network::Connection& connection : caches_.wires.connections)
       latencies_.push_back(std::exchange(connection.latency, 0));
     fluid_.reset(caches_.wires, caches_.bytes_per_second);
@@ -78,7 +78,7 @@ class PooledService {
     while (!course_.over()) {
       const double next =
           std::min({course_.senders.next(), alarms_.value(), wakes_.value(), fluid_.next_time()});
-      if (!(next < LiveServer::kNever)) return LoadCourse::without_end();
+      if (!(next < LiveServer::kNever) || course_.is_given_up()) return LoadCourse::without_end();
       now_ = std::max(now_, next);
       fluid_.advance_at(now_, *this);
     }
@@ -412,9 +412,9 @@ class PooledService {
 
 }  // namespace
 
-LiveMeasured serve_pools(const Offered& offered, const PooledServers& servers, LoadRecord* record) {
+LiveMeasured serve_pools(const Offered& offered, const PooledServers& servers, const LoadObserver& observer) {
   return measure_load(offered, servers.prefill.rules.servers, [&](Supply supply, LiveMeasured& out) {
-    PooledService service(offered, servers, supply == Supply::as_sent ? record : nullptr, supply);
+    PooledService service(offered, servers, observer, supply);
     out = service.run();
     return service.course();
   });

@@ -38,8 +38,8 @@ struct PooledServers {
   double mean_prompt = 1;  ///< tokens of that request
 };
 
-/// `record`, where given, gets what every server does, and every request that counts. Use of the cache is
-/// that of the pool that decodes.
-LiveMeasured serve_pools(const Offered& offered, const PooledServers& servers, LoadRecord* record = nullptr);
+/// Use of the cache is that of the pool that decodes.
+LiveMeasured serve_pools(const Offered& offered, const PooledServers& servers,
+                         const LoadObserver& observer = {});
 
 }  // namespace shardscape::serving

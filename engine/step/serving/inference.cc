@@ -214,7 +214,7 @@ void fill_latencies(const Measured& measured, Prediction& out) {
 
 void time_inference(const InferenceInputs& in, const network::CollectivePrices& collectives,
                     InferenceMemo& memo, LoadTiming how, Prediction& out, FlattenedRun* flattened,
-                    serving::LoadRecord* record) {
+                    const serving::LoadObserver& observer) {
   const bool plainly = how == LoadTiming::plain;
   const serving::Load load = load_of(in);
   const serving::Timer timer = iteration_timer(in, collectives, memo, plainly, flattened);
@@ -224,7 +224,7 @@ void time_inference(const InferenceInputs& in, const network::CollectivePrices& 
     timer(full_decode(in));
     if (flattened->unreachable) return;
   }
-  if (in.setting.workload.load) return time_load(in, timer, how, out, record);
+  if (in.setting.workload.load) return time_load(in, timer, how, out, observer);
   fill_latencies(serving::measure(memo.trajectory(load, rules_of(in)), load, timer), out);
   const auto [all, busiest] = coupled_requests(in.setting, in.plan, in.shape.coupled);
   out.decode_batch *= static_cast<double>(all) / static_cast<double>(busiest);

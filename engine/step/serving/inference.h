@@ -107,10 +107,10 @@ enum class LoadTiming : std::uint8_t { quick, plain, floors };
 
 /// Fills ttft, itl, e2e, step_time (one decode iteration of a full batch of mean length), rates and
 /// breakdown. `flattened`: by executed iterations (`plainly`: as in iteration_timer); nothing is filled where dead
-/// links cut a group off. `record`, where given, gets what servers of a simulated load do over time.
+/// links cut a group off. `observer`: of a simulated load.
 void time_inference(const InferenceInputs& inputs, const network::CollectivePrices& collectives,
                     InferenceMemo& memo, LoadTiming how, Prediction& prediction,
-                    FlattenedRun* flattened = nullptr, serving::LoadRecord* record = nullptr);
+                    FlattenedRun* flattened = nullptr, const serving::LoadObserver& observer = {});
 
 /// Bytes that a rank sends in the iterations that serve the mean request. An iteration counts in full for each of the
 /// requests that it serves, as it does in their time.

@@ -107,7 +107,7 @@ ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const 
 bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool& decode,
                         network::PricedNetwork& network, InferenceMemo& memo, bool plainly, Prediction& out,
                         std::vector<OperatorRow>* operators, PooledCourse& course,
-                        serving::LoadRecord* record) {
+                        const serving::LoadObserver& observer) {
   const PoolInputs &reads = prefill.inputs, &writes = decode.inputs;
   const KvTraffic traffic = kv_traffic(setting, {reads.plan, reads.layers, reads.placement},
                                        {writes.plan, writes.layers, writes.placement}, network);
@@ -141,7 +141,7 @@ bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool&
     const serving::PooledServers servers{live_pool(setting, reads, read), std::move(decoders), fabric,
                                          static_cast<double>(setting.workload.prompt_tokens)};
     const serving::Offered offered{*setting.workload.load, setting.workload.concurrency, 1};
-    fill_load(serving::serve_pools(offered, servers, record), 1, static_cast<double>(gpus), out);
+    fill_load(serving::serve_pools(offered, servers, observer), 1, static_cast<double>(gpus), out);
     return true;
   }
   const DisaggregatedMeasured measured = course(load, operators != nullptr);

@@ -52,11 +52,11 @@ using PooledCourse = serving::DisaggregatedMeasured(const serving::Disaggregated
 /// Fills what time_inference() fills, and the times and bytes of transfers. Returns false where dead links cut the
 /// pools off from each other; the collectives of each pool tell whether links inside of it are dead. `operators`, where
 /// given, gets the table of explain_inference() for both pools. `course`: tests have an obvious one.
-/// `record`, where given, gets what servers of a simulated load do over time.
+/// `observer`: of a simulated load.
 bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool& decode,
                         network::PricedNetwork& network, InferenceMemo& memo, bool plainly,
                         Prediction& prediction, std::vector<OperatorRow>* operators,
                         PooledCourse& course = serving::serve_disaggregated,
-                        serving::LoadRecord* record = nullptr);
+                        const serving::LoadObserver& observer = {});
 
 }  // namespace shardscape::step

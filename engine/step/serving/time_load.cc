@@ -114,7 +114,7 @@ void fill_floors(const LoadFloor& floor, double replicas, Prediction& out) {
 }  // namespace
 
 void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTiming timing, Prediction& out,
-               serving::LoadRecord* record) {
+               const serving::LoadObserver& observer) {
   const StackProfile::Serving& stack = in.setting.system.stack.serving;
   const bool dealt = stack.attention_ranks == AttentionRanks::dealt;
   const std::int64_t ranks = dealt ? in.shape.coupled : 1, coupled = in.shape.coupled / ranks;
@@ -130,11 +130,12 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTimin
   const serving::Timer& timed = ranks > 1 ? of_ranks : timer;
   const auto replicas = static_cast<double>(coupled);
   std::optional<LoadFloor> floor;
-  if (load.open() || timing == LoadTiming::floors) floor = load_floor(load, rules, timed);
+  if (load.open() || timing == LoadTiming::floors)
+    floor = load_floor({load, clients, coupled}, rules, timed, std::min(in.shape.clients, in.shape.slots));
   if (timing == LoadTiming::floors) return fill_floors(*floor, replicas, out);
   const serving::LiveMeasured m = serving::serve_load(
       {load, clients, coupled}, rules, timed,
-      timing == LoadTiming::plain ? serving::Stride::plain : serving::Stride::runs, record);
+      timing == LoadTiming::plain ? serving::Stride::plain : serving::Stride::runs, observer);
   fill_load(m, replicas, static_cast<double>(in.plan.gpus()), out);
   // Of a run that is too short to show it: no run that goes on holds more than that.
   if (floor && m.sustained_per_s == 0 && load.offered_per_s() > floor->requests_per_s * replicas)

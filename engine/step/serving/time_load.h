@@ -26,6 +26,6 @@ void fill_load(const serving::LiveMeasured& measured, double replicas, double gp
 /// An open loop is overloaded, too, where more requests come than the fastest iterations serve. `record`, where given,
 /// gets what servers do over time.
 void time_load(const InferenceInputs& inputs, const serving::Timer& timer, LoadTiming timing,
-               Prediction& prediction, serving::LoadRecord* record = nullptr);
+               Prediction& prediction, const serving::LoadObserver& observer = {});
 
 }  // namespace shardscape::step

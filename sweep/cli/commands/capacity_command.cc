@@ -11,6 +11,7 @@
 #include "sweep/cli/command.h"
 #include "sweep/cli/ranks/rank_part.h"
 #include "sweep/cli/reports/capacity_report.h"
+#include "sweep/cli/terminal/cpu_time.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/interrupt.h"
 #include "sweep/cli/terminal/progress.h"
@@ -28,6 +29,7 @@ constexpr const char* kCapacityFooter =
   shardscape capacity study.yaml --rate 2,4,8,16                requests per second, over all replicas
   shardscape capacity study.yaml --rate 4 --set 'promises.ttft_p95=1 s' --json
   shardscape capacity study.yaml --rate 2,4,8 --report capacity.html
+  shardscape capacity study.yaml --rate 64 --budget 30s         what is known after so much CPU time
 
 The study has a rate of requests or a trace, and promises (or constraints on results). All numbers of GPUs are tried
 from one on: those of the study's list `gpus: [...]`, or all that its cluster comes in up to `gpus: N`; on each of them
@@ -36,7 +38,7 @@ was proved and what was simulated. Where nothing does, it says what every plan m
 
 struct CapacityArguments {
   StudyArguments study;
-  std::string rates, format = "table", progress = "auto";
+  std::string rates, budget, format = "table", progress = "auto";
   fs::path report;
   bool json = false, force = false;
   int threads = 0;  ///< 0: as many as the machine has
@@ -52,6 +54,7 @@ sweep::Study study_of(const CapacityArguments& arguments, const CommonOptions& c
       list += (list.empty() ? "" : ", ") + rate + (rate.find('/') == std::string::npos ? " /s" : "");
     wanted.overrides.push_back("workload.request_rate=[" + list + "]");
   }
+  wanted.rates_instead = !arguments.rates.empty();
   sweep::Study study = load(wanted, common);
   const std::string file = arguments.study.file.string();
   if (study.phase() != Phase::inference || !study.workloads.front().open_loop())
@@ -62,18 +65,23 @@ sweep::Study study_of(const CapacityArguments& arguments, const CommonOptions& c
     throw BadInput(
         file +
         ": promises: missing: say what is to be kept, such as promises: {ttft_p95: 2 s, tpot_p95: 50 ms}");
+  if (study.faults)
+    throw BadInput(file + ": faults: have no effect here: capacity is of healthy servers; leave them out");
   return study;
 }
 
 int run_capacity(const CapacityArguments& arguments, const CommonOptions& common) {
   const bool json = arguments.json || arguments.format == "json";
   const auto mode = parse_choice<ProgressMode>("--progress", arguments.progress);
+  const Budget budget = parse_budget(arguments.budget);
+  if (budget.points < HUGE_VAL) throw BadInput("--budget: must be CPU time here, such as 10s or 5min");
+  const double began = cpu_seconds();
   const sweep::Study study = study_of(arguments, common);
   const sweep::SweepJob job(study);
   require_points(job, arguments.study.file);
   std::optional<results::OutputPath> page;
   if (!arguments.report.empty()) page.emplace(arguments.report, arguments.force, input_files(study));
-  const InterruptGuard interrupt({"stopping after the plans in flight; what was found so far follows", ""});
+  const InterruptGuard interrupt({"stopping; what is known so far follows", ""});
 
   ProgressLine line(mode);
   sweep::CapacityOptions options;
@@ -81,8 +89,10 @@ int run_capacity(const CapacityArguments& arguments, const CommonOptions& common
   options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = study.mode});
   options.floors =
       sweep::simulator_factory({.reference = common.reference, .load_floors = true, .mode = study.mode});
-  options.stop = &interrupt.stop();
-  options.go_on = [&](const sweep::CapacityProgress& progress) {
+  options.go_on = [&] {
+    return !interrupt.stop().load(std::memory_order_relaxed) && cpu_seconds() - began < budget.cpu_seconds;
+  };
+  options.tell = [&](const sweep::CapacityProgress& progress) {
     const double rate = study.workloads[progress.workload].load->offered_per_s();
     line.update(
         [&] {
@@ -95,7 +105,6 @@ int run_capacity(const CapacityArguments& arguments, const CommonOptions& common
                                         {"gpus", progress.gpus},
                                         {"simulated", progress.simulated}};
         });
-    return !interrupt.stop().load(std::memory_order_relaxed);
   };
   const auto answers = sweep::find_capacity(job, options);
   line.close();
@@ -122,9 +131,11 @@ void add_capacity_command(const Program& program) {
                   kCapacityFooter, run_capacity);
   add_study_arguments(*command, arguments->study);
   add_value(*command, "--rate", arguments->rates, "R,R,...",
-            "Requests per second (or '180 /min') instead of the study's");
+            "Requests per second (or '180 /min') instead of the study's, or of its concurrency");
   command->add_option("--format", arguments->format, "table or json")->check(one_of({"table", "json"}));
   add_json(*command, arguments->json);
+  add_value(*command, "--budget", arguments.budget, "TIME",
+            "CPU time after which it stops and says what is known, such as 10s or 5min");
   add_value(*command, "--report", arguments->report, "FILE.html",
             "Also write a page: GPUs against the rate, TTFT against throughput");
   add_force(*command, arguments->force);

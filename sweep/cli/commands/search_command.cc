@@ -62,44 +62,9 @@ struct SearchArguments {
   std::optional<std::size_t> confirm;
 };
 
-/// The number in front of a unit, such as 12.5 for "12.5%"; nothing for other texts.
-std::optional<double> number_before(std::string_view text, std::string_view unit) {
-  if (!text.ends_with(unit)) return std::nullopt;
-  text.remove_suffix(unit.size());
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || !std::isfinite(value) || value < 0) return std::nullopt;
-  return value;
-}
-
 double parse_within(const std::string& text) {
   if (const auto percent = number_before(text, "%"); percent && *percent <= 1000) return *percent / 100;
   throw BadInput("--within: '" + text + "' is not a share from 0% to 1000%, such as 2%");
-}
-
-/// The limits of a search.
-struct Budget {
-  double cpu_seconds = HUGE_VAL;
-  double points = HUGE_VAL;
-};
-
-Budget parse_budget(const std::string& text) {
-  Budget budget;
-  if (text.empty()) return budget;
-  if (const auto points = number_before(text, "points")) {
-    budget.points = *points;
-  } else if (const auto minutes = number_before(text, "min")) {
-    budget.cpu_seconds = 60 * *minutes;
-  } else if (const auto seconds = number_before(text, "s")) {
-    budget.cpu_seconds = *seconds;
-  } else {
-    throw BadInput("--budget: '" + text +
-                   "' is no CPU time, such as 10s or 5min, and no number of points, such as "
-                   "'20000 points'");
-  }
-  return budget;
 }
 
 sweep::SearchGoal goal_of(const SearchArguments& arguments, const sweep::SweepJob& job) {

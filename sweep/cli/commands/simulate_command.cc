@@ -178,6 +178,11 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (point.concurrency && setting.workload.open_loop())
     throw BadInput("--point: concurrency has no effect: requests come at a rate or by a trace\n");
   if (point.concurrency) setting.workload.concurrency = *point.concurrency;
+  if (point.request_rate) {
+    if (!setting.workload.load || setting.workload.load->request_rate <= 0)
+      throw BadInput("--point: request_rate has no effect: the study has no workload.request_rate\n");
+    setting.workload.load->request_rate = *point.request_rate;
+  }
   std::optional<sweep::FaultDraw> draw;
   if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);
   const FaultSet faults = draw ? draw->set : parse_faults(arguments.faults, setting.system.fabric);

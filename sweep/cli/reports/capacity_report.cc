@@ -29,8 +29,8 @@ using sweep::CapacityPoint;
 
 /// What became of plans, in the order of CapacityFate.
 constexpr const char* kFates[] = {"simulated",
-                                  "below a floor of the rate",
-                                  "of the latencies",
+                                  "too slow for the rate by a floor",
+                                  "too slow for what is asked for by a floor",
                                   "do not fit in memory",
                                   "against a constraint",
                                   "indivisible or unsupported"};
@@ -78,42 +78,46 @@ class CapacityWriter {
     for (const LimitCheck::Miss& miss : at.misses) {
       if (miss.reason < results::kFirstLimitReason) {
         list.push_back(fmt::format("at most {} requests/s instead of {}",
-                                   format_fixed(offered / (1 + miss.by), 3), format_fixed(offered, 3)));
+                                   format_fixed(at.prediction.load.sustained_per_s, 3),
+                                   format_fixed(offered, 3)));
         continue;
       }
-      results::Limit limit = job_.study().limits[miss.reason - results::kFirstLimitReason];
-      const std::string asked = limit_words(limit);
-      const double there = value(at, limit.column);
+      const results::Limit& limit = job_.study().limits[miss.reason - results::kFirstLimitReason];
       list.push_back(fmt::format("{} instead of {}",
-                                 format_value(there, job_.columns().find(limit.column)->unit), asked));
+                                 cell(*job_.columns().find(limit.column), value(at, limit.column)),
+                                 limit_words(limit)));
     }
     return list;
   }
 
-  /// Half a sentence on what is proved about smaller numbers of GPUs, or about all.
+  /// What is known of smaller numbers of GPUs, or of all, and how.
   [[nodiscard]] std::string certificate(const CapacityAnswer& answer) const {
     const auto count = [&](CapacityFate fate) { return answer.fates[static_cast<std::size_t>(fate)]; };
-    std::string looked =
-        fmt::format("{} plans on up to {} GPUs", format_count(answer.looked_at()), answer.most_gpus);
-    const char* between = ": ";
+    const auto plans = [](std::uint64_t number) {
+      return format_count(number) + (number == 1 ? " plan" : " plans");
+    };
+    std::string looked;
     for (const CapacityFate fate : enum_values<CapacityFate>()) {
       if (count(fate) == 0) continue;
-      looked +=
-          fmt::format("{}{} {}", between, format_count(count(fate)), kFates[static_cast<std::size_t>(fate)]);
-      between = ", ";
+      looked += fmt::format("{}{} {}", looked.empty() ? "" : ", ", format_count(count(fate)),
+                            kFates[static_cast<std::size_t>(fate)]);
     }
-    if (!answer.complete) return "stopped: nothing is known beyond; " + looked;
+    looked = fmt::format("{} looked at{}{}", plans(answer.looked_at()), looked.empty() ? "" : ": ", looked);
+    if (!answer.complete && answer.best)
+      return fmt::format("stopped: no plan on fewer GPUs does, another on {} may be better; {}",
+                         answer.best->gpus, looked);
+    if (!answer.complete && answer.most_gpus == 0) return "stopped: nothing is known yet; " + looked;
+    if (!answer.complete)
+      return fmt::format("stopped: no plan on {} GPUs or fewer does; {}", answer.most_gpus, looked);
     const bool floors = count(CapacityFate::rate_floor) + count(CapacityFate::latency_floor) > 0;
-    const std::string exact = floors ? "exact, as far as tests show that floors hold: " : "exact: ";
-    if (answer.least_simulated == 0) return exact + "no plan is above the floors; " + looked;
-    if (!answer.best) return exact + "no plan keeps what is asked for; " + looked;
-    const std::string below = answer.least_simulated == answer.best->gpus
-                                  ? "fewer GPUs have no plan above the floors"
-                                  : fmt::format(
-                                        "fewer than {} GPUs have no plan above the floors, and all plans "
-                                        "above them on fewer than {} miss",
-                                        answer.least_simulated, answer.best->gpus);
-    return exact + below + "; " + looked;
+    std::string text =
+        floors ? "exact, with floors that are proved but for attention, which is tested: " : "exact: ";
+    text += answer.best ? "no plan on fewer GPUs does"
+                        : fmt::format("no plan on up to {} GPUs does", answer.most_gpus);
+    const std::int64_t first = job_.study().gpu_counts.front();
+    if (floors && answer.best && answer.least_simulated > first)
+      text += fmt::format(", and none on fewer than {} had to be simulated", answer.least_simulated);
+    return text + "; " + looked;
   }
 
   [[nodiscard]] Json outputs(const CapacityPoint& at) const {
@@ -186,9 +190,13 @@ class CapacityWriter {
     for (const sweep::CapacityKill& kill : answer.kills)
       table.add_row({bound(kill.reason), format_count(kill.plans), format_percent(kill.least)});
     table.print(out, 2);
-    out << "nearest: " << plan(*answer.nearest) << " on " << answer.nearest->gpus << " GPUs"
-        << (answer.nearest->simulated ? "" : " (by its floors)") << ", with " << joined_changes(answer)
+    const CapacityPoint& nearest = *answer.nearest;
+    out << "nearest: " << plan(nearest) << " on " << nearest.gpus
+        << (nearest.simulated ? " GPUs, with " : " GPUs, by its floors with ") << joined_changes(answer)
         << '\n';
+    const bool overloaded = nearest.misses.front().reason < results::kFirstLimitReason;
+    if (overloaded && answer.complete)
+      out << "more GPUs may do: the study's `gpus` go up to " << answer.most_gpus << '\n';
   }
 
  private:
@@ -231,15 +239,17 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
   const CapacityWriter writer(job);
   out << echo(job.study().title) << ": the fewest GPUs that keep what is promised\n";
   std::vector<const ColumnInfo*> shown;
-  for (const results::Limit& limit : job.study().limits) shown.push_back(job.columns().find(limit.column));
+  for (const results::Limit& limit : job.study().limits)
+    if (limit.column != "attainment") shown.push_back(job.columns().find(limit.column));
   TextTable table({"requests/s"});
   std::vector<std::string> keys;
   for (const auto& [key, text] : listed_settings(job.study(), 0))
     if (key != "request_rate") keys.push_back(key), table.add_column(key);
   table.add_column("GPUs");
   table.add_column("plan", TextTable::Align::left);
-  table.add_column("kept by requests");
-  table.add_column("per GPU");
+  const ColumnInfo* const attainment = job.columns().find("attainment");  // of promises
+  if (attainment != nullptr) table.add_column("attainment");
+  table.add_column("requests/s/GPU");
   for (const ColumnInfo* column : shown) table.add_column(short_heading(*column));
   for (const CapacityAnswer& answer : answers) {
     std::vector<std::string> cells = {format_fixed(writer.rate(answer), 3)};
@@ -249,12 +259,12 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
     cells.push_back(best ? format_count(best->gpus) : answer.complete ? "none" : "?");
     const std::string setting = best ? writer.setting(*best) : "";
     cells.push_back(best ? writer.plan(*best) + (setting.empty() ? "" : ", " + setting) : "");
-    cells.push_back(best ? format_percent(best->prediction.load.attainment) : "");
+    if (attainment != nullptr)
+      cells.push_back(best ? cell(*attainment, best->prediction.load.attainment) : "");
     cells.push_back(
-        best ? format_fixed(best->prediction.load.requests_per_s / static_cast<double>(best->gpus), 3) + " /s"
-             : "");
+        best ? format_fixed(best->prediction.load.requests_per_s / static_cast<double>(best->gpus), 3) : "");
     for (const ColumnInfo* column : shown)
-      cells.push_back(best ? format_value(writer.value(*best, column->name), column->unit) : "");
+      cells.push_back(best ? cell(*column, writer.value(*best, column->name)) : "");
     table.add_row(std::move(cells));
   }
   table.print(out);

@@ -96,6 +96,8 @@ bool is_whole(ColumnType type) {
   return type == ColumnType::u8 || type == ColumnType::i32 || type == ColumnType::u64;
 }
 
+}  // namespace
+
 std::string cell(const ColumnInfo& column, double value) {
   if (const auto name = code_name(column, value)) return *name;
   if (const std::optional<int> digits = results::percent_digits(column))
@@ -106,6 +108,8 @@ std::string cell(const ColumnInfo& column, double value) {
   if (column.unit == "s-1" && std::isfinite(value)) return format_fixed(value, value < 10 ? 3 : 1);
   return format_value(value, column.unit);
 }
+
+namespace {
 
 /// The shortest text that reads back as the stored value.
 std::string exact(const ColumnInfo& column, double value) {
@@ -238,7 +242,10 @@ class TableBuilder {
     return static_cast<std::size_t>(&column - reader_.columns().data());
   }
 
+  /// Shows a column, once. Files of loads have their rate of tokens under two names, of which the table shows one.
   void show(std::string_view name) {
+    if (name == "tokens_per_s_per_gpu" && reader_.find("output_tokens_per_s_per_gpu") != nullptr)
+      name = "output_tokens_per_s_per_gpu";
     const ColumnInfo* const column = reader_.find(name);
     if (column == nullptr) return;
     const std::size_t place = place_of(*column);
