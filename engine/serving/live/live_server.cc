@@ -117,6 +117,7 @@ void LiveServer::start() {
   const double tokens = work.prompt_tokens + work.decoding;
   if (batch_.reading > 0 && tokens > static_cast<double>(state_.rules().graph_tokens))
     time_[TimeClass::host] += std::max(0.0, state_.rules().eager_floor - total(time_));
+  if (ended_ == 0) time_[TimeClass::host] += state_.rules().first_prompts;
   runs_ = false;
   end_ = begin_ + total(time_);
 }
