@@ -295,6 +295,9 @@ struct StackProfile {
     /// The least cost of an iteration that reads a prompt, which runs without CUDA graphs: once, and for each layer of
     /// the model, or each that has experts, whose kernels the host launches one by one.
     Seconds eager_floor, eager_layer, eager_expert_layer;
+    /// What the first iteration of a run takes longer that reads a prompt: kernels that are compiled, tuned or loaded
+    /// when they are first met, which a warm-up by copies of one prompt does not meet.
+    Seconds first_prompts;
     std::int64_t graph_tokens =
         0;  ///< iterations of at most so many tokens are captured as graphs all the same
     /// Where products are of 8 bits or fewer, the key-value cache and attention are fp8, too (checkpoints with
@@ -306,6 +309,9 @@ struct StackProfile {
     /// Rate of expert products whose 4-bit weights are converted before they are multiplied, relative to other
     /// products, above 0, at most 1: these kernels have no asynchronous products and small tiles.
     double converted_share = 1;
+    /// The same of expert products in fp8, whose scales stand for blocks of 128 x 128 weights (DeepSeek-V3), above 0, at
+    /// most 1.
+    double block_scaled_share = 1;
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
     ServedDispatch dispatch = ServedDispatch::all_gather;
     /// Copies of experts beyond one of each, where a plan deals them over ranks (compute/expert_replicas.h), 0..1e6; in

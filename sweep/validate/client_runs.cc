@@ -55,16 +55,16 @@ std::string_view engine_of(const RunFacts& facts) {
   return std::string_view(facts.software).substr(0, facts.software.find(' '));
 }
 
+/// TensorRT-LLM as InferenceX ran it until the end of 2025 and since then (image of its configurations).
+constexpr std::string_view kTrtllm2025 = "trtllm 1.1.0rc2.post2", kTrtllm2026 = "trtllm 1.2.0rc6";
+
 /// TensorRT-LLM's recipe of DeepSeek-R1: so many tokens that one prompt and a token of each request fit, and since 2026
-/// 8,192 at least. Rows without a date have a release; that of 2026 is 1.2.0rc6.
+/// 8,192 at least.
 std::int64_t deepseek_budget(const RunFacts& facts, const WorkloadSpec& workload) {
   constexpr std::int64_t kSpare = 64, kStep = 64, kSince2026 = 8192;
   const std::int64_t tokens = workload.concurrency + workload.longest_prompt() + kSpare;
   const std::int64_t rounded = (tokens + kStep - 1) / kStep * kStep;
-  const std::size_t space = facts.software.find(' ');
-  const std::string release = space == std::string::npos ? "" : facts.software.substr(space + 1);
-  const bool late = facts.date.empty() ? release >= "1.2.0rc6" : facts.date >= "2026";
-  return late ? std::max(kSince2026, rounded) : rounded;
+  return dated_software(facts) >= kTrtllm2026 ? std::max(kSince2026, rounded) : rounded;
 }
 
 }  // namespace
@@ -73,8 +73,17 @@ void ServerRecipe::apply(StackProfile::Serving& serving) const {
   if (token_budget) serving.token_budget = *token_budget;
   if (max_batch) serving.max_batch = *max_batch;
   if (poll_interval) serving.poll_interval = *poll_interval;
+  if (balance_wait) {
+    serving.attention_ranks = AttentionRanks::dealt;
+    serving.balance_wait = *balance_wait;
+  }
   serving.frontend = serving.frontend + Seconds(client);
   if (reads_beside(serving.scheduler)) serving.max_batch = std::min(serving.max_batch, serving.token_budget);
+}
+
+std::string dated_software(const RunFacts& facts) {
+  if (facts.software != "trtllm" || !of_inferencex(facts)) return facts.software;
+  return std::string(facts.date < "2026" ? kTrtllm2025 : kTrtllm2026);
 }
 
 std::optional<RunClient> client_of(const RunFacts& facts) {
@@ -110,12 +119,13 @@ void set_load(const RunClient& client, WorkloadSpec& workload) {
 /// SemiAnalysisAI/InferenceX, benchmarks/ and runners/, as of the runs: vLLM as the stack has it
 /// (max-num-batched-tokens 8192); SGLang chunked-prefill-size 16384 with fp4, 32768 with fp8, and on Blackwell
 /// scheduler-recv-interval 30 from 16 clients on, else 10; TensorRT-LLM max_num_tokens 16384 for dense models, 20000
-/// for gpt-oss.
+/// for gpt-oss, and under data-parallel attention attention_dp_config with enable_balance and timeout_iters 60.
 ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
   // InferenceX's client opens a connection for each request and times it from before that: what vLLM's first tokens
   // take longer there (20 ms beside what the server does) than under inference-perf, which keeps connections open (5
   // ms).
   constexpr double kConnection = 15e-3;
+  constexpr std::int64_t kBalanceWait = 60;
   ServerRecipe recipe;
   if (run_name(facts.source).empty() && facts.client.empty()) return recipe;
   recipe.client = kConnection;
@@ -130,6 +140,7 @@ ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
     recipe.token_budget = !has_experts(facts.model)            ? 16384
                           : facts.model.starts_with("gpt-oss") ? 20000
                                                                : deepseek_budget(facts, workload);
+    if (facts.attention_ranks > 1) recipe.balance_wait = kBalanceWait;
   }
   return recipe;
 }

@@ -15,6 +15,8 @@ namespace shardscape::validate {
 /// What a run's recipe or row says about the server; what it leaves out is as the stack has it.
 struct ServerRecipe {
   std::optional<std::int64_t> token_budget, max_batch, poll_interval;
+  /// Requests are dealt over attention ranks, and prompts wait for so many iterations until there is one for each.
+  std::optional<std::int64_t> balance_wait;
   double client = 0;  ///< seconds of the client before a request reaches the server, which its TTFT has in it
   void apply(StackProfile::Serving& serving) const;
   friend auto operator<=>(const ServerRecipe&, const ServerRecipe&) = default;
@@ -28,6 +30,7 @@ struct RunFacts {
   std::string date;    ///< of the run, YYYY-MM-DD
   std::optional<std::int64_t> requests;  ///< that were sent
   Architecture architecture = Architecture::other;
+  std::int64_t attention_ranks = 1;  ///< with attention of their own (data-parallel attention)
 };
 
 /// How a client sends requests: a profile, and the number of requests where the row has its own.
@@ -35,6 +38,10 @@ struct RunClient {
   const ClientProfile* profile = nullptr;
   std::optional<std::int64_t> requests;
 };
+
+/// The software of a run; where the text names no release, with the one that its source had at that date. Runs without
+/// a date are older than those with one.
+std::string dated_software(const RunFacts& facts);
 
 /// The client that measured one server; nothing where it is not known.
 std::optional<RunClient> client_of(const RunFacts& facts);

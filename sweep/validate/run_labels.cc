@@ -78,11 +78,20 @@ void label_series(const std::vector<PlanRow*>& runs) {
   }
 }
 
+/// A server reads the prompts that a round of clients sends at once in no more than so many times as long as a lone
+/// one. Where the slowest request of a short run took longer, what it waited for was no prompt.
+bool waited_for_no_prompt(const PlanRow& row) {
+  const std::optional<double> p50 = row.served[kTtftP50Column], p99 = row.served[kTtftP99Column];
+  const auto clients = static_cast<double>(row.workload.concurrency);
+  return p50 && p99 && clients > 1 && *p99 > clients * *p50;
+}
+
 }  // namespace
 
 void label_runs(std::span<PlanRow> rows) {
   std::map<decltype(server_of(rows.front())), std::vector<PlanRow*>> servers;
   for (PlanRow& row : rows) {
+    if (!row.unmodelled && !row.plan.disaggregated() && waited_for_no_prompt(row)) row.label = RunLabel::start_up;
     if (row.unmodelled || row.software.empty() || !row.ttft_s() || !row.itl_s()) continue;
     const bool one = !row.plan.disaggregated();
     if (one && row.plan.tensor > kWidestServer) row.label = RunLabel::mislisted;

@@ -26,7 +26,8 @@ struct ServedColumn {
 };
 
 /// Columns of tables of servers in closed loop; the first three are the means that every such table may have.
-inline constexpr std::size_t kTtftColumn = 0, kItlColumn = 1, kE2eColumn = 2, kServedColumns = 20;
+inline constexpr std::size_t kTtftColumn = 0, kItlColumn = 1, kE2eColumn = 2, kTtftP50Column = 4,
+                             kTtftP99Column = 7, kServedColumns = 20;
 std::span<const ServedColumn, kServedColumns> served_columns();
 /// Columns of tables of servers in open loop (TableKind::open_loop).
 std::span<const ServedColumn> open_loop_columns();

@@ -110,6 +110,7 @@ Case random_case(std::uint64_t seed) {
   c.rules.servers = rng.below(3) == 0 ? whole(2, 4) : 1;
   c.rules.frontend = coin() ? 0 : 1e-2 * rng.uniform();
   c.rules.eager_floor = coin() ? 0 : 2e-2 * rng.uniform();
+  c.rules.first_prompts = rng.below(3) == 0 ? 0.1 * rng.uniform() : 0;
   if (rng.below(3) == 0) {
     c.rules.drafts = c.load.speculation.draft_tokens = whole(1, 4);
     c.load.speculation.acceptance = Speculation::independent(rng.uniform());

@@ -70,6 +70,7 @@ class PlainLiveServer {
     if (progressing == 0) return;  // all wait for blocks
     double seconds = total(timer_(work));
     if (work.prompt_tokens > 0) seconds = std::max(seconds, rules_.eager_floor);
+    if (!std::exchange(begun_, true)) seconds += rules_.first_prompts;
     since_look_ = work.prompt_tokens > 0 ? 0 : since_look_ + 1;
     end = begin_ + seconds;
     progress_ = progressing * seconds;
@@ -339,6 +340,7 @@ class PlainLiveServer {
   LiveItems moving_, ready_, held_items_;
   bool decodes_ = false, grows_ = false;
   std::set<std::pair<std::int64_t, std::int64_t>> kept_;
+  bool begun_ = false;
   std::int64_t since_look_ = 0, admissions_ = 0, peak_ = 0;
   double begin_ = 0, progress_ = 0, held_ = 0;
 };

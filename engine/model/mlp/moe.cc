@@ -62,7 +62,9 @@ Operator expert_product(const OperatorBuilder& b, std::string_view name, const E
                            static_cast<std::int64_t>(k), static_cast<std::int64_t>(groups)},
                           b.policy().expert_products, input);
   if (b.policy().experts == Precision::fp4 && op.operands != Precision::fp4) op.stored = Precision::fp4;
-  if (op.stored && op.operands == Precision::bf16) op.rate_share = b.stack().serving.converted_share;
+  const StackProfile::Serving& serving = b.stack().serving;
+  if (op.stored && op.operands == Precision::bf16) op.rate_share = serving.converted_share;
+  if (!op.stored && op.operands == Precision::fp8) op.rate_share = serving.block_scaled_share;
   op.grouped = b.model().moe->routes() && b.mode() != Mode::training;
   op.loads = share.loads;
   return op;

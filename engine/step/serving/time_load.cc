@@ -126,6 +126,7 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTimin
   serving::LiveRules rules = live_rules(in);
   join_ranks(ranks, rules);
   rules.balance_wait = dealt ? stack.balance_wait : 0;
+  rules.first_prompts = stack.first_prompts.value();
   const serving::Timer of_ranks = [&](const serving::Iteration& i) { return timer(of_busiest(i, ranks)); };
   const serving::Timer& timed = ranks > 1 ? of_ranks : timer;
   const auto replicas = static_cast<double>(coupled);
