@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 namespace shardscape::validate {
@@ -34,8 +35,9 @@ bool prints(const PoolsOfRow& of, const Worker& prefill, const Worker& decode) {
          said == std::pair(prefill.tensor, decode.tensor) || said == std::pair(all, all);
 }
 
-/// Numbers of clients between those of a recipe's list are nearly in it.
-constexpr double kBetween = 1e-2;
+/// Numbers of clients between those of a recipe's list are nearly in it; of others it may be for up to four times as
+/// many or as few. Logarithms.
+constexpr double kBetween = 1e-2, kReach = 1.3863;
 
 /// How far a number of clients is from the nearest of a recipe's list, as the logarithm of their ratio.
 double distance(const std::string& clients, std::int64_t to) {
@@ -71,16 +73,22 @@ tl::expected<PoolRecipe, std::string> PoolRecipes::find(const PoolsOfRow& of) {
     if (of.drafts.value_or(speculates) == speculates && prints(of, workers.first, workers.second))
       candidates.push_back({far, workers, {&row, drafts, cells.integer("max_batch"), false}});
   }
-  const auto best = std::ranges::min_element(candidates, {}, &Candidate::far);
-  if (best == candidates.end() || best->far > std::log(2) + 1e-9)
+  // A row that says nothing of speculation is taken to have none, where there is a recipe without.
+  const auto rank = [](const Candidate& candidate) {
+    const bool near = candidate.far <= kReach;
+    return std::tuple(!near, candidate.recipe.draft_tokens > 0, candidate.far);
+  };
+  const auto best = std::ranges::min_element(candidates, {}, rank);
+  if (best == candidates.end() || best->far > kReach) {
     return tl::unexpected(
         std::string("the row does not say how many servers prefill and how many decode, and no public recipe "
                     "is for such clients"));
-  best->recipe.doubtful = std::ranges::any_of(candidates, [&](const Candidate& other) {
-    const bool differs = (other.recipe.draft_tokens > 0) != (best->recipe.draft_tokens > 0) ||
-                         other.workers != best->workers;
-    return differs && other.far <= std::max(best->far, kBetween);
-  });
+  }
+  best->recipe.doubtful = best->far > kBetween || std::ranges::any_of(candidates, [&](const Candidate& other) {
+                            const bool both = (other.recipe.draft_tokens > 0) != (best->recipe.draft_tokens > 0);
+                            if (both) return other.far <= kReach;
+                            return other.workers != best->workers && other.far <= kBetween;
+                          });
   return best->recipe;
 }
 

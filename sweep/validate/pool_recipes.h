@@ -31,7 +31,8 @@ struct PoolRecipe {
   const TableRow* row = nullptr;  ///< cells of the table's columns, which are those of public tables of plans
   std::int64_t draft_tokens = 0;
   std::optional<std::int64_t> max_batch;  ///< of a rank that decodes
-  /// Another recipe fits as well and differs in workers or in speculation.
+  /// Another recipe may have run: one that differs in workers or in speculation fits as well, or none is for as many
+  /// clients.
   bool doubtful = false;
 };
 
@@ -41,8 +42,8 @@ class PoolRecipes {
   explicit PoolRecipes(Table table) : table_(std::move(table)), index_(table_) {}
 
   /// The recipe for a row: of those for its device, engine, precision, lengths and ranks the one with the nearest number
-  /// of clients, at most twice as many or as few. A row prints as the ranks of a worker those of its tensor group, all of
-  /// them, or all GPUs. Why, where there is none.
+  /// of clients, at most four times as many or as few; without speculation where the row does not say. A row prints as
+  /// the ranks of a worker those of its tensor group, all of them, or all GPUs. Why, where there is none.
   [[nodiscard]] tl::expected<PoolRecipe, std::string> find(const PoolsOfRow& of);
   /// Reads cells of a recipe.
   RowReader reader(const TableRow& row) { return {table_, index_, row, problems_}; }
