@@ -24,7 +24,8 @@ struct KnownClient {
   const char* profile;
 };
 /// By the column `client`.
-constexpr auto kClients = std::to_array<KnownClient>({{"InferenceX", "inferencex"}});
+constexpr auto kClients = std::to_array<KnownClient>(
+    {{"InferenceX", "inferencex"}, {"sa-bench", "sa_bench"}, {"sglang_disagg", "sa_bench"}});
 /// By the name of the run, in AIConfigurator's table of servers (silicon_sample.csv). It has runs of InferenceX, whose
 /// names begin with a date or dsr1, and runs of its own by AIPerf, of which the number of requests is not known.
 /// Clients of its Qwen3 32B on SGLang stay together; those of the others come out between clients in lock-step and
@@ -67,16 +68,32 @@ std::int64_t deepseek_budget(const RunFacts& facts, const WorkloadSpec& workload
   return dated_software(facts) >= kTrtllm2026 ? std::max(kSince2026, rounded) : rounded;
 }
 
+ServerRecipe pool_recipe(const RunFacts& facts, std::string_view engine, const WorkloadSpec& workload,
+                         ServerRecipe recipe) {
+  if (engine == "trtllm") {
+    const bool late = facts.date.empty() ? facts.software >= "trtllm 0.8" : facts.date >= "2026";
+    recipe.token_budget = late ? 16384 : workload.longest_prompt() > 4096 ? 8448 : 4608;
+  } else {
+    recipe.token_budget = 4096;
+    if (facts.plan.expert > 16) recipe.redundant_experts = 32;
+  }
+  return recipe;
+}
+
 }  // namespace
 
 void ServerRecipe::apply(StackProfile::Serving& serving) const {
   if (token_budget) serving.token_budget = *token_budget;
   if (max_batch) serving.max_batch = *max_batch;
   if (poll_interval) serving.poll_interval = *poll_interval;
+<<<<<<< HEAD
   if (balance_wait) {
     serving.attention_ranks = AttentionRanks::dealt;
     serving.balance_wait = *balance_wait;
   }
+=======
+  if (redundant_experts) serving.redundant_experts = *redundant_experts;
+>>>>>>> 9cd1512ebf383c5bf1f7cbdbd33674e6a19b80fd
   serving.frontend = serving.frontend + Seconds(client);
   if (reads_beside(serving.scheduler)) serving.max_batch = std::min(serving.max_batch, serving.token_budget);
 }
@@ -92,7 +109,7 @@ std::optional<RunClient> client_of(const RunFacts& facts) {
   const std::string_view run = run_name(facts.source);
   client.profile = known(kSources, facts.source);
   if (of_inferencex(facts)) {
-    client.profile = find_client_profile("inferencex");
+    client.profile = find_client_profile(facts.plan.disaggregated() ? "sa_bench" : "inferencex");
   } else if (facts.client.empty() && !run.empty()) {
     const bool together = run.starts_with("qwen") && run.find("sglang") != std::string_view::npos;
     client.profile = find_client_profile(together ? "aiperf" : "sa_bench");
@@ -116,6 +133,10 @@ void set_load(const RunClient& client, WorkloadSpec& workload) {
   workload.load = load;
 }
 
+std::vector<double> acceptance_of(std::string_view model) {
+  return model.starts_with("deepseek") ? std::vector{0.87, 0.69, 0.36} : std::vector<double>();
+}
+
 /// SemiAnalysisAI/InferenceX, benchmarks/ and runners/, as of the runs: vLLM as the stack has it
 /// (max-num-batched-tokens 8192); SGLang chunked-prefill-size 16384 with fp4, 32768 with fp8, and on Blackwell
 /// scheduler-recv-interval 30 from 16 clients on, else 10; TensorRT-LLM max_num_tokens 16384 for dense models, 20000
@@ -129,8 +150,10 @@ ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
   ServerRecipe recipe;
   if (run_name(facts.source).empty() && facts.client.empty()) return recipe;
   recipe.client = kConnection;
-  if (!of_inferencex(facts)) return recipe;
   const std::string_view engine = engine_of(facts);
+  if (facts.drafts) recipe.draft_tokens = engine == "sglang" ? 2 : facts.plan.tensor > 1 ? 3 : 1;
+  if (facts.plan.disaggregated()) return pool_recipe(facts, engine, workload, recipe);
+  if (!of_inferencex(facts)) return recipe;
   if (engine == "sglang") {
     constexpr std::int64_t kManyClients = 16;
     recipe.token_budget = workload.precision == PolicyName::fp8 ? 32768 : 16384;
@@ -140,7 +163,7 @@ ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
     recipe.token_budget = !has_experts(facts.model)            ? 16384
                           : facts.model.starts_with("gpt-oss") ? 20000
                                                                : deepseek_budget(facts, workload);
-    if (facts.attention_ranks > 1) recipe.balance_wait = kBalanceWait;
+    if (facts.plan.data > 1) recipe.balance_wait = kBalanceWait;
   }
   return recipe;
 }

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/spec/device.h"
+#include "engine/spec/plan.h"
 #include "engine/spec/stack.h"
 #include "engine/spec/workload.h"
 
@@ -14,10 +17,11 @@ namespace shardscape::validate {
 
 /// What a run's recipe or row says about the server; what it leaves out is as the stack has it.
 struct ServerRecipe {
-  std::optional<std::int64_t> token_budget, max_batch, poll_interval;
+  std::optional<std::int64_t> token_budget, max_batch, poll_interval, redundant_experts;
   /// Requests are dealt over attention ranks, and prompts wait for so many iterations until there is one for each.
   std::optional<std::int64_t> balance_wait;
   double client = 0;  ///< seconds of the client before a request reaches the server, which its TTFT has in it
+  std::int64_t draft_tokens = 0;
   void apply(StackProfile::Serving& serving) const;
   friend auto operator<=>(const ServerRecipe&, const ServerRecipe&) = default;
 };
@@ -30,7 +34,8 @@ struct RunFacts {
   std::string date;    ///< of the run, YYYY-MM-DD
   std::optional<std::int64_t> requests;  ///< that were sent
   Architecture architecture = Architecture::other;
-  std::int64_t attention_ranks = 1;  ///< with attention of their own (data-parallel attention)
+  ParallelPlan plan;
+  bool drafts = false;  ///< decodes speculatively
 };
 
 /// How a client sends requests: a profile, and the number of requests where the row has its own.
@@ -48,6 +53,9 @@ std::optional<RunClient> client_of(const RunFacts& facts);
 
 /// The load that a client puts on a server: lengths of at most so many tokens. Sets the workload's mean lengths, too.
 void set_load(const RunClient& client, WorkloadSpec& workload);
+
+/// Shares of iterations in which each draft is accepted, of the module that a model drafts with; empty: not known.
+std::vector<double> acceptance_of(std::string_view model);
 
 /// What the public recipe of such a run says; `workload` has its load and its concurrency.
 ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload);

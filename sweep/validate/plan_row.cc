@@ -267,12 +267,19 @@ void read_client(RowReader& reader, TableNames& names, PlanRow& row) {
   RunFacts facts = read_facts(reader, row.software);
   facts.model = row.model;
   facts.architecture = names.architecture(row.device);
-  facts.attention_ranks = row.plan.data;
+  facts.plan = row.plan;
+  facts.drafts = reader.text("spec_method").value_or("none") != "none";
   const std::optional<RunClient> client = client_of(facts);
   if (!client) return;
   row.client = client->profile->name;
   set_load(*client, row.workload);
+  const ServerRecipe of_pools = row.recipe;
   row.recipe = recipe_of(facts, row.workload);
+  if (of_pools.max_batch) row.recipe.max_batch = of_pools.max_batch;
+  if (of_pools.draft_tokens > 0) row.recipe.draft_tokens = of_pools.draft_tokens;
+  Speculation& speculation = row.workload.load->speculation;
+  speculation.draft_tokens = row.recipe.draft_tokens;
+  if (speculation.draft_tokens > 0) speculation.acceptance = acceptance_of(row.model);
 }
 
 void read_inference(RowReader& reader, PlanRow& row) {
@@ -332,12 +339,32 @@ void read_unmodelled(RowReader& reader, PlanRow& row) {
   const auto say = [&](const std::string& why) {
     if (!row.unmodelled) row.unmodelled = why;
   };
-  if (const std::string method = reader.text("spec_method").value_or("none"); method != "none")
-    say("speculative decoding (" + method + ")");
+  const std::string method = reader.text("spec_method").value_or("none");
+  if (method != "none" && (method != "mtp" || acceptance_of(row.model).empty()))
+    say("speculative decoding (" + method + "), of which nothing says how much is accepted");
   if (reader.text("mode").value_or("") != "disagg") return;
   if (!reader.text("concurrency")) say("the row does not say how many requests were in flight");
-  for (const char* workers : {"prefill_workers", "decode_workers"})
-    if (!reader.text(workers)) say("the row does not say how many servers prefill and how many decode");
+}
+
+/// What the row says about its pools and its recipe.
+PoolsOfRow pools_of(RowReader& reader, const PlanRow& row) {
+  const auto number = [&](const char* column) { return reader.integer(column, 0).value_or(1); };
+  PoolsOfRow of;
+  of.device = row.device;
+  of.engine = row.software.substr(0, row.software.find(' '));
+  of.precision = name_of(row.workload.precision);
+  of.prompt = number("prompt_tokens");
+  of.output = number("output_tokens");
+  of.clients = number("concurrency");
+  if (const auto method = reader.text("spec_method")) of.drafts = *method != "none";
+  const auto ranks = [&](const char* tensor, const char* attention) {
+    return std::max<std::int64_t>(1, number(tensor)) * std::max<std::int64_t>(1, number(attention));
+  };
+  of.prefill_ranks = ranks("prefill_tensor_parallel", "prefill_attention_data_parallel");
+  of.decode_ranks = ranks("decode_tensor_parallel", "decode_attention_data_parallel");
+  of.prefill_workers = reader.integer("prefill_workers", 0);
+  of.decode_workers = reader.integer("decode_workers", 0);
+  return of;
 }
 
 /// Reads servers from a public table: one server, or the pools of disaggregated serving.
@@ -366,6 +393,25 @@ void read_servers(RowReader& reader, bool pools, PlanRow& row) {
   plan.prefill.expert = count(prefill.expert);
   plan.prefill.expert_tensor = count(prefill.expert_tensor);
   row.gpus = plan.gpus();
+}
+
+/// Reads one server, or pools: what the row leaves out of these is as their public recipe has it.
+void read_pools_or_server(RowReader& reader, TableNames& names, bool pools, PlanRow& row) {
+  if (!pools) return read_servers(reader, false, row);
+  const PoolsOfRow of = pools_of(reader, row);
+  const tl::expected<PoolRecipe, std::string> recipe = names.pool_recipes().find(of);
+  if (recipe) {
+    row.recipe.draft_tokens = recipe->draft_tokens;
+    row.recipe.max_batch = recipe->max_batch;
+  }
+  if (of.prefill_workers && of.decode_workers) return read_servers(reader, true, row);
+  if (!recipe) {
+    row.unmodelled = recipe.error();
+    return;
+  }
+  if (recipe->doubtful) row.label = RunLabel::two_recipes;
+  RowReader cells = names.pool_recipes().reader(*recipe->row);
+  read_servers(cells, true, row);
 }
 
 /// Reads a preset from the column `ours`; in public tables (`foreign`) from the column `theirs`, whose `text` is turned
@@ -432,18 +478,19 @@ std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names) {
       reader.bad(order.column, "'" + *cell + "': must name " + order_names() + " once each, joined by '-'");
     order.set(row.plan, code.value_or(order.idle));
   }
-  const bool pools = reader.integer("prefill_workers", 0).value_or(0) > 0;
+  const bool pools = phase == Phase::inference && !row.software.empty() &&
+                     (reader.text("mode").value_or("") == "disagg" || reader.integer("prefill_workers", 0).value_or(0) > 0);
   const auto above_one = [&](const char* column) { return reader.integer(column, 0).value_or(1) > 1; };
   const bool split = above_one("expert_parallel") || above_one("attention_data_parallel");
   if (phase == Phase::inference && !row.software.empty() && (pools || split)) {
-    read_servers(reader, pools, row);
+    read_pools_or_server(reader, names, pools, row);
   } else {
     read_degrees(reader, row);
     if (phase == Phase::inference) read_served_experts(reader, row);
   }
   if (phase == Phase::training) read_training(reader, usual, row);
   if (phase == Phase::inference) read_inference(reader, row);
-  if (phase == Phase::inference && !pools && !row.unmodelled && !reader.failed())
+  if (phase == Phase::inference && !row.unmodelled && !reader.failed())
     read_client(reader, names, row);
   read_measurements(reader, row);
   if (reader.failed()) return std::nullopt;

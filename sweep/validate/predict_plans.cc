@@ -27,7 +27,7 @@ auto setting_key(const PlanRow& row) {
   return std::tuple_cat(
       std::tie(row.model, row.cluster, row.stack, row.gpus, load.phase, load.precision, load.sequence_length,
                load.global_batch, load.prompt_tokens, load.output_tokens, load.concurrency),
-      std::tuple(row.plan.disaggregated()), std::tie(row.client, row.recipe));
+      std::tuple(row.plan.prefill.gpus()), std::tie(row.client, row.recipe));
 }
 
 void check_length(const ModelSpec& model, const WorkloadSpec& load, Refusals& refusals) {
@@ -37,16 +37,33 @@ void check_length(const ModelSpec& model, const WorkloadSpec& load, Refusals& re
     refusals.push_back({training ? "sequence_length" : "output_tokens", std::move(refusal)});
 }
 
-/// The cluster's fabric with the row's GPUs; for pools of servers, which may leave GPUs of the last node idle, with the
-/// next larger number of GPUs that the cluster comes in.
+/// The GPUs that the pool that prefills leaves idle in its last node: each pool has nodes of its own, where one does not
+/// hold both.
+std::int64_t idle_between(const PlanRow& row, const FabricSpec& fabric) {
+  const std::int64_t node = fabric.dimensions.front().size(), prefill = row.plan.prefill.gpus();
+  return row.gpus <= node ? 0 : (node - prefill % node) % node;
+}
+
+/// The cluster's fabric with the row's GPUs; for pools of servers, which may leave GPUs idle, with the next larger
+/// number of GPUs that the cluster comes in.
 FabricSpec fabric_for(const PlanRow& row, const FabricTemplate& cluster, Problems& problems) {
   constexpr std::int64_t kLargestNode = 72;
-  for (std::int64_t idle = 0; row.plan.disaggregated() && idle < kLargestNode; ++idle) {
+  for (std::int64_t idle = 0; row.plan.disaggregated() && idle < 2 * kLargestNode; ++idle) {
     Problems unfit;
     FabricSpec fabric = cluster.instantiate(row.gpus + idle, unfit);
-    if (unfit.empty()) return fabric;
+    if (unfit.empty() && idle >= idle_between(row, fabric)) return fabric;
   }
   return cluster.instantiate(row.gpus, problems);
+}
+
+/// Where the plan's ranks lie, of pools.
+std::vector<std::int32_t> placement_of(const PlanRow& row, const FabricSpec& fabric) {
+  std::vector<std::int32_t> placement;
+  if (!row.plan.disaggregated()) return placement;
+  const std::int64_t gap = idle_between(row, fabric);
+  for (std::int64_t rank = 0; rank < row.gpus; ++rank)
+    placement.push_back(static_cast<std::int32_t>(rank < row.plan.prefill.gpus() ? rank : rank + gap));
+  return placement;
 }
 
 tl::expected<Setting, Refusals> build_setting(const PlanRow& row, Presets& presets,
@@ -298,7 +315,10 @@ std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets&
     const auto setting = build_setting(rows[group.front()], presets, folder);
     std::optional<Simulator> simulator;
     if (setting)
-      simulator.emplace(*setting, SimulateOptions{.reference = reference, .time_infeasible = true});
+      simulator.emplace(*setting,
+                        SimulateOptions{.reference = reference,
+                                        .time_infeasible = true,
+                                        .placement = placement_of(rows[group.front()], setting->system.fabric)});
     for (const std::size_t place : group) {
       if (std::exchange(known[place], 1) != 0) continue;
       if (!setting) {

@@ -72,6 +72,15 @@ Presets::Found<yaml::StackPreset> Presets::stack(const std::string& name, const 
   return find(stacks_, catalog_, yaml::PresetKind::stack, name, folder, &yaml::load_stack);
 }
 
+PoolRecipes& Presets::pool_recipes() {
+  for (const fs::path& folder : catalog_.directories()) {
+    if (pool_recipes_) break;
+    if (const auto text = read_table(folder / kPoolRecipes)) pool_recipes_.emplace(parse_csv(*text, kPoolRecipes));
+  }
+  if (!pool_recipes_) pool_recipes_.emplace(Table{});
+  return *pool_recipes_;
+}
+
 void Presets::replace_stack(const std::string& name, yaml::StackPreset stack) {
   const auto found = stacks_.find(name);
   if (found != stacks_.end() && found->second) {

@@ -3,9 +3,11 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 
+#include "sweep/validate/pool_recipes.h"
 #include "sweep/yaml/catalog.h"
 #include "sweep/yaml/load.h"
 
@@ -33,6 +35,8 @@ class Presets {
   void replace_device(const DeviceSpec& device);
 
   [[nodiscard]] const yaml::Catalog& catalog() const { return catalog_; }
+  /// Public recipes of disaggregated servers, of the first preset folder that has any.
+  PoolRecipes& pool_recipes();
 
  private:
   template <class Spec>
@@ -45,6 +49,7 @@ class Presets {
   Cache<yaml::DevicePreset> devices_;
   Cache<yaml::StackPreset> stacks_;
   std::map<std::string, DeviceSpec> replaced_devices_;  ///< by name
+  std::optional<PoolRecipes> pool_recipes_;
 };
 
 }  // namespace shardscape::validate

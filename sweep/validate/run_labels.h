@@ -24,6 +24,7 @@ struct PlanRow;
 ///   faster_twin  another row of the same server, lengths and clients takes 1.5 times as long per token: this one runs
 ///                speculative decoding, or another release
 ///   mislisted    a disaggregated deployment listed as one server of all its GPUs
+///   two_recipes  the row leaves out its workers, and several public recipes fit it: others may have run
 ///   unexplained  series of a source that contradict each other or grow with what no server depends on
 enum class RunLabel : std::uint8_t {
   clean,
@@ -34,6 +35,7 @@ enum class RunLabel : std::uint8_t {
   falling,
   faster_twin,
   mislisted,
+  two_recipes,
   unexplained
 };
 
@@ -44,5 +46,5 @@ void label_runs(std::span<PlanRow> rows);
 
 namespace shardscape {
 SHARDSCAPE_ENUM_NAMES(validate::RunLabel, "clean", "saturated", "repeated", "start_up", "jump", "falling",
-                      "faster_twin", "mislisted", "unexplained");
+                      "faster_twin", "mislisted", "two_recipes", "unexplained");
 }  // namespace shardscape

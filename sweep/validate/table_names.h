@@ -49,6 +49,7 @@ class TableNames {
   /// The stack preset for the name of a preset, for software that a preset describes, or for a path. What follows the
   /// first word of software is a version. `experts`: for a run of a mixture of experts.
   Named stack(const std::string& text, bool experts = false, const SoftwareRun& run = {});
+  PoolRecipes& pool_recipes() { return presets_.pool_recipes(); }
   /// What runs of a stack usually have in common; null where there is no such stack.
   const yaml::StackTables* usual(const std::string& stack_preset) {
     const auto found = presets_.stack(stack_preset);

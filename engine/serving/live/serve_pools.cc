@@ -60,6 +60,7 @@ class PooledService {
         wakes_(static_cast<std::size_t>(in.decode.rules.servers + in.prefill.rules.servers),
                LiveServer::kNever),
         tokens_(static_cast<std::size_t>(in.prefill.rules.servers), 0),
+        dealt_(tokens_.size()),
         unread_(static_cast<std::size_t>(in.prefill.rules.servers), 0),
         assigned_(static_cast<std::size_t>(in.decode.rules.servers), 0),
         expected_(static_cast<std::size_t>(in.decode.rules.servers)),
@@ -180,7 +181,8 @@ class PooledService {
     return all;
   }
 
-  /// Servers that rest take prompts from the queue, the one with the fewest tokens to read first.
+  /// Servers that rest take prompts from the queue, the one with the fewest tokens to read first. Whole prompts must fit
+  /// on a rank: what does not would be read alone later.
   void deal() {
     const LiveRules& rules = reading_rules_;
     const std::int64_t budget = rules.token_budget * rules.ranks;
@@ -188,8 +190,9 @@ class PooledService {
     while (!queue_.empty() && unread_.value() < Least<std::int64_t>::none()) {
       const DrawnRequest& head = queue_.top().request;
       const std::size_t to = unread_.index();
-      const std::int64_t has = tokens_[to];
-      if (has > 0 && (whole ? has + head.prompt > budget : has >= budget)) return;
+      if (tokens_[to] == 0) dealt_[to].clear(rules.ranks, rules.token_budget);
+      if (whole ? !dealt_[to].takes_whole(head.prompt) : tokens_[to] >= budget) return;
+      dealt_[to].emptiest().prompt_tokens += head.prompt;
       tokens_[to] += head.prompt;
       readers_[to].arrive(head, now_);
       queue_.pop();
@@ -387,7 +390,8 @@ class PooledService {
   std::deque<LiveServer> readers_, decoders_;
   Least<double> alarms_, wakes_;
   std::vector<std::int64_t> tokens_;  ///< by reader: of prompts that it has and has not read
-  Least<std::int64_t> unread_;        ///< the same, of those that rest and have read all that came before
+  std::vector<Batch> dealt_;          ///< by reader: the next iteration as the queue deals it out
+  Least<std::int64_t> unread_;        ///< tokens of those that rest and have read all that came before
   Least<std::int64_t> assigned_;      ///< by decoder: requests that are not done
   struct Queued {
     std::int64_t rank, number;  ///< the lowest goes first

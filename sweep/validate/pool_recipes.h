@@ -1,0 +1,57 @@
+// Public recipes of disaggregated servers: how many workers prefill and how many decode, and how each is split, which
+// tables of measurements often leave out. They stand in a table with their sources (hw_presets/pool_recipes.csv), and a
+// row gets the one that was made for its device, engine, precision, lengths and number of clients; what was measured
+// has no part in the choice.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "sweep/validate/measured_table.h"
+#include "sweep/validate/row_reader.h"
+
+namespace shardscape::validate {
+
+/// Where the table lies below a preset folder.
+inline constexpr const char* kPoolRecipes = "hw_presets/pool_recipes.csv";
+
+/// What a row says about its pools.
+struct PoolsOfRow {
+  std::string device, engine, precision;
+  std::int64_t prompt = 0, output = 0, clients = 0;
+  std::optional<bool> drafts;  ///< whether it decodes speculatively; nothing: it does not say
+  /// Ranks of a worker as the row prints them, and where it says so their number.
+  std::int64_t prefill_ranks = 1, decode_ranks = 1;
+  std::optional<std::int64_t> prefill_workers, decode_workers;
+};
+
+struct PoolRecipe {
+  const TableRow* row = nullptr;  ///< cells of the table's columns, which are those of public tables of plans
+  std::int64_t draft_tokens = 0;
+  std::optional<std::int64_t> max_batch;  ///< of a rank that decodes
+  /// Another recipe may have run: one that differs in workers or in speculation fits as well, or none is for as many
+  /// clients.
+  bool doubtful = false;
+};
+
+/// The table of recipes; empty where there is none.
+class PoolRecipes {
+ public:
+  explicit PoolRecipes(Table table) : table_(std::move(table)), index_(table_) {}
+
+  /// The recipe for a row: of those for its device, engine, precision, lengths and ranks the one with the nearest number
+  /// of clients, at most four times as many or as few; without speculation where the row does not say. A row prints as
+  /// the ranks of a worker those of its tensor group, all of them, or all GPUs. Why, where there is none.
+  [[nodiscard]] tl::expected<PoolRecipe, std::string> find(const PoolsOfRow& of);
+  /// Reads cells of a recipe.
+  RowReader reader(const TableRow& row) { return {table_, index_, row, problems_}; }
+
+ private:
+  Table table_;
+  ColumnIndex index_;
+  std::vector<TableProblem> problems_;
+};
+
+}  // namespace shardscape::validate
