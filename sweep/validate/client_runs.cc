@@ -86,14 +86,6 @@ void ServerRecipe::apply(StackProfile::Serving& serving) const {
   if (token_budget) serving.token_budget = *token_budget;
   if (max_batch) serving.max_batch = *max_batch;
   if (poll_interval) serving.poll_interval = *poll_interval;
-<<<<<<< HEAD
-  if (balance_wait) {
-    serving.attention_ranks = AttentionRanks::dealt;
-    serving.balance_wait = *balance_wait;
-  }
-=======
-  if (redundant_experts) serving.redundant_experts = *redundant_experts;
->>>>>>> 9cd1512ebf383c5bf1f7cbdbd33674e6a19b80fd
   serving.frontend = serving.frontend + Seconds(client);
   if (reads_beside(serving.scheduler)) serving.max_batch = std::min(serving.max_batch, serving.token_budget);
 }
