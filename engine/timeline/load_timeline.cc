@@ -120,8 +120,10 @@ class LoadWriter {
       const WorkRecord& work = record_.works[i];
       for (; named <= work.server; ++named) name_server(named);
       const std::int64_t process = work.server + 1;
-      const ordered_json args = {
-          {"iterations", work.iterations}, {"prompts", work.reading}, {"decoding", work.decoding}};
+      const ordered_json args = {{"iterations", work.iterations},
+                                 {"prompts", work.reading},
+                                 {"prompt_tokens", work.prompt_tokens},
+                                 {"decoding", work.decoding}};
       slice(process, 0,
             work.reading == 0    ? "decode"
             : work.decoding == 0 ? "prompts"

@@ -27,11 +27,12 @@ struct LiveRules {
   QueueOrder queue = QueueOrder::fcfs;
   Routing routing = Routing::round_robin;
   std::int64_t servers = 1;
-  double frontend = 0;             ///< seconds from sending a request until a scheduler may see it
-  double eager_floor = 0;          ///< the least seconds of an iteration that reads a prompt
-  std::int64_t graph_tokens = 0;   ///< and has more tokens than these
-  std::int64_t cached_prompt = 0;  ///< tokens of a prompt that need not be read
-  double window = 0;               ///< window of the model's local layers in tokens; 0: none
+  double frontend = 0;            ///< seconds from sending a request until a scheduler may see it
+  double eager_floor = 0;         ///< the least seconds of an iteration that reads a prompt
+  std::int64_t graph_tokens = 0;  ///< and has more tokens than these
+  /// Tokens that the prefix cache has from the beginning, and all prompts begin with (kCommonOwner).
+  std::int64_t cached_prompt = 0;
+  double window = 0;  ///< window of the model's local layers in tokens; 0: none
   /// Ranks with attention of their own that a server deals its sequences over (data-parallel attention): its iterations
   /// are as long as those of the rank with most to do.
   std::int64_t ranks = 1;

@@ -71,8 +71,7 @@ LoadFloor load_floor(const LoadSpec& load, const serving::LiveRules& rules, cons
   });
   const auto most = [&](double prompt, double output) {
     // All ranks of a server read at once; what is found in the cache takes no time.
-    const bool cached = rules.keeps_prefixes || rules.cached_prompt > 0;
-    const double reads = cached ? 0 : prompt * prefill / static_cast<double>(rules.ranks),
+    const double reads = rules.keeps_prefixes ? 0 : prompt * prefill / static_cast<double>(rules.ranks),
                  decodes = (output - 1) / tokens_at_once * decode,
                  busy = reads_beside(rules.policy) ? std::max(reads, decodes) : reads + decodes;
     return std::min(kAnyRate, static_cast<double>(rules.servers) / (kLoadFloorShare * busy));
