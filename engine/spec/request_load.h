@@ -63,6 +63,8 @@ struct PrefixPiece {
   std::int64_t owner = 0, end = 0;
   friend bool operator==(const PrefixPiece&, const PrefixPiece&) = default;
 };
+/// The owner of what all prompts have in common before any request comes.
+inline constexpr std::int64_t kCommonOwner = -1;
 struct Trace {
   std::vector<TraceRequest> requests;  ///< in order of arrival; at least one
   Lengths prompt, output;
@@ -126,14 +128,16 @@ struct LoadSpec {
   std::optional<Sessions> sessions;
   RequestCount requests{10, true};  ///< requests that count in the statistics
   RequestCount warm_up{0, false};   ///< requests before those that count
-  /// Tokens at the head of every prompt that lie in the cache when it comes; one token at least is read.
-  std::int64_t cached_prompt = 0;
+  /// What every prompt begins with, where requests are drawn: it lies in the cache before the first one comes.
+  PrefixPiece common{kCommonOwner, 0};
   ClientStatistic statistic = ClientStatistic::run;
   std::uint64_t seed = 0;
   Speculation speculation;
   LatencyBounds promised;  ///< changes nothing of what happens
 
-  [[nodiscard]] bool has_prefixes() const { return sessions || (trace && !trace->piece_begin.empty()); }
+  [[nodiscard]] bool has_prefixes() const {
+    return sessions || common.end > 0 || (trace && !trace->piece_begin.empty());
+  }
   [[nodiscard]] bool open() const { return request_rate > 0 || trace != nullptr; }
   /// Requests per second that come over all replicas; 0 in closed loop.
   [[nodiscard]] double offered_per_s() const;

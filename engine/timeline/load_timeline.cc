@@ -121,8 +121,10 @@ class LoadWriter {
       const WorkRecord& work = record_.works[i];
       for (; named <= work.server; ++named) name_server(named);
       const std::int64_t process = work.server + 1;
-      const ordered_json args = {
-          {"iterations", work.iterations}, {"prompts", work.reading}, {"decoding", work.decoding}};
+      const ordered_json args = {{"iterations", work.iterations},
+                                 {"prompts", work.reading},
+                                 {"prompt_tokens", work.prompt_tokens},
+                                 {"decoding", work.decoding}};
       slice(process, 0, std::string(name_of(work.kind())), work.begin, work.end, args);
       counter(process, "queue", work.begin, {{"requests", work.waiting}});
       counter(process, "batch", work.begin, {{"prompts", work.reading}, {"decoding", work.decoding}});

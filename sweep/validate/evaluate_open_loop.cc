@@ -111,7 +111,7 @@ class Rows {
     load.output = Lengths::fixed(*output);
     load.requests = {std::min(kMostRequests, reader.integer("requests").value_or(kUsualRequests)), false};
     constexpr std::int64_t kBlock = 16;  // vLLM's block_size
-    if (cached) load.cached_prompt = (*prompt - 1) / kBlock * kBlock;
+    if (cached) load.common.end = (*prompt - 1) / kBlock * kBlock;
     row.workload.prompt_tokens = *prompt;
     row.workload.output_tokens = *output;
     row.workload.load = load;

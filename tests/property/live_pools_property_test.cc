@@ -8,7 +8,7 @@
 
 #include "engine/base/counter_rng.h"
 #include "engine/base/nearest_rank.h"
-#include "tests/support/plain_live_server.h"
+#include "tests/support/plain_loads.h"
 #include "tests/support/seeds.h"
 
 namespace shardscape::serving {

@@ -146,7 +146,7 @@ Case random_case(std::uint64_t seed, const yaml::Catalog& catalog) {
   serving.queue = draw.pick(QueueOrder::fcfs, QueueOrder::shortest);
   serving.routing = draw.pick(Routing::round_robin, Routing::least_loaded, Routing::prefix_aware);
   LoadSpec& load = *study->workloads[0].load;
-  const bool prefixes = !load.sessions && draw.one_in(4), cached = draw.one_in(4);
+  const bool prefixes = !load.sessions && draw.one_in(4), cached = !load.sessions && draw.one_in(4);
   if (prefixes) {
     const auto trace = std::make_shared<const Trace>(trace_with_prefixes(draw));
     load.trace = trace;
@@ -158,13 +158,13 @@ Case random_case(std::uint64_t seed, const yaml::Catalog& catalog) {
     study->workloads[0].output_tokens = std::llround(trace->output.mean);
     if (draw.one_in(2)) serving.host_cache = Bytes(1e9), serving.disk_cache = Bytes(1e10);
   } else if (cached) {
-    load.cached_prompt = draw.pick(10, 500, 4095);
+    load.common.end = draw.pick(10, 500, 4095);
   }
   if (draw.one_in(4)) load.statistic = ClientStatistic::steady, load.warm_up = {20, false};
   out.text += fmt::format(
       "scheduler {} ranks {} max_batch {} budget {} graph {} kv_share {} growth {} prefixes {} cached {} {}",
       name_of(serving.scheduler), name_of(serving.attention_ranks), serving.max_batch, serving.token_budget,
-      serving.graph_tokens, serving.kv_share, name_of(serving.kv_growth), prefixes, load.cached_prompt,
+      serving.graph_tokens, serving.kv_share, name_of(serving.kv_growth), prefixes, load.common.end,
       name_of(load.statistic));
   out.study = *std::move(study);
   return out;

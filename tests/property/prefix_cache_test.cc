@@ -10,123 +10,19 @@
 #include "engine/base/counter_rng.h"
 #include "engine/serving/live/prefix_cache.h"
 #include "engine/serving/live/serve_load.h"
+#include "tests/support/block_list.h"
+#include "tests/support/prefix_trace.h"
 #include "tests/support/seeds.h"
 
 namespace shardscape::serving {
 namespace {
-
-/// Every block by itself, with the owner of each looked up anew; the least recently used one is searched for.
-class BlockList {
- public:
-  BlockList(std::int64_t block, std::array<std::int64_t, 2> lower)
-      : block_(block), room_{0, lower[0], lower[1]} {}
-
-  using Name = std::pair<std::int64_t, std::int64_t>;  ///< owner, number
-  struct Block {
-    std::int64_t pins = 0, used = 0;
-    std::size_t tier = 0;
-  };
-  [[nodiscard]] Name name(const PrefixPath& path, std::int64_t number) const {
-    for (const PrefixPiece& piece : path.shared)
-      if (number < piece.end / block_) return {path.offset + piece.owner, number};
-    return {path.owner, number};
-  }
-  [[nodiscard]] std::int64_t blocks(const PrefixPath& path) const { return path.end / block_; }
-
-  [[nodiscard]] TierBlocks match(const PrefixPath& path, std::int64_t most) const {
-    TierBlocks found{};
-    for (std::int64_t b = 0; b < std::min(most, blocks(path)); ++b) {
-      const auto at = blocks_.find(name(path, b));
-      if (at == blocks_.end()) break;
-      ++found[at->second.tier];
-    }
-    return found;
-  }
-  void pin(const PrefixPath& path, std::int64_t from, std::int64_t to) {
-    for (std::int64_t b = from; b < to; ++b) {
-      Block& block = blocks_[name(path, b)];
-      ++block.pins;
-      block.tier = 0;
-    }
-  }
-  void unpin(const PrefixPath& path, std::int64_t to) {
-    ++count_;
-    for (std::int64_t b = 0; b < to; ++b) {
-      Block& block = blocks_[name(path, b)];
-      --block.pins;
-      block.used = count_;
-    }
-  }
-  [[nodiscard]] std::int64_t count(bool pinned, std::size_t tier) const {
-    return std::ranges::count_if(blocks_, [&](const auto& b) {
-      return (b.second.pins > 0) == pinned && (pinned || b.second.tier == tier);
-    });
-  }
-  void shrink(std::int64_t room) {
-    if (count(false, 0) <= room) return;
-    for (std::size_t tier = 0; tier < kCacheTiers; ++tier) {
-      while (count(false, tier) > (tier == 0 ? room : room_[tier])) {
-        auto first = blocks_.end();
-        const auto key = [](const auto& b) {
-          return std::tuple(b->second.used, -b->first.second, b->first.first);
-        };
-        for (auto b = blocks_.begin(); b != blocks_.end(); ++b)
-          if (b->second.pins == 0 && b->second.tier == tier &&
-              (first == blocks_.end() || key(b) < key(first)))
-            first = b;
-        if (tier + 1 < kCacheTiers && (room_[tier + 1] > 0 || (tier == 0 && room_[2] > 0))) {
-          ++first->second.tier;
-        } else {
-          blocks_.erase(first);
-        }
-      }
-    }
-  }
-
- private:
-  const std::int64_t block_;
-  const TierBlocks room_;
-  std::map<Name, Block> blocks_;
-  std::int64_t count_ = 0;
-};
-
-/// Requests of which many begin as an earlier one does.
-Trace random_trace(CounterRng& rng, std::int64_t requests, std::int64_t longest) {
-  Trace trace;
-  trace.piece_begin.push_back(0);
-  std::vector<std::int64_t> lengths;
-  for (std::int64_t i = 0; i < requests; ++i) {
-    const auto prompt = static_cast<std::int32_t>(1 + rng.below(static_cast<std::uint64_t>(longest)));
-    const auto output = static_cast<std::int32_t>(1 + rng.below(8));
-    trace.requests.push_back({0.01 * static_cast<double>(i), prompt, output});
-    if (i > 0 && rng.below(4) > 0) {
-      const auto parent = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(i)));
-      const std::int64_t most = std::min<std::int64_t>(prompt, lengths[static_cast<std::size_t>(parent)]);
-      const auto end = static_cast<std::int64_t>(1 + rng.below(static_cast<std::uint64_t>(most)));
-      const std::size_t first = trace.piece_begin[static_cast<std::size_t>(parent)];
-      const std::size_t stop = trace.piece_begin[static_cast<std::size_t>(parent) + 1];
-      std::int64_t last = 0;
-      for (std::size_t p = first; p < stop && last < end; ++p) {
-        const PrefixPiece piece = trace.pieces[p];
-        last = std::min(piece.end, end);
-        trace.pieces.push_back({piece.owner, last});
-      }
-      if (last < end) trace.pieces.push_back({parent, end});
-    }
-    lengths.push_back(prompt + output);
-    trace.piece_begin.push_back(trace.pieces.size());
-  }
-  trace.prompt = {LengthLaw::trace, static_cast<double>(longest) / 2, 1, 0, longest, 1};
-  trace.output = {LengthLaw::trace, 4, 1, 0, 8, 1};
-  return trace;
-}
 
 TEST(PrefixCache, RangesAreTheBlocksOfAList) {
   std::int64_t lower = 0;
   for (std::uint64_t seed = 0; seed < test::seeds(400); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     CounterRng rng(seed, 41);
-    const Trace trace = random_trace(rng, 40, 60);
+    const Trace trace = test::random_trace(rng, 40, 60);
     const auto block = static_cast<std::int64_t>(1 + rng.below(5));
     const std::array<std::int64_t, 2> room = {static_cast<std::int64_t>(rng.below(3) * 7),
                                               static_cast<std::int64_t>(rng.below(3) * 9)};
@@ -175,7 +71,7 @@ TEST(PrefixCache, AServerFindsWhatIsThere) {
   for (const ServingPolicy policy : enum_values<ServingPolicy>()) {
     for (const bool on_demand : {true, false}) {
       CounterRng rng(7, 42);
-      auto trace = std::make_shared<Trace>(random_trace(rng, 200, 300));
+      auto trace = std::make_shared<Trace>(test::random_trace(rng, 200, 300));
       for (std::size_t i = 0; i < trace->requests.size(); ++i)
         trace->requests[i].arrival = 10 * static_cast<double>(i);
       LoadSpec load;
@@ -218,7 +114,7 @@ TEST(PrefixCache, BlocksAreConservedUnderPressure) {
   for (std::uint64_t seed = 0; seed < test::seeds(300); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     CounterRng rng(seed, 43);
-    auto trace = std::make_shared<Trace>(random_trace(rng, 80, 60));
+    auto trace = std::make_shared<Trace>(test::random_trace(rng, 80, 60));
     LoadSpec load;
     load.trace = trace;
     load.speed_up = 0.1 + 10 * rng.uniform();

@@ -12,7 +12,7 @@
 
 #include "engine/base/counter_rng.h"
 #include "engine/serving/live/serve_load.h"
-#include "tests/support/plain_live_server.h"
+#include "tests/support/plain_loads.h"
 #include "tests/support/seeds.h"
 
 namespace shardscape::serving {
@@ -169,7 +169,7 @@ TEST(Sessions, EventsAgreeWithBruteForce) {
       EXPECT_NEAR(a.admitted, b.admitted, 1e-9);
       EXPECT_NEAR(a.first_token, b.tokens.front(), 1e-9);
       EXPECT_NEAR(a.done, b.tokens.back(), 1e-9);
-      found += b.found;
+      found += b.hits[0];
       prompts += b.request.prompt;
     }
     EXPECT_NEAR(fast.hits[0], static_cast<double>(found) / static_cast<double>(prompts), 1e-12);

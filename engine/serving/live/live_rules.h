@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -27,12 +28,13 @@ struct LiveRules {
   QueueOrder queue = QueueOrder::fcfs;
   Routing routing = Routing::round_robin;
   std::int64_t servers = 1;
-  double frontend = 0;             ///< seconds from sending a request until a scheduler may see it
-  double eager_floor = 0;          ///< the least seconds of an iteration that reads a prompt
-  double first_prompts = 0;        ///< seconds that the first iteration takes longer
-  std::int64_t graph_tokens = 0;   ///< and has more tokens than these
-  std::int64_t cached_prompt = 0;  ///< tokens of a prompt that need not be read
-  double window = 0;               ///< window of the model's local layers in tokens; 0: none
+  double frontend = 0;            ///< seconds from sending a request until a scheduler may see it
+  double eager_floor = 0;         ///< the least seconds of an iteration that reads a prompt
+  double first_prompts = 0;       ///< seconds that the first iteration takes longer
+  std::int64_t graph_tokens = 0;  ///< and has more tokens than these
+  /// Tokens that the prefix cache has from the beginning, and all prompts begin with (kCommonOwner).
+  std::int64_t cached_prompt = 0;
+  double window = 0;  ///< window of the model's local layers in tokens; 0: none
   /// Ranks with attention of their own that a server deals its sequences over (data-parallel attention): its iterations
   /// are as long as those of the rank with most to do.
   std::int64_t ranks = 1;
@@ -48,10 +50,11 @@ struct LiveRules {
 };
 
 /// The least seconds of an iteration: those in which the host launches it where it reads prompts without graphs.
+/// `work`: the prompts of the rank with most, and the sequences of all ranks.
 inline double least_seconds(const LiveRules& rules, const Iteration& work) {
-  const bool eager =
-      work.prompt_tokens > 0 && work.prompt_tokens + work.decoding > static_cast<double>(rules.graph_tokens);
-  return eager ? rules.eager_floor : 0;
+  const auto ranks = static_cast<double>(rules.ranks), verified = static_cast<double>(1 + rules.drafts);
+  const double tokens = work.prompt_tokens + std::ceil(work.decoding / ranks) * verified;
+  return work.prompt_tokens > 0 && tokens > static_cast<double>(rules.graph_tokens) ? rules.eager_floor : 0;
 }
 
 /// What admission rules fill: the prompts that an iteration reads, and whether running sequences decode beside them.

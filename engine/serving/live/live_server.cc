@@ -17,14 +17,26 @@ void LiveServer::arrive(const DrawnRequest& request, double now) {
     wakes_ = std::min(wakes_, now);
   } else if (runs_) {
     const std::int64_t boundary = std::max<std::int64_t>(1, run_.ended_before(now) + 1);
-    const std::int64_t first = first_look(boundary), iterations = first + patience();
-    arrived_.back().looked_at = polled_ + iterations;
     arrived_.back().earliest = ended_ + boundary + ahead;
-    if (patience() == 0)  // they are enough now
-      for (Arrived& other : arrived_)
-        if (other.looked_at > 0) other.looked_at = std::min(other.looked_at, polled_ + first);
-    if (admits_later_) end_run_after(std::min(run_.iterations, std::max(iterations, boundary + ahead)));
+    note_looks(boundary);
+    if (admits_later_) end_run_after(std::min(run_.iterations, first_joins_after()));
   }
+}
+
+/// Sets when the server looks at requests that have come: at its first look from so many iterations on, or after as
+/// many more as they wait for others. Once they are enough, those that wait do so no more.
+void LiveServer::note_looks(std::int64_t boundary) {
+  const std::int64_t every = state_.rules().poll_interval;
+  const std::int64_t look = (polled_ + boundary + every - 1) / every * every + patience();
+  for (auto one = arrived_.rbegin(); one != arrived_.rend(); ++one) {
+    if (one->looked_at >= 0 && one->looked_at <= look) return;  // and so are all before it
+    one->looked_at = look;
+  }
+}
+
+std::int64_t LiveServer::first_joins_after() const {
+  const Arrived& first = arrived_.front();
+  return std::max(first.looked_at - polled_, first.earliest - ended_);
 }
 
 std::int64_t LiveServer::patience() const {
@@ -42,16 +54,16 @@ std::int32_t LiveServer::expect(const DrawnRequest& request, double now) {
   return slot;
 }
 
+/// The running iteration is the last of its run.
+void LiveServer::cut_run(double now) {
+  if (works_ && runs_) end_run_after(std::min(run_.iterations, run_.ended_before(now * (1 - kTie)) + 1));
+}
+
 /// It joins after the running iteration.
 void LiveServer::join_next(std::int32_t slot, double now) {
   landed_.push_back(slot);
-  if (works_ && runs_) end_run_after(std::min(run_.iterations, run_.ended_before(now * (1 - kTie)) + 1));
+  cut_run(now);
   wake(now);
-}
-
-std::int64_t LiveServer::first_look(std::int64_t boundary) const {
-  const std::int64_t every = state_.rules().poll_interval;
-  return (polled_ + boundary + every - 1) / every * every - polled_;
 }
 
 void LiveServer::end_run_after(std::int64_t iterations) {
@@ -61,12 +73,10 @@ void LiveServer::end_run_after(std::int64_t iterations) {
 
 /// Requests that the server has looked at by now join the queue.
 void LiveServer::look() {
-  const std::int64_t every = state_.rules().poll_interval;
-  const std::int64_t patient = patience();
+  note_looks(0);
   std::size_t seen = 0;
   for (; seen < arrived_.size(); ++seen) {
-    Arrived& next = arrived_[seen];
-    if (next.looked_at == 0) next.looked_at = (polled_ + every - 1) / every * every + patient;
+    const Arrived& next = arrived_[seen];
     if (state_.decoding() > 0 && next.looked_at > polled_) break;
     if (state_.running() > 0 && next.earliest > ended_) break;
     state_.wait(next.request);
@@ -110,10 +120,7 @@ void LiveServer::start() {
     const LiveRules& rules = state_.rules();
     admits_later_ = rules.queue != QueueOrder::fcfs || !state_.has_waiting();
     admits_later_ = admits_later_ && state_.running() < rules.max_batch;
-    if (!arrived_.empty() && admits_later_) {
-      const Arrived& next = arrived_.front();
-      most = std::min(most, std::max(next.looked_at - polled_, next.earliest - ended_));
-    }
+    if (!arrived_.empty() && admits_later_) most = std::min(most, first_joins_after());
     run_ = times_.run(begin_, sequences, met, most, own_, state_.pace());
     end_run_after(run_.iterations);
     return;
@@ -157,7 +164,8 @@ double LiveServer::held_seconds() const {
 }
 
 void LiveServer::settle(double now) {
-  const std::int64_t ended = works_ && runs_ ? run_.ended_before(now) : 0;
+  // The last one is left to finish(), which books it with what ends then.
+  const std::int64_t ended = works_ && runs_ ? std::min(run_.ended_before(now), run_.iterations - 1) : 0;
   if (ended == 0) return;
   DecodeRun rest = run_;
   const double end = end_;
@@ -189,7 +197,7 @@ void LiveServer::book() {
   if (batch_.reading > 0) {
     // After such an iteration the server looks at once.
     polled_ = 0;
-    for (Arrived& arrived : arrived_) arrived.looked_at = 0;
+    for (Arrived& arrived : arrived_) arrived.looked_at = -1;
   }
   work.blocks = state_.used_blocks();
   tally_.work(work);
@@ -199,7 +207,8 @@ void LiveServer::book() {
     for (const Iteration& rank : batch_.of_ranks) tokens += rank.prompt_tokens;
     record_->push_back({number_, begin_, end_, work.iterations, batch_.reading, work.decoding,
                         unfinished_ - state_.running(), blocks, tokens,
-                        batch_.decodes ? 0 : state_.decoding(), waits_});
+                         static_cast<std::int64_t>(batch_.ended.size()),
+                         batch_.decodes ? 0 : state_.decoding(), waits_});
   }
   state_.finish_contexts(batch_.ended, end_, [&](double last) { tally_.gap(end_ - last, 1); });
 }

@@ -50,6 +50,8 @@ class LiveServer {
     --unfinished_;
     done(s);
     state_.drop_moved(slot);
+    // What was preempted may be admitted to the place and the blocks that are free now.
+    if (state_.has_waiting()) cut_run(now);
     wake(now);
   }
   /// See ServerState::hold.
@@ -92,9 +94,10 @@ class LiveServer {
     if (!works_ && has_work()) wakes_ = std::min(wakes_, now);
   }
   void join_next(std::int32_t slot, double now);
-  /// Decode iterations from the work's begin until a boundary at or after `moment` at which the server looks at new
-  /// requests.
-  [[nodiscard]] std::int64_t first_look(std::int64_t boundary) const;
+  void cut_run(double now);
+  void note_looks(std::int64_t boundary);
+  /// Iterations from the work's begin until the first that has come may join.
+  [[nodiscard]] std::int64_t first_joins_after() const;
   /// Decode iterations for which those that have come wait for others.
   [[nodiscard]] std::int64_t patience() const;
   void look();
@@ -115,7 +118,8 @@ class LiveServer {
   struct Arrived {
     DrawnRequest request;
     std::int64_t earliest = 0;  ///< count of `ended_` from which on it may join, where the server is not idle
-    std::int64_t looked_at = 0;  ///< count of `polled_` at which the server looks at it; 0: at its next look
+    std::int64_t looked_at =
+        -1;  ///< count of `polled_` at which the server looks at it; -1: at its next look
   };
   std::vector<std::int32_t> landed_;  ///< slots of sequences that join with the next work
   std::vector<Arrived> arrived_;      ///< in order; not looked at when the work under way began

@@ -25,9 +25,10 @@ struct WorkRecord {
   std::int64_t iterations = 1;
   std::int64_t reading = 0, decoding = 0;  ///< requests whose prompts are read, and requests that decode
   std::int64_t waiting = 0;                ///< requests at the server that do not run
-  double cache = 0;          ///< share of the blocks of the server's key-value cache in use, 0..1
-  double prompt_tokens = 0;  ///< read
-  std::int64_t paused = 0;   ///< requests that would decode, but for the prompts that are read
+  double cache = 0;                ///< share of the blocks of the server's key-value cache in use, 0..1
+  double prompt_tokens = 0;        ///< read, of all prompts and of what is read again
+  std::int64_t contexts_read = 0;  ///< prompts that end here, or contexts read again: each gives a token
+  std::int64_t paused = 0;         ///< requests that would decode, but for the prompts that are read
   WaitsFor waits = WaitsFor::nothing;
 
   [[nodiscard]] WorkKind kind() const {

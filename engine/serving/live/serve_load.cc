@@ -78,7 +78,7 @@ class Service {
     wakes_.set(i, servers_[i].wakes());
   }
 
-  [[nodiscard]] std::size_t route(const DrawnRequest& request) const {
+  [[nodiscard]] std::size_t route(const DrawnRequest& request) {
     if (rules_.routing == Routing::round_robin)
       return static_cast<std::size_t>(request.number) % servers_.size();
     const std::size_t idlest = unfinished_.index();
@@ -88,6 +88,7 @@ class Service {
     std::size_t best = idlest;
     std::int64_t most = 0, busiest = 0;
     for (std::size_t i = 0; i < servers_.size(); ++i) {
+      servers_[i].settle(request.ready);  // sequences that grow push others' blocks out
       const std::int64_t found = servers_[i].state().blocks_found(request);
       if (found > most) most = found, best = i;
       busiest = std::max(busiest, unfinished_[i]);

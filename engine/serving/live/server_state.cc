@@ -19,7 +19,11 @@ constexpr std::int64_t kHeadOfQueue = std::numeric_limits<std::int64_t>::min();
 ServerState::ServerState(const LiveRules& rules)
     : rules_(rules),
       growing_(static_cast<std::size_t>(rules.kv_block)),
-      cache_(rules.kv_block, rules.lower_blocks) {}
+      cache_(rules.kv_block, rules.lower_blocks) {
+  const PrefixPath common{{}, 0, kCommonOwner, rules.cached_prompt};
+  cache_.pin(common, 0, rules.cached_prompt / rules.kv_block);
+  cache_.unpin(common, rules.cached_prompt / rules.kv_block);
+}
 
 /// The class of a sequence of that length now; -decode iterations for those that need a block in the next one.
 std::size_t ServerState::phase_of(std::int64_t decoded) const {
@@ -44,13 +48,11 @@ void ServerState::wait(const DrawnRequest& request) {
 bool ServerState::admits_head(std::int64_t tokens) const {
   if (running() >= rules_.max_batch) return false;
   const DrawnRequest& request = head().request;
-  std::int64_t needed = rules_.on_demand ? blocks_of(known(head()) + tokens) : blocks_of_all(request);
-  if (rules_.keeps_prefixes) {
-    // Blocks that running requests have pinned take no room.
-    const std::int64_t there = found(head());
-    if (rules_.on_demand) needed = blocks_of(there * rules_.kv_block + tokens);
-    needed -= there - cache_.unpinned(request.path, there);
-  }
+  const std::int64_t there = found(head());
+  std::int64_t needed =
+      rules_.on_demand ? blocks_of(there * rules_.kv_block + tokens) : blocks_of_all(request);
+  // Blocks that running requests have pinned take no room.
+  if (there > 0) needed -= there - cache_.unpinned(request.path, there);
   return free_blocks() >= needed + (running() > 0 ? rules_.watermark : 0);
 }
 
@@ -59,8 +61,6 @@ std::int32_t ServerState::admit() {
   queue_.pop();
   Sequence& s = at(slot);
   s.phase = Sequence::Phase::reading;
-  s.read = rules_.keeps_prefixes ? 0 : known(s);
-  read_ += s.read;
   if (s.admitted < 0) s.admitted = now_;
   s.blocks = rules_.on_demand ? 0 : blocks_of_all(s.request);
   used_ += s.blocks;
@@ -223,6 +223,7 @@ void ServerState::share(Sequence& s, std::int64_t tokens) {
   // What others brought there in the meantime counts once.
   const std::int64_t own = rules_.on_demand ? std::min(s.blocks, blocks) - s.shared : blocks - s.shared;
   used_ -= std::max<std::int64_t>(0, own);
+  shared_ += blocks - s.shared;
   s.shared = blocks;
   s.blocks = std::max(s.blocks, blocks);
   make_room();
@@ -234,6 +235,7 @@ void ServerState::let_go_of_prefix(Sequence& s, std::int64_t tokens) {
   const std::int64_t blocks = std::max(s.shared, tokens / rules_.kv_block);
   cache_.pin(s.request.path, s.shared, blocks);
   cache_.unpin(s.request.path, blocks);
+  shared_ -= s.shared;
   s.shared = 0;
   make_room();
 }
@@ -273,15 +275,18 @@ void ServerState::drop_moved(std::int32_t slot) {
 
 void ServerState::hold(const DrawnRequest& request) {
   ++moving_;
-  read_ += request.prompt;
-  used_ += rules_.on_demand ? blocks_of(request.prompt) : blocks_of_all(request);
+  const std::int64_t prefix = prefix_of(request);
+  used_ += blocks_of_all(request) - prefix;
+  if (prefix > 0) cache_.pin(request.path, 0, prefix);
   make_room();
 }
 
 void ServerState::let_go(const DrawnRequest& request) {
   --moving_;
-  read_ -= request.prompt;
-  used_ -= rules_.on_demand ? blocks_of(request.prompt) : blocks_of_all(request);
+  const std::int64_t prefix = prefix_of(request);
+  used_ -= blocks_of_all(request) - prefix;
+  if (prefix > 0) cache_.unpin(request.path, prefix);
+  make_room();
 }
 
 void ServerState::join(std::int32_t slot, double now) {

@@ -67,9 +67,7 @@ class ServerState {
   [[nodiscard]] bool has_waiting() const { return !queue_.empty(); }
   [[nodiscard]] std::int64_t waiting() const { return static_cast<std::int64_t>(queue_.size()); }
   /// Tokens of the next request's context that have to be read: without those that are found in the cache.
-  [[nodiscard]] std::int64_t head_left() const {
-    return head().context - (rules_.keeps_prefixes ? found(head()) * rules_.kv_block : known(head()));
-  }
+  [[nodiscard]] std::int64_t head_left() const { return head().context - found(head()) * rules_.kv_block; }
   /// The request that is admitted next.
   [[nodiscard]] const Sequence& head() const { return at(queue_.top().slot); }
   [[nodiscard]] std::int64_t decoding() const { return decoding_; }
@@ -157,11 +155,11 @@ class ServerState {
       free_.push_back(slot);
     }
   }
-  /// Tokens of the cache that are held, or reserved.
+  /// Tokens of the cache that are held, or reserved; those that several sequences share once.
   [[nodiscard]] double tokens_held() const {
-    return rules_.on_demand && !rules_.keeps_prefixes
-               ? static_cast<double>(cached_) / Sequence::kWhole + static_cast<double>(read_)
-               : static_cast<double>(used_blocks() * rules_.kv_block);
+    if (!rules_.on_demand) return static_cast<double>(used_blocks() * rules_.kv_block);
+    const std::int64_t in_common = (shared_ - cache_.pinned()) * rules_.kv_block;
+    return static_cast<double>(cached_) / Sequence::kWhole + static_cast<double>(read_ - in_common);
   }
 
   // ---- caches that move between pools ----
@@ -217,10 +215,6 @@ class ServerState {
   [[nodiscard]] std::int64_t blocks_of_all(const DrawnRequest& request) const {
     return blocks_of(std::int64_t{request.prompt} + (rules_.reads_only ? 1 : request.output));
   }
-  /// Tokens of its context that lie in the cache when it is admitted, without those of the prefix cache.
-  [[nodiscard]] std::int32_t known(const Sequence& s) const {
-    return static_cast<std::int32_t>(std::min<std::int64_t>(rules_.cached_prompt, s.context - 1));
-  }
   [[nodiscard]] std::size_t phase_of(std::int64_t length) const;
   [[nodiscard]] std::int64_t needed_now() const {
     return rules_.drafts > 0 ? blocks_after(1) : growing_[phase_of(decoded_)];
@@ -232,6 +226,10 @@ class ServerState {
   [[nodiscard]] std::int64_t found(const Sequence& s) const {
     return rules_.keeps_prefixes ? sum_of(cache_.match(s.request.path, (s.context - 1) / rules_.kv_block))
                                  : 0;
+  }
+  /// Whole blocks of a prompt that is read, where the prefix cache has them.
+  [[nodiscard]] std::int64_t prefix_of(const DrawnRequest& request) const {
+    return rules_.keeps_prefixes ? request.prompt / rules_.kv_block : 0;
   }
   /// Blocks that are not in use stay as far as there is room.
   void make_room() {
@@ -269,6 +267,7 @@ class ServerState {
   double loading_ = 0;
   std::int64_t decoded_ = 0;  ///< decode iterations so far
   std::int64_t used_ = 0, preemptions_ = 0;
+  std::int64_t shared_ = 0;  ///< blocks of the prefix cache that running sequences use, once for each
 };
 
 }  // namespace shardscape::serving

@@ -104,6 +104,8 @@ DrawnRequest DrawnRequests::request(std::int64_t number) const {
     // A trace that begins again is one of other prompts.
     request.path.shared = load_.trace->pieces_of(line_of(number));
     request.path.offset = number * every_ - static_cast<std::int64_t>(line_of(number));
+  } else if (load_.common.end > 0) {
+    request.path.shared = {&load_.common, 1};
   }
   request.path.owner = number * every_;
   if (load_.prompt.law != LengthLaw::trace) request.prompt = length(load_.prompt, load_.seed, number);

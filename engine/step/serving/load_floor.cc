@@ -84,8 +84,7 @@ LoadFloor load_floor(const serving::Offered& offered, const serving::LiveRules& 
 
   // Of a prompt whose beginning is found in the cache a token at least is read.
   const std::int64_t shortest = rules.keeps_prefixes ? 1 : load.prompt.shortest;
-  const std::int64_t read = std::max<std::int64_t>(1, shortest - rules.cached_prompt);
-  const std::int64_t first = std::min(read, rules.token_budget);
+  const std::int64_t first = std::min(shortest, rules.token_budget);
   const double by_itself = least(static_cast<double>(first), 0);
   double beside_others = by_itself, prefill = by_itself / static_cast<double>(first), per_token = by_itself;
   for (const std::int64_t tokens : prompts) {
@@ -105,9 +104,8 @@ LoadFloor load_floor(const serving::Offered& offered, const serving::LiveRules& 
   const auto ranks = static_cast<double>(rules.ranks);
   double decode = std::numeric_limits<double>::infinity();
   // What was preempted gets a token of an iteration that reads it again.
-  const bool cached = rules.keeps_prefixes || rules.cached_prompt > 0;
   if (rules.on_demand) {
-    decode = (cached ? 1 : static_cast<double>(load.prompt.shortest + 1)) * prefill / ranks;
+    decode = (rules.keeps_prefixes ? 1 : static_cast<double>(load.prompt.shortest + 1)) * prefill / ranks;
   } else {
     per_token = decode;
   }
@@ -126,7 +124,7 @@ LoadFloor load_floor(const serving::Offered& offered, const serving::LiveRules& 
 
   const auto most = [&](double prompt, double output) {
     // All ranks of a server read at once; what is found in the cache takes no time.
-    const double reads = cached ? 0 : prompt * prefill / ranks,
+    const double reads = rules.keeps_prefixes ? 0 : prompt * prefill / ranks,
                  decodes = (output - 1) / tokens_at_once * decode,
                  busy = reads_beside(rules.policy) ? std::max(reads, decodes) : reads + decodes;
     return std::min(kAnyRate, static_cast<double>(rules.servers) / (kLoadFloorShare * busy));

@@ -59,7 +59,7 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   }
   rules.watermark = static_cast<std::int64_t>(stack.kv_watermark * static_cast<double>(rules.kv_blocks));
   rules.poll_interval = stack.poll_interval;
-  rules.cached_prompt = workload.load->cached_prompt;
+  rules.cached_prompt = rules.keeps_prefixes ? workload.load->common.end : 0;
   rules.schedule_ahead = stack.schedule_ahead;
   rules.queue = stack.queue;
   rules.routing = stack.routing;

@@ -1,6 +1,7 @@
 // What single rules of a simulated server add to the time to first token, in cases that need no simulation to know.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -37,8 +38,14 @@ std::vector<RequestRecord> served(const std::vector<double>& moments, const Live
   load.prompt = Lengths::fixed(1000);
   load.output = Lengths::fixed(100);
   load.requests = {static_cast<std::int64_t>(moments.size()), false};
+  if (rules.cached_prompt > 0) {
+    // A load of moments of its own has no trace's: all come at once, which the requests of these tests do.
+    load.trace = nullptr;
+    load.common.end = rules.cached_prompt;
+  }
   LoadRecord record;
-  serve_load({load, 1, 1}, rules, by_second(), stride, &record);
+  serve_load({load, static_cast<std::int64_t>(moments.size()), 1}, rules, by_second(), stride, &record);
+  std::ranges::sort(record.requests, {}, [](const RequestRecord& r) { return r.request.number; });
   return record.requests;
 }
 
@@ -76,34 +83,64 @@ TEST(LiveRules, OnlyIterationsThatAreNoGraphsHaveTheFloor) {
   EXPECT_DOUBLE_EQ(first_token(served({0}, rules, Stride::runs)[0]), 2);
 }
 
-TEST(LiveRules, WhatLiesInTheCacheIsNotRead) {
+TEST(LiveRules, AGraphHasTheTokensOfARank) {
+  // The second request is read beside the first one, which decodes with two drafts: 1,003 tokens.
   LiveRules rules = roomy();
-  rules.cached_prompt = 900;
-  EXPECT_DOUBLE_EQ(first_token(served({0}, rules, Stride::runs)[0]), 1.1);
-  rules.cached_prompt = 5000;
-  EXPECT_DOUBLE_EQ(first_token(served({0}, rules, Stride::runs)[0]), 1.001) << "one token at least is read";
+  rules.eager_floor = 7;
+  rules.drafts = 2;
+  rules.graph_tokens = 1002;
+  EXPECT_DOUBLE_EQ(first_token(served({0, 10.5}, rules, Stride::runs)[1]), 0.5 + 7);
+  rules.graph_tokens = 1003;
+  EXPECT_DOUBLE_EQ(first_token(served({0, 10.5}, rules, Stride::runs)[1]), 0.5 + 2);
+  // Of four ranks each has one of four sequences.
+  rules.drafts = 0;
+  rules.ranks = 4;
+  rules.graph_tokens = 1001;
+  EXPECT_DOUBLE_EQ(first_token(served({0, 0, 0, 0, 10.5}, rules, Stride::runs)[4]), 0.5 + 2);
+  rules.graph_tokens = 1000;
+  EXPECT_DOUBLE_EQ(first_token(served({0, 0, 0, 0, 10.5}, rules, Stride::runs)[4]), 0.5 + 7);
 }
 
-TEST(LiveRules, WhatLiesInTheCacheTakesItsBlocks) {
-  // Two requests of 63 + 7 blocks of 16 tokens; 75 blocks hold one of them.
+TEST(LiveRules, WhoeverComesLastLetsOthersInThatWaitForIt) {
+  // Of two ranks one has a request. The second comes at 10.5 s and waits for a third, 20 iterations at most, which comes
+  // at 15.5 s: both are read from 16 s on. Iterations that are fixed when the third comes do not hold up the second.
+  for (const Stride stride : {Stride::runs, Stride::plain}) {
+    LiveRules rules = roomy();
+    rules.ranks = 2;
+    rules.balance_wait = 20;
+    auto records = served({0, 10.5, 15.5}, rules, stride);
+    EXPECT_DOUBLE_EQ(first_token(records[1]), 5.5 + 2);
+    EXPECT_DOUBLE_EQ(first_token(records[2]), 0.5 + 2);
+    rules.schedule_ahead = 3;
+    records = served({0, 10.5, 15.5}, rules, stride);
+    EXPECT_DOUBLE_EQ(first_token(records[1]), 5.5 + 2);
+  }
+}
+
+LiveRules with_common_prompt(std::int64_t tokens) {
   LiveRules rules = roomy();
+  rules.keeps_prefixes = true;
+  rules.cached_prompt = tokens;
+  return rules;
+}
+
+TEST(LiveRules, WhatLiesInTheCacheIsNotRead) {
+  EXPECT_DOUBLE_EQ(first_token(served({0}, with_common_prompt(900), Stride::runs)[0]), 1 + 0.104)
+      << "56 blocks of 16 tokens";
+  EXPECT_DOUBLE_EQ(first_token(served({0}, with_common_prompt(5000), Stride::runs)[0]), 1 + 0.008)
+      << "one token at least is read, and with it its block";
+}
+
+TEST(LiveRules, WhatLiesInTheCacheTakesItsBlocksOnce) {
+  // A request of 1,100 tokens has 69 blocks, of which 56 lie in the cache: two of them need 56 + 13 + 13.
+  LiveRules rules = with_common_prompt(900);
   rules.policy = ServingPolicy::trtllm;
   rules.on_demand = false;
-  rules.cached_prompt = 900;
-  rules.kv_blocks = 75;
-  const auto records = served({0, 0}, rules, Stride::runs);
-  EXPECT_GT(first_token(records[1]), 99) << "it waits for the first one's last token";
-}
-
-TEST(LiveRules, ARequestIsAdmittedWithRoomForWhatLiesInTheCache) {
-  // As above, but blocks are taken as sequences grow: 63 for a prompt, of which a request that reads 100 tokens at once
-  // needs all. A server that asked for the 7 of what is read alone would admit and preempt without end.
-  LiveRules rules = roomy();
-  rules.cached_prompt = 900;
-  rules.kv_blocks = 75;
-  const auto records = served({0, 0}, rules, Stride::runs);
-  ASSERT_EQ(records.size(), 2U);
-  EXPECT_GT(first_token(records[1]), 99);
+  rules.kv_blocks = 81;
+  EXPECT_GT(first_token(served({0, 0}, rules, Stride::runs)[1]), 99)
+      << "it waits for the first one's last token";
+  rules.kv_blocks = 82;
+  EXPECT_DOUBLE_EQ(first_token(served({0, 0}, rules, Stride::runs)[1]), 1 + 0.208);
 }
 
 }  // namespace

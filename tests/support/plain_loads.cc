@@ -1,0 +1,331 @@
+#include "tests/support/plain_loads.h"
+
+#include <algorithm>
+#include <deque>
+#include <list>
+#include <optional>
+#include <utility>
+
+namespace shardscape::serving {
+
+namespace {
+
+constexpr double kNever = PlainLiveServer::kNever;
+
+/// The clients, and what counts of what they send.
+class PlainClients {
+ public:
+  PlainClients(const Offered& offered, double frontend, PlainLive& out)
+      : offered_(offered), load_(offered.load), frontend_(frontend), draws_(load_, offered.every), out_(out) {
+    const bool steady = load_.statistic == ClientStatistic::steady;
+    warm_up_ = steady ? load_.warm_up.of(offered.clients) : 0;
+    all_ = warm_up_ + load_.requests.of(offered.clients);
+    most_ = steady ? 2 * all_ + offered.clients : all_;
+    measuring = warm_up_ == 0;
+    for (std::int64_t i = 0; i < (load_.open() ? 1 : offered.clients); ++i) send(0);
+  }
+  PlainClients(const PlainClients&) = delete;
+  PlainClients& operator=(const PlainClients&) = delete;
+
+  [[nodiscard]] bool over() const { return done_ == all_; }
+  [[nodiscard]] double next() const { return underway_.empty() ? kNever : underway_.front().ready; }
+  DrawnRequest take() {
+    DrawnRequest request = underway_.front();
+    underway_.pop_front();
+    request.number = taken_++;
+    if (load_.open() && request.turn == 0) send(0);
+    return request;
+  }
+  void is_done(const PlainLiveRequest& request, double now) {
+    go_on(request.request, now);
+    if (over()) return;
+    if (++done_ > warm_up_) out_.done.push_back(request);
+    if (done_ == warm_up_) measuring = true, out_.begin = now;
+    out_.end = now;
+  }
+
+  bool measuring = false;
+
+ private:
+  /// The next request of nobody before: of a client, or of a session that begins.
+  void send(double now) {
+    if (sent_ >= most_) return;
+    const DrawnRequest request = load_.open() ? draws_.next_arrival() : draws_.request(begun_++);
+    send_at(load_.open() ? request.sent : now, request);
+  }
+  void send_at(double moment, DrawnRequest request) {
+    if (sent_++ >= most_) return;
+    request.sent = moment;
+    request.ready = moment + frontend_;
+    const auto later = [&](const DrawnRequest& other) { return other.ready > request.ready; };
+    const auto ties = [&](const DrawnRequest& other) { return other.ready == request.ready; };
+    out_.tied = out_.tied || (load_.sessions && std::ranges::any_of(underway_, ties));
+    underway_.insert(std::ranges::find_if(underway_, later), request);
+  }
+  /// Whoever got an answer goes on.
+  void go_on(const DrawnRequest& answered, double now) {
+    if (!load_.sessions) {
+      if (!load_.open()) send(now);
+      return;
+    }
+    const double then = now + draws_.think_time(answered);
+    if (const auto next = draws_.turn_after(answered)) {
+      send_at(then, *next);
+    } else if (!load_.open()) {
+      send(then);
+    }
+  }
+
+  const Offered& offered_;
+  const LoadSpec& load_;
+  const double frontend_;
+  DrawnRequests draws_;
+  PlainLive& out_;
+  std::list<DrawnRequest> underway_;
+  std::int64_t warm_up_ = 0, all_ = 0, most_ = 0, sent_ = 0, begun_ = 0, taken_ = 0, done_ = 0;
+};
+
+using PlainServers = std::list<PlainLiveServer>;
+
+PlainLiveServer& routed(PlainServers& servers, const LiveRules& rules, const DrawnRequest& request) {
+  if (rules.routing == Routing::round_robin)
+    return *std::next(servers.begin(), request.number % rules.servers);
+  const auto idlest = std::ranges::min_element(servers, {}, &PlainLiveServer::unfinished);
+  if (rules.routing == Routing::least_loaded) return *idlest;
+  const auto best = std::ranges::max_element(
+      servers, {}, [&](const PlainLiveServer& s) { return s.found(request) * rules.kv_block; });
+  const auto most = std::ranges::max_element(servers, {}, &PlainLiveServer::unfinished)->unfinished();
+  const bool apart = most - idlest->unfinished() > 32 &&
+                     static_cast<double>(most) > 1.1 * static_cast<double>(idlest->unfinished());
+  return apart || 2 * best->found(request) * rules.kv_block <= request.prompt ? *idlest : *best;
+}
+
+}  // namespace
+
+PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, const Timer& timer) {
+  PlainLive out;
+  PlainClients clients(offered, rules.frontend, out);
+  PlainServers servers;
+  for (std::int64_t i = 0; i < rules.servers; ++i) servers.emplace_back(rules, timer, out, clients.measuring);
+  while (!clients.over()) {
+    const auto ending = std::ranges::min_element(servers, {}, &PlainLiveServer::end);
+    const auto waking = std::ranges::min_element(servers, {}, &PlainLiveServer::wake);
+    const double next = clients.next();
+    const double soon = std::min(ending->end, next) * (1 + 1e-9);
+    const auto near = std::ranges::count_if(servers, [&](const PlainLiveServer& s) { return s.end <= soon; });
+    if (near + (next <= soon ? 1 : 0) > 1 && soon < kNever) out.tied = true;
+    if (next <= std::min(ending->end, waking->wake)) {
+      const DrawnRequest request = clients.take();
+      routed(servers, rules, request).take(request, request.ready);
+    } else if (ending->end <= waking->wake) {
+      const double now = ending->end;
+      for (const PlainLiveRequest& request : ending->finish()) clients.is_done(request, now);
+    } else {
+      waking->start();
+    }
+  }
+  const auto tokens = static_cast<double>(rules.kv_blocks * rules.kv_block * rules.servers);
+  out.kv_mean /= tokens * (out.end - out.begin);
+  return out;
+}
+
+namespace {
+
+/// Caches on their way: those from one reader to one decoder go one after the other, and what comes to a decoder shares
+/// its link evenly.
+class PlainWires {
+ public:
+  struct Cache {
+    PlainLiveRequest request;
+    double left = 0;
+    std::size_t reader = 0, decoder = 0;
+    std::int64_t sent = 0;  ///< so many were sent before
+  };
+  PlainWires(std::size_t readers, std::size_t decoders, double rate, double latency, double bytes_per_token)
+      : lines_(readers * decoders),
+        decoders_(decoders),
+        rate_(rate),
+        latency_(latency),
+        bytes_per_token_(bytes_per_token) {}
+
+  [[nodiscard]] double bytes_of(const DrawnRequest& request) const {
+    return bytes_per_token_ * request.prompt;
+  }
+
+  void send(Cache cache) {
+    cache.sent = sent_++;
+    lines_[cache.reader * decoders_ + cache.decoder].push_back(cache);
+  }
+  [[nodiscard]] double next() const {
+    double next = landing_.empty() ? kNever : landing_.front().first;
+    for (const auto& line : lines_)
+      if (!line.empty()) next = std::min(next, now_ + line.front().left / rate(line.front().decoder));
+    return next;
+  }
+  void advance(double now) {
+    std::vector<double> rates;
+    for (const auto& line : lines_) rates.push_back(line.empty() ? 0 : rate(line.front().decoder));
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      if (lines_[i].empty()) continue;
+      const bool done = now_ + lines_[i].front().left / rates[i] <= now * (1 + 1e-13);
+      lines_[i].front().left -= (now - now_) * rates[i];
+      if (!done) continue;
+      landing_.emplace_back(now + latency_, lines_[i].front());
+      lines_[i].pop_front();
+    }
+    now_ = now;
+  }
+  std::vector<Cache> landed(double now) {
+    std::vector<Cache> all;
+    for (; !landing_.empty() && landing_.front().first <= now; landing_.pop_front())
+      all.push_back(landing_.front().second);
+    std::ranges::sort(all, {}, &Cache::sent);
+    return all;
+  }
+
+ private:
+  [[nodiscard]] double rate(std::size_t decoder) const {
+    double busy = 0;
+    for (std::size_t i = decoder; i < lines_.size(); i += decoders_) busy += lines_[i].empty() ? 0 : 1;
+    return rate_ / busy;
+  }
+  std::vector<std::deque<Cache>> lines_;
+  std::deque<std::pair<double, Cache>> landing_;
+  std::size_t decoders_;
+  double rate_, latency_, bytes_per_token_;
+  double now_ = 0;
+  std::int64_t sent_ = 0;
+};
+
+/// Two pools, from one instant to the next.
+class PlainPooledLoad {
+ public:
+  PlainPooledLoad(const Offered& offered, const PooledServers& in, const PlainWires& wires, PlainLive& out)
+      : in_(in),
+        rules_(in.prefill.rules),
+        clients_(offered, rules_.frontend, out),
+        wires_(wires),
+        assigned_(static_cast<std::size_t>(in.decode.rules.servers)),
+        expected_(assigned_.size()),
+        out_(out) {
+    rules_.reads_only = true;
+    rules_.on_demand = false;
+    rules_.drafts = 0;
+    rules_.poll_interval = 1;
+    rules_.schedule_ahead = 0;
+    rules_.queue = QueueOrder::fcfs;
+    for (std::int64_t i = 0; i < rules_.servers; ++i)
+      readers_.emplace_back(rules_, in.prefill.timer, reading_, clients_.measuring);
+    for (std::int64_t i = 0; i < in.decode.rules.servers; ++i)
+      decoders_.emplace_back(in.decode.rules, in.decode.timer, out, clients_.measuring);
+  }
+  PlainPooledLoad(const PlainPooledLoad&) = delete;
+  PlainPooledLoad& operator=(const PlainPooledLoad&) = delete;
+
+  void run() {
+    while (!clients_.over()) {
+      find_next();
+      wires_.advance(now_);
+      land();
+      end_decoding();
+      end_reading();
+      if (clients_.over()) return;
+      while (clients_.next() <= now_) queue_.push_back(clients_.take());
+      deal();
+      for (std::deque<PlainLiveServer>* pool : {&decoders_, &readers_})
+        for (PlainLiveServer& server : *pool)
+          if (server.wake <= now_) server.start();
+    }
+  }
+
+ private:
+  void find_next() {
+    std::vector<double> moments = {clients_.next(), wires_.next()};
+    for (const std::deque<PlainLiveServer>* pool : {&readers_, &decoders_})
+      for (const PlainLiveServer& server : *pool) moments.push_back(server.end);
+    std::ranges::sort(moments);
+    if (moments[0] > 0 && moments[1] <= moments[0] * (1 + 1e-9)) out_.tied = true;
+    now_ = moments[0];
+  }
+  void fill(std::size_t d) {
+    while (!expected_[d].empty() && decoders_[d].expect(expected_[d].front().request.request)) {
+      wires_.send(expected_[d].front());
+      expected_[d].pop_front();
+    }
+  }
+  void count(const PlainLiveRequest& request, std::size_t d) {
+    --assigned_[d];
+    clients_.is_done(request, now_);
+  }
+  void land() {
+    for (const PlainWires::Cache& cache : wires_.landed(now_)) {
+      readers_[cache.reader].let_go(cache.request.request, now_);
+      const auto ended = decoders_[cache.decoder].land(cache.request, now_);
+      if (ended) count(*ended, cache.decoder), fill(cache.decoder);
+    }
+  }
+  void end_decoding() {
+    for (std::size_t d = 0; d < decoders_.size(); ++d) {
+      if (decoders_[d].end > now_) continue;
+      for (const PlainLiveRequest& request : decoders_[d].finish()) count(request, d);
+      fill(d);
+    }
+  }
+  void end_reading() {
+    for (std::size_t r = 0; r < readers_.size(); ++r) {
+      if (readers_[r].end > now_) continue;
+      for (const PlainLiveRequest& request : readers_[r].finish()) {
+        readers_[r].hold(request.request);
+        const auto d = static_cast<std::size_t>(std::ranges::min_element(assigned_) - assigned_.begin());
+        ++assigned_[d];
+        expected_[d].push_back({request, wires_.bytes_of(request.request), r, d, 0});
+        expected_[d].back().request.tokens.clear();
+        fill(d);
+      }
+    }
+  }
+  void deal() {
+    const bool whole =
+        rules_.policy == ServingPolicy::trtllm || rules_.policy == ServingPolicy::prefill_priority;
+    const std::int64_t budget = rules_.token_budget * rules_.ranks;
+    for (;;) {
+      const auto head = std::ranges::min_element(queue_, [&](const DrawnRequest& a, const DrawnRequest& b) {
+        const bool shortest = in_.prefill.rules.queue == QueueOrder::shortest;
+        return shortest && a.prompt != b.prompt ? a.prompt < b.prompt : a.number < b.number;
+      });
+      PlainLiveServer* to = nullptr;
+      for (PlainLiveServer& reader : readers_)
+        if (reader.takes_more() && (to == nullptr || reader.unread() < to->unread())) to = &reader;
+      if (head == queue_.end() || to == nullptr) return;
+      const std::int64_t has = to->unread();
+      if (has > 0 && (whole ? has + head->prompt > budget : has >= budget)) return;
+      to->take(*head, now_);
+      queue_.erase(head);
+    }
+  }
+
+  const PooledServers& in_;
+  LiveRules rules_;  ///< of servers that read
+  PlainWork reading_;
+  PlainClients clients_;
+  PlainWires wires_;
+  std::deque<PlainLiveServer> readers_, decoders_;
+  std::vector<std::int64_t> assigned_;
+  std::vector<std::deque<PlainWires::Cache>> expected_;
+  std::list<DrawnRequest> queue_;
+  double now_ = 0;
+  PlainLive& out_;
+};
+
+}  // namespace
+
+PlainLive serve_pools_plainly(const Offered& offered, const PooledServers& in, double rate, double latency,
+                              double bytes_per_token) {
+  PlainLive out;
+  const auto readers = static_cast<std::size_t>(in.prefill.rules.servers);
+  const auto decoders = static_cast<std::size_t>(in.decode.rules.servers);
+  PlainPooledLoad(offered, in, PlainWires(readers, decoders, rate, latency, bytes_per_token), out).run();
+  return out;
+}
+
+}  // namespace shardscape::serving
