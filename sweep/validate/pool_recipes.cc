@@ -84,11 +84,12 @@ tl::expected<PoolRecipe, std::string> PoolRecipes::find(const PoolsOfRow& of) {
         std::string("the row does not say how many servers prefill and how many decode, and no public recipe "
                     "is for such clients"));
   }
-  best->recipe.doubtful = best->far > kBetween || std::ranges::any_of(candidates, [&](const Candidate& other) {
-                            const bool both = (other.recipe.draft_tokens > 0) != (best->recipe.draft_tokens > 0);
-                            if (both) return other.far <= kReach;
-                            return other.workers != best->workers && other.far <= kBetween;
-                          });
+  best->recipe.doubtful =
+      best->far > kBetween || std::ranges::any_of(candidates, [&](const Candidate& other) {
+        const bool both = (other.recipe.draft_tokens > 0) != (best->recipe.draft_tokens > 0);
+        if (both) return other.far <= kReach;
+        return other.workers != best->workers && other.far <= kBetween;
+      });
   return best->recipe;
 }
 

@@ -91,7 +91,8 @@ bool waited_for_no_prompt(const PlanRow& row) {
 void label_runs(std::span<PlanRow> rows) {
   std::map<decltype(server_of(rows.front())), std::vector<PlanRow*>> servers;
   for (PlanRow& row : rows) {
-    if (!row.unmodelled && !row.plan.disaggregated() && waited_for_no_prompt(row)) row.label = RunLabel::start_up;
+    if (!row.unmodelled && !row.plan.disaggregated() && waited_for_no_prompt(row))
+      row.label = RunLabel::start_up;
     if (row.unmodelled || row.software.empty() || !row.ttft_s() || !row.itl_s()) continue;
     const bool one = !row.plan.disaggregated();
     if (one && row.plan.tensor > kWidestServer) row.label = RunLabel::mislisted;

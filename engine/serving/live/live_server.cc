@@ -207,8 +207,8 @@ void LiveServer::book() {
     for (const Iteration& rank : batch_.of_ranks) tokens += rank.prompt_tokens;
     record_->push_back({number_, begin_, end_, work.iterations, batch_.reading, work.decoding,
                         unfinished_ - state_.running(), blocks, tokens,
-                         static_cast<std::int64_t>(batch_.ended.size()),
-                         batch_.decodes ? 0 : state_.decoding(), waits_});
+                        static_cast<std::int64_t>(batch_.ended.size()),
+                        batch_.decodes ? 0 : state_.decoding(), waits_});
   }
   state_.finish_contexts(batch_.ended, end_, [&](double last) { tally_.gap(end_ - last, 1); });
 }
