@@ -33,7 +33,8 @@ struct Link {
   std::int32_t dimension = 0;    ///< index in FabricSpec::dimensions
   BytesPerSecond bandwidth;
   Seconds latency;
-  std::int32_t strands = 1;  ///< equal wires that adaptive routing pools: `bandwidth` is that of all, a fault's of one
+  std::int32_t strands =
+      1;  ///< equal wires that adaptive routing pools: `bandwidth` is that of all, a fault's of one
 };
 
 /// The fabric. Immutable; copies share the wiring. Safe to use from several threads.
