@@ -70,33 +70,40 @@ std::vector<std::vector<std::int32_t>> groups_across(const ParallelPlan& plan, s
   return groups;
 }
 
-/// What the rings of all groups of a plan have of the adapters of a domain, at worst.
+/// The most rings that go over one adapter the same way. A message goes to the seat of its receiver in its own domain
+/// first, and leaves through the adapter there.
+int users_of_an_adapter(const std::vector<std::vector<std::int32_t>>& rings, std::int64_t domain) {
+  std::map<std::pair<std::int64_t, std::int64_t>, int> out, in;
+  int most = 0;
+  for (const std::vector<std::int32_t>& ring : rings) {
+    for (std::size_t i = 0; i < ring.size(); ++i) {
+      const std::int64_t from = ring[i] / domain, next = ring[i + 1 == ring.size() ? 0 : i + 1];
+      if (from == next / domain) continue;
+      most = std::max({most, ++out[{from, next % domain}], ++in[{next / domain, next % domain}]});
+    }
+  }
+  return most;
+}
+
+/// What the rings of all groups of a plan have of the adapters of a domain.
 struct Adapters {
-  double rings =
-      0;  ///< of a group, each over an adapter of its own: the fewest members that one has in a domain
-  double users = 0;  ///< rings that share an adapter, one way
+  double each = 0;  ///< of a group, at worst: less than 1 where groups share one; 0: no group leaves a domain
+  bool shared = false;  ///< whether it is
 };
+/// The better of one ring in the order of the ranks and of as many as the fewest members that a group has in a domain.
 Adapters adapters_of(const Fabric& fabric, const ParallelPlan& plan, std::int64_t domain) {
-  Adapters result;
   const std::vector<std::vector<std::int32_t>> groups = groups_across(plan, domain);
+  if (groups.empty()) return {};
   std::int32_t channels = kMostChannels;
   for (const std::vector<std::int32_t>& group : groups)
     channels = std::min(channels, most_channels(fabric, group));
-  if (groups.empty()) return result;
-  result.rings = channels;
-  // A message goes to the seat of its receiver in its own domain first, and leaves through the adapter there.
-  std::map<std::pair<std::int64_t, std::int64_t>, int> out, in;
-  for (const std::vector<std::int32_t>& group : groups) {
-    for (const std::vector<std::int32_t>& ring : channel_rings(fabric, group, channels)) {
-      for (std::size_t i = 0; i < ring.size(); ++i) {
-        const std::int64_t from = ring[i] / domain, next = ring[i + 1 == ring.size() ? 0 : i + 1];
-        if (from == next / domain) continue;
-        const int users = std::max(++out[{from, next % domain}], ++in[{next / domain, next % domain}]);
-        result.users = std::max<double>(result.users, users);
-      }
-    }
-  }
-  return result;
+  std::vector<std::vector<std::int32_t>> rings;
+  for (const std::vector<std::int32_t>& group : groups)
+    for (std::vector<std::int32_t>& ring : channel_rings(fabric, group, channels))
+      rings.push_back(std::move(ring));
+  const double one = 1.0 / users_of_an_adapter(groups, domain);
+  const double several = 1.0 * channels / users_of_an_adapter(rings, domain);
+  return {std::max(one, several), std::max(one, several / channels) < 1};
 }
 
 /// What reducing 4 GB in the data-parallel groups of a plan takes, all at once, and over which adapters.
@@ -116,7 +123,7 @@ std::optional<PricedPlan> price_of(const yaml::Cluster& cluster,
   const RankGroup group = PlanLayout(plan).group(ParallelGroup::data_shard);
   const PricedPlan priced{model.time({CollectiveOp::reduce_scatter, Bytes(4e9), group}).value(),
                           adapters_of(fabric, plan, domain)};
-  return priced.adapters.rings > 0 ? std::optional(priced) : std::nullopt;
+  return priced.adapters.each > 0 ? std::optional(priced) : std::nullopt;
 }
 
 // Every member of a ring sends B (n - 1) / n, over as many adapters of a domain as rings enter it. So where the fewest
@@ -126,7 +133,7 @@ std::optional<PricedPlan> price_of(const yaml::Cluster& cluster,
 // which may be the other stage's. All else is within 15 %: trees with as many ports up as down carry what their
 // adapters do, however many leaves a group spans.
 TEST(ChannelRings, OneReplicaMoreChangesThePriceByNoMoreThanTheAdaptersThatItCosts) {
-  constexpr std::int32_t kMostRanks = 10000;
+  constexpr std::int32_t kMostRanks = 5000;
   const StackProfile::Communication communication = communication_of("megatron-core");
   int compared = 0, shared = 0;
   for (const yaml::Cluster& cluster : clusters_of_several_domains()) {
@@ -144,13 +151,13 @@ TEST(ChannelRings, OneReplicaMoreChangesThePriceByNoMoreThanTheAdaptersThatItCos
             plan.gpus() > kMostRanks ? std::nullopt : price_of(cluster, communication, plan, domain);
         SCOPED_TRACE(cluster.name + ", stride " + std::to_string(stride) + ", " + std::to_string(n) +
                      " replicas after one fewer");
-        if (now && now->adapters.users > 1) {
+        if (now && now->adapters.shared) {
           EXPECT_NE(stride * n % domain, 0) << "stages have domains of their own";
           ++shared;
         }
         if (now && before) {
-          const auto each = [](const PricedPlan& of) { return of.adapters.rings / of.adapters.users; };
-          const double ratio = now->seconds / before->seconds, fewer = each(*before) / each(*now);
+          const double ratio = now->seconds / before->seconds;
+          const double fewer = before->adapters.each / now->adapters.each;
           EXPECT_LE(ratio, 1.15 * std::max(1.0, fewer));
           EXPECT_GE(ratio, 0.85 * std::min(1.0, fewer));
           ++compared;
@@ -159,7 +166,7 @@ TEST(ChannelRings, OneReplicaMoreChangesThePriceByNoMoreThanTheAdaptersThatItCos
       }
     }
   }
-  EXPECT_GT(compared, test::at_least(5000));
+  EXPECT_GT(compared, test::at_least(3000));
   EXPECT_GT(shared, 0);
 }
 
