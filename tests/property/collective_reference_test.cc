@@ -62,7 +62,7 @@ DimensionSpec random_dimension(CounterRng& random, const std::string& name, bool
       break;
     case 7:
       d = fat_tree_of(name.c_str(), pick(4, 8), 2, 4, static_cast<double>(1 + 2 * random.below(2)));
-      d.fat_tree.up_routing = random.below(2) == 0 ? UpRouting::ecmp : UpRouting::destination;
+      d.fat_tree.up_routing = static_cast<UpRouting>(random.below(3));
       d.in_network_reduction = random.below(2) == 0;
       break;
     default:
@@ -288,8 +288,7 @@ TEST(CollectiveReference, StagesThatEndInsideALeafAgreeWithTheSimulator) {
                      fat_tree_of("tree", nodes_of_stage * stages, 2, 2 * ports)}};
     spec.dimensions.front().bandwidth = BytesPerSecond(1e9 * static_cast<double>(1 + random.below(4)));
     spec.dimensions.back().scope = LinkScope::scale_out;
-    spec.dimensions.back().fat_tree.up_routing =
-        random.below(2) == 0 ? UpRouting::ecmp : UpRouting::destination;
+    spec.dimensions.back().fat_tree.up_routing = static_cast<UpRouting>(random.below(3));
     if (!spec.validate().empty()) continue;
     Drawn test(seed, spec);
     for (int round = 0; round < 4; ++round) {

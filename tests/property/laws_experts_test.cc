@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/model/block_kinds.h"
 #include "engine/simulate.h"
 #include "engine/spec/parallel_groups.h"
+#include "engine/step/layers/price_layers.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/prediction_fields.h"
 #include "tests/support/seeds.h"
@@ -250,6 +252,37 @@ TEST(LawsExperts, BothModesAgreeOnRandomPlans) {
     EXPECT_GE(*std::ranges::min_element(seen.zero), 4);
     EXPECT_GE(*std::ranges::min_element(seen.recompute), 4);
   }
+}
+
+// The member with most tokens is not always the slowest: of two members, the other one's may be spread over more
+// experts. All wait for whoever is slowest, in every part of a pass.
+TEST(LawsExperts, TheSlowestMemberSetsThePace) {
+  int slower_than_busiest = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    test::ScenarioGenerator random(seed);
+    Setting setting = experts_setting(8);
+    setting.workload.expert_load = power_law(random.between(0.2, 1.5), seed);
+    ParallelPlan plan = test::plan_of(1, 1, 1, 8);
+    plan.expert = random.pick({2, 4, 8});
+    plan.expert_tensor = 1;
+    model::LayerKey key = model::layer_key(plan, 1);
+    const step::LayerKind block = step::block_layer(1);
+    const step::LayerCost cost = step::price_layers(setting, key)[block];
+    const auto on = [&](std::int32_t member, step::LayerPart part) {
+      key.expert_rank = member;
+      const std::vector<model::Operator> all = step::training_operators(block, setting, key);
+      return step::price_layer(all, setting)[part].device.value();
+    };
+    for (const step::LayerPart part :
+         {step::LayerPart::forward, step::LayerPart::backward, step::LayerPart::weight}) {
+      double slowest = 0;
+      for (std::int32_t member = 0; member < plan.expert; ++member)
+        slowest = std::max(slowest, on(member, part));
+      EXPECT_NEAR(cost[part].device.value() / slowest, 1, 1e-12) << seed;
+      slower_than_busiest += slowest > 1.001 * on(model::LayerKey::kBusiest, part) ? 1 : 0;
+    }
+  }
+  EXPECT_GE(slower_than_busiest, 3);
 }
 
 // The same where shared experts run beside the exchanges.

@@ -73,9 +73,9 @@ ParallelPlan with_prefill_pool(ParallelPlan plan, test::ScenarioGenerator& gener
 
 /// Calls visit(setting, plan, seed) for random plans on random settings, and says how many could be timed.
 template <class Visit>
-int for_each_plan(Phase phase, std::uint64_t settings, int plans, Visit visit) {
+int for_each_plan(Phase phase, std::uint64_t settings, int plans, Visit visit, std::uint64_t first = 1) {
   int timed_plans = 0;
-  for (std::uint64_t seed = 1; seed <= test::seeds(settings); ++seed) {
+  for (std::uint64_t seed = first; seed < first + test::seeds(settings); ++seed) {
     test::ScenarioGenerator generator(seed);
     const Setting setting = generator.setting(phase);
     EXPECT_TRUE(setting.model.validate().empty() && setting.system.device.validate().empty() &&
@@ -101,8 +101,8 @@ class EveryPrediction : public testing::TestWithParam<Phase> {
  protected:
   /// Settings are few enough that a debug build takes seconds, plans many enough to meet every combination.
   template <class Visit>
-  void check(Visit visit, std::uint64_t settings = kSettings) {
-    const int timed_plans = for_each_plan(GetParam(), settings, kPlansPerSetting, visit);
+  void check(Visit visit, std::uint64_t settings = kSettings, std::uint64_t first = 1) {
+    const int timed_plans = for_each_plan(GetParam(), settings, kPlansPerSetting, visit, first);
     EXPECT_GT(timed_plans, static_cast<int>(test::seeds(settings)) * kPlansPerSetting / 4);
   }
 };
@@ -386,7 +386,8 @@ TEST_P(EveryPrediction, ShorterLinksAreNeverSlower) {
 }
 
 TEST_P(EveryPrediction, SickLinkIsNeverFaster) {
-  check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto& generator) {
+  const auto visit = [](const Setting& setting, const ParallelPlan& plan, const Prediction& out,
+                        auto& generator) {
     const std::size_t links = network::Fabric(setting.system.fabric).links().size();
     if (links == 0) return;
     const auto link = static_cast<std::int32_t>(generator.below(links));
@@ -396,7 +397,10 @@ TEST_P(EveryPrediction, SickLinkIsNeverFaster) {
     EXPECT_GE(whole_time(sick, setting), whole_time(out, setting) * (1 - kTolerance));
     const Prediction sicker = simulator.run(plan, {{{link, derate / 2, Seconds(1e-4)}}});
     EXPECT_GE(whole_time(sicker, setting), whole_time(sick, setting) * (1 - kTolerance));
-  });
+  };
+  check(visit);
+  // From here on: a setting in whose data groups a message that is slow leaves links of a mesh to others in time.
+  check(visit, 20, 1000270);
 }
 
 TEST_P(EveryPrediction, MoreHostAndCallOverheadIsNeverFaster) {

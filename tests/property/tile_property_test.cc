@@ -36,7 +36,7 @@ DimensionSpec tileable_dimension(CounterRng& random, const std::string& name, st
   if (kind >= 8) {
     const auto levels = static_cast<std::int64_t>(2 + random.below(2));
     d = fat_tree_of(name.c_str(), two_to(4), levels, 4, static_cast<double>(1 + random.below(2)));
-    d.fat_tree.up_routing = random.below(3) == 0 ? UpRouting::ecmp : UpRouting::destination;
+    d.fat_tree.up_routing = static_cast<UpRouting>(random.below(3));
   }
   const bool has_ports = d.kind == DimensionKind::switched || d.kind == DimensionKind::fat_tree;
   if (has_ports && inner > 1 && random.below(2) == 0) {

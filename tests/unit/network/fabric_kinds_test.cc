@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "engine/base/counter_rng.h"
 #include "engine/network/fabric/fabric.h"
 #include "tests/support/fabrics.h"
 
@@ -152,6 +155,63 @@ TEST(FatTree, EcmpChoosesByTheDocumentedHash) {
     }
   }
   EXPECT_EQ(spines.size(), 4U);
+}
+
+DimensionSpec adaptive_tree(std::int64_t size, std::int64_t levels, std::int64_t radix,
+                            double oversubscription = 1) {
+  DimensionSpec d = fat_tree_of("t", size, levels, radix, oversubscription);
+  d.fat_tree.up_routing = UpRouting::adaptive;
+  return d;
+}
+
+/// Seconds that the busiest link takes for a byte from each rank to the one that `to` names, over those of the ranks'
+/// own links.
+double worst_share(const Fabric& f, const std::vector<std::int32_t>& to) {
+  std::vector<std::int32_t> path;
+  for (std::int32_t i = 0; i < f.ranks(); ++i) f.append_route(i, to[static_cast<std::size_t>(i)], path);
+  std::vector<double> load(f.links().size());
+  for (const std::int32_t link : path) load[static_cast<std::size_t>(link)] += 1;
+  double worst = 0;
+  for (std::size_t link = 0; link < load.size(); ++link)
+    worst = std::max(worst, load[link] / f.links()[link].bandwidth.value());
+  return worst * f.links().front().bandwidth.value();
+}
+
+TEST(FatTree, AdaptiveRoutingIsNowhereBusierInsideThanAtTheEnds) {
+  // Each rank sends to one and receives from one: a full tree carries any such pattern (it can be rearranged without
+  // blocking, Benes 1965). Tables by destination don't, for most patterns.
+  CounterRng random(1, 1);
+  int collide = 0;
+  for (const auto& [size, levels, radix] :
+       {std::tuple{16, 3, 4}, std::tuple{50, 3, 6}, std::tuple{32, 2, 8}, std::tuple{100, 3, 8}}) {
+    const Fabric adaptive = fabric_of({adaptive_tree(size, levels, radix)});
+    const Fabric tables = fabric_of({fat_tree_of("t", size, levels, radix)});
+    std::vector<std::int32_t> to(static_cast<std::size_t>(size));
+    std::iota(to.begin(), to.end(), 0);
+    for (int i = 0; i < 20; ++i) {
+      for (std::size_t r = to.size(); r > 1; --r) std::swap(to[r - 1], to[random.below(r)]);
+      EXPECT_NEAR(worst_share(adaptive, to), 1, 1e-12) << size;
+      collide += worst_share(tables, to) > 1.5 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(collide, 40);
+}
+
+TEST(FatTree, AdaptiveLinksHaveWhatTheirWiresHave) {
+  // 18 hosts on leaves of 6 down and 2 up: a shift to the next leaf is three times what the wires up carry. 16 hosts in
+  // three levels of radix 4: leaves of 2 wires up, blocks of 2 leaves with 4.
+  const Fabric narrow = fabric_of({adaptive_tree(18, 2, 8, 3)});
+  std::vector<std::int32_t> to;
+  for (std::int32_t i = 0; i < 18; ++i) to.push_back((i + 6) % 18);
+  EXPECT_NEAR(worst_share(narrow, to), 3, 1e-12);
+  const Fabric f = fabric_of({adaptive_tree(16, 3, 4)});
+  EXPECT_EQ(f.vertices(), 16 + 8 + 4 + 1);
+  std::map<std::int32_t, int> links;
+  for (const Link& link : f.links()) {
+    ++links[link.strands];
+    EXPECT_EQ(link.bandwidth.value(), 1e9 * link.strands);
+  }
+  EXPECT_EQ(links, (std::map<std::int32_t, int>{{1, 2 * 16}, {2, 2 * 8}, {4, 2 * 4}}));
 }
 
 TEST(FatTree, UplinksMayDiffer) {

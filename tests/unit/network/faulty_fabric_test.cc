@@ -145,5 +145,29 @@ TEST(FaultyFabric, ALinkRemovedTwiceIsNamedOnce) {
   EXPECT_EQ(faulty.explain(0, 1).cut, std::vector<std::int32_t>{link});
 }
 
+TEST(FaultyFabric, AFaultOfALinkOfSeveralWiresIsOneOfTheWires) {
+  // Leaves of four wires up: half of one is left, or one is gone, and both, one wire each. No route changes.
+  DimensionSpec tree = fat_tree_of("t", 16, 2, 8);
+  tree.fat_tree.up_routing = UpRouting::adaptive;
+  const Fabric f = fabric_of({tree});
+  std::vector<std::int32_t> path;
+  f.append_route(0, 8, path);
+  ASSERT_EQ(path.size(), 4U);
+  const std::int32_t up = path[1];
+  const double whole = f.links()[static_cast<std::size_t>(up)].bandwidth.value();
+  const auto left = [&](const std::vector<LinkFault>& faults) {
+    FaultyFabric faulty(f);
+    faulty.set_faults({faults});
+    std::vector<std::int32_t> now;
+    EXPECT_TRUE(faulty.append_route(0, 8, now));
+    EXPECT_EQ(now, path);
+    return faulty.bytes_per_second()[static_cast<std::size_t>(up)] / whole;
+  };
+  const LinkFault half{.link = up, .derate = 0.5}, gone{.link = up, .removed = true};
+  EXPECT_DOUBLE_EQ(left({half}), 7.0 / 8);
+  EXPECT_DOUBLE_EQ(left({gone}), 3.0 / 4);
+  EXPECT_DOUBLE_EQ(left({half, gone}), 7.0 / 8 * 3 / 4);
+}
+
 }  // namespace
 }  // namespace shardscape::network

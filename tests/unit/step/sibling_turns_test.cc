@@ -1,0 +1,62 @@
+// What a step is spared because groups of other stages do not send all the time.
+#include "engine/step/layers/sibling_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace shardscape::step {
+namespace {
+
+/// One of two stages of 10 s: passes of 9 s that call for 4 s, and gradients of which 1 s is left.
+constexpr std::array<double, 2> kEnds = {9, 9};
+
+TimedStage timed_stage() {
+  TimedStage stage;
+  stage.stage = 1;
+  stage.step = Seconds(10);
+  stage.passes = Seconds(9);
+  stage.data_tail = Seconds(1);
+  stage.shown[TimeClass::tensor_comm] = Seconds(4);
+  stage.shown[TimeClass::data_comm] = Seconds(1);
+  stage.ends = kEnds;
+  return stage;
+}
+
+constexpr AmongSiblings kCalls{Seconds(4), Seconds(2)};
+constexpr EnumArray<ParallelGroup, double> by_others(double share) {
+  EnumArray<ParallelGroup, double> all;
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) all[group] = share;
+  return all;
+}
+
+// The tail is 1 s whatever is spared in it: traffic of two kinds of groups spares no more of it than all of that by one.
+TEST(TurnsOfSiblings, SpareATailOnce) {
+  SiblingTimes passes, one, two;
+  passes[ParallelGroup::tensor] = kCalls;
+  one[ParallelGroup::data_shard] = {Seconds(8), Seconds(4)};
+  two[ParallelGroup::data_shard] = two[ParallelGroup::expert_data] = {Seconds(4), Seconds(2)};
+  for (const double share : {0.1, 0.5}) {
+    const SiblingTurns of_one = sibling_turns(passes, one, timed_stage(), by_others(share));
+    const SiblingTurns of_two = sibling_turns(passes, two, timed_stage(), by_others(share));
+    EXPECT_GT(of_one.once, timed_stage().data_tail);
+    EXPECT_NEAR(of_one.once.value(), of_two.once.value(), 1e-12);
+    EXPECT_NEAR(of_one.beside[ParallelGroup::tensor], of_two.beside[ParallelGroup::tensor], 1e-12);
+    EXPECT_NEAR(of_one.left.value(), of_two.left.value(), 1e-12);
+  }
+}
+
+// Likewise of calls in passes: what shows of a class is spared once, and the step is not shorter than what it works.
+TEST(TurnsOfSiblings, SpareNoMoreOfAClassThanShows) {
+  SiblingTimes passes;
+  for (const ParallelGroup group : {ParallelGroup::data_shard, ParallelGroup::expert_data})
+    passes[group] = {Seconds(4), Seconds(2)};
+  const SiblingTurns turns = sibling_turns(passes, {}, timed_stage(), by_others(0.1));
+  // Of 2 s that siblings cost each kind of groups 2 (1 - u) s are spared, where they send for u = 0.1 (2 + 2 u) / 9 of
+  // the time: 9 s are left of the step, as 1 s shows of both kinds.
+  EXPECT_NEAR(turns.beside[ParallelGroup::data_shard], 1 - 0.2 / 8.8, 1e-4);
+  EXPECT_NEAR(turns.beside[ParallelGroup::expert_data], 1 - 0.2 / 8.8, 1e-4);
+}
+
+}  // namespace
+}  // namespace shardscape::step
