@@ -361,8 +361,6 @@ PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, con
     request.sent = moment;
     request.ready = moment + rules.frontend;
     const auto later = [&](const DrawnRequest& other) { return other.ready > request.ready; };
-    const auto ties = [&](const DrawnRequest& other) { return other.ready == request.ready; };
-    out.tied = out.tied || (load.sessions && std::ranges::any_of(underway, ties));
     underway.insert(std::ranges::find_if(underway, later), request);
   };
   const auto send = [&](double now) {
