@@ -283,5 +283,27 @@ TEST_F(StudiesTest, CopiesOfBusyExpertsPayWhereLoadsDiffer) {
   EXPECT_NEAR(rate.at("128") / rate.at("0"), 848.0 / 604, 0.02);
 }
 
+// Qin et al. 2025 (Mooncake, FAST '25): 40 % of the tokens of these conversations' prompts can be reused. README: with
+// room for all 42.7 % could be found; the GPUs keep less, and replicas that take turns find what one in four has seen.
+TEST_F(StudiesTest, ConversationsFindWhatTheirCacheAndRouterKeep) {
+  std::map<std::string, double> found, ttft;
+  const auto read = [&](const std::vector<std::string>& settings, const std::string& name) {
+    for (const CsvRow& row : rows("mooncake-prefix-kimi-k2", settings)) {
+      const std::string of = name.empty() ? row.at("caching") : name;
+      found[of] = number(row, "prefix_hit_share") + number(row, "host_hit_share");
+      ttft[of] = number(row, "ttft_s");
+    }
+  };
+  read({}, "");
+  read({"hardware={stack.serving.host_cache: [9000 GB], stack.serving.routing: [prefix_aware]}"}, "all");
+  EXPECT_EQ(found.at("none"), 0);
+  EXPECT_NEAR(found.at("all"), 0.40, 0.03);
+  EXPECT_LT(found.at("in_turn"), found.at("hosts"));
+  EXPECT_LT(found.at("hosts"), found.at("routed"));
+  EXPECT_LT(found.at("routed"), found.at("routed_hosts"));
+  EXPECT_LT(found.at("routed_hosts"), found.at("all"));
+  EXPECT_NEAR(ttft.at("routed_hosts") / ttft.at("none"), 0.72, 0.03);
+}
+
 }  // namespace
 }  // namespace shardscape::cli
