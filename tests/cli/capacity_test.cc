@@ -93,7 +93,8 @@ TEST_F(CapacityTest, WritesAPageThatNeedsNothingElse) {
 
 // A simulation of a million requests takes longer than that.
 TEST_F(CapacityTest, StopsWithinASimulationAndSaysWhatIsKnown) {
-  const std::vector<std::string> large = {"--set", "gpus=[1]", "--set", "workload.client.requests=1000000"};
+  const std::vector<std::string> large = {
+      "--set", "gpus=[1]", "--set", "space.tensor_parallel=[1]", "--set", "workload.client.requests=1000000"};
   std::vector<std::string> words = large;
   words.insert(words.end(), {"--budget", "0.1s"});
   const json answer = answers(words).at(0);
@@ -127,14 +128,16 @@ TEST_F(CapacityTest, ARateTakesThePlaceOfAClosedLoop) {
 }
 
 TEST_F(CapacityTest, ALatencyOfServersThatFallBehindIsNotCounted) {
-  const json answer = answers({"--rate", "500", "--set", "gpus=[1, 2]"}).at(0);
+  const std::vector<std::string> few = {"--rate",      "500",   "--set",
+                                        "gpus=[1, 2]", "--set", "space.tensor_parallel=[1, 2]"};
+  const json answer = answers(few).at(0);
   EXPECT_TRUE(answer.at("gpus").is_null());
   ASSERT_EQ(answer.at("missed").size(), 1U) << answer.at("missed");
   EXPECT_EQ(answer.at("missed").at(0).at("bound"), "overloaded");
   const json& needs = answer.at("nearest").at("needs");
   ASSERT_EQ(needs.size(), 1U);
   EXPECT_TRUE(contains(needs.at(0).get<std::string>(), "instead of 500.000")) << needs;
-  EXPECT_TRUE(contains(capacity({"--rate", "500", "--set", "gpus=[1, 2]"}).out, "more GPUs may do"));
+  EXPECT_TRUE(contains(capacity(few).out, "more GPUs may do"));
 }
 
 TEST_F(CapacityTest, FiguresHaveTheirUnits) {

@@ -42,16 +42,15 @@ std::string study_of(const Case& c, const std::string& gpus, std::int64_t most) 
       fmt::format(
           "workload: {{phase: inference, prompt_tokens: {0}, output_tokens: {0}, request_rate: {1} /s, "
           "client: {{requests: 150}}}}\n"
-          "space: {{tensor_parallel: [{4}], pipeline_parallel: [{5}]}}\n"
-          "{6}\n",
-          c.lengths, c.rate, c.ttft, c.tpot,
+          "space: {{tensor_parallel: [{2}], pipeline_parallel: [{3}]}}\n"
+          "{4}\n",
+          c.lengths, c.rate,
           most >= 4   ? "1, 2, 4"
           : most == 2 ? "1, 2"
                       : "1",
           most >= 2 ? "1, 2" : "1",
-          fmt::format(c.promises ? "promises: {{ttft_p95: {} s, tpot: {} s}}"
-                                 : "constraints: ['ttft_p95 <= {} s', 'tpot <= {} s']",
-                      c.ttft, c.tpot));
+          c.promises ? fmt::format("promises: {{ttft_p95: {} s, tpot: {} s}}", c.ttft, c.tpot)
+                     : fmt::format("constraints: ['ttft_p95 <= {} s', 'tpot <= {} s']", c.ttft, c.tpot));
   text = replaced(text, "  host:\n    forward_layer: 10 us\n", "  host:\n    forward_layer: 10 us\n" + stack);
   return replaced(text, "gpus: 16", "gpus: " + gpus);
 }
