@@ -68,8 +68,7 @@ inline constexpr double kMostParameters = 1e15;
 inline constexpr Range kTokens{1, 1e9};
 inline constexpr Range kTokensOrAll = or_zero({1, 1e9});  ///< a window; 0: all tokens
 inline constexpr Range kSamples{1, 1e9};
-inline constexpr Range kRequestRate{1e-9, 1e9};  ///< per second
-inline constexpr Range kRequests{1, 1e6};        ///< limited because a server is simulated request by request
+inline constexpr Range kRequests{1, 1e6};  ///< limited because a server is simulated request by request
 
 // Software.
 inline constexpr Range kBytesPerParameter{0, 1e3};

@@ -201,7 +201,7 @@ constexpr FixedColumn kLoadOutputs[] = {
     {"requests_per_s", "s-1", f8, kOutput, larger, kInference, nullptr,
      "requests done per second over all replicas", load_number<&LoadPrediction::requests_per_s>},
     {"output_tokens_per_s_per_gpu", "s-1", f8, kOutput, larger, kInference, nullptr,
-     "tokens generated per second and GPU", output_number<&Prediction::tokens_per_s_per_gpu>},
+     "tokens generated per second and GPU: tokens_per_s_per_gpu, which for loads has this name too", output_number<&Prediction::tokens_per_s_per_gpu>},
     {"kv_use_mean", "1", f8, kOutput, neither, kInference, nullptr,
      "share of the key-value cache's tokens that are held or reserved, mean over time", load_number<&LoadPrediction::kv_mean>},
     {"kv_use_peak", "1", f8, kOutput, neither, kInference, nullptr,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "sweep/runner/block_worker.h"
@@ -172,10 +173,13 @@ class Search {
       ++kill->plans;
       kill->least = std::min(kill->least, miss.by);
     }
-    // Floors do not show all that a plan would miss: one that was simulated says more.
-    const bool says_more = !answer.nearest || (simulated && !answer.nearest->simulated);
-    const bool says_as_much = answer.nearest && simulated == answer.nearest->simulated;
-    if (says_more || (says_as_much && at.worst() < answer.nearest->worst())) answer.nearest = at;
+    // Floors do not show all that a plan would miss: one that was simulated says more. Nor do servers that fall behind.
+    const auto says = [](const CapacityPoint& point) {
+      const bool overloaded =
+          !point.misses.empty() && point.misses.front().reason < results::kFirstLimitReason;
+      return std::tuple(point.simulated, !overloaded, -point.worst());
+    };
+    if (!answer.nearest || says(at) > says(*answer.nearest)) answer.nearest = at;
     if (!simulated) return;
     if (answer.least_simulated == 0) answer.least_simulated = at.gpus;
     if (at.misses.empty() && (!answer.best || ranks_before(ranked(at), ranked(*answer.best), better_)))

@@ -26,7 +26,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-constexpr std::string_view kConcurrency = "concurrency", kRequestRate = "request_rate";
+constexpr std::string_view kConcurrency = "concurrency", kRate = "request_rate";
 
 /// Reads "key=value,..." and turns values into axes; collects every problem on the way.
 class PointParser {
@@ -41,7 +41,7 @@ class PointParser {
     set_degrees(point.plan);
     set_axes(point.plan);
     point.concurrency = whole(kConcurrency, 1, static_cast<std::int64_t>(ranges::kRequests.high));
-    point.request_rate = rate(kRequestRate);
+    point.request_rate = rate(kRate);
     if (!problems_.empty()) return tl::unexpected(std::move(problems_));
     point.plan = canonical(point.plan, phase_);
     return point;
@@ -107,7 +107,7 @@ class PointParser {
     if (!text) return std::nullopt;
     double value = 0;
     const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-    const Range& range = ranges::kRequestRate;
+    const Range& range = kRequestRate;
     if (error == std::errc() && stop == text->data() + text->size() && value >= range.low &&
         value <= range.high)
       return value;
@@ -255,7 +255,7 @@ std::vector<std::string_view> point_keys(Phase phase) {
   for (const PlanAxisRow& row : kPlanRows) {
     if (applies(row.phases, phase)) keys.push_back(row.name);
   }
-  if (phase == Phase::inference) keys.insert(keys.end(), {kConcurrency, kRequestRate});
+  if (phase == Phase::inference) keys.insert(keys.end(), {kConcurrency, kRate});
   return keys;
 }
 

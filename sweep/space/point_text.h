@@ -11,10 +11,14 @@
 
 #include "engine/base/problems.h"
 #include "engine/spec/plan.h"
+#include "engine/spec/ranges.h"
 #include "engine/spec/workload.h"
 #include "sweep/space/space_spec.h"
 
 namespace shardscape::sweep {
+
+/// Requests per second of an open loop.
+inline constexpr Range kRequestRate{1e-9, 1e9};
 
 struct PointText {
   ParallelPlan plan;  ///< canonical: axes without effect have their idle value

@@ -12,6 +12,7 @@
 #include "engine/spec/ranges.h"
 #include "results_schema/disk/sha256.h"
 #include "sweep/input/input_file.h"
+#include "sweep/space/point_text.h"
 #include "sweep/study/trace_file.h"
 #include "sweep/yaml/closest_names.h"
 
@@ -277,7 +278,7 @@ yaml::Parsed<double> parse_rate(const yaml::Node& node) {
   const auto value = yaml::parse_number(number);
   if (!value || (unit != "s" && unit != "min")) return tl::unexpected(std::string(kDue) + ", or 180 /min");
   const double rate = *value / (unit == "s" ? 1 : 60);
-  const Range& range = ranges::kRequestRate;
+  const Range& range = kRequestRate;
   if (rate < range.low || rate > range.high)
     return tl::unexpected(fmt::format("must be from {} to {} /s", range.low, range.high));
   return rate;

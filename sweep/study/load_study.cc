@@ -152,7 +152,8 @@ class StudyParser {
     } else {
       counts = {cluster_->fabric.fabric.size()};
     }
-    const bool up_to = options_.all_counts && counts.size() == 1 && cluster_->fabric.open();
+    const bool listed = gpus != nullptr && !gpus->is_scalar();
+    const bool up_to = options_.all_counts && !listed && cluster_->fabric.open();
     if (up_to && counts.front() > static_cast<std::int64_t>(kMaxSettings))
       return state_.bad(
           "gpus", where.where,

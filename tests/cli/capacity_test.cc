@@ -1,6 +1,11 @@
 // Does a person with a rate and promises get the fewest GPUs in one command, and hear why where there are none?
+#include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/cli/program_under_test.h"
@@ -18,6 +23,14 @@ workload: {phase: inference, precision: bf16, prompt_tokens: 1000, output_tokens
 space: {tensor_parallel: [1, 2, 4, 8]}
 promises: {ttft_p95: 1 s, tpot_p95: 25 ms}
 )";
+
+/// Whether the program has set what happens at SIGINT, which it does before it begins.
+bool catches_interrupts(const Running& running) {
+  const std::string status = read_file(fmt::format("/proc/{}/status", running.pid()));
+  const std::size_t mask = status.find("SigCgt:");
+  return running.ended() ||
+         (mask != std::string::npos && (std::stoull(status.substr(mask + 7), nullptr, 16) & 2) != 0);
+}
 
 class CapacityTest : public ProgramTest {
  protected:
@@ -76,6 +89,72 @@ TEST_F(CapacityTest, WritesAPageThatNeedsNothingElse) {
   EXPECT_FALSE(contains(page, "{{"));
   EXPECT_FALSE(contains(page, "src=\"http"));
   EXPECT_EQ(capacity({"--report", "page.html"}).code, 2) << "it is there already";
+}
+
+// A simulation of a million requests takes longer than that.
+TEST_F(CapacityTest, StopsWithinASimulationAndSaysWhatIsKnown) {
+  const std::vector<std::string> large = {
+      "--set", "gpus=[1]", "--set", "space.tensor_parallel=[1]", "--set", "workload.client.requests=1000000"};
+  std::vector<std::string> words = large;
+  words.insert(words.end(), {"--budget", "0.1s"});
+  const json answer = answers(words).at(0);
+  EXPECT_FALSE(answer.at("certificate").at("exact").get<bool>());
+  EXPECT_EQ(answer.at("certificate").at("plans").at("simulated"), 0);
+  EXPECT_TRUE(answer.at("gpus").is_null());
+  const Finished text = capacity(words);
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_TRUE(contains(text.out, "stopped: nothing is known yet")) << text.out;
+  EXPECT_EQ(capacity({"--budget", "20 points"}).code, 2);
+  // Rates that were not begun are answers, too.
+  words.insert(words.end(), {"--rate", "8,16,32"});
+  EXPECT_EQ(answers(words).size(), 3U);
+
+  words = {"capacity", "study.yaml", "--progress", "none", "--rate", "8,16,24,32,40,48,56,64"};
+  words.insert(words.end(), large.begin(), large.end());
+  Running running = start(words);
+  while (!catches_interrupts(running)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  running.send(SIGINT);
+  const Finished interrupted = running.wait();
+  EXPECT_EQ(interrupted.code, 130) << interrupted.err;
+  EXPECT_TRUE(contains(interrupted.out, "stopped:")) << interrupted.out;
+}
+
+TEST_F(CapacityTest, ARateTakesThePlaceOfAClosedLoop) {
+  std::string closed = kServed;
+  closed.replace(closed.find("request_rate: 8 /s"), 18, "concurrency: 64");
+  write("study.yaml", closed);
+  EXPECT_TRUE(contains(capacity({}).err, "or --rate"));
+  EXPECT_EQ(answers({"--rate", "8"}).at(0).at("request_rate"), 8.0);
+}
+
+TEST_F(CapacityTest, ALatencyOfServersThatFallBehindIsNotCounted) {
+  const std::vector<std::string> few = {"--rate",      "500",   "--set",
+                                        "gpus=[1, 2]", "--set", "space.tensor_parallel=[1, 2]"};
+  const json answer = answers(few).at(0);
+  EXPECT_TRUE(answer.at("gpus").is_null());
+  ASSERT_EQ(answer.at("missed").size(), 1U) << answer.at("missed");
+  EXPECT_EQ(answer.at("missed").at(0).at("bound"), "overloaded");
+  const json& needs = answer.at("nearest").at("needs");
+  ASSERT_EQ(needs.size(), 1U);
+  EXPECT_TRUE(contains(needs.at(0).get<std::string>(), "instead of 500.000")) << needs;
+  EXPECT_TRUE(contains(capacity(few).out, "more GPUs may do"));
+}
+
+TEST_F(CapacityTest, FiguresHaveTheirUnits) {
+  const Finished text =
+      capacity({"--set", "constraints=[goodput_requests_per_s_per_gpu >= 30 /min, attainment >= 90 %]"});
+  EXPECT_FALSE(contains(text.out, " m/s")) << text.out;
+  EXPECT_TRUE(contains(text.out, " %")) << text.out;
+}
+
+TEST_F(CapacityTest, RefusesWhatItDoesNotLookAt) {
+  const Finished faults =
+      capacity({"--set", "gpus=[8]", "--set", "faults={kind: soft_link, samples: 3, derate: 0.5}"});
+  EXPECT_EQ(faults.code, 2);
+  EXPECT_TRUE(contains(faults.err, "faults: have no effect here")) << faults.err;
+  const Finished many = capacity({"--set", "gpus=1000000000"});
+  EXPECT_EQ(many.code, 2);
+  EXPECT_TRUE(contains(many.err, "gpus: all numbers up to it are tried")) << many.err;
 }
 
 TEST_F(CapacityTest, NeedsARateAndPromises) {

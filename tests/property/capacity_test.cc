@@ -4,8 +4,12 @@
 // what is promised by hand. The first number with a plan that misses nothing is the answer.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <random>
 #include <string>
@@ -26,6 +30,7 @@ namespace {
 struct Case {
   double rate, ttft, tpot;  ///< promised: ttft_p95 and mean tpot
   std::string lengths, scheduler;
+  bool promises = true;  ///< rather than constraints on results
 };
 
 /// `most`: the largest number of GPUs, which no degree exceeds.
@@ -37,13 +42,15 @@ std::string study_of(const Case& c, const std::string& gpus, std::int64_t most) 
       fmt::format(
           "workload: {{phase: inference, prompt_tokens: {0}, output_tokens: {0}, request_rate: {1} /s, "
           "client: {{requests: 150}}}}\n"
-          "space: {{tensor_parallel: [{4}], pipeline_parallel: [{5}]}}\n"
-          "promises: {{ttft_p95: {2} s, tpot: {3} s}}\n",
-          c.lengths, c.rate, c.ttft, c.tpot,
+          "space: {{tensor_parallel: [{2}], pipeline_parallel: [{3}]}}\n"
+          "{4}\n",
+          c.lengths, c.rate,
           most >= 4   ? "1, 2, 4"
           : most == 2 ? "1, 2"
                       : "1",
-          most >= 2 ? "1, 2" : "1");
+          most >= 2 ? "1, 2" : "1",
+          c.promises ? fmt::format("promises: {{ttft_p95: {} s, tpot: {} s}}", c.ttft, c.tpot)
+                     : fmt::format("constraints: ['ttft_p95 <= {} s', 'tpot <= {} s']", c.ttft, c.tpot));
   text = replaced(text, "  host:\n    forward_layer: 10 us\n", "  host:\n    forward_layer: 10 us\n" + stack);
   return replaced(text, "gpus: 16", "gpus: " + gpus);
 }
@@ -54,9 +61,12 @@ struct Found {
   double e2e = 0;
 };
 
-std::optional<Found> brute_force(const Case& c, const std::vector<std::int64_t>& counts) {
+/// The best plan of the first number of GPUs that has one. `study_on`: the study on so many alone.
+template <class StudyOn>
+std::optional<Found> brute_force(const std::vector<std::int64_t>& counts, double ttft, double tpot,
+                                 const StudyOn& study_on) {
   for (const std::int64_t count : counts) {
-    const Study study = good(study_of(c, std::to_string(count), count));
+    const Study study = study_on(count);
     const Setting setting = study.setting(0);
     Simulator simulator(setting);
     std::optional<Found> best;
@@ -65,13 +75,49 @@ std::optional<Found> brute_force(const Case& c, const std::vector<std::int64_t>&
       const ParallelPlan plan = space.point(id).plan;
       const Prediction p = simulator.run(plan);
       if (p.status != Status::ok || p.load.sustained_per_s > 0) continue;
-      if (p.ttft_spread.p95.value() > c.ttft || p.load.tpot_mean.value() > c.tpot) continue;
+      if (p.ttft_spread.p95.value() > ttft || p.load.tpot_mean.value() > tpot) continue;
       if (!best || p.e2e.value() < best->e2e)
         best = Found{count, to_point_text(plan, Phase::inference), p.e2e.value()};
     }
     if (best) return best;
   }
   return std::nullopt;
+}
+
+/// Holds the capacity of a study with one workload against that of brute force, with floors and without, and stopped
+/// after a while.
+void expect_capacity(const Study& study, const std::optional<Found>& expected) {
+  const SweepJob job(study);
+  for (const bool use_floors : {true, false}) {
+    CapacityOptions options;
+    options.use_floors = use_floors;
+    options.threads = use_floors ? 2 : 1;
+    const CapacityAnswer found = find_capacity(job, options).front();
+    ASSERT_EQ(found.best.has_value(), expected.has_value()) << use_floors;
+    if (!expected) {
+      ASSERT_TRUE(found.nearest.has_value());
+      EXPECT_GE(found.nearest->worst(), 0);
+      continue;
+    }
+    EXPECT_EQ(found.best->gpus, expected->gpus);
+    EXPECT_EQ(to_point_text(found.best->point.plan, Phase::inference), expected->plan);
+    EXPECT_DOUBLE_EQ(found.best->prediction.e2e.value(), expected->e2e);
+    EXPECT_LE(found.least_simulated, expected->gpus);
+  }
+  // What it says after a stop is true, wherever that was.
+  for (int most = 1; most < 2000; most = most * 3 / 2 + 1) {
+    int asked = 0;
+    CapacityOptions options;
+    options.go_on = [&] { return ++asked <= most; };
+    const CapacityAnswer stopped = find_capacity(job, options).front();
+    if (stopped.complete) break;
+    if (stopped.best) {
+      ASSERT_TRUE(expected.has_value());
+      EXPECT_EQ(stopped.best->gpus, expected->gpus);
+    } else if (expected) {
+      EXPECT_LT(stopped.most_gpus, expected->gpus);
+    }
+  }
 }
 
 TEST(Capacity, IsThatOfBruteForce) {
@@ -84,29 +130,16 @@ TEST(Capacity, IsThatOfBruteForce) {
       const std::vector list{values...};
       return list[std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random)];
     };
-    const Case c{pick(20.0, 200.0, 600.0, 2000.0, 6000.0), pick(0.0002, 0.002, 0.01, 0.5),
+    const Case c{pick(20.0, 200.0, 600.0, 2000.0, 6000.0),
+                 pick(0.0002, 0.002, 0.01, 0.5),
                  pick(0.0002, 0.0005, 0.004),
                  pick("200", "{mean: 150, length_ratio: 0.5}", "{lognormal: {mean: 100, cv: 1}}"),
-                 pick("vllm", "sglang", "trtllm")};
-    const auto expected = brute_force(c, counts);
-    const Study study = good(study_of(c, "[1, 2, 4, 8, 12, 16]", 16));
-    const SweepJob job(study);
-    for (const bool use_floors : {true, false}) {
-      CapacityOptions options;
-      options.use_floors = use_floors;
-      options.threads = use_floors ? 2 : 1;
-      const CapacityAnswer found = find_capacity(job, options).front();
-      ASSERT_EQ(found.best.has_value(), expected.has_value()) << use_floors;
-      if (!expected) {
-        ASSERT_TRUE(found.nearest.has_value());
-        EXPECT_GT(found.nearest->worst(), 0);
-        continue;
-      }
-      EXPECT_EQ(found.best->gpus, expected->gpus);
-      EXPECT_EQ(to_point_text(found.best->point.plan, Phase::inference), expected->plan);
-      EXPECT_DOUBLE_EQ(found.best->prediction.e2e.value(), expected->e2e);
-      EXPECT_LE(found.least_simulated, expected->gpus);
-    }
+                 pick("vllm", "sglang", "trtllm"),
+                 pick(true, true, false)};
+    const auto expected = brute_force(counts, c.ttft, c.tpot, [&](std::int64_t count) {
+      return good(study_of(c, std::to_string(count), count));
+    });
+    expect_capacity(good(study_of(c, "[1, 2, 4, 8, 12, 16]", 16)), expected);
     (!expected ? nothing : expected->gpus == 1 ? one : several) += 1;
   }
   EXPECT_GE(one, test::at_least(1));
@@ -114,6 +147,74 @@ TEST(Capacity, IsThatOfBruteForce) {
   EXPECT_GE(nothing, test::at_least(1));
   RecordProperty("numbers", fmt::format("{} on one GPU, {} on several, {} on none", one, several, nothing));
   std::printf("%d on one GPU, %d on several, %d on none\n", one, several, nothing);
+}
+
+// On shipped presets, with drafts, prompts that begin alike, experts over ranks with attention of their own, and pools.
+TEST(Capacity, IsThatOfBruteForceWithEveryFeature) {
+  const yaml::Catalog catalog({test::source_dir()});
+  const std::filesystem::path trace =
+      std::filesystem::temp_directory_path() / fmt::format("shardscape-capacity-{}.csv", ::getpid());
+  std::ofstream lines(trace);
+  lines << "arrival_s,prompt_tokens,output_tokens,reused_prefix_blocks,parent_request\n";
+  for (int i = 0; i < 120; ++i)
+    lines << fmt::format("{},{},{},{},{}\n", 0.02 * i, 1600 + 10 * i, 20 + i, i == 0 ? 0 : 3, i / 2);
+  lines.close();
+  const std::vector<std::int64_t> counts = {1, 2, 4, 8, 16};
+  int one = 0, several = 0, nothing = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(12); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto pick = [&](auto... values) {
+      const std::vector list{values...};
+      return list[std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random)];
+    };
+    const std::uint64_t kind = seed % 4;
+    const std::string model = kind == 2 ? "deepseek-v2-lite" : "llama3.1-8b";
+    const std::string load = kind == 1
+                                 ? fmt::format("trace: {}, speed_up: {}", trace.string(), pick(1, 8, 40))
+                                 : fmt::format(
+                                       "prompt_tokens: {{mean: 800, length_ratio: 0.5}}, output_tokens: 120, "
+                                       "request_rate: {} /s, client: {{requests: 150}}",
+                                       pick(2, 30, 150));
+    const std::string drafts =
+        kind == 0 ? fmt::format(
+                        ", speculation: {{draft_tokens: {}, acceptance: 0.7, method: draft_model, "
+                        "draft_model: llama3.2-1b}}",
+                        pick(1, 3))
+                  : "";
+    const double ttft = pick(0.05, 0.3, 2.0), tpot = pick(0.006, 0.012, 0.05);
+    const auto study_on = [&](const std::string& gpus, std::int64_t least, std::int64_t most) {
+      const auto up_to = [&](std::int64_t end) {
+        std::string list = "1";
+        for (std::int64_t n = 2; n <= std::min(end, most); n *= 2) list += ", " + std::to_string(n);
+        return list;
+      };
+      const std::string text = fmt::format(
+          "model: {}\ncluster: dgx-h100\nstack: {}\ngpus: {}\n"
+          "workload: {{phase: inference, precision: bf16, {}{}}}\n"
+          "space: {{tensor_parallel: [{}], expert_parallel: [{}]{}}}\n"
+          "promises: {{ttft_p95: {} s, tpot: {} s}}\n",
+          model, kind == 2 ? "sglang" : "vllm", gpus, load, drafts, up_to(kind == 2 ? 2 : 8),
+          kind == 2 ? up_to(8) : "1",
+          kind == 3 && least > 1 ? ", prefill_gpus: [0, 1], prefill_tensor_parallel: [1]" : "", ttft, tpot);
+      auto study = parse_study(text, "s.yaml", {}, catalog);
+      EXPECT_TRUE(study.has_value()) << text << (study ? "" : study.error().to_string());
+      for (System& system : study->systems)
+        if (kind == 2) system.stack.serving.attention_ranks = AttentionRanks::dealt;
+      return *std::move(study);
+    };
+    const std::int64_t least = kind == 3 ? 2 : 1;
+    std::vector<std::int64_t> from = counts;
+    if (least > 1) from.erase(from.begin());
+    const auto expected = brute_force(
+        from, ttft, tpot, [&](std::int64_t count) { return study_on(std::to_string(count), least, count); });
+    expect_capacity(study_on(fmt::format("[{}]", fmt::join(from, ", ")), least, 16), expected);
+    (!expected ? nothing : expected->gpus == least ? one : several) += 1;
+  }
+  std::filesystem::remove(trace);
+  EXPECT_GE(one, test::at_least(1));
+  EXPECT_GE(several, test::at_least(2));
+  EXPECT_GE(nothing, test::at_least(1));
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ const perSecond = (value) => (isValue(value) ? `${Number(value.toPrecision(4))}$
 
 /** Rate, GPUs, plan and latencies of each answer. */
 function drawAnswers() {
-  const heads = ["rate", "GPUs", "plan", "kept by requests", "TTFT p95", "TPOT p95", "per GPU"];
+  const heads = ["rate", "GPUs", "plan", "attainment", "TTFT p95", "TPOT p95", "requests/s/GPU"];
   const row = (answer) => [
-    perSecond(answer.request_rate), answer.gpus === null ? "none" : formatCount(answer.gpus), answer.plan ?? MISSING,
+    perSecond(answer.request_rate), answer.gpus === null ? (answer.certificate.exact ? "none" : "?") : formatCount(answer.gpus), answer.plan ?? MISSING,
     formatPercent(answer.attainment), formatNumber(answer.ttft_p95_s, "s"), formatNumber(answer.tpot_p95_s, "s"),
     perSecond(answer.gpus === null ? null : answer.requests_per_s / answer.gpus),
   ];

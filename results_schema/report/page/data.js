@@ -15,6 +15,8 @@ const columnsOf = (...groups) => DATA.columns.filter((column) => groups.includes
 const inputs = columnsOf(...INPUT_GROUPS).filter((column) => column.name !== "microbatches");
 const varied = inputs.filter((column) => !column.constant);
 const ranking = COLUMNS.get(DATA.ranking);
+/** The rate of tokens, which files of loads have under two names. */
+const TOKEN_RATE = DATA.objectives.includes("output_tokens_per_s_per_gpu") ? "output_tokens_per_s_per_gpu" : "tokens_per_s_per_gpu";
 const everyRow = Array.from({length: COUNT}, (_, row) => row);
 
 /** Whether value a is better than b by the direction of the column. */

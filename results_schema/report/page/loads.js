@@ -35,7 +35,7 @@ function loadGroups(rows) {
 
 /** Columns of the table of loads. */
 function loadColumns() {
-  const names = [...new Set([ranking.name, loadChoice.column.name, "ttft_s", "itl_s", "e2e_s", "tokens_per_s_per_gpu", "memory_peak_bytes"])];
+  const names = [...new Set([ranking.name, loadChoice.column.name, "ttft_s", "itl_s", "e2e_s", TOKEN_RATE, "memory_peak_bytes"])];
   return [LOAD, ...names.map((name) => COLUMNS.get(name)).filter(Boolean), COLUMNS.get("point_id"), ...varied.filter((column) => column !== LOAD)];
 }
 

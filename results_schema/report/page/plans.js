@@ -5,7 +5,7 @@ const BARS = 15;  // beyond, bars are too thin to read
 
 /** The ranking comes first: that column stays in view when the others scroll. */
 function planColumns() {
-  const results = [...DATA.objectives, "step_time_s", "e2e_s", "ttft_s", "itl_s", "tokens_per_s_per_gpu", "mfu", "memory_peak_bytes",
+  const results = [...DATA.objectives, "step_time_s", "e2e_s", "ttft_s", "itl_s", TOKEN_RATE, "mfu", "memory_peak_bytes",
                    "slowdown_mean", "slowdown_p95", "goodput_share"];
   const chosen = [...new Set(results)].map((name) => COLUMNS.get(name)).filter((column) => column && (!column.constant || isValue(column.value)));
   return [ranking, COLUMNS.get("point_id"), ...varied, ...chosen.filter((column) => column !== ranking)];

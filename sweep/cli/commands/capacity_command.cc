@@ -134,7 +134,7 @@ void add_capacity_command(const Program& program) {
             "Requests per second (or '180 /min') instead of the study's, or of its concurrency");
   command->add_option("--format", arguments->format, "table or json")->check(one_of({"table", "json"}));
   add_json(*command, arguments->json);
-  add_value(*command, "--budget", arguments.budget, "TIME",
+  add_value(*command, "--budget", arguments->budget, "TIME",
             "CPU time after which it stops and says what is known, such as 10s or 5min");
   add_value(*command, "--report", arguments->report, "FILE.html",
             "Also write a page: GPUs against the rate, TTFT against throughput");

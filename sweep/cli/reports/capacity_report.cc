@@ -84,7 +84,7 @@ class CapacityWriter {
       }
       const results::Limit& limit = job_.study().limits[miss.reason - results::kFirstLimitReason];
       list.push_back(fmt::format("{} instead of {}",
-                                 cell(*job_.columns().find(limit.column), value(at, limit.column)),
+                                 shown_value(*job_.columns().find(limit.column), value(at, limit.column)),
                                  limit_words(limit)));
     }
     return list;
@@ -260,11 +260,11 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
     const std::string setting = best ? writer.setting(*best) : "";
     cells.push_back(best ? writer.plan(*best) + (setting.empty() ? "" : ", " + setting) : "");
     if (attainment != nullptr)
-      cells.push_back(best ? cell(*attainment, best->prediction.load.attainment) : "");
+      cells.push_back(best ? shown_value(*attainment, best->prediction.load.attainment) : "");
     cells.push_back(
         best ? format_fixed(best->prediction.load.requests_per_s / static_cast<double>(best->gpus), 3) : "");
     for (const ColumnInfo* column : shown)
-      cells.push_back(best ? cell(*column, writer.value(*best, column->name)) : "");
+      cells.push_back(best ? shown_value(*column, writer.value(*best, column->name)) : "");
     table.add_row(std::move(cells));
   }
   table.print(out);

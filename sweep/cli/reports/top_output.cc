@@ -98,7 +98,7 @@ bool is_whole(ColumnType type) {
 
 }  // namespace
 
-std::string cell(const ColumnInfo& column, double value) {
+std::string shown_value(const ColumnInfo& column, double value) {
   if (const auto name = code_name(column, value)) return *name;
   if (const std::optional<int> digits = results::percent_digits(column))
     return format_percent(value, *digits);
@@ -181,7 +181,7 @@ class TableBuilder {
       for (const Shown& shown : shown_) {
         cells.push_back(shown.share ? share(shown.column, group.front()) : alternatives(shown.column, group));
         for (const FurtherColumn* further : behind(shown))
-          cells.push_back(cell(further->info, further->values[group.front()]));
+          cells.push_back(shown_value(further->info, further->values[group.front()]));
       }
       table.add_row(std::move(cells));
     }
@@ -213,7 +213,7 @@ class TableBuilder {
     return chosen_.values[column][row];
   }
   [[nodiscard]] std::string plain(std::size_t column, std::size_t row) const {
-    return cell(info(column), value(column, row));
+    return shown_value(info(column), value(column, row));
   }
 
   /// The values of a plan axis in a group of tied rows; for other columns the first row's value.

@@ -60,7 +60,7 @@ void print_machine(std::ostream& out, const results::ResultReader& reader, const
 /// A short heading: "tp" for tensor_parallel, "step_time" for step_time_s.
 std::string short_heading(const results::ColumnInfo& column);
 /// A value for people: the name of a code, a percentage, or a number with its unit.
-std::string cell(const results::ColumnInfo& column, double value);
+std::string shown_value(const results::ColumnInfo& column, double value);
 inline constexpr std::size_t kLongestNumber = 32;
 /// Writes the shortest text that reads back as the stored value, which must be finite; returns its end.
 char* write_exact(results::ColumnType type, double value, std::span<char, kLongestNumber> text);

@@ -105,6 +105,9 @@ TEST(PointText, InferenceTakesConcurrency) {
   const auto point = parse_point("tp=8,pp=1,concurrency=32", example_space(), 64, Phase::inference);
   ASSERT_TRUE(point);
   EXPECT_EQ(point->concurrency, 32);
+  EXPECT_EQ(parse_point("request_rate=2.5", example_space(), 64, Phase::inference)->request_rate, 2.5);
+  EXPECT_NE(problems_of("request_rate=0", Phase::inference).find("requests per second from"),
+            std::string::npos);
   EXPECT_EQ(point->plan.data, 8);
   EXPECT_EQ(point->plan.recompute, Recompute::none);
   EXPECT_NE(problems_of("zero=1", Phase::inference).find("no meaning for inference"), std::string::npos);
