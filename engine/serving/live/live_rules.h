@@ -47,6 +47,9 @@ struct LiveRules {
   std::array<double, 2> seconds_per_block{};
 };
 
+/// Of each class of an iteration's time: the share in which it sends on links that it has in common with others.
+using SendingShares = EnumArray<TimeClass, double>;
+
 /// What admission rules fill: the prompts that an iteration reads, and whether running sequences decode beside them.
 /// Each piece of a prompt goes to the rank with the fewest tokens.
 struct Batch {
