@@ -7,19 +7,17 @@
 //   servers     Each has at most one alarm set; the next one to go off, the shortest queue and the emptiest decoder
 //               are looked up in trees (least.h). After an instant only servers that something happened to are asked
 //               whether they can go on.
-//   caches      Flows that always run at the same rate are one (alike_caches.h).
+//   caches      See cache_transfers.h.
 //   prompts     Iterations of the same prompts are timed once.
 #include "engine/serving/pooled_course.h"
 
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/execution/fifo.h"
-#include "engine/network/flows/fluid.h"
-#include "engine/serving/alike_caches.h"
+#include "engine/serving/cache_transfers.h"
 #include "engine/serving/client_accounts.h"
 #include "engine/serving/decode_times.h"
 #include "engine/serving/least.h"
@@ -36,11 +34,8 @@ struct Request {
   /// Lane of a server that reads; server that decodes.
   std::int32_t lane = kUnassigned, decoder = kUnassigned;
   std::int64_t unread = 0, piece = 0;
-  bool read = false;         ///< all of the prompt has been read
-  bool moving = false;       ///< its transfer has begun
-  std::int32_t awaited = 0;  ///< flows that have not left yet plus sends not begun
-  std::int64_t last_send = 0;
-  double arrival = 0;  ///< arrival of the latest of the flows that have left
+  bool read = false;    ///< all of the prompt has been read
+  bool moving = false;  ///< its transfer has begun
   double read_at = 0, moved_from = 0, first_token = 0;
   std::int64_t done_at = 0;  ///< number of the decoder's iterations after which it has its last token
   IterationTime classes{};
@@ -104,7 +99,7 @@ class PooledCourse {
   PooledCourse(const DisaggregatedLoad& in, bool keep)
       : in_(in),
         keep_(keep),
-        caches_(alike_caches(in.fabric)),
+        caches_(in.fabric),
         prompt_times_(in.prefill.timer),
         decode_times_(in.load, in.decode.timer),
         requests_(static_cast<std::size_t>(in.load.clients)),
@@ -121,10 +116,6 @@ class PooledCourse {
                      in.load.clients, in.load.prompt_tokens, in.load.output_tokens);
     SHARDSCAPE_CHECK(in.prefill.rules.slots >= 1 && in.decode.rules.slots >= 1, in.prefill.rules.slots,
                      in.decode.rules.slots);
-    // Latencies are taken off the wires, so that a request has one event, when its last flow arrives, not one per flow.
-    for (network::Connection& connection : caches_.wires.connections)
-      latencies_.push_back(std::exchange(connection.latency, 0));
-    fluid_.reset(caches_.wires, caches_.bytes_per_second);
     begin_measuring_ = in.load.clients * (kPoolGenerations / 2);
     end_measuring_ = in.load.clients * kPoolGenerations;
     ttft_.reserve(static_cast<std::size_t>(end_measuring_ - begin_measuring_));
@@ -135,49 +126,17 @@ class PooledCourse {
     for (std::size_t r = 0; r < requests_.size(); ++r) arrive(static_cast<std::int32_t>(r));
     start_servers();
     while (out_.requests_done < end_measuring_ || !accounts_.complete()) {
-      const double next = sends_.empty() ? std::min(alarms_.value(), fluid_.next_time()) : fluid_.now();
+      const double next = std::min(alarms_.value(), caches_.next_time());
       SHARDSCAPE_CHECK(next < kNever, out_.requests_done);
-      fluid_.advance_at(next, *this);
+      caches_.advance_at(next, [this] { return settle(); });
       start_servers();
       if (from_ < 0 && out_.requests_done >= begin_measuring_) begin_measuring();
     }
     return finish();
   }
 
-  // Called by Fluid when the last of a request's flows arrives.
-  void wake(std::int32_t r) { delivered_.emplace_back(request_of(r).last_send, r); }
-  /// A part of a request's cache on one connection.
-  struct Parcel {
-    double bytes = 0;
-    std::int32_t request = 0;
-    std::int64_t number = 0;  ///< number of the send
-  };
-  /// The last byte of a parcel leaves; it arrives after the latency of its wire.
-  void deliver(std::int32_t connection, const Parcel& parcel) {
-    Request& request = request_of(parcel.request);
-    request.arrival =
-        std::max(request.arrival, fluid_.now() + latencies_[static_cast<std::size_t>(connection)]);
-    request.last_send = std::max(request.last_send, parcel.number);
-    finish_sending(parcel.request);
-  }
-  /// Handles the servers' events of the instant, then begins the sends that these have ordered.
-  bool settle() {
-    const bool heard = hear_deliveries(), ended = hear_alarms();
-    if (heard || ended) return true;
-    if (sends_.empty()) return false;
-    while (!sends_.empty()) send(sends_.pop());
-    return true;
-  }
-  static void rate_changed(std::int32_t /*connection*/, double /*rate*/) {}
-
  private:
-  using Network = network::Fluid<Parcel>;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
-  struct Send {
-    std::int32_t request = 0;
-    double share = 0;  ///< share of the request's cache
-  };
-
   [[nodiscard]] Request& request_of(std::int32_t r) { return requests_[static_cast<std::size_t>(r)]; }
   [[nodiscard]] Reader& reader_of(std::int32_t s) { return readers_[static_cast<std::size_t>(s)]; }
   /// Lane l belongs to server l % servers: the first lanes of all servers come first.
@@ -191,26 +150,22 @@ class PooledCourse {
   }
   [[nodiscard]] Decoder& decoder_of(std::int32_t s) { return decoders_[static_cast<std::size_t>(s)]; }
   [[nodiscard]] bool measuring() const { return from_ >= 0; }
-  [[nodiscard]] double end_of_instant() const { return fluid_.now() * (1 + Network::kTie); }
-
   // Numbers of alarms: ends of decode runs, then ends of reading iterations, then ends of their first layers.
   [[nodiscard]] std::size_t read_alarm(std::int32_t s) const {
     return decoders_.size() + static_cast<std::size_t>(s);
   }
   [[nodiscard]] std::size_t layer_alarm(std::int32_t s) const { return read_alarm(s) + readers_.size(); }
 
-  bool hear_deliveries() {
-    if (delivered_.empty()) return false;
-    if (delivered_.size() > 1) std::ranges::sort(delivered_);
-    for (const auto& [number, r] : delivered_) end_transfer(r);
-    delivered_.clear();
-    return true;
+  /// Handles the servers' events of the instant, then begins the sends that these have ordered.
+  bool settle() {
+    const bool heard = caches_.land([this](std::int32_t r) { end_transfer(r); }), ended = hear_alarms();
+    return heard || ended || caches_.send_ordered();
   }
 
   /// Handles the alarms of this instant in the order of their numbers, not of their rounded times.
   bool hear_alarms() {
     due_.clear();
-    for (const double limit = end_of_instant(); alarms_.value() <= limit;) {
+    for (const double limit = caches_.end_of_instant(); alarms_.value() <= limit;) {
       due_.push_back(alarms_.index());
       alarms_.set(alarms_.index(), kNever);
     }
@@ -242,7 +197,7 @@ class PooledCourse {
   void arrive(std::int32_t r) {
     Request& request = request_of(r);
     request = {};
-    request.sent = fluid_.now();
+    request.sent = caches_.now();
     request.unread = in_.load.prompt_tokens;
     const std::size_t shortest = queued_.index();
     queued_.set(shortest, queued_[shortest] + request.unread);
@@ -268,9 +223,9 @@ class PooledCourse {
     });
     if (server.progressing == 0) return;
     server.busy = true;
-    alarms_.set(read_alarm(s), fluid_.now() + seconds);
+    alarms_.set(read_alarm(s), caches_.now() + seconds);
     if (in_.fabric.when == KvTransfer::per_layer && in_.fabric.layers > 1)
-      alarms_.set(layer_alarm(s), fluid_.now() + seconds / static_cast<double>(in_.fabric.layers));
+      alarms_.set(layer_alarm(s), caches_.now() + seconds / static_cast<double>(in_.fabric.layers));
   }
 
   /// Chooses what a lane reads in its next iteration.
@@ -334,7 +289,7 @@ class PooledCourse {
     if (request.unread > 0) return tokens;
     lane.queue.pop();  // prompts end in the order of the queue
     request.read = true;
-    request.read_at = fluid_.now();
+    request.read_at = caches_.now();
     if (request.moving) {
       begin_send(r, 1.0 / static_cast<double>(in_.fabric.layers));
       return tokens;
@@ -363,23 +318,16 @@ class PooledCourse {
     Request& request = request_of(r);
     ++decoder_of(request.decoder).held;
     request.moving = true;
-    request.moved_from = fluid_.now();
+    request.moved_from = caches_.now();
     ++out_.transfers_started;
     const double late = request.read ? 0 : 1.0 / static_cast<double>(in_.fabric.layers);
     begin_send(r, 1 - late);
   }
 
-  /// Orders a send, which begins when the servers have had their turn: flows may change only in an instant of the
-  /// network.
+  /// Orders a share of the request's cache to be sent.
   void begin_send(std::int32_t r, double share) {
-    ++request_of(r).awaited;
-    sends_.push({r, share});
-  }
-
-  /// The number of the replica that has the request: of the server's coupled replicas the one numbered `which`.
-  static std::int64_t replica_of(std::int32_t server, std::int64_t servers, std::int64_t replicas,
-                                 std::int64_t coupled, std::int64_t which) {
-    return server / (servers * coupled / replicas) * coupled + which;
+    const Request& request = request_of(r);
+    caches_.order(r, pair_of(r, request), share, request.read);
   }
 
   /// The pair of replicas between which a request's cache goes; in the pool that decodes coupled replicas take turns.
@@ -393,29 +341,12 @@ class PooledCourse {
     return static_cast<std::size_t>(from * in_.fabric.decode_replicas + to);
   }
 
-  void send(const Send& part) {
-    Request& request = request_of(part.request);
-    const std::size_t pair = pair_of(part.request, request);
-    const std::span<const KvFlow> flows = caches_.of(pair);
-    request.awaited += static_cast<std::int32_t>(flows.size());
-    ++sends_begun_;
-    out_.bytes_sent += part.share * caches_.bytes[pair];
-    for (const KvFlow& flow : flows)
-      fluid_.send(flow.connection, {part.share * flow.bytes, part.request, sends_begun_}, *this);
-    finish_sending(part.request);
-  }
-
-  void finish_sending(std::int32_t r) {
-    Request& request = request_of(r);
-    if (--request.awaited == 0 && request.read) fluid_.wake_at(std::max(request.arrival, fluid_.now()), r);
-  }
-
   void end_transfer(std::int32_t r) {
     Request& request = request_of(r);
     ++out_.transfers_done;
     --lanes_[static_cast<std::size_t>(request.lane)].held;
     touched_readers_.insert(server_of(request.lane));
-    request.first_token = fluid_.now();
+    request.first_token = caches_.now();
     Decoder& decoder = decoder_of(request.decoder);
     decoder.ready.push_back(r);
     if (!decoder.busy) return touched_decoders_.insert(request.decoder);
@@ -446,7 +377,7 @@ class PooledCourse {
     const std::int64_t left = request_of(server.running.front()).done_at - server.decoded;
     // Each sequence meets the token that its latest step gave.
     server.run =
-        decode_times_.run(fluid_.now(), count, server.cached + static_cast<double>(count), left, server.own);
+        decode_times_.run(caches_.now(), count, server.cached + static_cast<double>(count), left, server.own);
     server.unmeasured = 0;
     server.busy = true;
     set_end(s);
@@ -461,7 +392,7 @@ class PooledCourse {
   void cut_run(std::int32_t s) {
     DecodeRun& run = decoder_of(s).run;
     if (run.iterations == 1) return;
-    const std::int64_t ended = run.ended_before(fluid_.now() * (1 - Network::kTie));
+    const std::int64_t ended = run.ended_before(CacheTransfers::before(caches_.now()));
     if (ended + 1 >= run.iterations) return;
     run.iterations = ended + 1;
     set_end(s);
@@ -517,9 +448,9 @@ class PooledCourse {
     ++out_.requests_done;
     if (measuring()) {
       ttft_.push_back(request.first_token - request.sent);
-      e2e_.push_back(fluid_.now() - request.sent);
+      e2e_.push_back(caches_.now() - request.sent);
       accounts_.add(
-          r, {request.sent, request.first_token, fluid_.now(), request.first_token - request.moved_from,
+          r, {request.sent, request.first_token, caches_.now(), request.first_token - request.moved_from,
               request.first_token - std::max(request.read_at, request.moved_from), request.classes});
     }
     const std::int32_t s = request.decoder;
@@ -533,14 +464,15 @@ class PooledCourse {
   // ---- the measured part ----
 
   void begin_measuring() {
-    from_ = fluid_.now();
+    from_ = caches_.now();
     for (Decoder& server : decoders_)
-      if (server.busy) server.unmeasured = server.run.ended_before(end_of_instant());
+      if (server.busy) server.unmeasured = server.run.ended_before(caches_.end_of_instant());
   }
 
   DisaggregatedMeasured finish() {
     for (const Decoder& server : decoders_)
-      if (server.busy) record(server, server.run.ended_before(end_of_instant()));
+      if (server.busy) record(server, server.run.ended_before(caches_.end_of_instant()));
+    out_.bytes_sent = caches_.bytes_sent();
     Measured& m = out_.requests;
     out_.requests_measured = static_cast<double>(e2e_.size());
     m.periodic = false;
@@ -554,12 +486,9 @@ class PooledCourse {
 
   const DisaggregatedLoad& in_;
   const bool keep_;
-  AlikeCaches caches_;
-  std::vector<double> latencies_;  ///< latencies of the connections of caches_, in seconds
+  CacheTransfers caches_;
   PromptTimes prompt_times_;
   DecodeTimes decode_times_;
-  Network fluid_;
-  execution::Fifo<Send> sends_;  ///< sends that begin in this instant
   std::vector<Request> requests_;
   ClientAccounts accounts_;
   std::vector<Lane> lanes_;
@@ -568,9 +497,6 @@ class PooledCourse {
   Touched touched_readers_, touched_decoders_;  ///< servers that may be able to go on
   // Events of this instant that have not been handled yet:
   std::vector<std::size_t> due_;
-  std::vector<std::pair<std::int64_t, std::int32_t>>
-      delivered_;  ///< number of the request's last send, request
-  std::int64_t sends_begun_ = 0;
   Least<double> alarms_;
   Least<std::int64_t> queued_;    ///< tokens at each lane that wait or are being read
   Least<std::int64_t> assigned_;  ///< requests of each decoder that are not done

@@ -5,12 +5,14 @@
 
 namespace shardscape::serving {
 
-PlainLiveServer::PlainLiveServer(const LiveRules& rules, const Timer& timer, PlainWork& out, bool& measuring)
+PlainLiveServer::PlainLiveServer(const LiveRules& rules, const Timer& timer, PlainWork& out, bool& measuring,
+                                 const SendingShares& on_links)
     : rules_(rules),
       timer_(timer),
       out_(out),
       measuring_(measuring),
-      list_(rules.kv_block, rules.lower_blocks) {
+      list_(rules.kv_block, rules.lower_blocks),
+      on_links_(on_links) {
   const PrefixPath common{{}, 0, kCommonOwner, rules.cached_prompt};
   list_.pin(common, 0, rules.cached_prompt / rules.kv_block);
   list_.unpin(common, rules.cached_prompt / rules.kv_block);
@@ -65,18 +67,21 @@ void PlainLiveServer::start() {
     work.decoding += 1;
     work.cached += item.held(0) + 1;
   }
-  const double progressing = static_cast<double>(reading) + work.decoding;
-  if (progressing == 0) return;  // all wait for blocks
+  progressing_ = static_cast<double>(reading) + work.decoding;
+  if (progressing_ == 0) return;  // all wait for blocks
   ++begun_;
-  double seconds = std::max(total(timer_(work)), loading_);
+  const IterationTime time = timer_(work);
+  double seconds = std::max(total(time), loading_);
   const double of_rank = std::ceil(work.decoding / static_cast<double>(rules_.ranks));
   const double tokens = work.prompt_tokens + of_rank * static_cast<double>(1 + rules_.drafts);
   if (reading > 0 && tokens > static_cast<double>(rules_.graph_tokens))
     seconds = std::max(seconds, rules_.eager_floor);
   if (begun_ == 1) seconds += rules_.first_prompts;
   since_look_ = reading > 0 ? 0 : since_look_ + 1;
-  end = begin_ + seconds;
-  progress_ = progressing * seconds;
+  works_ = true;
+  to_send = 0;
+  for (const TimeClass c : kServingClasses) to_send += on_links_[c] * time[c];
+  end = begin_ + seconds - to_send;
   if (measuring_)
     for (const Iteration& rank : ranks_) out_.tokens_read += rank.prompt_tokens;
   peak_ = taken(decodes_);
@@ -87,7 +92,7 @@ std::vector<PlainLiveRequest> PlainLiveServer::finish() {
   if (measuring_) {
     out_.kv_peak = std::max(out_.kv_peak, static_cast<double>(peak_) / static_cast<double>(rules_.kv_blocks));
     out_.kv_mean += held_ * (end - begin_);
-    out_.progress_seconds += progress_;
+    out_.progress_seconds += progressing_ * (end - begin_);
   }
   const auto give = [&](LiveItem& item) {
     if (measuring_ && !item.tokens.empty()) out_.gaps.push_back(end - item.tokens.back());
@@ -121,6 +126,7 @@ std::vector<PlainLiveRequest> PlainLiveServer::finish() {
   }
   wake = unfinished() > 0 ? end : kNever;
   end = kNever;
+  works_ = false;
   return done;
 }
 

@@ -75,15 +75,18 @@ class PlainLiveServer {
  public:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  PlainLiveServer(const LiveRules& rules, const Timer& timer, PlainWork& out, bool& measuring);
+  /// `on_links`: every iteration ends with what it sends on links of caches.
+  PlainLiveServer(const LiveRules& rules, const Timer& timer, PlainWork& out, bool& measuring,
+                  const SendingShares& on_links = {});
   PlainLiveServer(const PlainLiveServer&) = delete;
   PlainLiveServer& operator=(const PlainLiveServer&) = delete;
 
   double end = kNever, wake = kNever;
+  double to_send = 0;  ///< seconds that the running iteration sends from `end` on, were it alone
 
   /// A request comes.
   void take(const DrawnRequest& request, double now);
-  [[nodiscard]] bool works() const { return end < kNever; }
+  [[nodiscard]] bool works() const { return works_; }
   [[nodiscard]] std::int64_t unfinished() const {
     return static_cast<std::int64_t>(arrived_.size() + waiting_.size() + running_.size() + ready_.size());
   }
@@ -167,7 +170,9 @@ class PlainLiveServer {
   std::int64_t budget_ = 0;       ///< tokens that each may read
   bool decodes_ = false, grows_ = false;
   std::int64_t since_look_ = 0, admissions_ = 0, begun_ = 0, peak_ = 0;
-  double begin_ = 0, progress_ = 0, held_ = 0, loading_ = 0;
+  const SendingShares on_links_;
+  bool works_ = false;
+  double begin_ = 0, progressing_ = 0, held_ = 0, loading_ = 0;
 };
 
 }  // namespace shardscape::serving

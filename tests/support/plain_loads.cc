@@ -131,8 +131,8 @@ PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, con
 
 namespace {
 
-/// Caches on their way: those from one reader to one decoder go one after the other, and what comes to a decoder shares
-/// its link evenly.
+/// Caches on their way: those from one replica to another go one after the other, and what comes to a decoder shares its
+/// link evenly, what this sends by itself included.
 class PlainWires {
  public:
   struct Cache {
@@ -141,9 +141,12 @@ class PlainWires {
     std::size_t reader = 0, decoder = 0;
     std::int64_t sent = 0;  ///< so many were sent before
   };
-  PlainWires(std::size_t readers, std::size_t decoders, double rate, double latency, double bytes_per_token)
-      : lines_(readers * decoders),
-        decoders_(decoders),
+  PlainWires(const PooledServers& in, double rate, double latency, double bytes_per_token)
+      : reading_ranks_(in.prefill.rules.ranks),
+        ranks_(in.decode.rules.ranks),
+        replicas_(in.decode.rules.servers * ranks_),
+        lines_(static_cast<std::size_t>(in.prefill.rules.servers * reading_ranks_ * replicas_)),
+        own_(static_cast<std::size_t>(in.decode.rules.servers), 0),
         rate_(rate),
         latency_(latency),
         bytes_per_token_(bytes_per_token) {}
@@ -154,17 +157,33 @@ class PlainWires {
 
   void send(Cache cache) {
     cache.sent = sent_++;
-    lines_[cache.reader * decoders_ + cache.decoder].push_back(cache);
+    const std::int64_t number = cache.request.request.number;
+    const std::int64_t from =
+        static_cast<std::int64_t>(cache.reader) * reading_ranks_ + number % reading_ranks_;
+    const std::int64_t to = static_cast<std::int64_t>(cache.decoder) * ranks_ + number % ranks_;
+    lines_[static_cast<std::size_t>(from * replicas_ + to)].push_back(cache);
   }
+  /// An iteration of a decoder sends for so many seconds, were it alone.
+  void send_own(std::size_t decoder, double seconds) { own_[decoder] = seconds * rate_; }
+  /// Whether it has sent all.
+  bool has_sent_own(std::size_t decoder) { return std::exchange(own_done_[decoder], 0) != 0; }
   [[nodiscard]] double next() const {
     double next = landing_.empty() ? kNever : landing_.front().first;
     for (const auto& line : lines_)
       if (!line.empty()) next = std::min(next, now_ + line.front().left / rate(line.front().decoder));
+    for (std::size_t d = 0; d < own_.size(); ++d)
+      if (own_[d] > 0) next = std::min(next, now_ + own_[d] / rate(d));
     return next;
   }
   void advance(double now) {
-    std::vector<double> rates;
+    std::vector<double> rates, own_rates;
     for (const auto& line : lines_) rates.push_back(line.empty() ? 0 : rate(line.front().decoder));
+    for (std::size_t d = 0; d < own_.size(); ++d) own_rates.push_back(own_[d] > 0 ? rate(d) : 0);
+    for (std::size_t d = 0; d < own_.size(); ++d) {
+      if (own_[d] <= 0) continue;
+      own_done_[d] = now_ + own_[d] / own_rates[d] <= now * (1 + 1e-13) ? 1 : 0;
+      own_[d] = own_done_[d] != 0 ? 0 : own_[d] - (now - now_) * own_rates[d];
+    }
     for (std::size_t i = 0; i < lines_.size(); ++i) {
       if (lines_[i].empty()) continue;
       const bool done = now_ + lines_[i].front().left / rates[i] <= now * (1 + 1e-13);
@@ -185,13 +204,15 @@ class PlainWires {
 
  private:
   [[nodiscard]] double rate(std::size_t decoder) const {
-    double busy = 0;
-    for (std::size_t i = decoder; i < lines_.size(); i += decoders_) busy += lines_[i].empty() ? 0 : 1;
+    double busy = own_[decoder] > 0 ? 1 : 0;
+    for (const auto& line : lines_) busy += !line.empty() && line.front().decoder == decoder ? 1 : 0;
     return rate_ / busy;
   }
+  std::int64_t reading_ranks_, ranks_, replicas_;
   std::vector<std::deque<Cache>> lines_;
   std::deque<std::pair<double, Cache>> landing_;
-  std::size_t decoders_;
+  std::vector<double> own_;  ///< by decoder: bytes that its iteration has to send
+  std::vector<char> own_done_ = std::vector<char>(own_.size(), 0);
   double rate_, latency_, bytes_per_token_;
   double now_ = 0;
   std::int64_t sent_ = 0;
@@ -217,7 +238,7 @@ class PlainPooledLoad {
     for (std::int64_t i = 0; i < rules_.servers; ++i)
       readers_.emplace_back(rules_, in.prefill.timer, reading_, clients_.measuring);
     for (std::int64_t i = 0; i < in.decode.rules.servers; ++i)
-      decoders_.emplace_back(in.decode.rules, in.decode.timer, out, clients_.measuring);
+      decoders_.emplace_back(in.decode.rules, in.decode.timer, out, clients_.measuring, in.decode.on_links);
   }
   PlainPooledLoad(const PlainPooledLoad&) = delete;
   PlainPooledLoad& operator=(const PlainPooledLoad&) = delete;
@@ -231,6 +252,7 @@ class PlainPooledLoad {
       end_reading();
       if (clients_.over()) return;
       while (clients_.next() <= now_) queue_.push_back(clients_.take());
+      if (clients_.next() <= now_ * (1 + 1e-9)) out_.tied = true;
       deal();
       for (std::deque<PlainLiveServer>* pool : {&decoders_, &readers_})
         for (PlainLiveServer& server : *pool)
@@ -266,7 +288,13 @@ class PlainPooledLoad {
   }
   void end_decoding() {
     for (std::size_t d = 0; d < decoders_.size(); ++d) {
+      if (wires_.has_sent_own(d)) decoders_[d].end = now_;
       if (decoders_[d].end > now_) continue;
+      if (decoders_[d].to_send > 0) {
+        wires_.send_own(d, std::exchange(decoders_[d].to_send, 0));
+        decoders_[d].end = kNever;
+        continue;
+      }
       for (const PlainLiveRequest& request : decoders_[d].finish()) count(request, d);
       fill(d);
     }
@@ -322,9 +350,7 @@ class PlainPooledLoad {
 PlainLive serve_pools_plainly(const Offered& offered, const PooledServers& in, double rate, double latency,
                               double bytes_per_token) {
   PlainLive out;
-  const auto readers = static_cast<std::size_t>(in.prefill.rules.servers);
-  const auto decoders = static_cast<std::size_t>(in.decode.rules.servers);
-  PlainPooledLoad(offered, in, PlainWires(readers, decoders, rate, latency, bytes_per_token), out).run();
+  PlainPooledLoad(offered, in, PlainWires(in, rate, latency, bytes_per_token), out).run();
   return out;
 }
 

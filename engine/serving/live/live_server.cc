@@ -41,8 +41,7 @@ std::int64_t LiveServer::first_joins_after() const {
 
 std::int64_t LiveServer::patience() const {
   const LiveRules& rules = state_.rules();
-  const bool enough = static_cast<std::int64_t>(arrived_.size()) + state_.waiting() >= rules.ranks;
-  return enough ? 0 : rules.balance_wait;
+  return waiting() >= rules.ranks ? 0 : rules.balance_wait;
 }
 
 std::int32_t LiveServer::expect(const DrawnRequest& request, double now) {
@@ -109,10 +108,11 @@ void LiveServer::start() {
   }
   works_ = true;
   if (record_ != nullptr) waits_ = waits();
+  to_send_ = -1;
   const std::int64_t sequences = batch_.decodes ? state_.decoding() : 0;
   const double met = sequences > 0 ? state_.tokens_met() : 0;
   runs_ = batch_.reading == 0;
-  if (runs_ && !plain_) {
+  if (runs_ && !plain_ && !met_) {
     std::int64_t most = state_.iterations_with_room(state_.until_done());
     // What was preempted may be admitted in the next iteration.
     if (state_.preemptions() > preemptions) most = 1;
@@ -135,6 +135,38 @@ void LiveServer::start() {
   if (ended_ == 0) time_[TimeClass::host] += state_.rules().first_prompts;
   runs_ = false;
   end_ = begin_ + total(time_);
+  if (met_) send_from(begin_);
+}
+
+double LiveServer::sending() const {
+  double seconds = 0;
+  for (const TimeClass c : kServingClasses) seconds += (*on_links_)[c] * time_[c];
+  return seconds;
+}
+
+/// From now on the end of the single iteration is told from what it sends.
+void LiveServer::send_from(double now) {
+  to_send_ = std::min(sending(), std::max(0.0, end_ - now));
+  end_ -= to_send_;
+}
+
+void LiveServer::meet_caches(bool there, double now) {
+  met_ = there;
+  if (!met_ || !works_ || to_send_ >= 0) return;
+  settle(now * (1 - kTie));
+  if (runs_) {
+    runs_ = false;
+    time_ = {};
+    run_.add_to(time_, 1);
+    end_ = begin_ + total(time_);
+  }
+  send_from(now);
+}
+
+void LiveServer::end_sending(double now) {
+  const double longer = now - begin_ - total(time_), seconds = sending();
+  for (const TimeClass c : kServingClasses) time_[c] *= 1 + longer * (*on_links_)[c] / seconds;
+  end_ = now;
 }
 
 /// The first iteration ends gaps that began at several moments where decoding paused; later ones begin with it.
@@ -205,9 +237,8 @@ void LiveServer::book() {
     const double blocks = static_cast<double>(work.blocks) / static_cast<double>(state_.rules().kv_blocks);
     double tokens = 0;
     for (const Iteration& rank : batch_.of_ranks) tokens += rank.prompt_tokens;
-    record_->push_back({number_, begin_, end_, work.iterations, batch_.reading, work.decoding,
-                        unfinished_ - state_.running(), blocks, tokens,
-                        static_cast<std::int64_t>(batch_.ended.size()),
+    record_->push_back({number_, begin_, end_, work.iterations, batch_.reading, work.decoding, waiting(),
+                        blocks, tokens, static_cast<std::int64_t>(batch_.ended.size()),
                         batch_.decodes ? 0 : state_.decoding(), waits_});
   }
   state_.finish_contexts(batch_.ended, end_, [&](double last) { tally_.gap(end_ - last, 1); });

@@ -2,7 +2,9 @@
 // changes as one piece of work (decode_times.h), which ends early where a request comes that may be admitted.
 #pragma once
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "engine/base/check.h"
@@ -29,6 +31,10 @@ class LiveServer {
   /// When an idle server begins to work; kNever where it works, or has nothing to do.
   [[nodiscard]] double wakes() const { return works_ ? kNever : wakes_; }
   [[nodiscard]] std::int64_t unfinished() const { return unfinished_; }
+  /// Requests that have come and do not run.
+  [[nodiscard]] std::int64_t waiting() const {
+    return static_cast<std::int64_t>(arrived_.size()) + state_.waiting();
+  }
   [[nodiscard]] const ServerState& state() const { return state_; }
 
   /// A request comes, at request.ready.
@@ -78,6 +84,25 @@ class LiveServer {
   void start();
   /// Books what has been done of the work under way: iterations that have ended.
   void settle(double now);
+  // ---- links that iterations have in common with caches ----
+
+  void share_links(const SendingShares& on_links) { on_links_ = &on_links; }
+  /// From now on caches are on the links, or are not there any more. What the running iteration has still to send is
+  /// then sent beside them.
+  void meet_caches(bool there, double now);
+  /// Whether an iteration has come to the point where it sends, at ends().
+  [[nodiscard]] bool has_to_send() const { return to_send_ > 0; }
+  /// It sends for so many seconds, were it alone; it has no end until all is sent.
+  double begin_sending() {
+    end_ = kNever;
+    return std::exchange(to_send_, 0);
+  }
+  void end_sending(double now);
+  /// When so much of the iteration that has just begun will be done, were it alone on its links.
+  [[nodiscard]] double moment_at(double share) const {
+    return begin_ + share * (end_ + std::max(0.0, to_send_) - begin_);
+  }
+
   [[nodiscard]] bool works() const { return works_; }
   /// Of the latest iteration that was planned.
   [[nodiscard]] const Batch& batch() const { return batch_; }
@@ -105,6 +130,8 @@ class LiveServer {
   /// What those wait for that the iteration just planned leaves waiting.
   [[nodiscard]] WaitsFor waits();
   void end_run_after(std::int64_t iterations);
+  [[nodiscard]] double sending() const;
+  void send_from(double now);
   void book();
   void book_gaps(const Progression& gaps);
 
@@ -135,6 +162,10 @@ class LiveServer {
   DecodeRun run_;
   DecodePiece own_;
   IterationTime time_{};  ///< of a single iteration
+  const SendingShares* on_links_ = nullptr;
+  bool met_ = false;  ///< caches are on the links
+  double to_send_ =
+      -1;  ///< seconds that the iteration will send, were it alone; negative: not told from its end
 };
 
 }  // namespace shardscape::serving

@@ -58,7 +58,7 @@ class Service {
  private:
   [[nodiscard]] std::int64_t waiting() const {
     std::int64_t all = 0;
-    for (const LiveServer& server : servers_) all += server.unfinished() - server.state().running();
+    for (const LiveServer& server : servers_) all += server.waiting();
     return all;
   }
 

@@ -1,5 +1,5 @@
-// The course of a load on two pools: a queue, servers that read (live_server.h), caches on the fabric (fluid.h), and
-// servers that decode.
+// The course of a load on two pools: a queue, servers that read (live_server.h), caches on the fabric
+// (cache_transfers.h), and servers that decode.
 #include "engine/serving/live/serve_pools.h"
 
 #include <algorithm>
@@ -7,11 +7,8 @@
 #include <deque>
 #include <functional>
 #include <queue>
-#include <span>
-#include <utility>
 
-#include "engine/network/flows/fluid.h"
-#include "engine/serving/alike_caches.h"
+#include "engine/serving/cache_transfers.h"
 #include "engine/serving/least.h"
 #include "engine/serving/live/live_server.h"
 #include "engine/serving/live/load_course.h"
@@ -36,11 +33,8 @@ struct Flight {
   double admitted = 0, read_at = 0, moved_from = 0;
   std::array<std::int64_t, kCacheTiers> hits{};
   std::size_t reader = 0, decoder = 0;
-  std::int32_t slot = -1;    ///< at the decoder; -1: has no place yet
-  bool read = false;         ///< all of the prompt has been read
-  std::int32_t awaited = 0;  ///< flows that have not left yet, and sends not begun
-  std::int64_t last_send = 0;
-  double arrival = 0;  ///< of the latest of the flows that have left
+  std::int32_t slot = -1;  ///< at the decoder; -1: has no place yet
+  bool read = false;       ///< all of the prompt has been read
 };
 
 class PooledService {
@@ -54,7 +48,7 @@ class PooledService {
         tally_(in.decode.rules, offered.load.promised),
         read_times_(lengths_of(offered), in.prefill.timer),
         times_(lengths_of(offered), in.decode.timer),
-        caches_(alike_caches(in.fabric)),
+        caches_(in.fabric),
         alarms_(static_cast<std::size_t>(in.decode.rules.servers + 2 * in.prefill.rules.servers),
                 LiveServer::kNever),
         wakes_(static_cast<std::size_t>(in.decode.rules.servers + in.prefill.rules.servers),
@@ -70,18 +64,21 @@ class PooledService {
     for (std::int64_t i = 0; i < in.prefill.rules.servers; ++i)
       readers_.emplace_back(reading_rules_, in.prefill.timer, read_times_, read_tally_, false);
     if (course_.record() != nullptr) keep_works(*course_.record());
-    for (network::Connection& connection : caches_.wires.connections)
-      latencies_.push_back(std::exchange(connection.latency, 0));
-    fluid_.reset(caches_.wires, caches_.bytes_per_second);
+    for (std::size_t server = 0; server < readers_.size() + decoders_.size(); ++server)
+      if (caches_.shares_links(server)) server_at(server).share_links(on_links_of(server));
   }
 
   LiveMeasured run() {
     while (!course_.over()) {
       const double next =
-          std::min({course_.senders.next(), alarms_.value(), wakes_.value(), fluid_.next_time()});
+          std::min({course_.senders.next(), alarms_.value(), wakes_.value(), caches_.next_time()});
       if (!(next < LiveServer::kNever) || course_.is_given_up()) return LoadCourse::without_end();
       now_ = std::max(now_, next);
-      fluid_.advance_at(now_, *this);
+      caches_.advance_at(now_, [this] { return settle(); });
+      caches_.note_meetings([this](std::size_t server) {
+        server_at(server).meet_caches(caches_.is_met(server), now_);
+        keep_time(place_of(server));
+      });
     }
     settle_servers();
     tally_.add_work(read_tally_);
@@ -91,25 +88,11 @@ class PooledService {
   }
   [[nodiscard]] const LoadCourse& course() const { return course_; }
 
-  // Called by Fluid, see pooled_course.cc, which does the same.
-  struct Parcel {
-    double bytes = 0;
-    std::int32_t flight = 0;
-    std::int64_t number = 0;  ///< of the send
-  };
-  void wake(std::int32_t flight) { delivered_.emplace_back(at(flight).last_send, flight); }
-  void deliver(std::int32_t connection, const Parcel& parcel) {
-    Flight& flight = at(parcel.flight);
-    flight.arrival =
-        std::max(flight.arrival, fluid_.now() + latencies_[static_cast<std::size_t>(connection)]);
-    flight.last_send = std::max(flight.last_send, parcel.number);
-    finish_sending(parcel.flight);
-  }
-  static void rate_changed(std::int32_t /*connection*/, double /*rate*/) {}
+ private:
   /// What happens in an instant, in the header's order; true while something did.
   bool settle() {
     if (course_.over()) return false;
-    if (land_caches() || end_iterations()) return true;
+    if (land_caches() || end_sending() || end_iterations()) return true;
     if (course_.senders.next() <= limit()) {
       do come(course_.senders.take());
       while (course_.senders.next() <= limit());
@@ -117,16 +100,11 @@ class PooledService {
     }
     deal();
     if (begin_work()) return true;
-    if (sends_.empty()) return false;
-    for (const auto& [flight, share] : std::exchange(sends_, {})) send(flight, share);
-    return true;
+    return caches_.send_ordered();
   }
 
- private:
-  using Network = network::Fluid<Parcel>;
-
   [[nodiscard]] Flight& at(std::int32_t flight) { return flights_[static_cast<std::size_t>(flight)]; }
-  [[nodiscard]] double limit() const { return now_ * (1 + Network::kTie); }
+  [[nodiscard]] double limit() const { return caches_.end_of_instant(); }
   // Numbers of alarms: ends of decoders' work, of readers', and of the first layers that these read.
   [[nodiscard]] std::size_t read_alarm(std::size_t reader) const { return decoders_.size() + reader; }
   [[nodiscard]] std::size_t layer_alarm(std::size_t reader) const {
@@ -136,6 +114,20 @@ class PooledService {
     return in_.fabric.when == KvTransfer::per_layer && in_.fabric.layers > 1;
   }
   [[nodiscard]] double last_share() const { return 1.0 / static_cast<double>(in_.fabric.layers); }
+
+  // Servers are numbered as alarms, decoders first; on links, as everywhere else, those that read come first.
+  [[nodiscard]] std::size_t number_of(std::size_t place) const {
+    return place < decoders_.size() ? readers_.size() + place : place - decoders_.size();
+  }
+  [[nodiscard]] std::size_t place_of(std::size_t number) const {
+    return number < readers_.size() ? decoders_.size() + number : number - readers_.size();
+  }
+  [[nodiscard]] LiveServer& server_at(std::size_t number) {
+    return number < readers_.size() ? readers_[number] : decoders_[number - readers_.size()];
+  }
+  [[nodiscard]] const SendingShares& on_links_of(std::size_t number) const {
+    return number < readers_.size() ? in_.prefill.on_links : in_.decode.on_links;
+  }
 
   void keep_time(std::size_t server) {
     const bool decodes = server < decoders_.size();
@@ -163,7 +155,7 @@ class PooledService {
   }
   void settle_servers() {
     for (std::deque<LiveServer>* pool : {&readers_, &decoders_})
-      for (LiveServer& server : *pool) server.settle(now_ * (1 - Network::kTie));
+      for (LiveServer& server : *pool) server.settle(CacheTransfers::before(now_));
   }
 
   // ---- the queue ----
@@ -175,7 +167,7 @@ class PooledService {
 
   [[nodiscard]] std::int64_t waiting() const {
     auto all = static_cast<std::int64_t>(queue_.size());
-    for (const LiveServer& reader : readers_) all += reader.unfinished() - reader.state().running();
+    for (const LiveServer& reader : readers_) all += reader.waiting();
     for (const std::deque<std::int32_t>& expected : expected_)
       all += static_cast<std::int64_t>(expected.size());
     return all;
@@ -210,7 +202,9 @@ class PooledService {
     }
     std::ranges::sort(due_);
     for (const std::size_t alarm : due_) {
-      if (alarm < decoders_.size()) {
+      if (alarm < layer_alarm(0) && server_at(number_of(alarm)).has_to_send()) {
+        caches_.send_iteration(number_of(alarm), server_at(number_of(alarm)).begin_sending());
+      } else if (alarm < decoders_.size()) {
         end_decoding(alarm);
       } else if (alarm < layer_alarm(0)) {
         end_reading(alarm - decoders_.size());
@@ -230,22 +224,25 @@ class PooledService {
         decoders_[server].start();
       } else {
         LiveServer& reader = readers_[server - decoders_.size()];
-        const double begin = reader.wakes();
         reader.start();
         if (per_layer() && !reader.batch().ended.empty())
-          alarms_.set(layer_alarm(server - decoders_.size()), begin + last_share() * (reader.ends() - begin));
+          alarms_.set(layer_alarm(server - decoders_.size()), reader.moment_at(last_share()));
       }
       keep_time(server);
     }
     return any;
   }
 
+  /// Iterations that shared links with caches have sent all.
+  bool end_sending() {
+    return caches_.end_sending([this](std::size_t server) {
+      server_at(server).end_sending(now_);
+      keep_time(place_of(server));
+    });
+  }
+
   void end_reading(std::size_t i) {
     LiveServer& reader = readers_[i];
-    for (const Iteration& rank : reader.batch().of_ranks)
-      tokens_[i] -= static_cast<std::int64_t>(rank.prompt_tokens);
-    for (const std::int32_t slot : reader.batch().ended)
-      for (const std::int64_t found : reader.state()[slot].hits) tokens_[i] -= found;
     reader.finish([&](const Sequence& sequence) {
       reader.hold(sequence.request);
       const auto early = std::ranges::find(early_[i], sequence.request.number,
@@ -258,6 +255,9 @@ class PooledService {
       fill_places(at(flight).decoder);
     });
     early_[i].clear();
+    tokens_[i] = 0;
+    for (const std::int32_t slot : reader.state().reading())
+      tokens_[i] += reader.state()[slot].context - reader.state()[slot].read;
     keep_time(read_alarm(i));
   }
 
@@ -324,44 +324,21 @@ class PooledService {
     return true;
   }
 
-  void order_send(std::int32_t flight, double share) {
-    ++at(flight).awaited;
-    sends_.emplace_back(flight, share);
-  }
-
-  /// The replica that has a request: of a server's coupled ones they take turns.
-  static std::int64_t replica_of(std::size_t server, const LiveRules& rules, std::int64_t replicas,
-                                 std::int64_t number) {
-    const std::int64_t servers_of_replicas = rules.servers * rules.ranks / replicas;
-    return static_cast<std::int64_t>(server) / servers_of_replicas * rules.ranks + number % rules.ranks;
-  }
-
-  void send(std::int32_t number, double share) {
-    Flight& flight = at(number);
+  void order_send(std::int32_t number, double share) {
+    const Flight& flight = at(number);
     const KvFabric& fabric = in_.fabric;
-    const std::int64_t request = flight.request.number;
+    const auto replica = [&](std::size_t server, const LiveRules& rules, std::int64_t replicas) {
+      return replica_of(static_cast<std::int64_t>(server), rules.servers, replicas, rules.ranks,
+                        flight.request.number % rules.ranks);
+    };
     const auto pair = static_cast<std::size_t>(
-        replica_of(flight.reader, in_.prefill.rules, fabric.prefill_replicas, request) *
-            fabric.decode_replicas +
-        replica_of(flight.decoder, in_.decode.rules, fabric.decode_replicas, request));
-    const std::span<const KvFlow> flows = caches_.of(pair);
-    const double size = share * flight.request.prompt / in_.mean_prompt;
-    flight.awaited += static_cast<std::int32_t>(flows.size());
-    ++sends_begun_;
-    for (const KvFlow& flow : flows)
-      fluid_.send(flow.connection, {size * flow.bytes, number, sends_begun_}, *this);
-    finish_sending(number);
-  }
-
-  void finish_sending(std::int32_t number) {
-    Flight& flight = at(number);
-    if (--flight.awaited == 0 && flight.read) fluid_.wake_at(std::max(flight.arrival, fluid_.now()), number);
+        replica(flight.reader, in_.prefill.rules, fabric.prefill_replicas) * fabric.decode_replicas +
+        replica(flight.decoder, in_.decode.rules, fabric.decode_replicas));
+    caches_.order(number, pair, share * flight.request.prompt / in_.mean_prompt, flight.read);
   }
 
   bool land_caches() {
-    if (delivered_.empty()) return false;
-    std::ranges::sort(delivered_);
-    for (const auto& [send, number] : std::exchange(delivered_, {})) {
+    return caches_.land([this](std::int32_t number) {
       const Flight flight = at(number);
       free_.push_back(number);
       LiveServer& decoder = decoders_[flight.decoder];
@@ -375,8 +352,7 @@ class PooledService {
       decoder.land(flight.slot, now_, [&](const Sequence& s) { done(s, flight.decoder); });
       if (flight.request.steps == 0) note_done(flight.decoder);
       keep_time(flight.decoder);
-    }
-    return true;
+    });
   }
 
   const PooledServers& in_;
@@ -384,9 +360,7 @@ class PooledService {
   const LiveRules reading_rules_;
   Tally read_tally_, tally_;
   DecodeTimes read_times_, times_;
-  AlikeCaches caches_;
-  std::vector<double> latencies_;  ///< of the connections of caches_, in seconds
-  Network fluid_;
+  CacheTransfers caches_;
   std::deque<LiveServer> readers_, decoders_;
   Least<double> alarms_, wakes_;
   std::vector<std::int64_t> tokens_;  ///< by reader: of prompts that it has and has not read
@@ -405,11 +379,7 @@ class PooledService {
   std::vector<std::int32_t> free_;                  ///< flights
   std::vector<std::deque<std::int32_t>> expected_;  ///< by decoder: flights that wait for a place
   std::vector<std::vector<std::int32_t>> early_;  ///< by reader: flights of prompts that are still being read
-  // Events of this instant that have not been dealt with yet:
-  std::vector<std::size_t> due_;
-  std::vector<std::pair<std::int64_t, std::int32_t>> delivered_;  ///< number of the last send, flight
-  std::vector<std::pair<std::int32_t, double>> sends_;            ///< flight, share of its cache
-  std::int64_t sends_begun_ = 0;
+  std::vector<std::size_t> due_;                  ///< alarms of this instant
   double now_ = 0;
   std::int64_t preempted_before_ = 0;  ///< in the warm-up
 };

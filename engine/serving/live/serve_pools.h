@@ -11,10 +11,16 @@
 //   token     The first token is given when the cache has arrived. The sequence joins with the next iteration.
 //   decode    as live_server.h has it. What is preempted is read again where it decoded.
 //
+//   links     Iterations may send on the links of caches, too. Of an iteration that alone takes c + s seconds, s of them
+//             sending there, the s seconds' bytes are a flow like those of caches, all at the iteration's end. So n
+//             caches that are there all the time make it c + (n + 1) s long, and together get c + n s seconds' bytes
+//             through: what it would be if layers computed and sent by turns. Where no cache is there at its beginning
+//             and comes later, what of the s seconds is left then is sent beside it.
+//
 // Of what happens in one instant, up to rounding, caches arrive first, then iterations end (those that decode first),
 // then requests come, then servers take from the queue and begin, then caches leave.
 //
-// Left out: what the traffic of caches and that of iterations cost each other.
+// Left out: that waiting for the host may hide what sending takes longer.
 #pragma once
 
 #include <vector>
@@ -30,6 +36,9 @@ namespace shardscape::serving {
 struct LivePool {
   LiveRules rules;
   Timer timer;
+  /// Of iterations on links that caches use: KvFabric::flows has an entry for each server after those of the pairs, the
+  /// ones that read first; empty, or one flow with the bytes of a second over all such links.
+  SendingShares on_links{};
 };
 
 struct PooledServers {
