@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/spec/ranges.h"
+#include "sweep/input/input_file.h"
+#include "sweep/study/acceptance_file.h"
 #include "sweep/study/axis_values.h"
 
 namespace shardscape::sweep {
@@ -17,9 +20,33 @@ yaml::Parsed<double> parse_share(const yaml::Node& node) {
   return share;
 }
 
+/// Shares from a table of lengths; an empty error stands for problems that are told already.
+tl::expected<std::vector<double>, std::string> read_table(const yaml::Node& node, const std::string& path,
+                                                          const std::filesystem::path& folder,
+                                                          yaml::ReadState& state) {
+  yaml::Reader of(node, path, state);
+  const yaml::Node* const name = of.take_required("table");
+  AcceptanceSeries series;
+  for (const auto& [key, text] : {std::pair("model", &series.model), std::pair("method", &series.method),
+                                  std::pair("mode", &series.mode)}) {
+    if (const yaml::Node* const value = of.take(key))
+      *text = yaml::scalar_text(*value, "a cell of the table").value_or("");
+  }
+  of.finish();
+  if (name == nullptr) return tl::unexpected(std::string());
+  const auto file = yaml::scalar_text(*name, "the name of a CSV file");
+  if (!file) return tl::unexpected(file.error());
+  const std::filesystem::path where = folder / *file;
+  const auto text = input::read_file(where, input::kMostTableBytes, "a table of lengths");
+  const auto shares = text ? parse_acceptance(*text, series) : tl::unexpected(text.error());
+  if (!shares) return tl::unexpected(where.string() + ": " + shares.error());
+  return *shares;
+}
+
 }  // namespace
 
-ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& path, yaml::ReadState& state,
+ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& path,
+                                    const std::filesystem::path& folder, yaml::ReadState& state,
                                     yaml::Diagnostics& diagnostics) {
   ParsedSpeculation result;
   Speculation& speculation = result.speculation;
@@ -33,7 +60,18 @@ ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& p
         AxisPlace{*tokens, path + ".draft_tokens", diagnostics},
         [](const yaml::Node& item) { return yaml::parse_integer_node(item, 0, kMostDraftTokens); });
   const std::int64_t most = result.draft_tokens.empty() ? 0 : std::ranges::max(result.draft_tokens);
-  if (const yaml::Node* rates = reader.take_required("acceptance")) {
+  const yaml::Node* rates = reader.take_required("acceptance");
+  if (rates != nullptr && rates->is_map()) {
+    const auto shares = read_table(*rates, path + ".acceptance", folder, state);
+    if (!shares && !shares.error().empty()) bad("acceptance", *rates, shares.error());
+    yaml::Node list = yaml::Node::list();
+    list.flow = true;
+    for (const double share : shares.value_or(std::vector<double>()))
+      list.items.push_back(yaml::Node::scalar(fmt::format("{}", share)));
+    result.resolved.set("acceptance", std::move(list));
+    rates = shares ? result.resolved.find("acceptance") : nullptr;
+  }
+  if (rates != nullptr) {
     const bool listed = !rates->items.empty();
     for (const yaml::Node* item : listed ? axis_items({*rates, path + ".acceptance", diagnostics})
                                          : std::vector<const yaml::Node*>{rates}) {

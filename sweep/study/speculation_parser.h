@@ -1,6 +1,7 @@
 // Reads `speculation:` of a workload: who drafts, how many tokens, and how many of them are accepted.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,10 @@ struct ParsedSpeculation {
 };
 
 /// `acceptance`: a rate at which each draft is accepted where those before it are, or the share of iterations in which
-/// each position is. Problems go to `state` and `diagnostics`.
-ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& path, yaml::ReadState& state,
+/// each position is, or the table of lengths that has them (acceptance_file.h), from `folder` on. Problems go to `state`
+/// and `diagnostics`.
+ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& path,
+                                    const std::filesystem::path& folder, yaml::ReadState& state,
                                     yaml::Diagnostics& diagnostics);
 
 }  // namespace shardscape::sweep

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/spec/ranges.h"
+#include "sweep/input/csv_line.h"
 #include "sweep/yaml/number.h"
 
 namespace shardscape::sweep {
@@ -28,21 +29,6 @@ constexpr std::array<Format, 3> kFormats = {{{"arrival_s", "prompt_tokens", "out
 /// Tokens of a block of Mooncake's traces (Qin et al. 2025, arXiv:2407.00079, section 4), of which these have hashes.
 constexpr std::int64_t kHashedTokens = 512;
 constexpr std::size_t kMostPieces = 1 << 24;
-
-/// The cells of a line, without blanks and quotes around them; a cell holds no comma.
-std::vector<std::string_view> cells_of(std::string_view line) {
-  std::vector<std::string_view> cells;
-  while (true) {
-    const std::size_t comma = line.find(',');
-    std::string_view cell = line.substr(0, comma);
-    while (!cell.empty() && (cell.front() == ' ' || cell.front() == '"')) cell.remove_prefix(1);
-    while (!cell.empty() && (cell.back() == ' ' || cell.back() == '"' || cell.back() == '\r'))
-      cell.remove_suffix(1);
-    cells.push_back(cell);
-    if (comma == std::string_view::npos) return cells;
-    line.remove_prefix(comma + 1);
-  }
-}
 
 /// Seconds since 1970 of "2023-11-16 18:17:03.9799600", in universal time whether it says so ("+00:00", "Z") or not.
 std::optional<double> moment_of(std::string_view text) {
@@ -75,9 +61,9 @@ class TraceReader {
       text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
       if (row.find_first_not_of(" \r") == std::string_view::npos) continue;
       if (format_ == nullptr) {
-        read_names(cells_of(row));
+        read_names(input::cells_of(row));
       } else {
-        read_row(cells_of(row));
+        read_row(input::cells_of(row));
       }
       if (!problem_.empty()) problem_ = fmt::format("line {}: {}", line, problem_);
     }

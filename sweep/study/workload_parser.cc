@@ -109,7 +109,7 @@ class WorkloadParser {
   }
 
   void read_speculation(const yaml::Node& node) {
-    ParsedSpeculation parsed = parse_speculation(node, path("speculation"), state_, diagnostics_);
+    ParsedSpeculation parsed = parse_speculation(node, path("speculation"), folder_, state_, diagnostics_);
     load_->load.speculation = std::move(parsed.speculation);
     ListedKey axis;
     for (const std::int64_t tokens : parsed.draft_tokens)

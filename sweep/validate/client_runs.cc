@@ -59,6 +59,10 @@ std::string_view engine_of(const RunFacts& facts) {
 /// TensorRT-LLM as InferenceX ran it until the end of 2025 and since then (image of its configurations).
 constexpr std::string_view kTrtllm2025 = "trtllm 1.1.0rc2.post2", kTrtllm2026 = "trtllm 1.2.0rc6";
 
+std::int64_t sglang_budget(const WorkloadSpec& workload) {
+  return workload.precision == PolicyName::fp8 ? 32768 : 16384;
+}
+
 /// TensorRT-LLM's recipe of DeepSeek-R1: so many tokens that one prompt and a token of each request fit, and since 2026
 /// 8,192 at least.
 std::int64_t deepseek_budget(const RunFacts& facts, const WorkloadSpec& workload) {
@@ -68,16 +72,30 @@ std::int64_t deepseek_budget(const RunFacts& facts, const WorkloadSpec& workload
   return dated_software(facts) >= kTrtllm2026 ? std::max(kSince2026, rounded) : rounded;
 }
 
-ServerRecipe pool_recipe(const RunFacts& facts, std::string_view engine, const WorkloadSpec& workload,
-                         ServerRecipe recipe) {
-  if (engine == "trtllm") {
-    const bool late = facts.date.empty() ? facts.software >= "trtllm 0.8" : facts.date >= "2026";
-    recipe.token_budget = late ? 16384 : workload.longest_prompt() > 4096 ? 8448 : 4608;
-  } else {
-    recipe.token_budget = 4096;
-    if (facts.plan.expert > 16) recipe.redundant_experts = 32;
+/// What recipes of pools have in common. TensorRT-LLM under Dynamo (InferenceMAX, dsr1_fp4_gb200_dynamo-trt_slurm.sh):
+/// max_num_tokens of servers that prefill 4608 for prompts of 1k and 8448 for those of 8k; since 2026 (srt-slurm) 16384.
+/// SGLang divides its chunked-prefill-size by the ranks that have attention of their own (server_args.py), and experts
+/// over more than 16 ranks have 32 copies (ep-num-redundant-experts 32).
+void set_pools(const RunFacts& facts, std::string_view engine, const WorkloadSpec& workload,
+               ServerRecipe& recipe) {
+  constexpr std::int64_t kFewRanks = 16, kCopies = 32, kLongPrompt = 4096;
+  if (engine == "sglang") {
+    const std::int64_t ranks = std::max(1, facts.plan.prefill.expert / facts.plan.prefill.tensor);
+    recipe.token_budget = sglang_budget(workload) / ranks;
+    recipe.poll_interval = std::nullopt;
+    if (facts.plan.expert > kFewRanks) recipe.redundant_experts = kCopies;
+  } else if (engine == "trtllm") {
+    const bool of_2025 = facts.date.empty() ? facts.software.starts_with("trtllm 0.5") ||
+                                                  facts.software.starts_with("trtllm 0.7")
+                                            : facts.date < "2026";
+    recipe.token_budget = !of_2025 ? 16384 : workload.longest_prompt() > kLongPrompt ? 8448 : 4608;
   }
-  return recipe;
+}
+
+/// Drafts where no recipe of pools has them: scripts of InferenceX draft 2 tokens with SGLang
+/// (speculative-num-steps 2), 3 with TensorRT-LLM, with data-parallel attention 1.
+std::int64_t usual_drafts(const RunFacts& facts, std::string_view engine) {
+  return engine == "sglang" ? 2 : facts.plan.tensor > 1 ? 3 : 1;
 }
 
 }  // namespace
@@ -95,38 +113,33 @@ std::string dated_software(const RunFacts& facts) {
   return std::string(facts.date < "2026" ? kTrtllm2025 : kTrtllm2026);
 }
 
-std::optional<RunClient> client_of(const RunFacts& facts) {
-  RunClient client;
-  client.requests = facts.requests;
+const ClientProfile* client_of(const RunFacts& facts) {
   const std::string_view run = run_name(facts.source);
-  client.profile = known(kSources, facts.source);
-  if (of_inferencex(facts)) {
-    client.profile = find_client_profile(facts.plan.disaggregated() ? "sa_bench" : "inferencex");
-  } else if (facts.client.empty() && !run.empty()) {
-    const bool together = run.starts_with("qwen") && run.find("sglang") != std::string_view::npos;
-    client.profile = find_client_profile(together ? "aiperf" : "sa_bench");
-  }
-  return client.profile != nullptr ? std::optional(client) : std::nullopt;
+  if (of_inferencex(facts)) return find_client_profile(facts.plan.disaggregated() ? "sa_bench" : "inferencex");
+  if (!facts.client.empty() || run.empty()) return known(kSources, facts.source);
+  const bool together = run.starts_with("qwen") && run.find("sglang") != std::string_view::npos;
+  return find_client_profile(together ? "aiperf" : "sa_bench");
 }
 
-void set_load(const RunClient& client, WorkloadSpec& workload) {
+void set_load(const ClientProfile& client, WorkloadSpec& workload) {
   const auto lengths = [&](std::int64_t longest) {
-    const double ratio = client.profile->length_ratio;
-    return ratio < 1 ? Lengths::uniform(longest, ratio) : Lengths::fixed(longest);
+    return client.length_ratio < 1 ? Lengths::uniform(longest, client.length_ratio) : Lengths::fixed(longest);
   };
   LoadSpec load;
   load.prompt = lengths(workload.prompt_tokens);
   load.output = lengths(workload.output_tokens);
-  load.requests = client.profile->requests;
-  if (client.requests) load.requests = {*client.requests, false};
-  load.warm_up = client.profile->warm_up;
+  load.requests = client.requests;
+  load.warm_up = client.warm_up;
   workload.prompt_tokens = std::llround(load.prompt.mean);
   workload.output_tokens = std::llround(load.output.mean);
   workload.load = load;
 }
 
+/// DeepSeek-V3 and R1: no document has lengths of R1's module; those of its successor's, thinking on, at 1, 2 and 3
+/// drafts are 1.79, 2.27 and 2.49 (InferenceX, golden_al_distribution, deepseek-v4-pro). DeepSeek-V3's report (section
+/// 5.4.3) has 0.85 to 0.90 for the first of V3, which does not think.
 std::vector<double> acceptance_of(std::string_view model) {
-  return model.starts_with("deepseek") ? std::vector{0.87, 0.69, 0.36} : std::vector<double>();
+  return model.starts_with("deepseek") ? std::vector{0.79, 0.48, 0.22} : std::vector<double>();
 }
 
 /// SemiAnalysisAI/InferenceX, benchmarks/ and runners/, as of the runs: vLLM as the stack has it
@@ -143,12 +156,11 @@ ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
   if (run_name(facts.source).empty() && facts.client.empty()) return recipe;
   recipe.client = kConnection;
   const std::string_view engine = engine_of(facts);
-  if (facts.drafts) recipe.draft_tokens = engine == "sglang" ? 2 : facts.plan.tensor > 1 ? 3 : 1;
-  if (facts.plan.disaggregated()) return pool_recipe(facts, engine, workload, recipe);
+  if (facts.drafts) recipe.draft_tokens = usual_drafts(facts, engine);
   if (!of_inferencex(facts)) return recipe;
   if (engine == "sglang") {
     constexpr std::int64_t kManyClients = 16;
-    recipe.token_budget = workload.precision == PolicyName::fp8 ? 32768 : 16384;
+    recipe.token_budget = sglang_budget(workload);
     if (facts.architecture == Architecture::blackwell)
       recipe.poll_interval = workload.concurrency >= kManyClients ? 30 : 10;
   } else if (engine == "trtllm") {
@@ -157,6 +169,7 @@ ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
                                                                : deepseek_budget(facts, workload);
     if (facts.plan.data > 1) recipe.balance_wait = kBalanceWait;
   }
+  if (facts.plan.disaggregated()) set_pools(facts, engine, workload, recipe);
   return recipe;
 }
 

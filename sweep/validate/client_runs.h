@@ -21,7 +21,7 @@ struct ServerRecipe {
   /// Requests are dealt over attention ranks, and prompts wait for so many iterations until there is one for each.
   std::optional<std::int64_t> balance_wait;
   double client = 0;  ///< seconds of the client before a request reaches the server, which its TTFT has in it
-  std::int64_t draft_tokens = 0;
+  std::int64_t draft_tokens = 0;  ///< of speculative decoding
   void apply(StackProfile::Serving& serving) const;
   friend auto operator<=>(const ServerRecipe&, const ServerRecipe&) = default;
 };
@@ -32,27 +32,20 @@ struct RunFacts {
   std::string source;  ///< where the row comes from; names of runs begin at "id="
   std::string client;  ///< the program that sent requests, where the table has a column of them
   std::string date;    ///< of the run, YYYY-MM-DD
-  std::optional<std::int64_t> requests;  ///< that were sent
   Architecture architecture = Architecture::other;
   ParallelPlan plan;
   bool drafts = false;  ///< decodes speculatively
-};
-
-/// How a client sends requests: a profile, and the number of requests where the row has its own.
-struct RunClient {
-  const ClientProfile* profile = nullptr;
-  std::optional<std::int64_t> requests;
 };
 
 /// The software of a run; where the text names no release, with the one that its source had at that date. Runs without
 /// a date are older than those with one.
 std::string dated_software(const RunFacts& facts);
 
-/// The client that measured one server; nothing where it is not known.
-std::optional<RunClient> client_of(const RunFacts& facts);
+/// The client that measured a server; null where it is not known.
+const ClientProfile* client_of(const RunFacts& facts);
 
 /// The load that a client puts on a server: lengths of at most so many tokens. Sets the workload's mean lengths, too.
-void set_load(const RunClient& client, WorkloadSpec& workload);
+void set_load(const ClientProfile& client, WorkloadSpec& workload);
 
 /// Shares of iterations in which each draft is accepted, of the module that a model drafts with; empty: not known.
 std::vector<double> acceptance_of(std::string_view model);

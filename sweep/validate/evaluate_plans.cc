@@ -80,11 +80,13 @@ std::string kin_of(const PlanRow& row) {
   return text;
 }
 
-/// Whether requests of a run that nothing is known against wait for room in the cache.
-bool fills_cache(const PlanRow& row, const Prediction& prediction) {
-  constexpr double kFull = 0.9;
-  return (row.label == RunLabel::clean || row.label == RunLabel::jump) && row.workload.load &&
-         prediction.load.kv_peak > kFull;
+/// Whether requests of a run that nothing is known against wait for room in the cache, or the median one for servers
+/// that prefill.
+bool saturates(const PlanRow& row, const Prediction& prediction) {
+  constexpr double kFull = 0.9, kLong = 0.2;
+  if ((row.label != RunLabel::clean && row.label != RunLabel::jump) || !row.workload.load) return false;
+  const bool waits = prediction.ttft_spread.p50.value() > kLong * prediction.e2e_spread.p50.value();
+  return prediction.load.kv_peak > kFull || (row.plan.disaggregated() && waits);
 }
 
 /// What a table measures of servers: the means that every table may have, and those of which it has columns.
@@ -157,7 +159,7 @@ Regime regime_of(const PlanRow& row, Presets& presets, const std::filesystem::pa
   const std::int64_t clients = row.workload.concurrency;
   regime.label = name_of(row.label);
   regime.servers = row.plan.disaggregated() ? "two pools" : "one server";
-  regime.load = clients == 1 ? "1" : clients <= kMany ? "2 to 64" : "above 64";
+  regime.load = clients == 0 ? "" : clients == 1 ? "1" : clients <= kMany ? "2 to 64" : "above 64";
   return regime;
 }
 
@@ -184,7 +186,7 @@ void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions&
   Groups groups;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (predictions[i]) {
-      if (fills_cache(rows[i], predictions[i]->prediction)) rows[i].label = RunLabel::saturated;
+      if (saturates(rows[i], predictions[i]->prediction)) rows[i].label = RunLabel::saturated;
       add(rows[i], *predictions[i], part, groups, regime_of(rows[i], presets, options.folder), out);
       continue;
     }

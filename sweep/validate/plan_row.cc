@@ -261,6 +261,12 @@ RunFacts read_facts(RowReader& reader, const std::string& software) {
   return facts;
 }
 
+/// Whether a row speculates; nothing where it does not say.
+std::optional<bool> drafts_of(RowReader& reader) {
+  const std::optional<std::string> method = reader.text("spec_method");
+  return method ? std::optional(*method != "none") : std::nullopt;
+}
+
 /// Has a server's load simulated as its client sent it, where that is known.
 void read_client(RowReader& reader, TableNames& names, PlanRow& row) {
   if (row.itl_only || row.workload.output_tokens == 0) return;
@@ -268,14 +274,14 @@ void read_client(RowReader& reader, TableNames& names, PlanRow& row) {
   facts.model = row.model;
   facts.architecture = names.architecture(row.device);
   facts.plan = row.plan;
-  facts.drafts = reader.text("spec_method").value_or("none") != "none";
-  const std::optional<RunClient> client = client_of(facts);
-  if (!client) return;
-  row.client = client->profile->name;
+  facts.drafts = drafts_of(reader).value_or(false);
+  const ClientProfile* const client = client_of(facts);
+  if (client == nullptr) return;
+  row.client = client->name;
   set_load(*client, row.workload);
   const ServerRecipe of_pools = row.recipe;
   row.recipe = recipe_of(facts, row.workload);
-  if (of_pools.max_batch) row.recipe.max_batch = of_pools.max_batch;
+  row.recipe.max_batch = of_pools.max_batch;
   if (of_pools.draft_tokens > 0) row.recipe.draft_tokens = of_pools.draft_tokens;
   Speculation& speculation = row.workload.load->speculation;
   speculation.draft_tokens = row.recipe.draft_tokens;
@@ -351,12 +357,13 @@ PoolsOfRow pools_of(RowReader& reader, const PlanRow& row) {
   const auto number = [&](const char* column) { return reader.integer(column, 0).value_or(1); };
   PoolsOfRow of;
   of.device = row.device;
-  of.engine = row.software.substr(0, row.software.find(' '));
+  of.software = row.software;
+  of.model = row.model;
   of.precision = name_of(row.workload.precision);
   of.prompt = number("prompt_tokens");
   of.output = number("output_tokens");
   of.clients = number("concurrency");
-  if (const auto method = reader.text("spec_method")) of.drafts = *method != "none";
+  of.drafts = drafts_of(reader);
   const auto ranks = [&](const char* tensor, const char* attention) {
     return std::max<std::int64_t>(1, number(tensor)) * std::max<std::int64_t>(1, number(attention));
   };

@@ -63,7 +63,9 @@ tl::expected<PoolRecipe, std::string> PoolRecipes::find(const PoolsOfRow& of) {
     const auto is = [&](const char* column, const std::string& text) {
       return cells.text(column).value_or("") == text;
     };
-    if (!is("device", of.device) || !is("software", of.engine) || !is("precision", of.precision) ||
+    const std::string software = cells.text("software").value_or("");
+    const bool release = of.software.starts_with(software) || software.starts_with(of.software);
+    if (!release || !is("model", of.model) || !is("device", of.device) || !is("precision", of.precision) ||
         cells.integer("prompt_tokens") != of.prompt || cells.integer("output_tokens") != of.output)
       continue;
     const std::int64_t drafts = cells.integer("draft_tokens", 0).value_or(0);
@@ -75,8 +77,8 @@ tl::expected<PoolRecipe, std::string> PoolRecipes::find(const PoolsOfRow& of) {
   }
   // A row that says nothing of speculation is taken to have none, where there is a recipe without.
   const auto rank = [](const Candidate& candidate) {
-    const bool near = candidate.far <= kReach;
-    return std::tuple(!near, candidate.recipe.draft_tokens > 0, candidate.far);
+    const bool near = candidate.far <= kReach, listed = candidate.far == 0;
+    return std::tuple(!near, !listed, candidate.recipe.draft_tokens > 0, candidate.far);
   };
   const auto best = std::ranges::min_element(candidates, {}, rank);
   if (best == candidates.end() || best->far > kReach) {
@@ -84,12 +86,11 @@ tl::expected<PoolRecipe, std::string> PoolRecipes::find(const PoolsOfRow& of) {
         std::string("the row does not say how many servers prefill and how many decode, and no public recipe "
                     "is for such clients"));
   }
-  best->recipe.doubtful =
-      best->far > kBetween || std::ranges::any_of(candidates, [&](const Candidate& other) {
-        const bool both = (other.recipe.draft_tokens > 0) != (best->recipe.draft_tokens > 0);
-        if (both) return other.far <= kReach;
-        return other.workers != best->workers && other.far <= kBetween;
-      });
+  best->recipe.doubtful = best->far > 0 || std::ranges::any_of(candidates, [&](const Candidate& other) {
+                            const bool differs = other.workers != best->workers ||
+                                                 other.recipe.draft_tokens != best->recipe.draft_tokens;
+                            return differs && other.far == 0;
+                          });
   return best->recipe;
 }
 

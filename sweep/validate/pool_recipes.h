@@ -19,7 +19,7 @@ inline constexpr const char* kPoolRecipes = "hw_presets/pool_recipes.csv";
 
 /// What a row says about its pools.
 struct PoolsOfRow {
-  std::string device, engine, precision;
+  std::string model, device, software, precision;
   std::int64_t prompt = 0, output = 0, clients = 0;
   std::optional<bool> drafts;  ///< whether it decodes speculatively; nothing: it does not say
   /// Ranks of a worker as the row prints them, and where it says so their number.
@@ -41,9 +41,10 @@ class PoolRecipes {
  public:
   explicit PoolRecipes(Table table) : table_(std::move(table)), index_(table_) {}
 
-  /// The recipe for a row: of those for its device, engine, precision, lengths and ranks the one with the nearest number
-  /// of clients, at most four times as many or as few; without speculation where the row does not say. A row prints as
-  /// the ranks of a worker those of its tensor group, all of them, or all GPUs. Why, where there is none.
+  /// The recipe for a row: of those for its model, device, software, precision, lengths and ranks the one that lists its
+  /// number of clients, else the nearest, at most four times as many or as few; without speculation where the row does
+  /// not say. Software with a release is for that release. A row prints as the ranks of a worker those of its tensor
+  /// group, all of them, or all GPUs. Why, where there is none.
   [[nodiscard]] tl::expected<PoolRecipe, std::string> find(const PoolsOfRow& of);
   /// Reads cells of a recipe.
   RowReader reader(const TableRow& row) { return {table_, index_, row, problems_}; }

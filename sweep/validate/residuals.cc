@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/base/enum_names.h"
+#include "sweep/validate/run_labels.h"
 
 namespace shardscape::validate {
 
@@ -18,7 +19,9 @@ std::vector<evidence::Residual> residuals(const Evaluation& evaluation) {
       const EvaluatedRow& row = evaluation.rows[pair.row];
       const auto phase = parse_enum<Phase>(row.regime.phase);
       const auto precision = parse_enum<PolicyName>(row.regime.precision);
-      if (!phase || !precision || !taken.insert(pair.row).second) continue;
+      // What a run of another server may have taken says nothing of predictions.
+      const bool doubtful = row.regime.label == name_of(RunLabel::two_recipes);
+      if (!phase || !precision || doubtful || !taken.insert(pair.row).second) continue;
       evidence::Residual& residual = list.emplace_back();
       residual.regime = {
           *phase,           row.regime.device, evidence::own_name(*precision), row.regime.model_kind,

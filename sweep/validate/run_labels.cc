@@ -34,8 +34,8 @@ auto server_of(const PlanRow& row) {
   const ParallelPlan& plan = row.plan;
   return std::tuple(row.model, row.device, row.software.substr(0, row.software.find(' ')),
                     row.workload.precision, row.gpus, plan.tensor, plan.data, plan.expert,
-                    plan.prefill.tensor, plan.prefill.data, row.workload.longest_prompt(),
-                    row.workload.longest_output());
+                    plan.prefill.tensor, plan.prefill.data, row.recipe.draft_tokens,
+                    row.workload.longest_prompt(), row.workload.longest_output());
 }
 
 /// Equal to four digits.

@@ -13,8 +13,8 @@ struct PlanRow;
 
 /// What is known against a run of a server.
 ///   clean        nothing
-///   saturated    requests fill the key-value cache and wait for room: the wait is c / throughput less the rest of the
-///                request, a small difference of large times
+///   saturated    requests fill the key-value cache and wait for room, or wait for servers that prefill: the wait is c /
+///                throughput less the rest of the request, a small difference of large times
 ///   repeated     the same run as a row before, under another id
 ///   start_up     the first round compiled or loaded: ten times the TTFT of the fewest clients is more than a request, or
 ///                the slowest of c clients' requests (p99) waits more than c times as long as half of them (p50)
@@ -24,7 +24,7 @@ struct PlanRow;
 ///   faster_twin  another row of the same server, lengths and clients takes 1.5 times as long per token: this one runs
 ///                speculative decoding, or another release
 ///   mislisted    a disaggregated deployment listed as one server of all its GPUs
-///   two_recipes  the row leaves out its workers, and several public recipes fit it: others may have run
+///   two_recipes  the row leaves out its workers, and several public recipes fit it, or none quite: others may have run
 ///   unexplained  series of a source that contradict each other or grow with what no server depends on
 enum class RunLabel : std::uint8_t {
   clean,

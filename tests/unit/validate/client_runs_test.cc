@@ -35,8 +35,8 @@ WorkloadSpec load(std::int64_t prompt, std::int64_t output, std::int64_t clients
 
 TEST(ClientRuns, AreKnownByTheirSource) {
   const auto name = [](const RunFacts& facts) {
-    const auto client = client_of(facts);
-    return client ? std::string(client->profile->name) : "";
+    const ClientProfile* const client = client_of(facts);
+    return client != nullptr ? std::string(client->name) : "";
   };
   EXPECT_EQ(name(run("dsr1_b200_trtllm_c4", "deepseek-v3", "trtllm")), "inferencex");
   EXPECT_EQ(name(run("2026_04_06_llama_3_1_70b", "llama3.1-70b", "vllm")), "inferencex");
@@ -49,6 +49,42 @@ TEST(ClientRuns, AreKnownByTheirSource) {
   EXPECT_EQ(name(facts), "") << "nothing is known of it";
   facts.client = "InferenceX run_benchmark_serving";
   EXPECT_EQ(name(facts), "inferencex");
+}
+
+/// As run(), on a pool of `prefill` ranks with attention of their own and one of `decode`.
+RunFacts on_pools(RunFacts facts, std::int32_t prefill, std::int32_t decode) {
+  facts.plan.prefill = {1, 1, prefill, prefill, 1, 0};
+  facts.plan.data = facts.plan.expert = decode;
+  return facts;
+}
+
+TEST(ClientRuns, OfPoolsHaveTheirOwnClientAndBudgets) {
+  const RunFacts sglang = on_pools(run("dsr1_x", "deepseek-v3", "sglang 0.5.8"), 4, 32);
+  EXPECT_EQ(client_of(sglang)->name, "sa_bench");
+  const ServerRecipe of_sglang = recipe_of(sglang, load(1024, 1024, 64, PolicyName::fp4));
+  EXPECT_EQ(of_sglang.token_budget, 4096) << "16384 over four ranks";
+  EXPECT_EQ(of_sglang.redundant_experts, 32) << "256 + 32 experts on 32 ranks";
+  EXPECT_FALSE(of_sglang.poll_interval);
+  const auto trtllm = [](const char* software, std::int64_t prompt) {
+    return recipe_of(on_pools(run("dsr1_x", "deepseek-v3", software), 4, 16), load(prompt, 1024, 64)).token_budget;
+  };
+  EXPECT_EQ(trtllm("trtllm 0.5.1-rc0.pre3", 1024), 4608);
+  EXPECT_EQ(trtllm("trtllm 0.5.1-rc0.pre3", 8192), 8448);
+  EXPECT_EQ(trtllm("trtllm 0.8.1.post2", 8192), 16384);
+}
+
+TEST(ClientRuns, DraftWhatTheScriptsDraft) {
+  RunFacts facts = run("dsr1_x", "deepseek-v3", "trtllm 1.2");
+  const WorkloadSpec workload = load(1024, 1024, 4);
+  EXPECT_EQ(recipe_of(facts, workload).draft_tokens, 0);
+  facts.drafts = true;
+  facts.plan.tensor = 8;
+  EXPECT_EQ(recipe_of(facts, workload).draft_tokens, 3);
+  facts.plan.tensor = 1;
+  EXPECT_EQ(recipe_of(facts, workload).draft_tokens, 1) << "attention is data parallel";
+  facts.software = "sglang 0.5.8";
+  EXPECT_EQ(recipe_of(facts, workload).draft_tokens, 2);
+  EXPECT_TRUE(acceptance_of("llama3.1-70b").empty()) << "nothing is known of it";
 }
 
 TEST(ClientRuns, HaveRandomLengthsWhereTheClientDrawsThem) {

@@ -1,0 +1,73 @@
+// Is a row given the public recipe that was made for it, and is it told where another may have run?
+#include "sweep/validate/pool_recipes.h"
+
+#include <gtest/gtest.h>
+
+namespace shardscape::validate {
+namespace {
+
+/// Three recipes for one server: 1P4D up to 64 clients, with drafts for 16 and 144, and 2P1D of 16 ranks for 4096.
+PoolRecipes recipes() {
+  return PoolRecipes(parse_csv(
+      "model,device,software,precision,prompt_tokens,output_tokens,prefill_workers,prefill_tensor_parallel,"
+      "prefill_attention_data_parallel,decode_workers,decode_tensor_parallel,decode_attention_data_parallel,"
+      "draft_tokens,max_batch,concurrency\n"
+      "m,d,engine 1.2,fp4,1024,1024,1,1,4,4,8,1,0,,4 8 16 64\n"
+      "m,d,engine 1.2,fp4,1024,1024,1,1,4,4,8,1,3,,16 144\n"
+      "m,d,engine 1.2,fp4,1024,1024,2,1,4,1,1,16,0,256,4096\n",
+      "r.csv"));
+}
+
+PoolsOfRow row(std::int64_t clients, std::int64_t prefill, std::int64_t decode) {
+  PoolsOfRow of;
+  of.model = "m";
+  of.device = "d";
+  of.software = "engine 1.2.3";
+  of.precision = "fp4";
+  of.prompt = of.output = 1024;
+  of.clients = clients;
+  of.prefill_ranks = prefill;
+  of.decode_ranks = decode;
+  return of;
+}
+
+/// Workers that decode, drafts and whether another recipe may have run; zeros: none was found.
+std::array<std::int64_t, 3> found(const PoolsOfRow& of) {
+  PoolRecipes all = recipes();
+  const auto recipe = all.find(of);
+  if (!recipe) return {0, 0, 0};
+  return {all.reader(*recipe->row).integer("decode_workers").value_or(0), recipe->draft_tokens,
+          recipe->doubtful ? 1 : 0};
+}
+
+using Answer = std::array<std::int64_t, 3>;
+
+TEST(PoolRecipes, AreFoundByWhatTheRowPrints) {
+  EXPECT_EQ(found(row(8, 4, 8)), (Answer{4, 0, 0})) << "ranks of a worker";
+  EXPECT_EQ(found(row(8, 1, 8)), (Answer{4, 0, 0})) << "ranks of its tensor group";
+  EXPECT_EQ(found(row(8, 36, 36)), (Answer{4, 0, 0})) << "all GPUs: 4 + 4 x 8";
+  EXPECT_EQ(found(row(8, 4, 4)), (Answer{0, 0, 0})) << "no recipe decodes with 4";
+  EXPECT_EQ(found(row(4096, 4, 16)), (Answer{1, 0, 0}));
+  PoolsOfRow older = row(8, 4, 8);
+  older.software = "engine 1.1";
+  EXPECT_EQ(found(older), (Answer{0, 0, 0})) << "for another release";
+  older.software = "engine";
+  EXPECT_EQ(found(older), (Answer{4, 0, 0})) << "a row without a release may be of any";
+}
+
+TEST(PoolRecipes, AreForTheirNumberOfClients) {
+  EXPECT_EQ(found(row(32, 4, 8)), (Answer{4, 0, 1})) << "the nearest, and not certain";
+  EXPECT_EQ(found(row(257, 4, 16)), (Answer{0, 0, 0})) << "16 times as many is too far";
+  EXPECT_EQ(found(row(1024, 4, 16)), (Answer{1, 0, 1})) << "four times as many is not";
+}
+
+TEST(PoolRecipes, SpeculateWhereTheRowDoesOrNoOtherRecipeListsIt) {
+  EXPECT_EQ(found(row(16, 4, 8)), (Answer{4, 0, 1})) << "both list 16: taken to have none, and not certain";
+  EXPECT_EQ(found(row(144, 4, 8)), (Answer{4, 3, 0})) << "only one with drafts lists 144";
+  PoolsOfRow said = row(16, 4, 8);
+  said.drafts = true;
+  EXPECT_EQ(found(said), (Answer{4, 3, 0}));
+}
+
+}  // namespace
+}  // namespace shardscape::validate
