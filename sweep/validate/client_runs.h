@@ -39,10 +39,6 @@ struct RunClient {
   std::optional<std::int64_t> requests;
 };
 
-/// The software of a run; where the text names no release, with the one that its source had at that date. Runs without
-/// a date are older than those with one.
-std::string dated_software(const RunFacts& facts);
-
 /// The client that measured one server; nothing where it is not known.
 std::optional<RunClient> client_of(const RunFacts& facts);
 

@@ -29,7 +29,7 @@ void LiveServer::arrive(const DrawnRequest& request, double now) {
 
 std::int64_t LiveServer::patience() const {
   const LiveRules& rules = state_.rules();
-  const bool enough = static_cast<std::int64_t>(arrived_.size()) + state_.waiting() >= rules.ranks;
+  const bool enough = static_cast<std::int64_t>(arrived_.size()) + state_.waiting() >= rules.balanced;
   return enough ? 0 : rules.balance_wait;
 }
 
@@ -179,9 +179,12 @@ void LiveServer::book() {
   ended_ += work.iterations;
   polled_ += work.iterations;
   if (batch_.reading > 0) {
-    // After such an iteration the server looks at once.
+    // After such an iteration the server looks at once; prompts that wait for those of other ranks wait on.
+    for (Arrived& arrived : arrived_) {
+      const bool waits_on = state_.rules().balance_wait > 0 && arrived.looked_at > 0;
+      arrived.looked_at = waits_on ? std::max<std::int64_t>(1, arrived.looked_at - polled_) : 0;
+    }
     polled_ = 0;
-    for (Arrived& arrived : arrived_) arrived.looked_at = 0;
   }
   work.blocks = state_.used_blocks();
   tally_.work(work);

@@ -57,7 +57,8 @@ TEST(SimulatedLoad, TheFrontEndAndTheFloorAreInTheTimeToFirstToken) {
   EXPECT_NEAR(answer_to(setting, plan).ttft.value(), without + 1.125, 1e-9);
   setting.system.stack.serving.first_prompts = Seconds(3);
   const double requests = static_cast<double>(setting.workload.load->requests.of(1));
-  EXPECT_NEAR(answer_to(setting, plan).ttft.value(), without + 1.125 + 3 / requests, 1e-9) << "one of them meets it";
+  EXPECT_NEAR(answer_to(setting, plan).ttft.value(), without + 1.125 + 3 / requests, 1e-9)
+      << "one of them meets it";
 }
 
 TEST(SimulatedLoad, TheReferencePathIsTheSame) {
