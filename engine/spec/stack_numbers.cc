@@ -128,7 +128,7 @@ constexpr StackNumber kStackNumbers[] = {
      "the most tokens of an iteration that reads a prompt and has no such floor; of simulated loads"},
     {SHARDSCAPE_NUMBER(serving.converted_share), kShare,
      "rate of expert products whose 4-bit weights are converted first, relative to other products"},
-    {SHARDSCAPE_NUMBER(serving.block_scaled_share), kShare,
+    {SHARDSCAPE_NUMBER(serving.fp8_expert_share), kShare,
      "rate of expert products in fp8 of one tensor group, relative to other products"},
     {SHARDSCAPE_NUMBER(serving.redundant_experts), kExpertsOrNone,
      "copies of experts beyond one of each; of the pool that decodes"},
