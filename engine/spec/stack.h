@@ -309,9 +309,10 @@ struct StackProfile {
     /// Rate of expert products whose 4-bit weights are converted before they are multiplied, relative to other
     /// products, above 0, at most 1: these kernels have no asynchronous products and small tiles.
     double converted_share = 1;
-    /// The same of expert products in fp8, whose scales stand for blocks of 128 x 128 weights (DeepSeek-V3), above 0, at
-    /// most 1.
-    double block_scaled_share = 1;
+    /// The same of expert products in fp8 where one tensor group has all experts, above 0, at most 1: kernels of engines
+    /// for 8 bits reach less of their peak than those for 16 bits, whose rates devices have. Tokens that are sent to
+    /// their experts come as DeepGEMM wants them, which does not.
+    double fp8_expert_share = 1;
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
     ServedDispatch dispatch = ServedDispatch::all_gather;
     /// Copies of experts beyond one of each, where a plan deals them over ranks (compute/expert_replicas.h), 0..1e6; in

@@ -56,20 +56,20 @@ std::string_view engine_of(const RunFacts& facts) {
   return std::string_view(facts.software).substr(0, facts.software.find(' '));
 }
 
-/// TensorRT-LLM as InferenceX ran it until the end of 2025 and since then (image of its configurations).
-constexpr std::string_view kTrtllm2025 = "trtllm 1.1.0rc2.post2", kTrtllm2026 = "trtllm 1.2.0rc6";
-
 std::int64_t sglang_budget(const WorkloadSpec& workload) {
   return workload.precision == PolicyName::fp8 ? 32768 : 16384;
 }
 
 /// TensorRT-LLM's recipe of DeepSeek-R1: so many tokens that one prompt and a token of each request fit, and since 2026
-/// 8,192 at least.
+/// 8,192 at least. Rows without a date have a release; that of 2026 is 1.2.0rc6.
 std::int64_t deepseek_budget(const RunFacts& facts, const WorkloadSpec& workload) {
   constexpr std::int64_t kSpare = 64, kStep = 64, kSince2026 = 8192;
   const std::int64_t tokens = workload.concurrency + workload.longest_prompt() + kSpare;
   const std::int64_t rounded = (tokens + kStep - 1) / kStep * kStep;
-  return dated_software(facts) >= kTrtllm2026 ? std::max(kSince2026, rounded) : rounded;
+  const std::size_t space = facts.software.find(' ');
+  const std::string release = space == std::string::npos ? "" : facts.software.substr(space + 1);
+  const bool late = facts.date.empty() ? release >= "1.2.0rc6" : facts.date >= "2026";
+  return late ? std::max(kSince2026, rounded) : rounded;
 }
 
 /// What recipes of pools have in common. TensorRT-LLM under Dynamo (InferenceMAX, dsr1_fp4_gb200_dynamo-trt_slurm.sh):
@@ -106,11 +106,6 @@ void ServerRecipe::apply(StackProfile::Serving& serving) const {
   if (poll_interval) serving.poll_interval = *poll_interval;
   serving.frontend = serving.frontend + Seconds(client);
   if (reads_beside(serving.scheduler)) serving.max_batch = std::min(serving.max_batch, serving.token_budget);
-}
-
-std::string dated_software(const RunFacts& facts) {
-  if (facts.software != "trtllm" || !of_inferencex(facts)) return facts.software;
-  return std::string(facts.date < "2026" ? kTrtllm2025 : kTrtllm2026);
 }
 
 const ClientProfile* client_of(const RunFacts& facts) {

@@ -37,10 +37,6 @@ struct RunFacts {
   bool drafts = false;  ///< decodes speculatively
 };
 
-/// The software of a run; where the text names no release, with the one that its source had at that date. Runs without
-/// a date are older than those with one.
-std::string dated_software(const RunFacts& facts);
-
 /// The client that measured a server; null where it is not known.
 const ClientProfile* client_of(const RunFacts& facts);
 

@@ -1,8 +1,7 @@
 // Evaluates results of MLPerf Inference for language models: the rate of the best plan against the submitted one.
 //
-// Plans are not stated. All that split a model over 1, 2, 4, ... GPUs by tensor parallelism are tried, of mixtures of
-// experts also those whose replicas share experts over as many GPUs, and requests are dealt evenly over servers, of
-// which one is simulated. LoadGen gives and takes tokens: nothing is tokenised, detokenised or streamed. Offline: requests per second of a server that never lacks
+// Plans are not stated. All that split a model over 1, 2, 4, ... GPUs by tensor parallelism are tried, and requests are
+// dealt evenly over replicas, of which one is simulated. Offline: requests per second of a server that never lacks
 // them. Server and Interactive: the highest rate of Poisson arrivals at which 99 % of requests keep both promises,
 // found by bisection below the former.
 #include <fmt/format.h>
@@ -11,7 +10,6 @@
 #include <cmath>
 #include <map>
 #include <tuple>
-#include <utility>
 
 #include "engine/simulate.h"
 #include "sweep/evidence/evidence_table.h"
@@ -145,16 +143,10 @@ class Rates {
       Problems problems;
       FabricSpec fabric = (*cluster)->fabric.instantiate(tensor, problems);
       if (!problems.empty()) continue;
-      Setting setting{**model, {(*cluster)->device, std::move(fabric), **stack}, workload(result)};
-      setting.system.stack.host.decode_sequence = setting.system.stack.serving.frontend = Seconds(0);
-      const double servers = static_cast<double>(result.gpus / tensor);
-      ParallelPlan plan;
-      plan.tensor = static_cast<std::int32_t>(tensor);
-      best = std::max(best, servers * rate_of(setting, plan, result, best / servers));
-      if (!setting.model.moe || tensor == 1) continue;
-      std::swap(plan.tensor, plan.data);
-      plan.expert = plan.data;
-      best = std::max(best, servers * rate_of(setting, plan, result, best / servers));
+      const Setting setting{**model, {(*cluster)->device, std::move(fabric), **stack}, workload(result)};
+      const double replicas = static_cast<double>(result.gpus / tensor);
+      best = std::max(
+          best, replicas * rate_of(setting, static_cast<std::int32_t>(tensor), result, best / replicas));
     }
     if (best == 0) return tl::unexpected(std::string("no plan fits, or none keeps the promises"));
     return best;
@@ -176,8 +168,10 @@ class Rates {
     return workload;
   }
 
-  /// Requests per second of one server that keep the promises, or 0 where they are no more than `known`.
-  double rate_of(Setting setting, const ParallelPlan& plan, const Result& result, double known) const {
+  /// Requests per second of one replica that keep the promises, or 0 where they are no more than `known`.
+  double rate_of(Setting setting, std::int32_t tensor, const Result& result, double known) const {
+    ParallelPlan plan;
+    plan.tensor = tensor;
     const auto run = [&](double rate) {
       setting.workload.load->request_rate = rate;
       return Simulator(setting, {.reference = options_.reference}).run(plan);

@@ -252,15 +252,6 @@ void read_served_experts(RowReader& reader, PlanRow& row) {
       std::max(degree("moe_tensor_parallel"), degree(row_of(PlanKey::expert_tensor).column));
 }
 
-RunFacts read_facts(RowReader& reader, const std::string& software) {
-  RunFacts facts;
-  facts.software = software;
-  facts.source = reader.text("source").value_or("");
-  facts.client = reader.text("client").value_or("");
-  facts.date = reader.text("date").value_or("");
-  return facts;
-}
-
 /// Whether a row speculates; nothing where it does not say.
 std::optional<bool> drafts_of(RowReader& reader) {
   const std::optional<std::string> method = reader.text("spec_method");
@@ -270,10 +261,15 @@ std::optional<bool> drafts_of(RowReader& reader) {
 /// Has a server's load simulated as its client sent it, where that is known.
 void read_client(RowReader& reader, TableNames& names, PlanRow& row) {
   if (row.itl_only || row.workload.output_tokens == 0) return;
-  RunFacts facts = read_facts(reader, row.software);
+  RunFacts facts;
   facts.model = row.model;
+  facts.software = row.software;
   facts.architecture = names.architecture(row.device);
   facts.plan = row.plan;
+  const auto text = [&](const char* column) { return reader.text(column).value_or(""); };
+  facts.source = text("source");
+  facts.client = text("client");
+  facts.date = text("date");
   facts.drafts = drafts_of(reader).value_or(false);
   const ClientProfile* const client = client_of(facts);
   if (client == nullptr) return;
@@ -441,9 +437,8 @@ void read_who(RowReader& reader, TableNames& names, PlanRow& row) {
   read_preset(reader, names_device(reader), "cluster", "device", row.cluster, row.device, cluster, row);
   const bool experts = has_experts(row.model);
   const auto stack = [&](const std::string& software) {
-    const RunFacts facts = read_facts(reader, software);
-    return names.stack(dated_software(facts), experts,
-                       {stated_release(software, facts.source),
+    return names.stack(software, experts,
+                       {stated_release(software, reader.text("source").value_or("")),
                         experts ? names.architecture(row.device) : Architecture::other});
   };
   const bool foreign = reader.has_column("software") && !reader.has_column("stack");

@@ -20,14 +20,13 @@ constexpr std::int32_t kWidestServer = 16;
 
 /// Series that contradict each other or physics, by software (with its version) and model, as one source has them:
 /// TensorRT-LLM 1.0.0rc3 with Llama 3.1 8B, whose TTFT at 8 clients grows with the output and falls as output over
-/// clients (.11, .17, .27 s for 128, 256, 512 tokens); vLLM 0.12 with it, whose tokens come in half of the time that
-/// reading the prompts takes, as if a cache had them; and SGLang 0.5.10.post1, whose tokens take three times as long on
-/// B300 as those of the releases before on B200.
+/// clients (.11, .17, .27 s for 128, 256, 512 tokens), though no server knows its outputs when it reads; and SGLang
+/// 0.5.10.post1, whose tokens take three times as long on B300 as on B200 in the release before it and, in the table of
+/// InferenceX with percentiles, on B300 in the release after it.
 struct Series {
   const char *software, *model;
 };
 constexpr Series kUnexplained[] = {{"trtllm 1.0.0rc3", "llama3.1-8b"},
-                                   {"vllm 0.12.0", "llama3.1-8b"},
                                    {"sglang 0.5.10.post1", "deepseek-v3"}};
 
 auto server_of(const PlanRow& row) {

@@ -471,7 +471,7 @@ TEST(LiveServing, EvenRanksAreOneOfThem) {
   }
 }
 
-/// A prompt beside one that decodes waits for so many iterations, or until there is one for each rank.
+/// A prompt beside one that decodes waits for so many iterations, or until there are enough.
 TEST(LiveServing, PromptsWaitForOneOfEachRank) {
   auto trace = std::make_shared<Trace>();
   trace->requests = {{0, 10, 100}, {0.105, 10, 2}, {2, 10, 100}, {2.105, 10, 2}, {2.155, 10, 2}};
@@ -486,7 +486,7 @@ TEST(LiveServing, PromptsWaitForOneOfEachRank) {
   rules.token_budget = 1000;
   rules.max_batch = 100;
   rules.kv_blocks = 1 << 20;
-  rules.ranks = 2;
+  rules.ranks = rules.balanced = 2;
   rules.balance_wait = 20;
   const Timer timer = [](const Iteration&) { return IterationTime{0.01}; };
   LoadRecord record;
@@ -499,6 +499,14 @@ TEST(LiveServing, PromptsWaitForOneOfEachRank) {
   // The fourth comes at 2.105, and the fifth, at 2.155, is the second of two that wait: both begin at 2.16.
   EXPECT_NEAR(records[3].admitted, 2.16, 1e-9);
   EXPECT_NEAR(records[4].admitted, 2.16, 1e-9);
+  // Where three are enough each waits for its own 20, whoever is read meanwhile: the fourth until 2.31, the fifth, which
+  // could begin at 2.16, until 2.36.
+  rules.balanced = 3;
+  records.clear();
+  serve_load({load, 1, 1}, rules, timer, Stride::runs, &record);
+  std::ranges::sort(records, {}, [](const RequestRecord& r) { return r.request.number; });
+  EXPECT_NEAR(records[3].admitted, 2.31, 1e-9);
+  EXPECT_NEAR(records[4].admitted, 2.36, 1e-9);
   rules.balance_wait = 0;
   records.clear();
   serve_load({load, 1, 1}, rules, timer, Stride::runs, &record);

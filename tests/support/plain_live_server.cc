@@ -35,7 +35,7 @@ std::int64_t PlainLiveServer::unread() const {
 /// wait for prompts of other ranks. What it has seen waits for what is fixed already.
 void PlainLiveServer::look() {
   const auto all = static_cast<std::int64_t>(arrived_.size() + waiting_.size());
-  const std::int64_t due = since_look_ + (all >= rules_.ranks ? 0 : rules_.balance_wait);
+  const std::int64_t due = since_look_ + (all >= rules_.balanced ? 0 : rules_.balance_wait);
   if (since_look_ % rules_.poll_interval == 0)
     for (Arrived& one : arrived_) one.due = one.due < 0 ? due : std::min(one.due, due);
   while (!arrived_.empty()) {
@@ -77,6 +77,13 @@ void PlainLiveServer::start() {
   if (reading > 0 && tokens > static_cast<double>(rules_.graph_tokens))
     seconds = std::max(seconds, rules_.eager_floor);
   if (begun_ == 1) seconds += rules_.first_prompts;
+  // Who waits for prompts of other ranks waits on while prompts are read; all others are looked at right after that.
+  if (reading > 0) {
+    for (Arrived& one : arrived_)
+      one.due = rules_.balance_wait > 0 && one.due > 0
+                    ? std::max<std::int64_t>(1, one.due - (since_look_ + 1))
+                    : -1;
+  }
   since_look_ = reading > 0 ? 0 : since_look_ + 1;
   works_ = true;
   to_send = 0;
@@ -102,9 +109,6 @@ std::vector<PlainLiveRequest> PlainLiveServer::finish() {
     if (decodes_ && item.decodes()) give(item);
   tidy();
   for (LiveItem& item : running_) {
-    // What comes during an iteration that reads is looked at right after it.
-    if (item.in_batch)
-      for (Arrived& one : arrived_) one.due = -1;
     item.in_batch = false;
     if (!item.joins) continue;
     give(item);

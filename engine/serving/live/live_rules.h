@@ -38,8 +38,8 @@ struct LiveRules {
   /// Ranks with attention of their own that a server deals its sequences over (data-parallel attention): its iterations
   /// are as long as those of the rank with most to do.
   std::int64_t ranks = 1;
-  /// Decode iterations for which prompts wait until there is one for each rank.
-  std::int64_t balance_wait = 0;
+  /// Decode iterations for which prompts wait until there are so many of them.
+  std::int64_t balance_wait = 0, balanced = 1;
   bool reads_only = false;  ///< sequences leave with their first token
   /// Tokens of each sequence that decode iterations verify beside the one they give.
   std::int64_t drafts = 0;

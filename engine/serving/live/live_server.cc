@@ -41,7 +41,7 @@ std::int64_t LiveServer::first_joins_after() const {
 
 std::int64_t LiveServer::patience() const {
   const LiveRules& rules = state_.rules();
-  return waiting() >= rules.ranks ? 0 : rules.balance_wait;
+  return waiting() >= rules.balanced ? 0 : rules.balance_wait;
 }
 
 std::int32_t LiveServer::expect(const DrawnRequest& request, double now) {
@@ -227,9 +227,12 @@ void LiveServer::book() {
   ended_ += work.iterations;
   polled_ += work.iterations;
   if (batch_.reading > 0) {
-    // After such an iteration the server looks at once.
+    // After such an iteration the server looks at once; prompts that wait for those of other ranks wait on.
+    for (Arrived& arrived : arrived_) {
+      const bool waits_on = state_.rules().balance_wait > 0 && arrived.looked_at > 0;
+      arrived.looked_at = waits_on ? std::max<std::int64_t>(1, arrived.looked_at - polled_) : -1;
+    }
     polled_ = 0;
-    for (Arrived& arrived : arrived_) arrived.looked_at = -1;
   }
   work.blocks = state_.used_blocks();
   tally_.work(work);

@@ -72,8 +72,15 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   return rules;
 }
 
+double prompts_of_all(std::int64_t ranks) {
+  double sum = 0;
+  for (std::int64_t left = ranks; left > 0; --left) sum += 1 / static_cast<double>(left);
+  return static_cast<double>(ranks) * sum;
+}
+
 void join_ranks(std::int64_t coupled, serving::LiveRules& rules) {
   rules.ranks = coupled;
+  rules.balanced = std::llround(prompts_of_all(coupled));
   rules.kv_blocks *= coupled;
   rules.max_batch *= coupled;
   rules.watermark *= coupled;

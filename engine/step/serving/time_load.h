@@ -15,6 +15,10 @@
 namespace shardscape::step {
 
 serving::LiveRules live_rules(const InferenceInputs& inputs);
+/// Requests that come until each rank has one, in the mean: one goes to the rank with the fewest sequences, which is that
+/// of the sequence that has just ended, so that all ranks must have ended one: n (1 + 1/2 + ... + 1/n), the coupon
+/// collector's number.
+double prompts_of_all(std::int64_t ranks);
 /// Coupled replicas as the ranks of one server, with the places and the cache of all of them together.
 void join_ranks(std::int64_t coupled, serving::LiveRules& rules);
 /// The iteration of the busiest of several coupled replicas, over which sequences are dealt evenly: ceil(n / replicas).

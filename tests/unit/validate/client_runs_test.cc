@@ -119,6 +119,19 @@ TEST(ClientRuns, HaveTheBudgetsOfTheirRecipes) {
   EXPECT_EQ(poll(16, Architecture::hopper), 1);
 }
 
+TEST(ClientRuns, DealOverAttentionRanksAsTheRecipeOfTensorRtLlmDoes) {
+  RunFacts facts = run("dsr1_x", "deepseek-v3", "trtllm");
+  EXPECT_FALSE(recipe_of(facts, load(1024, 1024, 64)).balance_wait);
+  facts.attention_ranks = 8;
+  const ServerRecipe recipe = recipe_of(facts, load(1024, 1024, 64));
+  EXPECT_EQ(recipe.balance_wait, 60) << "timeout_iters";
+  StackProfile::Serving serving;
+  recipe.apply(serving);
+  EXPECT_EQ(serving.attention_ranks, AttentionRanks::dealt);
+  EXPECT_EQ(recipe_of(run("qwen_x", "qwen3-32b", "trtllm"), load(1024, 1024, 4)).client, 0)
+      << "AIPerf keeps its connections";
+}
+
 PlanRow measured(const char* id, std::int64_t clients, double ttft, double itl) {
   PlanRow row;
   row.id = id;
@@ -160,6 +173,18 @@ TEST(RunLabels, TellDisturbedRunsByTheOthersOfTheirServer) {
   EXPECT_EQ(labels({measured("a", 4, 1.20, 0.01), measured("b", 8, 1.30, 0.01)}),
             (std::vector{start_up, start_up}))
       << "ten times 1.2 s is more than 1.2 s + 1000 x 10 ms";
+}
+
+/// A round of four is read in at most four times as long as a lone prompt.
+TEST(RunLabels, TellAColdFirstRoundByItsSlowestRequest) {
+  PlanRow row = measured("a", 4, 0.10, 0.01);
+  row.served[kTtftP50Column] = 0.1;
+  row.served[kTtftP99Column] = 0.39;
+  EXPECT_EQ(labels({row}), std::vector{RunLabel::clean});
+  row.served[kTtftP99Column] = 0.41;
+  EXPECT_EQ(labels({row}), std::vector{RunLabel::start_up});
+  row.served[kTtftColumn].reset();
+  EXPECT_EQ(labels({row}), std::vector{RunLabel::start_up}) << "tables with percentiles may lack the mean";
 }
 
 TEST(RunLabels, KeepServersApart) {
