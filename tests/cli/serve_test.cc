@@ -100,6 +100,9 @@ TEST_F(ServeTest, SimulatedLoadsHaveTails) {
       run({"sweep", "study.yaml", client[0], client[1], "--set", "objectives=[ttft_p99_s]", "-o", "out.h5"});
   EXPECT_EQ(swept.code, 0) << swept.err;
   EXPECT_TRUE(contains(swept.out, "ttft_p99")) << swept.out;
+  const std::size_t rate = swept.out.find("tokens/s/GPU");
+  ASSERT_NE(rate, std::string::npos) << swept.out;
+  EXPECT_EQ(swept.out.find("tokens/s/GPU", rate + 1), std::string::npos) << "twice: " << swept.out;
   EXPECT_FALSE(contains(swept.out, "requests/s sent")) << "nobody sends at a rate: " << swept.out;
   const Finished other = run({"sweep", "study.yaml", client[0], client[1], "--set", "objectives=[ttft_p99_s]",
                               "--threads", "3", "-o", "other.h5"});
@@ -148,6 +151,22 @@ TEST_F(ServeTest, RatesOfAnySizeAreShown) {
   write("study.yaml", study);
   const Finished out = run({"simulate", "study.yaml", "--point", "tp=4,dp=2"});
   EXPECT_TRUE(contains(out.out, "1e-05 requests/s (poisson), 3 requests simulated")) << out.out;
+  const Finished other = run({"simulate", "study.yaml", "--point", "tp=4,dp=2,request_rate=2.5"});
+  EXPECT_TRUE(contains(other.out, "2.5 requests/s (poisson), 3 requests simulated")) << other.out;
+  write("study.yaml", kInferenceStudy);
+  const Finished closed = run({"simulate", "study.yaml", "--point", "tp=4,dp=2,request_rate=2.5"});
+  EXPECT_TRUE(contains(closed.err, "request_rate has no effect")) << closed.err;
+}
+
+TEST_F(ServeTest, APlanMayHaveAnyNumberOfGpusOfTheStudy) {
+  write("study.yaml", kInferenceStudy);
+  const std::vector<std::string> words = {"simulate", "study.yaml", "--set", "gpus=[8, 16]", "--point"};
+  for (const auto& [point, gpus] : {std::pair("tp=4,dp=2", "(8 x "), {"tp=8,dp=2", "(16 x "}}) {
+    std::vector<std::string> all = words;
+    all.emplace_back(point);
+    const Finished out = run(all);
+    EXPECT_TRUE(contains(out.out, gpus)) << out.out << out.err;
+  }
 }
 
 TEST_F(ServeTest, NobodyIsInFlightInAnOpenLoop) {

@@ -76,9 +76,15 @@ struct SimulateArguments {
   bool explain = false, compare = false, optimise_placement = false, json = false, force = false;
 };
 
-sweep::PointText chosen_point(const SimulateArguments& arguments, const sweep::Study& study) {
-  auto point = sweep::parse_point(arguments.point, study.space, study.gpus, study.phase());
-  if (point) return *point;
+/// The point that is chosen, and the setting that it is in: the first one on as many GPUs as its degrees make up.
+std::pair<sweep::PointText, std::size_t> chosen_point(const SimulateArguments& arguments,
+                                                      const sweep::Study& study) {
+  const std::size_t counts = study.gpu_counts.size();
+  for (std::size_t count = 0; count < counts; ++count) {
+    if (auto point = sweep::parse_point(arguments.point, study.space, study.gpu_counts[count], study.phase()))
+      return {*point, count * (study.setting_count() / counts)};
+  }
+  const auto point = sweep::parse_point(arguments.point, study.space, study.gpus, study.phase());
   std::vector<std::string> problems;
   for (const Problem& problem : point.error().list())
     problems.push_back("--point: " + problem.field + ": " + problem.message);
@@ -86,10 +92,11 @@ sweep::PointText chosen_point(const SimulateArguments& arguments, const sweep::S
 }
 
 /// Prints notes about things that a reader should know although they are not errors.
-void print_notes(const sweep::Study& study, const sweep::PointText& point, const Setting& setting) {
+void print_notes(const sweep::Study& study, const sweep::PointText& point, std::size_t at,
+                 const Setting& setting) {
   if (study.setting_count() > 1) {
     std::cerr << "note: the study has " << study.setting_count() << " settings; this is the first ("
-              << describe_setting(study, 0) << "), --set chooses another\n";
+              << describe_setting(study, at) << "), --set chooses another\n";
   }
   for (const std::string& text : study.space.constraints) {
     const auto constraint = sweep::Constraint::parse(text);
@@ -173,8 +180,9 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
 
 int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments.study, common);
-  const sweep::PointText point = chosen_point(arguments, study);
-  Setting setting = study.setting(0);
+  const auto chosen = chosen_point(arguments, study);
+  const sweep::PointText& point = chosen.first;
+  Setting setting = study.setting(chosen.second);
   if (point.concurrency && setting.workload.open_loop())
     throw BadInput("--point: concurrency has no effect: requests come at a rate or by a trace\n");
   if (point.concurrency) setting.workload.concurrency = *point.concurrency;
@@ -255,7 +263,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.program, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);
   std::cout.flush();
-  print_notes(study, point, setting);
+  print_notes(study, point, chosen.second, setting);
   return kDone;
 }
 

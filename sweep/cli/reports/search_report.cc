@@ -119,8 +119,8 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::Se
   const bool served = job.study().phase() == Phase::inference;
   const bool executed = job.study().mode == ExecutionMode::flattened || served;
   if (info.complete && info.within == 0) {
-    out << (served ? "exact, as far as tests show that no load is served better than its floor: no point "
-                     "that was not "
+    out << (served ? "exact, with floors that are proved but for attention, which is tested: no point that "
+                     "was not "
                      "simulated belongs here\n"
             : executed
                 ? "exact, as far as tests show that no step is shorter than its floor: no point that was not "
