@@ -86,10 +86,11 @@ tl::expected<PoolRecipe, std::string> PoolRecipes::find(const PoolsOfRow& of) {
         std::string("the row does not say how many servers prefill and how many decode, and no public recipe "
                     "is for such clients"));
   }
+  // Lists of clients are those that results show: a recipe that differs in speculation may be for others, too.
   best->recipe.doubtful = best->far > 0 || std::ranges::any_of(candidates, [&](const Candidate& other) {
-                            const bool differs = other.workers != best->workers ||
-                                                 other.recipe.draft_tokens != best->recipe.draft_tokens;
-                            return differs && other.far == 0;
+                            const bool both =
+                                (other.recipe.draft_tokens > 0) != (best->recipe.draft_tokens > 0);
+                            return both ? other.far <= kReach : other.workers != best->workers && other.far == 0;
                           });
   return best->recipe;
 }

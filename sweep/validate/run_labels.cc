@@ -57,9 +57,10 @@ void label_series(const std::vector<PlanRow*>& runs) {
   const PlanRow& first = *runs.front();
   const double request =
       *first.ttft_s() + *first.itl_s() * static_cast<double>(first.workload.output_tokens - 1);
-  constexpr std::int64_t kFewClients = 4;
-  constexpr double kRounds = 10;
-  const bool started = first.workload.concurrency == kFewClients && kRounds * *first.ttft_s() > request;
+  const bool pools = first.plan.disaggregated();
+  const std::int64_t clients = first.workload.concurrency;
+  const double rounds = pools ? 5 : 10;  // as their clients have
+  const bool started = (pools ? clients <= 16 : clients == 4) && rounds * *first.ttft_s() > request;
   bool jumped = false;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (started) mark(*runs[i], RunLabel::start_up);
