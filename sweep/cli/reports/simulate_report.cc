@@ -205,9 +205,9 @@ double capacity(const SimulatedPoint& point) { return point.setting.system.devic
 void print_heading(std::ostream& out, const SimulatedPoint& point) {
   const sweep::Study& study = point.study;
   TextTable table = TextTable::pairs();
-  table.add_row(
-      {"study", fmt::format("{}: {} on {} ({} x {}), {}", study.title, study.model_name, study.cluster_name,
-                            format_count(study.gpus), point.setting.system.device.name, study.stack_name)});
+  table.add_row({"study", fmt::format("{}: {} on {} ({} x {}), {}", study.title, study.model_name,
+                                      study.cluster_name, format_count(point.setting.system.fabric.size()),
+                                      point.setting.system.device.name, study.stack_name)});
   const WorkloadSpec& load = point.setting.workload;
   table.add_row(
       {"workload", is_training(point)
