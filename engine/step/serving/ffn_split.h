@@ -19,8 +19,8 @@
 // Balanced stages of MegaScale-Infer: with times a, f of attention and experts, c of one exchange, m batches and L
 // layers, where a = f >= c and m f >= a + f + 2 c the iteration takes (a + f + 2 c) + f (m L - 1) (its equation 5).
 //
-// Left out: execution (iterations are priced in both modes), layers that differ in load among the ranks of experts for
-// the exchange, and the operator table of such a pool.
+// Left out: execution (iterations are priced in both modes), ranks of experts that get more tokens than others in the
+// exchange, its traffic beside that of caches from the other pool, and the operator table of such a pool.
 #pragma once
 
 #include <span>

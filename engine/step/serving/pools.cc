@@ -4,6 +4,7 @@
 
 #include "engine/serving/live/serve_pools.h"
 #include "engine/step/serving/ffn_split.h"
+#include "engine/step/serving/links_beside.h"
 #include "engine/step/serving/time_load.h"
 
 #include <algorithm>
@@ -109,8 +110,8 @@ bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool&
                         std::vector<OperatorRow>* operators, PooledCourse& course,
                         const serving::LoadObserver& observer) {
   const PoolInputs &reads = prefill.inputs, &writes = decode.inputs;
-  const KvTraffic traffic = kv_traffic(setting, {reads.plan, reads.layers, reads.placement},
-                                       {writes.plan, writes.layers, writes.placement}, network);
+  KvTraffic traffic = kv_traffic(setting, {reads.plan, reads.layers, reads.placement},
+                                 {writes.plan, writes.layers, writes.placement}, network);
   const auto timer_of = [&](const Pool& pool) {
     return iteration_timer(inputs_of(setting, pool.inputs), pool.collectives, memo, plainly, pool.run);
   };
@@ -138,7 +139,10 @@ bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool&
   if (setting.workload.load) {
     serving::LivePool decoders = live_pool(setting, writes, write);
     decoders.rules.keeps_prefixes = false;  // what decodes gets whole caches from the other pool
-    const serving::PooledServers servers{live_pool(setting, reads, read), std::move(decoders), fabric,
+    serving::LivePool readers = live_pool(setting, reads, read);
+    if (writes.plan.ffn == 0)
+      share_links(setting, prefill, decode, memo, network.bytes_per_second(), traffic, readers, decoders);
+    const serving::PooledServers servers{std::move(readers), std::move(decoders), fabric,
                                          static_cast<double>(setting.workload.prompt_tokens)};
     const serving::Offered offered{*setting.workload.load, setting.workload.concurrency, 1};
     fill_load(serving::serve_pools(offered, servers, observer), 1, static_cast<double>(gpus), out);
