@@ -117,8 +117,9 @@ TEST_F(ServeTest, SimulatedLoadsHaveTails) {
 // Parts of a request's time are all of it, shares of a server's time are all of that, and so are those of what requests
 // wait for.
 TEST_F(ServeTest, LoadsAreExplained) {
-  const std::string sessions = "workload.sessions={turns: 3, new_tokens: 200, think_time: 1 s}";
-  for (const std::string plan : {std::string("tp=4,dp=2"), std::string(kPools)}) {
+  const std::string sessions =
+      "workload.sessions={turns: 3, new_tokens: 200, think_time: {exponential: 1 s}}";
+  for (const std::string& plan : {std::string("tp=4,dp=2"), std::string(kPools)}) {
     const json point = simulate({"--point", plan, "--set", sessions, "--explain"});
     double time = 0;
     std::map<std::string, double> shares;

@@ -43,7 +43,7 @@ class StudiesTest : public ProgramTest {
     for (const std::string& setting : settings) words.insert(words.end(), {"--set", setting});
     const Finished swept = run(words);
     EXPECT_EQ(swept.code, 0) << swept.err;
-    EXPECT_EQ(run({"export", "out.h5", "--csv", "out.csv"}).code, 0);
+    EXPECT_EQ(run({"export", "out.h5", "--csv", "out.csv", "--force"}).code, 0);
     return test::read_csv(work() / "out.csv");
   }
   nlohmann::json simulate(const std::string& name, const std::vector<std::string>& more) {
