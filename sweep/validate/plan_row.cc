@@ -480,8 +480,9 @@ std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names) {
       reader.bad(order.column, "'" + *cell + "': must name " + order_names() + " once each, joined by '-'");
     order.set(row.plan, code.value_or(order.idle));
   }
-  const bool pools = phase == Phase::inference && !row.software.empty() &&
-                     (reader.text("mode").value_or("") == "disagg" || reader.integer("prefill_workers", 0).value_or(0) > 0);
+  const bool pools =
+      phase == Phase::inference && !row.software.empty() &&
+      (reader.text("mode").value_or("") == "disagg" || reader.integer("prefill_workers", 0).value_or(0) > 0);
   const auto above_one = [&](const char* column) { return reader.integer(column, 0).value_or(1) > 1; };
   const bool split = above_one("expert_parallel") || above_one("attention_data_parallel");
   if (phase == Phase::inference && !row.software.empty() && (pools || split)) {
@@ -492,8 +493,7 @@ std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names) {
   }
   if (phase == Phase::training) read_training(reader, usual, row);
   if (phase == Phase::inference) read_inference(reader, row);
-  if (phase == Phase::inference && !row.unmodelled && !reader.failed())
-    read_client(reader, names, row);
+  if (phase == Phase::inference && !row.unmodelled && !reader.failed()) read_client(reader, names, row);
   read_measurements(reader, row);
   if (reader.failed()) return std::nullopt;
   if (row.unmodelled) return row;

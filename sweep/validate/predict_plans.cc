@@ -314,10 +314,10 @@ std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets&
     const auto setting = build_setting(rows[group.front()], presets, folder);
     std::optional<Simulator> simulator;
     if (setting)
-      simulator.emplace(*setting,
-                        SimulateOptions{.reference = reference,
-                                        .time_infeasible = true,
-                                        .placement = placement_of(rows[group.front()], setting->system.fabric)});
+      simulator.emplace(
+          *setting, SimulateOptions{.reference = reference,
+                                    .time_infeasible = true,
+                                    .placement = placement_of(rows[group.front()], setting->system.fabric)});
     for (const std::size_t place : group) {
       if (std::exchange(known[place], 1) != 0) continue;
       if (!setting) {

@@ -75,7 +75,8 @@ Presets::Found<yaml::StackPreset> Presets::stack(const std::string& name, const 
 PoolRecipes& Presets::pool_recipes() {
   for (const fs::path& folder : catalog_.directories()) {
     if (pool_recipes_) break;
-    if (const auto text = read_table(folder / kPoolRecipes)) pool_recipes_.emplace(parse_csv(*text, kPoolRecipes));
+    if (const auto text = read_table(folder / kPoolRecipes))
+      pool_recipes_.emplace(parse_csv(*text, kPoolRecipes));
   }
   if (!pool_recipes_) pool_recipes_.emplace(Table{});
   return *pool_recipes_;
