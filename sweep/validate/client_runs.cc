@@ -110,7 +110,8 @@ void ServerRecipe::apply(StackProfile::Serving& serving) const {
 
 const ClientProfile* client_of(const RunFacts& facts) {
   const std::string_view run = run_name(facts.source);
-  if (of_inferencex(facts)) return find_client_profile(facts.plan.disaggregated() ? "sa_bench" : "inferencex");
+  if (of_inferencex(facts))
+    return find_client_profile(facts.plan.disaggregated() ? "sa_bench" : "inferencex");
   if (!facts.client.empty() || run.empty()) return known(kSources, facts.source);
   const bool together = run.starts_with("qwen") && run.find("sglang") != std::string_view::npos;
   return find_client_profile(together ? "aiperf" : "sa_bench");

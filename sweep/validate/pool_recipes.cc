@@ -73,7 +73,10 @@ tl::expected<PoolRecipe, std::string> PoolRecipes::find(const PoolsOfRow& of) {
     const double far = distance(cells.text("concurrency").value_or(""), of.clients);
     const bool speculates = drafts > 0;
     if (of.drafts.value_or(speculates) == speculates && prints(of, workers.first, workers.second))
-      candidates.push_back({far, workers, {&row, drafts, cells.integer("max_batch"), false}});
+      candidates.push_back({far,
+                            workers,
+                            {&row, drafts, cells.integer("max_batch"),
+                             cells.text("source").value_or("").starts_with("assumed")}});
   }
   // A row that says nothing of speculation is taken to have none, where there is a recipe without.
   const auto rank = [](const Candidate& candidate) {
@@ -87,11 +90,11 @@ tl::expected<PoolRecipe, std::string> PoolRecipes::find(const PoolsOfRow& of) {
                     "is for such clients"));
   }
   // Lists of clients are those that results show: a recipe that differs in speculation may be for others, too.
-  best->recipe.doubtful = best->far > 0 || std::ranges::any_of(candidates, [&](const Candidate& other) {
-                            const bool both =
-                                (other.recipe.draft_tokens > 0) != (best->recipe.draft_tokens > 0);
-                            return both ? other.far <= kReach : other.workers != best->workers && other.far == 0;
-                          });
+  best->recipe.doubtful =
+      best->recipe.doubtful || best->far > 0 || std::ranges::any_of(candidates, [&](const Candidate& other) {
+        const bool both = (other.recipe.draft_tokens > 0) != (best->recipe.draft_tokens > 0);
+        return both ? other.far <= kReach : other.workers != best->workers && other.far == 0;
+      });
   return best->recipe;
 }
 

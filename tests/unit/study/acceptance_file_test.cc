@@ -29,9 +29,11 @@ TEST(AcceptanceTable, SharesAreDifferencesOfLengths) {
 }
 
 TEST(AcceptanceTable, LengthsScatter) {
-  expect_near(parse_acceptance("model,draft_tokens,acceptance_length\nm,1,1.2\nm,2,1.6\nm,3,1.5\n", {"m", "", ""}),
-              {0.2, 0.2, 0});
-  expect_near(parse_acceptance("model,draft_tokens,acceptance_length\nm,1,1.4\nm,1,1.6\n", {"m", "", ""}), {0.5});
+  expect_near(
+      parse_acceptance("model,draft_tokens,acceptance_length\nm,1,1.2\nm,2,1.6\nm,3,1.5\n", {"m", "", ""}),
+      {0.2, 0.2, 0});
+  expect_near(parse_acceptance("model,draft_tokens,acceptance_length\nm,1,1.4\nm,1,1.6\n", {"m", "", ""}),
+              {0.5});
 }
 
 TEST(AcceptanceTable, SaysWhatIsWrongAndWhere) {

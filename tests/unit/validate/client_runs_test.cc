@@ -66,7 +66,8 @@ TEST(ClientRuns, OfPoolsHaveTheirOwnClientAndBudgets) {
   EXPECT_EQ(of_sglang.redundant_experts, 32) << "256 + 32 experts on 32 ranks";
   EXPECT_FALSE(of_sglang.poll_interval);
   const auto trtllm = [](const char* software, std::int64_t prompt) {
-    return recipe_of(on_pools(run("dsr1_x", "deepseek-v3", software), 4, 16), load(prompt, 1024, 64)).token_budget;
+    return recipe_of(on_pools(run("dsr1_x", "deepseek-v3", software), 4, 16), load(prompt, 1024, 64))
+        .token_budget;
   };
   EXPECT_EQ(trtllm("trtllm 0.5.1-rc0.pre3", 1024), 4608);
   EXPECT_EQ(trtllm("trtllm 0.5.1-rc0.pre3", 8192), 8448);
