@@ -29,8 +29,8 @@ class Simulator {
   Prediction run(const ParallelPlan& plan, const FaultSet& faults = {}, Details* details = nullptr);
 
   /// Sets who is asked, in all later runs (run() and rerun()) of flattened training and of loads that are simulated
-  /// request by request, whether to go on; where it answers false the plan gets no time (out_of_range). Empty: nobody is
-  /// asked.
+  /// request by request, whether to go on; where it answers false the plan gets no time (out_of_range). Empty: nobody
+  /// is asked.
   void watch(StepWatch watch);
 
   /// The verdict on a plan without its time: status and reason, of a plan that divides its memory, too. As run() on a

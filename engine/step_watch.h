@@ -1,5 +1,6 @@
 // Watches a step that is being executed, and may end it: executions take up to hours, and who wants the fastest plan
-// of many needs no more of a slow one than that it is slow. Loads that are simulated request by request are watched too.
+// of many needs no more of a slow one than that it is slow. Loads that are simulated request by request are watched,
+// too.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
 // Is no simulated load better than its floors, whatever server, client and plan?
 //
 // A floor that a simulation beats would make `capacity` and `search` cut off a plan that does. Loads are drawn over all
-// shipped devices and stacks with drafts, prefixes, dealt ranks, small caches, unusual schedulers and plans; each figure
-// of each request class is held against its floor.
+// shipped devices and stacks with drafts, prefixes, dealt ranks, small caches, unusual schedulers and plans; means and
+// medians, which lie above the least of all requests, are held against the floors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -71,13 +71,13 @@ Trace trace_with_prefixes(Draw& draw) {
   return *std::move(trace);
 }
 
-struct Case {
+struct ServedCase {
   Study study;
   std::string text;
 };
 
 /// A study of one server and load on shipped presets.
-Case random_case(std::uint64_t seed, const yaml::Catalog& catalog) {
+ServedCase random_case(std::uint64_t seed, const yaml::Catalog& catalog) {
   Draw draw(seed);
   static const std::vector<std::string> kClusters = presets("clusters"), kStacks = presets("stacks");
   const std::string model =
@@ -116,7 +116,7 @@ Case random_case(std::uint64_t seed, const yaml::Catalog& catalog) {
                     : model.starts_with("llama3.1") ? "method: draft_model, draft_model: llama3.2-1b"
                                                     : "method: draft_model, draft_model: qwen3-0.6b");
   const int gpus = cluster == "a100-pcie-4" ? 4 : cluster == "a100-torus2d-ring-64" ? 64 : draw.pick(8, 16);
-  Case out;
+  ServedCase out;
   out.text = fmt::format(
       "model: {}\ncluster: {}\nstack: {}\ngpus: {}\n"
       "workload: {{phase: inference, precision: {}, prompt_tokens: {}, output_tokens: {}, {}{}{}}}\n"
@@ -173,7 +173,7 @@ Case random_case(std::uint64_t seed, const yaml::Catalog& catalog) {
 /// By figure: the least share of its floor that any load came to.
 using Shares = std::map<std::string, double>;
 
-void hold_plan(const Case& c, Simulator& simulator, Simulator& floors, const ParallelPlan& plan,
+void hold_plan(const ServedCase& c, Simulator& simulator, Simulator& floors, const ParallelPlan& plan,
                Shares& shares, std::map<std::string, int>& kinds) {
   const Prediction p = simulator.run(plan), f = floors.run(plan);
   EXPECT_EQ(p.status, f.status) << c.text << '\n' << to_point_text(plan, Phase::inference);
@@ -213,7 +213,7 @@ TEST(LoadFloors, HoldOnShippedPresets) {
   std::map<std::string, int> kinds;
   for (std::uint64_t seed = 0; seed < test::seeds(100); ++seed) {
     SCOPED_TRACE(seed);
-    const Case c = random_case(seed, catalog);
+    const ServedCase c = random_case(seed, catalog);
     ASSERT_FALSE(c.study.workloads.empty());
     const Setting setting = c.study.setting(0);
     Simulator simulator(setting), floors(setting, {.load_floors = true});
@@ -261,8 +261,8 @@ TEST(LoadFloors, PromptsThatBeginAlikeShareTheCache) {
   EXPECT_LE(m.requests_per_s, step::load_floor(offered, rules, timer, 1).in_a_run);
 }
 
-// 24 ranks with attention of their own, each iteration as long as the rank with most sequences has of them: 48 sequences
-// take two seconds, and so do 25. The cache has room for 50.
+// 24 ranks with attention of their own, each iteration as long as the rank with most sequences has of them: 48
+// sequences take two seconds, and so do 25. The cache has room for 50.
 TEST(LoadFloors, RanksAreAllAsFullAsTheBusiest) {
   LoadSpec load;
   load.prompt = Lengths::fixed(1);
