@@ -128,8 +128,8 @@ std::optional<PricedPlan> price_of(const yaml::Cluster& cluster,
 
 // Every member of a ring sends B (n - 1) / n, over as many adapters of a domain as rings enter it. So where the fewest
 // members in a domain fall from m to m', everything that leaves that domain passes m' adapters, and the price may rise
-// as m / m'. Where a domain holds ranks of two stages, groups of both may leave it over one adapter, which costs half of
-// it: rails don't meet, so that a member whose successor sits at another place leaves by the adapter of that place,
+// as m / m'. Where a domain holds ranks of two stages, groups of both may leave it over one adapter, which costs half
+// of it: rails don't meet, so that a member whose successor sits at another place leaves by the adapter of that place,
 // which may be the other stage's. All else is within 15 %: trees with as many ports up as down carry what their
 // adapters do, however many leaves a group spans.
 TEST(ChannelRings, OneReplicaMoreChangesThePriceByNoMoreThanTheAdaptersThatItCosts) {

@@ -30,7 +30,7 @@ constexpr EnumArray<ParallelGroup, double> by_others(double share) {
   return all;
 }
 
-// The tail is 1 s whatever is spared in it: traffic of two kinds of groups spares no more of it than all of that by one.
+// The tail is 1 s whatever is spared in it: traffic of two kinds of groups spares no more of it than that of one.
 TEST(TurnsOfSiblings, SpareATailOnce) {
   SiblingTimes passes, one, two;
   passes[ParallelGroup::tensor] = kCalls;
