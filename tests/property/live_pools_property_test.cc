@@ -9,6 +9,7 @@
 
 #include "engine/base/counter_rng.h"
 #include "engine/base/nearest_rank.h"
+#include "tests/support/load_laws.h"
 #include "tests/support/plain_loads.h"
 #include "tests/support/prefix_trace.h"
 #include "tests/support/seeds.h"
@@ -212,31 +213,7 @@ TEST(LivePools, RequestsAndTokensAreConserved) {
       EXPECT_GE(work.waiting, 0) << "caches that leave do not wait to run";
       EXPECT_LE(work.waiting, c.load.requests.number);
     }
-    const std::vector<RequestRecord>& records = record.requests;
-    const DrawnRequests draws(c.load, 1);
-    std::int64_t prompts = 0, outputs = 0;
-    double in_system = 0;
-    std::set<std::int64_t> numbers;
-    for (const RequestRecord& r : records) {
-      const DrawnRequest drawn = draws.request(r.request.number);
-      prompts += drawn.prompt;
-      outputs += drawn.output;
-      in_system += r.done - r.request.sent;
-      EXPECT_LE(r.request.ready, r.admitted);
-      EXPECT_LT(r.admitted, r.first_token);
-      EXPECT_LE(r.first_token, r.done);
-      numbers.insert(r.request.number);
-    }
-    EXPECT_EQ(static_cast<std::int64_t>(numbers.size()), c.load.requests.number) << "each of them once";
-    EXPECT_EQ(m.prompt_tokens, prompts);
-    EXPECT_EQ(m.output_tokens, outputs);
-    std::int64_t steps = 0;
-    for (const RequestRecord& r : records) steps += r.request.steps;
-    EXPECT_EQ(m.gaps, steps) << "a decode iteration ends a gap";
-    // Little: the integral of the number in the system is the sum of times in it.
-    EXPECT_NEAR(m.e2e.mean * static_cast<double>(m.requests), in_system, 1e-9 * in_system);
-    EXPECT_NEAR(m.e2e.mean, total(m.classes) + m.waiting + m.exposed_transfer, 1e-9 * m.e2e.mean);
-    EXPECT_LE(m.kv_peak, 1);
+    test::expect_conserved(c.load, m, record);
     if (HasFailure()) return;
   }
 }
