@@ -9,6 +9,7 @@
 
 #include "engine/base/counter_rng.h"
 #include "engine/base/nearest_rank.h"
+#include "tests/support/load_laws.h"
 #include "tests/support/plain_loads.h"
 #include "tests/support/prefix_trace.h"
 #include "tests/support/seeds.h"
@@ -212,31 +213,7 @@ TEST(LivePools, RequestsAndTokensAreConserved) {
       EXPECT_GE(work.waiting, 0) << "caches that leave do not wait to run";
       EXPECT_LE(work.waiting, c.load.requests.number);
     }
-    const std::vector<RequestRecord>& records = record.requests;
-    const DrawnRequests draws(c.load, 1);
-    std::int64_t prompts = 0, outputs = 0;
-    double in_system = 0;
-    std::set<std::int64_t> numbers;
-    for (const RequestRecord& r : records) {
-      const DrawnRequest drawn = draws.request(r.request.number);
-      prompts += drawn.prompt;
-      outputs += drawn.output;
-      in_system += r.done - r.request.sent;
-      EXPECT_LE(r.request.ready, r.admitted);
-      EXPECT_LT(r.admitted, r.first_token);
-      EXPECT_LE(r.first_token, r.done);
-      numbers.insert(r.request.number);
-    }
-    EXPECT_EQ(static_cast<std::int64_t>(numbers.size()), c.load.requests.number) << "each of them once";
-    EXPECT_EQ(m.prompt_tokens, prompts);
-    EXPECT_EQ(m.output_tokens, outputs);
-    std::int64_t steps = 0;
-    for (const RequestRecord& r : records) steps += r.request.steps;
-    EXPECT_EQ(m.gaps, steps) << "a decode iteration ends a gap";
-    // Little: the integral of the number in the system is the sum of times in it.
-    EXPECT_NEAR(m.e2e.mean * static_cast<double>(m.requests), in_system, 1e-9 * in_system);
-    EXPECT_NEAR(m.e2e.mean, total(m.classes) + m.waiting + m.exposed_transfer, 1e-9 * m.e2e.mean);
-    EXPECT_LE(m.kv_peak, 1);
+    test::expect_conserved(c.load, m, record);
     if (HasFailure()) return;
   }
 }
@@ -292,6 +269,43 @@ TEST(LivePools, ACacheAndIterationsShareALink) {
   // What the iterations take longer is theirs: 5 ms of the first request.
   EXPECT_NEAR(s.classes[TimeClass::tensor_comm] - a.classes[TimeClass::tensor_comm], 0.005 / 2, 1e-12);
   EXPECT_NEAR(s.classes[TimeClass::compute], a.classes[TimeClass::compute], 1e-12);
+}
+
+/// Blocks that come free while a decoding server is in the middle of its iterations let in what was preempted.
+TEST(LivePools, APreemptedSequenceTakesTheBlocksOfACacheThatIsDone) {
+  LivePoolsCase c(0);
+  const auto trace = std::make_shared<Trace>();
+  // Blocks of one token, 62 of them. Two requests of 10 tokens are read until 10 ms, and their caches come at 15 and at
+  // 20 ms; they get a token each ms. At 20 ms the third is read, of 30 tokens and a single one to give, and has its
+  // blocks; its cache comes at 35 ms. At 24 ms the three would need 63 blocks: the second is preempted, and has room again
+  // when the third is done.
+  trace->requests = {{0, 10, 51}, {0, 10, 51}, {0.005, 30, 1}};
+  c.load = LoadSpec();
+  c.load.trace = trace;
+  c.load.prompt = {LengthLaw::trace, 17, 1, 0, 30, 10};
+  c.load.output = {LengthLaw::trace, 34, 1, 0, 51, 1};
+  c.load.requests = {3, false};
+  c.prefill.rules = {ServingPolicy::vllm, true, 2000, 100, 1, 1 << 20};
+  c.decode.rules = {ServingPolicy::vllm, true, 2000, 100, 1, 62};
+  for (LivePool* pool : {&c.prefill, &c.decode}) pool->on_links = {};
+  c.prefill.timer = [](const Iteration&) { return IterationTime{0.01}; };
+  c.decode.timer = [](const Iteration&) { return IterationTime{0.001}; };
+  network::Traffic wires;
+  wires.path_links = {0};
+  wires.connections = {{0, 1, 0, 1, 0}};
+  const std::vector<double> rates = {1000};
+  const std::vector<std::vector<KvFlow>> flows = {{{0, 5}}};
+  LoadRecord record;
+  serve_pools(c.offered(), {c.prefill, c.decode, {wires, rates, flows}, 10}, &record);
+  const auto third =
+      std::ranges::find(record.requests, 2, [](const RequestRecord& r) { return r.request.number; });
+  ASSERT_NE(third, record.requests.end());
+  const auto again = std::ranges::find_if(record.works, [&](const WorkRecord& w) {
+    return w.server == 1 && w.reading > 0 && w.begin >= third->done;
+  });
+  ASSERT_NE(again, record.works.end()) << "what was preempted is read again";
+  EXPECT_NEAR(third->done, 0.035, 1e-9);
+  EXPECT_LE(again->begin, third->done + 0.001) << "in the next iteration";
 }
 
 /// One client meets nobody: its request is prefill, transfer and decode steps, as pooled_course.h has it, also where

@@ -16,6 +16,7 @@
 #include "engine/step/serving/time_load.h"
 #include "sweep/yaml/load.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/load_laws.h"
 #include "tests/support/paths.h"
 #include "tests/support/plain_loads.h"
 #include "tests/support/prefix_trace.h"
@@ -332,41 +333,13 @@ TEST(LiveServing, RequestsAndTokensAreConserved) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
     LoadRecord record;
     const LiveMeasured m = serve_load(c.offered(), c.rules, c.timer(), Stride::runs, &record);
-    const std::vector<RequestRecord>& records = record.requests;
-    const DrawnRequests draws(c.load, 1);
-    std::int64_t prompts = 0, outputs = 0;
-    double in_system = 0;
-    std::set<std::int64_t> numbers;
-    for (const RequestRecord& r : records) {
-      const DrawnRequest drawn = draws.request(r.request.number);
-      EXPECT_EQ(drawn.prompt, r.request.prompt);
-      EXPECT_EQ(drawn.output, r.request.output);
-      prompts += drawn.prompt;
-      outputs += drawn.output;
-      in_system += r.done - r.request.sent;
-      EXPECT_LE(r.request.ready, r.admitted);
-      EXPECT_LT(r.admitted, r.first_token);
-      EXPECT_LE(r.first_token, r.done);
-      numbers.insert(r.request.number);
-    }
-    EXPECT_EQ(static_cast<std::int64_t>(numbers.size()), c.load.requests.number) << "each of them once";
-    EXPECT_EQ(m.prompt_tokens, prompts);
-    EXPECT_EQ(m.output_tokens, outputs);
-    std::int64_t steps = 0;
-    for (const RequestRecord& r : records) steps += r.request.steps;
-    EXPECT_EQ(m.gaps, steps) << "a decode iteration ends a gap";
-    if (c.rules.drafts == 0) {
-      EXPECT_EQ(steps, outputs - m.requests) << "and gives a token";
-    }
-    // Little: the integral of the number in the system is the sum of times in it.
-    EXPECT_NEAR(m.e2e.mean * static_cast<double>(m.requests), in_system, 1e-9 * in_system);
-    EXPECT_NEAR(m.e2e.mean, total(m.classes) + m.waiting, 1e-9 * m.e2e.mean);
-    EXPECT_LE(m.kv_peak, 1);
+    test::expect_conserved(c.load, m, record);
     EXPECT_LE(m.kv_mean, m.kv_peak + 1e-12);
     if (!c.load.open() && c.load.requests.number > c.clients) {
       // No more than so many are ever in flight.
       std::vector<std::pair<double, int>> events;
-      for (const RequestRecord& r : records) events.insert(events.end(), {{r.request.sent, 1}, {r.done, -1}});
+      for (const RequestRecord& r : record.requests)
+        events.insert(events.end(), {{r.request.sent, 1}, {r.done, -1}});
       std::ranges::sort(events);
       std::int64_t inside = 0, most = 0;
       for (const auto& [moment, change] : events) most = std::max(most, inside += change);
