@@ -258,7 +258,7 @@ TEST(ServingLaws, OneRequestFollowsEveryNumberThroughPools) {
 
 TEST(ServingLaws, IterationsOfPoolsFollowEveryNumberAtEveryLoad) {
   expect_served_lawfully(
-      try_loads({.figures = Figures::iteration, .pools = true, .settings = 152, .in_turn = 29}), 45);
+      try_loads({.figures = Figures::iteration, .pools = true, .settings = 200, .in_turn = 29}), 45);
 }
 
 /// Three grades of one sick link, each worse than the one before.

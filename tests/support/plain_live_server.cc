@@ -76,7 +76,7 @@ void PlainLiveServer::start() {
   const double tokens = work.prompt_tokens + of_rank * static_cast<double>(1 + rules_.drafts);
   if (reading > 0 && tokens > static_cast<double>(rules_.graph_tokens))
     seconds = std::max(seconds, rules_.eager_floor);
-  if (begun_ == 1) seconds += rules_.first_prompts;
+  if (begun_ == 1 && reading > 0) seconds += rules_.first_prompts;
   // Who waits for prompts of other ranks waits on while prompts are read; all others are looked at right after that.
   if (reading > 0) {
     for (Arrived& one : arrived_)

@@ -107,6 +107,13 @@ class PlainLiveServer {
   void let_go(const DrawnRequest& request, double now);
   [[nodiscard]] bool takes_more() const { return !works() && waiting_.empty(); }
   [[nodiscard]] std::int64_t unread() const;
+  /// Whether one more prompt finds a rank that can read it whole beside what has come, each to the rank with least.
+  [[nodiscard]] bool reads_whole(std::int64_t prompt) const {
+    std::vector<std::int64_t> ranks(static_cast<std::size_t>(rules_.ranks), 0);
+    for (const Arrived& one : arrived_) *std::ranges::min_element(ranks) += one.request.prompt;
+    const std::int64_t least = *std::ranges::min_element(ranks);
+    return least == 0 || least + prompt <= rules_.token_budget;
+  }
 
  private:
   using LiveItems = std::list<LiveItem>;

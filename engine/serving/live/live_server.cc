@@ -132,7 +132,7 @@ void LiveServer::start() {
   // What is brought back from host and disk is, beside what is computed.
   time_[TimeClass::kv_transfer] += std::max(0.0, state_.loading() - total(time_));
   time_[TimeClass::host] += std::max(0.0, least_seconds(state_.rules(), work) - total(time_));
-  if (ended_ == 0) time_[TimeClass::host] += state_.rules().first_prompts;
+  if (ended_ == 0 && batch_.reading > 0) time_[TimeClass::host] += state_.rules().first_prompts;
   runs_ = false;
   end_ = begin_ + total(time_);
   if (met_) send_from(begin_);

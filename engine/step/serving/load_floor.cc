@@ -67,6 +67,7 @@ double ttft_alone(const serving::LiveRules& rules, std::int64_t prompt, const se
   serving::LiveRules idle = rules;
   idle.servers = 1;
   idle.keeps_prefixes = false;
+  idle.first_prompts = 0;
   return serving::serve_load({alone, 1, 1}, idle, timer).ttft.mean;
 }
 

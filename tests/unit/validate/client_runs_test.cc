@@ -123,7 +123,7 @@ TEST(ClientRuns, HaveTheBudgetsOfTheirRecipes) {
 TEST(ClientRuns, DealOverAttentionRanksAsTheRecipeOfTensorRtLlmDoes) {
   RunFacts facts = run("dsr1_x", "deepseek-v3", "trtllm");
   EXPECT_FALSE(recipe_of(facts, load(1024, 1024, 64)).balance_wait);
-  facts.attention_ranks = 8;
+  facts.plan.data = 8;
   const ServerRecipe recipe = recipe_of(facts, load(1024, 1024, 64));
   EXPECT_EQ(recipe.balance_wait, 60) << "timeout_iters";
   StackProfile::Serving serving;
