@@ -104,6 +104,11 @@ void ServerRecipe::apply(StackProfile::Serving& serving) const {
   if (token_budget) serving.token_budget = *token_budget;
   if (max_batch) serving.max_batch = *max_batch;
   if (poll_interval) serving.poll_interval = *poll_interval;
+  if (redundant_experts) serving.redundant_experts = *redundant_experts;
+  if (balance_wait) {
+    serving.attention_ranks = AttentionRanks::dealt;
+    serving.balance_wait = *balance_wait;
+  }
   serving.frontend = serving.frontend + Seconds(client);
   if (reads_beside(serving.scheduler)) serving.max_batch = std::min(serving.max_batch, serving.token_budget);
 }
@@ -150,10 +155,10 @@ ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
   constexpr std::int64_t kBalanceWait = 60;
   ServerRecipe recipe;
   if (run_name(facts.source).empty() && facts.client.empty()) return recipe;
-  recipe.client = kConnection;
   const std::string_view engine = engine_of(facts);
   if (facts.drafts) recipe.draft_tokens = usual_drafts(facts, engine);
   if (!of_inferencex(facts)) return recipe;
+  recipe.client = kConnection;
   if (engine == "sglang") {
     constexpr std::int64_t kManyClients = 16;
     recipe.token_budget = sglang_budget(workload);

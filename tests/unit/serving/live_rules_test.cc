@@ -106,7 +106,7 @@ TEST(LiveRules, WhoeverComesLastLetsOthersInThatWaitForIt) {
   // at 15.5 s: both are read from 16 s on. Iterations that are fixed when the third comes do not hold up the second.
   for (const Stride stride : {Stride::runs, Stride::plain}) {
     LiveRules rules = roomy();
-    rules.ranks = 2;
+    rules.ranks = rules.balanced = 2;
     rules.balance_wait = 20;
     auto records = served({0, 10.5, 15.5}, rules, stride);
     EXPECT_DOUBLE_EQ(first_token(records[1]), 5.5 + 2);

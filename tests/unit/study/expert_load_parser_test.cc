@@ -47,7 +47,7 @@ TEST(ExpertLoads, ProblemsStandAtTheirPlace) {
   says("power_law", at, "{distribution: power_law, exponent: 1.2}");
   says("{exponent: 1}", at + ".distribution", "missing");
   says("{distribution: power_law}", at + ".exponent", "missing");
-  says("{distribution: power_law, exponent: -1}", at + ".exponent", "from 0 to 10");
+  says("{distribution: power_law, exponent: -1}", "53: " + map + "exponent", "from 0 to 10");
   says("{distribution: balanced, exponent: 1}", "52: " + map + "exponent",
        "has no effect with distribution: balanced");
   says("{distribution: power_law, exponent: 1, histogram: [1]}", "67: " + map + "histogram",
@@ -56,8 +56,9 @@ TEST(ExpertLoads, ProblemsStandAtTheirPlace) {
   says("{distribution: histogram, histogram: 3}", "54: " + map + "histogram", "list of numbers");
   says("{distribution: histogram, histogram: [1, 2, 3]}", at + ".histogram",
        "3 entries; must have one for each of the model's 4");
-  says("{distribution: histogram, histogram: [1, -2, 3, 1]}", at + ".histogram", "entry 2 is -2");
-  says("{distribution: histogram, histogram: [0, 0, 0, 0]}", at + ".histogram", "gives no expert a token");
+  says("{distribution: histogram, histogram: [1, -2, 3, 1]}", "54: " + map + "histogram", "entry 2 is -2");
+  says("{distribution: histogram, histogram: [0, 0, 0, 0]}", "54: " + map + "histogram",
+       "gives no expert a token");
   says("{distribution: histogram, histogram: [0, 1, 0, 0]}", at + ".histogram",
        "tokens to 1 experts; must do so to at least 2");
   says("[balanced, balanced]", "28: workload.expert_load", "is in the list twice");

@@ -197,15 +197,16 @@ TEST(FabricPresets, HaveTheirPublishedLinks) {
   EXPECT_EQ(out, std::vector<double>(16, 150e9));
   EXPECT_EQ(adapters, std::vector<double>(16, 12.5e9));
   EXPECT_EQ(dgx1.vertices(), 16 + 4 * (1 + 2));
-  // A leaf of the A100 pod holds 20 nodes, one of the later ones 32; NVSwitch inside, then one rail per GPU.
+  // A leaf of the A100 pod holds 20 nodes, one of the later ones 32; NVSwitch inside, then one rail per GPU. Packets go up
+  // by any of a leaf's wires, so that those to all 20 (or 32) spine switches are one link to one vertex.
   const network::Fabric a100 = fabric_of("dgx-a100", 8 * 21);
-  EXPECT_EQ(a100.vertices(), 168 + 21 + 8 * (2 + 20));
+  EXPECT_EQ(a100.vertices(), 168 + 21 + 8 * (2 + 1));
   EXPECT_EQ(a100.links().front().bandwidth.value(), 300e9);
-  EXPECT_EQ(a100.links().back().bandwidth.value(), 25e9);
+  EXPECT_EQ(a100.links().back().bandwidth.value(), 20 * 25e9);
   const network::Fabric h100 = fabric_of("dgx-h100", 16384);
-  EXPECT_EQ(h100.vertices(), 16384 + 2048 + 8 * (64 + 32));
+  EXPECT_EQ(h100.vertices(), 16384 + 2048 + 8 * (64 + 1));
   EXPECT_EQ(h100.links().front().bandwidth.value(), 450e9);
-  EXPECT_EQ(h100.links().back().bandwidth.value(), 50e9);
+  EXPECT_EQ(h100.links().back().bandwidth.value(), 32 * 50e9);
   EXPECT_EQ(fabric_of("dgx-h100", 8 * 32).vertices(), 256 + 32 + 8);
 }
 
