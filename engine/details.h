@@ -28,6 +28,8 @@ struct Details {
   };
   PrefillDetails prefill;
   std::vector<MemoryUse> stage_memory;  ///< index: pipeline stage
+  /// Of a rank that decodes and holds nothing but experts (ParallelPlan::ffn); empty where there is none.
+  std::vector<MemoryUse> expert_memory;
   std::vector<std::int32_t> stage_layers;
   /// Index: pipeline stage; time of one microbatch over all chunks of the stage.
   std::vector<Seconds> stage_forward, stage_backward;

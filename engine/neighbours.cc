@@ -86,7 +86,7 @@ std::vector<Neighbour> nearest_feasible(const Setting& setting, const ParallelPl
     for (; first < last; ++first) {
       std::vector<ParallelPlan> next;
       append_degrees(seen[first], next);
-      if (setting.model.moe) append_expert_moves(seen[first], next);
+      if (setting.model.moe && seen[first].ffn == 0) append_expert_moves(seen[first], next);
       if (phase == Phase::training) append_training_moves(seen[first], next);
       for (const ParallelPlan& candidate : next) {
         if (std::ranges::find(seen, candidate) != seen.end()) continue;

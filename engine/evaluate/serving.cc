@@ -217,6 +217,7 @@ void Pools::memory(Point& point) {
           });
   if (decode.plan.ffn > 0) {
     const MemoryUse experts = step::expert_ranks_memory(setting_, decode.plan, decode.layers, sequences);
+    if (details != nullptr) details->expert_memory = {experts};
     if (experts.total() > point.out.memory_peak) point.keep_peak(experts, 0);
   }
   const std::int64_t prompts =
@@ -229,11 +230,12 @@ void Pools::memory(Point& point) {
           });
 }
 
-/// Collectives over the ranks of one pool.
+/// Collectives over the ranks of one pool that its degrees lay out: without those that only have experts.
 const network::CollectivePrices& Pools::collectives_of(const step::PoolInputs& pool) {
-  std::optional<network::CollectivePrices>& prices = prices_[{pool.placement.front(), pool.placement.size()}];
+  const std::vector<std::int32_t> ranks(pool.placement.begin(), pool.placement.end() - pool.plan.ffn);
+  std::optional<network::CollectivePrices>& prices = prices_[{ranks.front(), ranks.size()}];
   if (!prices) {
-    prices.emplace(machine_.pool_collectives(pool.placement));
+    prices.emplace(machine_.pool_collectives(ranks));
   } else {
     prices->set_faults(machine_.faults());
   }

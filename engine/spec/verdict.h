@@ -42,7 +42,7 @@ enum class Reason : std::uint8_t {
   precision,                 ///< the device has no unit for the compute type
   schedule,                  ///< the schedule is not modelled for this plan
   out_of_range,              ///< a figure is infinite, no number, or beyond what is a result (see in_range)
-  no_experts,                ///< the model has no experts for ep or etp to split
+  no_experts,                ///< the model has no experts for ep, etp or ffn_gpus
   experts_by_ranks,          ///< experts % ep != 0
   expert_width_by_ranks,     ///< expert_ffn_hidden % etp != 0
   ranks_by_experts,          ///< tp * cp * dp % (ep * etp) != 0; inference: ep * etp is not the tensor group

@@ -151,6 +151,9 @@ class PointParser {
       problems_.add(tensor + ',' + pipeline, "have no effect without " + data);
     const std::int64_t left = gpus_ - pool.gpus() - 1;
     const std::int64_t ffn = whole(name_of(kFfn), 0, left).value_or(space_[kFfn].values.front());
+    if (pool.data > 0 && ffn > left && problems_.empty())
+      problems_.add(std::string(name_of(kFfn)),
+                    fmt::format("the study's {} leave no GPU for attention; {} at most do", ffn, left));
     if (pool.data > 0) plan.ffn = static_cast<std::int32_t>(std::min(ffn, left));
     if (pool.data == 0 && find(name_of(kFfn)) && problems_.empty())
       problems_.add(std::string(name_of(kFfn)), "has no effect without " + data);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <memory>
 
 #include "engine/spec/ranges.h"
@@ -255,6 +256,17 @@ std::optional<Lengths> parse_lengths(const yaml::Node& node, const std::string& 
   }
   reader.finish();
   return good ? std::optional(lengths) : std::nullopt;
+}
+
+std::string idle_priorities(const LoadSpec& load, const std::vector<System>& systems) {
+  const auto by_priority = [](const System& system) {
+    return system.stack.serving.queue == QueueOrder::priority;
+  };
+  const bool differ =
+      load.trace && std::ranges::adjacent_find(load.trace->requests, std::ranges::not_equal_to(),
+                                               &TraceRequest::priority) != load.trace->requests.end();
+  if (differ || std::ranges::none_of(systems, by_priority)) return "";
+  return "has no effect: priority needs workload.trace with a column of that name, in which requests differ";
 }
 
 std::string too_long_request(const Trace& trace, const ModelSpec& model) {

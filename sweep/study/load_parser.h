@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/spec/model.h"
 #include "engine/spec/request_load.h"
+#include "engine/spec/scenario.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/visitors.h"
 
@@ -35,6 +37,9 @@ std::optional<Lengths> parse_lengths(const yaml::Node& node, const std::string& 
 
 /// Why a trace has a request that is too long for the model; empty where it has none.
 std::string too_long_request(const Trace& trace, const ModelSpec& model);
+
+/// Why requests have no priorities, though the queue of some system goes by them; empty where all is well.
+std::string idle_priorities(const LoadSpec& load, const std::vector<System>& systems);
 
 /// Requests per second of "3 /s", "3/s", "180 /min".
 yaml::Parsed<double> parse_rate(const yaml::Node& node);

@@ -469,17 +469,8 @@ class StudyParser {
   /// Reports settings that do not go together with a load which is simulated request by request.
   void check_simulated_load() {
     if (!study_.workloads.front().load) return;
-    const std::shared_ptr<const Trace>& trace = study_.workloads.front().load->trace;
-    const bool no_priorities =
-        !trace || std::ranges::adjacent_find(trace->requests, std::ranges::not_equal_to(),
-                                             &TraceRequest::priority) == trace->requests.end();
-    const bool by_priority = std::ranges::any_of(study_.systems, [](const System& system) {
-      return system.stack.serving.queue == QueueOrder::priority;
-    });
-    if (no_priorities && by_priority)
-      state_.bad("stack.serving.queue", root_.find("stack")->where,
-                 "has no effect: priority needs workload.trace with a column of that name, in which requests "
-                 "differ");
+    const std::string idle = idle_priorities(*study_.workloads.front().load, study_.systems);
+    if (!idle.empty()) state_.bad("stack.serving.queue", root_.find("stack")->where, idle);
   }
 
   void check_lengths() {

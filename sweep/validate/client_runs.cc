@@ -18,33 +18,22 @@ std::string_view run_name(std::string_view source) {
   return at == std::string_view::npos ? std::string_view() : source.substr(at + kMark.size());
 }
 
-/// Beginnings of what tells a client, and its profile (spec/request_load.cc).
-struct KnownClient {
-  std::string_view begins;
-  const char* profile;
-};
-/// By the column `client`.
-constexpr auto kClients = std::to_array<KnownClient>(
-    {{"InferenceX", "inferencex"}, {"sa-bench", "sa_bench"}, {"sglang_disagg", "sa_bench"}});
-/// By the name of the run, in AIConfigurator's table of servers (silicon_sample.csv). It has runs of InferenceX, whose
-/// names begin with a date or dsr1, and runs of its own by AIPerf, of which the number of requests is not known.
-/// Clients of its Qwen3 32B on SGLang stay together; those of the others come out between clients in lock-step and
-/// clients that were never together, for which five rounds of random lengths stand.
-constexpr auto kRuns = std::to_array<KnownClient>({{"dsr1_", "inferencex"}, {"20", "inferencex"}});
-/// By the source itself: the benchmark pages of NIM are made with genai-perf.
-constexpr auto kSources = std::to_array<KnownClient>({{"NVIDIA NIM", "genai_perf"}});
+/// Beginnings of the column `client` that tell runs of InferenceX.
+constexpr auto kClients = std::to_array<std::string_view>({"InferenceX", "sa-bench", "sglang_disagg"});
+/// Beginnings of their names in AIConfigurator's table of servers (silicon_sample.csv): a date or dsr1. It has runs of
+/// its own by AIPerf, too, of which the number of requests is not known. Clients of its Qwen3 32B on SGLang stay
+/// together; those of the others come out between clients in lock-step and clients that were never together, for which
+/// five rounds of random lengths stand.
+constexpr auto kRuns = std::to_array<std::string_view>({"dsr1_", "20"});
 
 template <std::size_t N>
-const ClientProfile* known(const std::array<KnownClient, N>& list, std::string_view text) {
-  const auto found =
-      std::ranges::find_if(list, [&](const KnownClient& one) { return text.starts_with(one.begins); });
-  return found == list.end() ? nullptr : find_client_profile(found->profile);
+bool begins_with_any(std::string_view text, const std::array<std::string_view, N>& list) {
+  return std::ranges::any_of(list, [&](std::string_view one) { return text.starts_with(one); });
 }
 
 bool of_inferencex(const RunFacts& facts) {
-  const ClientProfile* const profile =
-      facts.client.empty() ? known(kRuns, run_name(facts.source)) : known(kClients, facts.client);
-  return profile != nullptr;
+  return facts.client.empty() ? begins_with_any(run_name(facts.source), kRuns)
+                              : begins_with_any(facts.client, kClients);
 }
 
 /// By the name of the run where it has one, as a fit puts a profile of its own in place of the software.
@@ -117,7 +106,9 @@ const ClientProfile* client_of(const RunFacts& facts) {
   const std::string_view run = run_name(facts.source);
   if (of_inferencex(facts))
     return find_client_profile(facts.plan.disaggregated() ? "sa_bench" : "inferencex");
-  if (!facts.client.empty() || run.empty()) return known(kSources, facts.source);
+  // The benchmark pages of NIM are made with genai-perf.
+  if (!facts.client.empty() || run.empty())
+    return facts.source.starts_with("NVIDIA NIM") ? find_client_profile("genai_perf") : nullptr;
   const bool together = run.starts_with("qwen") && run.find("sglang") != std::string_view::npos;
   return find_client_profile(together ? "aiperf" : "sa_bench");
 }

@@ -30,8 +30,8 @@ struct LiveRules {
   std::int64_t servers = 1;
   double frontend = 0;            ///< seconds from sending a request until a scheduler may see it
   double eager_floor = 0;         ///< the least seconds of an iteration that reads a prompt
-  double first_prompts = 0;       ///< seconds that the first iteration takes longer if it reads
   std::int64_t graph_tokens = 0;  ///< and has more tokens than these
+  double first_prompts = 0;       ///< seconds that the first iteration takes longer if it reads
   /// Tokens that the prefix cache has from the beginning, and all prompts begin with (kCommonOwner).
   std::int64_t cached_prompt = 0;
   double window = 0;  ///< window of the model's local layers in tokens; 0: none

@@ -156,7 +156,9 @@ double slowest_link(network::TrafficBuilder& builder, double call, network::Pric
 }  // namespace
 
 ParallelPlan attention_side(ParallelPlan plan) {
-  if (plan.ffn > 0) plan.expert = plan.ffn;
+  if (plan.ffn == 0) return plan;
+  plan.expert = plan.ffn;
+  plan.expert_tensor = 1;
   return plan;
 }
 

@@ -247,6 +247,8 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
         << ") on the fullest device, stage " << p.peak_stage;
     if (point.plan.disaggregated())
       out << (p.prefill_memory_peak == p.memory_peak ? " of the prefill pool" : " of the decode pool");
+    const std::vector<MemoryUse>& experts = point.details.expert_memory;
+    if (!experts.empty() && experts.front().total() == p.memory_peak) out << ", with experts";
     out << '\n';
   }
   if (!timed(p)) return;
@@ -360,6 +362,9 @@ void print_stages(std::ostream& out, const SimulatedPoint& point) {
     print_stages(out, point, "stages of the prefill pool", details.prefill.stage_memory,
                  details.prefill.stage_layers);
     print_stages(out, point, "stages of the decode pool", details.stage_memory, details.stage_layers);
+    for (const MemoryUse& experts : details.expert_memory)
+      out << "  ranks with experts  " << format_bytes(experts.total().value()) << "  "
+          << format_percent(experts.total().value() / capacity(point)) << '\n';
   } else if (details.stage_memory.size() > 1) {
     print_stages(out, point, "stages", details.stage_memory, details.stage_layers);
   }
@@ -396,6 +401,7 @@ Json to_json(const SimulatedPoint& point) {
   json["memory"]["per_stage"] = stages(point.details.stage_memory);
   if (point.plan.disaggregated()) {
     json["memory"]["prefill_per_stage"] = stages(point.details.prefill.stage_memory);
+    if (point.plan.ffn > 0) json["memory"]["experts"] = stages(point.details.expert_memory);
     json["prefill_memory_peak_bytes"] = number(p.prefill_memory_peak.value(), memory_counted(p));
   }
   for (const TimeClassRow& row : kTimeClasses) {

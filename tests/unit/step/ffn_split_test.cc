@@ -161,6 +161,16 @@ TEST(FfnSplit, RanksHoldTheModelOnce) {
   EXPECT_GT(split.breakdown[TimeClass::expert_comm], Seconds(0));
 }
 
+// Tensor groups lie over the ranks of attention alone: 10 of 16, which their stride and extent divide; not so the 14 of
+// the pool.
+TEST(FfnSplit, TensorGroupsLieOverAttentionAlone) {
+  const Setting setting = split_setting(16);
+  ParallelPlan plan = split_plan(5, 4);
+  plan.tensor = 2;
+  plan.order = *parse_rank_order("dp-tp-cp-pp");
+  EXPECT_EQ(Simulator(setting, SimulateOptions{}).run(plan).status, Status::ok);
+}
+
 TEST(FfnSplit, PlansThatCannotBeSplitAreRefused) {
   Setting setting = split_setting(16);
   const auto reason = [&](const ParallelPlan& plan) {
