@@ -56,6 +56,7 @@ inline double least_seconds(const LiveRules& rules, const Iteration& work) {
   const double tokens = work.prompt_tokens + std::ceil(work.decoding / ranks) * verified;
   return work.prompt_tokens > 0 && tokens > static_cast<double>(rules.graph_tokens) ? rules.eager_floor : 0;
 }
+
 /// Of each class of an iteration's time: the share in which it sends on links that it has in common with others.
 using SendingShares = EnumArray<TimeClass, double>;
 

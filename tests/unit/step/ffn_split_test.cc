@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/counter_rng.h"
+#include "engine/details.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 
@@ -152,7 +153,15 @@ TEST(FfnSplit, RanksHoldTheModelOnce) {
   EXPECT_EQ(of_experts.kv_cache, Bytes(0));
 
   Simulator simulator(setting, SimulateOptions{});
-  const Prediction split = simulator.run(split_plan(2, 4)), whole = simulator.run(split_plan(6, 0));
+  Details details;
+  const Prediction split = simulator.run(split_plan(2, 4), {}, &details),
+                   whole = simulator.run(split_plan(6, 0));
+  // Each layer's rest: q, k, v, o (16 of 16 heads), the router, two norms; then both tables of 32,000 rows and a norm.
+  const double rest = 4.0 * (4 * 1024 * 1024 + 16 * 1024 + 2 * 1024) + 2.0 * 32000 * 1024 + 1024;
+  ASSERT_EQ(details.stage_memory.size(), 1U);
+  EXPECT_NEAR(details.stage_memory.front().weights.value(), 2 * rest, 1e-3 * rest);
+  ASSERT_EQ(details.expert_memory.size(), 1U);
+  EXPECT_EQ(details.expert_memory.front().weights, of_experts.weights);
   ASSERT_EQ(split.status, Status::ok) << name_of(split.reason);
   ASSERT_EQ(whole.status, Status::ok);
   // The decode pool without a split holds the experts whole; the pool that prefills is the fullest of the other plan.
