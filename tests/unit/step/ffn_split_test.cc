@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -168,6 +169,32 @@ TEST(FfnSplit, RanksHoldTheModelOnce) {
   EXPECT_GT(whole.memory_peak.value(), experts);
   EXPECT_GT(split.itl, Seconds(0));
   EXPECT_GT(split.breakdown[TimeClass::expert_comm], Seconds(0));
+}
+
+// 32 requests over 2 replicas are 16 each, in three batches of at most 6. Their 12 tokens are 3 for each of 4 ranks of
+// experts; each token meets 4 (1 - (3/4)^4) of these, and 1,024 values go there in two bytes each and come back.
+TEST(FfnSplit, AnIterationTakesWhatItsLayersTake) {
+  const Setting setting = split_setting(8);
+  const ParallelPlan plan = split_plan(2, 4);
+  step::TokenCosts attention(setting, step::attention_side(plan)), experts(setting, step::expert_side(plan));
+  serving::Iteration batch;
+  batch.decoding = 6;
+  batch.cached = 6 * step::half_done_tokens(setting.workload);
+  const step::PartCost &own = attention.at(step::TokenTable::decode, 6).blocks[0],
+                       &theirs = experts.at(step::TokenTable::decode, 3).blocks[0];
+  const network::Fabric wires(setting.system.fabric);
+  network::PricedNetwork network(wires, setting.system.stack.communication);
+  const std::vector<std::int32_t> pool = {2, 3, 4, 5, 6, 7};
+  const double latency = step::split_fabric(setting, plan, pool, network).latency;
+  const double met = 4 * (1 - std::pow(0.75, 4)), bytes = met * 1024 * 2 * 12;
+  const SplitLayer layer =
+      split_layer(own.between.front().value() + attention.attention(0, batch).decode,
+                  latency + bytes / 2 / 100e9, theirs.between[1].value(), own.between.back().value());
+  const double ends = (attention.at(step::TokenTable::decode, 16).end.device +
+                       attention.at(step::TokenTable::head, 16).end.device)
+                          .value();
+  const Prediction split = Simulator(setting, SimulateOptions{}).run(plan);
+  EXPECT_NEAR(split.step_time.value() / (run({{layer, 4}}, 3) + ends), 1, 1e-9);
 }
 
 // Tensor groups lie over the ranks of attention alone: 10 of 16, which their stride and extent divide; not so the 14 of
