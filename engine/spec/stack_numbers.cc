@@ -118,6 +118,8 @@ constexpr StackNumber kStackNumbers[] = {
      "decode iterations between looks at new requests; of simulated loads"},
     {SHARDSCAPE_NUMBER(serving.schedule_ahead), kExpertsOrNone,
      "iterations that are fixed before requests that come may join; of simulated loads"},
+    {SHARDSCAPE_NUMBER(serving.answer_after), kExpertsOrNone,
+     "iterations where it decodes until the client has the first token; of simulated loads on two pools"},
     {SHARDSCAPE_NUMBER(serving.frontend), kTime,
      "from sending a request until the scheduler sees it; of simulated loads"},
     {SHARDSCAPE_NUMBER(serving.eager_floor), kTime,

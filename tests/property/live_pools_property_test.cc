@@ -113,6 +113,7 @@ class LivePoolsCase {
       decode.rules.drafts = load.speculation.draft_tokens = static_cast<std::int64_t>(1 + rng.below(3));
       load.speculation.acceptance = Speculation::independent(rng.uniform());
     }
+    decode.rules.answer_after = std::max<std::int64_t>(0, static_cast<std::int64_t>(rng.below(8)) - 3);
     if (rng.below(3) == 0) decode.on_links[TimeClass::tensor_comm] = rng.uniform();
     if (rng.below(3) > 0) return;
     const auto trace =
@@ -179,10 +180,10 @@ TEST(LivePools, EventsAgreeWithBruteForce) {
     std::vector<double> ttft, tpot, e2e;
     double queued = 0;
     for (const PlainLiveRequest& r : slow.done) {
-      ttft.push_back(r.tokens.front() - r.request.sent);
+      ttft.push_back(r.first() - r.request.sent);
       e2e.push_back(r.tokens.back() - r.request.sent);
       queued += r.admitted - r.request.sent;
-      if (r.request.output > 1) tpot.push_back((r.tokens.back() - r.tokens.front()) / (r.request.output - 1));
+      if (r.request.output > 1) tpot.push_back((r.tokens.back() - r.first()) / (r.request.output - 1));
     }
     ASSERT_EQ(fast.requests, static_cast<std::int64_t>(slow.done.size()));
     expect_percentiles(fast.ttft, ttft, slow.end, "ttft");
@@ -269,6 +270,45 @@ TEST(LivePools, ACacheAndIterationsShareALink) {
   // What the iterations take longer is theirs: 5 ms of the first request.
   EXPECT_NEAR(s.classes[TimeClass::tensor_comm] - a.classes[TimeClass::tensor_comm], 0.005 / 2, 1e-12);
   EXPECT_NEAR(s.classes[TimeClass::compute], a.classes[TimeClass::compute], 1e-12);
+}
+
+/// Prompts are read in 10 ms, caches arrive 20 ms later, iterations take 4 ms and begin at 30, 34, 38 ... ms, as the
+/// first cache arrives at 30 ms. Clients have the first token at the end of the third iteration: the first one at 30 + 12
+/// ms. The second cache arrives at 71.5 ms, joins at 74, and is done with its only iteration at 78; the third arrives at
+/// 91.5 ms, joins at 94 and is answered at 94 + 12 ms. What caches take is the same.
+TEST(LivePools, TheFirstTokenComesWithAnIterationOfTheDecoder) {
+  LivePoolsCase c(0);
+  const auto trace = std::make_shared<Trace>();
+  trace->requests = {{0, 1000, 101}, {0.0415, 1000, 2}, {0.0615, 1000, 11}};
+  c.load = LoadSpec();
+  c.load.trace = trace;
+  c.load.prompt = Lengths::fixed(1000);
+  c.load.output = {LengthLaw::trace, 38, 1, 0, 101, 2};
+  c.load.requests = {3, false};
+  for (LivePool* pool : {&c.prefill, &c.decode}) {
+    pool->rules = {ServingPolicy::vllm, true, 2000, 100, 1, 1 << 20};
+    pool->on_links = {};
+  }
+  c.decode.rules.answer_after = 3;
+  c.prefill.timer = [](const Iteration&) { return IterationTime{0.01}; };
+  c.decode.timer = [](const Iteration&) { return IterationTime{0.004}; };
+  network::Traffic wires;
+  wires.path_links = {0};
+  wires.connections = {{0, 1, 0, 1, 0}};
+  const std::vector<double> rates = {1e6};
+  const std::vector<std::vector<KvFlow>> flows = {{{0, 0.02 * 1e6}}};
+  LoadRecord record;
+  const LiveMeasured m =
+      serve_pools(c.offered(), {c.prefill, c.decode, {wires, rates, flows}, 1000}, &record);
+  std::ranges::sort(record.requests, {}, [](const RequestRecord& r) { return r.request.number; });
+  const std::vector<double> first = {0.042, 0.078, 0.106},
+                            done = {0.03 + 100 * 0.004, 0.078, 0.094 + 10 * 0.004};
+  ASSERT_EQ(record.requests.size(), first.size());
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_NEAR(record.requests[i].first_token, first[i], 1e-12);
+    EXPECT_NEAR(record.requests[i].done, done[i], 1e-12);
+  }
+  EXPECT_NEAR(m.transfer, 0.02, 1e-12);
 }
 
 /// Blocks that come free while a decoding server is in the middle of its iterations let in what was preempted.

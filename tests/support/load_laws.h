@@ -27,9 +27,10 @@ inline void expect_conserved(const LoadSpec& load, const serving::LiveMeasured& 
     outputs += drawn.output;
     steps += r.request.steps;
     in_system += r.done - r.request.sent;
-    EXPECT_LE(r.request.ready, r.admitted);
+    // Moments of two pools are equal up to rounding (network::Fluid::kTie).
+    EXPECT_LE(r.request.ready, r.admitted * (1 + 1e-12));
     EXPECT_LT(r.admitted, r.first_token);
-    EXPECT_LE(r.first_token, r.done);
+    EXPECT_LE(r.first_token, r.done * (1 + 1e-12));
     numbers.insert(r.request.number);
   }
   EXPECT_EQ(static_cast<std::int64_t>(numbers.size()), load.requests.number) << "each of them once";

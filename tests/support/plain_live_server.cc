@@ -53,7 +53,7 @@ void PlainLiveServer::start() {
   begin_ = wake;
   wake = kNever;
   look();
-  for (LiveItem& item : ready_) item.admission = ++admissions_;
+  for (LiveItem& item : ready_) item.admission = ++admissions_, item.answer_in = rules_.answer_after;
   running_.splice(running_.end(), ready_);
   grows_ = false;
   loading_ = 0;
@@ -107,6 +107,9 @@ std::vector<PlainLiveRequest> PlainLiveServer::finish() {
   };
   for (LiveItem& item : running_)
     if (decodes_ && item.decodes()) give(item);
+  for (LiveItems* list : {&running_, &waiting_})
+    for (LiveItem& item : *list)
+      if (item.answer_in > 0) item.answered = end, --item.answer_in;
   tidy();
   for (LiveItem& item : running_) {
     item.in_batch = false;

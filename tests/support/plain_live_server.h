@@ -19,7 +19,9 @@ struct PlainLiveRequest {
   DrawnRequest request;
   double admitted = -1;
   std::vector<double> tokens;  ///< moments
-  TierBlocks hits{};           ///< tokens of the prompt that were found
+  double answered = -1;        ///< moment at which the client has the first; -1: as it is there
+  [[nodiscard]] double first() const { return answered < 0 ? tokens.front() : answered; }
+  TierBlocks hits{};  ///< tokens of the prompt that were found
 };
 
 /// What servers have done since the warm-up.
@@ -38,6 +40,8 @@ struct LiveItem : PlainLiveRequest {
   bool returned = false;    ///< preempted, and not yet admitted again
   bool in_batch = false;    ///< some of its context is read in the running iteration
   bool joins = false;       ///< and ends there
+  std::int64_t answer_in =
+      0;  ///< iterations until the client has the first token of what another server read
 
   [[nodiscard]] std::int64_t context() const { return context_; }
   [[nodiscard]] bool reads() const { return read < context_; }

@@ -64,7 +64,7 @@ Operator expert_product(const OperatorBuilder& b, std::string_view name, const E
   if (b.policy().experts == Precision::fp4 && op.operands != Precision::fp4) op.stored = Precision::fp4;
   const StackProfile::Serving& serving = b.stack().serving;
   if (op.stored && op.operands == Precision::bf16) op.rate_share = serving.converted_share;
-  if (!op.stored && op.operands == Precision::fp8 && !b.key().dispatches)
+  if (!op.stored && op.operands == Precision::fp8)
     op.rate_share = serving.fp8_expert_share;
   op.grouped = b.model().moe->routes() && b.mode() != Mode::training;
   op.loads = share.loads;

@@ -96,7 +96,12 @@ void LiveServer::start() {
   begin_ = wakes_;
   look();
   state_.begin(begin_);
-  for (const std::int32_t slot : landed_) state_.join_moved(slot, state_.moving(slot).first_token);
+  for (const std::int32_t slot : landed_) {
+    const Sequence& s = state_.moving(slot);
+    if (s.first_token == kNever)
+      answers_.push_back({slot, s.request.number, ended_ + state_.rules().answer_after});
+    state_.join_moved(slot, s.landed);
+  }
   landed_.clear();
   batch_.clear(state_.rules().ranks, state_.rules().token_budget);
   const std::int64_t preemptions = state_.preemptions();
@@ -182,6 +187,15 @@ void LiveServer::book_gaps(const Progression& gaps) {
   if (gaps.count > 1) tally_.gaps({gaps.first + gaps.step, gaps.step, gaps.count - 1, gaps.weight});
 }
 
+/// First tokens that clients have with one of the next iterations.
+void LiveServer::book_answers(std::int64_t iterations) {
+  for (; !answers_.empty() && answers_.front().after <= ended_ + iterations; answers_.pop_front()) {
+    const Answer& answer = answers_.front();
+    const double moment = runs_ ? begin_ + run_.seconds(answer.after - ended_) : end_;
+    state_.answer(answer.slot, answer.number, moment);
+  }
+}
+
 /// Sum over iterations i of (A + b i) (f + s i), where A + b i tokens are held for f + s i seconds.
 double LiveServer::held_seconds() const {
   const double held = state_.tokens_held();
@@ -224,6 +238,7 @@ void LiveServer::book() {
     if (work.decoding > 0) book_gaps({end_ - begin_, 0, 1, work.decoding});
   }
   if (work.decoding > 0) state_.decode(work.iterations, end_);
+  book_answers(work.iterations);
   ended_ += work.iterations;
   polled_ += work.iterations;
   if (batch_.reading > 0) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -51,7 +52,8 @@ class LiveServer {
   template <class Done>
   void land(std::int32_t slot, double now, const Done& done) {
     Sequence& s = state_.moving(slot);
-    s.first_token = now;
+    s.landed = now;
+    s.first_token = s.request.steps > 0 && state_.rules().answer_after > 0 ? kNever : now;
     if (s.request.steps > 0) return join_next(slot, now);
     --unfinished_;
     done(s);
@@ -134,6 +136,7 @@ class LiveServer {
   void send_from(double now);
   void book();
   void book_gaps(const Progression& gaps);
+  void book_answers(std::int64_t iterations);
 
   ServerState state_;
   const Timer& timer_;
@@ -149,7 +152,13 @@ class LiveServer {
         -1;  ///< count of `polled_` at which the server looks at it; -1: at its next look
   };
   std::vector<std::int32_t> landed_;  ///< slots of sequences that join with the next work
-  std::vector<Arrived> arrived_;      ///< in order; not looked at when the work under way began
+  struct Answer {
+    std::int32_t slot;
+    std::int64_t number,
+        after;  ///< of the request; and the count of `ended_` at which its client has the first token
+  };
+  std::deque<Answer> answers_;    ///< to come
+  std::vector<Arrived> arrived_;  ///< in order; not looked at when the work under way began
   std::int64_t unfinished_ = 0;
   std::int64_t ended_ = 0;   ///< iterations so far
   std::int64_t polled_ = 0;  ///< decode iterations since the counter of looks began

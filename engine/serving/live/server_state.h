@@ -24,8 +24,9 @@ namespace shardscape::serving {
 struct Sequence {
   enum class Phase : std::uint8_t { waiting, reading, decoding, moving, done };
   DrawnRequest request;
-  double admitted = -1;        ///< moment at which its prompt was first read; -1: not yet
-  double first_token = -1;     ///< moment; -1: not yet
+  double admitted = -1;  ///< moment at which its prompt was first read; -1: not yet
+  double first_token =
+      -1;  ///< moment at which the client has it; -1: not yet; of two pools: infinite until then
   double last_token = -1;      ///< moment of the latest token before its decoding began; -1: none
   std::int32_t given = 0;      ///< tokens given before its decoding began
   std::int32_t taken = 0;      ///< decode iterations of request.steps that gave these
@@ -38,8 +39,8 @@ struct Sequence {
   std::array<std::int64_t, kCacheTiers> hits{};  ///< tokens of the prompt that were found, by tier
   std::int64_t blocks = 0;                       ///< taken when it began to decode
   Phase phase = Phase::waiting;
-  // Of two pools: moments at which the prompt was read and at which its cache began to move.
-  double read_at = 0, moved_from = 0;
+  // Of two pools: moments at which the prompt was read, and at which its cache began to move and was there.
+  double read_at = 0, moved_from = 0, landed = 0;
 
   /// Where drafts are accepted a request has as many decode iterations as were drawn, and each gives as many tokens.
   static constexpr std::int64_t kWhole = 1 << 12;
@@ -150,8 +151,10 @@ class ServerState {
     while (decoding_ > 0 && until_done() == 0) {
       const std::int32_t slot = ends_.top().slot;
       ends_.pop();
-      leave_decoding(at(slot));
-      done(at(slot));
+      Sequence& s = at(slot);
+      leave_decoding(s);
+      s.first_token = std::min(s.first_token, std::max(decoded_at_, s.last_token));
+      done(s);
       free_.push_back(slot);
     }
   }
@@ -168,8 +171,12 @@ class ServerState {
   /// was preempted waits for them: its slot, else -1.
   std::int32_t expect(const DrawnRequest& request);
   [[nodiscard]] Sequence& moving(std::int32_t slot) { return at(slot); }
-  /// Its cache is there: it decodes from now on, its first token given at `moment`.
+  /// Its cache is there since `moment`: it decodes from now on.
   void join_moved(std::int32_t slot, double moment);
+  /// The client has the first token of a request that was in this slot, if that is not done.
+  void answer(std::int32_t slot, std::int64_t number, double moment) {
+    if (at(slot).request.number == number) at(slot).first_token = std::min(at(slot).first_token, moment);
+  }
   /// Its cache is there, and no token is left to give.
   void drop_moved(std::int32_t slot);
   /// The cache of a prompt that is done here keeps its place and its blocks until it has left.

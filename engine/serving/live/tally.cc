@@ -20,7 +20,8 @@ void Tally::done(const Sequence& sequence, double now) {
   const DrawnRequest& request = sequence.request;
   sums_.ttft.add(sequence.first_token - request.sent);
   sums_.e2e.add(now - request.sent);
-  if (request.output > 1) sums_.tpot.add((now - sequence.first_token) / (request.output - 1));
+  // Moments of two pools are equal up to rounding.
+  if (request.output > 1) sums_.tpot.add(std::max(0.0, now - sequence.first_token) / (request.output - 1));
   sums_.queued += sequence.admitted - request.sent;
   ++sums_.requests;
   if (keeps({request, sequence.admitted, sequence.first_token, now}, promised_)) ++sums_.kept;
@@ -29,8 +30,8 @@ void Tally::done(const Sequence& sequence, double now) {
   sums_.steps += request.steps;
   for (std::size_t tier = 0; tier < kCacheTiers; ++tier) sums_.hits[tier] += sequence.hits[tier];
   if (sequence.read_at <= 0) return;
-  sums_.transfer += sequence.first_token - sequence.moved_from;
-  sums_.exposed += sequence.first_token - std::max(sequence.read_at, sequence.moved_from);
+  sums_.transfer += sequence.landed - sequence.moved_from;
+  sums_.exposed += sequence.landed - std::max(sequence.read_at, sequence.moved_from);
 }
 
 LiveMeasured Tally::result(double end) {

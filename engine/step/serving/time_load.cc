@@ -61,6 +61,7 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   rules.poll_interval = stack.poll_interval;
   rules.cached_prompt = rules.keeps_prefixes ? workload.load->common.end : 0;
   rules.schedule_ahead = stack.schedule_ahead;
+  rules.answer_after = stack.answer_after;
   rules.queue = stack.queue;
   rules.routing = stack.routing;
   rules.servers = in.plan.data / in.shape.coupled * in.shape.groups;
