@@ -422,7 +422,7 @@ void SegmentStore::check_sealed(Damaged damaged) {
     const std::string problem = damage_of(path, *blocks, manifest_, identity);
     if (problem.empty()) continue;
     names.push_back(path.filename().string());
-    problems += "\n  " + names.back() + ": " + problem;
+    problems += "; " + names.back() + ": " + problem;
   }
   if (names.empty()) return;
   if (damaged == Damaged::refuse) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "sweep/validate/release.h"
 #include "sweep/validate/table_names.h"
 
 namespace shardscape::validate {
@@ -55,9 +56,9 @@ std::int64_t deepseek_budget(const RunFacts& facts, const WorkloadSpec& workload
   constexpr std::int64_t kSpare = 64, kStep = 64, kSince2026 = 8192;
   const std::int64_t tokens = workload.concurrency + workload.longest_prompt() + kSpare;
   const std::int64_t rounded = (tokens + kStep - 1) / kStep * kStep;
-  const std::size_t space = facts.software.find(' ');
-  const std::string release = space == std::string::npos ? "" : facts.software.substr(space + 1);
-  const bool late = facts.date.empty() ? release >= "1.2.0rc6" : facts.date >= "2026";
+  const ReleaseOrder release(facts.software);
+  const bool late =
+      facts.date.empty() ? release.stated() && !release.before("1.2.0rc6") : facts.date >= "2026";
   return late ? std::max(kSince2026, rounded) : rounded;
 }
 
@@ -74,9 +75,8 @@ void set_pools(const RunFacts& facts, std::string_view engine, const WorkloadSpe
     recipe.poll_interval = std::nullopt;
     if (facts.plan.expert > kFewRanks) recipe.redundant_experts = kCopies;
   } else if (engine == "trtllm") {
-    const bool of_2025 = facts.date.empty() ? facts.software.starts_with("trtllm 0.5") ||
-                                                  facts.software.starts_with("trtllm 0.7")
-                                            : facts.date < "2026";
+    const bool of_2025 =
+        facts.date.empty() ? ReleaseOrder(facts.software).before("0.8") : facts.date < "2026";
     recipe.token_budget = !of_2025 ? 16384 : workload.longest_prompt() > kLongPrompt ? 8448 : 4608;
   }
 }
@@ -131,7 +131,8 @@ void set_load(const ClientProfile& client, WorkloadSpec& workload) {
 /// drafts are 1.79, 2.27 and 2.49 (InferenceX, golden_al_distribution, deepseek-v4-pro). DeepSeek-V3's report (section
 /// 5.4.3) has 0.85 to 0.90 for the first of V3, which does not think.
 std::vector<double> acceptance_of(std::string_view model) {
-  return model.starts_with("deepseek") ? std::vector{0.79, 0.48, 0.22} : std::vector<double>();
+  return model.starts_with("deepseek-v3") || model.starts_with("deepseek-r1") ? std::vector{0.79, 0.48, 0.22}
+                                                                              : std::vector<double>();
 }
 
 /// SemiAnalysisAI/InferenceX, benchmarks/ and runners/, as of the runs: vLLM as the stack has it

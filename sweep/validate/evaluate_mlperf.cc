@@ -102,10 +102,16 @@ Result read_result(RowReader& reader, TableNames& names) {
   }
   const std::string scenario = lower_case(text("scenario"));
   if (scenario == "singlestream") say("a single stream");
+  constexpr std::string_view kScenarios[] = {"offline", "server", "interactive", "singlestream"};
+  if (std::ranges::find(kScenarios, scenario) == std::end(kScenarios))
+    reader.bad("scenario", "'" + text("scenario") + "' is not Offline, Server, Interactive or SingleStream");
   out.scenario = scenario == "offline" ? MlperfScenario::offline : MlperfScenario::server;
   out.gpus = reader.integer("gpus").value_or(0);
   if (out.gpus == 0) say("the row does not say how many GPUs there were");
-  const auto precision = TableNames::policy(lower_case(text("precision")));
+  const std::string stated = lower_case(text("precision"));
+  const auto precision = TableNames::policy(stated);
+  if (!precision && !stated.empty() && stated != "unset")
+    say("no policy is known for the precision " + stated);
   out.precision =
       !precision || *precision == PolicyName::fp16 ? quantised(names.architecture(out.device)) : *precision;
   out.output = reader.positive("mean_output_tokens").value_or(out.task != nullptr ? out.task->output : 1);

@@ -231,7 +231,7 @@ ServerSplit read_server(RowReader& reader, const std::string& pool) {
   ServerSplit server{degree("tensor_parallel"), degree("attention_data_parallel"), degree("expert_parallel"),
                      degree("moe_tensor_parallel"), std::nullopt};
   if (!pool.empty()) {
-    server.workers = reader.integer((pool + "workers").c_str(), 0);
+    server.workers = reader.integer((pool + "workers").c_str());
     // Where the split is not stated, experts are dealt over all ranks: no stack splits them over the replicas of
     // attention.
     if (server.expert == 1 && server.attention_data > 1) server.expert = server.ranks();
@@ -260,7 +260,11 @@ std::optional<bool> drafts_of(RowReader& reader) {
 
 /// Has a server's load simulated as its client sent it, where that is known.
 void read_client(RowReader& reader, TableNames& names, PlanRow& row) {
-  if (row.itl_only || row.workload.output_tokens == 0) return;
+  const bool drafts = drafts_of(reader).value_or(row.recipe.draft_tokens > 0);
+  const auto drafts_alone = [&] {
+    if (drafts) row.unmodelled = "speculative decoding under a client that is not known";
+  };
+  if (row.itl_only || row.workload.output_tokens == 0) return drafts_alone();
   RunFacts facts;
   facts.model = row.model;
   facts.software = row.software;
@@ -272,7 +276,7 @@ void read_client(RowReader& reader, TableNames& names, PlanRow& row) {
   facts.date = text("date");
   facts.drafts = drafts_of(reader).value_or(false);
   const ClientProfile* const client = client_of(facts);
-  if (client == nullptr) return;
+  if (client == nullptr) return drafts_alone();
   row.client = client->name;
   set_load(*client, row.workload);
   const ServerRecipe of_pools = row.recipe;
@@ -281,7 +285,10 @@ void read_client(RowReader& reader, TableNames& names, PlanRow& row) {
   if (of_pools.draft_tokens > 0) row.recipe.draft_tokens = of_pools.draft_tokens;
   Speculation& speculation = row.workload.load->speculation;
   speculation.draft_tokens = row.recipe.draft_tokens;
-  if (speculation.draft_tokens > 0) speculation.acceptance = acceptance_of(row.model);
+  if (speculation.draft_tokens == 0) return;
+  speculation.acceptance = acceptance_of(row.model);
+  if (speculation.acceptance.empty())
+    row.unmodelled = "speculative decoding, of which nothing says how much is accepted";
 }
 
 void read_inference(RowReader& reader, PlanRow& row) {
@@ -344,29 +351,33 @@ void read_unmodelled(RowReader& reader, PlanRow& row) {
   const std::string method = reader.text("spec_method").value_or("none");
   if (method != "none" && (method != "mtp" || acceptance_of(row.model).empty()))
     say("speculative decoding (" + method + "), of which nothing says how much is accepted");
-  if (reader.text("mode").value_or("") != "disagg") return;
+  constexpr std::string_view kModes[] = {"agg", "disagg", "energy"};
+  if (reader.choice("mode", kModes) != 1U) return;
   if (!reader.text("concurrency")) say("the row does not say how many requests were in flight");
 }
 
 /// What the row says about its pools and its recipe.
 PoolsOfRow pools_of(RowReader& reader, const PlanRow& row) {
-  const auto number = [&](const char* column) { return reader.integer(column, 0).value_or(1); };
   PoolsOfRow of;
   of.device = row.device;
   of.software = row.software;
   of.model = row.model;
   of.precision = name_of(row.workload.precision);
-  of.prompt = number("prompt_tokens");
-  of.output = number("output_tokens");
-  of.clients = number("concurrency");
+  of.prompt = reader.rounded("prompt_tokens").value_or(1);
+  of.output = reader.rounded("output_tokens").value_or(1);
+  of.clients = reader.rounded("concurrency").value_or(1);
+  of.gpus = reader.integer("gpus");
   of.drafts = drafts_of(reader);
-  const auto ranks = [&](const char* tensor, const char* attention) {
-    return std::max<std::int64_t>(1, number(tensor)) * std::max<std::int64_t>(1, number(attention));
+  const auto ranks = [&](const char* tensor, const char* attention) -> std::optional<std::int64_t> {
+    const auto of_tensor = reader.integer(tensor, 0), of_attention = reader.integer(attention, 0);
+    if (!of_tensor && !of_attention) return std::nullopt;
+    return std::max<std::int64_t>(1, of_tensor.value_or(1)) *
+           std::max<std::int64_t>(1, of_attention.value_or(1));
   };
   of.prefill_ranks = ranks("prefill_tensor_parallel", "prefill_attention_data_parallel");
   of.decode_ranks = ranks("decode_tensor_parallel", "decode_attention_data_parallel");
-  of.prefill_workers = reader.integer("prefill_workers", 0);
-  of.decode_workers = reader.integer("decode_workers", 0);
+  of.prefill_workers = reader.integer("prefill_workers");
+  of.decode_workers = reader.integer("decode_workers");
   return of;
 }
 
@@ -374,11 +385,15 @@ PoolsOfRow pools_of(RowReader& reader, const PlanRow& row) {
 void read_servers(RowReader& reader, bool pools, PlanRow& row) {
   ParallelPlan& plan = row.plan;
   const auto count = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+  // A pool's split of experts that the model does not have is none.
+  const auto of_experts = [&](const ServerSplit& pool) {
+    return has_experts(row.model) ? count(pool.expert_tensor) : 1;
+  };
   const ServerSplit server = read_server(reader, pools ? "decode_" : "");
   plan.tensor = count(server.tensor);
   plan.data = count(server.attention_data * server.workers.value_or(1));
   plan.expert = count(server.expert);
-  plan.expert_tensor = count(server.expert_tensor);
+  plan.expert_tensor = pools ? of_experts(server) : count(server.expert_tensor);
   if (!pools) {
     plan.pipeline = count(reader.integer("pipeline_parallel").value_or(1));
     const std::int64_t gpus = reader.integer("gpus").value_or(plan.gpus()),
@@ -394,7 +409,7 @@ void read_servers(RowReader& reader, bool pools, PlanRow& row) {
   plan.prefill.tensor = count(prefill.tensor);
   plan.prefill.data = count(prefill.attention_data * prefill.workers.value_or(1));
   plan.prefill.expert = count(prefill.expert);
-  plan.prefill.expert_tensor = count(prefill.expert_tensor);
+  plan.prefill.expert_tensor = of_experts(prefill);
   row.gpus = plan.gpus();
 }
 

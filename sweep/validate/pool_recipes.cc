@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <sstream>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -30,9 +32,18 @@ bool prints(const PoolsOfRow& of, const Worker& prefill, const Worker& decode) {
       of.decode_workers.value_or(decode.number) != decode.number)
     return false;
   const std::int64_t all = prefill.number * prefill.ranks() + decode.number * decode.ranks();
-  const std::pair said(of.prefill_ranks, of.decode_ranks);
-  return said == std::pair(prefill.ranks(), decode.ranks()) ||
-         said == std::pair(prefill.tensor, decode.tensor) || said == std::pair(all, all);
+  if (of.gpus.value_or(all) != all) return false;
+  const auto says = [&](std::int64_t reads, std::int64_t decodes) {
+    return of.prefill_ranks.value_or(reads) == reads && of.decode_ranks.value_or(decodes) == decodes;
+  };
+  return says(prefill.ranks(), decode.ranks()) || says(prefill.tensor, decode.tensor) || says(all, all);
+}
+
+/// Whether software is of that release: "sglang 0.5.1-rc0" is of "sglang 0.5.1" and of "sglang", "sglang 0.5.14" is not.
+bool is_of_release(std::string_view software, std::string_view release) {
+  return software.starts_with(release) &&
+         (software.size() == release.size() ||
+          std::isdigit(static_cast<unsigned char>(software[release.size()])) == 0);
 }
 
 /// Numbers of clients between those of a recipe's list are nearly in it; of others it may be for up to four times as
@@ -51,6 +62,15 @@ double distance(const std::string& clients, std::int64_t to) {
 
 }  // namespace
 
+PoolRecipes::PoolRecipes(Table table) : table_(std::move(table)), index_(table_) {
+  if (table_.columns.empty()) return;  // there is none
+  for (const char* column : {"model", "device", "software", "precision", "prompt_tokens", "output_tokens",
+                             "prefill_workers", "prefill_tensor_parallel", "prefill_attention_data_parallel",
+                             "decode_workers", "decode_tensor_parallel", "decode_attention_data_parallel",
+                             "draft_tokens", "max_batch", "concurrency", "source"})
+    if (!index_.find(column)) problems_.push_back({table_.file, 1, column, "there is no such column"});
+}
+
 tl::expected<PoolRecipe, std::string> PoolRecipes::find(const PoolsOfRow& of) {
   struct Candidate {
     double far;
@@ -64,7 +84,7 @@ tl::expected<PoolRecipe, std::string> PoolRecipes::find(const PoolsOfRow& of) {
       return cells.text(column).value_or("") == text;
     };
     const std::string software = cells.text("software").value_or("");
-    const bool release = of.software.starts_with(software) || software.starts_with(of.software);
+    const bool release = is_of_release(of.software, software) || is_of_release(software, of.software);
     if (!release || !is("model", of.model) || !is("device", of.device) || !is("precision", of.precision) ||
         cells.integer("prompt_tokens") != of.prompt || cells.integer("output_tokens") != of.output)
       continue;
@@ -78,7 +98,11 @@ tl::expected<PoolRecipe, std::string> PoolRecipes::find(const PoolsOfRow& of) {
                             {&row, drafts, cells.integer("max_batch"),
                              cells.text("source").value_or("").starts_with("assumed")}});
   }
-  // A row that says nothing of speculation is taken to have none, where there is a recipe without.
+  if (!problems_.empty()) {
+    const TableProblem& first = problems_.front();
+    return tl::unexpected(fmt::format("{}:{}: {}: {}", first.file, first.line, first.column, first.message));
+  }
+  // A row that says nothing of speculation is taken to have none where a recipe that is as near has none.
   const auto rank = [](const Candidate& candidate) {
     const bool near = candidate.far <= kReach, listed = candidate.far == 0;
     return std::tuple(!near, !listed, candidate.recipe.draft_tokens > 0, candidate.far);

@@ -22,9 +22,8 @@ struct PoolsOfRow {
   std::string model, device, software, precision;
   std::int64_t prompt = 0, output = 0, clients = 0;
   std::optional<bool> drafts;  ///< whether it decodes speculatively; nothing: it does not say
-  /// Ranks of a worker as the row prints them, and where it says so their number.
-  std::int64_t prefill_ranks = 1, decode_ranks = 1;
-  std::optional<std::int64_t> prefill_workers, decode_workers;
+  /// What the row prints: ranks of a worker, their number, and GPUs of all; nothing: it does not say.
+  std::optional<std::int64_t> prefill_ranks, decode_ranks, prefill_workers, decode_workers, gpus;
 };
 
 struct PoolRecipe {
@@ -39,12 +38,13 @@ struct PoolRecipe {
 /// The table of recipes; empty where there is none.
 class PoolRecipes {
  public:
-  explicit PoolRecipes(Table table) : table_(std::move(table)), index_(table_) {}
+  explicit PoolRecipes(Table table);
 
   /// The recipe for a row: of those for its model, device, software, precision, lengths and ranks the one that lists its
-  /// number of clients, else the nearest, at most four times as many or as few; without speculation where the row does
-  /// not say. Software with a release is for that release. A row prints as the ranks of a worker those of its tensor
-  /// group, all of them, or all GPUs. Why, where there is none.
+  /// number of clients, else the nearest, at most four times as many or as few; where the row does not say whether it
+  /// speculates, first those that list its clients, of equals the one without. Software with a release is for that
+  /// release. A row prints as the ranks of a worker those of its tensor group, all of them, or all GPUs. Why, where
+  /// there is none, or where the table cannot be read.
   [[nodiscard]] tl::expected<PoolRecipe, std::string> find(const PoolsOfRow& of);
   /// Reads cells of a recipe.
   RowReader reader(const TableRow& row) { return {table_, index_, row, problems_}; }

@@ -27,7 +27,8 @@ auto setting_key(const PlanRow& row) {
   return std::tuple_cat(
       std::tie(row.model, row.cluster, row.stack, row.gpus, load.phase, load.precision, load.sequence_length,
                load.global_batch, load.prompt_tokens, load.output_tokens, load.concurrency),
-      std::tuple(row.plan.prefill.gpus()), std::tie(row.client, row.recipe));
+      std::tuple(row.plan.prefill.gpus(), load.longest_prompt(), load.longest_output()),
+      std::tie(row.client, row.recipe));
 }
 
 void check_length(const ModelSpec& model, const WorkloadSpec& load, Refusals& refusals) {
@@ -60,7 +61,8 @@ FabricSpec fabric_for(const PlanRow& row, const FabricTemplate& cluster, Problem
 std::vector<std::int32_t> placement_of(const PlanRow& row, const FabricSpec& fabric) {
   std::vector<std::int32_t> placement;
   if (!row.plan.disaggregated()) return placement;
-  const std::int64_t gap = idle_between(row, fabric);
+  // A cluster that has no GPUs to leave idle has the pools side by side.
+  const std::int64_t wanted = idle_between(row, fabric), gap = row.gpus + wanted > fabric.size() ? 0 : wanted;
   for (std::int64_t rank = 0; rank < row.gpus; ++rank)
     placement.push_back(static_cast<std::int32_t>(rank < row.plan.prefill.gpus() ? rank : rank + gap));
   return placement;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <limits>
 #include <string>
 
 namespace shardscape::validate {
@@ -23,6 +25,27 @@ std::string_view last_word(std::string_view text) {
   text = text.substr(0, end + 1);
   const std::size_t space = text.find_last_of(" ,;");
   return space == std::string_view::npos ? text : text.substr(space + 1);
+}
+
+/// Numbers of a release; behind those of a final one stands more than any candidate has.
+std::vector<int> numbers_of(std::string_view text) {
+  constexpr std::size_t kParts = 3;  // major, minor, patch
+  std::vector<int> numbers;
+  bool candidate = false;
+  while (!text.empty()) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc()) numbers.push_back(value);
+    text.remove_prefix(error == std::errc() ? static_cast<std::size_t>(end - text.data()) : 1);
+    if (!text.starts_with("rc")) continue;
+    candidate = true;
+    numbers.resize(kParts);
+    text.remove_prefix(2);
+  }
+  if (candidate || numbers.empty()) return numbers;
+  if (numbers.size() < kParts) numbers.resize(kParts);
+  numbers.insert(numbers.begin() + kParts, std::numeric_limits<int>::max());
+  return numbers;
 }
 
 }  // namespace
@@ -56,6 +79,15 @@ std::optional<double> stated_release(std::string_view software, std::string_view
   if (const std::size_t at = source.find(kRecipes); at != std::string_view::npos)
     return release_number(first_word(source.substr(at + kRecipes.size())));
   return std::nullopt;
+}
+
+ReleaseOrder::ReleaseOrder(std::string_view software) {
+  if (const std::size_t space = software.find(' '); space != std::string_view::npos)
+    numbers_ = numbers_of(first_word(software.substr(space)));
+}
+
+bool ReleaseOrder::before(std::string_view release) const {
+  return stated() && numbers_ < numbers_of(release);
 }
 
 }  // namespace shardscape::validate

@@ -60,7 +60,7 @@ void label_series(const std::vector<PlanRow*>& runs) {
   const bool pools = first.plan.disaggregated();
   const std::int64_t clients = first.workload.concurrency;
   const double rounds = pools ? 5 : 10;  // as their clients have
-  const bool started = (pools ? clients <= 16 : clients == 4) && rounds * *first.ttft_s() > request;
+  const bool started = (pools ? clients <= 16 : clients <= 4) && rounds * *first.ttft_s() > request;
   bool jumped = false;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (started) mark(*runs[i], RunLabel::start_up);
@@ -97,7 +97,8 @@ void label_runs(std::span<PlanRow> rows) {
     const bool one = !row.plan.disaggregated();
     if (one && row.plan.tensor > kWidestServer) row.label = RunLabel::mislisted;
     for (const Series& series : kUnexplained) {
-      if (row.software == series.software && row.model == series.model) row.label = RunLabel::unexplained;
+      if (row.label != RunLabel::two_recipes && row.software == series.software && row.model == series.model)
+        row.label = RunLabel::unexplained;
     }
     servers[server_of(row)].push_back(&row);
   }

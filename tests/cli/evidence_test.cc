@@ -88,6 +88,9 @@ TEST_F(EvidenceTest, IsInResultFilesAndAllThatShowsThem) {
   EXPECT_NE(run({"top", "out.h5", "--where", "pp == 1"})
                 .out.find("expected error +-20.0 % (one sigma), evidence: measured\n"),
             std::string::npos);
+  EXPECT_NE(run({"top", "out.h5", "--where", "pp == 2"})
+                .out.find("expected error unknown, evidence: none, the nearest"),
+            std::string::npos);
   EXPECT_NE(run({"export", "out.h5", "--csv", "-"}).out.find(",expected_error,evidence,evidence_gap,"),
             std::string::npos);
   ASSERT_EQ(run({"report", "out.h5", "-o", "out.html"}).code, 0);

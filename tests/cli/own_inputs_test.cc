@@ -67,6 +67,10 @@ TEST_F(OwnInputsTest, SharesOfPeaksThatADeviceLeavesOutAreNamed) {
     return results::ResultReader(work() / file).attributes().at("assumptions");
   };
   EXPECT_TRUE(contains(assumptions("out.h5"), warning.substr(9))) << assumptions("out.h5");
+  const Finished shown = run({"top", "out.h5"});
+  EXPECT_TRUE(contains(shown.out, "assumed: " + warning.substr(9))) << shown.out;
+  ASSERT_EQ(run({"report", "out.h5", "-o", "out.html"}).code, 0);
+  EXPECT_TRUE(contains(read_file(work() / "out.html"), "does not say sustained.tensor"));
 
   // Values that the device states, or that an axis sets, are not warned about.
   write("mine.yaml", std::string(kDevice) + kShares);

@@ -14,6 +14,8 @@
 #include "engine/base/nearest_rank.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/near_misses.h"
+#include "sweep/cli/reports/top_output.h"
+#include "sweep/cli/reports/top_output.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/faults/sensitivity.h"
 #include "sweep/space/design_space.h"
@@ -111,7 +113,7 @@ std::optional<std::string> evidence_text(const ResultReader& reader) {
     low = std::min(low, error);
     high = std::max(high, error);
   }
-  if (high == 0) return std::nullopt;
+  if (high == 0) return "unknown";
   std::vector<bool> seen(evidence->meanings.size());
   for (const double code : reader.read("evidence")) {
     if (code > 0 && code < static_cast<double>(seen.size())) seen[static_cast<std::size_t>(code)] = true;
@@ -227,6 +229,7 @@ std::vector<std::pair<std::string, std::string>> study_facts(const ResultReader&
   add("objectives", text_at(*study, "objectives"));
   add("mode", text_at(*study, "mode"));
   add("expected error", evidence_text(reader));
+  add("assumed", assumptions_of(reader));
   return facts;
 }
 

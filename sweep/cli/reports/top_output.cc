@@ -9,6 +9,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <unordered_map>
 #include <utility>
 
@@ -128,6 +129,11 @@ char* write_exact(ColumnType type, double value, std::span<char, kLongestNumber>
 
 std::string short_heading(const ColumnInfo& column) { return heading(column); }
 
+std::optional<std::string> assumptions_of(const ResultReader& reader) {
+  const auto found = reader.attributes().find("assumptions");
+  return found == reader.attributes().end() ? std::nullopt : std::optional(found->second);
+}
+
 std::string plain_value(const ColumnInfo& column, double value) {
   if (const auto name = code_name(column, value)) return *name;
   return std::isfinite(value) ? exact(column, value) : "";
@@ -139,6 +145,10 @@ bool is_input(const ColumnInfo& column) {
   return column.group == ColumnGroup::plan || column.group == ColumnGroup::workload ||
          column.group == ColumnGroup::hardware;
 }
+
+/// Servers are measured by their time between tokens.
+constexpr const char* kOfItl =
+    "expected errors are those of itl; of ttft, end to end and percentiles none is known";
 
 /// A column of the printed table.
 struct Shown {
@@ -187,6 +197,8 @@ class TableBuilder {
     }
     table.print(out);
     if (!evidence_.empty()) out << printable(evidence_) << '\n';
+    std::istringstream assumptions(assumptions_of(reader_).value_or(""));
+    for (std::string line; std::getline(assumptions, line);) out << "assumed: " << printable(line) << '\n';
   }
 
  private:
@@ -199,13 +211,21 @@ class TableBuilder {
       if (column == nullptr || chosen_.rows.empty()) return;
       found.push_back(place_of(*column));
       const std::vector<double>& values = chosen_.values[found.back()];
-      same = same && std::ranges::all_of(values, [&](double value) { return value == values.front(); });
+      same = same && std::ranges::all_of(values, [&](double value) {
+               return value == values.front() || (std::isnan(value) && std::isnan(values.front()));
+             });
     }
-    const std::vector<double>& errors = chosen_.values[found[0]];
-    if (std::ranges::all_of(errors, [](double error) { return std::isnan(error); })) return;
-    if (!same) return show("expected_error"), show("evidence"), show("evidence_gap");
-    evidence_ = "expected error +-" + plain(found[0], 0) + " (one sigma), evidence: " + plain(found[1], 0);
+    const bool serves = reader_.find("itl_s") != nullptr;
+    if (!same) {
+      for (const char* name : {"expected_error", "evidence", "evidence_gap"}) show(name);
+      if (serves) evidence_ = kOfItl;
+      return;
+    }
+    const bool known = std::isfinite(value(found[0], 0));
+    evidence_ = "expected error " + (known ? "+-" + plain(found[0], 0) + " (one sigma)" : "unknown") +
+                ", evidence: " + plain(found[1], 0);
     if (value(found[2], 0) > 0) evidence_ += ", the nearest differ in " + plain(found[2], 0);
+    if (known && serves) evidence_ += std::string("; ") + kOfItl;
   }
 
   [[nodiscard]] const ColumnInfo& info(std::size_t column) const { return reader_.columns()[column]; }

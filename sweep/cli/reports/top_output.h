@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <string>
@@ -48,6 +49,9 @@ struct TableOptions {
 /// Groups of rows that tie, by their first row: all that the file holds of them is equal, to the bit, except one plan
 /// axis, or several of which every combination ties. Nothing else distinguishes such plans.
 RowGroups tied_rows(const results::ResultReader& reader, const ChosenRows& chosen);
+
+/// What a file's results rest on beyond its inputs, a line each; nothing in files of older programs.
+std::optional<std::string> assumptions_of(const results::ResultReader& reader);
 
 /// Prints inputs that vary in the file and the main outputs, in human units.
 void print_table(std::ostream& out, const results::ResultReader& reader, const ChosenRows& chosen,

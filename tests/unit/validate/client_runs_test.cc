@@ -85,7 +85,9 @@ TEST(ClientRuns, DraftWhatTheScriptsDraft) {
   EXPECT_EQ(recipe_of(facts, workload).draft_tokens, 1) << "attention is data parallel";
   facts.software = "sglang 0.5.8";
   EXPECT_EQ(recipe_of(facts, workload).draft_tokens, 2);
-  EXPECT_TRUE(acceptance_of("llama3.1-70b").empty()) << "nothing is known of it";
+  for (const char* model : {"llama3.1-70b", "deepseek-v2-lite"})
+    EXPECT_TRUE(acceptance_of(model).empty()) << "nothing is known of it";
+  EXPECT_EQ(acceptance_of("deepseek-v3").size(), 3U);
 }
 
 TEST(ClientRuns, HaveRandomLengthsWhereTheClientDrawsThem) {
@@ -174,6 +176,9 @@ TEST(RunLabels, TellDisturbedRunsByTheOthersOfTheirServer) {
   EXPECT_EQ(labels({measured("a", 4, 1.20, 0.01), measured("b", 8, 1.30, 0.01)}),
             (std::vector{start_up, start_up}))
       << "ten times 1.2 s is more than 1.2 s + 1000 x 10 ms";
+  EXPECT_EQ(labels({measured("a", 2, 1.20, 0.01), measured("b", 8, 1.30, 0.01)}),
+            (std::vector{start_up, start_up}))
+      << "with fewer clients, too";
 }
 
 /// A round of four is read in at most four times as long as a lone prompt.
@@ -186,6 +191,15 @@ TEST(RunLabels, TellAColdFirstRoundByItsSlowestRequest) {
   EXPECT_EQ(labels({row}), std::vector{RunLabel::start_up});
   row.served[kTtftColumn].reset();
   EXPECT_EQ(labels({row}), std::vector{RunLabel::start_up}) << "tables with percentiles may lack the mean";
+}
+
+TEST(RunLabels, KeepWhatAnotherRecipeMayHaveRun) {
+  PlanRow row = measured("a", 4, 0.10, 0.01);
+  row.software = "sglang 0.5.10.post1";
+  row.model = "deepseek-v3";
+  EXPECT_EQ(labels({row}), std::vector{RunLabel::unexplained});
+  row.label = RunLabel::two_recipes;
+  EXPECT_EQ(labels({row}), std::vector{RunLabel::two_recipes});
 }
 
 TEST(RunLabels, KeepServersApart) {

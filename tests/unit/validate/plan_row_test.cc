@@ -297,7 +297,25 @@ TEST_F(PublicRowTest, PoolsHaveServersOfTheirOwnKind) {
     ASSERT_TRUE(incomplete) << column;
     ASSERT_TRUE(incomplete->unmodelled) << column;
     EXPECT_NE(incomplete->unmodelled->find("how many servers"), std::string::npos);
+    unsaid[column] = "0";
+    EXPECT_FALSE(read_public(server_row(unsaid), false)) << column;
+    problems_.clear();
   }
+  // Mean lengths are rounded, as those of one server; dense models have no experts to split.
+  auto dense = pools;
+  dense["model"] = "llama3.1-70b";
+  dense["prompt_tokens"] = "1000.4";
+  for (const char* column :
+       {"prefill_expert_parallel", "decode_expert_parallel", "prefill_attention_data_parallel"})
+    dense[column] = "";
+  dense["prefill_tensor_parallel"] = "4";
+  const auto plain = read_public(server_row(dense), false);
+  ASSERT_TRUE(plain) << (problems_.empty() ? "" : to_string(problems_.front()));
+  EXPECT_EQ(plain->workload.prompt_tokens, 1000);
+  EXPECT_EQ(plain->plan.prefill, (PrefillPool{4, 1, 3, 1, 1}));
+  auto unknown = pools;
+  unknown["mode"] = "Disagg";
+  EXPECT_FALSE(read_public(server_row(unknown), false)) << "no mode";
 }
 
 TEST_F(PlanRowTest, BlanksTakeTheDocumentedDefaults) {

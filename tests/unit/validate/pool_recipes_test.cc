@@ -11,10 +11,10 @@ PoolRecipes recipes() {
   return PoolRecipes(parse_csv(
       "model,device,software,precision,prompt_tokens,output_tokens,prefill_workers,prefill_tensor_parallel,"
       "prefill_attention_data_parallel,decode_workers,decode_tensor_parallel,decode_attention_data_parallel,"
-      "draft_tokens,max_batch,concurrency\n"
-      "m,d,engine 1.2,fp4,1024,1024,1,1,4,4,8,1,0,,4 8 16 64\n"
-      "m,d,engine 1.2,fp4,1024,1024,1,1,4,4,8,1,3,,16 144\n"
-      "m,d,engine 1.2,fp4,1024,1024,2,1,4,1,1,16,0,256,4096\n",
+      "draft_tokens,max_batch,concurrency,source\n"
+      "m,d,engine 1.2,fp4,1024,1024,1,1,4,4,8,1,0,,4 8 16 64,s\n"
+      "m,d,engine 1.2,fp4,1024,1024,1,1,4,4,8,1,3,,16 144,s\n"
+      "m,d,engine 1.2,fp4,1024,1024,2,1,4,1,1,16,0,256,4096,s\n",
       "r.csv"));
 }
 
@@ -53,6 +53,32 @@ TEST(PoolRecipes, AreFoundByWhatTheRowPrints) {
   EXPECT_EQ(found(older), (Answer{0, 0, 0})) << "for another release";
   older.software = "engine";
   EXPECT_EQ(found(older), (Answer{4, 0, 1})) << "a row without a release may be of any";
+}
+
+TEST(PoolRecipes, AreOfTheirRelease) {
+  PoolsOfRow other = row(4, 4, 8);
+  other.software = "engine 1.24";
+  EXPECT_EQ(found(other), (Answer{0, 0, 0})) << "1.24 is not of 1.2";
+  other.software = "engine 1.2-rc1";
+  EXPECT_EQ(found(other), (Answer{4, 0, 1}));
+}
+
+TEST(PoolRecipes, AgreeWithAllThatTheRowPrints) {
+  PoolsOfRow said = row(4, 4, 8);
+  said.gpus = 36;
+  EXPECT_EQ(found(said), (Answer{4, 0, 1}));
+  said.gpus = 999;
+  EXPECT_EQ(found(said), (Answer{0, 0, 0})) << "the recipe has 4 + 4 x 8 GPUs";
+  PoolsOfRow unsaid = row(4096, 4, 16);
+  unsaid.prefill_ranks = unsaid.decode_ranks = {};
+  EXPECT_EQ(found(unsaid), (Answer{1, 0, 0})) << "a row without ranks may have any";
+}
+
+TEST(PoolRecipes, SayWhereTheirTableCannotBeRead) {
+  PoolRecipes other(parse_csv("model,device\nm,d\n", "r.csv"));
+  const auto recipe = other.find(row(4, 4, 8));
+  ASSERT_FALSE(recipe);
+  EXPECT_EQ(recipe.error(), "r.csv:1: software: there is no such column");
 }
 
 TEST(PoolRecipes, AreForTheirNumberOfClients) {

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 namespace shardscape::validate {
 namespace {
 
@@ -16,6 +19,18 @@ TEST(Release, IsANumberThatGrows) {
   for (const char* text :
        {"", "2.3", "26", "26.4", "26.00", "26.13", "26.04.", "26.04.001", "26-04", "26.0a", "026.04"})
     EXPECT_FALSE(release_number(text)) << text;
+}
+
+TEST(Release, ComesBeforeLaterOnes) {
+  for (const auto& [one, next] :
+       {std::pair("1.2.0rc6", "1.2.0rc10"), std::pair("1.2.0rc10", "1.2.0"),
+        std::pair("1.2.0rc6", "1.2.0rc6.post2"), std::pair("1.2.0", "1.2.0.post1"),
+        std::pair("0.7.0.post2", "0.8"), std::pair("0.8", "0.8.1"), std::pair("1.3.0rc1", "1.10.0")}) {
+    EXPECT_TRUE(ReleaseOrder(std::string("trtllm ") + one).before(next)) << one << " " << next;
+    EXPECT_FALSE(ReleaseOrder(std::string("trtllm ") + next).before(one)) << one << " " << next;
+  }
+  EXPECT_FALSE(ReleaseOrder("trtllm").stated());
+  EXPECT_FALSE(ReleaseOrder("trtllm").before("9.9"));
 }
 
 TEST(Release, StandsBehindTheSoftwareOrInTheSource) {
