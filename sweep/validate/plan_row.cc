@@ -451,10 +451,16 @@ void read_who(RowReader& reader, TableNames& names, PlanRow& row) {
   const auto cluster = [&](const std::string& device) { return names.cluster(device); };
   read_preset(reader, names_device(reader), "cluster", "device", row.cluster, row.device, cluster, row);
   const bool experts = has_experts(row.model);
+  std::optional<double> release;
+  if (const auto cell = reader.text("release")) {
+    release = release_number(*cell);
+    if (!release) reader.bad("release", "'" + *cell + "' is not a year and a month, as 26.04 or 26.04.01");
+  } else if (!reader.has_column("release")) {
+    release = stated_release(reader.text("software").value_or(""), reader.text("source").value_or(""));
+  }
   const auto stack = [&](const std::string& software) {
     return names.stack(software, experts,
-                       {stated_release(software, reader.text("source").value_or("")),
-                        experts ? names.architecture(row.device) : Architecture::other});
+                       {release, experts ? names.architecture(row.device) : Architecture::other});
   };
   const bool foreign = reader.has_column("software") && !reader.has_column("stack");
   read_preset(reader, foreign, "stack", "software", row.stack, row.software, stack, row);

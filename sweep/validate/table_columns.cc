@@ -49,6 +49,8 @@ constexpr Column kPublicRowColumns[] = {
     {"device", needed, "a device preset or a name it goes by; its preset names the cluster"},
     {"software", needed,
      "software that a stack preset stands for; what follows the first word is its version"},
+    {"release", free,
+     "of the software, as 26.04; no such column: behind its name, or where source has it in NVIDIA's words"},
     {"gpus", needed, "all of them"},
     {"phase", free, "blank: training where there is a column sequence_length"},
     {"cluster", free, "in place of device; beside it free text"},

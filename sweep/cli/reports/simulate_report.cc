@@ -263,7 +263,8 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
     out << "\ntransfer  " << format_seconds(p.kv_transfer.value()) << " for "
         << format_bytes(p.kv_bytes.value()) << " of key-value cache, from pool to pool";
   }
-  out << "\nspeed     " << format_fixed(p.tokens_per_s_per_gpu, 1) << " tokens/s per GPU";
+  out << "\nspeed     " << format_fixed(p.tokens_per_s_per_gpu, p.tokens_per_s_per_gpu < 10 ? 3 : 1)
+      << " tokens/s per GPU";
   if (is_training(point)) out << ", MFU " << format_percent(p.mfu);
   out << '\n';
   if (p.outside_domain()) {

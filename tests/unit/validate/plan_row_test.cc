@@ -19,10 +19,11 @@ class PlanRowTest : public testing::Test {
     return read(cells, columns_of(TableKind::plans), [](std::string_view) { return true; });
   }
 
-  /// A row of other people's table, every column of theirs there.
+  /// A row of other people's table, every column of theirs there; `release` where the row has it.
   std::optional<PlanRow> read_public(const std::map<std::string, std::string>& cells, bool training) {
     return read(cells, public_plan_columns(), [&](std::string_view name) {
       const bool ours = name == "cluster" || name == "stack" || name == "phase" || name == "schedule";
+      if (name == "release" && !cells.contains("release")) return false;
       return !ours && (training || name != "sequence_length");
     });
   }
@@ -114,6 +115,24 @@ TEST_F(PublicRowTest, BlanksMeanWhatTheStackSaysIsUsual) {
   EXPECT_TRUE(row->recompute_unstated);
   EXPECT_EQ(row->plan.schedule, ScheduleKind::interleaved);
   EXPECT_FALSE(row->unmodelled);
+}
+
+// Where a table has a column for it, words of `source` do not change a prediction.
+TEST_F(PublicRowTest, ReleasesHaveAColumn) {
+  const auto stack_of = [&](const std::map<std::string, std::string>& more) {
+    std::map<std::string, std::string> cells = {
+        {"model", "qwen3-30b-a3b"}, {"software", "nemo"}, {"device", "h100-sxm-80gb"}};
+    for (const auto& [column, cell] : more) cells[column] = cell;
+    const auto row = read_public(step(cells), true);
+    return row ? row->stack : std::string("none");
+  };
+  const char* const recipes = "dgxc-benchmarking v25.05";
+  const std::string early = stack_of({{"source", recipes}});
+  const std::string late = stack_of({{"source", ""}});
+  EXPECT_NE(early, late);
+  EXPECT_EQ(stack_of({{"source", ""}, {"release", "25.05"}}), early);
+  EXPECT_EQ(stack_of({{"source", recipes}, {"release", ""}}), late);
+  EXPECT_EQ(stack_of({{"release", "May"}}), "none");
 }
 
 TEST_F(PublicRowTest, StatedCellsStandAgainstWhatIsUsual) {
