@@ -314,9 +314,9 @@ struct StackProfile {
     /// Rate of expert products whose 4-bit weights are converted before they are multiplied, relative to other
     /// products, above 0, at most 1: these kernels have no asynchronous products and small tiles.
     double converted_share = 1;
-    /// The same of expert products in fp8 where one tensor group has all experts, above 0, at most 1: kernels of engines
-    /// for 8 bits reach less of their peak than those for 16 bits, whose rates devices have. Tokens that are sent to
-    /// their experts come as DeepGEMM wants them, which does not.
+    /// The same of expert products in fp8, above 0, at most 1: kernels of engines for 8 bits reach less of their peak
+    /// than those for 16 bits, whose rates devices have. Not of tokens that DeepEP's kernels send to their experts
+    /// (dispatch: kernels): they come as DeepGEMM wants them, which reaches that of other products (its README).
     double fp8_expert_share = 1;
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
     ServedDispatch dispatch = ServedDispatch::all_gather;

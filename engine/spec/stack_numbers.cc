@@ -133,7 +133,7 @@ constexpr StackNumber kStackNumbers[] = {
     {SHARDSCAPE_NUMBER(serving.converted_share), kShare,
      "rate of expert products whose 4-bit weights are converted first, relative to other products"},
     {SHARDSCAPE_NUMBER(serving.fp8_expert_share), kShare,
-     "rate of expert products in fp8 of one tensor group, relative to other products"},
+     "rate of expert products in fp8 without DeepEP's kernels, relative to other products"},
     {SHARDSCAPE_NUMBER(serving.redundant_experts), kExpertsOrNone,
      "copies of experts beyond one of each; of the pool that decodes"},
     {SHARDSCAPE_NUMBER(serving.prefill_redundant_experts), kExpertsOrNone,

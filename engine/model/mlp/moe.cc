@@ -64,7 +64,9 @@ Operator expert_product(const OperatorBuilder& b, std::string_view name, const E
   if (b.policy().experts == Precision::fp4 && op.operands != Precision::fp4) op.stored = Precision::fp4;
   const StackProfile::Serving& serving = b.stack().serving;
   if (op.stored && op.operands == Precision::bf16) op.rate_share = serving.converted_share;
-  if (!op.stored && op.operands == Precision::fp8)
+  // DeepEP's kernels send tokens as DeepGEMM wants them, whose rate is that of other products.
+  const bool grouped_on_arrival = b.key().dispatches && serving.dispatch == ServedDispatch::kernels;
+  if (!op.stored && op.operands == Precision::fp8 && !grouped_on_arrival)
     op.rate_share = serving.fp8_expert_share;
   op.grouped = b.model().moe->routes() && b.mode() != Mode::training;
   op.loads = share.loads;

@@ -302,6 +302,27 @@ TEST(ServedExperts, ConvertedWeightsTakeLonger) {
   EXPECT_DOUBLE_EQ(first(), narrow);
 }
 
+// In fp8 products of experts run at the engine's share of other products, also where tokens are sent to their experts;
+// but where DeepEP's kernels send them DeepGEMM has them.
+TEST(ServedExperts, NarrowProductsHaveTheirShare) {
+  using enum ServedDispatch;
+  Setting s = coupled_setting(4, 8);
+  s.workload.precision = PolicyName::fp8;
+  const auto rate_share = [&](ServedDispatch dispatch, std::int32_t expert) {
+    s.system.stack.serving.dispatch = dispatch;
+    s.system.stack.serving.fp8_expert_share = 0.5;
+    const ParallelPlan plan = coupled_plan(1, 4, expert);
+    const auto ops = model::decode_block_operators(s, 0, model::serving_layer_key(plan, 8), 1000);
+    double least = 1;
+    for (const model::Operator& op : ops) least = std::min(least, op.rate_share);
+    return least;
+  };
+  EXPECT_EQ(rate_share(all_to_all, 1), 0.5);
+  EXPECT_EQ(rate_share(all_to_all, 4), 0.5);
+  EXPECT_EQ(rate_share(kernels, 1), 0.5);
+  EXPECT_EQ(rate_share(kernels, 4), 1);
+}
+
 // Fewer kernels: no permutation, one choice, activation and sum within others; one product of 256 + 160 columns for
 // the latent vectors. In fp8 each product but the shared experts' first has its input cast before: 3 bytes a value.
 TEST(ServedExperts, KernelsAreFused) {
