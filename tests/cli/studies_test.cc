@@ -269,7 +269,7 @@ TEST_F(StudiesTest, DeepSeeksServersDecodeNearlyAsFastAsPublished) {
     written[row.at("servers")] = number(row, "tokens_per_s_per_gpu") * 272 / 18;
   EXPECT_NEAR(written.at("published") / 14800, 0.84, 0.02);
   EXPECT_NEAR(written.at("published") / written.at("one_batch"), 1.19, 0.02);
-  EXPECT_NEAR(written.at("one_batch") / written.at("library"), 1.76, 0.03);
+  EXPECT_NEAR(written.at("one_batch") / written.at("library"), 2.01, 0.03);
 }
 
 // README: under a power law 128 copies of busy experts take 604 to 848 tokens/s per GPU.
