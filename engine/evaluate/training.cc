@@ -50,7 +50,7 @@ class LayerMemo {
     std::array<memory::ActivationBytes, enum_names<Recompute>().size()> activations;  ///< by recomputation
   };
   const Known& of(const Setting& setting, const model::LayerKey& key) {
-    return known_.get(key, [&] {
+    return known_.get(key, static_cast<std::size_t>(key.microbatch), [&] {
       Known known;
       known.costs = step::price_layers(setting, key);
       for (std::size_t i = 0; i < known.activations.size(); ++i)
@@ -61,7 +61,7 @@ class LayerMemo {
   void clear() { known_.forget(); }
 
  private:
-  Memo<model::LayerKey, Known> known_;
+  HandyMemo<model::LayerKey, Known> known_;  // neighbouring points differ in the microbatch alone
 };
 
 /// The split of a plan's layers over its stages; null where the rule cannot be met (see model::partition_layers).

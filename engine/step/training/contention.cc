@@ -387,6 +387,7 @@ Contention contention_of(const StepMachine& machine, const TimedStage& step) {
 SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step) {
   return with_stage(machine, step, [&](ContentionSum& sum, const ContendedData& traffic) {
     const SiblingTimes passes = sum.in_passes(traffic);
+    if (!worth_turns(passes, traffic.once.siblings, step)) return SiblingTurns();
     EnumArray<ParallelGroup, double> by_others;
     for (const ParallelGroup group : enum_values<ParallelGroup>()) {
       const bool shared = passes[group].others + traffic.once.siblings[group].others > Seconds(0);
