@@ -99,12 +99,13 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
     const PointIndex& point = points_.emplace_back(job_->space().point(id));
     Prediction& prediction = predictions_.emplace_back(predict(id, point));
     sample(id);
-    const std::optional<results::FaultSummary>& faults = summaries_.back();
-    records_.push_back(
-        {id, point.plan, job_->workload(point.setting), job_->hardware(point.setting), prediction, goodput(),
-         faults ? &*faults : nullptr,
-         prediction.status == Status::ok ? assessment(point.setting, point.plan) : Assessment()});
-    job_->limits().judge(records_.back(), prediction);
+    results::PointRecord& record = records_.emplace_back(id, point.plan, job_->workload(point.setting),
+                                                         job_->hardware(point.setting), prediction);
+    if (prediction.status != Status::ok) continue;
+    record.goodput = goodput();
+    if (summaries_.back()) record.faults = &*summaries_.back();
+    record.assessment = assessment(point.setting, point.plan);
+    job_->limits().judge(record, prediction);
   }
 }
 
@@ -116,11 +117,10 @@ Assessment BlockWorker::assessment(std::uint64_t setting, const ParallelPlan& pl
   return evidence::assess_plan(finding_, plan);
 }
 
-/// The goodput of the point sampled last; NaN where there is none.
+/// The goodput of the point sampled last, which is ok; NaN where there is none.
 double BlockWorker::goodput() const {
   const std::optional<Reliability>& reliability = job_->study().reliability;
-  if (!reliability || predictions_.back().status != Status::ok)
-    return std::numeric_limits<double>::quiet_NaN();
+  if (!reliability) return std::numeric_limits<double>::quiet_NaN();
   const std::optional<results::FaultSummary>& faults = summaries_.back();
   return goodput_share(*reliability, points_.back().plan.gpus(), faults ? faults->mean : 0);
 }

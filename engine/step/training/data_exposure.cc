@@ -221,8 +221,8 @@ Seconds exposed_gradients(const TrainingStep& in, std::int32_t stage, const Last
 std::vector<double> gradients_left(const TrainingStep& in, std::int32_t stage,
                                    const GradientTraffic& gradients) {
   const LeftOfGradients of(in, stage, gradients);
-  std::vector<double> left;
-  for (std::int32_t n = 0; n <= layers_of(in, stage); ++n) left.push_back(of.after(n));
+  std::vector<double> left(static_cast<std::size_t>(layers_of(in, stage)) + 1);
+  for (std::size_t n = 0; n < left.size(); ++n) left[n] = of.after(static_cast<std::int32_t>(n));
   return left;
 }
 
