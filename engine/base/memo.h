@@ -48,13 +48,18 @@ class HandyMemo {
     if (last == nullptr || !(last->first == key)) last = &memo_.entry(key, make);
     return last->second;
   }
+  void forget() {
+    memo_.forget();
+    last_ = {};
+  }
 
  private:
   Memo<Key, Value> memo_;
   std::array<typename Memo<Key, Value>::Entry*, 16> last_{};
 };
 
-/// A memo of bounded size, as large as `kSlots` says from the first key on: each slot keeps what fell on it last.
+/// A memo of bounded size, as large as `kSlots` says from the first key on: each pair of slots keeps the two keys that
+/// were asked for last of those that fall on it, so that few of a handful of keys drive each other out.
 template <class Key, class Value, std::size_t kSlots>
 class SlotMemo {
  public:
@@ -65,18 +70,27 @@ class SlotMemo {
     bool fresh = false;
   };
   Place at(const Key& key) {
+    static_assert(kSlots % 2 == 0);
     slots_.resize(kSlots);
-    Slot& slot = slots_[FieldsHash()(key) % kSlots];
-    const bool fresh = !slot.used || !(slot.key == key);
-    if (fresh) slot.key = key;
+    Slot* const pair = &slots_[FieldsHash()(key) % (kSlots / 2) * 2];
+    std::size_t& latest = pair->latest;
+    for (const std::size_t at : {latest, 1 - latest}) {
+      if (!pair[at].used || !(pair[at].key == key)) continue;
+      latest = at;
+      return {pair[at].value, false};
+    }
+    latest = 1 - latest;
+    Slot& slot = pair[latest];
+    slot.key = key;
     slot.used = true;
-    return {slot.value, fresh};
+    return {slot.value, true};
   }
 
  private:
   struct Slot {
     Key key;
     bool used = false;
+    std::size_t latest = 0;  ///< of a pair, in its first slot: which was asked for last
     Value value;
   };
   std::vector<Slot> slots_;

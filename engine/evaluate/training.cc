@@ -50,7 +50,7 @@ class LayerMemo {
     std::array<memory::ActivationBytes, enum_names<Recompute>().size()> activations;  ///< by recomputation
   };
   const Known& of(const Setting& setting, const model::LayerKey& key) {
-    return known_.get(key, [&] {
+    return known_.get(key, static_cast<std::size_t>(key.microbatch), [&] {
       Known known;
       known.costs = step::price_layers(setting, key);
       for (std::size_t i = 0; i < known.activations.size(); ++i)
@@ -61,7 +61,7 @@ class LayerMemo {
   void clear() { known_.forget(); }
 
  private:
-  Memo<model::LayerKey, Known> known_;
+  HandyMemo<model::LayerKey, Known> known_;  // neighbouring points differ in the microbatch alone
 };
 
 /// The split of a plan's layers over its stages; null where the rule cannot be met (see model::partition_layers).
@@ -87,17 +87,19 @@ class PartitionMemo {
   std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::shared_ptr<const model::Partition>> known_;
 };
 
-/// Remembers the parameters of a plan's stages, which neighbouring plans share.
+/// Remembers the parameters of a plan's stages, and the memory that follows from them, which neighbouring plans share.
 class ParameterMemo {
  public:
   struct Known {
     model::StageParameters parameters;
     std::vector<model::ParameterGroups> held;  ///< parameters by stage
+    /// memory::training_state() by ZeRO stage and pipeline stage, as far as it was asked for.
+    std::array<std::vector<std::optional<MemoryUse>>, 4> states;
   };
   /// `layers`: of each stage, as PartitionMemo gives them. The result is valid until the next call.
-  const Known& of(const Setting& setting, const ParallelPlan& plan, bool both_ways,
-                  const std::vector<model::StageLayers>& layers) {
-    const Key key{model::layer_key(plan, 1), plan.pipeline, plan.virtual_stages, both_ways};
+  Known& of(const Setting& setting, const ParallelPlan& plan, bool both_ways,
+            const std::vector<model::StageLayers>& layers) {
+    const Key key{model::layer_key(plan, 1), plan.pipeline, plan.data, plan.virtual_stages, both_ways};
     if (key_ == key) return known_;
     key_ = key;
     known_.parameters = model::stage_parameters(setting.model, setting.policy(), plan, Phase::training);
@@ -108,6 +110,7 @@ class ParameterMemo {
       known_.held.push_back(
           known_.parameters.of_stage(layers[stage], stage == 0 || both, stage + 1 == layers.size() || both));
     }
+    for (auto& states : known_.states) states.assign(layers.size(), std::nullopt);
     return known_;
   }
   void clear() { key_.reset(); }
@@ -115,35 +118,12 @@ class ParameterMemo {
  private:
   struct Key {
     model::LayerKey layers;
-    std::int32_t stages = 0, virtual_stages = 0;
+    std::int32_t stages = 0, data = 0, virtual_stages = 0;
     bool both_ways = false;
     friend bool operator==(const Key&, const Key&) = default;
   };
   std::optional<Key> key_;
   Known known_;
-};
-
-/// Remembers the memory that follows from the parameters of a plan's stages; neighbouring plans share it.
-class StateMemo {
- public:
-  /// Forgets the results of another plan, unless that plan differs only in microbatch and recomputation.
-  void use(ParallelPlan plan) {
-    plan.microbatch = 1;
-    plan.recompute = Recompute::none;
-    if (plan_ == plan) return;
-    plan_ = plan;
-    known_.assign(static_cast<std::size_t>(plan.pipeline), std::nullopt);
-  }
-  const MemoryUse& of(const memory::MemoryInputs& inputs, std::int32_t stage) {
-    std::optional<MemoryUse>& known = known_[static_cast<std::size_t>(stage)];
-    if (!known) known = memory::training_state(inputs, stage);
-    return *known;
-  }
-  void clear() { plan_.reset(); }
-
- private:
-  std::optional<ParallelPlan> plan_;
-  std::vector<std::optional<MemoryUse>> known_;  ///< state by stage
 };
 
 /// A sick device and the costs of layers on it.
@@ -169,7 +149,7 @@ class Training final : public Evaluator {
     const ParallelPlan& plan = point.plan;
     point.pipeline = step::pipeline_shape(setting_, plan);
     point.out.microbatches = point.pipeline.microbatches;
-    const ParameterMemo::Known& parameters = parameters_of(point);
+    ParameterMemo::Known& parameters = parameters_of(point);
     const memory::MemoryInputs inputs{setting_,
                                       plan,
                                       point.split->stages,
@@ -178,11 +158,13 @@ class Training final : public Evaluator {
                                       point.pipeline,
                                       point.split->chunks,
                                       parameters.held};
-    states_.use(plan);
+    auto& states = parameters.states[static_cast<std::size_t>(plan.zero_stage)];
     const bool every_stage = point.details != nullptr || machine_.options().reference;
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
       if (!every_stage && memory::is_no_fuller(inputs, stage)) continue;
-      const MemoryUse use = memory::training_stage(inputs, stage, states_.of(inputs, stage));
+      std::optional<MemoryUse>& state = states[static_cast<std::size_t>(stage)];
+      if (!state) state = memory::training_state(inputs, stage);
+      const MemoryUse use = memory::training_stage(inputs, stage, *state);
       if (point.details != nullptr) point.details->stage_memory.push_back(use);
       point.keep_peak(use, stage);
     }
@@ -196,14 +178,13 @@ class Training final : public Evaluator {
   void forget() override {
     layers_.clear();
     parameters_.clear();
-    states_.clear();
   }
 
  private:
   const LayerMemo::Known& layers(const ParallelPlan& plan) {
     return layers_.of(setting_, model::layer_key(plan, plan.microbatch));
   }
-  const ParameterMemo::Known& parameters_of(const Point& point) {
+  ParameterMemo::Known& parameters_of(const Point& point) {
     return parameters_.of(setting_, point.plan, point.plan.both_ways(), point.split->stages);
   }
   SickDevice& sick_device(std::pair<double, double> shares);
@@ -214,7 +195,6 @@ class Training final : public Evaluator {
   const Setting& setting_;
   LayerMemo layers_;
   ParameterMemo parameters_;
-  StateMemo states_;
   PartitionMemo partitions_;
   std::map<std::pair<double, double>, std::unique_ptr<SickDevice>>
       sick_;  ///< costs on a sick device, by the shares of clock and memory rate that are left

@@ -21,4 +21,11 @@ constexpr bool scatters_each_microbatch(const ParallelPlan& plan, const StackPro
   return zero_shards(plan, ZeroState::gradients) && stack.zero2_gradients == Zero2Gradients::per_microbatch;
 }
 
+/// The ZeRO stage as the time of a step sees it: gradients that are scattered once, after the last microbatch, are
+/// scattered in stage 1 as well, and where they lie until then is a matter of memory.
+constexpr std::int32_t timed_zero_stage(const ParallelPlan& plan, const StackProfile& stack) {
+  const bool once = zero_shards(plan, ZeroState::gradients) && !scatters_each_microbatch(plan, stack);
+  return once ? static_cast<std::int32_t>(ZeroState::optimizer) : plan.zero_stage;
+}
+
 }  // namespace shardscape

@@ -95,12 +95,13 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   const WorkloadSpec& workload = setting.workload;
   const std::int64_t tokens =
       workload.phase == Phase::training ? workload.sequence_length : workload.prompt_tokens;
-  for (const Reason reason :
-       {model::tensor_rule(setting.model, plan.tensor, !plan.folds_experts() && plan.ffn == 0),
-        sequence_rule(tokens, plan), pipeline_rule(setting, plan), batch_rule(workload, plan),
-        prefill_rule(setting, plan), expert_rule(setting, plan)}) {
-    if (reason != Reason::none) return {Status::indivisible, reason};
-  }
+  Reason reason = Reason::none;
+  const auto broken = [&](Reason found) { return (reason = found) != Reason::none; };
+  if (broken(model::tensor_rule(setting.model, plan.tensor, !plan.folds_experts() && plan.ffn == 0)) ||
+      broken(sequence_rule(tokens, plan)) || broken(pipeline_rule(setting, plan)) ||
+      broken(batch_rule(workload, plan)) || broken(prefill_rule(setting, plan)) ||
+      broken(expert_rule(setting, plan)))
+    return {Status::indivisible, reason};
   for (const Precision precision : setting.policy().multiplied())
     if (!setting.system.device.supports(precision)) return {Status::unsupported, Reason::precision};
   // Same rule as in Megatron-Core: without it, ranks that hold the same tokens would all send them.

@@ -53,9 +53,14 @@ struct PointRecord {
   /// Share of time; for an ok point of a study with reliability.
   double goodput = std::numeric_limits<double>::quiet_NaN();
   const FaultSummary* faults = nullptr;  ///< for an ok point of a study with faults
-  Assessment assessment = {};
+  Assessment assessment;
   bool promises_kept = false;                                   ///< of a timed point
   double missed_by = std::numeric_limits<double>::quiet_NaN();  ///< of a point that is `missed`
+
+  // Not an aggregate, so that vectors can make rows in place.
+  PointRecord(std::uint64_t id, const ParallelPlan& of, const WorkloadSpec& under, std::span<const double> on,
+              const Prediction& predicted)
+      : point_id(id), plan(of), workload(under), hardware(on), prediction(predicted) {}
 };
 
 /// One row of /links.

@@ -68,6 +68,7 @@ BlockWorker::BlockWorker(const SweepJob& job, const results::BlockLayout& layout
   points_.reserve(rows);
   predictions_.reserve(rows);
   records_.reserve(rows);
+  summaries_.reserve(rows);
 }
 
 FinishedBlock BlockWorker::run(std::uint64_t block) {
@@ -91,21 +92,20 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
   records_.clear();
   summaries_.clear();
   samples_.clear();
-  ids_.clear();
+  // The rows refer to elements of these vectors, which have room for a block. Each is noted at once, while a cache
+  // still holds it.
   for (std::uint64_t row = first; row < first + rows; ++row) {
-    ids_.push_back(layout_->point(row));
-    points_.push_back(job_->space().point(ids_.back()));
-    predictions_.push_back(predict(ids_.back(), points_.back()));
-    sample(ids_.back());
-  }
-  // The rows refer to elements of these vectors, which no longer grow.
-  for (std::size_t i = 0; i < rows; ++i) {
-    const std::uint64_t setting = points_[i].setting;
-    records_.push_back(
-        {ids_[i], points_[i].plan, job_->workload(setting), job_->hardware(setting), predictions_[i],
-         goodput(i), summaries_[i] ? &*summaries_[i] : nullptr,
-         predictions_[i].status == Status::ok ? assessment(setting, points_[i].plan) : Assessment()});
-    job_->limits().judge(records_.back(), predictions_[i]);
+    const std::uint64_t id = layout_->point(row);
+    const PointIndex& point = points_.emplace_back(job_->space().point(id));
+    Prediction& prediction = predictions_.emplace_back(predict(id, point));
+    sample(id);
+    results::PointRecord& record = records_.emplace_back(id, point.plan, job_->workload(point.setting),
+                                                         job_->hardware(point.setting), prediction);
+    if (prediction.status != Status::ok) continue;
+    record.goodput = goodput();
+    if (summaries_.back()) record.faults = &*summaries_.back();
+    record.assessment = assessment(point.setting, point.plan);
+    job_->limits().judge(record, prediction);
   }
 }
 
@@ -117,11 +117,12 @@ Assessment BlockWorker::assessment(std::uint64_t setting, const ParallelPlan& pl
   return evidence::assess_plan(finding_, plan);
 }
 
-/// The goodput of row i of the block; NaN where there is none.
-double BlockWorker::goodput(std::size_t i) const {
+/// The goodput of the point sampled last, which is ok; NaN where there is none.
+double BlockWorker::goodput() const {
   const std::optional<Reliability>& reliability = job_->study().reliability;
-  if (!reliability || predictions_[i].status != Status::ok) return std::numeric_limits<double>::quiet_NaN();
-  return goodput_share(*reliability, points_[i].plan.gpus(), summaries_[i] ? summaries_[i]->mean : 0);
+  if (!reliability) return std::numeric_limits<double>::quiet_NaN();
+  const std::optional<results::FaultSummary>& faults = summaries_.back();
+  return goodput_share(*reliability, points_.back().plan.gpus(), faults ? faults->mean : 0);
 }
 
 /// Samples the faults of the point predicted last.

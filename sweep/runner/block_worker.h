@@ -47,7 +47,7 @@ class BlockWorker {
   Prediction predict(std::uint64_t id, const PointIndex& point);
   void sample(std::uint64_t point_id);
   [[nodiscard]] bool samples() const { return !go_on_sampling_ || go_on_sampling_(); }
-  [[nodiscard]] double goodput(std::size_t i) const;
+  [[nodiscard]] double goodput() const;
   Assessment assessment(std::uint64_t setting, const ParallelPlan& plan);
 
   const SweepJob* job_;
@@ -60,7 +60,6 @@ class BlockWorker {
   std::optional<std::uint64_t> assessed_;  ///< the setting that finding_ belongs to
   evidence::Finding finding_;
   // Data of the current block.
-  std::vector<std::uint64_t> ids_;
   std::vector<PointIndex> points_;
   std::vector<Prediction> predictions_;
   std::vector<results::PointRecord> records_;

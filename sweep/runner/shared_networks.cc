@@ -30,6 +30,12 @@ class ConcurrentCurves final : public network::CurveStore {
   void keep(const network::CurveKey& key, const network::CostCurve& curve) override {
     curves_.emplace(key, curve);
   }
+  [[nodiscard]] std::optional<double> find(const network::CurvePoint& point) const override {
+    const auto found = seconds_.find(point);
+    if (found == seconds_.end()) return std::nullopt;
+    return found->second;
+  }
+  void keep(const network::CurvePoint& point, double seconds) override { seconds_.emplace(point, seconds); }
   [[nodiscard]] std::optional<network::KeptPaces> find(const network::CurveKey& one,
                                                        const network::CurveKey& other) const override {
     const auto found = paces_.find(Both{one, other});
@@ -47,6 +53,7 @@ class ConcurrentCurves final : public network::CurveStore {
     friend bool operator==(const Both&, const Both&) = default;
   };
   tbb::concurrent_unordered_map<network::CurveKey, network::CostCurve, FieldsHash> curves_;
+  tbb::concurrent_unordered_map<network::CurvePoint, double, FieldsHash> seconds_;
   tbb::concurrent_unordered_map<Both, network::KeptPaces, FieldsHash> paces_;
 };
 

@@ -148,6 +148,8 @@ TEST(DataExposure, IsTheEndOfAQueueOfBuckets) {
       const double expected = std::max(0.0, last_arrival(in, stage, last, gradients) - end);
       const double exposed = exposed_gradients(in, stage, last, gradients).value();
       EXPECT_NEAR(exposed, expected, 1e-12 * end) << "stage " << stage;
+      const std::vector<double> left = gradients_left(in, stage, gradients);
+      EXPECT_EQ(exposed_gradients(in, stage, last, left).value(), exposed) << "stage " << stage;
       ++compared;
       if (exposed < 0.99 * all.value()) ++hidden_in_part;
       if (ends.size() > 1) ++chunked;

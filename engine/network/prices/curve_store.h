@@ -32,6 +32,13 @@ struct CurveKey {
   friend bool operator==(const CurveKey&, const CurveKey&) = default;
 };
 
+/// What the seconds of a curve depend on where a simulation may have to tell them.
+struct CurvePoint {
+  CurveKey curve;
+  double bytes = 0, tolerance = 0;  ///< as in CostCurve::at()
+  friend bool operator==(const CurvePoint&, const CurvePoint&) = default;
+};
+
 /// Keeps curves of one fabric at one set of shares, for good. An entry is the same whichever model made it.
 class CurveStore {
  public:
@@ -40,7 +47,10 @@ class CurveStore {
   [[nodiscard]] virtual std::optional<CostCurve> find(const CurveKey& key) const = 0;
   /// Keeps a curve; does nothing where there is one already.
   virtual void keep(const CurveKey& key, const CostCurve& curve) = 0;
-  /// The same two functions for the paces that two operations keep while both send.
+  /// The same two functions for the seconds of a curve.
+  [[nodiscard]] virtual std::optional<double> find(const CurvePoint& point) const = 0;
+  virtual void keep(const CurvePoint& point, double seconds) = 0;
+  /// And for the paces that two operations keep while both send.
   [[nodiscard]] virtual std::optional<KeptPaces> find(const CurveKey& one, const CurveKey& other) const = 0;
   virtual void keep(const CurveKey& one, const CurveKey& other, const KeptPaces& paces) = 0;
 };

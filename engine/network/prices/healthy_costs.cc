@@ -200,35 +200,41 @@ std::optional<double> HealthyCosts::simulated(PricedNetwork& network, const Oper
 }
 
 double HealthyCosts::seconds_of(const OperationCosts& costs, KnownWay& way, double bytes) const {
-  return plain() ? *simulated(*network_, costs, way, bytes) : at(way.curve, bytes);
+  if (plain()) return *simulated(*network_, costs, way, bytes);
+  // A simulation takes longer than all else here: one model makes it for all.
+  std::optional<CurveKey> key;
+  if (!way.curve.needs_no_simulation()) key = shared_key(costs, way, {});
+  if (!key) return at(way.curve, bytes);
+  const CurvePoint point{*std::move(key), bytes, setup_.tolerance};
+  if (const std::optional<double> known = setup_.curves->find(point)) return *known;
+  const double seconds = at(way.curve, bytes);
+  setup_.curves->keep(point, seconds);
+  return seconds;
 }
 
-std::size_t HealthyCosts::cheapest(OperationCosts& costs, double bytes) const {
-  std::size_t best = 0;
+ChosenWay HealthyCosts::cheapest(OperationCosts& costs, double bytes) const {
+  ChosenWay best{0, seconds_of(costs, costs.ways.front(), bytes)};
   if (costs.ways.size() == 1) return best;
-  double least = 0;
-  for (std::size_t w = 0; w < costs.ways.size(); ++w) {
+  double least = at_ranks(costs.ways.front(), bytes, 1) + best.seconds;
+  for (std::size_t w = 1; w < costs.ways.size(); ++w) {
     KnownWay& way = costs.ways[w];
     const double before = at_ranks(way, bytes, 1);
     // The way before this one is the same ring in the order of the group; this order wins ties, as it crosses fewer
     // links.
-    const bool wins_ties = way.shorter && best + 1 == w;
+    const bool wins_ties = way.shorter && best.way + 1 == w;
     const double limit = wins_ties ? least / kCheaper : least;
-    const bool hopeless = w > 0 && !plain() && before + way.curve.at_least(bytes) >= limit;
+    const bool hopeless = !plain() && before + way.curve.at_least(bytes) >= limit;
     if (hopeless) continue;
-    const double seconds = before + seconds_of(costs, way, bytes);
-    if (w > 0 && !(seconds < (wins_ties ? limit : kCheaper * least))) continue;
-    best = w;
+    const double on_links = seconds_of(costs, way, bytes), seconds = before + on_links;
+    if (!(seconds < (wins_ties ? limit : kCheaper * least))) continue;
+    best = {w, on_links};
     least = seconds;
   }
   return best;
 }
 
 ChosenWay HealthyCosts::choose(OperationCosts& costs, double bytes) const {
-  const auto chosen = [&] {
-    const std::size_t way = cheapest(costs, bytes);
-    return ChosenWay{way, seconds_of(costs, costs.ways[way], bytes)};
-  };
+  const auto chosen = [&] { return cheapest(costs, bytes); };
   return plain() || costs.affine ? chosen() : costs.chosen.get(bytes, chosen);
 }
 

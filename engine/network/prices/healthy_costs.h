@@ -232,7 +232,7 @@ class HealthyCosts {
   [[nodiscard]] CostCurve shared_curve(const OperationCosts& costs, const Way& way,
                                        const SiblingGroups& groups, const RankGroup::Level& slice = {}) const;
   [[nodiscard]] double seconds_of(const OperationCosts& costs, KnownWay& way, double bytes) const;
-  [[nodiscard]] std::size_t cheapest(OperationCosts& costs, double bytes) const;
+  [[nodiscard]] ChosenWay cheapest(OperationCosts& costs, double bytes) const;
   [[nodiscard]] Seconds copying(Bytes bytes, double memory_share) const;
   [[nodiscard]] std::optional<Seconds> closed_form(const OperationCosts& costs, double bytes) const;
 

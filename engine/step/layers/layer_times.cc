@@ -14,9 +14,12 @@ PlanOnRanks on_ranks(const TrainingStep& in) {
           in.schedule_of_layers()};
 }
 
+LayersKey layers_key(const TrainingStep& in) {
+  return {on_ranks(in), in.plan.microbatch, in.plan.recompute, in.deferred() > 0};
+}
+
 LayerTimes& LayerTimesMemo::times_for(const TrainingStep& in) {
-  const auto [times, fresh] =
-      known_.at({on_ranks(in), in.plan.microbatch, in.plan.recompute, in.deferred() > 0});
+  const auto [times, fresh] = known_.at(layers_key(in));
   if (fresh) {
     times.forget();
     times.id = next_id();

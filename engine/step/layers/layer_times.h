@@ -167,6 +167,8 @@ struct LayersKey {
   friend bool operator==(const LayersKey&, const LayersKey&) = default;
 };
 
+LayersKey layers_key(const TrainingStep& inputs);
+
 /// Remembers times for one setting on one healthy machine. They are exact, as only plans share them that agree in
 /// everything they depend on, and bounded.
 class LayerTimesMemo {

@@ -48,16 +48,19 @@ SentByOthers sent_by_others(const TrainingStep& in, std::size_t stage, ParallelG
   return {sum / own / static_cast<double>(in.layers.size() - 1), least / own};
 }
 
+bool worth_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage) {
+  Seconds most;
+  for (const ParallelGroup group : enum_values<ParallelGroup>())
+    most += passes[group].others + once[group].others;
+  return most > kWorthTurns * stage.step;
+}
+
 SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage,
                            const EnumArray<ParallelGroup, double>& by_others) {
+  if (!worth_turns(passes, once, stage)) return {};
   boost::container::static_vector<ParallelGroup, EnumNames<ParallelGroup>::names.size()> groups;
-  Seconds most;
-  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
-    const Seconds others = passes[group].others + once[group].others;
-    if (others > Seconds(0)) groups.push_back(group);
-    most += others;
-  }
-  if (most <= kWorthTurns * stage.step) return {};
+  for (const ParallelGroup group : enum_values<ParallelGroup>())
+    if (passes[group].others + once[group].others > Seconds(0)) groups.push_back(group);
   SiblingTurns turns;
   turns.any = true;
   EnumArray<ParallelGroup, Seconds> all, spared;

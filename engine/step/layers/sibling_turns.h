@@ -50,7 +50,10 @@ struct SentByOthers {
 /// Calls go with the blocks of a stage, data-parallel traffic with its parameters.
 SentByOthers sent_by_others(const TrainingStep& inputs, std::size_t stage, ParallelGroup group);
 
-/// Nothing where the step could not get shorter by more than a thousandth. `by_others(group)`: what other stages send,
+/// Whether the step could get shorter by more than a thousandth if siblings took turns.
+bool worth_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage);
+
+/// Nothing where that is not worth_turns(). `by_others(group)`: what other stages send,
 /// relative to this one.
 SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage,
                            const EnumArray<ParallelGroup, double>& by_others);

@@ -238,15 +238,21 @@ class ContentionSum {
   [[nodiscard]] Seconds apart_along(PlanAxis axis, std::int32_t degree) {
     Seconds sum;
     if (degree == 1) return sum;
-    for (const ContendedCalls::Sent& sent : calls_.sent) {
-      const CollectiveCall& call = *calls_.calls[sent.call];
-      if (call.group != ParallelGroup::tensor) continue;
+    const auto longer = [&](const CollectiveCall& call) {  // by so many times its time on links
       network::CollectiveKey asked = prices_.healthy(call);
       const Seconds at_once = collectives_.time_without_faults(asked),
                     on_links = collectives_.healthy().time_on_links(asked);
       asked.slice = {{degree, network::PlanLayout(in_.plan).stride(axis)}, 0};
       const Seconds alone = collectives_.time_within_slice(asked);
-      if (at_once > alone) sum += ((at_once - alone) / on_links) * sent.seconds;
+      return at_once > alone ? (at_once - alone) / on_links : 0;
+    };
+    boost::container::small_vector<std::optional<double>, 8> known(calls_.calls.size());
+    for (const ContendedCalls::Sent& sent : calls_.sent) {
+      const CollectiveCall& call = *calls_.calls[sent.call];
+      if (call.group != ParallelGroup::tensor) continue;
+      std::optional<double>& of_call = known[sent.call];
+      if (!of_call) of_call = longer(call);
+      if (*of_call > 0) sum += *of_call * sent.seconds;
     }
     return sum;
   }
@@ -387,6 +393,7 @@ Contention contention_of(const StepMachine& machine, const TimedStage& step) {
 SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step) {
   return with_stage(machine, step, [&](ContentionSum& sum, const ContendedData& traffic) {
     const SiblingTimes passes = sum.in_passes(traffic);
+    if (!worth_turns(passes, traffic.once.siblings, step)) return SiblingTurns();
     EnumArray<ParallelGroup, double> by_others;
     for (const ParallelGroup group : enum_values<ParallelGroup>()) {
       const bool shared = passes[group].others + traffic.once.siblings[group].others > Seconds(0);

@@ -3,10 +3,12 @@
 // what is recomputed, and of the schedule only on whether it puts weight gradients off or runs both ways.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
 #include "engine/network/prices/collective_prices.h"
+#include "engine/spec/zero.h"
 #include "engine/step/layers/layer_times.h"
 #include "engine/step/layers/training_step.h"
 #include "engine/step/training/data_exposure.h"
@@ -58,6 +60,8 @@ struct DataCosts {
   std::optional<TailCosts> tail;
   std::optional<BesideCosts> beside;
   std::optional<ContendedData> contended;
+  /// gradients_left(); index: whether the head's weight gradients are deferred.
+  std::array<std::vector<double>, 2> left;
 };
 
 /// The costs of the stages that plans with equal data parallelism have.
@@ -78,7 +82,7 @@ class StageDataCosts {
 /// What the costs of data parallelism depend on beside the layers of a stage.
 struct DataKey {
   PlanOnRanks plan;
-  std::int32_t zero_stage = 0;
+  std::int32_t zero_stage = 0;  ///< timed_zero_stage()
   friend bool operator==(const DataKey&, const DataKey&) = default;
 };
 
@@ -88,7 +92,8 @@ class DataCostsMemo {
  public:
   /// Returns the costs for the plan. The reference is valid until the next call.
   StageDataCosts& costs_for(const TrainingStep& inputs) {
-    const auto [costs, fresh] = known_.at({on_ranks(inputs), inputs.plan.zero_stage});
+    const auto [costs, fresh] =
+        known_.at({on_ranks(inputs), timed_zero_stage(inputs.plan, inputs.setting.system.stack)});
     if (fresh) costs.forget();
     return costs;
   }

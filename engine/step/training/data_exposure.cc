@@ -158,43 +158,72 @@ std::int32_t layers_of(const TrainingStep& in, std::int32_t stage) {
   return layers;
 }
 
-}  // namespace
+/// Seconds of buckets that are not whole after some layers, of groups whose buckets share a queue.
+class LeftOfGradients {
+ public:
+  LeftOfGradients(const TrainingStep& in, std::int32_t stage, const GradientTraffic& gradients)
+      : gradients_(gradients) {
+    for (const GroupGradients& group : gradients) shares_.emplace_back(in, stage, group.copies);
+  }
 
-Seconds exposed_gradients(const TrainingStep& in, std::int32_t stage, const LastBackward& backward,
-                          const GradientTraffic& gradients) {
-  const double overlap = in.setting.system.stack.communication.data_overlap;
-  Seconds time;
-  for (const GroupGradients& group : gradients) time += group.time;
-  const double all = time.value();
-  if (overlap <= 0 || all <= 0 || in.pipeline.both_ways()) return time;
-  const double gate = time_of(gate_of(overlap, backward), backward);
-  boost::container::static_vector<GradientShares, kCopyGroups.size()> shares;
-  for (const GroupGradients& group : gradients) shares.emplace_back(in, stage, group.copies);
-  const auto left_after = [&](std::int32_t layers) {
+  [[nodiscard]] double after(std::int32_t layers) const {
     double left = 0;
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      const auto& [copies, buckets, of_group] = gradients[i];
-      left += (buckets - whole_buckets(buckets, shares[i].after(layers))) * (of_group.value() / buckets);
+    for (std::size_t i = 0; i < gradients_.size(); ++i) {
+      const auto& [copies, buckets, time] = gradients_[i];
+      const double whole = layers > 0 ? whole_buckets(buckets, shares_[i].after(layers)) : 0;
+      left += layers > 0 ? (buckets - whole) * (time.value() / buckets) : time.value();
     }
     return left;
-  };
-  std::int32_t layers = layers_of(in, stage);  // number of layers that have ended by the moment looked at
-  const auto left = [&] { return layers == 0 ? all : left_after(layers); };
+  }
+
+ private:
+  const GradientTraffic& gradients_;
+  boost::container::static_vector<GradientShares, kCopyGroups.size()> shares_;
+};
+
+/// `layers`: of the stage; `left(n)`: seconds of buckets that are not whole after n of them.
+template <class Left>
+Seconds exposed(const TrainingStep& in, std::int32_t stage, const LastBackward& backward, std::int32_t layers,
+                const Left& left) {
+  const double overlap = in.setting.system.stack.communication.data_overlap, all = left(0);
+  if (overlap <= 0 || all <= 0 || in.pipeline.both_ways()) return Seconds(all);
+  const double gate = time_of(gate_of(overlap, backward), backward);
   const double end = backward.ends[0] + backward.deferred.value();
   double arrival = gate + all;
-  if (backward.deferred > Seconds(0)) arrival = std::max(arrival, end + left());
+  if (backward.deferred > Seconds(0)) arrival = std::max(arrival, end + left(layers));
   // Go backwards from the end until no earlier moment can bring a later arrival.
   const auto matters = [&](const Moment& moment) {
     const double at = time_of(moment, backward);
     if (at <= gate || at + all <= arrival) return false;
-    --layers;
-    arrival = std::max(arrival, at + left());
+    arrival = std::max(arrival, at + left(--layers));
     return true;
   };
   const auto chunks = static_cast<std::int32_t>(backward.ends.size());
   for (std::int32_t c = 0; c < chunks; ++c)
     if (!ChunkLayers(in, stage, backward, c).each_from_the_last(matters)) break;
   return Seconds(std::max(0.0, arrival - end));
+}
+
+}  // namespace
+
+Seconds exposed_gradients(const TrainingStep& in, std::int32_t stage, const LastBackward& backward,
+                          const GradientTraffic& gradients) {
+  const LeftOfGradients left(in, stage, gradients);
+  return exposed(in, stage, backward, layers_of(in, stage), [&](std::int32_t n) { return left.after(n); });
+}
+
+Seconds exposed_gradients(const TrainingStep& in, std::int32_t stage, const LastBackward& backward,
+                          std::span<const double> left) {
+  return exposed(in, stage, backward, static_cast<std::int32_t>(left.size()) - 1,
+                 [&](std::int32_t n) { return left[static_cast<std::size_t>(n)]; });
+}
+
+std::vector<double> gradients_left(const TrainingStep& in, std::int32_t stage,
+                                   const GradientTraffic& gradients) {
+  const LeftOfGradients of(in, stage, gradients);
+  std::vector<double> left(static_cast<std::size_t>(layers_of(in, stage)) + 1);
+  for (std::size_t n = 0; n < left.size(); ++n) left[n] = of.after(static_cast<std::int32_t>(n));
+  return left;
 }
 
 std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& in, std::int32_t stage,

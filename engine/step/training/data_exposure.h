@@ -100,6 +100,13 @@ using GradientTraffic = boost::container::static_vector<GroupGradients, kCopyGro
 /// last bucket, with all groups in one queue.
 Seconds exposed_gradients(const TrainingStep& inputs, std::int32_t stage, const LastBackward& backward,
                           const GradientTraffic& gradients);
+/// The same, where plans share what is `left` of the gradients.
+Seconds exposed_gradients(const TrainingStep& inputs, std::int32_t stage, const LastBackward& backward,
+                          std::span<const double> left);
+/// Seconds of all buckets that are not whole after a number of layers of the last backward; index: that number, from
+/// none to all.
+std::vector<double> gradients_left(const TrainingStep& inputs, std::int32_t stage,
+                                   const GradientTraffic& gradients);
 
 /// Which buckets of a group leave during the last backward, and when; the others leave when it and what is deferred
 /// have ended.

@@ -7,6 +7,7 @@
 
 #include "engine/base/check.h"
 #include "engine/model/block_kinds.h"
+#include "engine/spec/zero.h"
 #include "engine/step/layers/host_work.h"
 #include "engine/step/training/data_beside.h"
 #include "engine/step/training/stage_passes.h"
@@ -224,14 +225,8 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
   return now;
 }
 
-}  // namespace
-
-void fill_training_rates(const TrainingStep& in, Prediction& out) {
-  fill_rates(in, useful_flops(in.setting), out);
-}
-
-std::int32_t time_training(const TrainingStep& in, const network::CollectivePrices& collectives,
-                           TrainingScratch& scratch, Prediction& out) {
+std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& collectives,
+                       TrainingScratch& scratch, Prediction& out) {
   // The healthy machine is timed before any faults. If this is not the first time, `out` already has its time.
   const bool first = out.step_time <= Seconds(0);
   if (first && (collectives.has_faults() || !in.sick.empty())) time_healthy(in, collectives, scratch, out);
@@ -292,6 +287,48 @@ std::int32_t time_training(const TrainingStep& in, const network::CollectivePric
   if (!useful) useful = useful_flops(in.setting);
   fill_rates(in, *useful, out);
   return static_cast<std::int32_t>(critical);
+}
+
+/// Takes over all that time_training() fills.
+void copy_time(const Prediction& from, Prediction& to) {
+  to.step_time = from.step_time;
+  to.breakdown = from.breakdown;
+  to.contention = from.contention;
+  to.contended_share = from.contended_share;
+  to.tokens_per_s_per_gpu = from.tokens_per_s_per_gpu;
+  to.mfu = from.mfu;
+}
+
+}  // namespace
+
+void fill_training_rates(const TrainingStep& in, Prediction& out) {
+  fill_rates(in, useful_flops(in.setting), out);
+}
+
+std::int32_t time_training(const TrainingStep& in, const network::CollectivePrices& collectives,
+                           TrainingScratch& scratch, Prediction& out) {
+  const bool first_and_healthy = out.step_time <= Seconds(0) && in.sick.empty() && !told_apart(collectives);
+  const bool plain = scratch.options.reference || scratch.options.every_tail || in.turns == nullptr;
+  const std::int32_t zero_stage = timed_zero_stage(in.plan, in.setting.system.stack);
+  // Only plans of this stage may be timed like others.
+  if (!first_and_healthy || plain || zero_stage != static_cast<std::int32_t>(ZeroState::optimizer))
+    return time_step(in, collectives, scratch, out);
+  const auto [known, fresh] =
+      scratch.memos.steps.at({layers_key(in), in.plan.schedule, in.plan.virtual_stages, zero_stage});
+  StepTimes& times = scratch.step;
+  if (fresh) {
+    known.critical = time_step(in, collectives, scratch, out);
+    copy_time(out, known.out);
+    known.contention = times.contention.healthy;
+    known.turns = times.turns;
+    known.spared_in_turn = times.spared_in_turn;
+  } else {
+    copy_time(known.out, out);
+    times.contention = {known.contention, known.contention};
+    times.turns = known.turns;
+    times.spared_in_turn = known.spared_in_turn;
+  }
+  return known.critical;
 }
 
 }  // namespace shardscape::step

@@ -46,8 +46,26 @@
 
 namespace shardscape::step {
 
+/// What the time of a step on a healthy machine depends on.
+struct StepKey {
+  LayersKey layers;
+  ScheduleKind schedule = kPlainSchedule;
+  std::int32_t virtual_stages = 1, zero_stage = 0;  ///< timed_zero_stage()
+  friend bool operator==(const StepKey&, const StepKey&) = default;
+};
+/// A step on a healthy machine, as far as anything reads it later.
+struct KnownTime {
+  Prediction out;  ///< the fields that time_training() fills
+  std::int32_t critical = 0;
+  // As in StepTimes.
+  Breakdown contention;
+  SiblingTurns turns;
+  Seconds spared_in_turn;
+};
+
 /// What is remembered from plan to plan, of one setting on one machine.
 struct TrainingMemos {
+  SlotMemo<StepKey, KnownTime, 512> steps;  ///< of plans that others are timed like
   schedule::PipelineMemo pipelines;
   LayerTimesMemo layers;
   LayerTimes own_layers;  ///< of a plan whose layers' times can't be shared

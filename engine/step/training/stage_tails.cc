@@ -132,15 +132,26 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
   StepTimes& step = scratch.step;
   step.tails.resize(step.stages.size());
   const PartsToPrice& parts = scratch.parts;
-  TailCosts own;  // costs of this stage, or of the run of equal stages that it is in
+  // Costs of this stage, or of the run of equal stages that it is in.
+  TailCosts own;
+  std::span<const double> left;  // gradients_left(), where plans share it
   const auto price = [&](std::size_t s) {
     if (machine.data == nullptr) {
       own = costs_of_tail(machine, s);
       return;
     }
-    std::optional<TailCosts>& shared = machine.data->costs_of_stage(in, static_cast<std::int32_t>(s)).tail;
-    if (!shared) shared = costs_of_tail(machine, s);
-    own = *shared;
+    DataCosts& shared = machine.data->costs_of_stage(in, static_cast<std::int32_t>(s));
+    if (!shared.tail) shared.tail = costs_of_tail(machine, s);
+    own = *shared.tail;
+    std::vector<double>& known = shared.left[in.deferred() > 0 ? 1 : 0];
+    if (known.empty()) known = gradients_left(in, static_cast<std::int32_t>(s), own.gradients);
+    left = known;
+  };
+  const auto exposed_on = [&](std::size_t s, const GradientTraffic& gradients) {
+    const auto stage = static_cast<std::int32_t>(s);
+    const LastBackward last = last_backward(in, step, s);
+    return left.empty() ? exposed_gradients(in, stage, last, gradients)
+                        : exposed_gradients(in, stage, last, left);
   };
   LastStage last;
   std::optional<Exposed> known;  // of the run of equal stages
@@ -164,8 +175,7 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
       const Seconds without = end_of(in, step, s, whole.data_comm, whole.optimizer);
       const bool may_end_last = s == 0 || (1 + kSumRounding) * (without + most) >= last.end;
       if (may_end_last || scratch.options.every_tail) {
-        exposed =
-            exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, step, s), costs.gradients);
+        exposed = exposed_on(s, costs.gradients);
         known = {s, exposed};
       }
     }

@@ -11,7 +11,7 @@
 #include "engine/base/quantity.h"
 #include "engine/network/prices/curve_store.h"
 #include "engine/network/prices/sick_links.h"
-#include "engine/step/training/known_step.h"
+#include "engine/step/training/price_training.h"
 
 namespace shardscape {
 namespace {
@@ -129,6 +129,10 @@ TEST(Memo, EveryFieldOfAKeyCounts) {
   EXPECT_EQ(expect_every_field_counts(network::CurveKey{
                 network::CollectiveOp::all_gather, {}, group, 1, {4, 8}, Seconds(1e-6), Seconds(2e-6)}),
             1 + 4 + of_group + 1 + 2 + 2);
+  // The curve's key, bytes, tolerance.
+  EXPECT_EQ(expect_every_field_counts(
+                network::CurvePoint{{network::CollectiveOp::all_gather, {}, group}, 1e6, 1e-3}),
+            1 + 4 + of_group + 1 + 2 + 2 + 2);
 }
 
 TEST(Memo, EveryFieldOfAStepsKeyCounts) {
@@ -137,26 +141,31 @@ TEST(Memo, EveryFieldOfAStepsKeyCounts) {
   EXPECT_EQ(expect_every_field_counts(step::PlanOnRanks()), of_plan);
   EXPECT_EQ(expect_every_field_counts(step::LayersKey()), of_plan + 3);
   EXPECT_EQ(expect_every_field_counts(step::DataKey()), of_plan + 1);
+  EXPECT_EQ(expect_every_field_counts(step::StepKey()), of_plan + 3 + 3);
   EXPECT_EQ(expect_every_field_counts(step::SickLinksOfStage{1, 2, 3}), 3U);
 }
 
-TEST(Memo, ASlotKeepsTheKeyThatFellOnItLast) {
+TEST(Memo, APairOfSlotsKeepsTheTwoKeysThatWereAskedForLast) {
   SlotMemo<network::TwoWays, int, 4> memo;
-  const auto slot = [](std::uint32_t n) { return FieldsHash()(network::TwoWays{n, 0}) % 4; };
-  // Of five keys two fall on one slot.
-  std::uint32_t one = 0, other = 1, apart = 0;
-  while (slot(other) != slot(one)) {
-    if (++other > 4) other = ++one + 1;
-  }
-  while (slot(apart) == slot(one)) ++apart;
-  memo.at({one, 0}).value = 7;
-  EXPECT_FALSE(memo.at({one, 0}).fresh);
-  EXPECT_EQ(memo.at({one, 0}).value, 7);
-  EXPECT_TRUE(memo.at({apart, 0}).fresh);
-  EXPECT_FALSE(memo.at({one, 0}).fresh);
-  EXPECT_TRUE(memo.at({other, 0}).fresh);
-  EXPECT_FALSE(memo.at({other, 0}).fresh);
-  EXPECT_TRUE(memo.at({one, 0}).fresh);
+  const auto pair = [](std::uint32_t n) { return FieldsHash()(network::TwoWays{n, 0}) % 2; };
+  // Of ten keys three fall on one of the two pairs, and some fall on the other.
+  std::vector<std::uint32_t> here, apart;
+  for (std::uint32_t n = 0; n < 10; ++n) (pair(n) == pair(0) ? here : apart).push_back(n);
+  ASSERT_GE(here.size(), 3U);
+  ASSERT_GE(apart.size(), 1U);
+  const auto at = [&](std::uint32_t n) { return memo.at({n, 0}); };
+  EXPECT_TRUE(at(here[0]).fresh);
+  at(here[0]).value = 7;
+  EXPECT_TRUE(at(here[1]).fresh);
+  at(here[1]).value = 8;
+  EXPECT_TRUE(at(apart[0]).fresh);
+  EXPECT_FALSE(at(here[0]).fresh);  // now here[1] is the one that was not asked for lately
+  EXPECT_EQ(at(here[0]).value, 7);
+  EXPECT_TRUE(at(here[2]).fresh);
+  EXPECT_FALSE(at(here[0]).fresh);
+  EXPECT_EQ(at(here[0]).value, 7);
+  EXPECT_TRUE(at(here[1]).fresh);
+  EXPECT_FALSE(at(apart[0]).fresh);
 }
 
 TEST(Memo, AsksOnceForEachKey) {
