@@ -50,6 +50,9 @@ struct StageTime {
   /// Seconds by which a pair of this chunk's forward and a backward is shorter than the two one after the other; mate()
   /// says of which chunk that backward is.
   double hidden = 0;
+  /// Seconds that a backward and the weight gradient which it puts off take more than a whole backward: cut, it has
+  /// less to hide its messages beside.
+  double apart = 0;
 };
 
 struct PipelineShape {
@@ -124,7 +127,7 @@ struct PipelineOperation {
 inline double duration(const PipelineOperation& operation, const StageTime& time) {
   if (!operation.backward) return time.forward;
   if (operation.weight) return time.weight;
-  return operation.cut ? time.backward - time.weight : time.backward;
+  return operation.cut ? time.backward - time.weight + time.apart : time.backward;
 }
 
 /// Lists the operations of one stage in their order. Interleaved requires microbatches % stages == 0, zero_bubble

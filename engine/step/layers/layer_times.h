@@ -51,6 +51,9 @@ struct StageTraffic {
 struct ChunkPasses {
   PassTime forward, backward;
   Seconds weight;  ///< the part of `backward` that a schedule may put off
+  /// The backward without weight gradients, where only some are put off (dualpipe). With them it takes longer than
+  /// `backward`: cut, it has fewer operators beside its calls.
+  Seconds cut;
   /// Seconds by which its forward and the backward of its mate (schedule::mate()) are shorter as a pair: the exchanges
   /// of experts of each run beside the compute of the other.
   Seconds hidden;

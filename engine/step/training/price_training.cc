@@ -56,8 +56,9 @@ void fill_schedule_times(const TrainingStep& in, StepTimes& step) {
       continue;
     }
     const ChunkPasses& passes = step.chunk(i);
-    step.times[i] = {passes.forward.total().value(), passes.backward.total().value(), passes.weight.value(),
-                     passes.hidden.value()};
+    const Seconds back = passes.backward.total();
+    step.times[i] = {passes.forward.total().value(), back.value(), passes.weight.value(), passes.hidden.value()};
+    if (in.pipeline.both_ways()) step.times[i].apart = (passes.cut - (back - passes.weight)).value();
   }
 }
 

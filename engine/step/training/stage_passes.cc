@@ -98,7 +98,7 @@ class StageFiller {
 
   /// Keeps the slower of the times already there and those of these devices.
   void fill(std::span<ChunkPasses> chunks) {
-    const bool pairs = in_.pipeline.overlaps || in_.pipeline.both_ways();
+    const bool both = in_.pipeline.both_ways(), pairs = in_.pipeline.overlaps || both;
     boost::container::small_vector<Seconds, 4> slowest(
         chunks.size());  // of a pair; index: chunk of its forward
     const auto mate = [&](std::size_t c) {
@@ -118,9 +118,11 @@ class StageFiller {
       }
       ChunkPasses& chunk = chunks[c];
       if (ahead > chunk.forward.total()) chunk.forward = of_chunk->forward;
+      if (both) chunk.weight = std::max(chunk.weight, of_chunk->weight);
+      chunk.cut = std::max(chunk.cut, of_chunk->cut);
       if (back <= chunk.backward.total()) continue;
       chunk.backward = of_chunk->backward;
-      chunk.weight = of_chunk->weight;
+      if (!both) chunk.weight = of_chunk->weight;
     }
     for (std::size_t c = 0; pairs && c < chunks.size(); ++c)
       chunks[c].hidden = chunks[c].forward.total() + chunks[mate(c)].backward.total() - slowest[c];
