@@ -66,7 +66,7 @@ inline SlowPipeline slow_pipeline(const schedule::PipelineShape& shape,
       works.back().seconds += op.weight     ? time.weight
                               : op.cut      ? time.backward - time.weight
                               : op.backward ? time.backward
-                                            : time.forward - (op.paired ? time.hidden : 0);
+                                            : time.forward - (!op.paired ? 0 : op.rare ? time.hidden_rarely : time.hidden);
       with_the_one_before = op.paired;
     }
   }

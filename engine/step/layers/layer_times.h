@@ -54,9 +54,9 @@ struct ChunkPasses {
   /// The backward without weight gradients, where only some are put off (dualpipe). With them it takes longer than
   /// `backward`: cut, it has fewer operators beside its calls.
   Seconds cut;
-  /// Seconds by which its forward and the backward of its mate (schedule::mate()) are shorter as a pair: the exchanges
-  /// of experts of each run beside the compute of the other.
-  Seconds hidden;
+  /// Seconds by which its forward and a backward of either of its schedule::partners() are shorter as a pair: the
+  /// exchanges of experts of each run beside the compute of the other.
+  std::array<Seconds, 2> hidden;
   StageTraffic beside;
 };
 struct StagePasses : ChunkPasses {

@@ -57,7 +57,8 @@ void fill_schedule_times(const TrainingStep& in, StepTimes& step) {
     }
     const ChunkPasses& passes = step.chunk(i);
     const Seconds back = passes.backward.total();
-    step.times[i] = {passes.forward.total().value(), back.value(), passes.weight.value(), passes.hidden.value()};
+    step.times[i] = {passes.forward.total().value(), back.value(), passes.weight.value(), passes.hidden[0].value(),
+                     passes.hidden[1].value()};
     if (in.pipeline.both_ways()) step.times[i].apart = (passes.cut - (back - passes.weight)).value();
   }
 }
@@ -68,7 +69,8 @@ Seconds hidden_in_step(const TrainingStep& in, const StepTimes& step, std::size_
   double sum = 0;
   for (std::int32_t c = 0; c < chunks; ++c) {
     const auto entry = static_cast<std::size_t>(static_cast<std::int32_t>(stage) * chunks + c);
-    sum += schedule::pairs(in.pipeline, static_cast<std::int32_t>(stage), c) * step.times[entry].hidden;
+    const auto [most, rare] = schedule::partners(in.pipeline, static_cast<std::int32_t>(stage), c);
+    sum += most.pairs * step.times[entry].hidden + rare.pairs * step.times[entry].hidden_rarely;
   }
   return Seconds(sum);
 }
