@@ -95,7 +95,7 @@ Case random_case(CounterRng& random, std::int32_t most_stages, std::int32_t most
   for (StageTime& time : c.times) {
     time.hidden = random.below(2) == 0 ? 0 : random.uniform() * time.forward;
     time.hidden_rarely = random.below(2) == 0 ? 0 : random.uniform() * time.forward;
-    time.apart = random.below(2) == 0 ? 0 : random.uniform() * time.weight;
+    if (c.shape.both_ways()) time.apart = random.below(2) == 0 ? 0 : random.uniform() * time.weight;
   }
   c.transfer = random_transfer(random, c.shape.stages);
   return c;

@@ -107,10 +107,7 @@ PassTime LayerTimer::operator()(LayerKind kind, Pass pass) const {
 
 PassTime LayerTimer::segments_time(LayerKind kind, const Segments& segments) const {
   PassTime time;
-  Seconds passes;
-  for (const Segment& segment : segments) passes += add_device(costs_[kind], segment, time);
-  // The links are busy for all of the passes, so a layer takes no less.
-  time[TimeClass::context_comm] += std::max(Seconds(0), passes - time.total());
+  (void)add_drifting(kind, segments, time);
   time[TimeClass::host] = std::max(Seconds(0), segments_launch(in_, kind, segments) - time.total());
   return time;
 }
@@ -147,12 +144,34 @@ Seconds LayerTimer::spared_of(const PartCost& part) const {
 
 Seconds LayerTimer::spared(LayerKind kind, const Segments& segments) const {
   PassTime time;
-  Seconds passes, sum;
+  return add_drifting(kind, segments, time);
+}
+
+Seconds LayerTimer::add_drifting(LayerKind kind, const Segments& segments, PassTime& time) const {
+  const StackProfile::Communication& stack = in_.setting.system.stack.communication;
+  Seconds passes, spared, room;
+  boost::container::small_vector<const model::CollectiveCall*, 2> exchanges;
   for (const Segment& segment : segments) {
+    const PartCost& part = costs_[kind][segment.part];
+    const Seconds before = time[TimeClass::context_comm];
     passes += add_device(costs_[kind], segment, time);
-    sum += spared_of(costs_[kind][segment.part]);
+    if (!prices_) continue;
+    spared += spared_of(part);
+    // What of a later end the attention core hides: all of it where none of the exchange shows.
+    if (time[TimeClass::context_comm] <= before) room += stack.context_overlap * part.attention_core;
+    for (const model::CollectiveCall& call : part.calls)
+      if (call.group == ParallelGroup::context) exchanges.push_back(&call);
   }
-  return sum - std::max(Seconds(0), passes - time.total());
+  Seconds& shown = time[TimeClass::context_comm];
+  if (exchanges.size() > 1) {
+    const Seconds more = std::max(added_by_turns({exchanges.data(), exchanges.size()}, *prices_), -1.0 * shown);
+    spared -= more;
+    if (room <= Seconds(0)) shown += more;
+  }
+  // The links are busy for all of the passes, so a layer takes no less.
+  const Seconds busy = std::max(Seconds(0), passes - time.total());
+  shown += busy;
+  return spared - busy;
 }
 
 std::vector<std::vector<Seconds>> LayerTimer::pieces(LayerKind kind, const Segments& segments) const {

@@ -37,6 +37,8 @@ class LayerTimer {
   /// Adds the time of a segment on the device. Returns for how long the passes of the context group, one after the
   /// other, keep their links busy.
   Seconds add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const;
+  /// Adds the time of a pass on the device. Returns spared().
+  Seconds add_drifting(LayerKind kind, const Segments& segments, PassTime& time) const;
   /// Seconds spared by drift in one part; for a whole pass the sum is too much where links are busy for longer.
   [[nodiscard]] Seconds spared_of(const PartCost& part) const;
 
