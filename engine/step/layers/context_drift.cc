@@ -188,7 +188,7 @@ Seconds added_by_turns(std::span<const model::CollectiveCall* const> exchanges, 
     kept = ring->kept;
     all = all.empty() ? own : one_after_the_other(all, own);
   }
-  return Seconds(kept * (mean_cycle(all) - apart));
+  return Seconds(kept * std::max(0.0, mean_cycle(all) - apart));
 }
 
 }  // namespace shardscape::step

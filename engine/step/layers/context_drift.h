@@ -41,8 +41,7 @@ namespace shardscape::step {
 /// How much less all repeats of a context group's call delay a layer than the passes one after the other would.
 Seconds spared_by_drift(const model::CollectiveCall& call, const CallPrices& prices);
 
-/// How much longer (less, if negative) these exchanges of one pass through a layer delay it together than each would by
-/// itself.
+/// How much longer these exchanges of one pass through a layer delay it together than each would by itself.
 Seconds added_by_turns(std::span<const model::CollectiveCall* const> exchanges, const CallPrices& prices);
 
 /// Whether ranks of the context groups drift apart: where these leave domains but not at every hop.

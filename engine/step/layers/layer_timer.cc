@@ -164,7 +164,7 @@ Seconds LayerTimer::add_drifting(LayerKind kind, const Segments& segments, PassT
   }
   Seconds& shown = time[TimeClass::context_comm];
   if (exchanges.size() > 1) {
-    const Seconds more = std::max(added_by_turns({exchanges.data(), exchanges.size()}, *prices_), -1.0 * shown);
+    const Seconds more = added_by_turns({exchanges.data(), exchanges.size()}, *prices_);
     spared -= more;
     if (room <= Seconds(0)) shown += more;
   }

@@ -92,12 +92,13 @@ class ContentionSum {
     if (once <= Seconds(0)) return;
     const double shown = std::min(1.0, step.data_tail / once);
     if (shown >= 1) return;
-    add(data.once, Pass::forward, 1 - shown, 1, 1);
+    const Seconds early = add(data.once, Pass::forward, 1 - shown, 1, 1);
     const Seconds late = add(data.once, Pass::backward, 1 - shown, 1, 1);
-    // The last backward waits for those of the stages behind, which the same makes late.
-    const auto behind = static_cast<double>(in_.layers.size() - 1 - step.stage);
+    // The first microbatch goes down through the forwards of all stages and the last one comes back through the
+    // backwards of those behind, one after the other, and each of these passes meets the traffic of its own stage.
+    const auto others = static_cast<double>(in_.layers.size() - 1), stage = static_cast<double>(step.stage);
     if (in_.pipeline.both_ways()) return;
-    added_[TimeClass::bubble] += behind * late;
+    added_[TimeClass::bubble] += others * early + (others - stage) * late;
   }
 
   /// Raises `added` so that the step lasts as long as its busiest link is busy. Calls alone never need that, but
@@ -149,13 +150,32 @@ class ContentionSum {
     return passes;
   }
 
+  /// The share of the step for which messages between stages are under way beside traffic of every microbatch that
+  /// crosses the same links: either may take that much longer.
+  [[nodiscard]] double messages_beside(const ContendedData& data, const TimedStage& step) const {
+    const double traffic = in_.pipeline.per_chunk() * data.beside.time / step.step;
+    const double share = step.messages / step.step * std::min(1.0, traffic);
+    if (share < kWorthMeeting) return 0;
+    const network::HealthyCosts& healthy = collectives_.healthy();
+    const network::RankGroup& stages = groups_[ParallelGroup::pipeline];
+    for (std::int32_t b = 0; b + (in_.pipeline.wraps() ? 0 : 1) < in_.plan.pipeline; ++b) {
+      network::OperationCosts& boundary = healthy.boundary(healthy.boundaries(stages), stages, b);
+      const network::LinkSet links = healthy.links_of(boundary, boundary.ways.front());
+      const bool meet = std::ranges::any_of(data.beside.sent, [&](const ContendedData::Sent& sent) {
+        return links.intersects(healthy.links(sent.part.key(groups_)));
+      });
+      if (meet) return share;
+    }
+    return 0;
+  }
+
   /// The sum as a result.
-  [[nodiscard]] Contention of(const TimedStage& step) {
+  [[nodiscard]] Contention of(const TimedStage& step, double open_share) {
     const Breakdown priced = kMet * added_;
     const Seconds open = kContextOpen * priced[TimeClass::context_comm] +
                          kCallsOpen * (priced[TimeClass::tensor_comm] + priced[TimeClass::expert_comm]) +
                          kApartOpen * calls_apart(priced, step);
-    return {priced, open / step.step};
+    return {priced, open / step.step + open_share};
   }
 
  private:
@@ -378,7 +398,7 @@ auto with_stage(const StepMachine& machine, const TimedStage& step, const Use& u
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   return with_stage(machine, step, [&](ContentionSum& sum, ContendedData& traffic) {
     sum.add_data(traffic, step);
-    Contention contention = sum.of(step);
+    Contention contention = sum.of(step, sum.messages_beside(traffic, step));
     sum.bound_by_links(traffic, step, contention.added);
     return contention;
   });

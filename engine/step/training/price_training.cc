@@ -276,7 +276,8 @@ std::int32_t time_training(const TrainingStep& in, const network::CollectivePric
         slower_machine ? contention_on(in.sick.front(), machine, stage) : contention_of(machine, stage);
     contended = contention.added;
     if (plain_machine) {
-      out.contended_share = contention.marked_share + open_in_turns(in, times, out.step_time);
+      out.contended_share = contention.marked_share + open_in_turns(in, times, out.step_time) +
+                            open_in_messages(in, times, critical, out.step_time);
       times.contention.healthy = contended;
     }
   }
