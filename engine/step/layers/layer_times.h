@@ -86,10 +86,11 @@ struct KnownPair {
 struct AmongSiblings {
   Seconds time;    ///< with all groups sending at once
   Seconds others;  ///< the part of it that is due to the groups of other stages
+  Seconds in_use;  ///< of it, for which its busiest links are in use
   /// What is spared where those of other stages send for a share of the time only.
   [[nodiscard]] Seconds spared(ParallelGroup group, double share) const {
     const double met = group == ParallelGroup::context ? network::kMetByExchanges : 1;
-    return time - network::among_siblings(time - others, time, share, met);
+    return time - network::among_siblings(time - others, time, in_use, share, met);
   }
 };
 using SiblingTimes = EnumArray<ParallelGroup, AmongSiblings>;

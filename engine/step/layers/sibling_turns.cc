@@ -82,8 +82,8 @@ SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once,
   for (int round = 0; round < kRounds; ++round) {
     for (const ParallelGroup group : groups) {
       if (passes[group].others <= Seconds(0)) continue;
-      spared[group] = passes[group].spared(
-          group, std::min(1.0, by_others[group] * (passes[group].time - spared[group]) / now));
+      const double share = is_of_data(group) ? 1 / (1 + stage.bubble) : (passes[group].time - spared[group]) / now;
+      spared[group] = passes[group].spared(group, std::min(1.0, by_others[group] * share));
       turns.beside[group] = spared[group] / passes[group].others;
     }
     now = after_passes - shown(spared);

@@ -2,8 +2,10 @@
 //
 // Calls of a kind take T a step with all sibling groups sending at once, and T(u) where those of other stages are there
 // for a share u of it (network/prices/among_siblings.h). In a step of S seconds they are for u = T(u) / S, and S gets
-// shorter by what shows of T - T(u), in the bubble of the pipeline, too: u is what some rounds of both come to. Traffic
-// that goes once in a step begins when the passes of a stage end: of another stage's as much is there as overlaps, if
+// shorter by what shows of T - T(u), in the bubble of the pipeline, too: u is what some rounds of both come to.
+//
+// Data-parallel traffic beside passes begins with them, and the passes of stages begin together, as each waits for its
+// neighbours: u is the share of the time in which the other stages are at passes. Traffic that goes once in a step begins when the passes of a stage end: of another stage's as much is there as overlaps, if
 // each takes as long as all at once.
 //
 // Where anything beside passes takes turns, the passes of all stages and the pipeline are priced again with these

@@ -146,6 +146,8 @@ class ContentionSum {
     for (const ParallelGroup group : enum_values<ParallelGroup>()) {
       passes[group].time += in_.pipeline.per_chunk() * data.beside.siblings[group].time;
       passes[group].others += in_.pipeline.per_chunk() * data.beside.siblings[group].others;
+      // Groups that begin their traffic together use the same links at the same time.
+      passes[group].in_use += in_.pipeline.per_chunk() * data.beside.siblings[group].time;
     }
     return passes;
   }
@@ -185,8 +187,10 @@ class ContentionSum {
     const Seconds time = collectives_.time(asked), others = prices_.cost_of_siblings(asked);
     if (others > Seconds(0)) {
       AmongSiblings& among = traffic.siblings[part.group];
-      among.time += collectives_.healthy().time_on_links(asked);
+      const Seconds on_links = collectives_.healthy().time_on_links(asked);
+      among.time += on_links;
       among.others += others;
+      among.in_use += collectives_.healthy().most_use(asked) * on_links;
     }
     traffic.time += time;
     traffic.sent.push_back({part, pass, time, others});
@@ -309,6 +313,7 @@ class ContentionSum {
       }
       calls_.siblings[call.group].time += sent.seconds;
       calls_.siblings[call.group].others += sent.others;
+      calls_.siblings[call.group].in_use += one.most_use * sent.seconds;
       calls_.sent.push_back(sent);
       if (call.group == ParallelGroup::context) context += call.repeats * one.time;
     }
@@ -327,6 +332,7 @@ class ContentionSum {
   /// have few different calls, so that times are kept; the plain path asks for each of them.
   struct OneCall {
     Seconds time, siblings, on_links;
+    double most_use = 1;  ///< HealthyCosts::most_use() where siblings cost anything
   };
   static bool alike(const CollectiveCall& one, const CollectiveCall& other) {
     return one.group == other.group && one.op == other.op && one.bytes == other.bytes;
@@ -336,8 +342,9 @@ class ContentionSum {
       if (alike(*calls_.calls[i], call)) return i;
     const network::CollectiveKey asked = prices_.healthy(call);
     calls_.calls.push_back(&call);
-    listed_.push_back({collectives_.time(asked), prices_.cost_of_siblings(asked),
-                       collectives_.healthy().time_on_links(asked)});
+    const Seconds siblings = prices_.cost_of_siblings(asked);
+    listed_.push_back({collectives_.time(asked), siblings, collectives_.healthy().time_on_links(asked),
+                       siblings > Seconds(0) ? collectives_.healthy().most_use(asked) : 1});
     return listed_.size() - 1;
   }
 
