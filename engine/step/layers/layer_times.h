@@ -87,10 +87,14 @@ struct AmongSiblings {
   Seconds time;    ///< with all groups sending at once
   Seconds others;  ///< the part of it that is due to the groups of other stages
   Seconds in_use;  ///< of it, for which its busiest links are in use
+  double in_phase = 0;  ///< share of it that finds these in use by the others at the same time, 0..1
   /// What is spared where those of other stages send for a share of the time only.
   [[nodiscard]] Seconds spared(ParallelGroup group, double share) const {
     const double met = group == ParallelGroup::context ? network::kMetByExchanges : 1;
-    return time - network::among_siblings(time - others, time, in_use, share, met);
+    const auto now = [&](Seconds used) {
+      return network::among_siblings(time - others, time, used, share, met);
+    };
+    return time - (1 - in_phase) * now(in_use) - in_phase * now(time);
   }
 };
 using SiblingTimes = EnumArray<ParallelGroup, AmongSiblings>;

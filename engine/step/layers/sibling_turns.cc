@@ -49,7 +49,7 @@ SentByOthers sent_by_others(const TrainingStep& in, std::size_t stage, ParallelG
 }
 
 SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage,
-                           const EnumArray<ParallelGroup, double>& by_others) {
+                           const EnumArray<ParallelGroup, double>& by_others, double together) {
   boost::container::static_vector<ParallelGroup, EnumNames<ParallelGroup>::names.size()> groups;
   Seconds most;
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
@@ -82,7 +82,8 @@ SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once,
   for (int round = 0; round < kRounds; ++round) {
     for (const ParallelGroup group : groups) {
       if (passes[group].others <= Seconds(0)) continue;
-      const double share = is_of_data(group) ? 1 / (1 + stage.bubble) : (passes[group].time - spared[group]) / now;
+      const double apart = (passes[group].time - spared[group]) / now, in_passes = 1 / (1 + stage.bubble);
+      const double share = is_of_data(group) ? together * in_passes + (1 - together) * apart : apart;
       spared[group] = passes[group].spared(group, std::min(1.0, by_others[group] * share));
       turns.beside[group] = spared[group] / passes[group].others;
     }

@@ -4,8 +4,9 @@
 // for a share u of it (network/prices/among_siblings.h). In a step of S seconds they are for u = T(u) / S, and S gets
 // shorter by what shows of T - T(u), in the bubble of the pipeline, too: u is what some rounds of both come to.
 //
-// Data-parallel traffic beside passes begins with them, and the passes of stages begin together, as each waits for its
-// neighbours: u is the share of the time in which the other stages are at passes. Traffic that goes once in a step begins when the passes of a stage end: of another stage's as much is there as overlaps, if
+// Data-parallel traffic that runs beside passes begins with them, and the passes of stages begin together, as each waits
+// for its neighbours: of that, u is the share of the time in which the other stages are at passes. What a stack does not
+// overlap follows passes of unlike lengths, at any time. Traffic that goes once in a step begins when the passes of a stage end: of another stage's as much is there as overlaps, if
 // each takes as long as all at once.
 //
 // Where anything beside passes takes turns, the passes of all stages and the pipeline are priced again with these
@@ -54,8 +55,8 @@ struct SentByOthers {
 SentByOthers sent_by_others(const TrainingStep& inputs, std::size_t stage, ParallelGroup group);
 
 /// Nothing where the step could not get shorter by more than a thousandth. `by_others(group)`: what other stages send,
-/// relative to this one.
+/// relative to this one. `together`: how much of data-parallel traffic beside passes begins when they do, 0..1.
 SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage,
-                           const EnumArray<ParallelGroup, double>& by_others);
+                           const EnumArray<ParallelGroup, double>& by_others, double together);
 
 }  // namespace shardscape::step

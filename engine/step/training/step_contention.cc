@@ -10,7 +10,7 @@ namespace {
 /// The share of what siblings that take turns still cost each other that may be wrong. Of 2,500 random plans whose
 /// stages share the links of a torus, those where it is much or little of the step are off alike, by 3 % in the median
 /// and by more than 5 % in one of four; with this share one of 25 plans is marked.
-constexpr double kTurnsOpen = 0.35;
+constexpr double kTurnsOpen = 0.25;
 
 /// The share of what turns spare that may be wrong where the passes of neighbouring stages begin together, as each
 /// waits for the one before and all do the same, so that their calls meet: in the median of 160 random plans under
@@ -66,7 +66,7 @@ void add_contention(Breakdown contended, Seconds spared, Seconds at_least, Predi
   for (const Seconds time : contended) added += time;
   const Seconds less = std::max(Seconds(0), at_least - (out.step_time + added));
   contended[TimeClass::host] += less;
-  const Seconds longer = std::max(Seconds(0), added + less);
+  const Seconds longer = added + less;  // less than 0 where groups come apart that were priced as sending together
   out.contention = longer - spared;
   out.step_time += longer;
   Seconds lacking = longer - (added + less);
