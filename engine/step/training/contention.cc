@@ -184,7 +184,8 @@ class ContentionSum {
   /// The sum as a result.
   [[nodiscard]] Contention of(const TimedStage& step, double open_share) {
     Breakdown priced = kMet * added_;
-    const bool drift = drifts(in_.setting.system.fabric, groups_[ParallelGroup::context]);
+    const bool drift =
+        in_.plan.context > 1 && drifts(in_.setting.system.fabric, groups_[ParallelGroup::context]);
     const Seconds apart = calls_apart(priced, step, drift),
                   calls = priced[TimeClass::tensor_comm] + priced[TimeClass::expert_comm];
     Seconds open = kCallsOpen * calls + kApartOpen * apart;

@@ -28,6 +28,7 @@ bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s) {
     const auto mine = schedule::partners(in.pipeline, stage, c),
                theirs = schedule::partners(in.pipeline, stage - 1, c);
     if (mine[0].chunk != theirs[0].chunk || mine[1].chunk != theirs[1].chunk) return false;
+    if ((mine[1].pairs > 0) != (theirs[1].pairs > 0)) return false;  // else that pair was not timed
   }
   return true;
 }
