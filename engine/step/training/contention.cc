@@ -25,10 +25,9 @@ constexpr double kMet = 0.9;
 
 /// What of the priced contention may be wrong, as a share of what calls take longer: of exchanges of context groups,
 /// and of other calls, which are short and many. Of calls of tensor groups that could come apart, the share of what
-/// those of the same stage cost each other. Chosen together with the shares in step_contention.cc on 2,754 random plans
-/// of five shipped training stacks and lowered by a tenth on 3,500 others, so that most of those that execution moves
-/// by more than 5 % are marked, and at most 2 % of all: of 3,500 further ones 1.7 % are, and 8 are moved by 5 to 7.4 %
-/// without a mark.
+/// those of the same stage cost each other. Chosen together with the shares in step_contention.cc on 2,669 random plans
+/// of all shipped training stacks on nodes of NVIDIA's, of which execution moves four by more than 5 %: all of them are
+/// marked, and 0.8 % of all.
 constexpr double kContextOpen = 0.09, kCallsOpen = 0.4, kApartOpen = 0.1;
 
 /// The share of what groups of the same stage cost each other's calls of tensor groups that is spared, where they could
@@ -44,6 +43,14 @@ constexpr double kInPhase = 0.5;
 /// The least shares of a step that calls take longer beside traffic, and that exchanges of context groups show, for
 /// groups of the same stage to come apart.
 constexpr double kWorthMeeting = 1e-3, kWorthDrift = 0.08;
+
+/// What groups along an axis cost each other in an operation.
+Seconds cost_along(const ParallelPlan& plan, PlanAxis axis, std::int32_t degree, network::CollectiveKey asked,
+                   const network::CollectivePrices& collectives) {
+  const Seconds at_once = collectives.time_without_faults(asked);
+  asked.slice = {{degree, network::PlanLayout(plan).stride(axis)}, 0};
+  return std::max(Seconds(0), at_once - collectives.time_within_slice(asked));
+}
 
 class ContentionSum {
  public:
@@ -186,9 +193,9 @@ class ContentionSum {
     Breakdown priced = kMet * added_;
     const bool drift =
         in_.plan.context > 1 && drifts(in_.setting.system.fabric, groups_[ParallelGroup::context]);
-    const Seconds apart = calls_apart(priced, step, drift),
-                  calls = priced[TimeClass::tensor_comm] + priced[TimeClass::expert_comm];
-    Seconds open = kCallsOpen * calls + kApartOpen * apart;
+    const ContendedCalls::Apart apart = calls_apart(priced, step, drift);
+    const Seconds calls = priced[TimeClass::tensor_comm] + priced[TimeClass::expert_comm];
+    Seconds open = kCallsOpen * calls + kApartOpen * (apart.context + apart.data);
     // When exchanges whose ranks drift meet traffic of once a step is not known.
     if (drift && !sends_beside_passes(in_)) {
       for (const Seconds time : priced) open += time;
@@ -196,7 +203,7 @@ class ContentionSum {
     } else {
       open += kContextOpen * priced[TimeClass::context_comm];
     }
-    priced[TimeClass::tensor_comm] -= kApartSpared * apart;
+    priced[TimeClass::tensor_comm] -= kApartSpared * apart.context;
     return {priced, open / step.step + open_share};
   }
 
@@ -265,18 +272,18 @@ class ContentionSum {
 
   /// What groups of the same stage cost each other's calls of tensor groups, where they could come apart: the ranks of
   /// a context group drift, or traffic beside the passes of all microbatches slows the exchanges of some of them.
-  Seconds calls_apart(const Breakdown& priced, const TimedStage& step, bool drift) {
-    if (in_.plan.context == 1 || in_.plan.tensor == 1) return Seconds(0);
+  ContendedCalls::Apart calls_apart(const Breakdown& priced, const TimedStage& step, bool drift) {
+    if (in_.plan.context == 1 || in_.plan.tensor == 1) return {};
     // Traffic beside all passes goes over the ranks of context groups too, and holds together those that would drift.
     const bool beside = sends_beside_passes(in_);
     const Seconds met = priced[TimeClass::tensor_comm] + priced[TimeClass::context_comm];
     const bool apart = drift ? !beside && step.shown[TimeClass::context_comm] > kWorthDrift * step.step
                              : beside && met > kWorthMeeting * step.step;
-    if (!apart) return Seconds(0);
+    if (!apart) return {};
     if (!calls_.apart)
       calls_.apart = {apart_along(PlanAxis::context, in_.plan.context),
                       apart_along(PlanAxis::data, in_.plan.data)};
-    return calls_.apart->context + (drift ? Seconds(0) : calls_.apart->data);
+    return {calls_.apart->context, drift ? Seconds(0) : calls_.apart->data};
   }
   [[nodiscard]] Seconds apart_along(PlanAxis axis, std::int32_t degree) {
     Seconds sum;
@@ -284,12 +291,9 @@ class ContentionSum {
     for (const ContendedCalls::Sent& sent : calls_.sent) {
       const CollectiveCall& call = *calls_.calls[sent.call];
       if (call.group != ParallelGroup::tensor) continue;
-      network::CollectiveKey asked = prices_.healthy(call);
-      const Seconds at_once = collectives_.time_without_faults(asked),
-                    on_links = collectives_.healthy().time_on_links(asked);
-      asked.slice = {{degree, network::PlanLayout(in_.plan).stride(axis)}, 0};
-      const Seconds alone = collectives_.time_within_slice(asked);
-      if (at_once > alone) sum += ((at_once - alone) / on_links) * sent.seconds;
+      const network::CollectiveKey asked = prices_.healthy(call);
+      sum += (cost_along(in_.plan, axis, degree, asked, collectives_) / collectives_.healthy().time_on_links(asked)) *
+             sent.seconds;
     }
     return sum;
   }
@@ -420,6 +424,12 @@ auto with_stage(const StepMachine& machine, const TimedStage& step, const Use& u
 }
 
 }  // namespace
+
+Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& asked,
+                     const network::CollectivePrices& collectives) {
+  if (plan.context == 1 || plan.tensor == 1) return Seconds(0);
+  return kApartSpared * cost_along(plan, PlanAxis::context, plan.context, asked, collectives);
+}
 
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   return with_stage(machine, step, [&](ContentionSum& sum, ContendedData& traffic) {

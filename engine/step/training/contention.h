@@ -43,6 +43,11 @@ struct Contention {
 /// Computes the contention on a healthy machine.
 Contention contention_of(const StepMachine& machine, const TimedStage& step);
 
+/// The most that a call of a tensor group is spared because groups of its stage that lie along the context axis come
+/// apart, for floors.
+Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& asked,
+                     const network::CollectivePrices& collectives);
+
 /// How siblings take turns in a step on a healthy machine that was timed with all of them sending at once. `step`: its
 /// stage that ends last.
 SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step);
