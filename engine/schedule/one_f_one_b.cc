@@ -67,9 +67,9 @@ std::array<Partner, 2> alternating_partners(const PipelineShape& shape, std::int
   const std::int32_t first = warm_up(shape, stage), v = shape.virtual_stages, group = shape.stages * v;
   // The forwards of the warm-up have no partner: all chunks of its whole groups, and of its last group the first
   // chunks.
-  const std::int32_t alone =
-      v == 1 ? first
-             : first / group * shape.stages + std::clamp(first % group - chunk * shape.stages, 0, shape.stages);
+  const std::int32_t alone = v == 1 ? first
+                                    : first / group * shape.stages +
+                                          std::clamp(first % group - chunk * shape.stages, 0, shape.stages);
   const std::int32_t all = shape.overlaps ? shape.per_chunk() - alone : 0;
   // Backward k, of chunk v - 1 - k / S, is paired with forward k + w: while S forwards of one chunk run, the backwards
   // change to the next chunk after w % S of them. If the warm-up ends within a chunk, these have gone by there.

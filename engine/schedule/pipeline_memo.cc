@@ -28,7 +28,8 @@ void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTim
       ++next;
     }
     key_.insert(key_.end(), {times[s].forward, times[s].backward, times[s].weight, times[s].hidden,
-                             times[s].hidden_rarely, times[s].apart, transfer.over(s / each), static_cast<double>(next - s)});
+                             times[s].hidden_rarely, times[s].apart, transfer.over(s / each),
+                             static_cast<double>(next - s)});
     s = next;
   }
 }

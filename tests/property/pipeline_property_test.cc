@@ -299,8 +299,8 @@ TEST(PipelineProperty, TimesScale) {
     std::vector<double> expected(first.begin(), first.end());
     for (double& end : expected) end *= 1e-3;
     for (StageTime& time : c.times) {
-      time = {1e-3 * time.forward, 1e-3 * time.backward, 1e-3 * time.weight, 1e-3 * time.hidden,
-              1e-3 * time.hidden_rarely, 1e-3 * time.apart};
+      time = {1e-3 * time.forward, 1e-3 * time.backward,      1e-3 * time.weight,
+              1e-3 * time.hidden,  1e-3 * time.hidden_rarely, 1e-3 * time.apart};
     }
     for (double& boundary : c.transfer.seconds) boundary *= 1e-3;
     EXPECT_TRUE(same(timer.run(c.shape, c.times, c.transfer).stages, expected));

@@ -149,7 +149,8 @@ LinkLoads mean_loads(std::span<const StageLoads> stages) {
         means.empty() || stage.loads->empty() || means.back().link < stage.loads->front().link;
     if (behind) {  // as for stages in separate dimensions, whose links follow each other
       means.reserve(means.size() + stage.loads->size());
-      for (const LinkLoad& load : *stage.loads) means.push_back({load.link, load.flows, share * load.use, share * load.active});
+      for (const LinkLoad& load : *stage.loads)
+        means.push_back({load.link, load.flows, share * load.use, share * load.active});
       continue;
     }
     before.swap(means);

@@ -106,7 +106,9 @@ constexpr double kNoWay = -std::numeric_limits<double>::infinity();
 Weights weights_of(const Drifting& ring) {
   const auto places = static_cast<std::size_t>(std::lround(ring.members));
   const auto hop = [&](std::size_t place) { return (place + 1 == places ? ring.slow : ring.fast).value(); };
-  const auto stay = [&](std::size_t place) { return (place + 1 == places ? ring.busy : ring.busy_fast).value(); };
+  const auto stay = [&](std::size_t place) {
+    return (place + 1 == places ? ring.busy : ring.busy_fast).value();
+  };
   Weights all(places);
   for (std::size_t from = 0; from < places; ++from) {
     std::vector<double> longest(places, kNoWay);

@@ -265,7 +265,8 @@ Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward) 
     const std::size_t before = pass.steps.size();
     std::vector<std::vector<Seconds>> pieces;
     if (exchanges) pieces = timer_.pieces(work.kind, in_.segments(work.kind, work.pass));
-    for (std::int32_t n = 0; n < work.count; ++n) append_pieces(pieces, time[TimeClass::expert_comm], pass.steps);
+    for (std::int32_t n = 0; n < work.count; ++n)
+      append_pieces(pieces, time[TimeClass::expert_comm], pass.steps);
     const std::int64_t calls =
         std::count_if(pass.steps.begin() + static_cast<std::ptrdiff_t>(before), pass.steps.end(),
                       [](const PairStep& step) { return step.kind == PairStep::Kind::exchange; });

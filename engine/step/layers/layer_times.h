@@ -84,9 +84,9 @@ struct KnownPair {
 
 /// Times of the operations of one kind of groups.
 struct AmongSiblings {
-  Seconds time;    ///< with all groups sending at once
-  Seconds others;  ///< the part of it that is due to the groups of other stages
-  Seconds in_use;  ///< of it, for which its busiest links are in use
+  Seconds time;         ///< with all groups sending at once
+  Seconds others;       ///< the part of it that is due to the groups of other stages
+  Seconds in_use;       ///< of it, for which its busiest links are in use
   double in_phase = 0;  ///< share of it that finds these in use by the others at the same time, 0..1
   /// What is spared where those of other stages send for a share of the time only.
   [[nodiscard]] Seconds spared(ParallelGroup group, double share) const {

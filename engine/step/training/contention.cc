@@ -164,7 +164,8 @@ class ContentionSum {
       passes[group].time += in_.pipeline.per_chunk() * data.beside.siblings[group].time;
       passes[group].others += in_.pipeline.per_chunk() * data.beside.siblings[group].others;
       passes[group].in_use += in_.pipeline.per_chunk() * data.beside.siblings[group].in_use;
-      if (is_of_data(group)) passes[group].in_phase = kInPhase * in_.setting.system.stack.communication.data_overlap;
+      if (is_of_data(group))
+        passes[group].in_phase = kInPhase * in_.setting.system.stack.communication.data_overlap;
     }
     return passes;
   }
@@ -292,7 +293,8 @@ class ContentionSum {
       const CollectiveCall& call = *calls_.calls[sent.call];
       if (call.group != ParallelGroup::tensor) continue;
       const network::CollectiveKey asked = prices_.healthy(call);
-      sum += (cost_along(in_.plan, axis, degree, asked, collectives_) / collectives_.healthy().time_on_links(asked)) *
+      sum += (cost_along(in_.plan, axis, degree, asked, collectives_) /
+              collectives_.healthy().time_on_links(asked)) *
              sent.seconds;
     }
     return sum;

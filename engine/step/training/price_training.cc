@@ -57,8 +57,8 @@ void fill_schedule_times(const TrainingStep& in, StepTimes& step) {
     }
     const ChunkPasses& passes = step.chunk(i);
     const Seconds back = passes.backward.total();
-    step.times[i] = {passes.forward.total().value(), back.value(), passes.weight.value(), passes.hidden[0].value(),
-                     passes.hidden[1].value()};
+    step.times[i] = {passes.forward.total().value(), back.value(), passes.weight.value(),
+                     passes.hidden[0].value(), passes.hidden[1].value()};
     if (in.pipeline.both_ways()) step.times[i].apart = (passes.cut - (back - passes.weight)).value();
   }
 }

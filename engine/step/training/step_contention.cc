@@ -17,9 +17,7 @@ constexpr double kTurnsOpen = 0.25;
 /// gpipe and interleaved schedules 0.1 of it is not spared, in one of ten 0.4; of 130 under the others 0.05 and 0.2.
 constexpr double kInStepOpen = 0.1;
 
-double longest_message(const StepTimes& times) {
-  return std::ranges::max(times.pipeline.transfer.seconds);
-}
+double longest_message(const StepTimes& times) { return std::ranges::max(times.pipeline.transfer.seconds); }
 
 }  // namespace
 
@@ -66,7 +64,8 @@ void add_contention(Breakdown contended, Seconds spared, Seconds at_least, Predi
   for (const Seconds time : contended) added += time;
   const Seconds less = std::max(Seconds(0), at_least - (out.step_time + added));
   contended[TimeClass::host] += less;
-  const Seconds longer = added + less;  // less than 0 where groups come apart that were priced as sending together
+  const Seconds longer =
+      added + less;  // less than 0 where groups come apart that were priced as sending together
   out.contention = longer - spared;
   out.step_time += longer;
   Seconds lacking = longer - (added + less);

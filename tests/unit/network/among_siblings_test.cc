@@ -44,8 +44,10 @@ TEST(SiblingTurns, LinksThatStagesLeaveFreeHaveRoomForOthers) {
   // that time: two groups in turn need them for as long as one takes. What meets by chance is left.
   const Seconds alone(2), at_once(4), in_use(2);
   for (const double share : {0.0, 0.4, 1.0}) {
-    EXPECT_NEAR(among_siblings(alone, at_once, in_use, share).value(), 2 + 2 * share, 1e-12);  // T >= 2 T_1: all meets
-    EXPECT_NEAR(among_siblings(alone, Seconds(2.4), Seconds(1.2), share).value(), 2 + share * 0.2 * 0.4, 1e-12);
+    EXPECT_NEAR(among_siblings(alone, at_once, in_use, share).value(), 2 + 2 * share,
+                1e-12);  // T >= 2 T_1: all meets
+    EXPECT_NEAR(among_siblings(alone, Seconds(2.4), Seconds(1.2), share).value(), 2 + share * 0.2 * 0.4,
+                1e-12);
   }
 }
 

@@ -236,7 +236,8 @@ TEST(StageOrder, PairsAreOfDifferentMicrobatches) {
     for (std::int32_t s = 0; s < shape.stages; ++s) {
       std::vector<PipelineOperation> order;
       stage_order(shape, s, order);
-      std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> count;  // key: chunks of forward and backward
+      std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t>
+          count;  // key: chunks of forward and backward
       for (std::size_t i = 0; i < order.size(); ++i) {
         if (!order[i].paired) continue;
         ASSERT_LT(i + 1, order.size());
