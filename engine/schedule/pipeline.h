@@ -50,8 +50,8 @@ struct StageTime {
   /// Seconds by which a pair of this chunk's forward and a backward is shorter than the two one after the other: of a
   /// backward of the first of its partners(), and of the second.
   double hidden = 0, hidden_rarely = 0;
-  /// Dualpipe: seconds that a backward and the weight gradient which it puts off take more than a whole backward. Cut, it
-  /// has less to hide its messages beside.
+  /// Dualpipe: seconds that a backward and the weight gradient which it puts off take more than a whole backward. Cut,
+  /// it has less to hide its messages beside.
   double apart = 0;
 };
 

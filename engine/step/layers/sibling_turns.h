@@ -4,10 +4,10 @@
 // for a share u of it (network/prices/among_siblings.h). In a step of S seconds they are for u = T(u) / S, and S gets
 // shorter by what shows of T - T(u), in the bubble of the pipeline, too: u is what some rounds of both come to.
 //
-// Data-parallel traffic that runs beside passes begins with them, and the passes of stages begin together, as each waits
-// for its neighbours: of that, u is the share of the time in which the other stages are at passes. What a stack does not
-// overlap follows passes of unlike lengths, at any time. Traffic that goes once in a step begins when the passes of a stage end: of another stage's as much is there as overlaps, if
-// each takes as long as all at once.
+// Data-parallel traffic that runs beside passes begins with them, and the passes of stages begin together, as each
+// waits for its neighbours: of that, u is the share of the time in which the other stages are at passes. What a stack
+// does not overlap follows passes of unlike lengths, at any time. Traffic that goes once in a step begins when the
+// passes of a stage end: of another stage's as much is there as overlaps, if each takes as long as all at once.
 //
 // Where anything beside passes takes turns, the passes of all stages and the pipeline are priced again with these
 // shares (price_training.cc): where the stage that ends last has waited for another, its own calls spare nothing.

@@ -40,8 +40,8 @@ TEST(SiblingTurns, CostInProportionWhereALinkIsBusyAllTheTime) {
 }
 
 TEST(SiblingTurns, LinksThatStagesLeaveFreeHaveRoomForOthers) {
-  // Two stages on links of their own, 1 s each alone and 2 s with two groups at once, whose links are in use for half of
-  // that time: two groups in turn need them for as long as one takes. What meets by chance is left.
+  // Two stages on links of their own, 1 s each alone and 2 s with two groups at once, whose links are in use for half
+  // of that time: two groups in turn need them for as long as one takes. What meets by chance is left.
   const Seconds alone(2), at_once(4), in_use(2);
   for (const double share : {0.0, 0.4, 1.0}) {
     EXPECT_NEAR(among_siblings(alone, at_once, in_use, share).value(), 2 + 2 * share,

@@ -62,7 +62,8 @@ TEST(TurnsOfSiblings, SpareNoMoreOfAClassThanShows) {
 }
 
 // Traffic that begins with passes meets that of the others whenever these are at passes, for 1 / (1 + 0.25) of the time
-// beside a bubble of a quarter: of 2 s that siblings cost, a fifth is spared. What follows the passes meets at any time.
+// beside a bubble of a quarter: of 2 s that siblings cost, a fifth is spared. What follows the passes meets at any
+// time.
 TEST(TurnsOfSiblings, TrafficThatBeginsWithPassesMeetsAllOfThem) {
   SiblingTimes passes;
   passes[ParallelGroup::data_shard] = half_of(4);
