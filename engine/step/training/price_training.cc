@@ -65,6 +65,7 @@ void fill_schedule_times(const TrainingStep& in, StepTimes& step) {
 
 /// Seconds that all pairs of a stage hide in one step.
 Seconds hidden_in_step(const TrainingStep& in, const StepTimes& step, std::size_t stage) {
+  if (!in.pipeline.overlaps && !in.pipeline.both_ways()) return Seconds(0);
   const std::int32_t chunks = in.pipeline.virtual_stages;
   double sum = 0;
   for (std::int32_t c = 0; c < chunks; ++c) {
