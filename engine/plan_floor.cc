@@ -11,6 +11,7 @@
 #include "engine/step/layers/host_work.h"
 #include "engine/step/layers/layer_timer.h"
 #include "engine/step/plan_pipeline.h"
+#include "engine/step/training/contention.h"
 #include "engine/step/training/price_training.h"
 #include "engine/step/training/stage_tails.h"
 
@@ -267,7 +268,8 @@ PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
   return floors(plan, [&](const step::TrainingStep& inputs, LayerKind kind, const step::Segments& segments) {
     PassTime time = step::time_segments(inputs, kind, segments, groups, &collectives);
     const Seconds exchanges = time[TimeClass::expert_comm];
-    if (!executed() && plan.pipeline == 1) return TimedPass{time, exchanges};
+    const bool apart = plan.context > 1 && plan.tensor > 1;
+    if (!executed() && plan.pipeline == 1 && !apart) return TimedPass{time, exchanges};
     // What hides was decided by prices. From the exposed time, subtract for each call the excess of its price over its
     // floor.
     for (const step::Segment& segment : segments) {
@@ -277,6 +279,8 @@ PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
         Seconds& shown = time[class_of(call.group)];
         const Seconds all = collectives.time({call.op, call.bytes, group});
         shown -= call.repeats * (all - alone(plan, call.op, call.bytes, group, 1));
+        if (!executed() && call.group == ParallelGroup::tensor)
+          shown -= call.repeats * step::spared_apart(plan, {call.op, call.bytes, group}, collectives);
         shown = std::max(Seconds(0), shown);
       }
     }

@@ -154,10 +154,10 @@ std::array<HeldMicrobatches, 3> dualpipe_peaks(const PipelineShape& shape, std::
   return sums;
 }
 
-std::int32_t dualpipe_pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {
+std::array<Partner, 2> dualpipe_partners(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {
   const DualPlace at = place_of(shape, stage);
   const std::int32_t rounds = main_rounds(shape, at);
-  return chunk == at.near ? rounds - (at.middle() ? 1 : 0) : rounds + at.inner();
+  return {{{1 - chunk, chunk == at.near ? rounds - (at.middle() ? 1 : 0) : rounds + at.inner()}, {}}};
 }
 
 }  // namespace
@@ -167,8 +167,7 @@ constinit const ScheduleRules kDualpipeRules = {
                   std::int32_t stage) { return shape.stages + (place_of(shape, stage).middle() ? 1 : 0); },
     .order = dualpipe_order,
     .peaks = dualpipe_peaks,
-    .pairs = dualpipe_pairs,
-    .mate = [](const PipelineShape&, std::int32_t, std::int32_t chunk) { return 1 - chunk; },
+    .partners = dualpipe_partners,
     .peaks_by_chunk = dualpipe_held};
 
 }  // namespace shardscape::schedule

@@ -67,7 +67,8 @@ bool OrderedRun::step(std::int32_t stage) {
   double work = duration(op, time_of(stage, op)), first = work;
   if (other != nullptr) {
     const double both = work + duration(*other, time_of(stage, *other));
-    work = both - time_of(stage, op).hidden;
+    const StageTime& time = time_of(stage, op);
+    work = both - (op.rare ? time.hidden_rarely : time.hidden);
     first = both > 0 ? first / both * work : 0;
   }
   const double end = start + work;

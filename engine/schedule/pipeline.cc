@@ -24,12 +24,8 @@ std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage) {
   return peaks(shape, stage).front().in_flight;
 }
 
-std::int32_t pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {
-  return rules_of(shape).pairs(shape, stage, chunk);
-}
-
-std::int32_t mate(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {
-  return rules_of(shape).mate(shape, stage, chunk);
+std::array<Partner, 2> partners(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {
+  return rules_of(shape).partners(shape, stage, chunk);
 }
 
 std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t stage) {

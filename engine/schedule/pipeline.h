@@ -47,9 +47,12 @@ struct StageTime {
   double backward = 0;  ///< seconds, weight gradients included
   /// The part of `backward` that zero_bubble and dualpipe put off; other schedules ignore it.
   double weight = 0;
-  /// Seconds by which a pair of this chunk's forward and a backward is shorter than the two one after the other; mate()
-  /// says of which chunk that backward is.
-  double hidden = 0;
+  /// Seconds by which a pair of this chunk's forward and a backward is shorter than the two one after the other: of a
+  /// backward of the first of its partners(), and of the second.
+  double hidden = 0, hidden_rarely = 0;
+  /// Dualpipe: seconds that a backward and the weight gradient which it puts off take more than a whole backward. Cut,
+  /// it has less to hide its messages beside.
+  double apart = 0;
 };
 
 struct PipelineShape {
@@ -118,13 +121,14 @@ struct PipelineOperation {
   bool weight = false;
   bool cut = false;
   bool paired = false;
+  bool rare = false;  ///< the pair is with the second of the chunk's partners()
 };
 
 /// Seconds that the operation takes alone, on a stage with these times.
 inline double duration(const PipelineOperation& operation, const StageTime& time) {
   if (!operation.backward) return time.forward;
   if (operation.weight) return time.weight;
-  return operation.cut ? time.backward - time.weight : time.backward;
+  return operation.cut ? time.backward - time.weight + time.apart : time.backward;
 }
 
 /// Lists the operations of one stage in their order. Interleaved requires microbatches % stages == 0, zero_bubble
@@ -154,11 +158,13 @@ std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t s
 /// otherwise it may miss part of one microbatch.
 std::array<std::array<HeldMicrobatches, 2>, 3> peaks_by_chunk(const PipelineShape& shape, std::int32_t stage);
 
-/// Number of pairs on a stage whose forward is of the given chunk.
-std::int32_t pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);
-
-/// The chunk whose backwards are paired with most forwards of the given chunk.
-std::int32_t mate(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);
+/// A chunk whose backwards are paired with forwards of another one, and how many pairs they make.
+struct Partner {
+  std::int32_t chunk = 0, pairs = 0;
+};
+/// The two chunks whose backwards are paired with forwards of the given chunk; the first is that of most forwards where
+/// there are many microbatches. A second one without pairs may be any.
+std::array<Partner, 2> partners(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);
 
 /// One executed operation; seconds from the start of the step.
 struct PipelineSpan {

@@ -23,11 +23,13 @@ void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTim
     std::size_t next = s + 1;
     while (next < times.size() && times[next].forward == times[s].forward &&
            times[next].backward == times[s].backward && times[next].weight == times[s].weight &&
-           times[next].hidden == times[s].hidden && transfer.over(next / each) == transfer.over(s / each)) {
+           times[next].hidden == times[s].hidden && times[next].hidden_rarely == times[s].hidden_rarely &&
+           times[next].apart == times[s].apart && transfer.over(next / each) == transfer.over(s / each)) {
       ++next;
     }
     key_.insert(key_.end(), {times[s].forward, times[s].backward, times[s].weight, times[s].hidden,
-                             transfer.over(s / each), static_cast<double>(next - s)});
+                             times[s].hidden_rarely, times[s].apart, transfer.over(s / each),
+                             static_cast<double>(next - s)});
     s = next;
   }
 }

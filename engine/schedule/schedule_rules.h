@@ -15,8 +15,8 @@ namespace shardscape::schedule {
 // (one_f_one_b.cc).
 void alternating_order(const PipelineShape& shape, std::int32_t stage, std::vector<PipelineOperation>& order);
 std::array<HeldMicrobatches, 3> alternating_peaks(const PipelineShape& shape, std::int32_t stage);
-std::int32_t alternating_pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);
-std::int32_t alternating_mate(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk);
+std::array<Partner, 2> alternating_partners(const PipelineShape& shape, std::int32_t stage,
+                                            std::int32_t chunk);
 /// The warm-up of 1f1b and zero_bubble.
 std::int32_t one_f_one_b_warm_up(const PipelineShape& shape, std::int32_t stage);
 
@@ -27,9 +27,8 @@ struct ScheduleRules {
                 std::vector<PipelineOperation>& order) = alternating_order;
   std::array<HeldMicrobatches, 3> (*peaks)(const PipelineShape& shape,
                                            std::int32_t stage) = alternating_peaks;
-  std::int32_t (*pairs)(const PipelineShape& shape, std::int32_t stage,
-                        std::int32_t chunk) = alternating_pairs;
-  std::int32_t (*mate)(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) = alternating_mate;
+  std::array<Partner, 2> (*partners)(const PipelineShape& shape, std::int32_t stage,
+                                     std::int32_t chunk) = alternating_partners;
   std::array<std::array<HeldMicrobatches, 2>, 3> (*peaks_by_chunk)(const PipelineShape& shape,
                                                                    std::int32_t stage) = nullptr;
 

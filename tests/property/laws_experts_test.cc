@@ -254,6 +254,28 @@ TEST(LawsExperts, BothModesAgreeOnRandomPlans) {
   }
 }
 
+// Passes in pairs that the host bounds: it launches the layers of both in turn, whichever of the two it is late for.
+TEST(LawsExperts, TheHostIsAheadOfBothPassesOfAPair) {
+  for (const double forward : {1e-4, 2e-3, 4e-3, 8e-3}) {
+    for (const double backward : {1e-4, 2e-3, 4e-3, 8e-3}) {
+      for (const std::int32_t stages : {1, 2}) {
+        Setting setting = experts_setting(8);
+        setting.system.stack.communication.expert_overlap = 1;
+        setting.system.stack.host.forward_layer = Seconds(forward);
+        setting.system.stack.host.backward_layer = Seconds(backward);
+        setting.workload = test::training(4096, 64);
+        ParallelPlan plan = test::plan_of(1, 1, stages, 8 / stages);
+        plan.expert = plan.data;
+        if (stages > 1) plan.schedule = ScheduleKind::dualpipe;
+        const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
+        const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
+        EXPECT_NEAR(h.step_time / f.step_time, 1, 0.04)
+            << stages << " stages, launches " << forward << " and " << backward;
+      }
+    }
+  }
+}
+
 // The member with most tokens is not always the slowest: of two members, the other one's may be spread over more
 // experts. All wait for whoever is slowest, in every part of a pass.
 TEST(LawsExperts, TheSlowestMemberSetsThePace) {

@@ -93,6 +93,70 @@ TEST(LawsModes, GathersOfWeightsAreHiddenAlike) {
   }
 }
 
+TEST(LawsModes, BackwardsInOnePieceHideTheirCallsAlike) {
+  // Under dualpipe most backwards run in one piece, in which a call lies beside the longer one of two products.
+  for (const std::int32_t batch : {8, 32}) {
+    double without = 1;  // messages between stages that meet are all that the modes differ by
+    for (const double overlap : {0.0, 0.4, 0.8}) {
+      Setting setting = data_setting();
+      setting.system.stack.communication.tensor_overlap = overlap;
+      setting.workload = test::training(4096, batch);
+      ParallelPlan plan = test::plan_of(4, 1, 4, 1);
+      plan.sequence_parallel = true;
+      plan.schedule = ScheduleKind::dualpipe;
+      SCOPED_TRACE(test::describe(0, plan) + " overlap " + std::to_string(overlap));
+      const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
+      const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
+      EXPECT_NEAR(h.step_time / f.step_time, 1, 5e-3);
+      if (overlap == 0) without = h.step_time / f.step_time;
+      EXPECT_NEAR(h.step_time / f.step_time, without, 5e-4);
+    }
+  }
+}
+
+TEST(LawsModes, CallsAlongDimensionsMeetGathersOnOneOfThem) {
+  // A tensor group over four nodes sends along one dimension at a time; gathers of weights beside it share the outer
+  // one only, which each of its calls uses for a part of its time.
+  for (const std::int32_t tensor : {8, 16}) {
+    for (const bool parallel : {false, true}) {
+      Setting setting = data_setting();
+      setting.system.fabric.dimensions.back().shape = {2 * tensor / 4};
+      setting.system.stack.communication.data_overlap = 1;
+      ParallelPlan plan = test::plan_of(tensor, 1, 1, 2);
+      plan.sequence_parallel = parallel;
+      plan.zero_stage = 3;
+      SCOPED_TRACE(test::describe(0, plan));
+      const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
+      const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
+      EXPECT_NEAR(h.step_time / f.step_time, 1, 0.04);
+    }
+  }
+}
+
+TEST(LawsModes, MessagesThatMeetEachOtherAreSaid) {
+  // Messages between stages of one layer a chunk, from such that are over long before the next one to such that take
+  // longer than a pass: those meet on the way out of a stage. Either both modes agree, or the plan is marked.
+  int meet = 0;
+  for (const double bandwidth : {10e9, 3e9, 1e9}) {
+    for (const std::int32_t stages : {2, 4}) {
+      Setting setting = data_setting();
+      setting.model = test::llama(16, 4096, 32, 8, 14336, 32000);
+      setting.system.fabric = test::crossbar(stages, bandwidth, 2e-6);
+      setting.system.stack.communication.pipeline_async = true;
+      setting.workload = test::training(4096, 4 * stages);
+      ParallelPlan plan = test::plan_of(1, 1, stages, 1);
+      plan.schedule = ScheduleKind::interleaved;
+      plan.virtual_stages = 16 / stages;
+      const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
+      const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
+      const bool apart = std::abs(h.step_time / f.step_time - 1) > 0.01;
+      EXPECT_TRUE(!apart || h.outside_domain()) << test::describe(0, plan) << " at " << bandwidth;
+      meet += apart ? 1 : 0;
+    }
+  }
+  EXPECT_GE(meet, 1);
+}
+
 TEST(LawsModes, TheLastBucketIsNeverHidden) {
   // However slow the backward, one bucket leaves when it has ended.
   Setting setting = data_setting();

@@ -74,6 +74,23 @@ TEST(ModesDrift, PassesRoundDomainsTakeAsLongAsTheyDelay) {
   }
 }
 
+TEST(ModesDrift, ExchangesOfUnlikeMessagesDriftTogether) {
+  // With recomputing, a layer's backward sends keys and values again, and gradients with them: twice as much.
+  for (const std::int32_t context : {8, 16}) {
+    for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+      for (const double overlap : {0.0, 0.5}) {
+        Setting setting = setting_of(24, 32000);
+        setting.system.stack.communication.context_overlap = overlap;
+        ParallelPlan plan = test::plan_of(1, context, 1, 16 / context);
+        plan.recompute = recompute;
+        plan.order = {PlanAxis::data, PlanAxis::context, PlanAxis::tensor, PlanAxis::pipeline};
+        SCOPED_TRACE(test::describe(0, plan) + " overlap " + std::to_string(overlap));
+        EXPECT_NEAR(ratio(setting, plan), 1, 0.03);
+      }
+    }
+  }
+}
+
 TEST(ModesDrift, ShortPassesGoOnFromDomainToDomain) {
   // Messages that take less on links than to begin and to arrive, so that no rank waits behind a slow hop for long;
   // rings of 12 and 16 in domains of 8 (8 and 4 members), of 12 in domains of 6 and of 24 in domains of 8.

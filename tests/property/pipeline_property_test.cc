@@ -92,7 +92,11 @@ Case random_case(CounterRng& random, std::int32_t most_stages, std::int32_t most
   const bool by_chunk = c.shape.both_ways() || (c.shape.virtual_stages > 1 && random.below(3) > 0);
   c.times = random_times(random, by_chunk ? c.shape.virtual_stages * c.shape.stages : c.shape.stages);
   if (by_chunk && random.below(3) == 0) random_chunks(random, c);
-  for (StageTime& time : c.times) time.hidden = random.below(2) == 0 ? 0 : random.uniform() * time.forward;
+  for (StageTime& time : c.times) {
+    time.hidden = random.below(2) == 0 ? 0 : random.uniform() * time.forward;
+    time.hidden_rarely = random.below(2) == 0 ? 0 : random.uniform() * time.forward;
+    if (c.shape.both_ways()) time.apart = random.below(2) == 0 ? 0 : random.uniform() * time.weight;
+  }
   c.transfer = random_transfer(random, c.shape.stages);
   return c;
 }
@@ -105,7 +109,8 @@ std::string text(const Case& c) {
                        (c.transfer.blocking ? " blocking" : "");
   for (const StageTime& time : c.times) {
     result += " (" + std::to_string(time.forward) + ", " + std::to_string(time.backward) + ", " +
-              std::to_string(time.weight) + ", " + std::to_string(time.hidden) + ")";
+              std::to_string(time.weight) + ", " + std::to_string(time.hidden) + ", " +
+              std::to_string(time.hidden_rarely) + ", " + std::to_string(time.apart) + ")";
   }
   return result;
 }
@@ -172,7 +177,7 @@ TEST(PipelineProperty, ChunksOfEqualTimesAreTheirStage) {
   }
 }
 
-TEST(PipelineProperty, MatesAreWhatMostForwardsOfAChunkRunWith) {
+TEST(PipelineProperty, TheFirstPartnerIsWhatMostForwardsOfAChunkRunWith) {
   std::vector<PipelineOperation> order;
   for (std::uint64_t seed = 0; seed < test::seeds(100); ++seed) {
     CounterRng random(seed, 8);
@@ -189,7 +194,7 @@ TEST(PipelineProperty, MatesAreWhatMostForwardsOfAChunkRunWith) {
         const auto count = [&](std::int32_t backward) { return met[std::pair(chunk, backward)]; };
         // The ends of the steady part may leave a run of S more of one than of another.
         for (std::int32_t other = 0; other < shape.virtual_stages; ++other)
-          EXPECT_GE(count(mate(long_one, s, chunk)) + shape.stages, count(other))
+          EXPECT_GE(count(partners(long_one, s, chunk)[0].chunk) + shape.stages, count(other))
               << "seed " << seed << " stage " << s << " chunk " << chunk;
       }
     }
@@ -294,7 +299,8 @@ TEST(PipelineProperty, TimesScale) {
     std::vector<double> expected(first.begin(), first.end());
     for (double& end : expected) end *= 1e-3;
     for (StageTime& time : c.times) {
-      time = {1e-3 * time.forward, 1e-3 * time.backward, 1e-3 * time.weight, 1e-3 * time.hidden};
+      time = {1e-3 * time.forward, 1e-3 * time.backward,      1e-3 * time.weight,
+              1e-3 * time.hidden,  1e-3 * time.hidden_rarely, 1e-3 * time.apart};
     }
     for (double& boundary : c.transfer.seconds) boundary *= 1e-3;
     EXPECT_TRUE(same(timer.run(c.shape, c.times, c.transfer).stages, expected));

@@ -63,10 +63,11 @@ inline SlowPipeline slow_pipeline(const schedule::PipelineShape& shape,
                                     : op.backward ? 1
                                                   : 0,
                                     layer, dual ? 2 * op.microbatch + op.chunk : op.microbatch});
+      const double less = !op.paired ? 0 : op.rare ? time.hidden_rarely : time.hidden;
       works.back().seconds += op.weight     ? time.weight
-                              : op.cut      ? time.backward - time.weight
+                              : op.cut      ? time.backward - time.weight + time.apart
                               : op.backward ? time.backward
-                                            : time.forward - (op.paired ? time.hidden : 0);
+                                            : time.forward - less;
       with_the_one_before = op.paired;
     }
   }

@@ -1,12 +1,13 @@
 // What an operation takes where sibling groups of other slices of the machine take turns with it.
 //
-// On links of its own an operation takes T_1, with all siblings at once T. If n groups share its busiest links, each
-// keeps those busy for T / n; n is 2 or, where T is more than twice T_1, T / T_1. While the others send for a share u
-// of the time, the links are busy for T / n (1 + (n - 1) u) of an operation, which never takes less. Where two groups
+// On links of its own an operation takes T_1, with all siblings at once T, of which its busiest links are in use for B
+// (less than T where it consists of stages that use other links). If n groups share these links, each keeps them busy
+// for B / n; n is 2 or, where T is more than twice T_1, T / T_1. While the others send for a share u of the time, the
+// links are busy for B / n (1 + (n - 1) u) of an operation, which never takes less. Where two groups
 // send together, a link that each keeps busy for T / 2 of its T_1 has to carry both for at least the share T / T_1 - 1
 // of the time; for so much of u (all of it where n is above 2) they cost each other T - T_1:
 //
-//     T(u) = T_1 + m max(u min(1, T / T_1 - 1) (T - T_1),  T / n (1 + (n - 1) u) - T_1)
+//     T(u) = T_1 + m max(u min(1, T / T_1 - 1) (T - T_1),  B / n (1 + (n - 1) u) - T_1)
 //
 // m is 1 for calls that are many and short, and for traffic whose calls follow each other without a pause. Evidence: in
 // the executions of 340 random plans of the shipped training stacks on torus and rail fabrics, siblings add, as a share
@@ -24,12 +25,13 @@ namespace shardscape::network {
 /// for most of 90 random plans on torus and rail fabrics.
 constexpr double kMetByExchanges = 0.6;
 
-/// T(u) of the rule above: `alone` is T_1 and `at_once` is T, of messages on links; `share` is u, `met` is m.
-inline Seconds among_siblings(Seconds alone, Seconds at_once, double share, double met = 1) {
+/// T(u) of the rule above: `alone` is T_1 and `at_once` is T, of messages on links; `in_use` is B, `share` is u, `met`
+/// is m.
+inline Seconds among_siblings(Seconds alone, Seconds at_once, Seconds in_use, double share, double met = 1) {
   if (at_once <= alone || alone <= Seconds(0)) return at_once;
   const double times = at_once / alone, n = std::max(2.0, times);
   const Seconds meets = (share * std::min(1.0, times - 1)) * (at_once - alone);
-  const Seconds busy = ((1 + (n - 1) * share) / n) * at_once;
+  const Seconds busy = ((1 + (n - 1) * share) / n) * in_use;
   return alone + met * std::max(meets, busy - alone);
 }
 

@@ -14,18 +14,19 @@ namespace shardscape::network {
 
 namespace {
 
-/// The share of a link's bandwidth that an operation gets if another one uses the link, too.
-double share_of(const LinkLoad& mine, const LinkLoad& theirs) {
+/// The share of a link's bandwidth that an operation gets while another one uses the link, too. `use`: alone.
+double share_of(const LinkLoad& mine, const LinkLoad& theirs, double use) {
   const double fair = mine.flows / (mine.flows + theirs.flows);
-  return std::min(mine.use, std::max(fair, 1 - theirs.use));
+  return std::min(use, std::max(fair, 1 - theirs.use / theirs.active));
 }
 
 /// A pace above this counts as unhindered: sums of shares are rounded.
 constexpr double kUnhindered = 1 - 1e-9;
 
 double pace_of(const LinkLoad& mine, const LinkLoad& theirs) {
-  const double kept = share_of(mine, theirs) / mine.use;
-  return kept < kUnhindered ? kept : 1;
+  const double use = mine.use / mine.active, kept = share_of(mine, theirs, use) / use;
+  if (kept >= kUnhindered) return 1;
+  return 1 / (1 - mine.active + mine.active / (1 - theirs.active + theirs.active * kept));
 }
 
 }  // namespace
@@ -148,7 +149,8 @@ LinkLoads mean_loads(std::span<const StageLoads> stages) {
         means.empty() || stage.loads->empty() || means.back().link < stage.loads->front().link;
     if (behind) {  // as for stages in separate dimensions, whose links follow each other
       means.reserve(means.size() + stage.loads->size());
-      for (const LinkLoad& load : *stage.loads) means.push_back({load.link, load.flows, share * load.use});
+      for (const LinkLoad& load : *stage.loads)
+        means.push_back({load.link, load.flows, share * load.use, share * load.active});
       continue;
     }
     before.swap(means);
@@ -157,10 +159,11 @@ LinkLoads mean_loads(std::span<const StageLoads> stages) {
     auto known = before.begin();
     for (const LinkLoad& load : *stage.loads) {
       while (known != before.end() && known->link < load.link) means.push_back(*known++);
-      means.push_back({load.link, load.flows, share * load.use});
+      means.push_back({load.link, load.flows, share * load.use, share * load.active});
       if (known == before.end() || known->link != load.link) continue;
       means.back().flows = std::max(load.flows, known->flows);
-      means.back().use += known++->use;
+      means.back().use += known->use;
+      means.back().active += known++->active;
     }
     means.insert(means.end(), known, before.end());
   }

@@ -9,8 +9,13 @@
 //   u_a <= n_a / (n_a + n_b)        a keeps its pace, b gets 1 - u_a; the other way round likewise
 //   else                            a gets n_a / (n_a + n_b), b the rest
 //
-// Each operation goes at the pace of its slowest flow. Left out: that members wait for each other at other times than
-// alone, and what a third operation takes.
+// Each operation goes at the pace of its slowest flow. Stages of an operation, such as those along a fabric's
+// dimensions, use links one after the other: operation a uses l for the share t_a(l) of its time only, and u and n are
+// those of this time. Beside b, which goes on all the while, it meets b there for t_b of that; if it keeps the pace p
+// while both use l, it keeps 1 / (1 - t_a + t_a / (1 - t_b + t_b p)) in all.
+//
+// Left out: that members wait for each other at other times than alone, what a third operation takes, and that stages
+// on several links may each be slowed: the slowest link counts.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +30,8 @@ namespace shardscape::network {
 struct LinkLoad {
   std::int32_t link = 0;
   double flows = 1;
-  double use = 1;  ///< share of the bandwidth, 0..1
+  double use = 1;     ///< share of the bandwidth, 0..1, in the mean over the operation's time
+  double active = 1;  ///< share of that time for which the link is in use, 0..1
   friend bool operator==(const LinkLoad&, const LinkLoad&) = default;
 };
 /// Loads in ascending order of links, at most one for each.

@@ -79,6 +79,13 @@ const LinkLoads& HealthyCosts::loads(const CollectiveKey& key, Looked looked) co
   return loads_of(asked(key), looked);
 }
 
+double HealthyCosts::most_use(const CollectiveKey& key) const {
+  double most = 0;
+  for (const LinkLoad& load : loads(key, knows_tiles() ? Looked::tile : Looked::all))
+    most = std::max(most, load.use);
+  return std::min(1.0, most);
+}
+
 const LinkLoads& HealthyCosts::loads_of(const Asked& asked, Looked looked) const {
   std::optional<LinkLoads>& loads = asked.way.loads[static_cast<std::size_t>(looked)];
   if (loads) return *loads;

@@ -1,7 +1,12 @@
 #include "engine/step/layers/context_drift.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "engine/model/layer_key.h"
 
@@ -59,21 +64,21 @@ std::int32_t together(const RankGroup& experts, const RankGroup::Level& context)
   return last + 1;
 }
 
-}  // namespace
-
-bool drifts(const FabricSpec& fabric, const RankGroup& context) {
-  const InDomains inside = in_domains(fabric, context);
-  return inside.most != 1 && inside.most != context.size();
-}
-
-Seconds spared_by_drift(const model::CollectiveCall& call, const CallPrices& prices) {
+/// A ring whose ranks drift apart, by the header's names: n, g, s, f, u, the time u of a hop inside a domain, and e.
+struct Drifting {
+  double n = 2, members = 1;
+  Seconds slow, fast, busy, busy_fast;
+  std::int32_t last = 1;
+  double kept = 1;  ///< share of what drift spares that is not lost
+};
+std::optional<Drifting> drifting(const model::CollectiveCall& call, const CallPrices& prices) {
   const FabricSpec& fabric = prices.setting.system.fabric;
   const network::CollectivePrices& collectives = prices.collectives;
   const network::CollectiveKey pass = prices.healthy(call);
   const RankGroup& group = pass.group;
-  if (call.op != CollectiveOp::ring_pass) return Seconds(0);
+  if (call.op != CollectiveOp::ring_pass || !drifts(fabric, group) || call.repeats + 1 != group.size())
+    return std::nullopt;
   const InDomains inside = in_domains(fabric, group);
-  if (!drifts(fabric, group) || call.repeats + 1 != group.size()) return Seconds(0);
   const bool dispatches = model::layer_key(prices.plan, prices.plan.microbatch).dispatches;
   const std::int32_t last =
       dispatches ? together(prices.groups[ParallelGroup::expert], group.levels.front()) : 1;
@@ -84,14 +89,108 @@ Seconds spared_by_drift(const model::CollectiveCall& call, const CallPrices& pri
                 fast = collectives.time_without_faults(near),
                 busy = std::max(collectives.healthy().time_on_links(pass) - spared,
                                 collectives.time_at_ranks(pass));
-  if (slow <= fast) return Seconds(0);
-  const double n = group.size(), domains = n / inside.mean, apart = std::max(0.0, inside.mean - last);
+  if (slow <= fast) return std::nullopt;
+  const Seconds busy_fast =
+      std::max(collectives.healthy().time_on_links(near), collectives.time_at_ranks(near));
+  const RankGroup& tensor = prices.groups[ParallelGroup::tensor];
+  const bool leaves = in_domains(fabric, tensor).most < tensor.size();
+  return Drifting{static_cast<double>(group.size()), inside.mean, slow, fast, busy, busy_fast, last,
+                  leaves ? 1 - kLostToTensor : 1};
+}
+
+/// Seconds of the longest way through an exchange from one place in a domain to another one, in whichever domain;
+/// [from][to], -infinity where there is none.
+using Weights = std::vector<std::vector<double>>;
+constexpr double kNoWay = -std::numeric_limits<double>::infinity();
+
+Weights weights_of(const Drifting& ring) {
+  const auto places = static_cast<std::size_t>(std::lround(ring.members));
+  const auto hop = [&](std::size_t place) { return (place + 1 == places ? ring.slow : ring.fast).value(); };
+  const auto stay = [&](std::size_t place) {
+    return (place + 1 == places ? ring.busy : ring.busy_fast).value();
+  };
+  Weights all(places);
+  for (std::size_t from = 0; from < places; ++from) {
+    std::vector<double> longest(places, kNoWay);
+    longest[from] = 0;
+    const auto step = [&](bool last) {
+      std::vector<double> next(places, kNoWay);
+      for (std::size_t place = 0; place < places; ++place) {
+        double& there = next[(place + 1) % places];
+        there = std::max(there, longest[place] + hop(place));
+        if (!last) next[place] = std::max(next[place], longest[place] + stay(place));
+      }
+      longest = std::move(next);
+    };
+    for (double message = 2; message < ring.n; ++message) step(false);
+    step(true);
+    all[from] = std::move(longest);
+  }
+  return all;
+}
+
+Weights one_after_the_other(const Weights& first, const Weights& second) {
+  Weights both(first.size(), std::vector<double>(first.size(), kNoWay));
+  for (std::size_t from = 0; from < first.size(); ++from) {
+    for (std::size_t by = 0; by < first.size(); ++by) {
+      for (std::size_t to = 0; to < first.size(); ++to)
+        both[from][to] = std::max(both[from][to], first[from][by] + second[by][to]);
+    }
+  }
+  return both;
+}
+
+/// The greatest mean weight of a cycle (Karp 1978, "A characterization of the minimum cycle mean in a digraph").
+double mean_cycle(const Weights& weights) {
+  const std::size_t n = weights.size();
+  Weights longest(n + 1, std::vector<double>(n, kNoWay));  // from any place, by so many ways
+  std::ranges::fill(longest[0], 0.0);
+  for (std::size_t k = 0; k < n; ++k) {
+    for (std::size_t from = 0; from < n; ++from) {
+      for (std::size_t to = 0; to < n; ++to)
+        longest[k + 1][to] = std::max(longest[k + 1][to], longest[k][from] + weights[from][to]);
+    }
+  }
+  double mean = kNoWay;
+  for (std::size_t to = 0; to < n; ++to) {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t k = 0; k < n; ++k)
+      least = std::min(least, (longest[n][to] - longest[k][to]) / static_cast<double>(n - k));
+    mean = std::max(mean, least);
+  }
+  return mean;
+}
+
+}  // namespace
+
+bool drifts(const FabricSpec& fabric, const RankGroup& context) {
+  const InDomains inside = in_domains(fabric, context);
+  return inside.most != 1 && inside.most != context.size();
+}
+
+Seconds spared_by_drift(const model::CollectiveCall& call, const CallPrices& prices) {
+  const std::optional<Drifting> ring = drifting(call, prices);
+  if (!ring) return Seconds(0);
+  const auto& [n, members, slow, fast, busy, busy_fast, last, kept] = *ring;
+  const double domains = n / members, apart = std::max(0.0, members - last);
   const double crossed = last > 1 ? domains : domains * (n - 1) / n;
   const Seconds goes_on = crossed * slow + (n - 1 - crossed) * fast;
   const Seconds waits = slow + apart * fast + (n - 2 - apart) * busy;
-  const RankGroup& tensor = prices.groups[ParallelGroup::tensor];
-  const bool leaves = in_domains(fabric, tensor).most < tensor.size();
-  return (leaves ? 1 - kLostToTensor : 1) * std::max(Seconds(0), (n - 1) * slow - std::max(goes_on, waits));
+  return kept * std::max(Seconds(0), (n - 1) * slow - std::max(goes_on, waits));
+}
+
+Seconds added_by_turns(std::span<const model::CollectiveCall* const> exchanges, const CallPrices& prices) {
+  Weights all;
+  double apart = 0, kept = 1;
+  for (const model::CollectiveCall* const call : exchanges) {
+    const std::optional<Drifting> ring = drifting(*call, prices);
+    if (!ring || ring->last > 1) return Seconds(0);
+    const Weights own = weights_of(*ring);
+    apart += mean_cycle(own);
+    kept = ring->kept;
+    all = all.empty() ? own : one_after_the_other(all, own);
+  }
+  return Seconds(kept * std::max(0.0, mean_cycle(all) - apart));
 }
 
 }  // namespace shardscape::step

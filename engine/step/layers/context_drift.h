@@ -20,11 +20,19 @@
 // layer at one of them and enter the next at another: where it always goes on it crosses all n / g slow hops in n - 1
 // steps, and where it waits g - e + 1 takes the place of g, 1 at least.
 //
+// A pass that recomputes makes two exchanges in each layer, with messages of unlike sizes. The cycle is then one of
+// both together, which may weigh more than that of each: it may wait at a slow hop for all of the larger messages and
+// go on inside the domain while the others are sent. So the weights of the longest ways through each exchange, from a
+// place in a domain to another one, are multiplied (in the max-plus algebra), and the greatest mean weight of a cycle
+// of the product counts.
+//
 // Where calls of the tensor group leave domains as well, ranks that have drifted apart meet each other's calls there,
 // and a part of what drift spares is lost.
 //
 // What sick links add to a pass is added in full.
 #pragma once
+
+#include <span>
 
 #include "engine/step/layers/call_prices.h"
 
@@ -32,6 +40,9 @@ namespace shardscape::step {
 
 /// How much less all repeats of a context group's call delay a layer than the passes one after the other would.
 Seconds spared_by_drift(const model::CollectiveCall& call, const CallPrices& prices);
+
+/// How much longer these exchanges of one pass through a layer delay it together than each would by itself.
+Seconds added_by_turns(std::span<const model::CollectiveCall* const> exchanges, const CallPrices& prices);
 
 /// Whether ranks of the context groups drift apart: where these leave domains but not at every hop.
 bool drifts(const FabricSpec& fabric, const network::RankGroup& context);

@@ -72,6 +72,33 @@ GroupTimes price_calls(const PartCost& part, const CallPrices& prices) {
   return times;
 }
 
+/// One pass of a pair: its steps, and the layers that the host launches.
+struct PassInPair {
+  struct Layer {
+    Seconds runs, launch;
+    std::int64_t exchanges = 0;
+  };
+  std::vector<PairStep> steps;
+  std::vector<Layer> layers;
+  std::int64_t exchanges = 0;
+};
+
+/// Seconds that a pair takes whatever of its exchanges hides: the host launches the layers of both passes without a
+/// stop, in the order in which their exchanges take turns (paired_passes.h).
+Seconds launched_together(const PassInPair& back, const PassInPair& ahead) {
+  Seconds sum;
+  HostLead lead;
+  std::int64_t gone_back = 0, gone_ahead = 0;
+  for (std::size_t b = 0, f = 0; b < back.layers.size() || f < ahead.layers.size();) {
+    const bool turn = gone_back * ahead.exchanges <= gone_ahead * back.exchanges;
+    const bool backward = b < back.layers.size() && (turn || f == ahead.layers.size());
+    const PassInPair::Layer& layer = backward ? back.layers[b++] : ahead.layers[f++];
+    (backward ? gone_back : gone_ahead) += layer.exchanges;
+    sum += layer.runs + lead.launch(1, layer.runs, layer.launch);
+  }
+  return sum;
+}
+
 }  // namespace
 
 PassTime LayerTimer::operator()(LayerKind kind, Pass pass) const {
@@ -80,10 +107,7 @@ PassTime LayerTimer::operator()(LayerKind kind, Pass pass) const {
 
 PassTime LayerTimer::segments_time(LayerKind kind, const Segments& segments) const {
   PassTime time;
-  Seconds passes;
-  for (const Segment& segment : segments) passes += add_device(costs_[kind], segment, time);
-  // The links are busy for all of the passes, so a layer takes no less.
-  time[TimeClass::context_comm] += std::max(Seconds(0), passes - time.total());
+  (void)add_drifting(kind, segments, time);
   time[TimeClass::host] = std::max(Seconds(0), segments_launch(in_, kind, segments) - time.total());
   return time;
 }
@@ -120,12 +144,34 @@ Seconds LayerTimer::spared_of(const PartCost& part) const {
 
 Seconds LayerTimer::spared(LayerKind kind, const Segments& segments) const {
   PassTime time;
-  Seconds passes, sum;
+  return add_drifting(kind, segments, time);
+}
+
+Seconds LayerTimer::add_drifting(LayerKind kind, const Segments& segments, PassTime& time) const {
+  const StackProfile::Communication& stack = in_.setting.system.stack.communication;
+  Seconds passes, spared, room;
+  boost::container::small_vector<const model::CollectiveCall*, 2> exchanges;
   for (const Segment& segment : segments) {
+    const PartCost& part = costs_[kind][segment.part];
+    const Seconds before = time[TimeClass::context_comm];
     passes += add_device(costs_[kind], segment, time);
-    sum += spared_of(costs_[kind][segment.part]);
+    if (!prices_) continue;
+    spared += spared_of(part);
+    // What of a later end the attention core hides: all of it where none of the exchange shows.
+    if (time[TimeClass::context_comm] <= before) room += stack.context_overlap * part.attention_core;
+    for (const model::CollectiveCall& call : part.calls)
+      if (call.group == ParallelGroup::context) exchanges.push_back(&call);
   }
-  return sum - std::max(Seconds(0), passes - time.total());
+  Seconds& shown = time[TimeClass::context_comm];
+  if (exchanges.size() > 1) {
+    const Seconds more = added_by_turns({exchanges.data(), exchanges.size()}, *prices_);
+    spared -= more;
+    if (room <= Seconds(0)) shown += more;
+  }
+  // The links are busy for all of the passes, so a layer takes no less.
+  const Seconds busy = std::max(Seconds(0), passes - time.total());
+  shown += busy;
+  return spared - busy;
 }
 
 std::vector<std::vector<Seconds>> LayerTimer::pieces(LayerKind kind, const Segments& segments) const {
@@ -149,6 +195,7 @@ StagePasses StageTimer::passes_through(const LayerRuns& runs) {
     PassTime backward = run.count * backward_of(run.kind);
     Seconds alone = backward.total();
     backward[TimeClass::host] -= less.backward[i];
+    passes.cut += run.count * cut_backward_of(run.kind).total() - less.cut[i];
     if (in_.cuts(run.kind)) {
       PassTime weight = run.count * layer.weight;
       alone += weight.total();
@@ -157,7 +204,6 @@ StagePasses StageTimer::passes_through(const LayerRuns& runs) {
       passes.weight += weight.total();
       passes.weight_host += weight[TimeClass::host];
     } else if (in_.splits(run.kind)) {
-      backward[TimeClass::host] -= less.weight[i];
       passes.weight += run.count * layer.weight.total() - less.weight[i];
     }
     passes.backward += backward;
@@ -182,7 +228,8 @@ bool StageTimer::waits_for_host(const LayerRuns& runs) {
 
 StageTimer::Spared StageTimer::spared(const LayerRuns& runs) {
   Spared less;
-  for (auto* const waits : {&less.forward, &less.backward, &less.weight}) waits->resize(runs.size());
+  for (auto* const waits : {&less.forward, &less.backward, &less.cut, &less.weight})
+    waits->resize(runs.size());
   const auto add = [&](HostLead& lead, std::size_t i, Pass pass, const PassTime& time, Seconds& saved) {
     const double count = runs[i].count;
     const Seconds waits = time[TimeClass::host];
@@ -191,15 +238,15 @@ StageTimer::Spared StageTimer::spared(const LayerRuns& runs) {
                                                  meets_host(in_, runs[i].kind, pass)));
   };
   if (runs.size() == 1 || !waits_for_host(runs)) return less;  // either all of them wait, or none does
-  HostLead ahead, back, weights;
+  HostLead ahead, back, cut, weights;
   for (std::size_t i = 0; i < runs.size(); ++i)
     add(ahead, i, Pass::forward, timed(runs[i].kind).forward, less.forward[i]);
   for (std::size_t i = runs.size(); i-- > 0;) {
     const LayerKind kind = runs[i].kind;
-    const bool splits = in_.splits(kind);
-    add(back, i, splits ? Pass::input : Pass::backward, splits ? timed(kind).input : backward_of(kind),
-        less.backward[i]);
-    if (splits || in_.cuts(kind)) add(weights, i, Pass::weight, timed(kind).weight, less.weight[i]);
+    add(back, i, Pass::backward, backward_of(kind), less.backward[i]);
+    if (in_.pipeline.both_ways())
+      add(cut, i, in_.splits(kind) ? Pass::input : Pass::backward, cut_backward_of(kind), less.cut[i]);
+    if (in_.splits(kind) || in_.cuts(kind)) add(weights, i, Pass::weight, timed(kind).weight, less.weight[i]);
   }
   return less;
 }
@@ -209,24 +256,30 @@ Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward) 
   const bool exchanges = stack.expert_overlap > 0 && in_.key().dispatches;
   if (!exchanges && !(in_.pipeline.both_ways() && (waits_for_host(forward) || waits_for_host(backward))))
     return Seconds(0);
-  std::vector<PairStep> ahead, back;
-  Seconds device, least;
-  HostLead lead;
-  const auto add = [&](const LayerWork& work, Pass pass, const PassTime& time, std::vector<PairStep>& steps) {
+  PassInPair ahead, back;
+  Seconds device;
+  const auto add = [&](const LayerWork& work, const PassTime& time, PassInPair& pass) {
     const Seconds runs = time.total() - time[TimeClass::host];
     const Seconds alone = exchanges ? runs - time[TimeClass::expert_comm] : runs;
     device += work.count * runs;
-    least += work.count * alone + lead.launch(work.count, alone, launch_of(work.kind, pass));
-    if (!exchanges) return;
-    const std::vector<std::vector<Seconds>> pieces =
-        timer_.pieces(work.kind, in_.segments(work.kind, work.pass));
-    for (std::int32_t n = 0; n < work.count; ++n) append_pieces(pieces, time[TimeClass::expert_comm], steps);
+    const std::size_t before = pass.steps.size();
+    std::vector<std::vector<Seconds>> pieces;
+    if (exchanges) pieces = timer_.pieces(work.kind, in_.segments(work.kind, work.pass));
+    for (std::int32_t n = 0; n < work.count; ++n)
+      append_pieces(pieces, time[TimeClass::expert_comm], pass.steps);
+    const std::int64_t calls =
+        std::count_if(pass.steps.begin() + static_cast<std::ptrdiff_t>(before), pass.steps.end(),
+                      [](const PairStep& step) { return step.kind == PairStep::Kind::exchange; });
+    pass.layers.insert(pass.layers.end(), static_cast<std::size_t>(work.count),
+                       {alone, launch_of(work.kind, work.pass), calls / work.count});
+    pass.exchanges += calls;
   };
   for (const LayerWork& work : in_.stream(backward, Pass::backward, true))
-    add(work, Pass::backward, backward_of(work.kind), back);
+    add(work, backward_of(work.kind), back);
   for (const LayerWork& work : in_.stream(forward, Pass::forward, false))
-    add(work, Pass::forward, timed(work.kind).forward, ahead);
-  const double seconds = exchanges ? pair_up(ahead, back, stack.expert_overlap).hidden : 0;
+    add(work, timed(work.kind).forward, ahead);
+  const Seconds least = launched_together(back, ahead);
+  const double seconds = exchanges ? pair_up(ahead.steps, back.steps, stack.expert_overlap).hidden : 0;
   device -= Seconds(stack.expert_hidden * seconds);
   const Seconds apart = passes_through(forward).forward.total() + passes_through(backward).backward.total();
   return std::max(Seconds(0), apart - std::max(device, least));
@@ -239,6 +292,11 @@ PassTime StageTimer::backward_of(LayerKind kind) {
   PassTime backward = share * layer.input;
   if (share < 1) backward += (1 - share) * layer.backward;
   return backward;
+}
+
+const PassTime& StageTimer::cut_backward_of(LayerKind kind) {
+  const LayerPasses& layer = timed(kind);
+  return in_.splits(kind) ? layer.input : layer.backward;
 }
 
 Seconds StageTimer::launch_of(LayerKind kind, Pass pass) const {
@@ -254,12 +312,6 @@ const LayerPasses& StageTimer::timed(LayerKind kind) {
     layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}, {}};
     if (in_.cuts(kind) || in_.defers(kind) || in_.splits(kind)) layer->weight = timer_(kind, Pass::weight);
     if (in_.defers(kind) || in_.splits(kind)) layer->input = timer_(kind, Pass::input);
-    if (in_.splits(
-            // Each part by itself: a difference of the sums would shrink when the other part becomes slower.
-            kind)) {
-      layer->backward = layer->input;
-      layer->backward += layer->weight;
-    }
   }
   return *layer;
 }

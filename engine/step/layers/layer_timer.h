@@ -37,6 +37,8 @@ class LayerTimer {
   /// Adds the time of a segment on the device. Returns for how long the passes of the context group, one after the
   /// other, keep their links busy.
   Seconds add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const;
+  /// Adds the time of a pass on the device. Returns spared().
+  Seconds add_drifting(LayerKind kind, const Segments& segments, PassTime& time) const;
   /// Seconds spared by drift in one part; for a whole pass the sum is too much where links are busy for longer.
   [[nodiscard]] Seconds spared_of(const PartCost& part) const;
 
@@ -65,20 +67,23 @@ class StageTimer {
   [[nodiscard]] PassTime deferred();
 
   /// Seconds by which a forward through some layers and a backward through others are shorter as a pair. Exchanges hide
-  /// beside the other pass (paired_passes.h), but a pair takes no less than the host needs to launch it, backward
-  /// first, whatever of its exchanges hides. A pair takes the longer of both, so that nothing that takes longer makes
-  /// it shorter.
+  /// beside the other pass (paired_passes.h), but a pair takes no less than the host needs to launch it, the layers of
+  /// both passes in turn as their exchanges are, whatever of its exchanges hides. A pair takes the longer of both, so
+  /// that nothing that takes longer makes it shorter.
   [[nodiscard]] Seconds hidden(const LayerRuns& forward, const LayerRuns& backward);
 
  private:
   /// The backward of one layer for one microbatch; for the head the mean over microbatches.
   [[nodiscard]] PassTime backward_of(LayerKind kind);
+  /// The same where the schedule puts the weight gradients of blocks off in some backwards.
+  [[nodiscard]] const PassTime& cut_backward_of(LayerKind kind);
   /// Host time to launch a pass through a layer; for the head the mean over microbatches.
   [[nodiscard]] Seconds launch_of(LayerKind kind, Pass pass) const;
   /// Waits for the host that each layer would have by itself, but that passes through all of the layers do not have.
   struct Spared {
-    boost::container::small_vector<Seconds, 4> forward, backward,
-        weight;  ///< index: run of layers; `backward` is without the deferred weight gradients
+    /// Index: run of layers; `backward` is without weight gradients that all backwards defer, `cut` without those that
+    /// some do.
+    boost::container::small_vector<Seconds, 4> forward, backward, cut, weight;
   };
   [[nodiscard]] Spared spared(const LayerRuns& runs);
   /// Whether any of the layers would wait for the host by itself.

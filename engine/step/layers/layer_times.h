@@ -51,9 +51,12 @@ struct StageTraffic {
 struct ChunkPasses {
   PassTime forward, backward;
   Seconds weight;  ///< the part of `backward` that a schedule may put off
-  /// Seconds by which its forward and the backward of its mate (schedule::mate()) are shorter as a pair: the exchanges
-  /// of experts of each run beside the compute of the other.
-  Seconds hidden;
+  /// The backward without weight gradients, where only some are put off (dualpipe). With them it takes longer than
+  /// `backward`: cut, it has fewer operators beside its calls.
+  Seconds cut;
+  /// Seconds by which its forward and a backward of either of its schedule::partners() are shorter as a pair: the
+  /// exchanges of experts of each run beside the compute of the other.
+  std::array<Seconds, 2> hidden;
   StageTraffic beside;
 };
 struct StagePasses : ChunkPasses {
@@ -81,12 +84,17 @@ struct KnownPair {
 
 /// Times of the operations of one kind of groups.
 struct AmongSiblings {
-  Seconds time;    ///< with all groups sending at once
-  Seconds others;  ///< the part of it that is due to the groups of other stages
+  Seconds time;         ///< with all groups sending at once
+  Seconds others;       ///< the part of it that is due to the groups of other stages
+  Seconds in_use;       ///< of it, for which its busiest links are in use
+  double in_phase = 0;  ///< share of it that finds these in use by the others at the same time, 0..1
   /// What is spared where those of other stages send for a share of the time only.
   [[nodiscard]] Seconds spared(ParallelGroup group, double share) const {
     const double met = group == ParallelGroup::context ? network::kMetByExchanges : 1;
-    return time - network::among_siblings(time - others, time, share, met);
+    const auto now = [&](Seconds used) {
+      return network::among_siblings(time - others, time, used, share, met);
+    };
+    return time - (1 - in_phase) * now(in_use) - in_phase * now(time);
   }
 };
 using SiblingTimes = EnumArray<ParallelGroup, AmongSiblings>;

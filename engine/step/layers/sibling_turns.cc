@@ -56,7 +56,7 @@ bool worth_turns(const SiblingTimes& passes, const SiblingTimes& once, const Tim
 }
 
 SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage,
-                           const EnumArray<ParallelGroup, double>& by_others) {
+                           const EnumArray<ParallelGroup, double>& by_others, double together) {
   if (!worth_turns(passes, once, stage)) return {};
   boost::container::static_vector<ParallelGroup, EnumNames<ParallelGroup>::names.size()> groups;
   for (const ParallelGroup group : enum_values<ParallelGroup>())
@@ -85,8 +85,9 @@ SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once,
   for (int round = 0; round < kRounds; ++round) {
     for (const ParallelGroup group : groups) {
       if (passes[group].others <= Seconds(0)) continue;
-      spared[group] = passes[group].spared(
-          group, std::min(1.0, by_others[group] * (passes[group].time - spared[group]) / now));
+      const double apart = (passes[group].time - spared[group]) / now, in_passes = 1 / (1 + stage.bubble);
+      const double share = is_of_data(group) ? together * in_passes + (1 - together) * apart : apart;
+      spared[group] = passes[group].spared(group, std::min(1.0, by_others[group] * share));
       turns.beside[group] = spared[group] / passes[group].others;
     }
     now = after_passes - shown(spared);

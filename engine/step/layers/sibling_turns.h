@@ -2,9 +2,12 @@
 //
 // Calls of a kind take T a step with all sibling groups sending at once, and T(u) where those of other stages are there
 // for a share u of it (network/prices/among_siblings.h). In a step of S seconds they are for u = T(u) / S, and S gets
-// shorter by what shows of T - T(u), in the bubble of the pipeline, too: u is what some rounds of both come to. Traffic
-// that goes once in a step begins when the passes of a stage end: of another stage's as much is there as overlaps, if
-// each takes as long as all at once.
+// shorter by what shows of T - T(u), in the bubble of the pipeline, too: u is what some rounds of both come to.
+//
+// Data-parallel traffic that runs beside passes begins with them, and the passes of stages begin together, as each
+// waits for its neighbours: of that, u is the share of the time in which the other stages are at passes. What a stack
+// does not overlap follows passes of unlike lengths, at any time. Traffic that goes once in a step begins when the
+// passes of a stage end: of another stage's as much is there as overlaps, if each takes as long as all at once.
 //
 // Where anything beside passes takes turns, the passes of all stages and the pipeline are priced again with these
 // shares (price_training.cc): where the stage that ends last has waited for another, its own calls spare nothing.
@@ -28,6 +31,7 @@ struct TimedStage {
   Seconds forward_host, backward_host;  ///< the parts of `passes` that wait for the host
   double bubble = 0;                    ///< waiting for other stages, relative to `passes`
   Seconds data_tail;                    ///< data-parallel traffic that is left after the passes
+  Seconds messages;                     ///< to other stages, one after the other
   Breakdown shown;                      ///< of the passes, with data-parallel traffic
   std::span<const double> ends;         ///< seconds at which the passes of each stage end
 };
@@ -53,9 +57,9 @@ SentByOthers sent_by_others(const TrainingStep& inputs, std::size_t stage, Paral
 /// Whether the step could get shorter by more than a thousandth if siblings took turns.
 bool worth_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage);
 
-/// Nothing where that is not worth_turns(). `by_others(group)`: what other stages send,
-/// relative to this one.
+/// Nothing where that is not worth_turns(). `by_others(group)`: what other stages send, relative to this one.
+/// `together`: how much of data-parallel traffic beside passes begins when they do, 0..1.
 SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage,
-                           const EnumArray<ParallelGroup, double>& by_others);
+                           const EnumArray<ParallelGroup, double>& by_others, double together);
 
 }  // namespace shardscape::step

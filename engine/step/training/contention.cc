@@ -25,15 +25,32 @@ constexpr double kMet = 0.9;
 
 /// What of the priced contention may be wrong, as a share of what calls take longer: of exchanges of context groups,
 /// and of other calls, which are short and many. Of calls of tensor groups that could come apart, the share of what
-/// those of the same stage cost each other. Chosen together with the shares in step_contention.cc on 2,754 random plans
-/// of five shipped training stacks and lowered by a tenth on 3,500 others, so that most of those that execution moves
-/// by more than 5 % are marked, and at most 2 % of all: of 3,500 further ones 1.7 % are, and 8 are moved by 5 to 7.4 %
-/// without a mark.
-constexpr double kContextOpen = 0.09, kCallsOpen = 0.27, kApartOpen = 0.18;
+/// those of the same stage cost each other. Chosen together with the shares in step_contention.cc on 2,669 random plans
+/// of all shipped training stacks on nodes of NVIDIA's, of which execution moves four by more than 5 %: all of them are
+/// marked, and 0.8 % of all.
+constexpr double kContextOpen = 0.09, kCallsOpen = 0.4, kApartOpen = 0.1;
+
+/// The share of what groups of the same stage cost each other's calls of tensor groups that is spared, where they could
+/// come apart: of 58 random plans on a torus whose ranks drift a tenth are spared none of it and a tenth 0.7; 0.15 in
+/// the median, 0.23 in the mean.
+constexpr double kApartSpared = 0.2;
+
+/// The share of traffic that begins with the passes of all stages that finds the links of each of its stages in use by
+/// the others at that time. With all of it 2,000 random plans whose stages share the links of a torus are up to 17 %
+/// too long, with none up to 11 % too short.
+constexpr double kInPhase = 0.5;
 
 /// The least shares of a step that calls take longer beside traffic, and that exchanges of context groups show, for
 /// groups of the same stage to come apart.
 constexpr double kWorthMeeting = 1e-3, kWorthDrift = 0.08;
+
+/// What groups along an axis cost each other in an operation.
+Seconds cost_along(const ParallelPlan& plan, PlanAxis axis, std::int32_t degree, network::CollectiveKey asked,
+                   const network::CollectivePrices& collectives) {
+  const Seconds at_once = collectives.time_without_faults(asked);
+  asked.slice = {{degree, network::PlanLayout(plan).stride(axis)}, 0};
+  return std::max(Seconds(0), at_once - collectives.time_within_slice(asked));
+}
 
 class ContentionSum {
  public:
@@ -92,12 +109,13 @@ class ContentionSum {
     if (once <= Seconds(0)) return;
     const double shown = std::min(1.0, step.data_tail / once);
     if (shown >= 1) return;
-    add(data.once, Pass::forward, 1 - shown, 1, 1);
+    const Seconds early = add(data.once, Pass::forward, 1 - shown, 1, 1);
     const Seconds late = add(data.once, Pass::backward, 1 - shown, 1, 1);
-    // The last backward waits for those of the stages behind, which the same makes late.
-    const auto behind = static_cast<double>(in_.layers.size() - 1 - step.stage);
+    // The first microbatch goes down through the forwards of all stages and the last one comes back through the
+    // backwards of those behind, one after the other, and each of these passes meets the traffic of its own stage.
+    const auto others = static_cast<double>(in_.layers.size() - 1), stage = static_cast<double>(step.stage);
     if (in_.pipeline.both_ways()) return;
-    added_[TimeClass::bubble] += behind * late;
+    added_[TimeClass::bubble] += others * early + (others - stage) * late;
   }
 
   /// Raises `added` so that the step lasts as long as its busiest link is busy. Calls alone never need that, but
@@ -145,17 +163,49 @@ class ContentionSum {
     for (const ParallelGroup group : enum_values<ParallelGroup>()) {
       passes[group].time += in_.pipeline.per_chunk() * data.beside.siblings[group].time;
       passes[group].others += in_.pipeline.per_chunk() * data.beside.siblings[group].others;
+      passes[group].in_use += in_.pipeline.per_chunk() * data.beside.siblings[group].in_use;
+      if (is_of_data(group))
+        passes[group].in_phase = kInPhase * in_.setting.system.stack.communication.data_overlap;
     }
     return passes;
   }
 
+  /// The share of the step for which messages between stages are under way beside traffic of every microbatch that
+  /// crosses the same links: either may take that much longer.
+  [[nodiscard]] double messages_beside(const ContendedData& data, const TimedStage& step) const {
+    const double traffic = in_.pipeline.per_chunk() * data.beside.time / step.step;
+    const double share = step.messages / step.step * std::min(1.0, traffic);
+    if (share < kWorthMeeting) return 0;
+    const network::HealthyCosts& healthy = collectives_.healthy();
+    const network::RankGroup& stages = groups_[ParallelGroup::pipeline];
+    for (std::int32_t b = 0; b + (in_.pipeline.wraps() ? 0 : 1) < in_.plan.pipeline; ++b) {
+      network::OperationCosts& boundary = healthy.boundary(healthy.boundaries(stages), stages, b);
+      const network::LinkSet links = healthy.links_of(boundary, boundary.ways.front());
+      const bool meet = std::ranges::any_of(data.beside.sent, [&](const ContendedData::Sent& sent) {
+        return links.intersects(healthy.links(sent.part.key(groups_)));
+      });
+      if (meet) return share;
+    }
+    return 0;
+  }
+
   /// The sum as a result.
-  [[nodiscard]] Contention of(const TimedStage& step) {
-    const Breakdown priced = kMet * added_;
-    const Seconds open = kContextOpen * priced[TimeClass::context_comm] +
-                         kCallsOpen * (priced[TimeClass::tensor_comm] + priced[TimeClass::expert_comm]) +
-                         kApartOpen * calls_apart(priced, step);
-    return {priced, open / step.step};
+  [[nodiscard]] Contention of(const TimedStage& step, double open_share) {
+    Breakdown priced = kMet * added_;
+    const bool drift =
+        in_.plan.context > 1 && drifts(in_.setting.system.fabric, groups_[ParallelGroup::context]);
+    const ContendedCalls::Apart apart = calls_apart(priced, step, drift);
+    const Seconds calls = priced[TimeClass::tensor_comm] + priced[TimeClass::expert_comm];
+    Seconds open = kCallsOpen * calls + kApartOpen * (apart.context + apart.data);
+    // When exchanges whose ranks drift meet traffic of once a step is not known.
+    if (drift && !sends_beside_passes(in_)) {
+      for (const Seconds time : priced) open += time;
+      open -= calls;
+    } else {
+      open += kContextOpen * priced[TimeClass::context_comm];
+    }
+    priced[TimeClass::tensor_comm] -= kApartSpared * apart.context;
+    return {priced, open / step.step + open_share};
   }
 
  private:
@@ -165,8 +215,10 @@ class ContentionSum {
     const Seconds time = collectives_.time(asked), others = prices_.cost_of_siblings(asked);
     if (others > Seconds(0)) {
       AmongSiblings& among = traffic.siblings[part.group];
-      among.time += collectives_.healthy().time_on_links(asked);
+      const Seconds on_links = collectives_.healthy().time_on_links(asked);
+      among.time += on_links;
       among.others += others;
+      among.in_use += collectives_.healthy().most_use(asked) * on_links;
     }
     traffic.time += time;
     traffic.sent.push_back({part, pass, time, others});
@@ -221,30 +273,26 @@ class ContentionSum {
 
   /// What groups of the same stage cost each other's calls of tensor groups, where they could come apart: the ranks of
   /// a context group drift, or traffic beside the passes of all microbatches slows the exchanges of some of them.
-  Seconds calls_apart(const Breakdown& priced, const TimedStage& step) {
-    if (in_.plan.context == 1 || in_.plan.tensor == 1) return Seconds(0);
+  ContendedCalls::Apart calls_apart(const Breakdown& priced, const TimedStage& step, bool drift) {
+    if (in_.plan.context == 1 || in_.plan.tensor == 1) return {};
     // Traffic beside all passes goes over the ranks of context groups too, and holds together those that would drift.
-    const bool drift = drifts(in_.setting.system.fabric, groups_[ParallelGroup::context]),
-               beside = sends_beside_passes(in_);
+    const bool beside = sends_beside_passes(in_);
     const Seconds met = priced[TimeClass::tensor_comm] + priced[TimeClass::context_comm];
     const bool apart = drift ? !beside && step.shown[TimeClass::context_comm] > kWorthDrift * step.step
                              : beside && met > kWorthMeeting * step.step;
-    if (!apart) return Seconds(0);
+    if (!apart) return {};
     if (!calls_.apart)
       calls_.apart = {apart_along(PlanAxis::context, in_.plan.context),
                       apart_along(PlanAxis::data, in_.plan.data)};
-    return calls_.apart->context + (drift ? Seconds(0) : calls_.apart->data);
+    return {calls_.apart->context, drift ? Seconds(0) : calls_.apart->data};
   }
   [[nodiscard]] Seconds apart_along(PlanAxis axis, std::int32_t degree) {
     Seconds sum;
     if (degree == 1) return sum;
     const auto longer = [&](const CollectiveCall& call) {  // by so many times its time on links
-      network::CollectiveKey asked = prices_.healthy(call);
-      const Seconds at_once = collectives_.time_without_faults(asked),
-                    on_links = collectives_.healthy().time_on_links(asked);
-      asked.slice = {{degree, network::PlanLayout(in_.plan).stride(axis)}, 0};
-      const Seconds alone = collectives_.time_within_slice(asked);
-      return at_once > alone ? (at_once - alone) / on_links : 0;
+      const network::CollectiveKey asked = prices_.healthy(call);
+      return cost_along(in_.plan, axis, degree, asked, collectives_) /
+             collectives_.healthy().time_on_links(asked);
     };
     boost::container::small_vector<std::optional<double>, 8> known(calls_.calls.size());
     for (const ContendedCalls::Sent& sent : calls_.sent) {
@@ -252,7 +300,7 @@ class ContentionSum {
       if (call.group != ParallelGroup::tensor) continue;
       std::optional<double>& of_call = known[sent.call];
       if (!of_call) of_call = longer(call);
-      if (*of_call > 0) sum += *of_call * sent.seconds;
+      sum += *of_call * sent.seconds;
     }
     return sum;
   }
@@ -295,6 +343,7 @@ class ContentionSum {
       }
       calls_.siblings[call.group].time += sent.seconds;
       calls_.siblings[call.group].others += sent.others;
+      calls_.siblings[call.group].in_use += one.most_use * sent.seconds;
       calls_.sent.push_back(sent);
       if (call.group == ParallelGroup::context) context += call.repeats * one.time;
     }
@@ -313,6 +362,7 @@ class ContentionSum {
   /// have few different calls, so that times are kept; the plain path asks for each of them.
   struct OneCall {
     Seconds time, siblings, on_links;
+    double most_use = 1;  ///< HealthyCosts::most_use() where siblings cost anything
   };
   static bool alike(const CollectiveCall& one, const CollectiveCall& other) {
     return one.group == other.group && one.op == other.op && one.bytes == other.bytes;
@@ -322,8 +372,9 @@ class ContentionSum {
       if (alike(*calls_.calls[i], call)) return i;
     const network::CollectiveKey asked = prices_.healthy(call);
     calls_.calls.push_back(&call);
-    listed_.push_back({collectives_.time(asked), prices_.cost_of_siblings(asked),
-                       collectives_.healthy().time_on_links(asked)});
+    const Seconds siblings = prices_.cost_of_siblings(asked);
+    listed_.push_back({collectives_.time(asked), siblings, collectives_.healthy().time_on_links(asked),
+                       siblings > Seconds(0) ? collectives_.healthy().most_use(asked) : 1});
     return listed_.size() - 1;
   }
 
@@ -381,10 +432,16 @@ auto with_stage(const StepMachine& machine, const TimedStage& step, const Use& u
 
 }  // namespace
 
+Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& asked,
+                     const network::CollectivePrices& collectives) {
+  if (plan.context == 1 || plan.tensor == 1) return Seconds(0);
+  return kApartSpared * cost_along(plan, PlanAxis::context, plan.context, asked, collectives);
+}
+
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   return with_stage(machine, step, [&](ContentionSum& sum, ContendedData& traffic) {
     sum.add_data(traffic, step);
-    Contention contention = sum.of(step);
+    Contention contention = sum.of(step, sum.messages_beside(traffic, step));
     sum.bound_by_links(traffic, step, contention.added);
     return contention;
   });
@@ -399,7 +456,8 @@ SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& ste
       const bool shared = passes[group].others + traffic.once.siblings[group].others > Seconds(0);
       by_others[group] = shared ? sent_by_others(machine.in, step.stage, group).mean : 1;
     }
-    return sibling_turns(passes, traffic.once.siblings, step, by_others);
+    return sibling_turns(passes, traffic.once.siblings, step, by_others,
+                         machine.in.setting.system.stack.communication.data_overlap);
   });
 }
 

@@ -22,8 +22,9 @@
 // Priced is kMet of the sum over the critical stage, of every microbatch's share also what the bubble of the pipeline
 // grows by. The mark is what of that may be wrong, as a share of the step: of what exchanges of context groups and
 // other calls take longer (kContextOpen, kCallsOpen), of what groups of the same stage cost each other's calls of
-// tensor groups where they could come apart (kApartOpen), and of turns (step_contention.h). Left out: messages between
-// stages, calls of the embedding and the head.
+// tensor groups where they could come apart (kApartOpen), of turns and of messages between stages that meet each other
+// (step_contention.h), and the time for which such messages are under way beside traffic of every microbatch that
+// crosses their links: what they cost is not priced. Left out: calls of the embedding and the head.
 //
 // At least the step lasts as long as calls and traffic of a stage, those of embedding and head with them, keep any link
 // busy. Of algorithms that are neither rings nor rounds all links are taken to be busy.
@@ -41,6 +42,11 @@ struct Contention {
 };
 /// Computes the contention on a healthy machine.
 Contention contention_of(const StepMachine& machine, const TimedStage& step);
+
+/// The most that a call of a tensor group is spared because groups of its stage that lie along the context axis come
+/// apart, for floors.
+Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& asked,
+                     const network::CollectivePrices& collectives);
 
 /// How siblings take turns in a step on a healthy machine that was timed with all of them sending at once. `step`: its
 /// stage that ends last.

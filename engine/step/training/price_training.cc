@@ -57,18 +57,22 @@ void fill_schedule_times(const TrainingStep& in, StepTimes& step) {
       continue;
     }
     const ChunkPasses& passes = step.chunk(i);
-    step.times[i] = {passes.forward.total().value(), passes.backward.total().value(), passes.weight.value(),
-                     passes.hidden.value()};
+    const Seconds back = passes.backward.total();
+    step.times[i] = {passes.forward.total().value(), back.value(), passes.weight.value(),
+                     passes.hidden[0].value(), passes.hidden[1].value()};
+    if (in.pipeline.both_ways()) step.times[i].apart = (passes.cut - (back - passes.weight)).value();
   }
 }
 
 /// Seconds that all pairs of a stage hide in one step.
 Seconds hidden_in_step(const TrainingStep& in, const StepTimes& step, std::size_t stage) {
+  if (!in.pipeline.overlaps && !in.pipeline.both_ways()) return Seconds(0);
   const std::int32_t chunks = in.pipeline.virtual_stages;
   double sum = 0;
   for (std::int32_t c = 0; c < chunks; ++c) {
     const auto entry = static_cast<std::size_t>(static_cast<std::int32_t>(stage) * chunks + c);
-    sum += schedule::pairs(in.pipeline, static_cast<std::int32_t>(stage), c) * step.times[entry].hidden;
+    const auto [most, rare] = schedule::partners(in.pipeline, static_cast<std::int32_t>(stage), c);
+    sum += most.pairs * step.times[entry].hidden + rare.pairs * step.times[entry].hidden_rarely;
   }
   return Seconds(sum);
 }
@@ -268,7 +272,8 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
         slower_machine ? contention_on(in.sick.front(), machine, stage) : contention_of(machine, stage);
     contended = contention.added;
     if (plain_machine) {
-      out.contended_share = contention.marked_share + open_in_turns(in, times, out.step_time);
+      out.contended_share = contention.marked_share + open_in_turns(in, times, out.step_time) +
+                            open_in_messages(in, times, critical, out.step_time);
       times.contention.healthy = contended;
     }
   }

@@ -25,7 +25,10 @@ bool chunks_like_the_ones_before(const TrainingStep& in, std::size_t s) {
     if (!std::equal(chunks, chunks + each, chunks - each)) return false;
   }
   for (std::int32_t c = 0; in.pipeline.overlaps && c < each; ++c) {
-    if (schedule::mate(in.pipeline, stage, c) != schedule::mate(in.pipeline, stage - 1, c)) return false;
+    const auto mine = schedule::partners(in.pipeline, stage, c),
+               theirs = schedule::partners(in.pipeline, stage - 1, c);
+    if (mine[0].chunk != theirs[0].chunk || mine[1].chunk != theirs[1].chunk) return false;
+    if ((mine[1].pairs > 0) != (theirs[1].pairs > 0)) return false;  // else that pair was not timed
   }
   return true;
 }
@@ -43,15 +46,16 @@ void find_twins(const StepMachine& machine, TrainingScratch& scratch) {
   }
 }
 
-Seconds in_pair(const ChunkPasses& forward, const ChunkPasses& backward) {
-  return forward.forward.total() + backward.backward.total() - forward.hidden;
+/// `partner`: which of its partners the backward is.
+Seconds in_pair(const ChunkPasses& forward, const ChunkPasses& backward, std::size_t partner) {
+  return forward.forward.total() + backward.backward.total() - forward.hidden[partner];
 }
 
 /// Keeps the slower of the passes of one stage on different devices, and of each layer: gradients leave when the
 /// slowest device has made them. That also holds for passes that the host bounds, which take equally long on any
 /// device.
 void keep_slower(StagePasses& kept, const StagePasses& other, bool pairs) {
-  const Seconds pair = std::max(in_pair(kept, kept), in_pair(other, other));
+  const Seconds pair = std::max(in_pair(kept, kept, 0), in_pair(other, other, 0));
   if (other.forward.total() > kept.forward.total()) kept.forward = other.forward;
   if (other.backward.total() > kept.backward.total()) {
     kept.backward = other.backward;
@@ -60,7 +64,7 @@ void keep_slower(StagePasses& kept, const StagePasses& other, bool pairs) {
   }
   for (std::size_t role = 0; role < kept.backwards.roles.size(); ++role)
     kept.backwards.roles[role] = std::max(kept.backwards.roles[role], other.backwards.roles[role]);
-  if (pairs) kept.hidden = kept.forward.total() + kept.backward.total() - pair;
+  if (pairs) kept.hidden[0] = kept.forward.total() + kept.backward.total() - pair;
 }
 
 /// The passes of a kind, made where they are not known.
@@ -88,7 +92,7 @@ class StageFiller {
     return known_passes(known_.stages, kind, [&] {
       const LayerRuns layers = in_.stage_layers(stage_);
       StagePasses passes = timer_.passes_through(layers);
-      if (kind.overlaps) passes.hidden = timer_.hidden(layers, layers);
+      if (kind.overlaps) passes.hidden[0] = timer_.hidden(layers, layers);
       return passes;
     });
   }
@@ -98,14 +102,19 @@ class StageFiller {
 
   /// Keeps the slower of the times already there and those of these devices.
   void fill(std::span<ChunkPasses> chunks) {
-    const bool pairs = in_.pipeline.overlaps || in_.pipeline.both_ways();
-    boost::container::small_vector<Seconds, 4> slowest(
-        chunks.size());  // of a pair; index: chunk of its forward
-    const auto mate = [&](std::size_t c) {
-      return static_cast<std::size_t>(schedule::mate(in_.pipeline, stage_, static_cast<std::int32_t>(c)));
+    const bool both = in_.pipeline.both_ways(), pairs = in_.pipeline.overlaps || both;
+    boost::container::small_vector<std::array<Seconds, 2>, 4> slowest(
+        pairs ? chunks.size() : 0);  // of pairs; index: chunk of the forward, which of its partners
+    const auto each_pair = [&](const auto& visit) {
+      for (std::size_t c = 0; c < slowest.size(); ++c) {
+        const auto partners = schedule::partners(in_.pipeline, stage_, static_cast<std::int32_t>(c));
+        for (std::size_t i = 0; i < partners.size(); ++i)
+          if (i == 0 || partners[i].pairs > 0) visit(c, i, static_cast<std::size_t>(partners[i].chunk));
+      }
     };
-    for (std::size_t c = 0; pairs && c < chunks.size(); ++c)
-      slowest[c] = std::max(in_pair(chunks[c], chunks[mate(c)]), pair_of(c, mate(c)));
+    each_pair([&](std::size_t c, std::size_t i, std::size_t mate) {
+      slowest[c][i] = std::max(in_pair(chunks[c], chunks[mate], i), pair_of(c, mate));
+    });
     const ChunkPasses* of_chunk = nullptr;
     StageKind kind;
     Seconds ahead, back;
@@ -118,12 +127,15 @@ class StageFiller {
       }
       ChunkPasses& chunk = chunks[c];
       if (ahead > chunk.forward.total()) chunk.forward = of_chunk->forward;
+      if (both) chunk.weight = std::max(chunk.weight, of_chunk->weight);
+      chunk.cut = std::max(chunk.cut, of_chunk->cut);
       if (back <= chunk.backward.total()) continue;
       chunk.backward = of_chunk->backward;
-      chunk.weight = of_chunk->weight;
+      if (!both) chunk.weight = of_chunk->weight;
     }
-    for (std::size_t c = 0; pairs && c < chunks.size(); ++c)
-      chunks[c].hidden = chunks[c].forward.total() + chunks[mate(c)].backward.total() - slowest[c];
+    each_pair([&](std::size_t c, std::size_t i, std::size_t mate) {
+      chunks[c].hidden[i] = chunks[c].forward.total() + chunks[mate].backward.total() - slowest[c][i];
+    });
   }
 
  private:

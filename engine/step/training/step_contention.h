@@ -10,6 +10,10 @@ namespace shardscape::step {
 /// The share of a step by which turns of siblings (sibling_turns.h) may be wrong.
 double open_in_turns(const TrainingStep& inputs, const StepTimes& times, Seconds step);
 
+/// The share of a step by which messages between stages may make it longer because they meet: a message leaves its
+/// stage before the next one does, unless it takes longer than the pass between them. Then both may take twice as long.
+double open_in_messages(const TrainingStep& inputs, const StepTimes& times, std::size_t stage, Seconds step);
+
 /// The times of the stage that ends last, on a healthy machine. `busy`: of all its passes. `waiting`: for the others.
 TimedStage timed_stage(const TrainingStep& inputs, const StepTimes& times, std::size_t stage, Seconds step,
                        const PassTime& busy, Seconds waiting);

@@ -39,6 +39,30 @@ TEST(LinkLoads, OneLinkIsSharedMaxMinFairly) {
   }
 }
 
+// An operation that uses the link for a share of its time, beside one that goes on for ever and uses it for a share of
+// its own time, at phases that have nothing to do with each other: by small steps of work.
+TEST(LinkLoads, StagesMeetOnlyWhileTheyUseTheLink) {
+  for (const double active : {0.25, 0.5, 1.0}) {
+    for (const double theirs : {0.3, 1.0}) {
+      const LinkLoad a{3, 1, active, active}, b{3, 1, theirs, theirs};  // the whole link while they use it
+      constexpr int kSteps = 1000;
+      double seconds = 0;  // of 1 s alone
+      for (int i = 0; i < kSteps; ++i) {
+        const bool uses = i < active * kSteps;
+        const double pace = uses ? (1 - theirs) * 1 + theirs * 0.5 : 1;
+        seconds += 1.0 / kSteps / pace;
+      }
+      EXPECT_NEAR(kept_paces({a}, {b}).one, 1 / seconds, 1e-3) << active << ' ' << theirs;
+    }
+  }
+  // Two stages on links of their own: each of them is on its link for half of the time, and fills it then.
+  const auto first = std::make_shared<const LinkLoads>(LinkLoads{{1, 1, 1}}),
+             second = std::make_shared<const LinkLoads>(LinkLoads{{2, 1, 1}});
+  const LinkLoads means = mean_loads(std::vector<StageLoads>{{2, first}, {2, second}});
+  EXPECT_EQ(means, (LinkLoads{{1, 1, 0.5, 0.5}, {2, 1, 0.5, 0.5}}));
+  EXPECT_DOUBLE_EQ(kept_paces(means, {{2, 1, 1}}).one, 1 / (0.5 + 0.5 * 2));
+}
+
 TEST(LinkLoads, TheSlowestFlowIsThePace) {
   // Links 1 and 9 are not shared; 4 and 6 are, and 6 more heavily.
   const LinkLoads a = {{1, 1, 1}, {4, 1, 0.8}, {6, 1, 1}}, b = {{4, 1, 0.5}, {6, 3, 1}, {9, 1, 1}};

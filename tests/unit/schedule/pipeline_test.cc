@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -30,6 +31,12 @@ std::vector<PipelineShape> small_shapes() {
     }
   }
   return shapes;
+}
+
+/// Number of pairs of a chunk's forwards.
+std::int32_t all_pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {
+  const auto [most, rare] = partners(shape, stage, chunk);
+  return most.pairs + rare.pairs;
 }
 
 /// Shapes whose forwards and backwards run in pairs.
@@ -229,17 +236,24 @@ TEST(StageOrder, PairsAreOfDifferentMicrobatches) {
     for (std::int32_t s = 0; s < shape.stages; ++s) {
       std::vector<PipelineOperation> order;
       stage_order(shape, s, order);
-      std::vector<std::int32_t> count(static_cast<std::size_t>(shape.virtual_stages));
+      std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t>
+          count;  // key: chunks of forward and backward
       for (std::size_t i = 0; i < order.size(); ++i) {
         if (!order[i].paired) continue;
         ASSERT_LT(i + 1, order.size());
         const PipelineOperation& other = order[i + 1];
         EXPECT_TRUE(!order[i].backward && other.backward && !other.weight && !other.cut && !other.paired);
         EXPECT_TRUE(order[i].chunk != other.chunk || order[i].microbatch != other.microbatch);
-        ++count[static_cast<std::size_t>(order[i].chunk)];
+        EXPECT_EQ(partners(shape, s, order[i].chunk)[order[i].rare ? 1 : 0].chunk, other.chunk);
+        ++count[{order[i].chunk, other.chunk}];
       }
-      for (std::int32_t c = 0; c < shape.virtual_stages; ++c)
-        EXPECT_EQ(pairs(shape, s, c), count[static_cast<std::size_t>(c)]) << s << ' ' << c;
+      for (std::int32_t c = 0; c < shape.virtual_stages; ++c) {
+        for (const Partner& partner : partners(shape, s, c)) {
+          const std::pair key(c, partner.chunk);
+          const bool either = partners(shape, s, c)[0].chunk == partners(shape, s, c)[1].chunk;
+          EXPECT_EQ(either ? all_pairs(shape, s, c) : partner.pairs, count[key]) << s << ' ' << c;
+        }
+      }
     }
   }
 }
@@ -266,7 +280,7 @@ TEST(Bubble, DualPipeIsThatOfTheReport) {
         const std::vector<double> ends = run_in_order(shape, times, {});
         const double bubble = (p / 2 - 1) * ((f + b - hidden) + b - 3 * w);
         for (std::int32_t s = 0; s < p; ++s) {
-          const double busy = m * (f + b) - (pairs(shape, s, 0) + pairs(shape, s, 1)) * hidden;
+          const double busy = m * (f + b) - (all_pairs(shape, s, 0) + all_pairs(shape, s, 1)) * hidden;
           const double end = *std::ranges::max_element(ends);
           EXPECT_LE(end, busy + bubble + 1e-9) << s;
           if (hidden == 0 || s + 1 == p / 2) {
@@ -284,7 +298,7 @@ TEST(Bubble, OverlappedExchangesShortenEveryPair) {
   // One stage of m microbatches: the first forward and the last backward are alone. Interleaved and free transfers:
   // (p-1) (f + b) as without pairs, whose work is shorter by `hidden` each.
   PipelineTimer timer;
-  const StageTime time{1, 2, 0, 0.75};
+  const StageTime time{1, 2, 0, 0.75, 0.75};
   for (const std::int32_t m : {1, 2, 7}) {
     const PipelineShape alone{ScheduleKind::one_f_one_b, 1, 1, m, true};
     EXPECT_DOUBLE_EQ(timer.run(alone, std::vector{time}, {}).stages[0], 3.0 * m - 0.75 * (m - 1));
@@ -295,7 +309,7 @@ TEST(Bubble, OverlappedExchangesShortenEveryPair) {
       SCOPED_TRACE(text(shape));
       const std::vector<StageTime> times(static_cast<std::size_t>(p), time);
       std::int32_t together = 0;  // pairs of the first stage, which runs the fewest
-      for (std::int32_t c = 0; c < v; ++c) together += pairs(shape, 0, c);
+      for (std::int32_t c = 0; c < v; ++c) together += all_pairs(shape, 0, c);
       const std::vector<double> ends = run_in_order(shape, times, {});
       const double busy = 3.0 * v * 6 * p - 0.75 * together;
       const double end = *std::ranges::max_element(ends);
@@ -495,9 +509,12 @@ TEST(PipelineMemo, AnswersAreThoseOfTheirQuestion) {
   longer_tail[3].backward = 5;
   std::vector<StageTime> cut = base;
   for (StageTime& time : cut) time.weight = 1;
-  std::vector<StageTime> hiding = base, both = base;
+  std::vector<StageTime> hiding = base, rarely = base, both = base;
   hiding[2].hidden = 0.5;
+  rarely[2].hidden_rarely = 0.5;
   both.insert(both.end(), swapped.begin(), swapped.end());
+  std::vector<StageTime> apart = both;
+  apart[2].apart = 0.5;
   const std::vector<std::tuple<PipelineShape, std::vector<StageTime>, Transfer>> questions = {
       {{ScheduleKind::one_f_one_b, 4, 1, 8}, base, {0.5, false}},
       {{ScheduleKind::one_f_one_b, 4, 1, 8}, base, {0.5, true}},
@@ -514,7 +531,9 @@ TEST(PipelineMemo, AnswersAreThoseOfTheirQuestion) {
       {{ScheduleKind::zero_bubble, 4, 1, 8}, cut, {0.5, false}},
       {{ScheduleKind::interleaved, 4, 2, 8, true}, base, {0.5, false}},
       {{ScheduleKind::interleaved, 4, 2, 8, true}, hiding, {0.5, false}},
+      {{ScheduleKind::interleaved, 4, 2, 8, true}, rarely, {0.5, false}},
       {{ScheduleKind::dualpipe, 4, 2, 8}, both, {0.5, false}},
+      {{ScheduleKind::dualpipe, 4, 2, 8}, apart, {0.5, false}},
       {{ScheduleKind::dualpipe, 4, 2, 8}, both, {{0.5, 0.25, 0.5, 0}, false}}};
   for (int round = 0; round < 3; ++round) {
     for (const auto& [shape, times, transfer] : questions) {

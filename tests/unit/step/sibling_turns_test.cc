@@ -23,7 +23,10 @@ TimedStage timed_stage() {
   return stage;
 }
 
-constexpr AmongSiblings kCalls{Seconds(4), Seconds(2)};
+/// Half of the time is due to others, and the links are in use all the while.
+constexpr AmongSiblings half_of(double seconds) {
+  return {Seconds(seconds), Seconds(0.5 * seconds), Seconds(seconds)};
+}
 constexpr EnumArray<ParallelGroup, double> by_others(double share) {
   EnumArray<ParallelGroup, double> all;
   for (const ParallelGroup group : enum_values<ParallelGroup>()) all[group] = share;
@@ -33,12 +36,12 @@ constexpr EnumArray<ParallelGroup, double> by_others(double share) {
 // The tail is 1 s whatever is spared in it: traffic of two kinds of groups spares no more of it than that of one.
 TEST(TurnsOfSiblings, SpareATailOnce) {
   SiblingTimes passes, one, two;
-  passes[ParallelGroup::tensor] = kCalls;
-  one[ParallelGroup::data_shard] = {Seconds(8), Seconds(4)};
-  two[ParallelGroup::data_shard] = two[ParallelGroup::expert_data] = {Seconds(4), Seconds(2)};
+  passes[ParallelGroup::tensor] = half_of(4);
+  one[ParallelGroup::data_shard] = half_of(8);
+  two[ParallelGroup::data_shard] = two[ParallelGroup::expert_data] = half_of(4);
   for (const double share : {0.1, 0.5}) {
-    const SiblingTurns of_one = sibling_turns(passes, one, timed_stage(), by_others(share));
-    const SiblingTurns of_two = sibling_turns(passes, two, timed_stage(), by_others(share));
+    const SiblingTurns of_one = sibling_turns(passes, one, timed_stage(), by_others(share), 0);
+    const SiblingTurns of_two = sibling_turns(passes, two, timed_stage(), by_others(share), 0);
     EXPECT_GT(of_one.once, timed_stage().data_tail);
     EXPECT_NEAR(of_one.once.value(), of_two.once.value(), 1e-12);
     EXPECT_NEAR(of_one.beside[ParallelGroup::tensor], of_two.beside[ParallelGroup::tensor], 1e-12);
@@ -50,12 +53,26 @@ TEST(TurnsOfSiblings, SpareATailOnce) {
 TEST(TurnsOfSiblings, SpareNoMoreOfAClassThanShows) {
   SiblingTimes passes;
   for (const ParallelGroup group : {ParallelGroup::data_shard, ParallelGroup::expert_data})
-    passes[group] = {Seconds(4), Seconds(2)};
-  const SiblingTurns turns = sibling_turns(passes, {}, timed_stage(), by_others(0.1));
+    passes[group] = half_of(4);
+  const SiblingTurns turns = sibling_turns(passes, {}, timed_stage(), by_others(0.1), 0);
   // Of 2 s that siblings cost each kind of groups 2 (1 - u) s are spared, where they send for u = 0.1 (2 + 2 u) / 9 of
   // the time: 9 s are left of the step, as 1 s shows of both kinds.
   EXPECT_NEAR(turns.beside[ParallelGroup::data_shard], 1 - 0.2 / 8.8, 1e-4);
   EXPECT_NEAR(turns.beside[ParallelGroup::expert_data], 1 - 0.2 / 8.8, 1e-4);
+}
+
+// Traffic that begins with passes meets that of the others whenever these are at passes, for 1 / (1 + 0.25) of the time
+// beside a bubble of a quarter: of 2 s that siblings cost, a fifth is spared. What follows the passes meets at any
+// time.
+TEST(TurnsOfSiblings, TrafficThatBeginsWithPassesMeetsAllOfThem) {
+  SiblingTimes passes;
+  passes[ParallelGroup::data_shard] = half_of(4);
+  TimedStage stage = timed_stage();
+  stage.bubble = 0.25;
+  stage.shown[TimeClass::data_comm] = Seconds(4);
+  const SiblingTurns together = sibling_turns(passes, {}, stage, by_others(1), 1);
+  EXPECT_NEAR(together.beside[ParallelGroup::data_shard], 0.2, 1e-12);
+  EXPECT_GT(sibling_turns(passes, {}, stage, by_others(1), 0).beside[ParallelGroup::data_shard], 0.6);
 }
 
 }  // namespace
