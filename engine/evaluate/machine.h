@@ -60,7 +60,7 @@ class Machine {
   [[nodiscard]] execution::ExecutionWatch execution_watch() const {
     if (!watch_) return {};
     return [this](double seconds) {
-      return watch_(Seconds(seconds) + step::once_per_step(setting_.system.stack));
+      return watch_(Seconds(seconds) + step::once_per_step(setting_));
     };
   }
 

@@ -19,7 +19,7 @@ struct LayerKind;
 struct TrainingStep;
 
 /// Time of the host once per training step, before everything else.
-Seconds once_per_step(const StackProfile& stack);
+Seconds once_per_step(const Setting& setting);
 
 /// Host time of a pass through a layer. For each part this is its launches and those of its calls or, if longer, what
 /// the library's thread needs to serve the calls. Of a backward that is cut the host launches both parts in proportion

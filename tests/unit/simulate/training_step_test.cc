@@ -250,6 +250,28 @@ TEST(TrainingStep, SlowHostSetsThePace) {
   EXPECT_NEAR(out.breakdown[TimeClass::host].value(), 4 * 3 * (2 + 3) - work + 7, 1e-9);
 }
 
+TEST(TrainingStep, HostLaunchesNoPassThatIsAGraph) {
+  // The launches of the test before are in a graph from Hopper on, with 5 s once per step in place of 7; experts aren't.
+  Setting setting = one_layer(1, 4);
+  StackProfile& stack = setting.system.stack;
+  stack.host.forward_layer = Seconds(2);
+  stack.host.backward_layer = Seconds(3);
+  stack.host.step_fixed = Seconds(7);
+  stack.host.graph_step = Seconds(5);
+  stack.graphs_from = Architecture::hopper;
+  const double work = 4 * microbatch_time(setting.system.device);
+  const auto step_on = [&](Architecture architecture) {
+    setting.system.device.architecture = architecture;
+    return Simulator(setting).run(test::plan_of(1, 1, 1, 1)).step_time.value();
+  };
+  EXPECT_NEAR(step_on(Architecture::ampere), 4 * 3 * (2 + 3) + 7, 1e-9);
+  EXPECT_NEAR(step_on(Architecture::hopper), work + 5, 1e-9);
+  EXPECT_NEAR(step_on(Architecture::blackwell), work + 5, 1e-9);
+  setting.model.moe.emplace();
+  EXPECT_EQ(setting.training_host(), stack.host);
+  EXPECT_EQ(step::once_per_step(setting), Seconds(7));
+}
+
 TEST(TrainingStep, WorkPerRankRunsBesideTheLaunches) {
   // Two tensor ranks, one layer, everything far slower on the host than on the device. Launching takes 1 s
   // per pass and 0.5 s per collective; the second thread takes 2 ranks x 3 s = 6 s per collective.
