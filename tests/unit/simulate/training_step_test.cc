@@ -308,6 +308,10 @@ TEST(TrainingStep, ZeroMayHaveBucketsOfItsOwn) {
   setting.system.stack.communication.zero_bucket = Bytes(0);
   const double calls = std::ceil(4 * parameters / 1e6) + std::ceil(2 * parameters / 1e6);
   EXPECT_NEAR(data_comm(), calls * (1e-3 + 2e-6) + wires, 1e-9);
+  // Two ranks with 2 MB each at least make buckets of 4 MB.
+  setting.system.stack.communication.bucket_per_rank = Bytes(2e6);
+  const double fewer = std::ceil(4 * parameters / 4e6) + std::ceil(2 * parameters / 4e6);
+  EXPECT_NEAR(data_comm(), fewer * (1e-3 + 2e-6) + wires, 1e-9);
 }
 
 TEST(TrainingStep, FullRecomputeRepeatsTheBlocks) {
