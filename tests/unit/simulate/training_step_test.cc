@@ -252,7 +252,8 @@ TEST(TrainingStep, SlowHostSetsThePace) {
 }
 
 TEST(TrainingStep, HostLaunchesNoPassThatIsAGraph) {
-  // The launches of the test before are in a graph from Hopper on, with 5 s once per step in place of 7; experts aren't.
+  // The launches of the test before are in a graph from Hopper on, with 5 s once per step in place of 7; those of
+  // experts are not.
   Setting setting = one_layer(1, 4);
   StackProfile& stack = setting.system.stack;
   stack.host.forward_layer = Seconds(2);
