@@ -97,7 +97,7 @@ double PlanFloor::scheduled(const step::TrainingStep& in, const PassFloors& pass
     end += exposed_weights(in, groups, traffic[s], stage).value();
     longest = std::max(longest, end);
   }
-  return longest + step::once_per_step(setting_.system.stack).value();
+  return longest + step::once_per_step(setting_).value();
 }
 
 /// Floors of messages between stages. Replicas need not send them together; what a receiver gathers is left out.

@@ -336,7 +336,7 @@ double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes,
   };
   double longest = pairs ? chain(passes.paired, nullptr) : chain(passes.alone, &passes.launches);
   if (pairs && executed()) longest = std::max(longest, chain(passes.launches, nullptr));
-  return longest + step::once_per_step(setting_.system.stack).value();
+  return longest + step::once_per_step(setting_).value();
 }
 
 const std::vector<double>& PlanFloor::optimizers(ParallelPlan plan, std::int32_t zero_stage,

@@ -59,9 +59,7 @@ class Machine {
   /// steps.
   [[nodiscard]] execution::ExecutionWatch execution_watch() const {
     if (!watch_) return {};
-    return [this](double seconds) {
-      return watch_(Seconds(seconds) + step::once_per_step(setting_.system.stack));
-    };
+    return [this](double seconds) { return watch_(Seconds(seconds) + step::once_per_step(setting_)); };
   }
 
   const Setting& setting_;

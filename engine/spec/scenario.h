@@ -68,6 +68,16 @@ struct Setting {
       policy.serve_experts(system.device.supports(Precision::fp4), model.moe->weights_alone);
     return policy;
   }
+
+  /// What the host takes in training. Where the passes of a step are CUDA graphs, it launches none of their kernels.
+  [[nodiscard]] StackProfile::Host training_host() const {
+    StackProfile::Host host = system.stack.host;
+    if (host.graph_step <= Seconds(0) || model.moe || system.device.architecture < system.stack.graphs_from)
+      return host;
+    host.forward_layer = host.backward_layer = host.per_collective = host.per_collective_rank = Seconds(0);
+    host.step_fixed = host.graph_step;
+    return host;
+  }
 };
 
 }  // namespace shardscape

@@ -141,7 +141,9 @@ struct StackProfile {
     /// cut and copy one tensor for each rank or drive each rank's transfers from the host. A block's pass
     /// takes at least the longer of the two.
     Seconds per_collective_rank;
-    Seconds step_fixed;         ///< once per step: data loading, logging, optimizer loop set-up
+    Seconds step_fixed;  ///< once per step: data loading, logging, optimizer loop set-up
+    /// The same in training whose passes are CUDA graphs (Setting::training_host); 0: no passes are.
+    Seconds graph_step;
     Seconds decode_layer;       ///< launching one block of one decode step
     Seconds decode_step_fixed;  ///< once per decode step: sampling, scheduling
     Seconds decode_gap;         ///< device idle between the kernels of one block in inference, always paid
@@ -187,8 +189,9 @@ struct StackProfile {
     /// Stage boundaries are cut over the tensor group, sent in parts and gathered again (Narayanan et al.
     /// 2021, section 4.1).
     bool scatter_boundaries = false;
-    Bytes bucket;       ///< gradient bucket: DP calls = bytes / bucket
-    Bytes zero_bucket;  ///< same under ZeRO; 0: as bucket
+    Bytes bucket;           ///< gradient bucket: DP calls = bytes / bucket
+    Bytes zero_bucket;      ///< same under ZeRO; 0: as bucket
+    Bytes bucket_per_rank;  ///< the least of a bucket for each rank of its group
     /// The algorithms of the library; each call takes the cheapest. A ring serves where none of them fits a group.
     std::vector<Algorithm> algorithms = {Algorithm::ring, Algorithm::dimension_wise};
     /// Calls inside a node take what the device's protocols do (network/collectives/protocols.h), where it has
@@ -344,6 +347,8 @@ struct StackProfile {
   /// Training of models with attention sinks runs `attention` from this architecture on, `naive` before it: fused
   /// kernels learned sinks late. `other`: everywhere.
   Architecture fused_sinks_from = Architecture::other;
+  /// The first architecture on which the passes of dense models are CUDA graphs in training, with `host.graph_step`.
+  Architecture graphs_from = Architecture::other;
   PartitionRule partition = PartitionRule::uniform;
   /// Training: layout in place of the rule, see spec/pipeline_layout.h; empty: none.
   std::string pipeline_layout;

@@ -189,6 +189,7 @@ void describe(V& v, StackProfile& s) {
   v.comment("source");
   v.optional("attention", s.attention);
   v.optional("fused_sinks_from", s.fused_sinks_from);
+  v.optional("graphs_from", s.graphs_from);
   v.optional("partition", s.partition);
   v.fact("pipeline_layout", s.pipeline_layout);
   v.optional("zero2_gradients", s.zero2_gradients);

@@ -21,7 +21,7 @@ double round_trip(const Setting& setting, const ParallelPlan& plan, const FaultS
   Simulator simulator(setting, {.time_infeasible = true, .mode = ExecutionMode::flattened});
   const Prediction out = simulator.run(plan, faults, &details);
   if (!details.executed) return -1;
-  const ProgramExport exported(*details.executed, setting.system.stack.host.step_fixed.value());
+  const ProgramExport exported(*details.executed, setting.training_host().step_fixed.value());
   ReplayOptions options;
   options.stack = setting.system.stack.communication;
   options.memory_rate = setting.system.device.hbm_peak();

@@ -231,10 +231,11 @@ class ScenarioGenerator {
     s.keep_gathered = coin();
     s.zero_slice = Seconds(pick({0.0, 1e-6}));
     const double host = pick({0.0, 1e-5, 1e-3});
-    s.host = {
-        Seconds(host * between(0, 2)),    Seconds(host * between(0, 2)),   Seconds(host * between(0, 0.2)),
-        Seconds(host * pick({0.0, 0.1})), Seconds(host * between(0, 9)),   Seconds(host * between(0, 1)),
-        Seconds(host * between(0, 9)),    Seconds(host * between(0, 0.1)), Seconds(host * between(0, 0.1))};
+    s.host = {Seconds(host * between(0, 2)),   Seconds(host * between(0, 2)),
+              Seconds(host * between(0, 0.2)), Seconds(host * pick({0.0, 0.1})),
+              Seconds(host * between(0, 9)),   {},
+              Seconds(host * between(0, 1)),   Seconds(host * between(0, 9)),
+              Seconds(host * between(0, 0.1)), Seconds(host * between(0, 0.1))};
     s.serving.scheduler = coin() ? ServingPolicy::chunked : ServingPolicy::prefill_priority;
     s.serving.max_batch = pick<std::int64_t>({1, 4, 256});
     s.serving.token_budget = s.serving.max_batch + pick<std::int64_t>({0, 100, 2048});

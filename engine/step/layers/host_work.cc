@@ -6,10 +6,10 @@
 
 namespace shardscape::step {
 
-Seconds once_per_step(const StackProfile& stack) { return stack.host.step_fixed; }
+Seconds once_per_step(const Setting& setting) { return setting.training_host().step_fixed; }
 
 Seconds segments_launch(const TrainingStep& in, LayerKind kind, const Segments& segments) {
-  const StackProfile::Host& host = in.setting.system.stack.host;
+  const StackProfile::Host host = in.setting.training_host();
   const LayerCost& layer = in.costs[kind];
   const StackProfile::Experts& experts = in.setting.system.stack.experts;
   const Seconds each =

@@ -1,7 +1,8 @@
 // What the host of a rank takes, in training and in servers: nothing else in the engine reads StackProfile::Host.
 //
 //   training   a pass through a layer is launched in what its kernels take and its calls; where the host drives each
-//              rank's transfers, by a second thread, in the longer of the two. Some time goes by once per step
+//              rank's transfers, by a second thread, in the longer of the two. Some time goes by once per step. Where
+//              passes are CUDA graphs, nothing is launched, and less goes by (Setting::training_host())
 //   servers    a block is launched at once, with its calls, for each batch that it works on (two_batches.h), and each
 //              pays the gap between its kernels; embedding and head are part of what goes by once per iteration:
 //              scheduling, and sampling and streaming a token of each sequence
@@ -19,7 +20,7 @@ struct LayerKind;
 struct TrainingStep;
 
 /// Time of the host once per training step, before everything else.
-Seconds once_per_step(const StackProfile& stack);
+Seconds once_per_step(const Setting& setting);
 
 /// Host time of a pass through a layer. For each part this is its launches and those of its calls or, if longer, what
 /// the library's thread needs to serve the calls. Of a backward that is cut the host launches both parts in proportion

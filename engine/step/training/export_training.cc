@@ -61,7 +61,7 @@ class StepMaker {
           {tail.data_comm.value(), tail.optimizer.value(), times_.deferred_on(in_, s).value()});
     }
     program.data_overlap = stack_.communication.data_overlap;
-    program.step_fixed = once_per_step(stack_).value();
+    program.step_fixed = once_per_step(in_.setting).value();
     set_boundary(program);
     for (std::int32_t s = 0; s < in_.plan.pipeline; ++s) program.stages.push_back(make_stage(s));
     return program;

@@ -52,7 +52,7 @@ std::int32_t execute_training(const TrainingStep& in, const network::CollectiveP
   run.executed_ranks = result.executed_ranks;
 
   const auto critical = static_cast<std::size_t>(std::ranges::max_element(result.end) - result.end.begin());
-  const Seconds fixed = once_per_step(in.setting.system.stack);
+  const Seconds fixed = once_per_step(in.setting);
   out.step_time = Seconds(result.end[critical]) + fixed;
   out.contention = Seconds(0);  // it is part of what was executed
   for (const TimeClass c : enum_values<TimeClass>()) out.breakdown[c] = Seconds(result.accounts[critical][c]);

@@ -209,7 +209,7 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
   // Links are recorded of a step that has been timed before.
   SHARDSCAPE_CHECK(machine.collectives.recorder() == nullptr, last.stage);
   const PassTime busy = all_passes(in, times, last.stage);
-  const Seconds step = last.end + once_per_step(in.setting.system.stack);
+  const Seconds step = last.end + once_per_step(in.setting);
   const SiblingTurns turns = turns_of_siblings(
       machine, timed_stage(in, times, last.stage, step, busy, waits(times, last.stage, busy)));
   if (!turns.any) return last;
@@ -252,7 +252,7 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
   const StepMachine machine{in, groups, collectives, shared, data};
   LastStage last = time_stages(machine, layers, scratch);
   if (at_once) last = take_turns(machine, last, scratch);
-  const Seconds fixed = once_per_step(in.setting.system.stack);
+  const Seconds fixed = once_per_step(in.setting);
   const std::size_t critical = last.stage;
   StageTail& tail = times.tails[critical];
   const Seconds spared_once = std::min(times.turns.once, tail.data_comm - tail.lost);

@@ -35,7 +35,7 @@ std::string schedule_chart(const timeline::PricedStep& program, std::int32_t wid
 std::uint64_t write_chakra(const Details& details, const Setting& setting, results::OutputFolder& folder) {
   std::unique_ptr<const timeline::TraceSource> exported;
   if (details.executed) {
-    const double before = setting.system.stack.host.step_fixed.value();
+    const double before = setting.training_host().step_fixed.value();
     exported = std::make_unique<timeline::ProgramExport>(*details.executed, before);
   } else {
     exported = std::make_unique<timeline::TraceExport>(*details.program);

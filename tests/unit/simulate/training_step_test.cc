@@ -7,6 +7,7 @@
 #include "engine/compute/attention.h"
 #include "engine/compute/gemm.h"
 #include "engine/simulate.h"
+#include "engine/step/layers/host_work.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape {
@@ -250,6 +251,30 @@ TEST(TrainingStep, SlowHostSetsThePace) {
   EXPECT_NEAR(out.breakdown[TimeClass::host].value(), 4 * 3 * (2 + 3) - work + 7, 1e-9);
 }
 
+TEST(TrainingStep, HostLaunchesNoPassThatIsAGraph) {
+  // The launches of the test before are in a graph from Hopper on, with 5 s once per step in place of 7; those of
+  // experts are not.
+  Setting setting = one_layer(1, 4);
+  StackProfile& stack = setting.system.stack;
+  stack.host.forward_layer = Seconds(2);
+  stack.host.backward_layer = Seconds(3);
+  stack.host.step_fixed = Seconds(7);
+  stack.host.graph_step = Seconds(5);
+  stack.graphs_from = Architecture::hopper;
+  const double work = 4 * microbatch_time(setting.system.device);
+  const auto step_on = [&](Architecture architecture) {
+    setting.system.device.architecture = architecture;
+    const Prediction out = Simulator(setting).run(test::plan_of(1, 1, 1, 1));
+    return (out.step_time - out.breakdown[TimeClass::optimizer]).value();
+  };
+  EXPECT_NEAR(step_on(Architecture::ampere), 4 * 3 * (2 + 3) + 7, 1e-9);
+  EXPECT_NEAR(step_on(Architecture::hopper), work + 5, 1e-9);
+  EXPECT_NEAR(step_on(Architecture::blackwell), work + 5, 1e-9);
+  setting.model.moe.emplace();
+  EXPECT_EQ(setting.training_host(), stack.host);
+  EXPECT_EQ(step::once_per_step(setting), Seconds(7));
+}
+
 TEST(TrainingStep, WorkPerRankRunsBesideTheLaunches) {
   // Two tensor ranks, one layer, everything far slower on the host than on the device. Launching takes 1 s
   // per pass and 0.5 s per collective; the second thread takes 2 ranks x 3 s = 6 s per collective.
@@ -286,6 +311,10 @@ TEST(TrainingStep, ZeroMayHaveBucketsOfItsOwn) {
   setting.system.stack.communication.zero_bucket = Bytes(0);
   const double calls = std::ceil(4 * parameters / 1e6) + std::ceil(2 * parameters / 1e6);
   EXPECT_NEAR(data_comm(), calls * (1e-3 + 2e-6) + wires, 1e-9);
+  // Two ranks with 2 MB each at least make buckets of 4 MB.
+  setting.system.stack.communication.bucket_per_rank = Bytes(2e6);
+  const double fewer = std::ceil(4 * parameters / 4e6) + std::ceil(2 * parameters / 4e6);
+  EXPECT_NEAR(data_comm(), fewer * (1e-3 + 2e-6) + wires, 1e-9);
 }
 
 TEST(TrainingStep, FullRecomputeRepeatsTheBlocks) {
