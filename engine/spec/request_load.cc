@@ -108,7 +108,7 @@ void LoadSpec::begin_sessions() {
 }
 
 double LoadSpec::offered_per_s() const {
-  if (!trace) return request_rate;
+  if (!trace) return request_rate * (sessions ? sessions->kept : 1);
   const double span = trace->requests.back().arrival / speed_up;
   return span > 0 ? static_cast<double>(trace->requests.size() - 1) / span : 0;
 }
@@ -122,7 +122,7 @@ void LoadSpec::check(Problems& problems) const {
   if (sessions) {
     lengths(sessions->first_prompt, "prompt_tokens");
     lengths(sessions->new_tokens, "sessions.new_tokens");
-    require_range(problems, std::max(sessions->turns.mean, static_cast<double>(sessions->turns.shortest)),
+    require_range(problems, std::max(sessions->turns.mean, static_cast<double>(sessions->turns.longest)),
                   "sessions.turns", kTurns);
     problems.require(static_cast<double>(sessions->shared.end) < sessions->first_prompt.mean,
                      "sessions.shared_prefix_tokens",

@@ -17,8 +17,8 @@
 
 namespace shardscape::sweep {
 
-/// Requests per second of an open loop.
-inline constexpr Range kRequestRate{1e-9, 1e9};
+/// Requests per second of an open loop. At lower rates moments are so large that an iteration is lost in their rounding.
+inline constexpr Range kRequestRate{1e-6, 1e9};
 
 struct PointText {
   ParallelPlan plan;  ///< canonical: axes without effect have their idle value

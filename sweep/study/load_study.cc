@@ -435,13 +435,16 @@ class StudyParser {
     struct Key {
       const char* path;
       bool (*set)(const Serving& serving);
-      bool prefill_alone;
+      bool prefill_alone,
+          splits;  ///< of the pool that prefills; with ranks that hold nothing but experts, too
     };
     static constexpr Key kKeys[] = {
-        {"stack.serving.redundant_experts", [](const Serving& s) { return s.redundant_experts > 0; }, false},
+        {"stack.serving.redundant_experts", [](const Serving& s) { return s.redundant_experts > 0; }, false,
+         true},
         {"stack.serving.prefill_redundant_experts",
-         [](const Serving& s) { return s.prefill_redundant_experts > 0; }, true},
-        {"stack.serving.two_batch_overlap", [](const Serving& s) { return s.two_batch_overlap; }, false}};
+         [](const Serving& s) { return s.prefill_redundant_experts > 0; }, true, false},
+        {"stack.serving.two_batch_overlap", [](const Serving& s) { return s.two_batch_overlap; }, false,
+         false}};
     const auto deals = [&](PlanKey key) {
       return std::ranges::any_of(study_.space[key].values, [](std::int32_t ranks) { return ranks > 1; });
     };
@@ -460,7 +463,8 @@ class StudyParser {
       } else if (axis != nullptr && key.prefill_alone && !prefill_deals) {
         state_.bad(path, where,
                    "has no effect without space.prefill_gpus and space.prefill_expert_parallel above 1");
-      } else if (axis != nullptr && !prefill_deals && !deals(PlanKey::expert)) {
+      } else if (axis != nullptr && !prefill_deals && !deals(PlanKey::expert) &&
+                 !(key.splits && deals(PlanKey::ffn))) {
         state_.bad(path, where, "has no effect without space.expert_parallel above 1");
       }
     }

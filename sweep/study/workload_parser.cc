@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 
+#include "engine/serving/load/drawn_requests.h"
 #include "engine/spec/ranges.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/study/expert_load_parser.h"
@@ -240,7 +241,7 @@ class WorkloadParser {
         rest /= axis->values.size();
       }
       if (load_ && workload.load->sessions) {
-        workload.load->begin_sessions();
+        serving::begin_sessions(*workload.load);
         workload.prompt_tokens = std::llround(workload.load->prompt.mean);
       }
       check(workload);

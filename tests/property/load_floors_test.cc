@@ -136,7 +136,7 @@ ServedCase random_case(std::uint64_t seed, const yaml::Catalog& catalog) {
     serving.scheduler = draw.pick(ServingPolicy::vllm, ServingPolicy::sglang, ServingPolicy::trtllm,
                                   ServingPolicy::chunked, ServingPolicy::prefill_priority);
   if (draw.one_in(3)) serving.kv_growth = draw.pick(KvGrowth::reserved, KvGrowth::on_demand);
-  if (draw.one_in(3)) serving.graph_tokens = draw.pick(0, 64, 512, 100000);
+  if (draw.one_in(3)) serving.graph_tokens = draw.pick(0, 64, 300, 512, 100000);
   if (draw.one_in(3)) serving.max_batch = draw.pick(1, 5, 24, 100);
   if (draw.one_in(3))
     serving.token_budget = std::max<std::int64_t>(serving.max_batch, draw.pick(100, 512, 2048));

@@ -286,6 +286,65 @@ TEST(Sessions, TurnsComeAtTheRate) {
   EXPECT_NEAR(over.sustained_per_s, over.requests_per_s, 0.2 * over.requests_per_s);
 }
 
+// Of sessions of ten turns, each of 100 new tokens and 20 of an answer, a context of 1,250 tokens holds those whose
+// prompts have 1,000 and 1,120 tokens: two of ten turns. As many as come are kept up with by servers that would not keep
+// up with all; and where the context holds all of them, all come.
+TEST(Sessions, TurnsBeyondTheContextAreNotOffered) {
+  LoadSpec load = chat(10, 1000, 100, 20, 0.01);
+  load.request_rate = 50;
+  load.sessions->context = 1250;
+  serving::begin_sessions(load);
+  EXPECT_DOUBLE_EQ(load.sessions->kept, 0.2);
+  EXPECT_DOUBLE_EQ(load.offered_per_s(), 10);
+  EXPECT_DOUBLE_EQ(load.prompt.mean, 1060);
+  load.requests = {2'000, false};
+  LiveRules rules = chat_server();
+  rules.max_batch = 1;
+  const LiveMeasured m = serve_load({load, 1, 1}, rules, session_timer());
+  EXPECT_LT(m.requests_per_s, 11);
+  EXPECT_FALSE(m.overloaded());
+  LoadSpec whole = chat(10, 1000, 100, 20, 0.01);
+  whole.request_rate = 50;
+  whole.sessions->context = 1000 + 10 * 120 + 1;
+  serving::begin_sessions(whole);
+  EXPECT_DOUBLE_EQ(whole.sessions->kept, 1);
+}
+
+// The rate that holds is the same for sessions of one turn and for requests that are no turns, which arrive alike.
+TEST(Sessions, OfOneTurnHoldTheSameRate) {
+  LoadSpec turns = chat(1, 100, 1, 40, 0), plain = turns;
+  turns.request_rate = plain.request_rate = 1'000;
+  turns.requests = plain.requests = {300, false};
+  plain.sessions.reset();
+  plain.prompt = Lengths::fixed(100);
+  LiveRules rules = chat_server();
+  rules.max_batch = 4;
+  const LiveMeasured a = serve_load({turns, 1, 1}, rules, session_timer()),
+                     b = serve_load({plain, 1, 1}, rules, session_timer());
+  ASSERT_TRUE(b.overloaded());
+  EXPECT_NEAR(a.sustained_per_s / b.sustained_per_s, 1, 0.02);
+}
+
+// Two requests for one place, the second a quarter of a course after the first: it waits for the place for the three
+// quarters of the first one that are left, of two courses at work.
+TEST(LoadMix, WhatComesWhileNothingWaitsWaitsFromThenOn) {
+  LoadSpec load = chat(1, 100, 1, 400, 0);
+  load.sessions.reset();
+  load.prompt = Lengths::fixed(100);
+  LiveRules rules = chat_server();
+  rules.max_batch = 1;
+  load.requests = {1, false};
+  const double alone = serve_load({load, 1, 1}, rules, session_timer()).e2e.mean;
+  const auto trace = std::make_shared<Trace>();
+  trace->requests = {{0, 100, 400}, {alone / 4, 100, 400}};
+  load.trace = trace;
+  load.requests = {2, false};
+  LoadRecord record;
+  serve_load({load, 1, 1}, rules, session_timer(), Stride::runs, &record);
+  const LoadMixes mixes = mixes_of(record);
+  EXPECT_NEAR(mixes.front().waits[WaitsFor::place] / (2 * alone), 0.75 / 2, 0.01);
+}
+
 /// What servers did adds up to what was asked of them, however it is summed.
 TEST(LoadMix, AddsUp) {
   int waited = 0;

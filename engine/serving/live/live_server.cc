@@ -19,6 +19,10 @@ void LiveServer::arrive(const DrawnRequest& request, double now) {
     const std::int64_t boundary = std::max<std::int64_t>(1, run_.ended_before(now) + 1);
     arrived_.back().earliest = ended_ + boundary + ahead;
     note_looks(boundary);
+    if (waits_ == WaitsFor::nothing && later_from_ == kNever) {
+      later_from_ = now;
+      later_ = state_.running() >= state_.rules().max_batch ? WaitsFor::place : WaitsFor::look;
+    }
     if (admits_later_) end_run_after(std::min(run_.iterations, first_joins_after()));
   }
 }
@@ -113,6 +117,7 @@ void LiveServer::start() {
   }
   works_ = true;
   if (record_ != nullptr) waits_ = waits();
+  later_from_ = kNever;
   to_send_ = -1;
   const std::int64_t sequences = batch_.decodes ? state_.decoding() : 0;
   const double met = sequences > 0 ? state_.tokens_met() : 0;
@@ -201,7 +206,7 @@ double LiveServer::held_seconds() const {
   const double held = state_.tokens_held();
   if (!runs_) {
     const bool grows = state_.rules().on_demand && batch_.decodes;
-    return (held + (grows ? state_.pace() : 0)) * (end_ - begin_);
+    return (held + (grows ? state_.pace() : 0)) * (end_ - std::max(begin_, tally_.begun()));
   }
   const auto n = static_cast<double>(run_.iterations);
   const double b = state_.rules().on_demand ? run_.growth : 0, a = held + b;
@@ -257,7 +262,7 @@ void LiveServer::book() {
     for (const Iteration& rank : batch_.of_ranks) tokens += rank.prompt_tokens;
     record_->push_back({number_, begin_, end_, work.iterations, batch_.reading, work.decoding, waiting(),
                         blocks, tokens, static_cast<std::int64_t>(batch_.ended.size()),
-                        batch_.decodes ? 0 : state_.decoding(), waits_});
+                        batch_.decodes ? 0 : state_.decoding(), waits_, later_from_, later_});
   }
   state_.finish_contexts(batch_.ended, end_, [&](double last) { tally_.gap(end_ - last, 1); });
 }

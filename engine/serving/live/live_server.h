@@ -165,9 +165,10 @@ class LiveServer {
   bool works_ = false;
   double wakes_ = kNever, end_ = 0, begin_ = 0;
   Batch batch_;
-  WaitsFor waits_ = WaitsFor::nothing;
-  bool runs_ = false;          ///< the work is a run of decode iterations, not a single iteration
-  bool admits_later_ = false;  ///< a request that comes during the run may be admitted
+  WaitsFor waits_ = WaitsFor::nothing, later_ = WaitsFor::nothing;
+  double later_from_ = kNever;  ///< as in WorkRecord
+  bool runs_ = false;           ///< the work is a run of decode iterations, not a single iteration
+  bool admits_later_ = false;   ///< a request that comes during the run may be admitted
   DecodeRun run_;
   DecodePiece own_;
   IterationTime time_{};  ///< of a single iteration

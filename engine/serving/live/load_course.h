@@ -140,7 +140,7 @@ LiveMeasured measure_load(const Offered& offered, std::int64_t servers, const Ru
   LiveMeasured saturated;
   const double holds = run(Supply::without_end, saturated).saturated_rate();
   const double comes = offered.load.trace ? course.came_per_s()
-                                          : offered.load.request_rate / static_cast<double>(offered.every);
+                                          : offered.load.offered_per_s() / static_cast<double>(offered.every);
   if (comes > holds) out.sustained_per_s = holds;
   return out;
 }

@@ -19,7 +19,9 @@ LoadMixes mixes_of(const LoadRecord& record) {
     kind.decoding += static_cast<double>(work.iterations * work.decoding);
     kind.decoding_seconds += static_cast<double>(work.decoding) * seconds;
     kind.paused_seconds += static_cast<double>(work.paused) * seconds;
-    mix.waits[work.waits] += seconds;
+    const double later = std::clamp(work.later_from, work.begin, work.end);
+    mix.waits[work.waits] += later - work.begin;
+    mix.waits[work.later] += work.end - later;
     span = std::max(span, work.end);
   }
   for (LoadMix& mix : mixes) mix.span = span;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct WorkRecord {
   std::int64_t contexts_read = 0;  ///< prompts that end here, or contexts read again: each gives a token
   std::int64_t paused = 0;         ///< requests that would decode, but for the prompts that are read
   WaitsFor waits = WaitsFor::nothing;
+  /// Requests that come while nothing waited wait from that moment on for `later`.
+  double later_from = std::numeric_limits<double>::infinity();
+  WaitsFor later = WaitsFor::nothing;
 
   [[nodiscard]] WorkKind kind() const {
     return reading == 0 ? WorkKind::decode : decoding == 0 ? WorkKind::prompts : WorkKind::both;

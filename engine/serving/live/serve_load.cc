@@ -118,7 +118,7 @@ class Service {
             preempted_before_ = preemptions();
           });
     });
-    course_.note_rate(now_, servers_[i].state().has_waiting());
+    course_.note_rate(now_, servers_[i].waiting() > 0);
     unfinished_.set(i, servers_[i].unfinished());
     keep_time(i);
   }

@@ -49,8 +49,9 @@ LiveMeasured Tally::result(double end) {
   if (sums_.outputs - out.requests != sums_.steps) out.itl.divide(out.accepted);
   if (out.requests > 0) out.attainment = static_cast<double>(sums_.kept) / requests;
   out.queue = sums_.queued / requests;
-  // Where all that count were done at the moment at which the warm-up ended, the whole time stands for none.
-  const double window = end > sums_.begin ? end - sums_.begin : end;
+  // Where all that count were done at the moment at which the warm-up ended, up to rounding, the whole time stands for
+  // none.
+  const double window = end > sums_.begin * (1 + 1e-9) ? end - sums_.begin : end;
   out.requests_per_s = static_cast<double>(out.requests) / window;
   out.output_tokens_per_s = static_cast<double>(sums_.outputs) / window;
   if (sums_.decode_iterations > 0) out.decode_batch = sums_.decoded / sums_.decode_iterations;

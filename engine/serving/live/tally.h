@@ -58,6 +58,7 @@ class Tally {
   void done(const Sequence& sequence, double now);
 
   /// All measured so far is forgotten: the warm-up is over.
+  [[nodiscard]] double begun() const { return sums_.begin; }
   void restart(double now) {
     sums_ = {};
     sums_.begin = now;

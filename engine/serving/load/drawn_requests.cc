@@ -163,4 +163,22 @@ DrawnRequest DrawnRequests::next_arrival() {
   return next;
 }
 
+void begin_sessions(LoadSpec& load) {
+  constexpr std::int64_t kSessions = 2048, kTurnsLooked = 1 << 18;
+  load.begin_sessions();
+  Sessions& sessions = *load.sessions;
+  if (load.prompt.longest + load.output.longest < sessions.context) return;
+  const DrawnRequests draws(load, 1);
+  std::int64_t drawn = 0, come = 0, tokens = 0;
+  for (std::int64_t session = 0; session < kSessions && drawn < kTurnsLooked; ++session) {
+    drawn += length(sessions.turns, load.seed ^ kTurns, session);
+    for (std::optional<DrawnRequest> turn = draws.request(session); turn; turn = draws.turn_after(*turn)) {
+      ++come;
+      tokens += turn->prompt;
+    }
+  }
+  sessions.kept = static_cast<double>(come) / static_cast<double>(drawn);
+  load.prompt.mean = static_cast<double>(tokens) / static_cast<double>(come);
+}
+
 }  // namespace shardscape::serving

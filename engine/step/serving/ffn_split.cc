@@ -119,7 +119,9 @@ class SplitIterations {
     split.behind[TimeClass::compute] = cost.between.back().value();
     const PartCost& of_experts = experts_.at(table, tokens_of_experts(in_.plan, tokens)).blocks[kind];
     split.experts[TimeClass::compute] = of_experts.between[1].value();
-    add_host(of_experts.call_count, split.experts);
+    // The gap between the kernels of a block is paid once, with attention.
+    split.experts[TimeClass::host] =
+        std::max(0.0, host_of_block(stack_, of_experts.call_count, 1).launch - serving::total(split.experts));
     const double values = values_ * static_cast<double>(tokens * in_.plan.data);
     split.dispatch = fabric_.latency + fabric_.dispatch * values * sent_;
     split.combine = fabric_.latency + fabric_.combine * values * returned_;

@@ -81,7 +81,7 @@ LoadFloor load_floor(const serving::Offered& offered, const serving::LiveRules& 
   const std::int64_t longest_context = load.prompt.longest + (rules.on_demand ? load.output.longest : 0);
   const std::int64_t largest = std::max(rules.token_budget, longest_context);
   const std::vector<std::int64_t> prompts =
-      sizes(largest, 1, {std::llround(load.prompt.mean), rules.token_budget});
+      sizes(largest, 1, {std::llround(load.prompt.mean), rules.token_budget, rules.graph_tokens});
 
   // Of a prompt whose beginning is found in the cache a token at least is read.
   const std::int64_t shortest = rules.keeps_prefixes ? 1 : load.prompt.shortest;

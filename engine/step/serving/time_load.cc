@@ -137,7 +137,11 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTimin
   rules.first_prompts = stack.first_prompts.value();
   const serving::Timer of_ranks = [&](const serving::Iteration& i) { return timer(of_busiest(i, ranks)); };
   const serving::Timer& timed = ranks > 1 ? of_ranks : timer;
-  const auto replicas = static_cast<double>(coupled);
+  // Each of `coupled` replicas takes as long as the busiest, and together they have no more clients than there are.
+  const double busy = load.open() ? 1
+                                  : static_cast<double>(in.setting.workload.concurrency) /
+                                        static_cast<double>(clients * coupled);
+  const double replicas = static_cast<double>(coupled) * busy;
   std::optional<LoadFloor> floor;
   if (load.open() || timing == LoadTiming::floors)
     floor = load_floor({load, clients, coupled}, rules, timed, std::min(in.shape.clients, in.shape.slots));
@@ -146,6 +150,7 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTimin
       {load, clients, coupled}, rules, timed,
       timing == LoadTiming::plain ? serving::Stride::plain : serving::Stride::runs, observer);
   fill_load(m, replicas, static_cast<double>(in.plan.gpus()), out);
+  out.decode_batch *= busy;
   // Of a run that is too short to show it: no run that goes on holds more than that.
   if (floor && m.sustained_per_s == 0 && load.offered_per_s() > floor->requests_per_s * replicas)
     out.load.sustained_per_s = floor->requests_per_s * replicas;

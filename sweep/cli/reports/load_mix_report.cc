@@ -29,7 +29,9 @@ Rows time_rows(const Prediction& p, const LoadMixes& mixes) {
     if (seconds > 0)
       rows.add({cell::words(part), cell::seconds(seconds), cell::share(seconds / p.e2e.value())});
   };
-  const double sent = p.breakdown[TimeClass::kv_transfer].value(), queue = p.load.queue.value();
+  // Replicas send no caches: of them that class is what iterations wait for blocks from host and disk.
+  const double sent = mixes.size() == 1 ? 0 : p.breakdown[TimeClass::kv_transfer].value();
+  const double queue = p.load.queue.value();
   const double decoding = (p.e2e - p.ttft).value();
   add("waits until its prompt is read", queue);
   add(mixes.size() == 1 ? "its prompt is read" : "its prompt is read, and waits for a decoder",

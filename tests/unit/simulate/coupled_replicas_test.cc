@@ -154,6 +154,26 @@ TEST(CoupledReplicas, EachServesItsOwnRequests) {
   }
 }
 
+// Clients that are no multiple of the replicas: what is simulated is the busiest, and all together have no more requests
+// in flight than there are clients (Little).
+TEST(CoupledReplicas, NoMoreRequestsAreInFlightThanClients) {
+  const ParallelPlan plan = coupled_plan(1, 4, 4);
+  for (const std::int64_t clients : {1, 2, 3, 5, 8}) {
+    Setting setting = coupled_setting(4, clients);
+    LoadSpec load;
+    load.prompt = Lengths::fixed(setting.workload.prompt_tokens);
+    load.output = Lengths::fixed(kCoupledOutput);
+    load.requests = {20, true};
+    load.statistic = ClientStatistic::steady;
+    load.warm_up = {4, true};
+    setting.workload.load = load;
+    const Prediction p = predict_coupled(setting, plan);
+    const double in_flight = p.load.requests_per_s * p.e2e.value();
+    EXPECT_NEAR(in_flight / static_cast<double>(clients), 1, 0.01) << clients;
+    EXPECT_LE(p.decode_batch, static_cast<double>(clients));
+  }
+}
+
 TEST(CoupledReplicas, BothModesAgree) {
   for (const ServedDispatch dispatch : enum_values<ServedDispatch>()) {
     for (const ParallelPlan& plan :
