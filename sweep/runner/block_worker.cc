@@ -57,12 +57,14 @@ void add(Tally& whole, const Tally& part, results::Better better) {
 
 BlockWorker::BlockWorker(const SweepJob& job, const results::BlockLayout& layout,
                          const EvaluatorFactory& factory, const KnownPredictions& known,
-                         const results::RowSelector* whole, std::function<bool()> go_on_sampling)
+                         const results::RowSelector* whole, std::function<bool()> go_on_sampling,
+                         const std::atomic<bool>* stop)
     : job_(&job),
       layout_(&layout),
       evaluators_(job.study(), factory),
       known_(known),
       go_on_sampling_(std::move(go_on_sampling)),
+      stop_(stop),
       encoder_(job.columns(), layout.rows_per_block, job.study().objectives, job.stored_rows(), whole) {
   const std::uint32_t rows = layout.rows_per_block;
   points_.reserve(rows);
@@ -72,10 +74,11 @@ BlockWorker::BlockWorker(const SweepJob& job, const results::BlockLayout& layout
 
 FinishedBlock BlockWorker::run(std::uint64_t block) {
   const Clock::time_point start = Clock::now();
-  evaluate(layout_->first_row(block), layout_->rows_of(block));
-  evaluate_seconds_ += seconds_since(start);
-
   FinishedBlock finished;
+  finished.whole = evaluate(layout_->first_row(block), layout_->rows_of(block));
+  evaluate_seconds_ += seconds_since(start);
+  if (!finished.whole) return finished;
+
   const Clock::time_point evaluated = Clock::now();
   finished.block = encoder_.encode(block, records_);
   finished.tally = tally_of(finished.block);
@@ -85,18 +88,20 @@ FinishedBlock BlockWorker::run(std::uint64_t block) {
   return finished;
 }
 
-void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
+bool BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
   points_.clear();
   predictions_.clear();
   records_.clear();
   summaries_.clear();
   samples_.clear();
   ids_.clear();
+  const bool served = job_->study().workloads.front().load.has_value();
   for (std::uint64_t row = first; row < first + rows; ++row) {
     ids_.push_back(layout_->point(row));
     points_.push_back(job_->space().point(ids_.back()));
     predictions_.push_back(predict(ids_.back(), points_.back()));
     sample(ids_.back());
+    if (served && stopped()) return false;
   }
   // The rows refer to elements of these vectors, which no longer grow.
   for (std::size_t i = 0; i < rows; ++i) {
@@ -107,6 +112,7 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
          predictions_[i].status == Status::ok ? assessment(setting, points_[i].plan) : Assessment()});
     job_->limits().judge(records_.back(), predictions_[i]);
   }
+  return true;
 }
 
 /// The assessment of a point; neighbouring points share what is known about their setting.
@@ -157,6 +163,8 @@ Prediction BlockWorker::predict(std::uint64_t id, const PointIndex& point) {
     return rejected;
   }
   evaluator_ = &evaluators_.of(point.setting);
+  if (stop_ != nullptr && job_->workload(point.setting).load)
+    evaluator_->watch([this](Seconds) { return !stopped(); });
   return evaluator_->evaluate(point.plan);
 }
 

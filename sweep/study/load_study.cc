@@ -180,6 +180,7 @@ class StudyParser {
     if (parsed.phase_known) phase_ = parsed.phase;
     study_.workloads = std::move(parsed.workloads);
     workload_resolved_ = std::move(parsed.resolved);
+    study_.tables = std::move(parsed.tables);
     const yaml::Node* const speculation = node->is_map() ? node->find("speculation") : nullptr;
     if (!study_.workloads.empty() && speculation != nullptr) read_drafting_model(*speculation);
   }
@@ -210,7 +211,7 @@ class StudyParser {
 
   void read_space() {
     SpaceContext context;
-    if (!fabrics_.empty()) context.gpus = study_.gpu_counts.back();
+    context.gpus = study_.gpu_counts;
     context.phase = phase_;
     if (model_) context.layers = model_->layers;
     if (model_) context.experts = model_->moe ? model_->moe->experts : 0;
@@ -366,7 +367,8 @@ class StudyParser {
 
   /// All points meet the same faults, so that every setting must have the same links.
   void check_fault_wiring() {
-    if (!study_.faults || fabrics_.empty()) return;
+    // With all counts whoever asks has no use for faults, and says so.
+    if (!study_.faults || fabrics_.empty() || options_.all_counts) return;
     for (const System& system : study_.systems) {
       if (same_wiring(system.fabric, fabrics_.back())) continue;
       return state_.bad(
