@@ -28,6 +28,13 @@ struct Looked {
   bool done = false;
 };
 
+/// A plan that a floor cut off, and by how much it misses at least.
+struct Cut {
+  double at_least = 0;
+  std::uint64_t id = 0;
+  std::int64_t gpus = 0;
+};
+
 CapacityFate fate_of(Status status) {
   return status == Status::memory ? CapacityFate::memory : CapacityFate::rule;
 }
@@ -63,6 +70,8 @@ class Search {
       answer.complete = goes_on();
       if (answer.complete) answer.most_gpus = gpus;
     }
+    if (answer.complete && !answer.best && answer.nearest && answer.nearest->simulated) look_nearer(answer);
+    cut_.clear();
     if (answer.best) answer.nearest.reset();
     std::ranges::sort(answer.kills, [](const CapacityKill& a, const CapacityKill& b) {
       return a.plans == b.plans ? a.reason < b.reason : a.plans > b.plans;
@@ -72,6 +81,25 @@ class Search {
 
  private:
   [[nodiscard]] bool goes_on() const { return !options_.go_on || options_.go_on(); }
+
+  /// Plans that floors cut off miss at least what the floors show: those that may still miss by less than what was
+  /// simulated are simulated, too, the least first.
+  void look_nearer(CapacityAnswer& answer) {
+    std::ranges::sort(cut_, {}, [](const Cut& cut) { return std::pair(cut.at_least, cut.id); });
+    for (const Cut& cut : cut_) {
+      if (keeps_up(*answer.nearest) && cut.at_least >= answer.nearest->worst()) break;
+      Looked looked{
+          CapacityFate::latency_floor, {cut.id, job_.space().point(cut.id), cut.gpus, {}, false, {}}, false};
+      simulate(looked);
+      if (!(answer.complete = goes_on())) break;
+      --answer.fates[static_cast<std::size_t>(CapacityFate::latency_floor)];
+      ++answer.fates[static_cast<std::size_t>(looked.fate)];
+      if (!looked.point.simulated) continue;
+      if (says_more(looked.point, *answer.nearest)) answer.nearest = looked.point;
+      answer.simulated.push_back(std::move(looked.point));
+    }
+    std::ranges::sort(answer.simulated, {}, &CapacityPoint::id);
+  }
 
   /// All plans for the workload on one of the numbers of GPUs, by id.
   std::vector<Looked> look_at(std::size_t workload, std::size_t count) {
@@ -104,7 +132,13 @@ class Search {
       if (at.prediction.status != Status::ok) return void(looked.fate = fate_of(at.prediction.status));
       if (cut_by_floors(looked)) return;
     }
-    Evaluator& simulated = evaluators.simulated.of(setting);
+    simulate(looked);
+  }
+
+  void simulate(Looked& looked) {
+    CapacityPoint& at = looked.point;
+    const auto& [setting, plan] = at.point;
+    Evaluator& simulated = evaluators_.local().simulated.of(setting);
     simulated.watch([this](Seconds) { return goes_on(); });
     at.prediction = simulated.evaluate(plan);
     if (at.prediction.status != Status::ok) return void(looked.fate = fate_of(at.prediction.status));
@@ -162,7 +196,20 @@ class Search {
     return {job_.columns().number(objective_, record(at)), at.id};
   }
 
-  void take(Looked looked, CapacityAnswer& answer) const {
+  /// Whether the plan keeps up with the requests, or may as far as its floors show.
+  static bool keeps_up(const CapacityPoint& point) {
+    return point.misses.empty() || point.misses.front().reason >= results::kFirstLimitReason;
+  }
+
+  /// Floors do not show all that a plan would miss: one that was simulated says more. Nor do servers that fall behind.
+  static bool says_more(const CapacityPoint& a, const CapacityPoint& b) {
+    const auto says = [](const CapacityPoint& point) {
+      return std::tuple(point.simulated, keeps_up(point), -point.worst(), ~point.id);
+    };
+    return says(a) > says(b);
+  }
+
+  void take(Looked looked, CapacityAnswer& answer) {
     ++answer.fates[static_cast<std::size_t>(looked.fate)];
     CapacityPoint& at = looked.point;
     const bool simulated = looked.fate == CapacityFate::simulated;
@@ -173,13 +220,8 @@ class Search {
       ++kill->plans;
       kill->least = std::min(kill->least, miss.by);
     }
-    // Floors do not show all that a plan would miss: one that was simulated says more. Nor do servers that fall behind.
-    const auto says = [](const CapacityPoint& point) {
-      const bool overloaded =
-          !point.misses.empty() && point.misses.front().reason < results::kFirstLimitReason;
-      return std::tuple(point.simulated, !overloaded, -point.worst());
-    };
-    if (!answer.nearest || says(at) > says(*answer.nearest)) answer.nearest = at;
+    if (!answer.nearest || says_more(at, *answer.nearest)) answer.nearest = at;
+    if (looked.fate == CapacityFate::latency_floor) cut_.push_back({at.worst(), at.id, at.gpus});
     if (!simulated) return;
     if (answer.least_simulated == 0) answer.least_simulated = at.gpus;
     if (at.misses.empty() && (!answer.best || ranks_before(ranked(at), ranked(*answer.best), better_)))
@@ -190,6 +232,7 @@ class Search {
   const SweepJob& job_;
   const CapacityOptions& options_;
   tbb::enumerable_thread_specific<Evaluators> evaluators_;
+  std::vector<Cut> cut_;  ///< by floors of latencies, for this workload
   std::size_t objective_ = 0;
   results::Better better_ = results::Better::smaller;
 };

@@ -56,6 +56,7 @@ struct CapacityAnswer {
   std::size_t workload = 0;  ///< index
   std::optional<CapacityPoint> best;
   /// Where nothing does: the plan whose largest miss is the least; of those that keep up with the requests, if any do.
+  /// Where floors cut off all plans: the nearest by its floors.
   std::optional<CapacityPoint> nearest;
   std::array<std::uint64_t, 6> fates{};  ///< by CapacityFate
   /// The least number of GPUs with a plan that had to be simulated: all smaller ones are cut off without; 0 where there

@@ -156,19 +156,18 @@ std::optional<double> number_before(std::string_view text, std::string_view unit
   return value;
 }
 
-Budget parse_budget(const std::string& text) {
+Budget parse_budget(const std::string& text, bool points) {
   Budget budget;
   if (text.empty()) return budget;
-  if (const auto points = number_before(text, "points")) {
-    budget.points = *points;
+  if (const auto number = points ? number_before(text, "points") : std::nullopt) {
+    budget.points = *number;
   } else if (const auto minutes = number_before(text, "min")) {
     budget.cpu_seconds = 60 * *minutes;
   } else if (const auto seconds = number_before(text, "s")) {
     budget.cpu_seconds = *seconds;
   } else {
-    throw BadInput("--budget: '" + text +
-                   "' is no CPU time, such as 10s or 5min, and no number of points, such as "
-                   "'20000 points'");
+    throw BadInput("--budget: '" + text + "' is no CPU time, such as 10s or 5min" +
+                   (points ? ", and no number of points, such as '20000 points'" : ""));
   }
   return budget;
 }
@@ -232,7 +231,7 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
 }
 
 std::vector<fs::path> input_files(const sweep::Study& study) {
-  std::vector<fs::path> files;
+  std::vector<fs::path> files = study.tables;
   for (const sweep::SourceText& source : study.sources) files.push_back(source.path);
   return files;
 }

@@ -101,8 +101,8 @@ struct Budget {
   double cpu_seconds = HUGE_VAL;
   double points = HUGE_VAL;
 };
-/// Of "10s", "5min", "20000 points"; no limit where the text is empty.
-Budget parse_budget(const std::string& text);
+/// Of "10s", "5min" and, with `points`, "20000 points"; no limit where the text is empty.
+Budget parse_budget(const std::string& text, bool points = true);
 /// The parts of a text between commas.
 std::vector<std::string> split_names(std::string_view text);
 /// The lines of a text, without line ends.

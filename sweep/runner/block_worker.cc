@@ -57,12 +57,14 @@ void add(Tally& whole, const Tally& part, results::Better better) {
 
 BlockWorker::BlockWorker(const SweepJob& job, const results::BlockLayout& layout,
                          const EvaluatorFactory& factory, const KnownPredictions& known,
-                         const results::RowSelector* whole, std::function<bool()> go_on_sampling)
+                         const results::RowSelector* whole, std::function<bool()> go_on_sampling,
+                         const std::atomic<bool>* stop)
     : job_(&job),
       layout_(&layout),
       evaluators_(job.study(), factory),
       known_(known),
       go_on_sampling_(std::move(go_on_sampling)),
+      stop_(stop),
       encoder_(job.columns(), layout.rows_per_block, job.study().objectives, job.stored_rows(), whole) {
   const std::uint32_t rows = layout.rows_per_block;
   points_.reserve(rows);
@@ -73,10 +75,11 @@ BlockWorker::BlockWorker(const SweepJob& job, const results::BlockLayout& layout
 
 FinishedBlock BlockWorker::run(std::uint64_t block) {
   const Clock::time_point start = Clock::now();
-  evaluate(layout_->first_row(block), layout_->rows_of(block));
-  evaluate_seconds_ += seconds_since(start);
-
   FinishedBlock finished;
+  finished.whole = evaluate(layout_->first_row(block), layout_->rows_of(block));
+  evaluate_seconds_ += seconds_since(start);
+  if (!finished.whole) return finished;
+
   const Clock::time_point evaluated = Clock::now();
   finished.block = encoder_.encode(block, records_);
   finished.tally = tally_of(finished.block);
@@ -86,7 +89,7 @@ FinishedBlock BlockWorker::run(std::uint64_t block) {
   return finished;
 }
 
-void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
+bool BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
   points_.clear();
   predictions_.clear();
   records_.clear();
@@ -94,11 +97,13 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
   samples_.clear();
   // The rows refer to elements of these vectors, which have room for a block. Each is noted at once, while a cache
   // still holds it.
+  const bool served = job_->study().workloads.front().load.has_value();
   for (std::uint64_t row = first; row < first + rows; ++row) {
     const std::uint64_t id = layout_->point(row);
     const PointIndex& point = points_.emplace_back(job_->space().point(id));
     Prediction& prediction = predictions_.emplace_back(predict(id, point));
     sample(id);
+    if (served && stopped()) return false;
     results::PointRecord& record = records_.emplace_back(id, point.plan, job_->workload(point.setting),
                                                          job_->hardware(point.setting), prediction);
     if (prediction.status != Status::ok) continue;
@@ -107,6 +112,7 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
     record.assessment = assessment(point.setting, point.plan);
     job_->limits().judge(record, prediction);
   }
+  return true;
 }
 
 /// The assessment of a point; neighbouring points share what is known about their setting.
@@ -158,6 +164,8 @@ Prediction BlockWorker::predict(std::uint64_t id, const PointIndex& point) {
     return rejected;
   }
   evaluator_ = &evaluators_.of(point.setting);
+  if (stop_ != nullptr && job_->workload(point.setting).load)
+    evaluator_->watch([this](Seconds) { return !stopped(); });
   return evaluator_->evaluate(point.plan);
 }
 

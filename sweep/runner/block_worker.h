@@ -1,6 +1,7 @@
 // The part of a sweep that one thread does: evaluates a block of points and encodes it.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@ namespace shardscape::sweep {
 struct FinishedBlock {
   results::EncodedBlock block;
   Tally tally;
+  bool whole = true;  ///< false where it was stopped within, so that it counts as not begun
 };
 
 /// Whether `a` ranks before `b`: by the objective, then by point id.
@@ -32,10 +34,11 @@ void add(Tally& whole, const Tally& part, results::Better better);
 /// depends on the whole sweep, too.
 class BlockWorker {
  public:
-  /// `layout` divides points into blocks; `whole` is that of BlockEncoder. All references must outlive the worker.
+  /// `layout` divides points into blocks; `whole` is that of BlockEncoder; `stop` ends simulated loads within. All
+  /// references must outlive the worker.
   BlockWorker(const SweepJob& job, const results::BlockLayout& layout, const EvaluatorFactory& factory,
               const KnownPredictions& known = {}, const results::RowSelector* whole = nullptr,
-              std::function<bool()> go_on_sampling = {});
+              std::function<bool()> go_on_sampling = {}, const std::atomic<bool>* stop = nullptr);
 
   FinishedBlock run(std::uint64_t block);
 
@@ -43,9 +46,10 @@ class BlockWorker {
   [[nodiscard]] double encode_seconds() const { return encode_seconds_; }
 
  private:
-  void evaluate(std::uint64_t first, std::uint32_t rows);
+  bool evaluate(std::uint64_t first, std::uint32_t rows);  ///< false where it was stopped within
   Prediction predict(std::uint64_t id, const PointIndex& point);
   void sample(std::uint64_t point_id);
+  [[nodiscard]] bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
   [[nodiscard]] bool samples() const { return !go_on_sampling_ || go_on_sampling_(); }
   [[nodiscard]] double goodput() const;
   Assessment assessment(std::uint64_t setting, const ParallelPlan& plan);
@@ -56,6 +60,7 @@ class BlockWorker {
   Evaluator* evaluator_ = nullptr;  ///< the evaluator of the point predicted last; null where that was known
   KnownPredictions known_;
   std::function<bool()> go_on_sampling_;
+  const std::atomic<bool>* stop_;
   results::BlockEncoder encoder_;
   std::optional<std::uint64_t> assessed_;  ///< the setting that finding_ belongs to
   evidence::Finding finding_;

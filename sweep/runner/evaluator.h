@@ -17,8 +17,8 @@ class Evaluator {
   /// The verdict on a plan as evaluate() gives it, possibly without times (Simulator::judge()).
   virtual Prediction judge(const ParallelPlan& plan) { return evaluate(plan); }
   /// Sets a watch that is asked while steps are executed (Simulator::watch()). Where ranks are placed anew it is told
-  /// no times, as one placement's time says little about the best. It is asked about
-  /// simulated loads, too; other evaluators that execute nothing never ask.
+  /// no times, as one placement's time says little about the best. It is asked about simulated loads, too; other
+  /// evaluators that execute nothing never ask.
   virtual void watch(StepWatch) {}
   /// Evaluates the plan evaluated last, which must have been ok, on a machine with faults.
   virtual Prediction evaluate_again(const FaultSet& faults) = 0;

@@ -30,13 +30,17 @@ NextBlocks one_by_one(std::vector<results::BlockRange> ranges) {
   };
 }
 
+bool is_set(const std::atomic<bool>* flag) {
+  return flag != nullptr && flag->load(std::memory_order_relaxed);
+}
+
 /// The source stage: gives the numbers of blocks to compute.
 class BlockSource {
  public:
-  BlockSource(NextBlocks next, const std::atomic<bool>* stop) : next_(std::move(next)), stop_(stop) {}
+  BlockSource(NextBlocks next, const SweepOptions& options) : next_(std::move(next)), options_(options) {}
 
   std::uint64_t operator()(tbb::flow_control& control) {
-    const bool stopped = stop_ != nullptr && stop_->load(std::memory_order_relaxed);
+    const bool stopped = is_set(options_.stop) || is_set(options_.stop_within);
     while (!stopped && used_ == range_.count) {
       const std::optional<results::BlockRange> next = next_();
       if (!next) break;
@@ -52,7 +56,7 @@ class BlockSource {
 
  private:
   NextBlocks next_;
-  const std::atomic<bool>* stop_;
+  const SweepOptions& options_;
   results::BlockRange range_;
   std::uint64_t used_ = 0;
 };
@@ -68,6 +72,7 @@ class BlockSink {
   }
 
   void take(FinishedBlock&& finished) {
+    if (!finished.whole) return;
     const Clock::time_point now = Clock::now();
     SweepProgress& progress = outcome_.progress;
     progress.rows_evaluated += finished.block.rows;
@@ -107,11 +112,12 @@ SweepOutcome run_sweep(const SweepJob& job, const results::SegmentStore& store, 
   const auto threads = static_cast<std::size_t>(options.threads);
   const tbb::global_control control(tbb::global_control::max_allowed_parallelism, threads);
   tbb::task_arena arena(options.threads);
-  BlockSource source(options.next ? options.next : one_by_one(store.missing()), options.stop);
+  BlockSource source(options.next ? options.next : one_by_one(store.missing()), options);
   BlockSink sink(job, store, options);
   Workers workers([&] {
     return BlockWorker(job, job.layout(), options.evaluator, options.known, sink.selector(),
-                       options.go_on_sampling);
+                       options.go_on_sampling,
+                       options.stop_within != nullptr ? options.stop_within : options.stop);
   });
 
   // The data of a token lie in a slot. Tokens leave in the order in which they came, and at most `slots.size()` are

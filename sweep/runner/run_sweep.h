@@ -84,8 +84,11 @@ struct SweepOptions {
   results::SealPolicy seal = {};
   /// Called by the writer stage after each block, never twice at once. May be empty.
   std::function<void(const SweepProgress&)> observer;
-  /// When it becomes true, no further block is started; those in flight are finished and sealed. May be null.
+  /// When it becomes true, no further block is started; those in flight are finished and sealed, but those of simulated
+  /// loads, which may take long, are given up. May be null.
   const std::atomic<bool>* stop = nullptr;
+  /// Of a shared sweep, whose `stop` is set between blocks: the same, heard within simulated loads. May be null.
+  const std::atomic<bool>* stop_within = nullptr;
   /// Gives blocks of the store that no other process computes; called from one thread at a time. Empty: all missing
   /// blocks.
   NextBlocks next;

@@ -67,6 +67,7 @@ class SharedProgress {
   void finish(const SweepProgress& own) {
     ranks::Report last = report_of(own);
     last.finished = true;
+    if (ranks_.rank() != 0) look_around();  // a block that was given up has not told the others
     ranks_.report(last);
     while (ranks_.rank() == 0) {
       const std::vector<ranks::Report> reports = look_around();
@@ -159,7 +160,7 @@ SweepOutcome run_shared_sweep(const SweepJob& job, const results::SegmentStore& 
   PieceTaker taker(cut_into_pieces(start.missing, job.layout(), ranks.size(), options.seal.rows), ranks);
   SharedProgress progress(job, options, start, ranks);
   options.observer = [&](const SweepProgress& own) { progress.update(own); };
-  options.stop = &progress.stop();
+  options.stop_within = std::exchange(options.stop, &progress.stop());
   options.next = [&]() -> std::optional<results::BlockRange> {
     const std::optional<results::BlockRange> piece = taker.next();
     if (piece && start.took) start.took(*piece);

@@ -66,12 +66,17 @@ std::shared_ptr<const FaultDraws> draws_of(const Study& study) {
 std::uint64_t evaluations_per_point(const Study& study, const FaultDraws* draws) {
   constexpr std::uint64_t kServer = 16;               // takes 0.1 ms or more
   constexpr std::uint64_t kPools = 64;                // takes half a millisecond or more
+  constexpr std::uint64_t kRequest = 4;               // of a simulated load: some ten microseconds
   constexpr std::uint64_t kFlattened = 1000;          // takes ten milliseconds or more
   constexpr std::uint64_t kPlacementSearch = 50'000;  // takes half a second or more
   std::uint64_t evaluations = 1 + (draws == nullptr ? 0 : draws->draws().size());
   const bool pools =
       std::ranges::any_of(study.space.prefill_gpus, [](std::int32_t gpus) { return gpus > 0; });
   if (study.phase() == Phase::inference) evaluations *= pools ? kPools : kServer;
+  std::int64_t most = 0;
+  for (const WorkloadSpec& workload : study.workloads)
+    if (workload.load) most = std::max(most, workload.load->requests.of(workload.concurrency));
+  evaluations += static_cast<std::uint64_t>(most) * kRequest;
   if (study.mode == ExecutionMode::flattened) evaluations *= kFlattened;
   for (std::size_t system = 0; system < study.systems.size(); ++system) {
     if (placement_of(study, system) == PlacementChoice::optimised) return evaluations + kPlacementSearch;
@@ -79,16 +84,21 @@ std::uint64_t evaluations_per_point(const Study& study, const FaultDraws* draws)
   return evaluations;
 }
 
-results::BlockLayout chosen_points(std::uint64_t points, std::uint64_t evaluations,
+/// The rows of a block of the study's points: of simulated loads, which may take seconds, perhaps one.
+std::uint32_t block_rows(const Study& study, const FaultDraws* draws, std::uint64_t points) {
+  return rows_per_block(points, evaluations_per_point(study, draws), study.workloads.front().load ? 1 : 8);
+}
+
+results::BlockLayout chosen_points(const Study& study, const FaultDraws* draws, std::uint64_t points,
                                    std::optional<std::uint64_t> limit, std::optional<Sample> sample) {
   SHARDSCAPE_CHECK(!limit || !sample, *limit, sample->count);
   if (sample && sample->count < points) {
-    auto layout = results::BlockLayout::whole(sample->count, rows_per_block(sample->count, evaluations));
+    auto layout = results::BlockLayout::whole(sample->count, block_rows(study, draws, sample->count));
     layout.selection = {results::SelectionKind::sample, points, sample->seed};
     return layout;
   }
-  auto layout = results::BlockLayout::whole(std::min(points, limit.value_or(points)),
-                                            rows_per_block(points, evaluations));
+  auto layout =
+      results::BlockLayout::whole(std::min(points, limit.value_or(points)), block_rows(study, draws, points));
   layout.selection = {
       layout.total_points < points ? results::SelectionKind::first : results::SelectionKind::all, points};
   return layout;
@@ -106,12 +116,12 @@ results::BlockLayout block_layout(results::BlockLayout layout, Shard shard) {
 
 }  // namespace
 
-std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations) {
+std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations, std::uint64_t least_rows) {
   constexpr std::uint64_t kMostEvaluations = 32'768, kLeastEvaluations = 256, kLeastRows = 8;
   SHARDSCAPE_CHECK(evaluations >= 1, evaluations);
   const std::uint64_t worthwhile = std::max(kLeastEvaluations / evaluations, kLeastRows);
   const std::uint64_t many = std::bit_ceil(std::clamp<std::uint64_t>(points / 128, worthwhile, 4096));
-  const std::uint64_t quick = std::bit_floor(std::max(kMostEvaluations / evaluations, kLeastRows));
+  const std::uint64_t quick = std::bit_floor(std::max(kMostEvaluations / evaluations, least_rows));
   return static_cast<std::uint32_t>(std::min(many, quick));
 }
 
@@ -130,9 +140,7 @@ SweepJob::SweepJob(const Study& study, std::shared_ptr<const DesignSpace> space,
       columns_(stored_columns(study)),
       limits_(results::ColumnTable(study.phase(), {}, study.extras()), study.limits),
       fault_draws_(draws_of(study)),
-      layout_(block_layout(
-          chosen_points(space_->size(), evaluations_per_point(study, fault_draws_.get()), limit, sample),
-          shard)),
+      layout_(block_layout(chosen_points(study, fault_draws_.get(), space_->size(), limit, sample), shard)),
       shards_(layout_.is_unsharded() ? results::ShardRange{}
                                      : results::ShardRange{shard.index, shard.index, shard.count}),
       stored_rows_(study.stored_rows),
@@ -143,8 +151,7 @@ SweepJob::SweepJob(const SweepJob& whole, std::vector<std::uint64_t> ids) : Swee
   const Study& study = *study_;
   const std::uint64_t rows = ids.size();
   stored_rows_ = {};
-  layout_ = results::BlockLayout::whole(
-      rows, rows_per_block(rows, evaluations_per_point(study, fault_draws_.get())));
+  layout_ = results::BlockLayout::whole(rows, block_rows(study, fault_draws_.get(), rows));
   layout_.selection = {results::SelectionKind::search, space_->size(), 0,
                        std::make_shared<const std::vector<std::uint64_t>>(std::move(ids))};
 }

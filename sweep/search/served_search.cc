@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -47,26 +48,25 @@ class ServedSearch {
 
   SearchOutcome run() {
     std::size_t next = 0, most = 1;
-    bool stopped = !find_floors();
-    while (next < waiting_.size() && !stopped) {
-      if (is_beyond(waiting_[next])) break;
+    find_floors();
+    while (next < waiting_.size() && !is_beyond(waiting_[next])) {
       progress_.bound = waiting_[next].objective;
-      stopped = !goes_on();
-      if (stopped) break;
+      if (!goes_on()) break;
       std::size_t end = next;
       while (end < waiting_.size() && end < next + most && !is_beyond(waiting_[end])) ++end;
       visit(next, end);
       next = end;
       most = std::min(2 * most, kMostInRound);
     }
-    count(stopped ? Fate::open : Fate::bound) += waiting_.size() - next;
-    return outcome(next, stopped);
+    count(stopped_ ? Fate::open : Fate::bound) += waiting_.size() - next;
+    return outcome(std::min(next, left_));
   }
 
  private:
   struct Visited {
     std::uint64_t id = 0;
     Prediction prediction;
+    bool whole = false;  ///< not stopped within
   };
 
   std::uint64_t& count(Fate fate) { return progress_.counts[static_cast<std::size_t>(fate)]; }
@@ -76,27 +76,40 @@ class ServedSearch {
         objective_, {id, point.plan, job_.workload(point.setting), job_.hardware(point.setting), prediction});
   }
 
-  [[nodiscard]] bool goes_on() const { return !options_.go_on || options_.go_on(progress_); }
+  /// Asked by any thread, within simulations, too; where the answer was no it stays so.
+  [[nodiscard]] bool goes_on() {
+    const std::lock_guard lock(asking_);
+    stopped_ = stopped_ || (options_.go_on && !options_.go_on(progress_));
+    return !stopped_;
+  }
+  /// The evaluator of a setting, which ends what it does where the search is stopped.
+  Evaluator& watched(SettingEvaluators& evaluators, std::uint64_t setting) {
+    Evaluator& evaluator = evaluators.of(setting);
+    evaluator.watch([this](Seconds) { return goes_on(); });
+    return evaluator;
+  }
 
   /// The best value that each point may have, the best first; those that are no results are counted, and so are those
-  /// that are left where the search is stopped: false then.
-  bool find_floors() {
+  /// that are left where the search is stopped.
+  void find_floors() {
     constexpr std::size_t kAtOnce = 1024;
     std::vector<BestPoint> all(job_.space().size());
     std::vector<Fate> fates(all.size(), Fate::open);
     const auto find = [&](std::size_t id) {
       const PointIndex point = job_.space().point(id);
       if (!job_.admits(point.plan, job_.workload(point.setting))) return void(fates[id] = Fate::constraint);
-      const Prediction floor = floors_.local().of(point.setting).evaluate(point.plan);
+      const Prediction floor = watched(floors_.local(), point.setting).evaluate(point.plan);
       if (floor.status != Status::ok)
         return void(fates[id] = floor.status == Status::memory ? Fate::memory : Fate::rule);
       all[id] = {value(id, point, floor), id};
     };
     std::size_t found = 0;
     while (found < all.size() && goes_on()) {
-      const std::size_t first = found;
-      found = std::min(all.size(), first + kAtOnce);
-      tbb::parallel_for(first, found, find);
+      const std::size_t end = std::min(all.size(), found + kAtOnce);
+      tbb::parallel_for(found, end, [&](std::size_t id) {
+        if (goes_on()) find(id);
+      });
+      if (goes_on()) found = end;
     }
     count(Fate::open) += all.size() - found;
     for (std::size_t id = 0; id < found; ++id) {
@@ -108,7 +121,6 @@ class ServedSearch {
     }
     std::ranges::sort(waiting_,
                       [this](const BestPoint& a, const BestPoint& b) { return ranks_before(a, b, better_); });
-    return found == all.size();
   }
 
   /// Whether a point, and so all that wait behind it, cannot belong to the answer.
@@ -124,16 +136,19 @@ class ServedSearch {
     tbb::parallel_for(std::size_t{0}, round.size(), [&](std::size_t i) {
       const std::uint64_t id = waiting_[first + i].point_id;
       const PointIndex point = job_.space().point(id);
-      round[i] = {id, simulated_.local().of(point.setting).evaluate(point.plan)};
-      if (job_.judged(point.setting, point.plan, round[i].prediction).status == Status::ok)
+      if (!goes_on()) return;
+      round[i] = {id, watched(simulated_.local(), point.setting).evaluate(point.plan)};
+      round[i].whole = goes_on();
+      if (round[i].whole && job_.judged(point.setting, point.plan, round[i].prediction).status == Status::ok)
         values[i] = value(id, point, round[i].prediction);
     });
     for (std::size_t i = 0; i < round.size(); ++i) {
       if (!std::isnan(values[i])) offer({values[i], round[i].id});
-      visited_.push_back(round[i]);
+      if (round[i].whole) visited_.push_back(round[i]);
+      if (!round[i].whole) left_ = std::min(left_, first + i);
+      ++count(round[i].whole ? Fate::visited : Fate::open);
     }
-    count(Fate::visited) += round.size();
-    progress_.visited_here += round.size();
+    progress_.visited_here = visited_.size();
     if (!best_.empty()) progress_.best = best_.front();
   }
 
@@ -145,7 +160,8 @@ class ServedSearch {
     if (best_.size() > goal_.count) best_.pop_back();
   }
 
-  SearchOutcome outcome(std::size_t next, bool stopped) {
+  /// `next`: the first point in waiting_ that was not visited.
+  SearchOutcome outcome(std::size_t next) {
     SearchOutcome outcome;
     std::ranges::sort(visited_, {}, &Visited::id);
     const bool keep = visited_.size() <= kMostKeptPredictions;
@@ -155,7 +171,7 @@ class ServedSearch {
     }
     outcome.best = best_;
     outcome.info.counts = progress_.counts;
-    outcome.info.complete = !stopped;
+    outcome.info.complete = !stopped_;
     outcome.info.within = goal_.within;
     outcome.info.bound =
         next < waiting_.size() ? waiting_[next].objective : std::numeric_limits<double>::quiet_NaN();
@@ -172,6 +188,9 @@ class ServedSearch {
   std::vector<BestPoint> waiting_;  ///< by the best value that they may have
   std::vector<BestPoint> best_;     ///< the answer so far, best first
   std::vector<Visited> visited_;
+  std::size_t left_ = std::numeric_limits<std::size_t>::max();  ///< the first that a stopped round left
+  std::mutex asking_;                                           ///< guards stopped_ and options_.go_on
+  bool stopped_ = false;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace shardscape::sweep {
 namespace {
 
 // The plan's axes and a few names that follow from plan and workload.
-constexpr std::size_t kMostNames = kPlanRows.size() + 6;
+constexpr std::size_t kMostNames = kPlanRows.size() + 7;
 
 struct Name {
   ExpressionName name;
@@ -53,7 +53,8 @@ const std::vector<Name>& table() {
     add("sequence_length", [](Plan, Load w) { return static_cast<double>(w.sequence_length); });
     add("global_batch", [](Plan, Load w) { return static_cast<double>(w.global_batch); });
     add("concurrency", [](Plan, Load w) { return static_cast<double>(w.concurrency); });
-    add("request_rate", [](Plan, Load w) { return w.load ? w.load->request_rate : 0; });
+    for (const char* name : {"request_rate", "request_rate_per_s"})  // as the study and as results name it
+      add(name, [](Plan, Load w) { return w.load ? w.load->request_rate : 0; });
     add_axes(AxisKind::pool, AxisKind::pool);
     add("prefill_gpus", [](Plan p, Load) { return static_cast<double>(p.prefill.gpus()); });
     return names;

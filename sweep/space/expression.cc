@@ -73,7 +73,21 @@ class Lexer {
     if (error != std::errc() || (stop != end && is_word_char(*stop))) return std::nullopt;
     token.text = text_.substr(at_, static_cast<std::size_t>(stop - begin));
     at_ += token.text.size();
+    read_unit(token);
     return token;
+  }
+
+  /// Takes the unit of a rate behind a number: 4 /s, 180 /min.
+  void read_unit(Token& token) {
+    const std::size_t slash = text_.find_first_not_of(' ', at_);
+    constexpr std::pair<std::string_view, double> kUnits[] = {{"/s", 1}, {"/min", 1.0 / 60}};
+    for (const auto& [unit, factor] : kUnits) {
+      if (slash == std::string_view::npos || !text_.substr(slash).starts_with(unit)) continue;
+      const std::size_t end = slash + unit.size();
+      if (end < text_.size() && is_word_char(text_[end])) continue;
+      token.number *= factor;
+      at_ = end;
+    }
   }
 
   Token word() {

@@ -97,7 +97,9 @@ class PointParser {
     if (error == std::errc() && stop == text->data() + text->size() && value >= low && value <= high)
       return value;
     problems_.add(std::string(key),
-                  fmt::format("{} is not a whole number from {} to {}", quote(*text), low, high));
+                  high < low
+                      ? fmt::format("has no value on {} {}", gpus_, gpus_ == 1 ? "GPU" : "GPUs")
+                      : fmt::format("{} is not a whole number from {} to {}", quote(*text), low, high));
     return std::nullopt;
   }
 
@@ -105,14 +107,12 @@ class PointParser {
   std::optional<double> rate(std::string_view key) {
     const std::optional<std::string_view> text = find(key);
     if (!text) return std::nullopt;
-    double value = 0;
-    const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-    const Range& range = kRequestRate;
-    if (error == std::errc() && stop == text->data() + text->size() && value >= range.low &&
-        value <= range.high)
-      return value;
-    problems_.add(std::string(key), fmt::format("{} is not a number of requests per second from {} to {}",
-                                                quote(*text), range.low, range.high));
+    const auto value = parse_request_rate(*text);
+    if (value) return *value;
+    problems_.add(std::string(key),
+                  fmt::format("{} is not a number of requests per second from {} to {}, such as 4, "
+                              "4 /s or 240 /min",
+                              quote(*text), kRequestRate.low, kRequestRate.high));
     return std::nullopt;
   }
 
@@ -252,6 +252,19 @@ class PointParser {
 };
 
 }  // namespace
+
+tl::expected<double, std::string> parse_request_rate(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const std::string_view unit = slash == std::string_view::npos ? "s" : text.substr(slash + 1);
+  text = trim(text.substr(0, slash));
+  double value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || (unit != "s" && unit != "min"))
+    return tl::unexpected(std::string("is no rate of requests, such as 3 /s or 180 /min"));
+  if (unit == "min") value /= 60;
+  if (value >= kRequestRate.low && value <= kRequestRate.high) return value;
+  return tl::unexpected(fmt::format("must be from {} to {} /s", kRequestRate.low, kRequestRate.high));
+}
 
 std::vector<std::string_view> point_keys(Phase phase) {
   std::vector<std::string_view> keys;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "engine/spec/speculation.h"
@@ -29,42 +30,63 @@ tl::expected<std::vector<double>, std::string> shares_of(const LengthSums& lengt
     shares.push_back(std::clamp(length - before, 0.0, most));
     before = length;
   }
-  if (shares.empty()) return tl::unexpected(std::string("has no line of that model, method and mode"));
   return shares;
+}
+
+/// Why no line has what is wanted: the first of model, method and mode that none has, and what there is instead.
+std::string missing_series(const std::array<std::string_view, 3>& names,
+                           const std::array<std::string, 3>& wanted,
+                           const std::array<std::set<std::string>, 3>& there) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!wanted[i].empty() && !there[i].contains(wanted[i]))
+      return fmt::format("has no line with {} {}, but with {}", names[i], wanted[i],
+                         fmt::join(there[i], ", "));
+  }
+  return "has no line of that model, method and mode";
 }
 
 }  // namespace
 
 tl::expected<std::vector<double>, std::string> parse_acceptance(std::string_view text,
                                                                 const AcceptanceSeries& series) {
-  constexpr std::array<std::string_view, 5> kNames = {"model", "draft_tokens", "acceptance_length", "method",
+  constexpr std::array<std::string_view, 5> kNames = {"draft_tokens", "acceptance_length", "model", "method",
                                                       "mode"};
-  constexpr std::size_t kNeeded = 3;
+  constexpr std::size_t kNeeded = 3,
+                        kSeries = 2;  // columns that there must be; where those of a series begin
+  const std::array<std::string, 3> wanted = {series.model, series.method, series.mode};
+  std::array<std::set<std::string>, 3> there;
+  std::set<std::string> models;  // of the lines that are meant
   std::array<std::size_t, kNames.size()> columns{};
+  bool named = false;
   LengthSums lengths;
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write it
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   for (std::size_t line = 1; !text.empty(); ++line) {
     const std::size_t end = text.find('\n');
     const std::vector<std::string_view> cells = input::cells_of(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    if (line == 1) {
+    if (cells.size() == 1 && cells.front().empty()) continue;
+    if (!std::exchange(named, true)) {
       for (std::size_t i = 0; i < kNames.size(); ++i) {
         columns[i] = static_cast<std::size_t>(std::ranges::find(cells, kNames[i]) - cells.begin());
         if (i < kNeeded && columns[i] == cells.size())
-          return tl::unexpected(fmt::format("line 1: needs the column {}", kNames[i]));
+          return tl::unexpected(fmt::format("line {}: needs the column {}", line, kNames[i]));
       }
       continue;
     }
     const auto cell = [&](std::size_t i) {
       return columns[i] < cells.size() ? cells[columns[i]] : std::string_view();
     };
-    const auto meant = [&](std::size_t i, const std::string& wanted) {
-      return wanted.empty() || cell(i) == wanted;
-    };
-    if (!meant(0, series.model) || !meant(3, series.method) || !meant(4, series.mode)) continue;
-    if (cells.size() == 1 && cells.front().empty()) continue;
-    const auto drafts = yaml::parse_integer(cell(1), 1, kMostDraftTokens);
+    bool meant = true;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      there[i].emplace(cell(kSeries + i));
+      meant = meant && (wanted[i].empty() || cell(kSeries + i) == wanted[i]);
+    }
+    if (!meant) continue;
+    models.emplace(cell(kSeries));
+    const auto drafts = yaml::parse_integer(cell(0), 1, kMostDraftTokens);
     if (!drafts) return tl::unexpected(fmt::format("line {}: draft_tokens {}", line, drafts.error()));
-    const std::optional<double> length = yaml::parse_finite(cell(2));
+    const std::optional<double> length = yaml::parse_finite(cell(1));
     const auto most = static_cast<double>(1 + *drafts);
     if (!length || *length < 1 || *length > most)
       return tl::unexpected(
@@ -73,6 +95,10 @@ tl::expected<std::vector<double>, std::string> parse_acceptance(std::string_view
     sum += *length;
     ++number;
   }
+  if (models.size() > 1)
+    return tl::unexpected(fmt::format("has lines of {}: say which `model`", fmt::join(models, ", ")));
+  if (lengths.empty())
+    return tl::unexpected(missing_series({kNames[2], kNames[3], kNames[4]}, wanted, there));
   return shares_of(lengths);
 }
 

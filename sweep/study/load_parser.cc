@@ -106,6 +106,7 @@ class SimulatedLoadReader {
     const std::filesystem::path file = folder_ / *name;
     const auto text = input::read_file(file, input::kMostTableBytes, "a table of requests");
     if (!text) return bad("trace", *node, file.string() + ": " + text.error());
+    result_.tables.push_back(file);
     const std::string sha256 = results::sha256_hex(*text);
     if (digest != nullptr && yaml::scalar_text(*digest, "a SHA-256") != sha256)
       return bad("trace.sha256", *digest, file.string() + " has changed: it is " + sha256 + " now");
@@ -279,21 +280,9 @@ std::string too_long_request(const Trace& trace, const ModelSpec& model) {
 }
 
 yaml::Parsed<double> parse_rate(const yaml::Node& node) {
-  constexpr const char* kDue = "must be a rate such as 3 /s";
-  const auto text = yaml::bare_text(node, "a rate such as 3 /s");
-  if (!text) return tl::unexpected(text.error());
-  const std::size_t slash = text->find('/');
-  if (slash == std::string::npos) return tl::unexpected(std::string(kDue) + ": a unit is due, /s or /min");
-  const std::string unit = text->substr(slash + 1);
-  std::string number = text->substr(0, slash);
-  while (number.ends_with(' ')) number.pop_back();
-  const auto value = yaml::parse_number(number);
-  if (!value || (unit != "s" && unit != "min")) return tl::unexpected(std::string(kDue) + ", or 180 /min");
-  const double rate = *value / (unit == "s" ? 1 : 60);
-  const Range& range = kRequestRate;
-  if (rate < range.low || rate > range.high)
-    return tl::unexpected(fmt::format("must be from {} to {} /s", range.low, range.high));
-  return rate;
+  return yaml::bare_text(node, "a rate such as 3 /s").and_then([](const auto& text) {
+    return parse_request_rate(text);
+  });
 }
 
 std::string rate_text(double per_second) { return yaml::format_number(per_second) + " /s"; }

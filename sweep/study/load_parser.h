@@ -26,6 +26,7 @@ struct ParsedLoad {
   LoadSpec load;
   double length_ratio = 1;  ///< the client's ratio, for lengths that are written as a number
   yaml::Node resolved;      ///< the keys that were read, in full
+  std::vector<std::filesystem::path> tables;  ///< those that were read
 };
 /// Reads what all workloads have in common: everything but rates and lengths. Files lie relative to `folder`.
 ParsedLoad parse_load(const yaml::Node& workload, const std::filesystem::path& folder, yaml::Reader& reader,

@@ -180,6 +180,7 @@ class StudyParser {
     if (parsed.phase_known) phase_ = parsed.phase;
     study_.workloads = std::move(parsed.workloads);
     workload_resolved_ = std::move(parsed.resolved);
+    study_.tables = std::move(parsed.tables);
     const yaml::Node* const speculation = node->is_map() ? node->find("speculation") : nullptr;
     if (!study_.workloads.empty() && speculation != nullptr) read_drafting_model(*speculation);
   }
@@ -210,7 +211,7 @@ class StudyParser {
 
   void read_space() {
     SpaceContext context;
-    if (!fabrics_.empty()) context.gpus = study_.gpu_counts.back();
+    context.gpus = study_.gpu_counts;
     context.phase = phase_;
     if (model_) context.layers = model_->layers;
     if (model_) context.experts = model_->moe ? model_->moe->experts : 0;
@@ -366,7 +367,8 @@ class StudyParser {
 
   /// All points meet the same faults, so that every setting must have the same links.
   void check_fault_wiring() {
-    if (!study_.faults || fabrics_.empty()) return;
+    // With all counts whoever asks has no use for faults, and says so.
+    if (!study_.faults || fabrics_.empty() || options_.all_counts) return;
     for (const System& system : study_.systems) {
       if (same_wiring(system.fabric, fabrics_.back())) continue;
       return state_.bad(
@@ -435,22 +437,28 @@ class StudyParser {
     struct Key {
       const char* path;
       bool (*set)(const Serving& serving);
-      bool prefill_alone;  ///< of the pool that prefills
-      bool splits;         ///< acts on ranks that hold nothing but experts, too
+      std::vector<PlanKey> acts_on;  ///< axes that deal experts
+      const char* without;
     };
-    static constexpr Key kKeys[] = {
-        {"stack.serving.redundant_experts", [](const Serving& s) { return s.redundant_experts > 0; }, false,
-         true},
-        {"stack.serving.prefill_redundant_experts",
-         [](const Serving& s) { return s.prefill_redundant_experts > 0; }, true, false},
-        {"stack.serving.two_batch_overlap", [](const Serving& s) { return s.two_batch_overlap; }, false,
-         false}};
+    using enum PlanKey;
+    const Key keys[] = {{"stack.serving.redundant_experts",
+                         [](const Serving& s) { return s.redundant_experts > 0; },
+                         {PlanKey::expert, prefill_expert, ffn},
+                         "space.expert_parallel above 1"},
+                        {"stack.serving.prefill_redundant_experts",
+                         [](const Serving& s) { return s.prefill_redundant_experts > 0; },
+                         {prefill_expert},
+                         "space.prefill_gpus and space.prefill_expert_parallel above 1"},
+                        {"stack.serving.two_batch_overlap",
+                         [](const Serving& s) { return s.two_batch_overlap; },
+                         {PlanKey::expert, prefill_expert},
+                         "space.expert_parallel above 1"}};
     const auto deals = [&](PlanKey key) {
+      if (key == prefill_expert && !pooled()) return false;
       return std::ranges::any_of(study_.space[key].values, [](std::int32_t ranks) { return ranks > 1; });
     };
-    const bool prefill_deals = pooled() && deals(PlanKey::prefill_expert);
     const yaml::Node* const hardware = root_.find("hardware");
-    for (const Key& key : kKeys) {
+    for (const Key& key : keys) {
       const bool used = std::ranges::any_of(
           study_.systems, [&](const System& system) { return key.set(system.stack.serving); });
       if (!used) continue;
@@ -460,12 +468,8 @@ class StudyParser {
       const yaml::Location where = axis != nullptr ? axis->where : root_.find("stack")->where;
       if (!study_.model.moe) {
         state_.bad(path, where, "has no effect in a dense model: it has no experts; leave it out");
-      } else if (axis != nullptr && key.prefill_alone && !prefill_deals) {
-        state_.bad(path, where,
-                   "has no effect without space.prefill_gpus and space.prefill_expert_parallel above 1");
-      } else if (axis != nullptr && !prefill_deals && !deals(PlanKey::expert) &&
-                 !(key.splits && deals(PlanKey::ffn))) {
-        state_.bad(path, where, "has no effect without space.expert_parallel above 1");
+      } else if (axis != nullptr && std::ranges::none_of(key.acts_on, deals)) {
+        state_.bad(path, where, std::string("has no effect without ") + key.without);
       }
     }
   }

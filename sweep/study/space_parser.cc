@@ -113,11 +113,14 @@ class SpaceParser {
     read_settings();
     read_prefill();
     reader_.finish();
-    if (diagnostics_.size() == before && !state_.failed() && context_.gpus) check_reach(*context_.gpus);
+    if (diagnostics_.size() == before && !state_.failed() && most_gpus()) check_reach(*most_gpus());
     return space_;
   }
 
  private:
+  [[nodiscard]] std::optional<std::int64_t> most_gpus() const {
+    return context_.gpus.empty() ? std::nullopt : std::optional(context_.gpus.back());
+  }
   static std::string path_of(const char* key) { return std::string("space.") + key; }
   AxisPlace place(const yaml::Node& node, const char* key) { return {node, path_of(key), diagnostics_}; }
 
@@ -127,8 +130,8 @@ class SpaceParser {
   }
 
   void read_degrees() {
-    const std::int64_t high = context_.gpus.value_or(kMaxInt);
-    const IntegerDomain domain{.high = high, .whole = context_.gpus.value_or(1), .may_fill = true};
+    const std::int64_t high = most_gpus().value_or(kMaxInt);
+    const IntegerDomain domain{.high = high, .whole = most_gpus().value_or(1), .may_fill = true};
     const PlanAxisRow* filling = nullptr;
     for (const PlanAxisRow& row : kPlanRows) {
       if (row.kind != AxisKind::degree) continue;
@@ -186,7 +189,7 @@ class SpaceParser {
     IntegerDomain domain{.low = row.low, .high = row.high, .whole = std::nullopt};
     if (row.key == PlanKey::microbatch) domain.whole = context_.largest_batch.value_or(1);
     if (is_of_experts(row)) {
-      domain.high = context_.gpus.value_or(kMaxInt);
+      domain.high = most_gpus().value_or(kMaxInt);
       domain.whole = domain.high;
       if (row.key == PlanKey::expert && context_.experts.value_or(0) > 0)
         domain.whole = std::min(domain.high, *context_.experts);
@@ -210,7 +213,7 @@ class SpaceParser {
       for (const PlanKey key : kDegrees) no_effect(row_of(key).column, "in training");
       return;
     }
-    const std::int64_t most = context_.gpus.value_or(kMaxInt);
+    const std::int64_t most = most_gpus().value_or(kMaxInt);
     if (gpus != nullptr) {
       const IntegerDomain domain{.low = 0, .high = std::max<std::int64_t>(0, most - 1), .whole = most};
       space_.prefill_gpus = parse_integer_axis(place(*gpus, kPrefillGpus), domain).values;
@@ -226,38 +229,61 @@ class SpaceParser {
     }
   }
 
-  /// Reports numbers of GPUs for the pool that make no whole replicas, or leave no plan for the other GPUs.
+  /// Whether plans on some number of GPUs have such a pool and so many GPUs with experts alone.
+  [[nodiscard]] bool has_plans(std::int64_t pool, std::int64_t ffn) const {
+    return std::ranges::any_of(context_.gpus, [&](std::int64_t gpus) {
+      return gpus - pool - ffn > 0 && reach_of(space_, gpus - pool - ffn).any;
+    });
+  }
+
+  /// Reports numbers of GPUs for the pool that make no whole replicas, and numbers for it or for experts that no plan
+  /// has.
   void check_pools(std::int64_t gpus) {
-    for (const std::int32_t pool : space_.prefill_gpus) {
-      if (pool == 0) continue;
+    const std::vector<std::int32_t>& all_ffn = space_[PlanKey::ffn].values;
+    std::vector<std::int32_t> pools = space_.prefill_gpus;
+    std::erase(pools, 0);
+    const yaml::Node* const node = node_.find(kPrefillGpus);
+    for (const std::int32_t pool : pools) {
       const auto whole = [&](std::int32_t tensor) {
         return std::ranges::any_of(space_[PlanKey::prefill_pipeline].values, [&](std::int32_t pipeline) {
           return pool % (static_cast<std::int64_t>(tensor) * pipeline) == 0;
         });
       };
-      const yaml::Location& where = node_.find(kPrefillGpus)->where;
       if (!std::ranges::any_of(space_[PlanKey::prefill_tensor].values, whole)) {
         state_.bad(
-            path_of(kPrefillGpus), where,
+            path_of(kPrefillGpus), node->where,
             fmt::format("{} GPUs make no whole replicas: no product of {} and {} divides them", pool,
                         row_of(PlanKey::prefill_tensor).column, row_of(PlanKey::prefill_pipeline).column));
       }
-      for (const std::int32_t ffn : space_[PlanKey::ffn].values) {
-        const std::int64_t left = gpus - pool - ffn;
-        if (left > 0 && reach_of(space_, left).any) continue;
-        const std::string others =
-            ffn > 0 ? fmt::format(" and {} for experts alone ({})", ffn, row_of(PlanKey::ffn).column) : "";
-        const std::string why = left > 0 ? no_plan_text(space_, left) : "none is left to decode";
-        state_.bad(path_of(kPrefillGpus), where,
-                   fmt::format("with {} of {} GPUs to prefill{}, {}", pool, gpus, others, why));
-      }
+      if (std::ranges::none_of(all_ffn, [&](std::int32_t ffn) { return has_plans(pool, ffn); }))
+        state_.bad(path_of(kPrefillGpus), node->where, no_pools_text(gpus, pool, std::ranges::min(all_ffn)));
     }
+    for (const std::int32_t ffn : all_ffn) {
+      const auto works = [&](std::int32_t pool) { return has_plans(pool, ffn); };
+      if (!pools.empty() && ffn > 0 && std::ranges::none_of(pools, works))
+        state_.bad(path_of(row_of(PlanKey::ffn).column), node_.find(row_of(PlanKey::ffn).column)->where,
+                   no_pools_text(gpus, std::ranges::min(pools), ffn));
+    }
+  }
+
+  [[nodiscard]] std::string no_pools_text(std::int64_t gpus, std::int64_t pool, std::int64_t ffn) const {
+    const std::int64_t left = gpus - pool - ffn;
+    const std::string others =
+        ffn > 0 ? fmt::format(" and {} for experts alone ({})", ffn, row_of(PlanKey::ffn).column) : "";
+    return fmt::format("with {} of {} GPUs to prefill{}, {}", pool, gpus, others,
+                       left > 0 ? no_plan_text(space_, left) : "none is left to decode");
   }
 
   void check_reach(std::int64_t gpus) {
     check_pools(gpus);
     if (std::ranges::find(space_.prefill_gpus, 0) == space_.prefill_gpus.end()) return;
-    const Reach reach = reach_of(space_, gpus);
+    Reach reach;
+    for (const std::int64_t count : context_.gpus) {
+      const Reach one = reach_of(space_, count);
+      reach.any = reach.any || one.any;
+      for (const PlanAxisRow& row : kPlanRows)
+        reach.beyond_one[row.key] = reach.beyond_one[row.key] || one.beyond_one[row.key];
+    }
     if (!reach.any) return state_.bad("space", node_.where, no_plan_text(space_, gpus));
     // A plan made as general as the space allows: an axis that has no effect in it has none in any plan.
     ParallelPlan widest;

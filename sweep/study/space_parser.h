@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "engine/spec/workload.h"
 #include "sweep/space/space_spec.h"
@@ -13,7 +14,7 @@ namespace shardscape::sweep {
 
 /// The facts that values of axes depend on; unknown where earlier problems prevent it.
 struct SpaceContext {
-  std::optional<std::int64_t> gpus;
+  std::vector<std::int64_t> gpus;  ///< all numbers of them, ascending; empty: unknown
   std::optional<Phase> phase;
   std::optional<std::int64_t> layers;
   std::optional<std::int64_t> experts;        ///< experts per layer; 0: the model is dense

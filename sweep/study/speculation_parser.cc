@@ -23,21 +23,25 @@ yaml::Parsed<double> parse_share(const yaml::Node& node) {
 /// Shares from a table of lengths; an empty error stands for problems that are told already.
 tl::expected<std::vector<double>, std::string> read_table(const yaml::Node& node, const std::string& path,
                                                           const std::filesystem::path& folder,
-                                                          yaml::ReadState& state) {
+                                                          yaml::ReadState& state,
+                                                          std::vector<std::filesystem::path>& tables) {
   yaml::Reader of(node, path, state);
   const yaml::Node* const name = of.take_required("table");
   AcceptanceSeries series;
   for (const auto& [key, text] : {std::pair("model", &series.model), std::pair("method", &series.method),
                                   std::pair("mode", &series.mode)}) {
-    if (const yaml::Node* const value = of.take(key))
-      *text = yaml::scalar_text(*value, "a cell of the table").value_or("");
+    const yaml::Node* const value = of.take(key);
+    const auto cell = value != nullptr ? yaml::scalar_text(*value, "a cell of the table") : std::string();
+    if (!cell) state.bad(path + "." + key, value->where, cell.error());
+    *text = cell.value_or("");
   }
   of.finish();
-  if (name == nullptr) return tl::unexpected(std::string());
+  if (name == nullptr || state.failed()) return tl::unexpected(std::string());
   const auto file = yaml::scalar_text(*name, "the name of a CSV file");
   if (!file) return tl::unexpected(file.error());
   const std::filesystem::path where = folder / *file;
   const auto text = input::read_file(where, input::kMostTableBytes, "a table of lengths");
+  if (text) tables.push_back(where);
   const auto shares = text ? parse_acceptance(*text, series) : tl::unexpected(text.error());
   if (!shares) return tl::unexpected(where.string() + ": " + shares.error());
   return *shares;
@@ -60,9 +64,10 @@ ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& p
         AxisPlace{*tokens, path + ".draft_tokens", diagnostics},
         [](const yaml::Node& item) { return yaml::parse_integer_node(item, 0, kMostDraftTokens); });
   const std::int64_t most = result.draft_tokens.empty() ? 0 : std::ranges::max(result.draft_tokens);
-  const yaml::Node* rates = reader.take_required("acceptance");
+  const yaml::Node* const written = reader.take_required("acceptance");
+  const yaml::Node* rates = written;
   if (rates != nullptr && rates->is_map()) {
-    const auto shares = read_table(*rates, path + ".acceptance", folder, state);
+    const auto shares = read_table(*rates, path + ".acceptance", folder, state, result.tables);
     if (!shares && !shares.error().empty()) bad("acceptance", *rates, shares.error());
     yaml::Node list = yaml::Node::list();
     list.flow = true;
@@ -88,7 +93,7 @@ ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& p
     if (!listed && speculation.acceptance.size() == 1)
       speculation.acceptance = Speculation::independent(speculation.acceptance.front());
     if (!state.failed() && most > static_cast<std::int64_t>(speculation.acceptance.size()))
-      bad("acceptance", *rates,
+      bad("acceptance", *written,
           fmt::format("has {} positions, but {} tokens are drafted: give one share for each, or one rate",
                       speculation.acceptance.size(), most));
   }

@@ -14,8 +14,9 @@ namespace shardscape::sweep {
 
 struct ParsedSpeculation {
   Speculation speculation;  ///< without draft_tokens, and without the draft model (load_study.cc)
-  std::vector<std::int64_t> draft_tokens;  ///< an axis; empty where it could not be read
-  yaml::Node resolved;                     ///< the block in full
+  std::vector<std::int64_t> draft_tokens;     ///< an axis; empty where it could not be read
+  yaml::Node resolved;                        ///< the block in full
+  std::vector<std::filesystem::path> tables;  ///< those that were read
 };
 
 /// `acceptance`: a rate at which each draft is accepted where those before it are, or the share of iterations in which

@@ -65,6 +65,7 @@ struct Study {
   results::StoredRows stored_rows;  ///< which points become rows of the result file
   std::string resolved_yaml;        ///< every default filled in; parses back to the same study
   std::vector<SourceText> sources;
+  std::vector<std::filesystem::path> tables;  ///< tables that were read: of requests, of accepted lengths
   /// The assumptions that results rest on beyond the inputs, one per line.
   std::vector<std::string> assumptions;
   /// Evidence of the preset folders; null where none has any.

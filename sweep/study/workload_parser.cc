@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <optional>
 
 #include "engine/serving/load/drawn_requests.h"
@@ -88,6 +89,7 @@ class WorkloadParser {
       return;
     }
     load_ = parse_load(node_, folder_, reader_, state_);
+    result_.tables = load_->tables;
     if (const yaml::Node* rates = reader_.take("request_rate")) {
       if (const yaml::Node* clients = node_.find("concurrency"))
         state_.bad(path("concurrency"), clients->where, "excludes request_rate: a loop is closed or open");
@@ -112,6 +114,7 @@ class WorkloadParser {
   void read_speculation(const yaml::Node& node) {
     ParsedSpeculation parsed = parse_speculation(node, path("speculation"), folder_, state_, diagnostics_);
     load_->load.speculation = std::move(parsed.speculation);
+    std::ranges::move(parsed.tables, std::back_inserter(result_.tables));
     ListedKey axis;
     for (const std::int64_t tokens : parsed.draft_tokens)
       axis.values.emplace_back(

@@ -19,6 +19,7 @@ struct ParsedWorkload {
   bool phase_known = false;
   std::vector<WorkloadSpec> workloads;  ///< the file's first key is slowest; empty where there are problems
   yaml::Node resolved;                  ///< the same map with every default filled in
+  std::vector<std::filesystem::path> tables;  ///< those that were read
 };
 
 /// Reads the workload. Paths in it are relative to `folder`. `model`: whose positions end sessions; null: none do.

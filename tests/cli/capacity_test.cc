@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/cli/program_under_test.h"
@@ -161,8 +162,97 @@ TEST_F(CapacityTest, NeedsARateAndPromises) {
   write("study.yaml", std::string(kServed).substr(0, std::string(kServed).find("promises")));
   EXPECT_TRUE(contains(capacity({}).err, "promises: missing")) << capacity({}).err;
   write("study.yaml", std::string(kServed));
-  EXPECT_TRUE(contains(capacity({"--rate", "fast"}).err, "request_rate")) << capacity({"--rate", "fast"}).err;
+  EXPECT_TRUE(contains(capacity({"--rate", "fast"}).err, "--rate")) << capacity({"--rate", "fast"}).err;
   EXPECT_EQ(capacity({"--rate", "fast"}).code, 2);
+}
+
+TEST_F(CapacityTest, TablesThatItReadsAreNeverReplaced) {
+  const auto kept = [&](const std::string& table, const std::string& text, const std::string& load) {
+    write(table, text);
+    std::string study = kServed;
+    const std::size_t end = study.find(", client");
+    const std::size_t begin = load.starts_with("trace") ? study.find("prompt_tokens") : end;
+    write("study.yaml", study.replace(begin, end - begin, load));
+    const Finished page = capacity({"--report", table, "--force"});
+    EXPECT_EQ(page.code, 2) << page.err;
+    EXPECT_TRUE(contains(page.err, "input")) << page.err;
+    EXPECT_EQ(run({"sweep", "study.yaml", "-o", table, "--force", "--progress", "none"}).code, 2);
+    EXPECT_EQ(read_file(work() / table), text);
+  };
+  kept("requests.csv", "arrival_s,prompt_tokens,output_tokens\n0,100,10\n1,100,10\n", "trace: requests.csv");
+  kept("lengths.csv", "model,draft_tokens,acceptance_length\nm,1,1.5\n",
+       ", speculation: {draft_tokens: 1, draft_model: llama3.2-1b, acceptance: {table: lengths.csv, model: "
+       "m}}");
+}
+
+/// Servers of which most plans are cut off by floors, and the others fall behind or miss by more.
+constexpr const char* kTight = R"(model: llama3.1-8b
+cluster: dgx-h100
+gpus: [8]
+stack: vllm
+workload: {phase: inference, precision: bf16, prompt_tokens: 1000, output_tokens: 100, request_rate: 4 /s,
+  client: {requests: 200, warm_up: 0, statistic: run}}
+space: {tensor_parallel: powers_of_two, pipeline_parallel: [1, 2], data_parallel: fill}
+promises: {ttft: 26 ms}
+objectives: [e2e_s]
+)";
+
+TEST_F(CapacityTest, TheNearestIsThatOfASweep) {
+  write("study.yaml", kTight);
+  for (const auto& [rate, ttft] : {std::pair(220, 26), std::pair(200, 24)}) {
+    const std::string promise = fmt::format("promises={{ttft: {} ms}}", ttft);
+    const json nearest = answers({"--rate", std::to_string(rate), "--set", promise}).at(0).at("nearest");
+    ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--force", "--progress", "none", "--confirm", "0",
+                   "--set", promise, "--set", fmt::format("workload.request_rate=[{} /s]", rate)})
+                  .code,
+              0);
+    const Finished top = run({"top", "out.h5", "--where", "status == missed and overloaded == 0", "--by",
+                              "ttft_s", "-n", "1", "--format", "json"});
+    ASSERT_EQ(top.code, 0) << top.err;
+    const json best = json::parse(top.out).at(0);
+    EXPECT_NEAR(nearest.at("missed_by").get<double>(), best.at("ttft_s").get<double>() * 1000 / ttft - 1,
+                1e-9);
+    EXPECT_TRUE(contains(nearest.at("plan").get<std::string>(),
+                         fmt::format("dp={}", best.at("data_parallel").get<int>())));
+  }
+}
+
+TEST_F(CapacityTest, AnswersSayOfWhichWorkloadAndHardware) {
+  const std::vector<std::string> more = {
+      "--set", "workload.speculation={draft_tokens: [0, 1], acceptance: 0.7, draft_model: llama3.2-1b}",
+      "--set", "hardware={device: [h100-sxm-80gb, h200-sxm-141gb]}",
+      "--set", "space.tensor_parallel=[1]",
+      "--set", "gpus=[2]",
+      "--set", "promises={ttft_p95: 1 s, tpot_p95: 4 ms}"};
+  const json found = answers(more);
+  ASSERT_EQ(found.size(), 2U);
+  for (int tokens : {0, 1}) {
+    const json& answer = found.at(static_cast<std::size_t>(tokens));
+    EXPECT_EQ(answer.at("draft_tokens"), tokens);
+    const json& where = answer.at("gpus").is_null() ? answer.at("nearest") : answer;
+    EXPECT_TRUE(contains(where.at("setting").get<std::string>(), "device=h")) << where;
+  }
+  std::vector<std::string> words = more;
+  words.insert(words.end(), {"--report", "page.html"});
+  const Finished text = capacity(words);
+  EXPECT_EQ(text.code, 0) << text.err;
+  for (const char* part : {"requests/s, draft_tokens=0: ", "requests/s, draft_tokens=1: ", ", device=h"})
+    EXPECT_TRUE(contains(text.out, part)) << part << " is not in\n" << text.out;
+  EXPECT_TRUE(contains(read_file(work() / "page.html"), "\"workloads\":[\"draft_tokens\"]"));
+  EXPECT_FALSE(answers({}).at(0).contains("setting")) << "there is one";
+}
+
+TEST_F(CapacityTest, WhatIsWrongIsToldInItsOwnWords) {
+  const auto says = [&](const std::vector<std::string>& words, const std::string& what) {
+    const Finished finished = capacity(words);
+    EXPECT_EQ(finished.code, 2) << what;
+    EXPECT_TRUE(contains(finished.err, what)) << finished.err;
+    return finished.err;
+  };
+  EXPECT_FALSE(contains(says({"--budget", "0"}, "--budget: '0' is no CPU time"), "points"));
+  EXPECT_FALSE(contains(says({"--rate", "2,fast"}, "--rate: 'fast' "), "--set"));
+  says({"--rate", "3", "--set", "workload.concurrency=8"}, "--rate takes the place of a closed loop");
+  says({"--set", "faults={kind: soft_link, samples: 3, derate: 0.5}"}, "faults: have no effect here");
 }
 
 }  // namespace

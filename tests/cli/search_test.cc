@@ -224,5 +224,18 @@ TEST_F(SearchTest, WithNothingFeasibleItSaysSo) {
   EXPECT_EQ(run({"verify", "none.h5"}).code, 0);
 }
 
+// A simulation of a million requests takes longer than that.
+TEST_F(SearchTest, ABudgetIsHeardWithinASimulation) {
+  write("served.yaml",
+        "model: llama3.1-8b\ncluster: dgx-h100\ngpus: 8\nstack: vllm\n"
+        "workload: {phase: inference, precision: bf16, prompt_tokens: {lognormal: {mean: 500, cv: 1}},\n"
+        "  output_tokens: {lognormal: {mean: 100, cv: 1}}, request_rate: 20 /s,\n"
+        "  client: {requests: 1000000, statistic: run}}\n"
+        "space: {tensor_parallel: [1, 2, 4, 8]}\nobjectives: [e2e_s]\n");
+  const Finished finished = run({"search", "served.yaml", "--budget", "0.1s", "--progress", "none"});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_TRUE(contains(finished.err, "no point was visited before the search was stopped")) << finished.err;
+}
+
 }  // namespace
 }  // namespace shardscape::cli

@@ -344,5 +344,18 @@ TEST_F(SimulateTest, ReferencePathAgrees) {
   EXPECT_EQ(plain.at("memory"), fast.at("memory"));
 }
 
+TEST_F(SimulateTest, OfSeveralNumbersOfGpusItSaysWhichAndWhatTheMostAllow) {
+  write("study.yaml", kSmallStudy);
+  const auto simulated = [&](const std::string& point) {
+    return run({"simulate", "study.yaml", "--set", "gpus=[8, 4, 2]", "--point", point});
+  };
+  const Finished four = simulated("tp=4,dp=1,pp=1");
+  EXPECT_EQ(four.code, 0) << four.err;
+  EXPECT_TRUE(contains(four.err, "this is the first on 4 GPUs (gpus=4")) << four.err;
+  const std::string wide = simulated("tp=16").err, many = simulated("tp=4,pp=1,dp=4").err;
+  EXPECT_TRUE(contains(wide, "from 1 to 8 (or one of gpus: [2, 4, 8])")) << wide;
+  EXPECT_TRUE(contains(many, "must be the number of GPUs, 8 (or one of gpus: [2, 4, 8])")) << many;
+}
+
 }  // namespace
 }  // namespace shardscape::cli

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <random>
 #include <string>
 #include <vector>
@@ -82,6 +84,42 @@ TEST(ServedSearch, IsALookAtEveryPoint) {
     cut += found.info.counts[static_cast<std::size_t>(results::Fate::bound)];
   }
   EXPECT_GE(cut, static_cast<std::uint64_t>(test::at_least(20))) << "floors cut something off";
+}
+
+// Wherever it is stopped, within a simulation, too, all points are accounted for, and what is left open can be no
+// better than the bound says.
+TEST(ServedSearch, StoppedAnywhereItSaysWhatIsOpen) {
+  std::mt19937_64 random(3);
+  const Study study = good(study_of(random, "e2e_s"));
+  const SweepJob job(study);
+  SearchGoal goal;
+  goal.objectives = {"e2e_s"};
+  const std::vector<BestPoint> all = look_at_all(job, *job.columns().find("e2e_s"));
+  int stops = 0, within = 0;
+  for (int most = 1; most < 100'000; most = most * 5 / 4 + 1) {
+    SearchOptions options;
+    options.threads = 2;
+    int asked = 0;
+    options.go_on = [&](const SearchProgress&) { return ++asked <= most; };
+    const SearchOutcome found = search(job, goal, options);
+    std::uint64_t points = 0;
+    for (const std::uint64_t count : found.info.counts) points += count;
+    ASSERT_EQ(points, job.space().size()) << most;
+    EXPECT_EQ(found.info.counts[static_cast<std::size_t>(results::Fate::visited)], found.visited.size());
+    if (found.info.complete) break;
+    EXPECT_EQ(asked, most + 1) << "once the answer is no it is not asked again";
+    ++stops;
+    const std::size_t visited = found.visited.size() + 1;
+    within +=
+        std::has_single_bit(visited) || found.visited.empty() ? 0 : 1;  // whole rounds are 1, 3, 7 ... points
+    if (std::isnan(found.info.bound)) continue;
+    for (const BestPoint& point : all) {
+      const bool open = !std::ranges::binary_search(found.visited, point.point_id);
+      EXPECT_TRUE(!open || point.objective * (1 + 1e-9) >= found.info.bound) << most;
+    }
+  }
+  EXPECT_GE(stops, 5);
+  EXPECT_GE(within, 1);
 }
 
 TEST(ServedSearch, SaysWhatHasNoFloors) {

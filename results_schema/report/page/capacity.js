@@ -14,13 +14,17 @@ function element(name, properties = {}, ...children) {
   return made;
 }
 
+/** What tells an answer's workload from others at the same rate. */
+const workloadOf = (answer) => DATA.workloads.map((key) => `${key}=${answer[key]}`).join(", ");
+const loadOf = (answer) => [perSecond(answer.request_rate), ...(DATA.workloads.length ? [workloadOf(answer)] : [])].join(", ");
+const planOf = (found) => [found.plan, ...(found.setting ? [found.setting] : [])].join(", ");
 const perSecond = (value) => (isValue(value) ? `${Number(value.toPrecision(4))}${THIN}/s` : MISSING);
 
 /** Rate, GPUs, plan and latencies of each answer. */
 function drawAnswers() {
-  const heads = ["rate", "GPUs", "plan", "attainment", "TTFT p95", "TPOT p95", "requests/s/GPU"];
+  const heads = ["rate", ...DATA.workloads, "GPUs", "plan", "attainment", "TTFT p95", "TPOT p95", "requests/s/GPU"];
   const row = (answer) => [
-    perSecond(answer.request_rate), answer.gpus === null ? (answer.certificate.exact ? "none" : "?") : formatCount(answer.gpus), answer.plan ?? MISSING,
+    perSecond(answer.request_rate), ...DATA.workloads.map((key) => answer[key]), answer.gpus === null ? (answer.certificate.exact ? "none" : "?") : formatCount(answer.gpus), answer.plan === null ? MISSING : planOf(answer),
     formatPercent(answer.attainment), formatNumber(answer.ttft_p95_s, "s"), formatNumber(answer.tpot_p95_s, "s"),
     perSecond(answer.gpus === null ? null : answer.requests_per_s / answer.gpus),
   ];
@@ -43,9 +47,13 @@ function drawPoints(canvas, datasets, x, y) {
 }
 
 function drawCost() {
-  const data = DATA.answers.filter((answer) => answer.gpus !== null).sort((a, b) => a.request_rate - b.request_rate)
-      .map((answer) => ({x: answer.request_rate, y: answer.gpus, says: `${formatCount(answer.gpus)} GPUs at ${perSecond(answer.request_rate)}: ${answer.plan}`}));
-  drawPoints("cost", [{type: "line", label: "fewest GPUs", data, borderColor: hueOf(0), backgroundColor: hueOf(0), pointStyle: shapeOf(0), pointRadius: 5}],
+  const found = DATA.answers.filter((answer) => answer.gpus !== null).sort((a, b) => a.request_rate - b.request_rate);
+  const workloads = [...new Set(DATA.answers.map(workloadOf))];
+  drawPoints("cost", workloads.map((workload, i) => ({
+    type: "line", label: workload || "fewest GPUs", borderColor: hueOf(i), backgroundColor: hueOf(i), pointStyle: shapeOf(i), pointRadius: 5,
+    data: found.filter((answer) => workloadOf(answer) === workload)
+        .map((answer) => ({x: answer.request_rate, y: answer.gpus, says: `${formatCount(answer.gpus)} GPUs at ${loadOf(answer)}: ${planOf(answer)}`})),
+  })),
              {title: "requests per second"}, {title: "GPUs", options: {beginAtZero: true}});
 }
 
@@ -58,7 +66,7 @@ function frontOf(points) {
 function drawFront() {
   const all = DATA.answers.flatMap((answer) => answer.points.map((point) => ({
     x: point.requests_per_s_per_gpu, y: point.ttft_p95_s, kept: point.kept,
-    says: `${point.plan} on ${formatCount(point.gpus)} GPUs at ${perSecond(answer.request_rate)}${point.kept ? "" : `, misses ${point.missed}`}`,
+    says: `${point.plan} on ${formatCount(point.gpus)} GPUs at ${loadOf(answer)}${point.kept ? "" : `, misses ${point.missed}`}`,
   })));
   const kept = all.filter((point) => point.kept);
   const dots = (label, data, index) => ({label, data, backgroundColor: hueOf(index), borderColor: hueOf(index), pointStyle: shapeOf(index), pointRadius: 4});
@@ -70,8 +78,8 @@ function drawFront() {
 
 function drawProofs() {
   byId("proofs").replaceChildren(...DATA.answers.flatMap((answer) => [
-    element("h3", {}, perSecond(answer.request_rate)), element("p", {}, answer.certificate.text),
-    ...(answer.nearest ? [element("p", {className: "note"}, `nearest: ${answer.nearest.plan} on ${formatCount(answer.nearest.gpus)} GPUs, with ${answer.nearest.needs.join(", ")}`)] : []),
+    element("h3", {}, loadOf(answer)), element("p", {}, answer.certificate.text),
+    ...(answer.nearest ? [element("p", {className: "note"}, `nearest: ${planOf(answer.nearest)} on ${formatCount(answer.nearest.gpus)} GPUs, ${answer.nearest.simulated ? "" : "by its floors "}with ${answer.nearest.needs.join(", ")}`)] : []),
   ]));
 }
 

@@ -16,6 +16,7 @@
 #include "sweep/cli/terminal/interrupt.h"
 #include "sweep/cli/terminal/progress.h"
 #include "sweep/cli/terminal/usage.h"
+#include "sweep/space/point_text.h"
 
 namespace shardscape::cli {
 
@@ -50,8 +51,15 @@ sweep::Study study_of(const CapacityArguments& arguments, const CommonOptions& c
   wanted.all_counts = true;
   if (!arguments.rates.empty()) {
     std::string list;
-    for (const std::string& rate : split_names(arguments.rates))
-      list += (list.empty() ? "" : ", ") + rate + (rate.find('/') == std::string::npos ? " /s" : "");
+    for (const std::string& rate : split_names(arguments.rates)) {
+      if (const auto parsed = sweep::parse_request_rate(rate); !parsed)
+        throw BadInput(fmt::format("--rate: '{}' {}", rate, parsed.error()));
+      list += (list.empty() ? "" : ", ") + rate;
+    }
+    for (const std::string& setting : wanted.overrides)
+      if (setting.starts_with("workload.concurrency="))
+        throw BadInput("--set " + setting +
+                       ": --rate takes the place of a closed loop; leave one of them out");
     wanted.overrides.push_back("workload.request_rate=[" + list + "]");
   }
   wanted.rates_instead = !arguments.rates.empty();
@@ -73,8 +81,7 @@ sweep::Study study_of(const CapacityArguments& arguments, const CommonOptions& c
 int run_capacity(const CapacityArguments& arguments, const CommonOptions& common) {
   const bool json = arguments.json || arguments.format == "json";
   const auto mode = parse_choice<ProgressMode>("--progress", arguments.progress);
-  const Budget budget = parse_budget(arguments.budget);
-  if (budget.points < HUGE_VAL) throw BadInput("--budget: must be CPU time here, such as 10s or 5min");
+  const Budget budget = parse_budget(arguments.budget, false);
   const double began = cpu_seconds();
   const sweep::Study study = study_of(arguments, common);
   const sweep::SweepJob job(study);

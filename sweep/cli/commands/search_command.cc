@@ -48,7 +48,8 @@ constexpr const char* kSearchFooter =
 Regions of the design space are cut off by lower bounds, memory and constraints, so the answer is that of a
 sweep. Bounds are known for step_time_s, tokens_per_s_per_gpu and mfu of training, with --mode hierarchical for
 expected_step_time_s, too, and for a front of one of them and memory_peak_bytes; and for latencies, requests_per_s and
-goodput of loads that are simulated request by request. Those of --mode flattened and of loads are tested, not proved.
+goodput of loads that are simulated request by request. Those of --mode flattened are tested, not
+proved; those of loads are proved but for attention, which is tested.
 For anything else every point is evaluated, and --budget is refused.)";
 
 struct SearchArguments {

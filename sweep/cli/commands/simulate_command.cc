@@ -84,10 +84,13 @@ std::pair<sweep::PointText, std::size_t> chosen_point(const SimulateArguments& a
     if (auto point = sweep::parse_point(arguments.point, study.space, study.gpu_counts[count], study.phase()))
       return {*point, count * (study.setting_count() / counts)};
   }
-  const auto point = sweep::parse_point(arguments.point, study.space, study.gpus, study.phase());
+  // What is wrong on the most GPUs, which allow the most.
+  const auto point = sweep::parse_point(arguments.point, study.space, study.gpu_counts.back(), study.phase());
+  const std::string of =
+      counts > 1 ? fmt::format(" (or one of gpus: [{}])", fmt::join(study.gpu_counts, ", ")) : std::string();
   std::vector<std::string> problems;
   for (const Problem& problem : point.error().list())
-    problems.push_back("--point: " + problem.field + ": " + problem.message);
+    problems.push_back("--point: " + problem.field + ": " + problem.message + of);
   throw BadInput(std::move(problems));
 }
 
@@ -95,8 +98,10 @@ std::pair<sweep::PointText, std::size_t> chosen_point(const SimulateArguments& a
 void print_notes(const sweep::Study& study, const sweep::PointText& point, std::size_t at,
                  const Setting& setting) {
   if (study.setting_count() > 1) {
-    std::cerr << "note: the study has " << study.setting_count() << " settings; this is the first ("
-              << describe_setting(study, at) << "), --set chooses another\n";
+    const std::string on =
+        study.gpu_counts.size() > 1 ? fmt::format(" on {} GPUs", study.gpus_of(at)) : std::string();
+    std::cerr << "note: the study has " << study.setting_count() << " settings; this is the first" << on
+              << " (" << describe_setting(study, at) << "), --set chooses another\n";
   }
   for (const std::string& text : study.space.constraints) {
     const auto constraint = sweep::Constraint::parse(text);

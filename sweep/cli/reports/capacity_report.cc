@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/base/safe_text.h"
@@ -49,8 +50,25 @@ class CapacityWriter {
     const auto column = std::ranges::find(columns, name, &ColumnInfo::name);
     return job_.columns().number(static_cast<std::size_t>(column - columns.begin()), record(at));
   }
+  /// What tells the answer from others: its rate, and the settings of its workload that are listed.
+  [[nodiscard]] std::string load(const CapacityAnswer& answer) const {
+    std::string text = format_fixed(rate(answer), 3) + " requests/s";
+    for (const auto& [key, value] : settings(answer)) text += fmt::format(", {}={}", key, value);
+    return text;
+  }
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> settings(
+      const CapacityAnswer& answer) const {
+    auto listed = listed_settings(job_.study(), answer.workload);
+    std::erase_if(listed, [](const auto& setting) { return setting.first == "request_rate"; });
+    return listed;
+  }
   [[nodiscard]] std::string plan(const CapacityPoint& at) const {
     return sweep::to_point_text(at.point.plan, Phase::inference);
+  }
+  /// The plan and what tells its system from others.
+  [[nodiscard]] std::string plan_there(const CapacityPoint& at) const {
+    const std::string there = setting(at);
+    return plan(at) + (there.empty() ? "" : ", " + there);
   }
   /// What tells the point's system from others, but for the number of GPUs and the workload.
   [[nodiscard]] std::string setting(const CapacityPoint& at) const {
@@ -136,12 +154,14 @@ class CapacityWriter {
 
   [[nodiscard]] Json answer_json(const CapacityAnswer& answer, bool points) const {
     Json json = {{"request_rate", rate(answer)}};
-    for (const auto& [key, text] : listed_settings(job_.study(), answer.workload))
-      if (key != "request_rate") json[key] = text;
+    for (const auto& [key, text] : settings(answer)) {
+      const auto number = number_before(text, "");
+      json[key] = number ? Json(static_cast<std::int64_t>(*number)) : Json(text);  // of tokens or requests
+    }
     json["gpus"] = answer.best ? Json(answer.best->gpus) : Json();
     json["plan"] = answer.best ? Json(plan(*answer.best)) : Json();
     if (answer.best) {
-      json["setting"] = setting(*answer.best);
+      add_setting(*answer.best, json);
       json.update(outputs(*answer.best));
     }
     Json fates = Json::object();
@@ -163,6 +183,7 @@ class CapacityWriter {
                          {"simulated", answer.nearest->simulated},
                          {"missed_by", answer.nearest->worst()},
                          {"needs", changes(*answer.nearest, rate(answer))}};
+      add_setting(*answer.nearest, json["nearest"]);
     }
     if (points) json["points"] = points_json(answer);
     return json;
@@ -172,26 +193,26 @@ class CapacityWriter {
   [[nodiscard]] std::string too_short(const CapacityAnswer& answer) const {
     constexpr double kStays = 4;
     if (!answer.best) return "";
-    const LoadSpec& load = *job_.study().workloads[answer.workload].load;
-    const double run = static_cast<double>(load.requests.number) / rate(answer);
+    const LoadSpec& offered = *job_.study().workloads[answer.workload].load;
+    const double run = static_cast<double>(offered.requests.number) / rate(answer);
     const double stay = answer.best->prediction.e2e.value();
     if (run >= kStays * stay) return "";
     return fmt::format(
-        "{} requests/s: {} requests come within {}, and one stays for {}: too few to see a server at work "
+        "{}: {} requests come within {}, and one stays for {}: too few to see a server at work "
         "for long; give client.requests: {}, statistic: steady",
-        format_fixed(rate(answer), 3), format_count(load.requests.number), format_seconds(run),
-        format_seconds(stay), static_cast<std::int64_t>(std::ceil(2 * kStays * stay * rate(answer))));
+        load(answer), format_count(offered.requests.number), format_seconds(run), format_seconds(stay),
+        static_cast<std::int64_t>(std::ceil(2 * kStays * stay * rate(answer))));
   }
 
   void print_details(std::ostream& out, const CapacityAnswer& answer) const {
-    out << '\n' << format_fixed(rate(answer), 3) << " requests/s: " << certificate(answer) << '\n';
+    out << '\n' << load(answer) << ": " << certificate(answer) << '\n';
     if (answer.kills.empty() || answer.best) return;
     TextTable table({left("missed by plans that fit"), "plans", "at least by"});
     for (const sweep::CapacityKill& kill : answer.kills)
       table.add_row({bound(kill.reason), format_count(kill.plans), format_percent(kill.least)});
     table.print(out, 2);
     const CapacityPoint& nearest = *answer.nearest;
-    out << "nearest: " << plan(nearest) << " on " << nearest.gpus
+    out << "nearest: " << plan_there(nearest) << " on " << nearest.gpus
         << (nearest.simulated ? " GPUs, with " : " GPUs, by its floors with ") << joined_changes(answer)
         << '\n';
     const bool overloaded = nearest.misses.front().reason < results::kFirstLimitReason;
@@ -206,6 +227,9 @@ class CapacityWriter {
     row.promises_kept = std::ranges::none_of(at.misses, &LimitCheck::Miss::promise);
     return row;
   }
+  void add_setting(const CapacityPoint& at, Json& json) const {
+    if (const std::string there = setting(at); !there.empty()) json["setting"] = there;
+  }
   [[nodiscard]] std::string joined_changes(const CapacityAnswer& answer) const {
     std::string text;
     for (const std::string& change : changes(*answer.nearest, rate(answer)))
@@ -218,7 +242,7 @@ class CapacityWriter {
     for (const CapacityPoint& at : answer.simulated) {
       list.push_back(
           {{"gpus", at.gpus},
-           {"plan", plan(at)},
+           {"plan", plan_there(at)},
            {"kept", at.misses.empty()},
            {"missed", at.misses.empty()
                           ? ""
@@ -242,9 +266,7 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
   for (const results::Limit& limit : job.study().limits)
     if (limit.column != "attainment") shown.push_back(job.columns().find(limit.column));
   TextTable table({"requests/s"});
-  std::vector<std::string> keys;
-  for (const auto& [key, text] : listed_settings(job.study(), 0))
-    if (key != "request_rate") keys.push_back(key), table.add_column(key);
+  for (const auto& [key, text] : writer.settings(answers.front())) table.add_column(key);
   table.add_column("GPUs");
   table.add_column("plan", TextTable::Align::left);
   const ColumnInfo* const attainment = job.columns().find("attainment");  // of promises
@@ -253,12 +275,10 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
   for (const ColumnInfo* column : shown) table.add_column(short_heading(*column));
   for (const CapacityAnswer& answer : answers) {
     std::vector<std::string> cells = {format_fixed(writer.rate(answer), 3)};
-    for (const auto& [key, text] : listed_settings(job.study(), answer.workload))
-      if (key != "request_rate") cells.push_back(text);
+    for (const auto& [key, text] : writer.settings(answer)) cells.push_back(text);
     const sweep::CapacityPoint* const best = answer.best ? &*answer.best : nullptr;
     cells.push_back(best ? format_count(best->gpus) : answer.complete ? "none" : "?");
-    const std::string setting = best ? writer.setting(*best) : "";
-    cells.push_back(best ? writer.plan(*best) + (setting.empty() ? "" : ", " + setting) : "");
+    cells.push_back(best ? writer.plan_there(*best) : "");
     if (attainment != nullptr)
       cells.push_back(best ? shown_value(*attainment, best->prediction.load.attainment) : "");
     cells.push_back(
@@ -282,7 +302,11 @@ std::vector<std::string> capacity_warnings(const sweep::SweepJob& job,
 
 Json capacity_json(const sweep::SweepJob& job, std::span<const CapacityAnswer> answers, bool points) {
   const CapacityWriter writer(job);
-  Json json = {{"study", job.study().title}, {"bounds", Json::array()}, {"answers", Json::array()}};
+  Json json = {{"study", job.study().title},
+               {"workloads", Json::array()},
+               {"bounds", Json::array()},
+               {"answers", Json::array()}};
+  for (const auto& [key, text] : writer.settings(answers.front())) json["workloads"].push_back(key);
   for (const results::Limit& limit : job.study().limits)
     json["bounds"].push_back(
         {{"bound", results::limit_name(limit)}, {"words", limit_words(limit)}, {"promise", limit.promise}});

@@ -84,6 +84,7 @@ class RowFilter {
       const ColumnInfo* const column = reader.find(row.column);
       if (column != nullptr && row.name != row.column) add(row.name, *column);
     }
+    if (const ColumnInfo* const rate = reader.find("request_rate_per_s")) add("request_rate", *rate);
     return names;
   }
 

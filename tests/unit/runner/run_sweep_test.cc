@@ -164,6 +164,51 @@ TEST(RunSweep, StoppedSweepIsResumedToTheSameData) {
   expect_resumed_to_the_same_data(SweepJob(study, std::nullopt, {}, Sample{job.space().size() - 7, 3}));
 }
 
+// A simulation of a load asks whether to go on; what it says after a stop is no result.
+TEST(RunSweep, ASimulatedLoadIsGivenUpWithinAndResumedToTheSameData) {
+  Study study = example_study();
+  for (WorkloadSpec& workload : study.workloads) workload.load.emplace().requests = {2000, false};
+  const SweepJob job(study);
+  const ScratchFolder folder;
+  sweep_into(job, folder / "whole.h5", 2);
+  class Long final : public Evaluator {
+   public:
+    Long(const Setting& setting, std::atomic<std::uint64_t>& calls, std::atomic<bool>& stop)
+        : of_(setting, calls), calls_(&calls), stop_(&stop) {}
+    void watch(StepWatch watch) override { watch_ = std::move(watch); }
+    Prediction evaluate(const ParallelPlan& plan) override {
+      if (*calls_ == 1000) *stop_ = true;
+      const Prediction whole = of_.evaluate(plan);
+      return watch_(Seconds(0)) ? whole : Prediction();
+    }
+    Prediction evaluate_again(const FaultSet& faults) override { return of_.evaluate_again(faults); }
+
+   private:
+    FakeEvaluator of_;
+    std::atomic<std::uint64_t>* calls_;
+    std::atomic<bool>* stop_;
+    StepWatch watch_ = [](Seconds) { return true; };
+  };
+  std::atomic<std::uint64_t> calls = 0;
+  const auto output = folder / "stopped.h5";
+  for (bool complete = false; !complete;) {
+    std::atomic<bool> stop = false;
+    SegmentStore store = SegmentStore::resume(results::parts_folder(output), job.manifest(example_run()));
+    SweepOptions options;
+    options.stop = &stop;
+    options.evaluator = [&](const Setting& setting, PlacementChoice) {
+      return std::make_unique<Long>(setting, calls, stop);
+    };
+    complete = run_sweep(job, store, options).complete;
+    store.scan();
+    if (complete) results::assemble(std::move(store), output, example_run());
+    EXPECT_TRUE(complete || calls <= 1002U) << "it ends within a block of " << job.layout().rows_per_block;
+  }
+  EXPECT_GT(calls, job.layout().rows()) << "some rows were computed twice";
+  std::string difference;
+  EXPECT_TRUE(test::datasets_equal(folder / "whole.h5", output, &difference)) << difference;
+}
+
 TEST(RunSweep, FailureOfAWorkerReachesTheCallerAndLeavesWhatIsSealed) {
   const Study study = example_study();
   const SweepJob job(study);
@@ -217,6 +262,17 @@ TEST(SweepJob, BlocksOfPointsThatTakeLongAreShort) {
   EXPECT_EQ(SweepJob(study).layout().rows_per_block, 16U);  // 256 / 16, where 1/128 of the space is less
   study.space.prefill_gpus = {0, 16};
   EXPECT_EQ(SweepJob(study).layout().rows_per_block, 8U);
+}
+
+TEST(SweepJob, ManyRequestsMakeShortBlocks) {
+  Study study = example_study();
+  for (WorkloadSpec& workload : study.workloads) {
+    workload.phase = Phase::inference;
+    workload.load.emplace().requests = {100, false};
+  }
+  EXPECT_EQ(SweepJob(study).layout().rows_per_block, 8U);
+  for (WorkloadSpec& workload : study.workloads) workload.load->requests.number = 1'000'000;
+  EXPECT_EQ(SweepJob(study).layout().rows_per_block, 1U);
 }
 
 TEST(SweepJob, LimitKeepsTheFirstPointsAndTheBlocks) {

@@ -37,6 +37,18 @@ bool holds(const std::string& text) {
   return constraint && constraint->holds(example_plan(), example_workload());
 }
 
+TEST(Constraint, ReadsRatesWithTheirUnit) {
+  WorkloadSpec workload;
+  workload.load.emplace().request_rate = 4;
+  for (const char* text : {"request_rate == 4 /s", "request_rate_per_s <= 240/min",
+                           "request_rate > 180 /min and tp == 8", "request_rate <= 8 / 2"}) {
+    const auto constraint = Constraint::parse(text);
+    ASSERT_TRUE(constraint.has_value()) << text << ": " << constraint.error().message;
+    EXPECT_TRUE(constraint->holds(example_plan(), workload)) << text;
+  }
+  EXPECT_FALSE(Constraint::parse("request_rate <= 4 /seconds").has_value());
+}
+
 TEST(Constraint, ReadsEveryName) {
   for (const char* text :
        {"tp == 8", "cp == 2", "pp == 4", "dp == 3", "sp", "sp == 1", "zero == 1", "mbs == 2", "vpp == 5",

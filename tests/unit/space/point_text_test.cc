@@ -106,6 +106,11 @@ TEST(PointText, InferenceTakesConcurrency) {
   ASSERT_TRUE(point);
   EXPECT_EQ(point->concurrency, 32);
   EXPECT_EQ(parse_point("request_rate=2.5", example_space(), 64, Phase::inference)->request_rate, 2.5);
+  EXPECT_EQ(parse_point("request_rate=2.5 /s", example_space(), 64, Phase::inference)->request_rate, 2.5);
+  EXPECT_EQ(parse_point("request_rate=150/min", example_space(), 64, Phase::inference)->request_rate, 2.5);
+  const auto one = parse_point("prefill_tp=1", SpaceSpec{}, 1, Phase::inference);
+  ASSERT_FALSE(one);
+  EXPECT_EQ(one.error().list().front().message, "has no value on 1 GPU");
   EXPECT_NE(problems_of("request_rate=0", Phase::inference).find("requests per second from"),
             std::string::npos);
   EXPECT_EQ(point->plan.data, 8);

@@ -36,6 +36,23 @@ TEST(AcceptanceTable, LengthsScatter) {
               {0.5});
 }
 
+TEST(AcceptanceTable, SaysWhatThereIsInstead) {
+  const auto error = [](const AcceptanceSeries& series) {
+    const auto found = parse_acceptance(std::string(kTable) + "v5,MTP,,on,1,1.5\n", series);
+    return found ? "" : found.error();
+  };
+  EXPECT_EQ(error({"v4", "mtp", "on"}), "has no line with method mtp, but with MTP");
+  EXPECT_EQ(error({"", "", "on"}), "has lines of v4, v5: say which `model`");
+  EXPECT_EQ(error({"", "", "off"}), "") << "of one model";
+  EXPECT_EQ(error({"v5", "", "off"}), "has no line of that model, method and mode");
+}
+
+TEST(AcceptanceTable, IsAsSpreadsheetsWriteIt) {
+  expect_near(parse_acceptance("\xEF\xBB\xBF\r\n\nmodel,draft_tokens,acceptance_length\r\nm,1,1.4\r\n",
+                               {"m", "", ""}),
+              {0.4});
+}
+
 TEST(AcceptanceTable, SaysWhatIsWrongAndWhere) {
   const auto says = [](const char* text, const std::string& what) {
     const auto found = parse_acceptance(text, {"m", "", ""});
@@ -46,7 +63,7 @@ TEST(AcceptanceTable, SaysWhatIsWrongAndWhere) {
   says("model,draft_tokens,acceptance_length\nm,0,1\n", "line 2: draft_tokens");
   says("model,draft_tokens,acceptance_length\nm,1,2.5\n", "line 2: acceptance_length must be from 1 to 2");
   says("model,draft_tokens,acceptance_length\nm,2,2.5\n", "has no length with 1 draft tokens");
-  says("model,draft_tokens,acceptance_length\nother,1,1.5\n", "has no line of that model");
+  says("model,draft_tokens,acceptance_length\nother,1,1.5\n", "has no line with model m, but with other");
 }
 
 }  // namespace

@@ -143,6 +143,14 @@ bool says_at(const yaml::Diagnostics& diagnostics, const std::string& path, cons
   });
 }
 
+TEST(SimulatedLoads, RatesHaveUnitsOrArePerSecond) {
+  const Study study =
+      good(with_workload("prompt_tokens: 10, output_tokens: 5, request_rate: [2, 3 /s, 240 /min]"));
+  ASSERT_EQ(study.workloads.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(study.workloads[i].load->request_rate, 2.0 + static_cast<double>(i));
+}
+
 TEST(SimulatedLoads, ProblemsStandAtTheirPlace) {
   const auto says = [](const std::string& keys, const std::string& path, const std::string& what) {
     const yaml::Diagnostics found = bad(with_workload(keys));
@@ -152,7 +160,7 @@ TEST(SimulatedLoads, ProblemsStandAtTheirPlace) {
                     open = lengths + "request_rate: 2 /s, ";
   says(lengths + "client: inferencex", "concurrency", "missing");
   says(closed + "request_rate: 2 /s", "concurrency", "excludes request_rate");
-  says(lengths + "request_rate: 2", "request_rate", "a unit is due");
+  says(lengths + "request_rate: 2 s", "request_rate", "180 /min");
   says(lengths + "request_rate: 2 /h", "request_rate", "180 /min");
   says(lengths + "request_rate: 0 /s", "request_rate", "must be from");
   says(lengths + "request_rate: [2 /s, 2/s]", "request_rate", "twice");
@@ -230,6 +238,19 @@ TEST(SimulatedLoads, ProblemsOfSpeculationStandAtTheirPlace) {
 }
 
 class TracedStudy : public test::TemporaryFolder {};
+
+TEST_F(TracedStudy, ATableOfLengthsIsToldWhereItIsWritten) {
+  const std::filesystem::path table = write("lengths.csv", "model,draft_tokens,acceptance_length\nm,1,1.5\n");
+  const auto of = [&](const std::string& tokens, const std::string& keys) {
+    return with_workload(
+        "prompt_tokens: 10, output_tokens: 5, concurrency: 4, speculation: {draft_tokens: " + tokens +
+        ", draft_model: other, acceptance: {table: " + table.string() + keys + "}}");
+  };
+  const std::string at = "workload.speculation.acceptance";
+  EXPECT_TRUE(says_at(bad(of("1", ", model: [m]")), at + ".model", "list"))
+      << bad(of("1", ", model: [m]")).to_string();
+  EXPECT_TRUE(says_at(bad(of("2", "")), at, "has 1 positions, but 2 tokens are drafted"));
+}
 
 TEST_F(TracedStudy, ReadsATraceBesideIt) {
   write("t.csv", "arrival_s,prompt_tokens,output_tokens\n10,100,5\n12,300,15\n");

@@ -348,6 +348,14 @@ TEST(Space, AxesOfThePoolThatPrefills) {
   says("prefill_gpus: 6, prefill_tensor_parallel: 4", gpus, "6 GPUs make no whole replicas");
   says("prefill_gpus: 4, tensor_parallel: 8", gpus,
        "with 4 of 16 GPUs to prefill, no plan fills the 12 GPUs");
+  // 8 and 8 leave nothing, but each of them has plans with another value.
+  good(space("prefill_gpus: [4, 8], ffn_gpus: [0, 8], prefill_tensor_parallel: [1]"));
+  says("prefill_gpus: [4, 8], ffn_gpus: 12", gpus, "with 4 of 16 GPUs to prefill and 12 for experts alone");
+  says("prefill_gpus: 8, ffn_gpus: [0, 8]", "s.yaml:31:36: space.ffn_gpus", "none is left to decode");
+  // Of numbers of GPUs one is enough.
+  good(replaced(space("prefill_gpus: 4, tensor_parallel: 4, data_parallel: [1]"), "gpus: 16",
+                "gpus: [8, 16]"));
+  good(replaced(space("tensor_parallel: 8, data_parallel: 1"), "gpus: 16", "gpus: [8, 16]"));
   says("prefill_tensor_parallel: 2", "s.yaml:31:34: space.prefill_tensor_parallel", "without prefill_gpus");
   EXPECT_TRUE(reports(bad(training("space: {prefill_gpus: 8}\n")), "s.yaml:31:23: space.prefill_gpus",
                       "has no effect in training"));
