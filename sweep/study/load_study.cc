@@ -23,6 +23,7 @@
 #include "sweep/study/pipeline_layout_key.h"
 #include "sweep/study/placement_axis.h"
 #include "sweep/study/reliability_parser.h"
+#include "sweep/study/served_experts_check.h"
 #include "sweep/study/space_parser.h"
 #include "sweep/study/store_parser.h"
 #include "sweep/study/workload_parser.h"
@@ -79,7 +80,7 @@ class StudyParser {
     check_lengths();
     check_loads();
     check_simulated_load();
-    check_servers();
+    if (phase_) check_served_experts(study_, *phase_, root_, state_);
     if (!diagnostics_.empty()) return std::nullopt;
     study_.resolved_yaml = resolved();
     note_assumed_shares();
@@ -427,50 +428,6 @@ class StudyParser {
       for (const Problem& problem : problems.list())
         state_.bad("workload." + problem.field, node->where, problem.message);
       if (!problems.empty()) return;
-    }
-  }
-
-  /// Settings for servers of experts need a model with experts, and plans that deal these over ranks.
-  void check_servers() {
-    if (phase_ != Phase::inference) return;
-    using Serving = StackProfile::Serving;
-    struct Key {
-      const char* path;
-      bool (*set)(const Serving& serving);
-      std::vector<PlanKey> acts_on;  ///< axes that deal experts
-      const char* without;
-    };
-    using enum PlanKey;
-    const Key keys[] = {{"stack.serving.redundant_experts",
-                         [](const Serving& s) { return s.redundant_experts > 0; },
-                         {PlanKey::expert, prefill_expert, ffn},
-                         "space.expert_parallel above 1"},
-                        {"stack.serving.prefill_redundant_experts",
-                         [](const Serving& s) { return s.prefill_redundant_experts > 0; },
-                         {prefill_expert},
-                         "space.prefill_gpus and space.prefill_expert_parallel above 1"},
-                        {"stack.serving.two_batch_overlap",
-                         [](const Serving& s) { return s.two_batch_overlap; },
-                         {PlanKey::expert, prefill_expert},
-                         "space.expert_parallel above 1"}};
-    const auto deals = [&](PlanKey key) {
-      if (key == prefill_expert && !pooled()) return false;
-      return std::ranges::any_of(study_.space[key].values, [](std::int32_t ranks) { return ranks > 1; });
-    };
-    const yaml::Node* const hardware = root_.find("hardware");
-    for (const Key& key : keys) {
-      const bool used = std::ranges::any_of(
-          study_.systems, [&](const System& system) { return key.set(system.stack.serving); });
-      if (!used) continue;
-      const yaml::Node* const axis =
-          hardware != nullptr && hardware->is_map() ? hardware->find(key.path) : nullptr;
-      const std::string path = axis != nullptr ? std::string("hardware.") + key.path : key.path;
-      const yaml::Location where = axis != nullptr ? axis->where : root_.find("stack")->where;
-      if (!study_.model.moe) {
-        state_.bad(path, where, "has no effect in a dense model: it has no experts; leave it out");
-      } else if (axis != nullptr && std::ranges::none_of(key.acts_on, deals)) {
-        state_.bad(path, where, std::string("has no effect without ") + key.without);
-      }
     }
   }
 

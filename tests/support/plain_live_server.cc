@@ -98,7 +98,7 @@ void PlainLiveServer::start() {
 std::vector<PlainLiveRequest> PlainLiveServer::finish() {
   if (measuring_) {
     out_.kv_peak = std::max(out_.kv_peak, static_cast<double>(peak_) / static_cast<double>(rules_.kv_blocks));
-    out_.kv_mean += held_ * (end - begin_);
+    out_.kv_mean += held_ * (end - std::max(begin_, out_.begin));
     out_.progress_seconds += progressing_ * (end - begin_);
   }
   const auto give = [&](LiveItem& item) {

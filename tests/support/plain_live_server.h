@@ -27,6 +27,7 @@ struct PlainLiveRequest {
 /// What servers have done since the warm-up.
 struct PlainWork {
   std::vector<double> gaps;  ///< between tokens
+  double begin = 0;          ///< the moment at which the warm-up ended
   double kv_mean = 0, kv_peak = 0;
   double progress_seconds = 0;  ///< seconds of iterations times the requests that they serve
   std::int64_t preemptions = 0;

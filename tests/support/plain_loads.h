@@ -12,7 +12,7 @@ namespace shardscape::serving {
 
 struct PlainLive : PlainWork {
   std::vector<PlainLiveRequest> done;  ///< requests that count, in the order in which they were done
-  double begin = 0, end = 0;
+  double end = 0;
   bool tied =
       false;  ///< moments of different servers or requests are equal up to rounding, which decides their order
 };

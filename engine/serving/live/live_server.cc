@@ -201,17 +201,19 @@ void LiveServer::book_answers(std::int64_t iterations) {
   }
 }
 
-/// Sum over iterations i of (A + b i) (f + s i), where A + b i tokens are held for f + s i seconds.
+/// Sum over iterations i of (A + b i) (f + s i), where A + b i tokens are held for f + s i seconds; but for what lies
+/// before the moment from which on is measured, which only the first iteration may begin before.
 double LiveServer::held_seconds() const {
-  const double held = state_.tokens_held();
+  const double held = state_.tokens_held(), before = std::max(0.0, tally_.begun() - begin_);
   if (!runs_) {
     const bool grows = state_.rules().on_demand && batch_.decodes;
-    return (held + (grows ? state_.pace() : 0)) * (end_ - std::max(begin_, tally_.begun()));
+    return (held + (grows ? state_.pace() : 0)) * std::max(0.0, end_ - begin_ - before);
   }
   const auto n = static_cast<double>(run_.iterations);
   const double b = state_.rules().on_demand ? run_.growth : 0, a = held + b;
   const double f = run_.first(), s = run_.step();
-  return n * (a * f + 0.5 * (n - 1) * (a * s + b * f + b * s * (2 * n - 1) / 3));
+  const double all = n * (a * f + 0.5 * (n - 1) * (a * s + b * f + b * s * (2 * n - 1) / 3));
+  return all - a * std::min(before, f);
 }
 
 void LiveServer::settle(double now) {
