@@ -130,8 +130,10 @@ TEST(Memo, EveryFieldOfAKeyCounts) {
                 network::CollectiveOp::all_gather, {}, group, 1, {4, 8}, Seconds(1e-6), Seconds(2e-6)}),
             1 + 4 + of_group + 1 + 2 + 2);
   // The curve's key, bytes, tolerance.
-  EXPECT_EQ(expect_every_field_counts(
-                network::CurvePoint{{network::CollectiveOp::all_gather, {}, group}, 1e6, 1e-3}),
+  EXPECT_EQ(expect_every_field_counts(network::CurvePoint{
+                {network::CollectiveOp::all_gather, {}, group, 1, {4, 8}, Seconds(1e-6), Seconds(2e-6)},
+                1e6,
+                1e-3}),
             1 + 4 + of_group + 1 + 2 + 2 + 2);
 }
 
