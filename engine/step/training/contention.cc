@@ -205,7 +205,7 @@ class ContentionSum {
       open += kContextOpen * priced[TimeClass::context_comm];
     }
     priced[TimeClass::tensor_comm] -= kApartSpared * apart.context;
-    return {priced, open / step.step + open_share};
+    return {priced, std::max(0.0, open / step.step) + open_share};  // rounding may leave less than nothing
   }
 
  private:
