@@ -15,7 +15,6 @@
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/reports/top_output.h"
-#include "sweep/cli/reports/top_output.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/faults/sensitivity.h"
 #include "sweep/space/design_space.h"
