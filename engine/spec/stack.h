@@ -191,7 +191,7 @@ struct StackProfile {
     bool scatter_boundaries = false;
     Bytes bucket;           ///< gradient bucket: DP calls = bytes / bucket
     Bytes zero_bucket;      ///< same under ZeRO; 0: as bucket
-    Bytes bucket_per_rank;  ///< the least of a bucket for each rank of its group
+    Bytes bucket_per_rank;  ///< a bucket holds at least this for each rank of its group
     /// The algorithms of the library; each call takes the cheapest. A ring serves where none of them fits a group.
     std::vector<Algorithm> algorithms = {Algorithm::ring, Algorithm::dimension_wise};
     /// Calls inside a node take what the device's protocols do (network/collectives/protocols.h), where it has

@@ -83,7 +83,8 @@ class Search {
   [[nodiscard]] bool goes_on() const { return !options_.go_on || options_.go_on(); }
 
   /// Plans that floors cut off miss at least what the floors show: those that may still miss by less than what was
-  /// simulated are simulated, too, the least first.
+  /// simulated are simulated, too, the least first. Where this is stopped the nearest is that of what was seen; that no
+  /// plan does is proved all the same.
   void look_nearer(CapacityAnswer& answer) {
     std::ranges::sort(cut_, {}, [](const Cut& cut) { return std::pair(cut.at_least, cut.id); });
     for (const Cut& cut : cut_) {
@@ -91,7 +92,7 @@ class Search {
       Looked looked{
           CapacityFate::latency_floor, {cut.id, job_.space().point(cut.id), cut.gpus, {}, false, {}}, false};
       simulate(looked);
-      if (!(answer.complete = goes_on())) break;
+      if (!goes_on()) break;
       --answer.fates[static_cast<std::size_t>(CapacityFate::latency_floor)];
       ++answer.fates[static_cast<std::size_t>(looked.fate)];
       if (!looked.point.simulated) continue;

@@ -34,7 +34,8 @@ struct Sample {
 /// every thread: 1/128 of the space, a power of two up to 4096. Blocks should be long enough that the fixed cost of
 /// their chunks, some 0.3 ms for all columns, matters little: at least 256 evaluations of some ten microseconds, where
 /// a point takes `evaluations` of them, and at least 8 rows. They should be short enough that none takes long, as an
-/// interrupted sweep finishes those in flight: at most 32,768 evaluations, but at least `least_rows`.
+/// interrupted sweep finishes those in flight, and loses those of simulated loads: at most 32,768 evaluations, but at
+/// least `least_rows`.
 std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations = 1,
                              std::uint64_t least_rows = 8);
 

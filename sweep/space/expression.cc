@@ -80,12 +80,12 @@ class Lexer {
   /// Takes the unit of a rate behind a number: 4 /s, 180 /min.
   void read_unit(Token& token) {
     const std::size_t slash = text_.find_first_not_of(' ', at_);
-    constexpr std::pair<std::string_view, double> kUnits[] = {{"/s", 1}, {"/min", 1.0 / 60}};
-    for (const auto& [unit, factor] : kUnits) {
+    constexpr std::pair<std::string_view, double> kUnits[] = {{"/s", 1}, {"/min", 60}};
+    for (const auto& [unit, seconds] : kUnits) {
       if (slash == std::string_view::npos || !text_.substr(slash).starts_with(unit)) continue;
       const std::size_t end = slash + unit.size();
       if (end < text_.size() && is_word_char(text_[end])) continue;
-      token.number *= factor;
+      token.number /= seconds;  // rounded as parse_request_rate() does
       at_ = end;
     }
   }

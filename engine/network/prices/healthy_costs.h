@@ -174,7 +174,7 @@ class HealthyCosts {
   [[nodiscard]] bool meet(const CollectiveKey& one, const CollectiveKey& other) const;
   /// The loads that an operation puts on its links while it sends.
   [[nodiscard]] const LinkLoads& loads(const CollectiveKey& key, Looked looked = Looked::all) const;
-  /// The share of the operation's time for which its busiest link is in use, 0..1.
+  /// The share of its busiest link's bandwidth that an operation takes, in the mean over its time, 0..1.
   [[nodiscard]] double most_use(const CollectiveKey& key) const;
   /// The share of its own pace that each operation keeps while both send.
   [[nodiscard]] KeptPaces paces_together(const CollectiveKey& one, const CollectiveKey& other) const;

@@ -15,14 +15,16 @@ void LiveServer::arrive(const DrawnRequest& request, double now) {
   arrived_.push_back({request, ended_ + ahead + (works_ ? 1 : 0)});
   if (!works_) {
     wakes_ = std::min(wakes_, now);
-  } else if (runs_) {
+    return;
+  }
+  if (waits_ == WaitsFor::nothing && later_from_ == kNever) {
+    later_from_ = now;
+    later_ = state_.running() >= state_.rules().max_batch ? WaitsFor::place : WaitsFor::look;
+  }
+  if (runs_) {
     const std::int64_t boundary = std::max<std::int64_t>(1, run_.ended_before(now) + 1);
     arrived_.back().earliest = ended_ + boundary + ahead;
     note_looks(boundary);
-    if (waits_ == WaitsFor::nothing && later_from_ == kNever) {
-      later_from_ = now;
-      later_ = state_.running() >= state_.rules().max_batch ? WaitsFor::place : WaitsFor::look;
-    }
     if (admits_later_) end_run_after(std::min(run_.iterations, first_joins_after()));
   }
 }

@@ -57,8 +57,9 @@ class Tally {
   void work(const Work& work);
   void done(const Sequence& sequence, double now);
 
-  /// All measured so far is forgotten: the warm-up is over.
+  /// The moment from which on is measured.
   [[nodiscard]] double begun() const { return sums_.begin; }
+  /// All measured so far is forgotten: the warm-up is over.
   void restart(double now) {
     sums_ = {};
     sums_.begin = now;

@@ -35,8 +35,8 @@ constexpr double kContextOpen = 0.09, kCallsOpen = 0.4, kApartOpen = 0.1;
 /// the median, 0.23 in the mean.
 constexpr double kApartSpared = 0.2;
 
-/// The share of traffic that begins with the passes of all stages that finds the links of each of its stages in use by
-/// the others at that time. With all of it 2,000 random plans whose stages share the links of a torus are up to 17 %
+/// Of traffic that begins with the passes of all stages, the share that finds its links in use by the traffic of the
+/// other stages at the same time. With all of it 2,000 random plans whose stages share the links of a torus are up to 17 %
 /// too long, with none up to 11 % too short.
 constexpr double kInPhase = 0.5;
 
@@ -291,8 +291,8 @@ class ContentionSum {
     if (degree == 1) return sum;
     const auto longer = [&](const CollectiveCall& call) {  // by so many times its time on links
       const network::CollectiveKey asked = prices_.healthy(call);
-      return cost_along(in_.plan, axis, degree, asked, collectives_) /
-             collectives_.healthy().time_on_links(asked);
+      const Seconds cost = cost_along(in_.plan, axis, degree, asked, collectives_);
+      return cost > Seconds(0) ? cost / collectives_.healthy().time_on_links(asked) : 0.0;
     };
     boost::container::small_vector<std::optional<double>, 8> known(calls_.calls.size());
     for (const ContendedCalls::Sent& sent : calls_.sent) {

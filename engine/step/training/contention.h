@@ -20,7 +20,8 @@
 //             the same way.
 //
 // Priced is kMet of the sum over the critical stage, of every microbatch's share also what the bubble of the pipeline
-// grows by. The mark is what of that may be wrong, as a share of the step: of what exchanges of context groups and
+// grows by; less kApartSpared of what groups of the same stage along the context axis cost each other's calls of tensor
+// groups, where they come apart. The mark is what of that may be wrong, as a share of the step: of what exchanges of context groups and
 // other calls take longer (kContextOpen, kCallsOpen), of what groups of the same stage cost each other's calls of
 // tensor groups where they could come apart (kApartOpen), of turns and of messages between stages that meet each other
 // (step_contention.h), and the time for which such messages are under way beside traffic of every microbatch that

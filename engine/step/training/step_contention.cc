@@ -68,7 +68,7 @@ void add_contention(Breakdown contended, Seconds spared, Seconds at_least, Predi
       added + less;  // less than 0 where groups come apart that were priced as sending together
   out.contention = longer - spared;
   out.step_time += longer;
-  Seconds lacking = longer - (added + less);
+  Seconds lacking;
   for (const TimeClass c : enum_values<TimeClass>()) {
     const Seconds left = out.breakdown[c] + contended[c];
     lacking += std::min(Seconds(0), left);

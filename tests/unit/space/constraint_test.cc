@@ -1,5 +1,6 @@
 // What does a constraint say about a plan, and what does a broken one say about itself?
 #include "sweep/space/constraint.h"
+#include "sweep/space/point_text.h"
 
 #include <gtest/gtest.h>
 
@@ -45,6 +46,12 @@ TEST(Constraint, ReadsRatesWithTheirUnit) {
     const auto constraint = Constraint::parse(text);
     ASSERT_TRUE(constraint.has_value()) << text << ": " << constraint.error().message;
     EXPECT_TRUE(constraint->holds(example_plan(), workload)) << text;
+  }
+  // The same number per minute is the same rate in a study, to the last bit.
+  for (int number = 1; number <= 200; ++number) {
+    const std::string rate = std::to_string(number) + " /min";
+    workload.load->request_rate = *parse_request_rate(rate);
+    EXPECT_TRUE(Constraint::parse("request_rate == " + rate)->holds(example_plan(), workload)) << rate;
   }
   EXPECT_FALSE(Constraint::parse("request_rate <= 4 /seconds").has_value());
 }
