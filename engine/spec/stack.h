@@ -294,8 +294,8 @@ struct StackProfile {
     /// the device (vLLM: async scheduling; TensorRT-LLM and SGLang: overlap scheduling) has the next one fixed when one
     /// ends.
     std::int64_t schedule_ahead = 0;
-    /// Of two pools: the client has the first token with the so-manieth iteration that its sequence takes part in where
-    /// it decodes, as that server answers: it looks at what has arrived between iterations, has the next one fixed
+    /// Of two pools: how many iterations its sequence takes part in where it decodes until the client has the first
+    /// token, as that server answers: it looks at what has arrived between iterations, has the next one fixed
     /// (schedule_ahead), and answers with a token of its own (vLLM's NIXL connector meets the last token of a prompt
     /// again; SGLang and TensorRT-LLM under Dynamo stream what the decoding worker gives). 0: as the cache arrives.
     std::int64_t answer_after = 0;

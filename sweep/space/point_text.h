@@ -17,7 +17,8 @@
 
 namespace shardscape::sweep {
 
-/// Requests per second of an open loop. At lower rates moments are so large that an iteration is lost in their rounding.
+/// Requests per second of an open loop. At lower rates moments are so large that an iteration is lost in their
+/// rounding.
 inline constexpr Range kRequestRate{1e-6, 1e9};
 /// A rate per second, from "3 /s", "180 /min" or a number of requests per second; or what would be right.
 tl::expected<double, std::string> parse_request_rate(std::string_view text);

@@ -37,10 +37,11 @@ tl::expected<std::vector<double>, std::string> shares_of(const LengthSums& lengt
 std::string missing_series(const std::array<std::string_view, 3>& names,
                            const std::array<std::string, 3>& wanted,
                            const std::array<std::set<std::string>, 3>& there) {
+  if (there.front().empty()) return "has no lines";
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!wanted[i].empty() && !there[i].contains(wanted[i]))
-      return fmt::format("has no line with {} {}, but with {}", names[i], wanted[i],
-                         fmt::join(there[i], ", "));
+    if (wanted[i].empty() || there[i].contains(wanted[i])) continue;
+    if (there[i] == std::set<std::string>{""}) return fmt::format("has no {}", names[i]);
+    return fmt::format("has no line with {} {}, but with {}", names[i], wanted[i], fmt::join(there[i], ", "));
   }
   return "has no line of that model, method and mode";
 }

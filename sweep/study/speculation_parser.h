@@ -20,8 +20,8 @@ struct ParsedSpeculation {
 };
 
 /// `acceptance`: a rate at which each draft is accepted where those before it are, or the share of iterations in which
-/// each position is, or the table of lengths that has them (acceptance_file.h), from `folder` on. Problems go to `state`
-/// and `diagnostics`.
+/// each position is, or the table of lengths that has them (acceptance_file.h), from `folder` on. Problems go to
+/// `state` and `diagnostics`.
 ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& path,
                                     const std::filesystem::path& folder, yaml::ReadState& state,
                                     yaml::Diagnostics& diagnostics);

@@ -39,7 +39,8 @@ bool prints(const PoolsOfRow& of, const Worker& prefill, const Worker& decode) {
   return says(prefill.ranks(), decode.ranks()) || says(prefill.tensor, decode.tensor) || says(all, all);
 }
 
-/// Whether software is of that release: "sglang 0.5.1-rc0" is of "sglang 0.5.1" and of "sglang", "sglang 0.5.14" is not.
+/// Whether software is of that release: "sglang 0.5.1-rc0" is of "sglang 0.5.1" and of "sglang", "sglang 0.5.14" is
+/// not.
 bool is_of_release(std::string_view software, std::string_view release) {
   return software.starts_with(release) &&
          (software.size() == release.size() ||

@@ -40,9 +40,9 @@ class PoolRecipes {
  public:
   explicit PoolRecipes(Table table);
 
-  /// The recipe for a row: of those for its model, device, software, precision, lengths and ranks the one that lists its
-  /// number of clients, else the nearest, at most four times as many or as few; where the row does not say whether it
-  /// speculates, first those that list its clients, of equals the one without. Software with a release is for that
+  /// The recipe for a row: of those for its model, device, software, precision, lengths and ranks the one that lists
+  /// its number of clients, else the nearest, at most four times as many or as few; where the row does not say whether
+  /// it speculates, first those that list its clients, of equals the one without. Software with a release is for that
   /// release. A row prints as the ranks of a worker those of its tensor group, all of them, or all GPUs. Why, where
   /// there is none, or where the table cannot be read.
   [[nodiscard]] tl::expected<PoolRecipe, std::string> find(const PoolsOfRow& of);

@@ -273,9 +273,9 @@ TEST(LivePools, ACacheAndIterationsShareALink) {
 }
 
 /// Prompts are read in 10 ms, caches arrive 20 ms later, iterations take 4 ms and begin at 30, 34, 38 ... ms, as the
-/// first cache arrives at 30 ms. Clients have the first token at the end of the third iteration: the first one at 30 + 12
-/// ms. The second cache arrives at 71.5 ms, joins at 74, and is done with its only iteration at 78; the third arrives at
-/// 91.5 ms, joins at 94 and is answered at 94 + 12 ms. What caches take is the same.
+/// first cache arrives at 30 ms. Clients have the first token at the end of the third iteration: the first one at 30 +
+/// 12 ms. The second cache arrives at 71.5 ms, joins at 74, and is done with its only iteration at 78; the third
+/// arrives at 91.5 ms, joins at 94 and is answered at 94 + 12 ms. What caches take is the same.
 TEST(LivePools, TheFirstTokenComesWithAnIterationOfTheDecoder) {
   LivePoolsCase c(0);
   const auto trace = std::make_shared<Trace>();
@@ -317,8 +317,8 @@ TEST(LivePools, APreemptedSequenceTakesTheBlocksOfACacheThatIsDone) {
   const auto trace = std::make_shared<Trace>();
   // Blocks of one token, 62 of them. Two requests of 10 tokens are read until 10 ms, and their caches come at 15 and at
   // 20 ms; they get a token each ms. At 20 ms the third is read, of 30 tokens and a single one to give, and has its
-  // blocks; its cache comes at 35 ms. At 24 ms the three would need 63 blocks: the second is preempted, and has room again
-  // when the third is done.
+  // blocks; its cache comes at 35 ms. At 24 ms the three would need 63 blocks: the second is preempted, and has room
+  // again when the third is done.
   trace->requests = {{0, 10, 51}, {0, 10, 51}, {0.005, 30, 1}};
   c.load = LoadSpec();
   c.load.trace = trace;

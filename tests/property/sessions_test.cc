@@ -287,8 +287,8 @@ TEST(Sessions, TurnsComeAtTheRate) {
 }
 
 // Of sessions of ten turns, each of 100 new tokens and 20 of an answer, a context of 1,250 tokens holds those whose
-// prompts have 1,000 and 1,120 tokens: two of ten turns. As many as come are kept up with by servers that would not keep
-// up with all; and where the context holds all of them, all come.
+// prompts have 1,000 and 1,120 tokens: two of ten turns. As many as come are kept up with by servers that would not
+// keep up with all; and where the context holds all of them, all come.
 TEST(Sessions, TurnsBeyondTheContextAreNotOffered) {
   LoadSpec load = chat(10, 1000, 100, 20, 0.01);
   load.request_rate = 50;

@@ -116,8 +116,8 @@ TEST_P(EveryPrediction, BreakdownAddsUpAndNothingIsNegative) {
         for (const test::PredictionField& field : test::fields_of(out)) {
           EXPECT_TRUE(std::isfinite(field.value)) << field.name;
           // Siblings that take turns make contention negative: groups of all p stages at once take p times as long as
-          // each alone at most, which spares p - 1 steps. Groups of one stage that come apart are spared a fifth of what
-          // their calls take: of what is left a quarter at most.
+          // each alone at most, which spares p - 1 steps. Groups of one stage that come apart are spared a fifth of
+          // what their calls take: of what is left a quarter at most.
           const double least =
               std::string_view(field.name) == "contention" ? -whole * (plan.pipeline - 1 + 0.25) : 0;
           EXPECT_GE(field.value, least) << field.name;

@@ -41,8 +41,8 @@ struct LiveRules {
   /// Decode iterations for which prompts wait until there are so many of them.
   std::int64_t balance_wait = 0, balanced = 1;
   bool reads_only = false;  ///< sequences leave with their first token
-  /// Iterations of a server that decodes, from the one that a prompt's cache joins, until the client has the first token
-  /// of a prompt that another server has read; 0: it has it as the cache arrives.
+  /// Iterations of a server that decodes, from the one that a prompt's cache joins, until the client has the first
+  /// token of a prompt that another server has read; 0: it has it as the cache arrives.
   std::int64_t answer_after = 0;
   /// Tokens of each sequence that decode iterations verify beside the one they give.
   std::int64_t drafts = 0;

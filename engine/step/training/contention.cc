@@ -36,8 +36,8 @@ constexpr double kContextOpen = 0.09, kCallsOpen = 0.4, kApartOpen = 0.1;
 constexpr double kApartSpared = 0.2;
 
 /// Of traffic that begins with the passes of all stages, the share that finds its links in use by the traffic of the
-/// other stages at the same time. With all of it 2,000 random plans whose stages share the links of a torus are up to 17 %
-/// too long, with none up to 11 % too short.
+/// other stages at the same time. With all of it 2,000 random plans whose stages share the links of a torus are up to
+/// 17 % too long, with none up to 11 % too short.
 constexpr double kInPhase = 0.5;
 
 /// The least shares of a step that calls take longer beside traffic, and that exchanges of context groups show, for

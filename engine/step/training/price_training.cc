@@ -314,12 +314,12 @@ std::int32_t time_training(const TrainingStep& in, const network::CollectivePric
                            TrainingScratch& scratch, Prediction& out) {
   const bool first_and_healthy = out.step_time <= Seconds(0) && in.sick.empty() && !told_apart(collectives);
   const bool plain = scratch.options.reference || scratch.options.every_tail || in.turns == nullptr;
-  const std::int32_t zero_stage = timed_zero_stage(in.plan, in.setting.system.stack);
-  // Only plans of this stage may be timed like others.
-  if (!first_and_healthy || plain || zero_stage != static_cast<std::int32_t>(ZeroState::optimizer))
+  // Only plans that are timed with this ZeRO stage may be timed like others.
+  constexpr auto kShared = static_cast<std::int32_t>(ZeroState::optimizer);
+  if (!first_and_healthy || plain || timed_zero_stage(in.plan, in.setting.system.stack) != kShared)
     return time_step(in, collectives, scratch, out);
   const auto [known, fresh] =
-      scratch.memos.steps.at({layers_key(in), in.plan.schedule, in.plan.virtual_stages, zero_stage});
+      scratch.memos.steps.at({layers_key(in), in.plan.schedule, in.plan.virtual_stages});
   StepTimes& times = scratch.step;
   if (fresh) {
     known.critical = time_step(in, collectives, scratch, out);

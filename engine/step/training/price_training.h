@@ -50,7 +50,7 @@ namespace shardscape::step {
 struct StepKey {
   LayersKey layers;
   ScheduleKind schedule = kPlainSchedule;
-  std::int32_t virtual_stages = 1, zero_stage = 0;  ///< timed_zero_stage()
+  std::int32_t virtual_stages = 1;
   friend bool operator==(const StepKey&, const StepKey&) = default;
 };
 /// A step on a healthy machine, as far as anything reads it later.

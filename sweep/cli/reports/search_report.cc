@@ -117,23 +117,23 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::Se
         << " million events: they were not executed to their end, and are not decided\n";
   // Floors of prices are proved; those of executed steps are only tested (plan_floor.h).
   const bool served = job.study().phase() == Phase::inference;
-  const bool executed = job.study().mode == ExecutionMode::flattened || served;
+  const bool executed = job.study().mode == ExecutionMode::flattened;
+  const char* const of_loads = ", with floors that are proved but for attention, which is tested";
+  const char* const how = served ? of_loads : executed ? ", as far as tests show" : "";
   if (info.complete && info.within == 0) {
-    out << (served ? "exact, with floors that are proved but for attention, which is tested: no point that "
-                     "was not "
-                     "simulated belongs here\n"
-            : executed
-                ? "exact, as far as tests show that no step is shorter than its floor: no point that was not "
-                  "executed belongs here\n"
-                : "exact: no point that was not visited belongs here\n");
+    out << "exact" << how << (executed ? " that no step is shorter than its floor" : "")
+        << ": no point that was not "
+        << (served     ? "simulated"
+            : executed ? "executed"
+                       : "visited")
+        << " belongs here\n";
   } else if (info.complete) {
-    out << "certified" << (executed ? ", as far as tests show" : "") << ": within "
-        << format_percent(info.within) << " of the best\n";
+    out << "certified" << how << ": within " << format_percent(info.within) << " of the best\n";
   } else if (!std::isnan(info.bound) && worst) {
     const double gap = *worst > info.bound ? *worst / info.bound - 1 : info.bound / *worst - 1;
-    out << "stopped" << (executed ? ", as far as tests show" : "")
-        << ": no point that was not visited is better than " << objective_text(job, objective, info.bound)
-        << "; these are within " << format_percent(gap) << " of that\n";
+    out << "stopped" << how << ": no point that was not visited is better than "
+        << objective_text(job, objective, info.bound) << "; these are within " << format_percent(gap)
+        << " of that\n";
   } else {
     out << "stopped: points that were not visited may belong here\n";
   }

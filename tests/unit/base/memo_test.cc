@@ -143,7 +143,7 @@ TEST(Memo, EveryFieldOfAStepsKeyCounts) {
   EXPECT_EQ(expect_every_field_counts(step::PlanOnRanks()), of_plan);
   EXPECT_EQ(expect_every_field_counts(step::LayersKey()), of_plan + 3);
   EXPECT_EQ(expect_every_field_counts(step::DataKey()), of_plan + 1);
-  EXPECT_EQ(expect_every_field_counts(step::StepKey()), of_plan + 3 + 3);
+  EXPECT_EQ(expect_every_field_counts(step::StepKey()), of_plan + 3 + 2);
   EXPECT_EQ(expect_every_field_counts(step::SickLinksOfStage{1, 2, 3}), 3U);
 }
 

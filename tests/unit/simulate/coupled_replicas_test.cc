@@ -154,8 +154,8 @@ TEST(CoupledReplicas, EachServesItsOwnRequests) {
   }
 }
 
-// Clients that are no multiple of the replicas: what is simulated is the busiest, and all together have no more requests
-// in flight than there are clients (Little).
+// Clients that are no multiple of the replicas: what is simulated is the busiest, and all together have no more
+// requests in flight than there are clients (Little).
 TEST(CoupledReplicas, NoMoreRequestsAreInFlightThanClients) {
   const ParallelPlan plan = coupled_plan(1, 4, 4);
   for (const std::int64_t clients : {1, 2, 3, 5, 8}) {

@@ -1,4 +1,5 @@
-// Do batches that take turns between attention and experts take what follows by hand, and do the ranks hold the model once?
+// Do batches that take turns between attention and experts take what follows by hand, and do the ranks hold the model
+// once?
 #include "engine/step/serving/ffn_split.h"
 
 #include <gtest/gtest.h>
@@ -39,8 +40,8 @@ TEST(FfnSplit, OneBatchTakesTheSumOfItsParts) {
   EXPECT_DOUBLE_EQ(run({{split_layer(3, 1, 5, 2), 7}}, 1), 7 * (3 + 1 + 5 + 1 + 2));
 }
 
-// MegaScale-Infer, equation 5: with T_f = T_a >= T_c and m T_f >= T_a + T_f + 2 T_c the experts never wait after the first
-// batch has come to them, so that L layers of m batches take T_a + T_f + 2 T_c, and T_f (m L - 1) after that.
+// MegaScale-Infer, equation 5: with T_f = T_a >= T_c and m T_f >= T_a + T_f + 2 T_c the experts never wait after the
+// first batch has come to them, so that L layers of m batches take T_a + T_f + 2 T_c, and T_f (m L - 1) after that.
 TEST(FfnSplit, BalancedStagesKeepTheExpertsBusy) {
   for (const std::int32_t layers : {1, 2, 61})
     EXPECT_NEAR(run({{split_layer(4, 1.5, 4), layers}}, 3), (4 + 4 + 2 * 1.5) + 4 * (3 * layers - 1), 1e-9);

@@ -8,8 +8,8 @@ namespace {
 
 using Shares = std::vector<double>;
 
-/// InferenceX's acceptance of DeepSeek-V4-Pro's own module (golden_al_distribution), thinking on and off, and a line with
-/// a comma in quotes.
+/// InferenceX's acceptance of DeepSeek-V4-Pro's own module (golden_al_distribution), thinking on and off, and a line
+/// with a comma in quotes.
 constexpr const char* kTable =
     "model,method,\"note, quoted\",mode,draft_tokens,acceptance_length\n"
     "v4,MTP,\"a, b\",on,1,1.79\n"
@@ -64,6 +64,9 @@ TEST(AcceptanceTable, SaysWhatIsWrongAndWhere) {
   says("model,draft_tokens,acceptance_length\nm,1,2.5\n", "line 2: acceptance_length must be from 1 to 2");
   says("model,draft_tokens,acceptance_length\nm,2,2.5\n", "has no length with 1 draft tokens");
   says("model,draft_tokens,acceptance_length\nother,1,1.5\n", "has no line with model m, but with other");
+  says("model,draft_tokens,acceptance_length\n", "has no lines");
+  EXPECT_EQ(parse_acceptance("model,draft_tokens,acceptance_length\nm,1,1.5\n", {"m", "mtp", ""}).error(),
+            "has no method");
 }
 
 }  // namespace
