@@ -299,6 +299,9 @@ struct StackProfile {
     /// (schedule_ahead), and answers with a token of its own (vLLM's NIXL connector meets the last token of a prompt
     /// again; SGLang and TensorRT-LLM under Dynamo stream what the decoding worker gives). 0: as the cache arrives.
     std::int64_t answer_after = 0;
+    /// Of two pools: prompts of which a rank of a server that reads takes something into an iteration; 0: as many as
+    /// the token budget holds.
+    std::int64_t pool_prompts = 0;
     Seconds frontend;  ///< from sending a request until the scheduler may see it: HTTP, tokenizer
     /// The least cost of an iteration that reads a prompt, which runs without CUDA graphs: once, and for each layer of
     /// the model, or each that has experts, whose kernels the host launches one by one.

@@ -123,6 +123,9 @@ constexpr StackNumber kStackNumbers[] = {
      "iterations that are fixed before requests that come may join; of simulated loads"},
     {SHARDSCAPE_NUMBER(serving.answer_after), kExpertsOrNone,
      "iterations where it decodes until the client has the first token; of simulated loads on two pools"},
+    {SHARDSCAPE_NUMBER(serving.pool_prompts), kExpertsOrNone,
+     "prompts of an iteration of each rank that reads, 0: what the budget holds; of simulated loads on two "
+     "pools"},
     {SHARDSCAPE_NUMBER(serving.frontend), kTime,
      "from sending a request until the scheduler sees it; of simulated loads"},
     {SHARDSCAPE_NUMBER(serving.eager_floor), kTime,

@@ -113,6 +113,7 @@ class LivePoolsCase {
       decode.rules.drafts = load.speculation.draft_tokens = static_cast<std::int64_t>(1 + rng.below(3));
       load.speculation.acceptance = Speculation::independent(rng.uniform());
     }
+    prefill.rules.pool_prompts = std::max<std::int64_t>(0, static_cast<std::int64_t>(rng.below(5)) - 2);
     decode.rules.answer_after = std::max<std::int64_t>(0, static_cast<std::int64_t>(rng.below(8)) - 3);
     if (rng.below(3) == 0) decode.on_links[TimeClass::tensor_comm] = rng.uniform();
     if (rng.below(3) > 0) return;
@@ -309,6 +310,41 @@ TEST(LivePools, TheFirstTokenComesWithAnIterationOfTheDecoder) {
     EXPECT_NEAR(record.requests[i].done, done[i], 1e-12);
   }
   EXPECT_NEAR(m.transfer, 0.02, 1e-12);
+}
+
+/// Five prompts come at once to a server that reads two prompts in an iteration of 10 ms whatever its budget holds: they
+/// are read after 10, 10, 20, 20 and 30 ms. Without the limit all five are in one iteration.
+TEST(LivePools, ABurstIsReadSoManyPromptsAtATime) {
+  LivePoolsCase c(0);
+  const auto trace = std::make_shared<Trace>();
+  trace->requests.assign(5, {0, 1000, 2});
+  c.load = LoadSpec();
+  c.load.trace = trace;
+  c.load.prompt = Lengths::fixed(1000);
+  c.load.output = {LengthLaw::trace, 2, 1, 0, 2, 2};
+  c.load.requests = {5, false};
+  for (LivePool* pool : {&c.prefill, &c.decode}) {
+    pool->rules = {ServingPolicy::sglang, true, 1 << 20, 100, 1, 1 << 20};
+    pool->on_links = {};
+  }
+  c.prefill.timer = [](const Iteration&) { return IterationTime{0.01}; };
+  c.decode.timer = [](const Iteration&) { return IterationTime{0.004}; };
+  network::Traffic wires;
+  wires.path_links = {0};
+  wires.connections = {{0, 1, 0, 1, 0}};
+  const std::vector<double> rates = {1e6};
+  const std::vector<std::vector<KvFlow>> flows = {{{0, 1e-6}}};
+  for (const std::int64_t most : {0, 2}) {
+    c.prefill.rules.pool_prompts = most;
+    LoadRecord record;
+    serve_pools(c.offered(), {c.prefill, c.decode, {wires, rates, flows}, 1000}, &record);
+    std::ranges::sort(record.requests, {}, [](const RequestRecord& r) { return r.request.number; });
+    ASSERT_EQ(record.requests.size(), 5U);
+    for (int i = 0; i < 5; ++i) {
+      const double read = most == 0 ? 0.01 : 0.01 * (1 + i / 2);
+      EXPECT_NEAR(record.requests[static_cast<std::size_t>(i)].first_token, read, 1e-9) << most << " " << i;
+    }
+  }
 }
 
 /// Blocks that come free while a decoding server is in the middle of its iterations let in what was preempted.

@@ -198,6 +198,7 @@ inline constexpr NumberLaw kStackLaws[] = {
     {"serving.poll_interval", kNoTime, "", false, true},
     {"serving.schedule_ahead", kNoTime, "", false, true},
     {"serving.answer_after", kNoTime, "", false, true},
+    {"serving.pool_prompts", kNoTime, "", false, true},
     {"serving.frontend", kNoTime},
     {"serving.eager_floor", kNoTime},
     {"serving.first_prompts", kNoTime},

@@ -303,6 +303,7 @@ void PlainLiveServer::read_waiting(bool kept) {
     const auto head = next_waiting();
     const std::int64_t context = head->context() - match_all(*head) * rules_.kv_block;
     if (rules_.policy != ServingPolicy::trtllm && left() <= 0) return;
+    if (full()) return;
     if (whole && context > left() && emptiest().prompt_tokens > 0) return;
     const std::int64_t tokens = whole ? context : std::min(left(), context);
     if (!beside && !keeps_promise(context)) return;

@@ -119,6 +119,11 @@ class PlainLiveServer {
     const std::int64_t least = *std::ranges::min_element(ranks);
     return least == 0 || least + prompt <= rules_.token_budget;
   }
+  /// Whether its next iteration has a place for one more prompt beside what has come and what it has begun.
+  [[nodiscard]] bool reads_one_more() const {
+    const std::int64_t taken = std::ssize(arrived_) + std::ranges::count_if(running_, &LiveItem::reads);
+    return rules_.pool_prompts == 0 || taken < rules_.pool_prompts * rules_.ranks;
+  }
 
  private:
   using LiveItems = std::list<LiveItem>;
@@ -164,7 +169,13 @@ class PlainLiveServer {
   [[nodiscard]] Iteration& emptiest() {
     return *std::ranges::min_element(ranks_, {}, &Iteration::prompt_tokens);
   }
-  [[nodiscard]] std::int64_t left() { return budget_ - static_cast<std::int64_t>(emptiest().prompt_tokens); }
+  [[nodiscard]] bool full() const {
+    return rules_.reads_only && rules_.pool_prompts > 0 &&
+           std::ranges::count_if(running_, &LiveItem::in_batch) >= rules_.pool_prompts * rules_.ranks;
+  }
+  [[nodiscard]] std::int64_t left() {
+    return full() ? 0 : budget_ - static_cast<std::int64_t>(emptiest().prompt_tokens);
+  }
   void continue_reading(bool& kept);
   void read_waiting(bool kept);
   [[nodiscard]] bool keeps_promise(std::int64_t context) const;

@@ -326,7 +326,8 @@ class PlainPooledLoad {
         if (reader.takes_more() && (to == nullptr || reader.unread() < to->unread())) to = &reader;
       if (head == queue_.end() || to == nullptr) return;
       const std::int64_t has = to->unread();
-      if (has > 0 && (whole ? !to->reads_whole(head->prompt) : has >= budget)) return;
+      if (!to->reads_one_more() || (has > 0 && (whole ? !to->reads_whole(head->prompt) : has >= budget)))
+        return;
       to->take(*head, now_);
       queue_.erase(head);
     }

@@ -44,6 +44,8 @@ struct LiveRules {
   /// Iterations of a server that decodes, from the one that a prompt's cache joins, until the client has the first
   /// token of a prompt that another server has read; 0: it has it as the cache arrives.
   std::int64_t answer_after = 0;
+  /// Of a server that only reads: prompts of which a rank reads in one iteration; 0: as many as the budget holds.
+  std::int64_t pool_prompts = 0;
   /// Tokens of each sequence that decode iterations verify beside the one they give.
   std::int64_t drafts = 0;
   bool keeps_prefixes = false;  ///< blocks of earlier requests are used again (prefix_cache.h)
@@ -71,15 +73,18 @@ struct Batch {
   std::int64_t reading = 0;         ///< sequences of which something is read
   std::int64_t budget = 0;          ///< tokens that a rank may read
   bool decodes = false;
+  std::int64_t most = 0;  ///< sequences of which something may be read; 0: any number
 
-  /// Begins anew: so many ranks may read up to `budget` tokens each.
-  void clear(std::int64_t ranks, std::int64_t tokens) {
-    of_ranks.assign(static_cast<std::size_t>(ranks), {});
+  /// Begins anew, as the rules have it: what each rank may read, tokens and prompts.
+  void clear(const LiveRules& rules) {
+    of_ranks.assign(static_cast<std::size_t>(rules.ranks), {});
     ended.clear();
     reading = 0;
-    budget = tokens;
+    budget = rules.token_budget;
     decodes = false;
+    most = rules.reads_only ? rules.pool_prompts * rules.ranks : 0;
   }
+  [[nodiscard]] bool full() const { return most > 0 && reading >= most; }
   [[nodiscard]] Iteration& emptiest() {
     return *std::ranges::min_element(of_ranks, {}, &Iteration::prompt_tokens);
   }
@@ -88,10 +93,12 @@ struct Batch {
     return *std::ranges::max_element(of_ranks, {}, &Iteration::prompt_tokens);
   }
   /// Tokens that the next piece may have.
-  [[nodiscard]] std::int64_t left() { return budget - static_cast<std::int64_t>(emptiest().prompt_tokens); }
+  [[nodiscard]] std::int64_t left() {
+    return full() ? 0 : budget - static_cast<std::int64_t>(emptiest().prompt_tokens);
+  }
   /// Whether a prompt may be read as a whole: one at least is.
   [[nodiscard]] bool takes_whole(std::int64_t context) {
-    return context <= left() || emptiest().prompt_tokens == 0;
+    return !full() && (context <= left() || emptiest().prompt_tokens == 0);
   }
 };
 

@@ -109,7 +109,7 @@ void LiveServer::start() {
     state_.join_moved(slot, s.landed);
   }
   landed_.clear();
-  batch_.clear(state_.rules().ranks, state_.rules().token_budget);
+  batch_.clear(state_.rules());
   const std::int64_t preemptions = state_.preemptions();
   kAdmissionRules[static_cast<std::size_t>(state_.rules().policy)].admit(state_, batch_);
   if (!batch_.decodes && batch_.reading == 0) {

@@ -63,6 +63,7 @@ class PooledService {
       decoders_.emplace_back(in.decode.rules, in.decode.timer, times_, tally_, false);
     for (std::int64_t i = 0; i < in.prefill.rules.servers; ++i)
       readers_.emplace_back(reading_rules_, in.prefill.timer, read_times_, read_tally_, false);
+    for (Batch& dealt : dealt_) dealt.clear(reading_rules_);
     if (course_.record() != nullptr) keep_works(*course_.record());
     for (std::size_t server = 0; server < readers_.size() + decoders_.size(); ++server)
       if (caches_.shares_links(server)) server_at(server).share_links(on_links_of(server));
@@ -182,9 +183,10 @@ class PooledService {
     while (!queue_.empty() && unread_.value() < Least<std::int64_t>::none()) {
       const DrawnRequest& head = queue_.top().request;
       const std::size_t to = unread_.index();
-      if (tokens_[to] == 0) dealt_[to].clear(rules.ranks, rules.token_budget);
-      if (whole ? !dealt_[to].takes_whole(head.prompt) : tokens_[to] >= budget) return;
-      dealt_[to].emptiest().prompt_tokens += head.prompt;
+      Batch& dealt = dealt_[to];
+      if (dealt.full() || (whole ? !dealt.takes_whole(head.prompt) : tokens_[to] >= budget)) return;
+      dealt.emptiest().prompt_tokens += head.prompt;
+      ++dealt.reading;
       tokens_[to] += head.prompt;
       readers_[to].arrive(head, now_);
       queue_.pop();
@@ -256,6 +258,8 @@ class PooledService {
     });
     early_[i].clear();
     tokens_[i] = 0;
+    dealt_[i].clear(reading_rules_);
+    dealt_[i].reading = static_cast<std::int64_t>(reader.state().reading().size());
     for (const std::int32_t slot : reader.state().reading())
       tokens_[i] += reader.state()[slot].context - reader.state()[slot].read;
     keep_time(read_alarm(i));

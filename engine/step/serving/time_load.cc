@@ -62,6 +62,7 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   rules.cached_prompt = rules.keeps_prefixes ? workload.load->common.end : 0;
   rules.schedule_ahead = stack.schedule_ahead;
   rules.answer_after = stack.answer_after;
+  rules.pool_prompts = stack.pool_prompts;
   rules.queue = stack.queue;
   rules.routing = stack.routing;
   rules.servers = in.plan.data / in.shape.coupled * in.shape.groups;
