@@ -12,11 +12,10 @@
 #include "engine/evaluate/evaluators.h"
 #include "engine/model/partition.h"
 #include "engine/step/plan_pipeline.h"
-#include "engine/step/training/export_training.h"
+#include "engine/step/training/draw_step.h"
 #include "engine/step/training/operator_table.h"
 #include "engine/step/training/price_training.h"
 #include "engine/step/training/training_bytes.h"
-#include "engine/timeline/step_timeline.h"
 
 namespace shardscape::evaluate {
 
@@ -237,7 +236,7 @@ void Training::find_sick(Point& point) {
 
 std::int32_t Training::execute(const step::TrainingStep& inputs, Point& point) {
   step::FlattenedRun run = machine_.run_on(machine_.options().placement);
-  run.want_programs = point.details != nullptr && point.details->want_program;
+  run.want_programs = point.details != nullptr && point.details->want_programs;
   run.want_timeline = point.details != nullptr && point.details->want_timeline;
   const std::int32_t critical = step::execute_training(inputs, machine_.collectives(), run, point.out);
   if (!run.deadlock.empty()) {
@@ -247,7 +246,7 @@ std::int32_t Training::execute(const step::TrainingStep& inputs, Point& point) {
   if (point.details != nullptr) {
     point.details->events = run.events;
     point.details->executed_ranks = run.executed_ranks;
-    point.details->executed = std::move(run.programs);
+    point.details->programs = std::move(run.programs);
     point.details->timeline = std::move(run.timeline);
   }
   return critical;
@@ -286,12 +285,12 @@ void Training::explain(const step::TrainingStep& inputs, std::int32_t critical, 
   const Breakdown priced = machine_.flattened() ? Breakdown() : scratch_.step.contention.added;
   step::explain_training(inputs, critical, point.out.breakdown[TimeClass::optimizer], priced, collectives,
                          details.operators);
-  if (!details.want_program && !details.want_timeline) return;
-  details.program = std::make_shared<const timeline::PricedStep>(
-      step::make_priced_step(inputs, collectives, scratch_.step));
-  if (details.want_timeline && !machine_.flattened()) {
-    details.timeline = timeline::step_timeline_json(*details.program);
-  }
+  if (details.want_schedule)
+    details.schedule = std::make_shared<const timeline::TimedStep>(step::timed_step(inputs, scratch_.step));
+  if (machine_.flattened() || (!details.want_programs && !details.want_timeline)) return;
+  details.programs = step::emit_step(inputs, collectives, machine_.run_on(machine_.options().placement),
+                                     step::timed_step(inputs, scratch_.step),
+                                     details.want_timeline ? &details.timeline : nullptr);
 }
 
 }  // namespace

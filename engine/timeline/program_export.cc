@@ -300,4 +300,10 @@ RankTrace ProgramExport::rank(std::int32_t rank) const {
   return InstructionTracer(programs_, before_, rank).build();
 }
 
+ExecutionTrace ProgramExport::all() const {
+  ExecutionTrace trace{{}, groups_};
+  for (std::int32_t r = 0; r < ranks(); ++r) trace.ranks.push_back(rank(r));
+  return trace;
+}
+
 }  // namespace shardscape::timeline

@@ -202,7 +202,6 @@ StagePasses StageTimer::passes_through(const LayerRuns& runs) {
       weight[TimeClass::host] -= less.weight[i];
       backward += weight;
       passes.weight += weight.total();
-      passes.weight_host += weight[TimeClass::host];
     } else if (in_.splits(run.kind)) {
       passes.weight += run.count * layer.weight.total() - less.weight[i];
     }

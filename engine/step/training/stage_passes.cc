@@ -60,7 +60,6 @@ void keep_slower(StagePasses& kept, const StagePasses& other, bool pairs) {
   if (other.backward.total() > kept.backward.total()) {
     kept.backward = other.backward;
     kept.weight = other.weight;
-    kept.weight_host = other.weight_host;
   }
   for (std::size_t role = 0; role < kept.backwards.roles.size(); ++role)
     kept.backwards.roles[role] = std::max(kept.backwards.roles[role], other.backwards.roles[role]);

@@ -55,7 +55,7 @@ TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size
                    Seconds(2.0 * in.pipeline.forwards() * longest_message(times)),
                    busy,
                    times.pipeline.end};
-  if (in.cuts()) timed.backward -= m * (passes.weight - passes.beside.weight_exposed);
+  if (in.cuts()) timed.backward -= m * (passes.weight - passes.weight_exposed);
   return timed;
 }
 

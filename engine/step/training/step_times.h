@@ -45,7 +45,6 @@ struct PipelineTimes {
 struct StageTail {
   Seconds data_comm;          ///< exposed gradient traffic and gather of updated weights, plus `lost`
   Seconds lost;               ///< what compute loses to the parts of this traffic that run beside it
-  double weights_hidden = 0;  ///< share of the gather that runs beside the first forward, 0..1
   Seconds optimizer;
 };
 
