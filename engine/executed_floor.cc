@@ -19,30 +19,13 @@ namespace shardscape {
 
 namespace {
 
-/// Sums what one microbatch does on the layers of a chunk.
-struct ChunkSum {
-  const step::TrainingStep& in;
-  const LayerFloors& layers;
-
-  [[nodiscard]] schedule::StageTime of(const step::LayerRuns& runs) const {
-    schedule::StageTime sum;
-    double handed_on = 0;
-    for (const step::LayerRun& run : runs) {
-      const LayerFloor& layer = layers[run.kind.index()];
-      sum.forward += run.count * layer.forward;
-      if (in.cuts(run.kind)) sum.weight += run.count * layer.weight;
-      handed_on += run.count * backward_of(run.kind);
-    }
-    sum.backward = handed_on + sum.weight;
-    return sum;
-  }
-  /// The backward without weight gradients that are put off. The head may put off all of it, so its lesser part counts.
-  [[nodiscard]] double backward_of(step::LayerKind kind) const {
-    const LayerFloor& layer = layers[kind.index()];
-    if (in.cuts(kind)) return layer.input;
-    return in.defers(kind) ? std::min(layer.input, layer.backward) : layer.backward;
-  }
-};
+/// What one microbatch does on the layers of a chunk. The head may put off all of its weight gradient, so its lesser
+/// part counts.
+schedule::StageTime time_of(const step::TrainingStep& in, const step::LayerRuns& runs, const LayerFloors& layers) {
+  const StageFloor sum = sum_of(in, runs, layers, 1);
+  const double weight = in.cuts() ? sum.kept_back : 0;
+  return {sum.forward, sum.handed_on + weight, weight};
+}
 
 /// Combines two floors of a pass: each part of it takes no less than either floor says.
 schedule::StageTime longer(const schedule::StageTime& one, const schedule::StageTime& other) {
@@ -55,21 +38,20 @@ schedule::StageTime longer(const schedule::StageTime& one, const schedule::Stage
 
 double PlanFloor::of_point(const ParallelPlan& plan, const PassFloors& passes) {
   const double chain = least_of_stage(plan, passes);
-  if (!executed() || !possible(plan) || !split(plan).met) return chain;
+  if (!executed() || !possible(plan) || !split(plan)) return chain;
   const schedule::PipelineShape shape = step::pipeline_shape(setting_, plan);
   // Plans that deal experts over ranks: the schedule came out above 1 of 68 of them, by 0.2 %, for reasons not known.
   if (shape.overlaps || shape.both_ways() || plan.expert > 1) return chain;
-  const Split& layers = split(plan);
+  const model::Partition& layers = *split(plan);
   const step::TrainingStep inputs{
       setting_,      plan,
-      costs(plan),   layers.layers,
+      costs(plan),   layers.stages,
       layers.chunks, model::stage_parameters(setting_.model, setting_.policy(), plan, Phase::training),
       shape};
   return std::max(chain, scheduled(inputs, passes));
 }
 
 double PlanFloor::scheduled(const step::TrainingStep& in, const PassFloors& passes) {
-  const ChunkSum device{in, passes.alone}, host{in, passes.launches};
   const auto chunks = static_cast<std::size_t>(in.pipeline.virtual_stages);
   const network::RankGroups groups = network::PlanLayout(in.plan).groups();
   std::vector<step::DataTraffic> traffic;
@@ -77,13 +59,13 @@ double PlanFloor::scheduled(const step::TrainingStep& in, const PassFloors& pass
   for (std::int32_t s = 0; s < in.pipeline.stages; ++s) {
     for (std::int32_t c = 0; c < in.pipeline.virtual_stages; ++c) {
       const step::LayerRuns runs = in.chunk_layers(s, c);
-      times.push_back(longer(device.of(runs), host.of(runs)));
+      times.push_back(longer(time_of(in, runs, passes.alone), time_of(in, runs, passes.launches)));
     }
     traffic.push_back(step::data_traffic(in, in.parameters_of(s)));
     add_beside(in, groups, traffic.back(), std::span(times).last(chunks));
   }
   const schedule::PipelineEnds ends = pipelines_.run(in.pipeline, times, transfer(in, groups));
-  const std::vector<double>& optimizer = optimizers(in.plan, in.plan.zero_stage, split(in.plan), in.pipeline);
+  const std::vector<double>& optimizer = optimizers(in.plan, in.plan.zero_stage, in);
   double longest = 0;
   for (std::size_t s = 0; s < ends.stages.size(); ++s) {
     const auto stage = static_cast<std::int32_t>(s);
@@ -170,9 +152,9 @@ Seconds PlanFloor::exposed_gradients(const step::TrainingStep& in, const network
   }
   if (gradients.empty()) return {};
   const model::StageLayers& blocks = in.layers[static_cast<std::size_t>(stage)];
-  const ChunkSum device{in, passes.alone};
   for (std::size_t c = 0; c < times.size(); ++c) {
-    const schedule::StageTime computed = device.of(in.chunk_layers(stage, static_cast<std::int32_t>(c)));
+    const schedule::StageTime computed =
+        time_of(in, in.chunk_layers(stage, static_cast<std::int32_t>(c)), passes.alone);
     const bool launched = times[c].backward > computed.backward || times[c].weight > computed.weight;
     if (launched || blocks.end() - blocks.begin() != 1) return bucket;
   }
@@ -180,7 +162,7 @@ Seconds PlanFloor::exposed_gradients(const step::TrainingStep& in, const network
   const double deferred = last ? in.deferred() * passes.alone[step::kHeadLayer.index()].weight : 0;
   step::BackwardByRole layer;
   for (const step::LayerRun& run : in.stage_layers(stage))
-    layer[run.kind] = Seconds(device.backward_of(run.kind));
+    layer[run.kind] = Seconds(sum_of(in, {{run.kind, 1}}, passes.alone, 1).handed_on);
   const step::LastBackward backward{layer, times, in.cuts(), Seconds(deferred), ends};
   return std::max(bucket, step::exposed_gradients(in, stage, backward, gradients));
 }

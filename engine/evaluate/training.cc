@@ -63,14 +63,10 @@ class LayerMemo {
   HandyMemo<model::LayerKey, Known> known_;  // neighbouring points differ in the microbatch alone
 };
 
-/// The split of a plan's layers over its stages; null where the rule cannot be met (see model::partition_layers).
+/// The split of a plan's layers over its stages; null where the rule cannot be met.
 std::shared_ptr<const model::Partition> partition_of(const Setting& setting, const ParallelPlan& plan) {
-  const auto split = std::make_shared<model::Partition>();
-  if (!model::partition_layers(setting.model, setting.system.stack,
-                               {plan.pipeline, plan.virtual_stages, Phase::training}, *split))
-    return nullptr;
-  if (plan.both_ways()) model::fold_both_ways(*split);
-  return split;
+  std::optional<model::Partition> split = step::training_partition(setting, plan);
+  return split ? std::make_shared<const model::Partition>(*std::move(split)) : nullptr;
 }
 
 /// Remembers partitions by their few inputs, as many plans share them.
@@ -282,7 +278,7 @@ void Training::explain(const step::TrainingStep& inputs, std::int32_t critical, 
     details.stage_forward.push_back(passes.forward.total());
     details.stage_backward.push_back(passes.backward.total());
   }
-  const Breakdown priced = machine_.flattened() ? Breakdown() : scratch_.step.contention.added;
+  const Breakdown priced = machine_.flattened() ? Breakdown() : scratch_.step.contention_now;
   step::explain_training(inputs, critical, point.out.breakdown[TimeClass::optimizer], priced, collectives,
                          details.operators);
   if (details.want_schedule)

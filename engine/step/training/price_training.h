@@ -55,12 +55,9 @@ struct StepKey {
 };
 /// A step on a healthy machine, as far as anything reads it later.
 struct KnownTime {
-  Prediction out;  ///< the fields that time_training() fills
+  StepPrediction out;
+  HealthyTimes healthy;
   std::int32_t critical = 0;
-  // As in StepTimes.
-  Breakdown contention;
-  SiblingTurns turns;
-  Seconds spared_in_turn;
 };
 
 /// What is remembered from plan to plan, of one setting on one machine.
@@ -87,12 +84,12 @@ struct TrainingScratch {
   } options;
 };
 
-/// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical
-/// stage. Siblings take turns if `inputs.turns` is that of the scratch's step.
+/// Fills the prediction. Returns the critical stage. Siblings take turns if `inputs.turns` is that of the scratch's
+/// step.
 std::int32_t time_training(const TrainingStep& inputs, const network::CollectivePrices& collectives,
-                           TrainingScratch& scratch, Prediction& prediction);
+                           TrainingScratch& scratch, StepPrediction& prediction);
 
 /// Fills tokens_per_s_per_gpu and mfu from step_time.
-void fill_training_rates(const TrainingStep& inputs, Prediction& prediction);
+void fill_training_rates(const TrainingStep& inputs, StepPrediction& prediction);
 
 }  // namespace shardscape::step

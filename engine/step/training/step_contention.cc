@@ -59,7 +59,7 @@ TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size
   return timed;
 }
 
-void add_contention(Breakdown contended, Seconds spared, Seconds at_least, Prediction& out) {
+void add_contention(Breakdown contended, Seconds spared, Seconds at_least, StepPrediction& out) {
   Seconds added;
   for (const Seconds time : contended) added += time;
   const Seconds less = std::max(Seconds(0), at_least - (out.step_time + added));
