@@ -21,7 +21,8 @@ namespace {
 
 /// What one microbatch does on the layers of a chunk. The head may put off all of its weight gradient, so its lesser
 /// part counts.
-schedule::StageTime time_of(const step::TrainingStep& in, const step::LayerRuns& runs, const LayerFloors& layers) {
+schedule::StageTime time_of(const step::TrainingStep& in, const step::LayerRuns& runs,
+                            const LayerFloors& layers) {
   const StageFloor sum = sum_of(in, runs, layers, 1);
   const double weight = in.cuts() ? sum.kept_back : 0;
   return {sum.forward, sum.handed_on + weight, weight};

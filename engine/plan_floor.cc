@@ -35,7 +35,8 @@ struct TimedPass {
 /// The longest of the chains that the header lists, in seconds. `floor_of(runs)`: of layers; `optimizers`: seconds by
 /// stage.
 template <class FloorOf>
-double longest_chain(const step::TrainingStep& in, const FloorOf& floor_of, const std::vector<double>& optimizers) {
+double longest_chain(const step::TrainingStep& in, const FloorOf& floor_of,
+                     const std::vector<double>& optimizers) {
   const schedule::PipelineShape& shape = in.pipeline;
   const double m = shape.per_chunk();
   const bool cut = shape.cuts();
@@ -283,7 +284,8 @@ double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes,
   const std::vector<double>& optimizer = optimizers(plan, zero_stage, inputs);
   const auto chain = [&](const LayerFloors& floors) {
     return longest_chain(
-        inputs, [&](const step::LayerRuns& runs) { return sum_of(inputs, runs, floors, deferred); }, optimizer);
+        inputs, [&](const step::LayerRuns& runs) { return sum_of(inputs, runs, floors, deferred); },
+        optimizer);
   };
   // A pass takes no less than its layers run, and no less than they take to launch.
   const auto either = [&](const step::LayerRuns& runs) {
@@ -301,7 +303,7 @@ const std::vector<double>& PlanFloor::optimizers(ParallelPlan plan, std::int32_t
                                                  const step::TrainingStep& in) {
   constexpr std::size_t kKept = 32;  // neighbouring plans share them, so the last few are enough
   plan.zero_stage = zero_stage;
-  const Sharding key{model::layer_key(plan, 1), plan.pipeline,           plan.virtual_stages, plan.data,
+  const Sharding key{model::layer_key(plan, 1), plan.pipeline,          plan.virtual_stages, plan.data,
                      plan.zero_stage,           in.pipeline.both_ways()};
   const auto known = std::ranges::find(optimizers_, key, [](const auto& entry) { return entry.first; });
   if (known != optimizers_.end()) return known->second;
@@ -310,9 +312,9 @@ const std::vector<double>& PlanFloor::optimizers(ParallelPlan plan, std::int32_t
   sharding = key;
   seconds.resize(in.layers.size());
   const step::TrainingStep sharded{
-      setting_,  plan,
-      in.costs,  in.layers,
-      in.chunks, model::stage_parameters(setting_.model, setting_.policy(), plan, Phase::training),
+      setting_,   plan,
+      in.costs,   in.layers,
+      in.chunks,  model::stage_parameters(setting_.model, setting_.policy(), plan, Phase::training),
       in.pipeline};
   for (std::size_t s = 0; s < seconds.size(); ++s) {
     const auto stage = static_cast<std::int32_t>(s);

@@ -136,8 +136,8 @@ bool Simulator::Impl::check(Point& point) const {
   if (verdict.status != Status::ok) return false;
   const bool every_pass =
       machine.options().mode == ExecutionMode::flattened ||
-      (point.details != nullptr && (point.details->want_schedule || point.details->want_programs ||
-                                    point.details->want_timeline));
+      (point.details != nullptr &&
+       (point.details->want_schedule || point.details->want_programs || point.details->want_timeline));
   if (!step::too_long(setting, point.plan, every_pass)) return true;
   reject_range(point.out);
   return false;

@@ -19,9 +19,7 @@ void ChromeTrace::begin_event(char phase, std::int64_t process, std::int64_t tra
                          json_text(ordered_json(name)));
 }
 
-void ChromeTrace::end_event(const ordered_json& args) {
-  events_ += R"(,"args":)" + json_text(args) + "}";
-}
+void ChromeTrace::end_event(const ordered_json& args) { events_ += R"(,"args":)" + json_text(args) + "}"; }
 
 void ChromeTrace::number(std::string_view key, double value) {
   events_ += fmt::format(R"(,"{}":{})", key, value);

@@ -5,7 +5,7 @@
 #include <array>
 #include <optional>
 
-#include "engine/network/prices/ways.h"
+#include "engine/network/collectives/collective_rows.h"
 #include "engine/timeline/execution_trace.h"
 
 namespace shardscape::timeline {
@@ -25,7 +25,8 @@ inline constexpr auto kCollectiveKinds = std::to_array<CollectiveKindRow>({
     {CollectiveKind::scatter, network::Operation::point_to_point},
     {CollectiveKind::broadcast, network::Operation::broadcast, network::CollectiveOp::broadcast},
     {CollectiveKind::all_to_all, network::Operation::all_to_all, network::CollectiveOp::all_to_all},
-    {CollectiveKind::reduce_scatter, network::Operation::reduce_scatter, network::CollectiveOp::reduce_scatter},
+    {CollectiveKind::reduce_scatter, network::Operation::reduce_scatter,
+     network::CollectiveOp::reduce_scatter},
     {CollectiveKind::reduce_scatter_block, network::Operation::reduce_scatter,
      network::CollectiveOp::reduce_scatter},
     {CollectiveKind::barrier, network::Operation::all_reduce},

@@ -66,7 +66,8 @@ class LoadWriter {
   void name_server(std::int64_t server) {
     const std::int64_t readers = record_.readers;
     const char* const pool = readers == 0 ? "" : server < readers ? "prefill " : "decode ";
-    trace_.name_process(server + 1, fmt::format("{}server {}", pool, server < readers ? server : server - readers));
+    trace_.name_process(server + 1,
+                        fmt::format("{}server {}", pool, server < readers ? server : server - readers));
   }
   void add_requests(std::size_t most) {
     trace_.name_process(0, "requests");

@@ -20,7 +20,7 @@ using execution::Programs;
 using network::CollectiveOp;
 using Ids = std::vector<std::uint64_t>;
 
-bool is_pass(CollectiveOp op) { return op == CollectiveOp::ring_pass || op == CollectiveOp::chain_pass; }
+bool is_pass(CollectiveOp op) { return network::operation_of(op) == network::Operation::point_to_point; }
 
 /// The messages that a rank sends through a channel, in order.
 class SendReader {

@@ -71,7 +71,8 @@ class BlockWalk {
         return start(next);
       case Kind::join:
         return wait_until(lane(next.lane), programs_.lane_names[next.lane], next.account);
-      case Kind::receive:  // what comes before the pass, up to where the host may launch it, is part of the message
+      case Kind::
+          receive:  // what comes before the pass, up to where the host may launch it, is part of the message
         arriving_ = true;
         return;
       case Kind::send:
@@ -135,7 +136,8 @@ class TimelineWriter {
   TimelineWriter(const TimedStep& step, const StagePrograms& programs)
       : step_(step), programs_(programs), trace_(step.step_fixed), stages_(programs.ranks.size()) {
     ends_ = schedule::run_in_order(step.shape, step.times, step.transfer, &spans_);
-    for (const PipelineSpan& span : spans_) stages_[static_cast<std::size_t>(span.stage)].spans.push_back(span);
+    for (const PipelineSpan& span : spans_)
+      stages_[static_cast<std::size_t>(span.stage)].spans.push_back(span);
     for (std::size_t s = 0; s < stages_.size(); ++s) walk_blocks(s);
     choose_detail();
   }
@@ -173,20 +175,22 @@ class TimelineWriter {
 
   /// Chooses the number of microbatches whose operators are drawn.
   void choose_detail() {
-    constexpr std::size_t kBetweenPasses = 4;  // waits before a pass and at its end, its message, and the wait for that
+    constexpr std::size_t kBetweenPasses =
+        4;  // waits before a pass and at its end, its message, and the wait for that
     std::size_t slices = 1;
     for (std::size_t s = 0; s < stages_.size(); ++s)
       for (const std::int32_t block : sequence(s))
         slices += stages_[s].drawn.at(block).pieces.size() + kBetweenPasses;
-    detailed_ = static_cast<std::int32_t>(
-        std::max<std::size_t>(1, kMostOperatorSlices * static_cast<std::size_t>(step_.shape.per_chunk()) / slices));
+    detailed_ = static_cast<std::int32_t>(std::max<std::size_t>(
+        1, kMostOperatorSlices * static_cast<std::size_t>(step_.shape.per_chunk()) / slices));
   }
 
   void draw_stage(std::size_t s) {
     Stage& stage = stages_[s];
     process_ = static_cast<std::int64_t>(s) + 1;
-    const auto alike = std::ranges::count(programs_.programs.sequence_of,
-                                          programs_.programs.sequence_of[static_cast<std::size_t>(programs_.ranks[s])]);
+    const auto alike =
+        std::ranges::count(programs_.programs.sequence_of,
+                           programs_.programs.sequence_of[static_cast<std::size_t>(programs_.ranks[s])]);
     trace_.name_process(process_, fmt::format("stage {}: rank {}{}", s, programs_.ranks[s],
                                               alike > 1 ? fmt::format(" and {} alike", alike - 1) : ""));
     for (const DeviceTrack track : {kHostTrack, kComputeTrack, kCommunicationTrack, kWaitTrack})

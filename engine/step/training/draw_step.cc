@@ -13,8 +13,7 @@ timeline::TimedStep timed_step(const TrainingStep& in, const StepTimes& times) {
                            times.pipeline.transfer, {},          once_per_step(in.setting).value()};
   for (std::size_t s = 0; s < times.tails.size(); ++s) {
     const StageTail& tail = times.tails[s];
-    step.tails.push_back(
-        {tail.data_comm.value(), tail.optimizer.value(), times.deferred_on(in, s).value()});
+    step.tails.push_back({tail.data_comm.value(), tail.optimizer.value(), times.deferred_on(in, s).value()});
   }
   return step;
 }

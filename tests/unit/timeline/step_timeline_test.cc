@@ -177,7 +177,8 @@ TEST(StepTimeline, WhatArrivesDoesSoAfterItsPassAndBeforeTheNextStageTakesIt) {
 }
 
 TEST(StepTimeline, SameStepSameText) {
-  EXPECT_EQ(drawn(ScheduleKind::one_f_one_b, 16, false).text, drawn(ScheduleKind::one_f_one_b, 16, false).text);
+  EXPECT_EQ(drawn(ScheduleKind::one_f_one_b, 16, false).text,
+            drawn(ScheduleKind::one_f_one_b, 16, false).text);
 }
 
 }  // namespace
