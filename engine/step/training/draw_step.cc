@@ -24,7 +24,7 @@ std::shared_ptr<const execution::Programs> emit_step(const TrainingStep& in,
                                                      std::string* drawn) {
   execution::ProgramBuilder builder(run.network, in.setting.system.stack.communication, collectives,
                                     run.placement);
-  TrainingEmitter(in, builder).build();
+  emit_training(in, builder);
   if (builder.unreachable()) return nullptr;
   std::vector<std::int32_t> ranks;
   std::vector<std::vector<std::vector<double>>> call_seconds;
