@@ -163,17 +163,7 @@ class PlanFloor {
   Seconds alone(const ParallelPlan& plan, network::CollectiveOp op, Bytes bytes,
                 const network::RankGroup& group, double calls);
   PassFloors in_order(const ParallelPlan& plan);
-  double scheduled(const step::TrainingStep& inputs, const PassFloors& passes);
-  schedule::Transfer transfer(const step::TrainingStep& inputs, const network::RankGroups& groups);
-  Seconds in_a_row(const step::TrainingStep& inputs, const network::RankGroups& groups,
-                   const step::DataTraffic::Part& part, Bytes bytes, double calls);
-  void add_beside(const step::TrainingStep& inputs, const network::RankGroups& groups,
-                  const step::DataTraffic& traffic, std::span<schedule::StageTime> times);
-  Seconds exposed_gradients(const step::TrainingStep& inputs, const network::RankGroups& groups,
-                            const step::DataTraffic& traffic, const PassFloors& passes, std::int32_t stage,
-                            std::span<const schedule::StageTime> times, std::span<const double> ends);
-  Seconds exposed_weights(const step::TrainingStep& inputs, const network::RankGroups& groups,
-                          const step::DataTraffic& traffic, std::int32_t stage);
+  friend class ExecutedFloor;  // executed_floor.cc
   evaluate::Machine& machine();
   double step_floor(const ParallelPlan& plan, const PassFloors& passes, std::int32_t zero_stage);
   /// Seconds that the optimizer takes at least, by stage, under that ZeRO stage.
