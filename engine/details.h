@@ -13,7 +13,7 @@
 namespace shardscape {
 
 namespace timeline {
-struct PricedStep;
+struct TimedStep;
 }  // namespace timeline
 namespace execution {
 struct Programs;
@@ -46,10 +46,11 @@ struct Details {
   bool want_timeline = false;    ///< set by the caller to have `timeline` filled
   std::string
       timeline;  ///< Chrome trace of a training step, or of a simulated load, as JSON (see engine/timeline)
-  bool want_program = false;  ///< set by the caller to have `program` and `executed` filled
-  std::shared_ptr<const timeline::PricedStep> program;  ///< a training step, for charts and traces
-  /// The programs of every rank, in flattened mode only.
-  std::shared_ptr<const execution::Programs> executed;
+  bool want_schedule = false;                           ///< set by the caller to have `schedule` filled
+  std::shared_ptr<const timeline::TimedStep> schedule;  ///< of a training step, for charts
+  bool want_programs = false;                           ///< set by the caller to have `programs` filled
+  /// The programs of every rank of a training step: those that flattened mode executes, in either mode.
+  std::shared_ptr<const execution::Programs> programs;
 };
 
 }  // namespace shardscape

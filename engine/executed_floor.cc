@@ -19,30 +19,14 @@ namespace shardscape {
 
 namespace {
 
-/// Sums what one microbatch does on the layers of a chunk.
-struct ChunkSum {
-  const step::TrainingStep& in;
-  const LayerFloors& layers;
-
-  [[nodiscard]] schedule::StageTime of(const step::LayerRuns& runs) const {
-    schedule::StageTime sum;
-    double handed_on = 0;
-    for (const step::LayerRun& run : runs) {
-      const LayerFloor& layer = layers[run.kind.index()];
-      sum.forward += run.count * layer.forward;
-      if (in.cuts(run.kind)) sum.weight += run.count * layer.weight;
-      handed_on += run.count * backward_of(run.kind);
-    }
-    sum.backward = handed_on + sum.weight;
-    return sum;
-  }
-  /// The backward without weight gradients that are put off. The head may put off all of it, so its lesser part counts.
-  [[nodiscard]] double backward_of(step::LayerKind kind) const {
-    const LayerFloor& layer = layers[kind.index()];
-    if (in.cuts(kind)) return layer.input;
-    return in.defers(kind) ? std::min(layer.input, layer.backward) : layer.backward;
-  }
-};
+/// What one microbatch does on the layers of a chunk. The head may put off all of its weight gradient, so its lesser
+/// part counts.
+schedule::StageTime time_of(const step::TrainingStep& in, const step::LayerRuns& runs,
+                            const LayerFloors& layers) {
+  const StageFloor sum = sum_of(in, runs, layers, 1);
+  const double weight = in.cuts() ? sum.kept_back : 0;
+  return {sum.forward, sum.handed_on + weight, weight};
+}
 
 /// Combines two floors of a pass: each part of it takes no less than either floor says.
 schedule::StageTime longer(const schedule::StageTime& one, const schedule::StageTime& other) {
@@ -53,162 +37,170 @@ schedule::StageTime longer(const schedule::StageTime& one, const schedule::Stage
 
 }  // namespace
 
+/// The floor of one step; its layers take no less than `passes`. All references must outlive it.
+class ExecutedFloor {
+ public:
+  ExecutedFloor(PlanFloor& floors, const step::TrainingStep& inputs, const PassFloors& passes)
+      : floors_(floors), in_(inputs), passes_(passes), groups_(network::PlanLayout(inputs.plan).groups()) {}
+
+  double seconds() {
+    const auto chunks = static_cast<std::size_t>(in_.pipeline.virtual_stages);
+    std::vector<step::DataTraffic> traffic;
+    std::vector<schedule::StageTime> times;
+    for (std::int32_t s = 0; s < in_.pipeline.stages; ++s) {
+      for (std::int32_t c = 0; c < in_.pipeline.virtual_stages; ++c) {
+        const step::LayerRuns runs = in_.chunk_layers(s, c);
+        times.push_back(longer(time_of(in_, runs, passes_.alone), time_of(in_, runs, passes_.launches)));
+      }
+      traffic.push_back(step::data_traffic(in_, in_.parameters_of(s)));
+      add_beside(traffic.back(), std::span(times).last(chunks));
+    }
+    const schedule::PipelineEnds ends = floors_.pipelines_.run(in_.pipeline, times, transfer());
+    const std::vector<double>& optimizer = floors_.optimizers(in_.plan, in_.plan.zero_stage, in_);
+    double longest = 0;
+    for (std::size_t s = 0; s < ends.stages.size(); ++s) {
+      const auto stage = static_cast<std::int32_t>(s);
+      double end = ends.stages[s] + optimizer[s];
+      if (in_.last(stage)) end += in_.deferred() * passes_.alone[step::kHeadLayer.index()].weight;
+      const std::span<const double> chunk_ends =
+          chunks == 1 ? ends.stages.subspan(s, 1) : ends.chunks.subspan(s * chunks, chunks);
+      end += exposed_gradients(traffic[s], stage, std::span(times).subspan(s * chunks, chunks), chunk_ends)
+                 .value();
+      end += exposed_weights(traffic[s], stage).value();
+      longest = std::max(longest, end);
+    }
+    return longest + step::once_per_step(in_.setting).value();
+  }
+
+ private:
+  /// Floors of messages between stages. Replicas need not send them together; what a receiver gathers is left out.
+  schedule::Transfer transfer() {
+    // Share of prices; chosen like those of calls (network/prices/least_time.cc).
+    constexpr double kLeft = 0.6;
+    schedule::Transfer transfer(0, !in_.setting.system.stack.communication.pipeline_async);
+    if (in_.plan.pipeline == 1) return transfer;
+    const bool closed = in_.pipeline.wraps();
+    floors_.machine().collectives().boundary_times(in_.boundary().message, groups_[ParallelGroup::pipeline],
+                                                   closed, transfer.seconds);
+    if (!closed) transfer.seconds.back() = transfer.seconds.front();
+    for (double& seconds : transfer.seconds) seconds *= kLeft;
+    return transfer;
+  }
+
+  /// A floor of calls one behind the other. A rank that is through with one begins the next while others are still at it,
+  /// so its copies, latencies and waits on fast links may overlap with what the slowest link does for the others. So one
+  /// call counts in full, and the others by that link's time alone, which grows with the bytes.
+  Seconds in_a_row(const step::DataTraffic::Part& part, Bytes bytes, double calls) {
+    const network::RankGroup& group = groups_[part.group];
+    if (group.alone() || bytes <= Bytes(0)) return {};
+    const Bytes each = bytes / calls;
+    const Seconds one = floors_.alone(in_.plan, part.op, each, group, 1);
+    if (calls <= 1) return one;
+    // At most so many reads and writes per byte (network README, Collectives).
+    constexpr double kMostCopied = 6;
+    const Seconds copies = kMostCopied * in_.setting.system.stack.communication.local_copy * each /
+                           in_.setting.system.device.hbm_peak();
+    const Seconds wire =
+        std::clamp(floors_.alone(in_.plan, part.op, 2 * each, group, 1) - one - copies, Seconds(0), one);
+    return one + (calls - 1) * wire;
+  }
+
+  /// Adds to the passes the gathers and scatters of every microbatch that they wait for (beside_pass() in
+  /// price_training.h).
+  void add_beside(const step::DataTraffic& traffic, std::span<schedule::StageTime> times) {
+    const auto chunks = static_cast<double>(times.size());
+    const auto longer_by = [&](step::Pass pass, double seconds) {
+      Seconds sum;
+      for (const step::DataTraffic::Part& part : traffic.beside(pass, in_.cuts())) {
+        const double calls = std::max(1.0, std::round(part.calls / chunks));
+        sum += in_a_row(part, part.bytes / chunks, calls);
+      }
+      return step::beside_pass(in_.setting.system.stack.communication, sum, Seconds(seconds))
+          .exposed()
+          .value();
+    };
+    for (schedule::StageTime& time : times) {
+      const double input = time.backward - time.weight;
+      time.forward += longer_by(step::Pass::forward, time.forward);
+      if (in_.cuts()) time.weight += longer_by(step::Pass::weight, time.weight);
+      time.backward = time.weight + input + longer_by(step::Pass::backward, input);
+    }
+  }
+
+  /// Seconds that gradients take at least behind the last backward of a stage.
+  Seconds exposed_gradients(const step::DataTraffic& traffic, std::int32_t stage,
+                            std::span<const schedule::StageTime> times, std::span<const double> ends) {
+    step::GradientTraffic gradients;
+    Seconds bucket;
+    for (const step::DataTraffic::Part& part : traffic.gradients) {
+      const Seconds all = in_a_row(part, part.bytes, part.calls);
+      if (all <= Seconds(0)) continue;
+      gradients.push_back({part.group, part.calls, all});
+      // The gradients of the head come last where they are deferred; they belong to no expert.
+      if (in_.last(stage) && in_.deferred() > 0 && is_of_experts(part.group)) continue;
+      bucket = std::max(bucket, in_a_row(part, part.bytes / part.calls, 1));
+    }
+    if (gradients.empty()) return {};
+    const model::StageLayers& blocks = in_.layers[static_cast<std::size_t>(stage)];
+    for (std::size_t c = 0; c < times.size(); ++c) {
+      const schedule::StageTime computed =
+          time_of(in_, in_.chunk_layers(stage, static_cast<std::int32_t>(c)), passes_.alone);
+      const bool launched = times[c].backward > computed.backward || times[c].weight > computed.weight;
+      if (launched || blocks.end() - blocks.begin() != 1) return bucket;
+    }
+    const bool last = in_.last(stage);
+    const double deferred = last ? in_.deferred() * passes_.alone[step::kHeadLayer.index()].weight : 0;
+    step::BackwardByRole layer;
+    for (const step::LayerRun& run : in_.stage_layers(stage))
+      layer[run.kind] = Seconds(sum_of(in_, {{run.kind, 1}}, passes_.alone, 1).handed_on);
+    const step::LastBackward backward{layer, times, in_.cuts(), Seconds(deferred), ends};
+    return std::max(bucket, step::exposed_gradients(in_, stage, backward, gradients));
+  }
+
+  /// Seconds of gathering updated weights behind the optimizer: all that the next forward can't hide, judged by the same
+  /// prices that decide what is gathered beside it.
+  Seconds exposed_weights(const step::DataTraffic& traffic, std::int32_t stage) {
+    if (traffic.weights.empty()) return {};
+    const double overlap = in_.setting.system.stack.communication.gather_overlap;
+    const network::CollectivePrices& collectives = floors_.machine().collectives();
+    Seconds forward;
+    step::WeightGather gather;
+    for (const step::LayerRun& run : in_.stage_layers(stage)) {
+      if (overlap <= 0) break;
+      const step::Segments segments = in_.segments(run.kind, step::Pass::forward);
+      forward += run.count * step::time_segments(in_, run.kind, segments, groups_, &collectives).total();
+    }
+    for (const step::DataTraffic::Part& part : traffic.weights)
+      gather.add(collectives.time({part.op, part.bytes, groups_[part.group], part.calls}), part.calls);
+    if (gather.whole <= Seconds(0)) return {};
+    const double shown =
+        1 - step::hidden_gather(in_.setting.system.stack.communication, gather, forward) / gather.whole;
+    Seconds sum;
+    if (shown <= 0) return sum;
+    for (const step::DataTraffic::Part& part : traffic.weights)
+      sum += in_a_row(part, shown * part.bytes, std::max(1.0, std::round(shown * part.calls)));
+    return sum;
+  }
+
+  PlanFloor& floors_;
+  const step::TrainingStep& in_;
+  const PassFloors& passes_;
+  const network::RankGroups groups_;
+};
+
 double PlanFloor::of_point(const ParallelPlan& plan, const PassFloors& passes) {
   const double chain = least_of_stage(plan, passes);
-  if (!executed() || !possible(plan) || !split(plan).met) return chain;
+  if (!executed() || !possible(plan) || !split(plan)) return chain;
   const schedule::PipelineShape shape = step::pipeline_shape(setting_, plan);
   // Plans that deal experts over ranks: the schedule came out above 1 of 68 of them, by 0.2 %, for reasons not known.
   if (shape.overlaps || shape.both_ways() || plan.expert > 1) return chain;
-  const Split& layers = split(plan);
+  const model::Partition& layers = *split(plan);
   const step::TrainingStep inputs{
       setting_,      plan,
-      costs(plan),   layers.layers,
+      costs(plan),   layers.stages,
       layers.chunks, model::stage_parameters(setting_.model, setting_.policy(), plan, Phase::training),
       shape};
-  return std::max(chain, scheduled(inputs, passes));
-}
-
-double PlanFloor::scheduled(const step::TrainingStep& in, const PassFloors& passes) {
-  const ChunkSum device{in, passes.alone}, host{in, passes.launches};
-  const auto chunks = static_cast<std::size_t>(in.pipeline.virtual_stages);
-  const network::RankGroups groups = network::PlanLayout(in.plan).groups();
-  std::vector<step::DataTraffic> traffic;
-  std::vector<schedule::StageTime> times;
-  for (std::int32_t s = 0; s < in.pipeline.stages; ++s) {
-    for (std::int32_t c = 0; c < in.pipeline.virtual_stages; ++c) {
-      const step::LayerRuns runs = in.chunk_layers(s, c);
-      times.push_back(longer(device.of(runs), host.of(runs)));
-    }
-    traffic.push_back(step::data_traffic(in, in.parameters_of(s)));
-    add_beside(in, groups, traffic.back(), std::span(times).last(chunks));
-  }
-  const schedule::PipelineEnds ends = pipelines_.run(in.pipeline, times, transfer(in, groups));
-  const std::vector<double>& optimizer = optimizers(in.plan, in.plan.zero_stage, split(in.plan), in.pipeline);
-  double longest = 0;
-  for (std::size_t s = 0; s < ends.stages.size(); ++s) {
-    const auto stage = static_cast<std::int32_t>(s);
-    double end = ends.stages[s] + optimizer[s];
-    if (in.last(stage)) end += in.deferred() * passes.alone[step::kHeadLayer.index()].weight;
-    const std::span<const double> chunk_ends =
-        chunks == 1 ? ends.stages.subspan(s, 1) : ends.chunks.subspan(s * chunks, chunks);
-    end += exposed_gradients(in, groups, traffic[s], passes, stage,
-                             std::span(times).subspan(s * chunks, chunks), chunk_ends)
-               .value();
-    end += exposed_weights(in, groups, traffic[s], stage).value();
-    longest = std::max(longest, end);
-  }
-  return longest + step::once_per_step(setting_).value();
-}
-
-/// Floors of messages between stages. Replicas need not send them together; what a receiver gathers is left out.
-schedule::Transfer PlanFloor::transfer(const step::TrainingStep& in, const network::RankGroups& groups) {
-  constexpr double kLeft = 0.6;  // share of prices; chosen like those of calls (network/prices/least_time.cc)
-  schedule::Transfer transfer(0, !setting_.system.stack.communication.pipeline_async);
-  if (in.plan.pipeline == 1) return transfer;
-  const bool closed = in.pipeline.wraps();
-  machine().collectives().boundary_times(in.boundary().message, groups[ParallelGroup::pipeline], closed,
-                                         transfer.seconds);
-  if (!closed) transfer.seconds.back() = transfer.seconds.front();
-  for (double& seconds : transfer.seconds) seconds *= kLeft;
-  return transfer;
-}
-
-/// A floor of calls one behind the other. A rank that is through with one begins the next while others are still at it,
-/// so its copies, latencies and waits on fast links may overlap with what the slowest link does for the others. So one
-/// call counts in full, and the others by that link's time alone, which grows with the bytes.
-Seconds PlanFloor::in_a_row(const step::TrainingStep& in, const network::RankGroups& groups,
-                            const step::DataTraffic::Part& part, Bytes bytes, double calls) {
-  const network::RankGroup& group = groups[part.group];
-  if (group.alone() || bytes <= Bytes(0)) return {};
-  const Bytes each = bytes / calls;
-  const Seconds one = alone(in.plan, part.op, each, group, 1);
-  if (calls <= 1) return one;
-  // At most so many reads and writes per byte (network README, Collectives).
-  constexpr double kMostCopied = 6;
-  const Seconds copies =
-      kMostCopied * setting_.system.stack.communication.local_copy * each / setting_.system.device.hbm_peak();
-  const Seconds wire =
-      std::clamp(alone(in.plan, part.op, 2 * each, group, 1) - one - copies, Seconds(0), one);
-  return one + (calls - 1) * wire;
-}
-
-/// Adds to the passes the gathers and scatters of every microbatch that they wait for (beside_pass() in
-/// price_training.h).
-void PlanFloor::add_beside(const step::TrainingStep& in, const network::RankGroups& groups,
-                           const step::DataTraffic& traffic, std::span<schedule::StageTime> times) {
-  const auto chunks = static_cast<double>(times.size());
-  const auto longer_by = [&](step::Pass pass, double seconds) {
-    Seconds sum;
-    for (const step::DataTraffic::Part& part : traffic.beside(pass, in.cuts())) {
-      const double calls = std::max(1.0, std::round(part.calls / chunks));
-      sum += in_a_row(in, groups, part, part.bytes / chunks, calls);
-    }
-    return step::beside_pass(setting_.system.stack.communication, sum, Seconds(seconds)).exposed().value();
-  };
-  for (schedule::StageTime& time : times) {
-    const double input = time.backward - time.weight;
-    time.forward += longer_by(step::Pass::forward, time.forward);
-    if (in.cuts()) time.weight += longer_by(step::Pass::weight, time.weight);
-    time.backward = time.weight + input + longer_by(step::Pass::backward, input);
-  }
-}
-
-/// Seconds that gradients take at least behind the last backward of a stage.
-Seconds PlanFloor::exposed_gradients(const step::TrainingStep& in, const network::RankGroups& groups,
-                                     const step::DataTraffic& traffic, const PassFloors& passes,
-                                     std::int32_t stage, std::span<const schedule::StageTime> times,
-                                     std::span<const double> ends) {
-  step::GradientTraffic gradients;
-  Seconds bucket;
-  for (const step::DataTraffic::Part& part : traffic.gradients) {
-    const Seconds all = in_a_row(in, groups, part, part.bytes, part.calls);
-    if (all <= Seconds(0)) continue;
-    gradients.push_back({part.group, part.calls, all});
-    // The gradients of the head come last where they are deferred; they belong to no expert.
-    if (in.last(stage) && in.deferred() > 0 && is_of_experts(part.group)) continue;
-    bucket = std::max(bucket, in_a_row(in, groups, part, part.bytes / part.calls, 1));
-  }
-  if (gradients.empty()) return {};
-  const model::StageLayers& blocks = in.layers[static_cast<std::size_t>(stage)];
-  const ChunkSum device{in, passes.alone};
-  for (std::size_t c = 0; c < times.size(); ++c) {
-    const schedule::StageTime computed = device.of(in.chunk_layers(stage, static_cast<std::int32_t>(c)));
-    const bool launched = times[c].backward > computed.backward || times[c].weight > computed.weight;
-    if (launched || blocks.end() - blocks.begin() != 1) return bucket;
-  }
-  const bool last = in.last(stage);
-  const double deferred = last ? in.deferred() * passes.alone[step::kHeadLayer.index()].weight : 0;
-  step::BackwardByRole layer;
-  for (const step::LayerRun& run : in.stage_layers(stage))
-    layer[run.kind] = Seconds(device.backward_of(run.kind));
-  const step::LastBackward backward{layer, times, in.cuts(), Seconds(deferred), ends};
-  return std::max(bucket, step::exposed_gradients(in, stage, backward, gradients));
-}
-
-/// Seconds of gathering updated weights behind the optimizer: all that the next forward can't hide, judged by the same
-/// prices that decide what is gathered beside it.
-Seconds PlanFloor::exposed_weights(const step::TrainingStep& in, const network::RankGroups& groups,
-                                   const step::DataTraffic& traffic, std::int32_t stage) {
-  if (traffic.weights.empty()) return {};
-  const double overlap = setting_.system.stack.communication.gather_overlap;
-  const network::CollectivePrices& collectives = machine().collectives();
-  Seconds forward;
-  step::WeightGather gather;
-  for (const step::LayerRun& run : in.stage_layers(stage)) {
-    if (overlap <= 0) break;
-    const step::Segments segments = in.segments(run.kind, step::Pass::forward);
-    forward += run.count * step::time_segments(in, run.kind, segments, groups, &collectives).total();
-  }
-  for (const step::DataTraffic::Part& part : traffic.weights)
-    gather.add(collectives.time({part.op, part.bytes, groups[part.group], part.calls}), part.calls);
-  if (gather.whole <= Seconds(0)) return {};
-  const double shown =
-      1 - step::hidden_gather(setting_.system.stack.communication, gather, forward) / gather.whole;
-  Seconds sum;
-  if (shown <= 0) return sum;
-  for (const step::DataTraffic::Part& part : traffic.weights)
-    sum += in_a_row(in, groups, part, shown * part.bytes, std::max(1.0, std::round(shown * part.calls)));
-  return sum;
+  return std::max(chain, ExecutedFloor(*this, inputs, passes).seconds());
 }
 
 }  // namespace shardscape

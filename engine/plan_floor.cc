@@ -32,73 +32,17 @@ struct TimedPass {
   Seconds exchanges;
 };
 
-/// Seconds that a stage of a plan takes at least for one microbatch, over all its chunks.
-struct StageFloor {
-  double forward = 0;
-  double handed_on = 0;  ///< part of the backward that the stage before waits for
-  double kept_back = 0;  ///< rest of the backward
-};
-
-/// Sums the floors of the layers of a stage.
-class StageSum {
- public:
-  /// `launches` is null where launching does not bound the pass.
-  StageSum(const LayerFloors& layers, const LayerFloors* launches, bool cut, double deferred_share)
-      : runs_(layers), launches_(launches), cut_(cut), deferred_share_(deferred_share) {}
-
-  /// What a stage or a chunk holds beside its blocks.
-  struct Ends {
-    bool embedding = false, head = false;
-  };
-  [[nodiscard]] StageFloor of(const model::StageLayers& blocks, Ends ends) const {
-    const StageFloor runs = sum_of(runs_, blocks, ends);
-    if (launches_ == nullptr) return runs;
-    const StageFloor launched = sum_of(*launches_, blocks, ends);
-    return {std::max(runs.forward, launched.forward), std::max(runs.handed_on, launched.handed_on),
-            std::max(runs.kept_back, launched.kept_back)};
-  }
-
- private:
-  [[nodiscard]] StageFloor sum_of(const LayerFloors& layers, const model::StageLayers& blocks,
-                                  Ends ends) const {
-    StageFloor sum;
-    for (const model::BlockRun& run : blocks) {
-      const LayerFloor& block = layers[step::block_layer(run.kind).index()];
-      sum.forward += run.count * block.forward;
-      sum.handed_on += run.count * (cut_ ? block.input : block.backward);
-      if (cut_) sum.kept_back += run.count * block.weight;
-    }
-    if (ends.embedding) add(layers, sum, step::kEmbeddingLayer, 1);
-    add(layers, sum, step::kFurtherLayer, blocks.further());
-    if (ends.head) add(layers, sum, step::kHeadLayer, 1);
-    return sum;
-  }
-  void add(const LayerFloors& layers, StageFloor& sum, LayerKind kind, double count) const {
-    const LayerFloor& layer = layers[kind.index()];
-    sum.forward += count * layer.forward;
-    const double share = kind == step::kHeadLayer ? deferred_share_ : 0;
-    const double now = std::min(layer.backward, share * layer.input + (1 - share) * layer.backward);
-    sum.handed_on += count * now;
-    sum.kept_back += count * (layer.backward - now);
-  }
-
-  const LayerFloors& runs_;
-  const LayerFloors* launches_;
-  bool cut_;
-  double deferred_share_;
-};
-
-/// The longest of the chains that the header lists, in seconds. `optimizers`: seconds by stage.
-double longest_chain(const schedule::PipelineShape& shape, const std::vector<model::StageLayers>& layers,
-                     const std::vector<model::StageLayers>& first_chunks, const StageSum& stages,
+/// The longest of the chains that the header lists, in seconds. `floor_of(runs)`: of layers; `optimizers`: seconds by
+/// stage.
+template <class FloorOf>
+double longest_chain(const step::TrainingStep& in, const FloorOf& floor_of,
                      const std::vector<double>& optimizers) {
+  const schedule::PipelineShape& shape = in.pipeline;
   const double m = shape.per_chunk();
   const bool cut = shape.cuts();
-  const std::int32_t last = shape.parts() - 1;
   double longest = 0, forwards = 0, backwards = 0, after = 0;
   for (std::int32_t s = 0; s < shape.stages; ++s) {
-    const StageFloor stage =
-        stages.of(layers[static_cast<std::size_t>(s)], {shape.holds(s, 0), shape.holds(s, last)});
+    const StageFloor stage = floor_of(in.stage_layers(s));
     const double works = forwards + m * (stage.forward + stage.handed_on + stage.kept_back) +
                          optimizers[static_cast<std::size_t>(s)];
     if (shape.both_ways()) {
@@ -110,9 +54,7 @@ double longest_chain(const schedule::PipelineShape& shape, const std::vector<mod
     const double through =
         forwards + m * (stage.forward + stage.handed_on) + before + backwards + after + optimizers[0];
     longest = std::max({longest, works, through});
-    const StageFloor chunk = shape.virtual_stages == 1 ? stage
-                                                       : stages.of(first_chunks[static_cast<std::size_t>(s)],
-                                                                   {.embedding = shape.part(s, 0) == 0});
+    const StageFloor chunk = shape.virtual_stages == 1 ? stage : floor_of(in.chunk_layers(s, 0));
     forwards += chunk.forward;
     backwards += chunk.handed_on;
   }
@@ -162,6 +104,25 @@ void keep_least(PassFloors& kept, const PassFloors& other) {
   keep(kept.paired, other.paired);
 }
 
+StageFloor sum_of(const step::TrainingStep& in, const step::LayerRuns& runs, const LayerFloors& layers,
+                  double deferred_share) {
+  StageFloor sum;
+  for (const auto& [kind, count] : runs) {
+    const LayerFloor& layer = layers[kind.index()];
+    sum.forward += count * layer.forward;
+    if (in.cuts(kind)) {
+      sum.handed_on += count * layer.input;
+      sum.kept_back += count * layer.weight;
+      continue;
+    }
+    const double share = in.defers(kind) ? deferred_share : 0;
+    const double now = std::min(layer.backward, share * layer.input + (1 - share) * layer.backward);
+    sum.handed_on += count * now;
+    sum.kept_back += count * (layer.backward - now);
+  }
+  return sum;
+}
+
 bool same_layer_groups(ParallelPlan plan, const RankOrder& one, const RankOrder& other) {
   plan.order = one;
   const network::RankGroups groups = network::PlanLayout(plan).groups();
@@ -193,22 +154,10 @@ const step::LayerCosts& PlanFloor::costs(const ParallelPlan& plan) {
   return oldest.second;
 }
 
-const PlanFloor::Split& PlanFloor::split(const ParallelPlan& plan) {
-  const bool both_ways = plan.both_ways();
+const std::optional<model::Partition>& PlanFloor::split(const ParallelPlan& plan) {
   const auto [entry, fresh] =
-      splits_.try_emplace({plan.pipeline, plan.virtual_stages, static_cast<std::int32_t>(both_ways)});
-  if (fresh) {
-    model::Partition partition;
-    entry->second.met =
-        model::partition_layers(setting_.model, setting_.system.stack,
-                                {plan.pipeline, plan.virtual_stages, Phase::training}, partition);
-    if (entry->second.met && both_ways) model::fold_both_ways(partition);
-    const auto each = static_cast<std::size_t>(plan.virtual_stages);
-    for (std::size_t c = 0; c < partition.chunks.size(); c += each)
-      entry->second.first_chunks.push_back(partition.chunks[c]);
-    entry->second.layers = std::move(partition.stages);
-    entry->second.chunks = std::move(partition.chunks);
-  }
+      splits_.try_emplace({plan.pipeline, plan.virtual_stages, static_cast<std::int32_t>(plan.both_ways())});
+  if (fresh) entry->second = step::training_partition(setting_, plan);
   return entry->second;
 }
 
@@ -323,46 +272,55 @@ bool PlanFloor::order_decides_pairs() const { return step::order_decides_pairs(s
 
 double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes, std::int32_t zero_stage) {
   if (!possible(plan)) return kNever;
-  const Split& layers = split(plan);
-  if (!layers.met) return kNever;
-  const schedule::PipelineShape shape = step::pipeline_shape(setting_, plan);
-  const double deferred = deferred_heads(plan, setting_.system.stack, shape.microbatches);
+  const std::optional<model::Partition>& layers = split(plan);
+  if (!layers) return kNever;
+  const step::LayerCosts no_costs;
+  const step::TrainingStep inputs{
+      setting_, plan, no_costs, layers->stages, layers->chunks, {}, step::pipeline_shape(setting_, plan)};
+  const schedule::PipelineShape& shape = inputs.pipeline;
+  const double deferred = inputs.deferred_share();
   const bool pairs =
       shape.overlaps || shape.both_ways() || (order_decides_pairs() && setting_.model.moe.has_value());
-  const auto chain = [&](const LayerFloors& runs, const LayerFloors* launches) {
-    const StageSum stages(runs, launches, shape.cuts(), deferred / shape.microbatches);
-    return longest_chain(shape, layers.layers, layers.first_chunks, stages,
-                         optimizers(plan, zero_stage, layers, shape));
+  const std::vector<double>& optimizer = optimizers(plan, zero_stage, inputs);
+  const auto chain = [&](const LayerFloors& floors) {
+    return longest_chain(
+        inputs, [&](const step::LayerRuns& runs) { return sum_of(inputs, runs, floors, deferred); },
+        optimizer);
   };
-  double longest = pairs ? chain(passes.paired, nullptr) : chain(passes.alone, &passes.launches);
-  if (pairs && executed()) longest = std::max(longest, chain(passes.launches, nullptr));
+  // A pass takes no less than its layers run, and no less than they take to launch.
+  const auto either = [&](const step::LayerRuns& runs) {
+    const StageFloor one = sum_of(inputs, runs, passes.alone, deferred),
+                     other = sum_of(inputs, runs, passes.launches, deferred);
+    return StageFloor{std::max(one.forward, other.forward), std::max(one.handed_on, other.handed_on),
+                      std::max(one.kept_back, other.kept_back)};
+  };
+  double longest = pairs ? chain(passes.paired) : longest_chain(inputs, either, optimizer);
+  if (pairs && executed()) longest = std::max(longest, chain(passes.launches));
   return longest + step::once_per_step(setting_).value();
 }
 
 const std::vector<double>& PlanFloor::optimizers(ParallelPlan plan, std::int32_t zero_stage,
-                                                 const Split& split, const schedule::PipelineShape& shape) {
+                                                 const step::TrainingStep& in) {
   constexpr std::size_t kKept = 32;  // neighbouring plans share them, so the last few are enough
   plan.zero_stage = zero_stage;
-  const Sharding key{model::layer_key(plan, 1), plan.pipeline,    plan.virtual_stages, plan.data,
-                     plan.zero_stage,           shape.both_ways()};
+  const Sharding key{model::layer_key(plan, 1), plan.pipeline,          plan.virtual_stages, plan.data,
+                     plan.zero_stage,           in.pipeline.both_ways()};
   const auto known = std::ranges::find(optimizers_, key, [](const auto& entry) { return entry.first; });
   if (known != optimizers_.end()) return known->second;
   if (optimizers_.size() < kKept) optimizers_.emplace_back();
   auto& [sharding, seconds] = optimizers_[next_optimizer_++ % kKept];
   sharding = key;
-  seconds.resize(split.layers.size());
-  const step::LayerCosts no_costs;
-  const std::vector<model::StageLayers> no_chunks;
-  const step::TrainingStep inputs{
-      setting_,  plan,
-      no_costs,  split.layers,
-      no_chunks, model::stage_parameters(setting_.model, setting_.policy(), plan, Phase::training),
-      shape};
+  seconds.resize(in.layers.size());
+  const step::TrainingStep sharded{
+      setting_,   plan,
+      in.costs,   in.layers,
+      in.chunks,  model::stage_parameters(setting_.model, setting_.policy(), plan, Phase::training),
+      in.pipeline};
   for (std::size_t s = 0; s < seconds.size(); ++s) {
     const auto stage = static_cast<std::int32_t>(s);
-    const bool alike = s > 1 && !inputs.last(stage) && split.layers[s] == split.layers[s - 1];
+    const bool alike = s > 1 && !in.last(stage) && in.layers[s] == in.layers[s - 1];
     seconds[s] =
-        alike ? seconds[s - 1] : step::optimizer_cost(inputs, setting_.system.device, stage).total().value();
+        alike ? seconds[s - 1] : step::optimizer_cost(sharded, setting_.system.device, stage).total().value();
   }
   return seconds;
 }

@@ -61,6 +61,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -87,6 +88,16 @@ struct PassFloors {
   LayerFloors launches;  ///< of the same passes: time that the host takes to launch them
   LayerFloors paired;    ///< where forward and backward passes run in pairs
 };
+
+/// Seconds that layers of a stage or of a chunk take at least for one microbatch.
+struct StageFloor {
+  double forward = 0;
+  double handed_on = 0;  ///< part of the backward that the stage before waits for
+  double kept_back = 0;  ///< rest of the backward
+};
+/// Sums the floors of layers, of which the head's backwards put off their weight gradients to this share.
+StageFloor sum_of(const step::TrainingStep& inputs, const step::LayerRuns& runs, const LayerFloors& layers,
+                  double deferred_share);
 
 /// The kinds of floors that are made from a setting.
 enum class FloorKind : std::uint8_t {
@@ -137,12 +148,6 @@ class PlanFloor {
   [[nodiscard]] Prediction rates(const ParallelPlan& plan, Seconds step);
 
  private:
-  struct Split {
-    bool met = false;
-    std::vector<model::StageLayers> layers;
-    std::vector<model::StageLayers> first_chunks;  ///< index: stage
-    std::vector<model::StageLayers> chunks;        ///< [stage * virtual_stages + chunk]
-  };
   /// What the time of the optimizer on the stages of a plan depends on, besides the setting.
   struct Sharding {
     model::LayerKey layers;
@@ -150,7 +155,7 @@ class PlanFloor {
     bool both_ways = false;
     friend bool operator==(const Sharding&, const Sharding&) = default;
   };
-  const Split& split(const ParallelPlan& plan);
+  const std::optional<model::Partition>& split(const ParallelPlan& plan);
   const step::LayerCosts& costs(const ParallelPlan& plan);
   template <class TimeOf>
   PassFloors floors(const ParallelPlan& plan, const TimeOf& time_of);
@@ -158,22 +163,12 @@ class PlanFloor {
   Seconds alone(const ParallelPlan& plan, network::CollectiveOp op, Bytes bytes,
                 const network::RankGroup& group, double calls);
   PassFloors in_order(const ParallelPlan& plan);
-  double scheduled(const step::TrainingStep& inputs, const PassFloors& passes);
-  schedule::Transfer transfer(const step::TrainingStep& inputs, const network::RankGroups& groups);
-  Seconds in_a_row(const step::TrainingStep& inputs, const network::RankGroups& groups,
-                   const step::DataTraffic::Part& part, Bytes bytes, double calls);
-  void add_beside(const step::TrainingStep& inputs, const network::RankGroups& groups,
-                  const step::DataTraffic& traffic, std::span<schedule::StageTime> times);
-  Seconds exposed_gradients(const step::TrainingStep& inputs, const network::RankGroups& groups,
-                            const step::DataTraffic& traffic, const PassFloors& passes, std::int32_t stage,
-                            std::span<const schedule::StageTime> times, std::span<const double> ends);
-  Seconds exposed_weights(const step::TrainingStep& inputs, const network::RankGroups& groups,
-                          const step::DataTraffic& traffic, std::int32_t stage);
+  friend class ExecutedFloor;  // executed_floor.cc
   evaluate::Machine& machine();
   double step_floor(const ParallelPlan& plan, const PassFloors& passes, std::int32_t zero_stage);
   /// Seconds that the optimizer takes at least, by stage, under that ZeRO stage.
-  const std::vector<double>& optimizers(ParallelPlan plan, std::int32_t zero_stage, const Split& split,
-                                        const schedule::PipelineShape& shape);
+  const std::vector<double>& optimizers(ParallelPlan plan, std::int32_t zero_stage,
+                                        const step::TrainingStep& inputs);
 
   const Setting& setting_;
   std::shared_ptr<network::SharedNetworks> networks_;
@@ -182,7 +177,7 @@ class PlanFloor {
   std::vector<std::pair<model::LayerKey, step::LayerCosts>> costs_;  ///< those priced last
   std::size_t next_cost_ = 0;
   /// Key: stages, virtual stages, whether it runs both ways.
-  std::map<std::array<std::int32_t, 3>, Split> splits_;
+  std::map<std::array<std::int32_t, 3>, std::optional<model::Partition>> splits_;
   /// Seconds by stage, for what was asked last.
   std::vector<std::pair<Sharding, std::vector<double>>> optimizers_;
   std::size_t next_optimizer_ = 0;

@@ -56,8 +56,8 @@ void check_range(Point& point, Phase phase) {
   reject_range(point.out);
   forget_times(point.details);
   if (point.details == nullptr) return;
-  point.details->program.reset();
-  point.details->executed.reset();
+  point.details->schedule.reset();
+  point.details->programs.reset();
 }
 
 }  // namespace
@@ -136,7 +136,8 @@ bool Simulator::Impl::check(Point& point) const {
   if (verdict.status != Status::ok) return false;
   const bool every_pass =
       machine.options().mode == ExecutionMode::flattened ||
-      (point.details != nullptr && (point.details->want_program || point.details->want_timeline));
+      (point.details != nullptr &&
+       (point.details->want_schedule || point.details->want_programs || point.details->want_timeline));
   if (!step::too_long(setting, point.plan, every_pass)) return true;
   reject_range(point.out);
   return false;

@@ -12,11 +12,10 @@
 #include "engine/evaluate/evaluators.h"
 #include "engine/model/partition.h"
 #include "engine/step/plan_pipeline.h"
-#include "engine/step/training/export_training.h"
+#include "engine/step/training/draw_step.h"
 #include "engine/step/training/operator_table.h"
 #include "engine/step/training/price_training.h"
 #include "engine/step/training/training_bytes.h"
-#include "engine/timeline/step_timeline.h"
 
 namespace shardscape::evaluate {
 
@@ -64,14 +63,10 @@ class LayerMemo {
   HandyMemo<model::LayerKey, Known> known_;  // neighbouring points differ in the microbatch alone
 };
 
-/// The split of a plan's layers over its stages; null where the rule cannot be met (see model::partition_layers).
+/// The split of a plan's layers over its stages; null where the rule cannot be met.
 std::shared_ptr<const model::Partition> partition_of(const Setting& setting, const ParallelPlan& plan) {
-  const auto split = std::make_shared<model::Partition>();
-  if (!model::partition_layers(setting.model, setting.system.stack,
-                               {plan.pipeline, plan.virtual_stages, Phase::training}, *split))
-    return nullptr;
-  if (plan.both_ways()) model::fold_both_ways(*split);
-  return split;
+  std::optional<model::Partition> split = step::training_partition(setting, plan);
+  return split ? std::make_shared<const model::Partition>(*std::move(split)) : nullptr;
 }
 
 /// Remembers partitions by their few inputs, as many plans share them.
@@ -237,7 +232,7 @@ void Training::find_sick(Point& point) {
 
 std::int32_t Training::execute(const step::TrainingStep& inputs, Point& point) {
   step::FlattenedRun run = machine_.run_on(machine_.options().placement);
-  run.want_programs = point.details != nullptr && point.details->want_program;
+  run.want_programs = point.details != nullptr && point.details->want_programs;
   run.want_timeline = point.details != nullptr && point.details->want_timeline;
   const std::int32_t critical = step::execute_training(inputs, machine_.collectives(), run, point.out);
   if (!run.deadlock.empty()) {
@@ -247,7 +242,7 @@ std::int32_t Training::execute(const step::TrainingStep& inputs, Point& point) {
   if (point.details != nullptr) {
     point.details->events = run.events;
     point.details->executed_ranks = run.executed_ranks;
-    point.details->executed = std::move(run.programs);
+    point.details->programs = std::move(run.programs);
     point.details->timeline = std::move(run.timeline);
   }
   return critical;
@@ -283,15 +278,15 @@ void Training::explain(const step::TrainingStep& inputs, std::int32_t critical, 
     details.stage_forward.push_back(passes.forward.total());
     details.stage_backward.push_back(passes.backward.total());
   }
-  const Breakdown priced = machine_.flattened() ? Breakdown() : scratch_.step.contention.added;
+  const Breakdown priced = machine_.flattened() ? Breakdown() : scratch_.step.contention_now;
   step::explain_training(inputs, critical, point.out.breakdown[TimeClass::optimizer], priced, collectives,
                          details.operators);
-  if (!details.want_program && !details.want_timeline) return;
-  details.program = std::make_shared<const timeline::PricedStep>(
-      step::make_priced_step(inputs, collectives, scratch_.step));
-  if (details.want_timeline && !machine_.flattened()) {
-    details.timeline = timeline::step_timeline_json(*details.program);
-  }
+  if (details.want_schedule)
+    details.schedule = std::make_shared<const timeline::TimedStep>(step::timed_step(inputs, scratch_.step));
+  if (machine_.flattened() || (!details.want_programs && !details.want_timeline)) return;
+  details.programs = step::emit_step(inputs, collectives, machine_.run_on(machine_.options().placement),
+                                     step::timed_step(inputs, scratch_.step),
+                                     details.want_timeline ? &details.timeline : nullptr);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/enum_names.h"
+#include "engine/network/collectives/collective_rows.h"
 #include "engine/network/collectives/collectives.h"
 #include "engine/network/collectives/traffic_builder.h"
 #include "engine/network/groups/ring_order.h"
@@ -25,38 +26,6 @@ namespace {
 using network::CollectiveOp;
 using network::GroupTraffic;
 using network::Operation;
-
-std::string_view name_of_op(CollectiveOp op) {
-  switch (op) {
-    case CollectiveOp::all_reduce:
-      return "all_reduce";
-    case CollectiveOp::reduce_scatter:
-      return "reduce_scatter";
-    case CollectiveOp::all_gather:
-      return "all_gather";
-    case CollectiveOp::all_to_all:
-      return "all_to_all";
-    case CollectiveOp::expert_dispatch:
-      return "expert_dispatch";
-    case CollectiveOp::expert_combine:
-      return "expert_combine";
-    case CollectiveOp::low_latency_dispatch:
-      return "low_latency_dispatch";
-    case CollectiveOp::low_latency_combine:
-      return "low_latency_combine";
-    case CollectiveOp::broadcast:
-      return "broadcast";
-    case CollectiveOp::dispatch:
-      return "dispatch";
-    case CollectiveOp::combine:
-    case CollectiveOp::last_combine:
-      return "combine";
-    case CollectiveOp::ring_pass:
-    case CollectiveOp::chain_pass:
-      break;
-  }
-  return "ring_pass";
-}
 
 /// Sends `bytes` from every member to its successor in the ring.
 void add_pass(GroupTraffic& group, double bytes) {
@@ -232,7 +201,7 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
   pattern.bytes = wire.value();
   bool turned = false;
   const bool pass = pattern.operation == Operation::point_to_point;
-  std::string name(name_of_op(op));
+  std::string name = network::row_of(op).name;
   if (!pass) {
     const auto choice = collectives_.healthy().choice({op, bytes, lane.group});
     SHARDSCAPE_CHECK(choice.has_value(), name);
@@ -269,12 +238,12 @@ Seconds ProgramBuilder::estimate(std::int32_t lane, CollectiveOp op, Bytes bytes
   return collectives_.time({op, bytes, lanes_[static_cast<std::size_t>(lane)].group, calls, slice});
 }
 
-void ProgramBuilder::note_least_seconds(
-    const std::function<Seconds(const network::RankGroup&, const CallKind&)>& least) {
-  programs_.least_seconds.resize(lanes_.size());
+std::vector<std::vector<double>> ProgramBuilder::seconds_of_calls(const TimeOfCall& time) const {
+  std::vector<std::vector<double>> seconds(lanes_.size());
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane)
     for (const CallKind& kind : programs_.call_kinds[lane])
-      programs_.least_seconds[lane].push_back(least(lanes_[lane].group, kind).value());
+      seconds[lane].push_back(time(lanes_[lane].group, kind).value());
+  return seconds;
 }
 
 std::int32_t ProgramBuilder::end_block(std::string_view name) {

@@ -46,8 +46,11 @@ class ProgramBuilder {
   /// Time of the call in the hierarchical model.
   [[nodiscard]] Seconds estimate(std::int32_t lane, network::CollectiveOp op, Bytes bytes, double calls = 1,
                                  const network::Slice& slice = {});
-  /// Notes of all calls made so far how long they take at least (Programs::least_seconds), by least(group, kind).
-  void note_least_seconds(const std::function<Seconds(const network::RankGroup&, const CallKind&)>& least);
+  using TimeOfCall = std::function<Seconds(const network::RankGroup&, const CallKind&)>;
+  /// Seconds of all calls made so far, by lane and call.
+  [[nodiscard]] std::vector<std::vector<double>> seconds_of_calls(const TimeOfCall& time) const;
+  /// Notes how long they take at least (Programs::least_seconds).
+  void note_least_seconds(const TimeOfCall& least) { programs_.least_seconds = seconds_of_calls(least); }
   [[nodiscard]] const network::CollectivePrices& collectives() const { return collectives_; }
 
   /// Adds an instruction to the block under construction; end_block() ends it and returns its number.

@@ -77,19 +77,6 @@ struct PipelineShape {
     if (both_ways()) return chunk == 0 ? stage : stages - 1 - stage;
     return chunk * stages + stage;
   }
-  /// The stage on which the microbatches of a chunk find a part.
-  [[nodiscard]] std::int32_t stage_of(std::int32_t part, std::int32_t chunk) const {
-    if (both_ways()) return chunk == 0 ? part : stages - 1 - part;
-    return part % stages;
-  }
-  [[nodiscard]] std::int32_t chunk_of(std::int32_t part, std::int32_t chunk) const {
-    return both_ways() ? chunk : part / stages;
-  }
-  [[nodiscard]] bool holds(std::int32_t stage, std::int32_t searched) const {
-    for (std::int32_t chunk = 0; chunk < virtual_stages; ++chunk)
-      if (part(stage, chunk) == searched) return true;
-    return false;
-  }
   /// Whether microbatches go from the last stage back to the first, for its next chunk.
   [[nodiscard]] bool wraps() const { return virtual_stages > 1 && !both_ways(); }
   friend bool operator==(const PipelineShape&, const PipelineShape&) = default;

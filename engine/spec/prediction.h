@@ -48,26 +48,11 @@ struct LoadPrediction {
   double sustained_per_s = 0;  ///< where requests come faster than they are served: the rate that would hold
 };
 
-/// Outputs of one point. Times are meaningful for status ok and memory (predicted whatever the memory
-/// verdict, when asked), memory for every status but indivisible, constraint, unsupported and out_of_range.
-struct Prediction {
-  Status status = Status::ok;
-  Reason reason = Reason::none;
-  std::int32_t microbatches = 0;  ///< microbatches per step and replica (training)
-  std::int32_t peak_stage = 0;    ///< pipeline stage of the device with the highest peak
-  Seconds step_time;              ///< training only
-  Seconds ttft, itl, e2e;  ///< inference only, means: time to first token, inter-token latency, whole request
-  InferenceLatency ttft_spread, itl_spread, e2e_spread;
-  LoadPrediction load;
-  double decode_batch = 0;  ///< inference only: sequences decoded together, mean over iterations that decode
+/// The time of one training step, or of a decode iteration, and what follows from it.
+struct StepPrediction {
+  Seconds step_time;
   double tokens_per_s_per_gpu = 0;
   double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training only; see engine/README.md, Operators)
-  Bytes memory_peak;
-  MemoryUse memory;  ///< bytes on the fullest device
-  // The next figures are for disaggregated inference only.
-  Bytes kv_bytes;             ///< size of one request's cache, as sent from pool to pool
-  Seconds kv_transfer;        ///< mean, from the start of the first byte to the receipt of the last
-  Bytes prefill_memory_peak;  ///< bytes on the fullest device of the pool that prefills
   Breakdown breakdown;
   /// Training, hierarchical mode: the part of the step that operations on the same links cost each other, less what
   /// groups of different pipeline stages spare each other as they take turns, and those of one stage as they come apart
@@ -78,6 +63,25 @@ struct Prediction {
   /// (step/training/contention.h).
   double contended_share = 0;
   [[nodiscard]] bool outside_domain() const { return contended_share > kDomainBand; }
+};
+
+/// Outputs of one point. Times are meaningful for status ok and memory (predicted whatever the memory
+/// verdict, when asked), memory for every status but indivisible, constraint, unsupported and out_of_range.
+struct Prediction : StepPrediction {
+  Status status = Status::ok;
+  Reason reason = Reason::none;
+  std::int32_t microbatches = 0;  ///< microbatches per step and replica (training)
+  std::int32_t peak_stage = 0;    ///< pipeline stage of the device with the highest peak
+  Seconds ttft, itl, e2e;  ///< inference only, means: time to first token, inter-token latency, whole request
+  InferenceLatency ttft_spread, itl_spread, e2e_spread;
+  LoadPrediction load;
+  double decode_batch = 0;  ///< inference only: sequences decoded together, mean over iterations that decode
+  Bytes memory_peak;
+  MemoryUse memory;  ///< bytes on the fullest device
+  // The next figures are for disaggregated inference only.
+  Bytes kv_bytes;             ///< size of one request's cache, as sent from pool to pool
+  Seconds kv_transfer;        ///< mean, from the start of the first byte to the receipt of the last
+  Bytes prefill_memory_peak;  ///< bytes on the fullest device of the pool that prefills
 };
 
 /// One row of the operator table of `simulate --explain`.

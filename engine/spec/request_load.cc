@@ -96,17 +96,6 @@ Sessions::Means Sessions::means() const {
   return {sum, pairs / sum};
 }
 
-void LoadSpec::begin_sessions() {
-  const Lengths first = sessions->first_prompt = prompt;
-  const std::int64_t most = sessions->context - output.longest, least = sessions->shared.end + 1;
-  const std::int64_t each = sessions->new_tokens.longest + output.longest;
-  prompt.law = LengthLaw::sessions;
-  prompt.longest = std::min(most, std::max(first.longest, least) + (sessions->turns.longest - 1) * each);
-  prompt.shortest = std::min(std::max(first.shortest, least), prompt.longest);
-  prompt.mean = std::min(first.mean + sessions->means().before * (sessions->new_tokens.mean + output.mean),
-                         static_cast<double>(prompt.longest));
-}
-
 double LoadSpec::offered_per_s() const {
   if (!trace) return request_rate * (sessions ? sessions->kept : 1);
   const double span = trace->requests.back().arrival / speed_up;

@@ -90,7 +90,7 @@ struct Sessions {
   PrefixPiece shared{-1, 0};  ///< the tokens with which all sessions begin
   /// A session ends before a turn whose prompt and longest answer are more tokens than this.
   std::int64_t context = std::numeric_limits<std::int64_t>::max();
-  double kept = 1;  ///< share of the turns that come all the same (serving::begin_sessions)
+  double kept = 1;  ///< share of the turns that come all the same (serving::begin_sessions())
 
   static constexpr std::int64_t kMostTurns = 4096;
   /// Mean number of turns, and mean number of turns that a turn has before it, where the context ends no session.
@@ -142,8 +142,6 @@ struct LoadSpec {
   [[nodiscard]] bool open() const { return request_rate > 0 || trace != nullptr; }
   /// Requests per second that come over all replicas where they keep up; 0 in closed loop.
   [[nodiscard]] double offered_per_s() const;
-  /// Takes the prompts as the first ones of sessions, and has those of all turns in their place.
-  void begin_sessions();
   /// Checks the load; problems are reported under the keys of `workload:`.
   void check(Problems& problems) const;
   friend bool operator==(const LoadSpec&, const LoadSpec&) = default;

@@ -48,4 +48,13 @@ schedule::PipelineShape pipeline_shape(const Setting& setting, const ParallelPla
           overlaps_exchanges(setting, plan)};
 }
 
+std::optional<model::Partition> training_partition(const Setting& setting, const ParallelPlan& plan) {
+  model::Partition split;
+  if (!model::partition_layers(setting.model, setting.system.stack,
+                               {plan.pipeline, plan.virtual_stages, Phase::training}, split))
+    return std::nullopt;
+  if (plan.both_ways()) model::fold_both_ways(split);
+  return split;
+}
+
 }  // namespace shardscape::step

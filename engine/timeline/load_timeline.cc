@@ -6,13 +6,11 @@
 
 #include <algorithm>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <queue>
 #include <utility>
 #include <vector>
 
-#include "engine/base/safe_text.h"
-#include "engine/timeline/microseconds.h"
+#include "engine/timeline/chrome_trace.h"
 
 namespace shardscape::timeline {
 
@@ -58,43 +56,21 @@ class LoadWriter {
     const std::size_t works = std::min(record_.works.size(), most_slices_);
     add_requests(requests);
     add_servers(works);
-    const ordered_json other = {{"requests", record_.requests.size()},
-                                {"requests_drawn", requests},
-                                {"works", record_.works.size()},
-                                {"works_drawn", works}};
-    const ordered_json document = {
-        {"displayTimeUnit", "ms"}, {"otherData", other}, {"traceEvents", std::move(events_)}};
-    return json_text(document);
+    return trace_.document({{"requests", record_.requests.size()},
+                            {"requests_drawn", requests},
+                            {"works", record_.works.size()},
+                            {"works_drawn", works}});
   }
 
  private:
-  void name_process(std::int64_t process, const std::string& name) {
-    events_.push_back(
-        {{"ph", "M"}, {"pid", process}, {"tid", 0}, {"name", "process_name"}, {"args", {{"name", name}}}});
-  }
   void name_server(std::int64_t server) {
     const std::int64_t readers = record_.readers;
     const char* const pool = readers == 0 ? "" : server < readers ? "prefill " : "decode ";
-    name_process(server + 1, fmt::format("{}server {}", pool, server < readers ? server : server - readers));
+    trace_.name_process(server + 1,
+                        fmt::format("{}server {}", pool, server < readers ? server : server - readers));
   }
-  void slice(std::int64_t process, std::size_t track, const std::string& name, double begin, double end,
-             const ordered_json& args) {
-    if (end <= begin) return;
-    events_.push_back({{"ph", "X"},
-                       {"pid", process},
-                       {"tid", track},
-                       {"name", name},
-                       {"ts", begin * kMicroseconds},
-                       {"dur", (end - begin) * kMicroseconds},
-                       {"args", args}});
-  }
-  void counter(std::int64_t process, const char* name, double moment, const ordered_json& values) {
-    events_.push_back(
-        {{"ph", "C"}, {"pid", process}, {"name", name}, {"ts", moment * kMicroseconds}, {"args", values}});
-  }
-
   void add_requests(std::size_t most) {
-    name_process(0, "requests");
+    trace_.name_process(0, "requests");
     std::vector<const RequestRecord*> sent;
     for (const RequestRecord& record : record_.requests) sent.push_back(&record);
     const auto order = [](const RequestRecord* r) { return std::pair(r->request.sent, r->request.number); };
@@ -109,9 +85,12 @@ class LoadWriter {
                            {"ttft_s", r->first_token - r->request.sent},
                            {"e2e_s", r->done - r->request.sent}};
       if (r->request.session >= 0) args["session"] = r->request.session, args["turn"] = r->request.turn;
-      slice(0, track, "wait", r->request.sent, r->admitted, args);
-      slice(0, track, "prompt", r->admitted, r->first_token, args);
-      slice(0, track, "decode", r->first_token, r->done, args);
+      const auto slice = [&](const char* name, double begin, double end) {
+        trace_.slice(0, static_cast<std::int64_t>(track), name, "request", begin, end, args);
+      };
+      slice("wait", r->request.sent, r->admitted);
+      slice("prompt", r->admitted, r->first_token);
+      slice("decode", r->first_token, r->done);
     }
   }
 
@@ -125,16 +104,16 @@ class LoadWriter {
                                  {"prompts", work.reading},
                                  {"prompt_tokens", work.prompt_tokens},
                                  {"decoding", work.decoding}};
-      slice(process, 0, std::string(name_of(work.kind())), work.begin, work.end, args);
-      counter(process, "queue", work.begin, {{"requests", work.waiting}});
-      counter(process, "batch", work.begin, {{"prompts", work.reading}, {"decoding", work.decoding}});
-      counter(process, "cache", work.end, {{"percent", 100 * work.cache}});
+      trace_.slice(process, 0, name_of(work.kind()), "iteration", work.begin, work.end, args);
+      trace_.counter(process, "queue", work.begin, {{"requests", work.waiting}});
+      trace_.counter(process, "batch", work.begin, {{"prompts", work.reading}, {"decoding", work.decoding}});
+      trace_.counter(process, "cache", work.end, {{"percent", 100 * work.cache}});
     }
   }
 
   const serving::LoadRecord& record_;
   const std::size_t most_slices_;
-  std::vector<ordered_json> events_;
+  ChromeTrace trace_;
 };
 
 }  // namespace

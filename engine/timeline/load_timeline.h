@@ -1,5 +1,5 @@
-// A simulated load of servers as a Chrome trace (Trace Event Format, JSON object form; ui.perfetto.dev and
-// chrome://tracing open it). Times are microseconds from the moment at which the first request may be sent.
+// A simulated load of servers as a Chrome trace (chrome_trace.h), whose times are counted from the moment at which the
+// first request may be sent.
 //
 // Process 0 has the requests, each on the first track that is free: a slice while it waits, one while its prompt is
 // read (of two pools: and its cache sent), one while it gives tokens. Process 1 + s is server s: a track with its

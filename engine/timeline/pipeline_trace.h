@@ -1,13 +1,11 @@
-// A training step as a Chrome trace: one track per pipeline stage, one slice per microbatch and direction.
-//
-// The format is the Trace Event Format's JSON object form (complete events "X"), which ui.perfetto.dev and
-// chrome://tracing open. Times are microseconds.
+// The pipeline of a training step in a Chrome trace: one track per pipeline stage, one slice per microbatch and
+// direction, as process 0.
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "engine/schedule/pipeline.h"
+#include "engine/timeline/chrome_trace.h"
 
 namespace shardscape::timeline {
 
@@ -16,13 +14,12 @@ struct StageTailSpan {
   double data_comm = 0;
   double optimizer = 0;
   double deferred = 0;  ///< weight gradients of the head, which come first
+
+  [[nodiscard]] double total() const { return data_comm + optimizer + deferred; }
 };
 
-/// `stage_end` and `tails`: one entry per stage. `begin`: when the pipeline begins, seconds; the times of
-/// spans and stages are counted from there, those of the trace from 0. Pure; the same input gives the same
-/// text.
-std::string pipeline_trace_json(std::string_view title, std::span<const schedule::PipelineSpan> spans,
-                                std::span<const double> stage_end, std::span<const StageTailSpan> tails,
-                                double begin = 0);
+/// `stage_end` and `tails`: one entry per stage. Times are counted from the beginning of the pipeline.
+void draw_pipeline(ChromeTrace& trace, std::span<const schedule::PipelineSpan> spans,
+                   std::span<const double> stage_end, std::span<const StageTailSpan> tails);
 
 }  // namespace shardscape::timeline

@@ -20,7 +20,7 @@ using execution::Programs;
 using network::CollectiveOp;
 using Ids = std::vector<std::uint64_t>;
 
-bool is_pass(CollectiveOp op) { return op == CollectiveOp::ring_pass || op == CollectiveOp::chain_pass; }
+bool is_pass(CollectiveOp op) { return network::operation_of(op) == network::Operation::point_to_point; }
 
 /// The messages that a rank sends through a channel, in order.
 class SendReader {
@@ -298,6 +298,12 @@ ProgramExport::ProgramExport(const Programs& programs, double before) : programs
 
 RankTrace ProgramExport::rank(std::int32_t rank) const {
   return InstructionTracer(programs_, before_, rank).build();
+}
+
+ExecutionTrace ProgramExport::all() const {
+  ExecutionTrace trace{{}, groups_};
+  for (std::int32_t r = 0; r < ranks(); ++r) trace.ranks.push_back(rank(r));
+  return trace;
 }
 
 }  // namespace shardscape::timeline

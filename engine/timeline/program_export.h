@@ -1,5 +1,5 @@
-// Execution traces out of the programs that an executor runs: replayed with the same stack on the same fabric
-// they take the same time.
+// Execution traces out of the programs that an executor runs, rank by rank, so that those of a whole machine need not be
+// in memory at once: replayed with the same stack on the same fabric they take the same time.
 //
 //   compute        a node on the device; operators with nothing between them are one
 //   launch         a node on the host, behind the last one and behind where host and device met; the device
@@ -17,18 +17,21 @@
 #include <vector>
 
 #include "engine/execution/program.h"
-#include "engine/timeline/trace_source.h"
+#include "engine/timeline/execution_trace.h"
 
 namespace shardscape::timeline {
 
-class ProgramExport : public TraceSource {
+class ProgramExport {
  public:
   /// `programs` must outlive the object. `before`: seconds of the host before everything else.
   ProgramExport(const execution::Programs& programs, double before);
 
-  [[nodiscard]] std::int32_t ranks() const override { return programs_.ranks; }
-  [[nodiscard]] const std::vector<ProcessGroup>& groups() const override { return groups_; }
-  [[nodiscard]] RankTrace rank(std::int32_t rank) const override;
+  [[nodiscard]] std::int32_t ranks() const { return programs_.ranks; }
+  /// The process groups, named by their purpose and numbered by their lowest ranks: "tensor 0", "context 3", "data 1".
+  [[nodiscard]] const std::vector<ProcessGroup>& groups() const { return groups_; }
+  [[nodiscard]] RankTrace rank(std::int32_t rank) const;
+  /// The traces of all ranks at once.
+  [[nodiscard]] ExecutionTrace all() const;
 
  private:
   const execution::Programs& programs_;

@@ -5,15 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "engine/base/safe_text.h"
 #include "engine/timeline/block_names.h"
-#include "engine/timeline/microseconds.h"
 
 namespace shardscape::timeline {
 
@@ -44,48 +39,6 @@ std::size_t slices_of(const Instruction& instruction) {
 }
 
 }  // namespace
-
-/// Appends events to the text of the trace.
-class ProgramTimeline::Writer {
- public:
-  explicit Writer(double offset) : offset_(offset) {}
-
-  void slice(std::int32_t rank, std::int32_t track, const std::string& name, std::string_view category,
-             const Span& span, const ordered_json& args) {
-    if (span.end <= span.start) return;
-    begin("X", rank, track, name);
-    text_ += R"(,"cat":")";
-    text_ += category;
-    text_ += R"(","ts":)";
-    number((offset_ + span.start) * kMicroseconds);
-    text_ += R"(,"dur":)";
-    number((span.end - span.start) * kMicroseconds);
-    text_ += R"(,"args":)" + json_text(args) + "}";
-  }
-  void label(std::int32_t rank, std::int32_t track, const char* what, const ordered_json& args) {
-    begin("M", rank, track, what);
-    text_ += R"(,"args":)" + json_text(args) + "}";
-  }
-  [[nodiscard]] std::string document(const ordered_json& other) const {
-    return R"({"displayTimeUnit":"ms","otherData":)" + json_text(other) + R"(,"traceEvents":[)" + text_ +
-           "]}";
-  }
-
- private:
-  void begin(const char* phase, std::int32_t rank, std::int32_t track, const std::string& name) {
-    if (!text_.empty()) text_ += ",\n";
-    text_ += std::string(R"({"ph":")") + phase + R"(","pid":)" + std::to_string(rank) + R"(,"tid":)" +
-             std::to_string(track) + R"(,"name":)" + json_text(ordered_json(name));
-  }
-  void number(double value) {
-    std::array<char, 32> digits{};
-    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-    text_.append(digits.data(), end);
-  }
-
-  double offset_;
-  std::string text_;
-};
 
 ProgramTimeline::ProgramTimeline(const Programs& programs, Settings settings)
     : programs_(programs), settings_(std::move(settings)), ranks_(static_cast<std::size_t>(programs.ranks)) {
@@ -191,17 +144,16 @@ std::vector<std::string> ProgramTimeline::pass_names(std::int32_t rank) const {
   return result;
 }
 
-void ProgramTimeline::write_labels(Writer& writer, std::int32_t rank) const {
+void ProgramTimeline::write_labels(ChromeTrace& trace, std::int32_t rank) const {
   const auto index = static_cast<std::size_t>(rank);
   const std::string& program =
       programs_.sequence_names[static_cast<std::size_t>(programs_.sequence_of[index])];
   std::string name = fmt::format("rank {}{}", rank, program.empty() ? "" : ", " + program);
   if (rank == settings_.critical) name += " (ends last)";
-  writer.label(rank, 0, "process_name", {{"name", name}});
-  writer.label(rank, 0, "process_sort_index", {{"sort_index", rank}});
+  trace.name_process(rank, name);
+  trace.order_process(rank, rank);
   const auto track = [&](std::int32_t number, const std::string& title) {
-    writer.label(rank, number, "thread_name", {{"name", title}});
-    writer.label(rank, number, "thread_sort_index", {{"sort_index", number}});
+    trace.name_track(rank, number, title);
   };
   track(kPasses, "passes");
   if (!ranks_[index].operators) return;
@@ -217,20 +169,20 @@ void ProgramTimeline::write_labels(Writer& writer, std::int32_t rank) const {
     track(kCommunication + programs_.lanes + channel,
           "communication: " + programs_.channel_names[static_cast<std::size_t>(channel)]);
   }
-  const Span before{-settings_.before, 0};
-  writer.slice(rank, kHost, "once per step", "host", before, ordered_json::object());
-  writer.slice(rank, kWait, "host, once per step", "host", before, {{"class", "host"}});
+  trace.slice(rank, kHost, "once per step", "host", -settings_.before, 0);
+  trace.slice(rank, kWait, "host, once per step", "host", -settings_.before, 0, {{"class", "host"}});
 }
 
-void ProgramTimeline::write_passes(Writer& writer, std::int32_t rank) const {
+void ProgramTimeline::write_passes(ChromeTrace& trace, std::int32_t rank) const {
   const Drawn& drawn = ranks_[static_cast<std::size_t>(rank)];
   const std::vector<std::string> names = pass_names(rank);
   for (std::size_t position = 0; position < drawn.pass.size(); ++position) {
-    writer.slice(rank, kPasses, names[position], "pass", drawn.pass[position], ordered_json::object());
+    const Span& pass = drawn.pass[position];
+    trace.slice(rank, kPasses, names[position], "pass", pass.start, pass.end);
   }
 }
 
-void ProgramTimeline::write_activities(Writer& writer) const {
+void ProgramTimeline::write_activities(ChromeTrace& trace) const {
   std::map<std::int32_t, std::vector<std::string>> names;
   for (const Activity& activity : activities_) {
     std::vector<std::string>& passes = names[activity.rank];
@@ -238,15 +190,14 @@ void ProgramTimeline::write_activities(Writer& writer) const {
     const Instruction& instruction = *activity.instruction;
     const std::string category(name_of(activity.account));
     ordered_json args = {{"class", category}, {"pass", passes[activity.position]}};
-    const Span span{activity.start, activity.end};
     const auto wait = [&](const std::string& what) {
-      writer.slice(activity.rank, kWait, what, category, span, args);
+      trace.slice(activity.rank, kWait, what, category, activity.start, activity.end, args);
     };
     switch (instruction.kind) {
       case Instruction::Kind::compute:
         args["bound"] = programs_.bounds[instruction.lane];
-        writer.slice(activity.rank, kCompute, programs_.names[static_cast<std::size_t>(instruction.what)],
-                     category, span, args);
+        trace.slice(activity.rank, kCompute, programs_.names[static_cast<std::size_t>(instruction.what)],
+                    category, activity.start, activity.end, args);
         break;
       case Instruction::Kind::join:
         wait("communication: " + programs_.lane_names[instruction.lane]);
@@ -260,22 +211,22 @@ void ProgramTimeline::write_activities(Writer& writer) const {
     }
   }
   for (const HostSpan& host : hosts_) {
-    writer.slice(host.rank, kHost, "launches", "host", host.span, ordered_json::object());
+    trace.slice(host.rank, kHost, "launches", "host", host.span.start, host.span.end);
   }
 }
 
-void ProgramTimeline::write_communication(Writer& writer) const {
+void ProgramTimeline::write_communication(ChromeTrace& trace) const {
   for (const CallSpan& call : calls_) {
     const Span span{call.start, call.end};
     if (!in_detail(call.rank, span)) continue;
     const auto lane = static_cast<std::size_t>(call.lane), number = static_cast<std::size_t>(call.call);
     const auto group =
         static_cast<std::size_t>(programs_.communicator_of[programs_.at(call.lane, call.rank)]);
-    writer.slice(call.rank, kCommunication + call.lane, programs_.call_names[lane][number], "communication",
-                 span,
-                 {{"bytes", programs_.call_kinds[lane][number].bytes},
-                  {"ranks", programs_.communicators[group].ranks.size()},
-                  {"bound", "link"}});
+    trace.slice(call.rank, kCommunication + call.lane, programs_.call_names[lane][number], "communication",
+                span.start, span.end,
+                {{"bytes", programs_.call_kinds[lane][number].bytes},
+                 {"ranks", programs_.communicators[group].ranks.size()},
+                 {"bound", "link"}});
   }
   // Messages of one connection follow each other, so that each is drawn from the arrival of the one before at the
   // earliest.
@@ -287,31 +238,29 @@ void ProgramTimeline::write_communication(Writer& writer) const {
     if (!in_detail(message.sender, span)) continue;
     std::int32_t channel = 0;
     while (programs_.outgoing[programs_.at(channel, message.sender)] != message.connection) ++channel;
-    writer.slice(message.sender, kCommunication + programs_.lanes + channel,
-                 fmt::format("message to rank {}", message.receiver), "communication", span,
-                 {{"bytes", message.bytes},
-                  {"issued_us", (settings_.before + message.issued) * kMicroseconds},
-                  {"bound", "link"}});
+    trace.slice(message.sender, kCommunication + programs_.lanes + channel,
+                fmt::format("message to rank {}", message.receiver), "communication", span.start, span.end,
+                {{"bytes", message.bytes}, {"issued_us", trace.at(message.issued)}, {"bound", "link"}});
   }
 }
 
 std::string ProgramTimeline::json() const {
-  Writer writer(settings_.before);
+  ChromeTrace trace(settings_.before);
   ordered_json drawn = ordered_json::array();
   for (std::int32_t rank = 0; rank < programs_.ranks; ++rank) {
     const Drawn& of_rank = ranks_[static_cast<std::size_t>(rank)];
     if (!of_rank.passes) continue;
-    write_labels(writer, rank);
-    write_passes(writer, rank);
+    write_labels(trace, rank);
+    write_passes(trace, rank);
     if (of_rank.operators) drawn.push_back(rank);
   }
-  write_activities(writer);
-  write_communication(writer);
-  return writer.document({{"title", settings_.title},
-                          {"ranks", programs_.ranks},
-                          {"ends_last", settings_.critical},
-                          {"operators_of_ranks", drawn},
-                          {"operators_of_passes", detailed_passes_}});
+  write_activities(trace);
+  write_communication(trace);
+  return trace.document({{"title", settings_.title},
+                         {"ranks", programs_.ranks},
+                         {"ends_last", settings_.critical},
+                         {"operators_of_ranks", drawn},
+                         {"operators_of_passes", detailed_passes_}});
 }
 
 }  // namespace shardscape::timeline

@@ -1,6 +1,4 @@
-// What an executor does as a Chrome trace (Trace Event Format, JSON object form; ui.perfetto.dev and
-// chrome://tracing open it). Times are microseconds; execution begins after the host's fixed time of the
-// step.
+// What an executor does as a Chrome trace (chrome_trace.h). Execution begins after the host's fixed time of the step.
 //
 // A process per rank, with tracks: the passes of its program; its host; its device's operators with their
 // bounds; what the device waits for; and its communication, a track per lane (calls with algorithm and bytes)
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "engine/execution/executor.h"
+#include "engine/timeline/chrome_trace.h"
 
 namespace shardscape::timeline {
 
@@ -63,11 +62,10 @@ class ProgramTimeline : public execution::ExecutionObserver {
   [[nodiscard]] bool in_detail(std::int32_t rank, const Span& span) const;
   [[nodiscard]] std::vector<std::string> pass_names(std::int32_t rank) const;
 
-  class Writer;
-  void write_labels(Writer& writer, std::int32_t rank) const;
-  void write_passes(Writer& writer, std::int32_t rank) const;
-  void write_activities(Writer& writer) const;
-  void write_communication(Writer& writer) const;
+  void write_labels(ChromeTrace& trace, std::int32_t rank) const;
+  void write_passes(ChromeTrace& trace, std::int32_t rank) const;
+  void write_activities(ChromeTrace& trace) const;
+  void write_communication(ChromeTrace& trace) const;
 
   const execution::Programs& programs_;
   Settings settings_;

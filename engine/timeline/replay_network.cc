@@ -11,6 +11,7 @@
 #include "engine/network/fabric/step_latency.h"
 #include "engine/network/groups/channel_rings.h"
 #include "engine/network/groups/ring_order.h"
+#include "engine/timeline/collective_kind.h"
 
 namespace shardscape::timeline {
 
@@ -27,42 +28,6 @@ using network::RingOrder;
 double whole_bytes(const CollectiveInstance& collective, std::size_t ranks) {
   const bool shares = collective.kind == CollectiveKind::all_gather;
   return shares ? collective.bytes * static_cast<double>(ranks) : collective.bytes;
-}
-
-/// The operation as prices name it, or nothing where it has no such operation.
-std::optional<CollectiveOp> op_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return CollectiveOp::all_reduce;
-    case CollectiveKind::all_gather:
-      return CollectiveOp::all_gather;
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::reduce_scatter_block:
-      return CollectiveOp::reduce_scatter;
-    case CollectiveKind::all_to_all:
-      return CollectiveOp::all_to_all;
-    case CollectiveKind::broadcast:
-      return CollectiveOp::broadcast;
-    default:
-      return std::nullopt;
-  }
-}
-
-Operation operation_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_gather:
-      return Operation::all_gather;
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::reduce_scatter_block:
-      return Operation::reduce_scatter;
-    case CollectiveKind::all_to_all:
-      return Operation::all_to_all;
-    case CollectiveKind::broadcast:
-    case CollectiveKind::reduce:
-      return Operation::broadcast;
-    default:
-      return Operation::all_reduce;
-  }
 }
 
 /// The group with its members in another order.
@@ -134,9 +99,9 @@ const ReplayNetwork::Choice& ReplayNetwork::choose(const CollectiveInstance& col
   const auto [entry, fresh] = choices_.try_emplace({collective.group, collective.kind, collective.bytes});
   if (!fresh) return entry->second;
   Pattern& pattern = entry->second.pattern;
-  pattern.operation = operation_of(collective.kind);
+  pattern.operation = row_of(collective.kind).operation;
   pattern.bytes = whole_bytes(collective, ranks.size());
-  const auto op = op_of(collective.kind);
+  const std::optional<CollectiveOp> op = row_of(collective.kind).priced;
   const auto lattice = as_lattice(ranks, network_.fabric().ranks());
   const auto choice = op && lattice ? model_.choice({*op, Bytes(pattern.bytes), *lattice}) : std::nullopt;
   if (choice) {

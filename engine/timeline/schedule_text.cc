@@ -39,8 +39,7 @@ class ChartWriter {
     constexpr std::size_t kIdleText = sizeof("  idle 100.0 %") - 1;
     columns_ =
         static_cast<std::size_t>(std::clamp(width, kNarrowestChart, kWidestChart)) - label_ - kIdleText;
-    for (std::size_t s = 0; s < stages; ++s)
-      end_ = std::max(end_, chart.stage_end[s] + tail(s).deferred + tail(s).data_comm + tail(s).optimizer);
+    for (std::size_t s = 0; s < stages; ++s) end_ = std::max(end_, chart.stage_end[s] + tail(s).total());
     rows_.assign(stages, std::string(columns_, kIdle));
     busy_.assign(stages, 0);
   }

@@ -1,182 +1,268 @@
-// Writes a priced step as a Chrome trace: the pipeline's overview, and per stage the operators of the first
+// Writes a timed step as a Chrome trace: the pipeline's overview, and per stage the operators of the first
 // microbatches, placed within the spans of the schedule.
 #include "engine/timeline/step_timeline.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <utility>
 #include <vector>
 
-#include "engine/base/safe_text.h"
-#include "engine/network/groups/rank_group.h"
-#include "engine/timeline/microseconds.h"
+#include "engine/network/collectives/collective_rows.h"
 
 namespace shardscape::timeline {
 
 namespace {
 
+using execution::Account;
+using execution::Instruction;
+using execution::Programs;
 using nlohmann::ordered_json;
-using schedule::PipelineOperation;
 using schedule::PipelineSpan;
 
-enum DeviceTrack : int { kHostTrack = 0, kComputeTrack = 1, kCommunicationTrack = 2, kWaitTrack = 3 };
+enum DeviceTrack : std::int32_t { kHostTrack, kComputeTrack, kCommunicationTrack, kWaitTrack };
+/// Names of the tracks, and categories of the slices on them.
 constexpr const char* kTrackNames[] = {"host", "compute", "communication", "wait"};
+
+/// What one rank does in a block, in seconds from its beginning.
+struct Piece {
+  DeviceTrack track;
+  std::string name;
+  double start = 0, end = 0;
+  ordered_json args;
+};
+struct DrawnBlock {
+  std::vector<Piece> pieces;
+  double seconds = 0;  ///< that the device takes
+  double message = 0;  ///< bytes that it sends to a neighbour
+};
+
+/// Goes through blocks as one rank would alone: its device, its host and its lanes, on which calls take their prices.
+class BlockWalk {
+ public:
+  BlockWalk(const Programs& programs, std::int32_t rank, const std::vector<std::vector<double>>& call_seconds)
+      : programs_(programs),
+        rank_(rank),
+        call_seconds_(call_seconds),
+        free_(static_cast<std::size_t>(programs.lanes)) {}
+
+  DrawnBlock walk(const execution::Block& block) {
+    for (std::int32_t i = block.begin; i < block.end; ++i)
+      run(programs_.instructions[static_cast<std::size_t>(i)]);
+    return {std::move(pieces_), device_, message_};
+  }
+
+ private:
+  void run(const Instruction& next) {
+    using Kind = Instruction::Kind;
+    if (arriving_ && next.kind != Kind::sync_host) return;
+    switch (next.kind) {
+      case Kind::compute:
+        return compute(next);
+      case Kind::sync_host:
+        arriving_ = false;
+        host_ = device_;
+        return;
+      case Kind::launch:
+        host_ += next.value;
+        return wait_until(host_, "host", next.account);
+      case Kind::start:
+        return start(next);
+      case Kind::join:
+        return wait_until(lane(next.lane), programs_.lane_names[next.lane], next.account);
+      case Kind::
+          receive:  // what comes before the pass, up to where the host may launch it, is part of the message
+        arriving_ = true;
+        return;
+      case Kind::send:
+        message_ = next.value;
+        return;
+      case Kind::sent:
+        return;
+    }
+  }
+
+  /// The time until which the calls of a lane, and of those that take turns with it, are under way.
+  double& lane(std::size_t number) { return free_[static_cast<std::size_t>(programs_.turns[number])]; }
+
+  void compute(const Instruction& next) {
+    const std::string& name = programs_.names[static_cast<std::size_t>(next.what)];
+    const bool works = next.account == Account::compute || next.account == Account::recompute;
+    if (!works) return wait_until(device_ + next.value, name, next.account);
+    pieces_.push_back({kComputeTrack,
+                       name,
+                       device_,
+                       device_ + next.value,
+                       {{"class", name_of(next.account)}, {"bound", programs_.bounds[next.lane]}}});
+    device_ += next.value;
+  }
+
+  void wait_until(double time, const std::string& name, Account account) {
+    if (time <= device_) return;
+    pieces_.push_back({kWaitTrack, name, device_, time, {{"class", name_of(account)}}});
+    device_ = time;
+  }
+
+  void start(const Instruction& next) {
+    if (programs_.communicator_of[programs_.at(next.lane, rank_)] == Programs::kNone) return;
+    const auto call = static_cast<std::size_t>(next.what);
+    const execution::CallKind& kind = programs_.call_kinds[next.lane][call];
+    double& free = lane(next.lane);
+    const double begin = std::max(free, device_);
+    free = begin + next.repeats * call_seconds_[next.lane][call];
+    pieces_.push_back({kCommunicationTrack,
+                       programs_.call_names[next.lane][call],
+                       begin,
+                       free,
+                       {{"operation", network::row_of(kind.op).name},
+                        {"group", programs_.lane_names[next.lane]},
+                        {"bytes", kind.bytes * next.repeats},
+                        {"calls", next.repeats},
+                        {"bound", "link"}}});
+  }
+
+  const Programs& programs_;
+  const std::int32_t rank_;
+  const std::vector<std::vector<double>>& call_seconds_;
+  std::vector<double> free_;  ///< by lane
+  double device_ = 0, host_ = 0, message_ = 0;
+  bool arriving_ = false;
+  std::vector<Piece> pieces_;
+};
 
 class TimelineWriter {
  public:
-  TimelineWriter(const PricedStep& program, std::size_t most_operator_slices)
-      : program_(program), most_operator_slices_(most_operator_slices), offset_(program.step_fixed) {
-    ends_ = schedule::run_in_order(program.shape, program.times, program.transfer, &spans_);
+  TimelineWriter(const TimedStep& step, const StagePrograms& programs)
+      : step_(step), programs_(programs), trace_(step.step_fixed), stages_(programs.ranks.size()) {
+    ends_ = schedule::run_in_order(step.shape, step.times, step.transfer, &spans_);
+    for (const PipelineSpan& span : spans_)
+      stages_[static_cast<std::size_t>(span.stage)].spans.push_back(span);
+    for (std::size_t s = 0; s < stages_.size(); ++s) walk_blocks(s);
     choose_detail();
   }
 
   std::string write() {
-    add_overview();
-    free_.assign(ends_.size(), 0);
-    for (std::size_t s = 0; s < ends_.size(); ++s) name_device(s);
-    for (const PipelineSpan& span : spans_) add_span(span);
-    for (std::size_t s = 0; s < ends_.size(); ++s) add_tail(s);
-    const ordered_json other = {
-        {"title", program_.title},
-        {"operators_of_microbatches", std::min(detailed_, program_.shape.microbatches)}};
-    const ordered_json document = {
-        {"displayTimeUnit", "ms"}, {"otherData", other}, {"traceEvents", std::move(events_)}};
-    return json_text(document);
+    constexpr std::int64_t kPipeline = 0;
+    trace_.name_process(kPipeline, "pipeline");
+    draw_pipeline(trace_, spans_, ends_, step_.tails);
+    for (std::size_t s = 0; s < stages_.size(); ++s) draw_stage(s);
+    return trace_.document({{"title", step_.title},
+                            {"operators_of_microbatches", std::min(detailed_, step_.shape.microbatches)}});
   }
 
  private:
+  struct Stage {
+    std::vector<PipelineSpan> spans;           ///< of its operations, in their order
+    std::map<std::int32_t, DrawnBlock> drawn;  ///< key: number of the block
+  };
+
+  [[nodiscard]] const std::vector<std::int32_t>& sequence(std::size_t stage) const {
+    const auto rank = static_cast<std::size_t>(programs_.ranks[stage]);
+    const Programs& all = programs_.programs;
+    return all.sequences[static_cast<std::size_t>(all.sequence_of[rank])];
+  }
+
+  void walk_blocks(std::size_t stage) {
+    const Programs& all = programs_.programs;
+    for (const std::int32_t block : sequence(stage)) {
+      const auto [entry, fresh] = stages_[stage].drawn.try_emplace(block);
+      if (!fresh) continue;
+      BlockWalk walk(all, programs_.ranks[stage], programs_.call_seconds[stage]);
+      entry->second = walk.walk(all.blocks[static_cast<std::size_t>(block)]);
+    }
+  }
+
   /// Chooses the number of microbatches whose operators are drawn.
   void choose_detail() {
-    std::size_t per_microbatch = 0;
-    for (const StageSteps& stage : program_.stages) {
-      for (const ChunkSteps& chunk : stage.chunks) {
-        per_microbatch += 2 * (chunk.forward.size() + chunk.backward.size() + chunk.weight.size()) + 12;
-      }
+    constexpr std::size_t kBetweenPasses =
+        4;  // waits before a pass and at its end, its message, and the wait for that
+    std::size_t slices = 1;
+    for (std::size_t s = 0; s < stages_.size(); ++s)
+      for (const std::int32_t block : sequence(s))
+        slices += stages_[s].drawn.at(block).pieces.size() + kBetweenPasses;
+    detailed_ = static_cast<std::int32_t>(std::max<std::size_t>(
+        1, kMostOperatorSlices * static_cast<std::size_t>(step_.shape.per_chunk()) / slices));
+  }
+
+  void draw_stage(std::size_t s) {
+    Stage& stage = stages_[s];
+    process_ = static_cast<std::int64_t>(s) + 1;
+    const auto alike =
+        std::ranges::count(programs_.programs.sequence_of,
+                           programs_.programs.sequence_of[static_cast<std::size_t>(programs_.ranks[s])]);
+    trace_.name_process(process_, fmt::format("stage {}: rank {}{}", s, programs_.ranks[s],
+                                              alike > 1 ? fmt::format(" and {} alike", alike - 1) : ""));
+    for (const DeviceTrack track : {kHostTrack, kComputeTrack, kCommunicationTrack, kWaitTrack})
+      trace_.name_track(process_, track, kTrackNames[track]);
+    draw(kHostTrack, "once per step", -step_.step_fixed, 0, ordered_json::object());
+    double free = 0;
+    std::size_t position = 0;
+    for (std::size_t i = 0; i < stage.spans.size(); ++position) {
+      const std::size_t count = stage.spans[i].operation.paired ? 2 : 1;
+      draw_pass(stage.drawn.at(sequence(s)[position]), std::span(stage.spans).subspan(i, count), free);
+      i += count;
     }
-    detailed_ = static_cast<std::int32_t>(
-        std::max<std::size_t>(1, most_operator_slices_ / std::max<std::size_t>(1, per_microbatch)));
+    draw_tail(s, position);
   }
 
-  void slice(int process, int track, const std::string& name, const char* category, double start, double end,
-             ordered_json args = ordered_json::object()) {
-    if (end <= start) return;
-    events_.push_back({{"ph", "X"},
-                       {"pid", process},
-                       {"tid", track},
-                       {"name", name},
-                       {"cat", category},
-                       {"ts", (offset_ + start) * kMicroseconds},
-                       {"dur", (end - start) * kMicroseconds},
-                       {"args", std::move(args)}});
-  }
-  void label(int process, int track, const char* what, const ordered_json& args) {
-    events_.push_back({{"ph", "M"}, {"pid", process}, {"tid", track}, {"name", what}, {"args", args}});
+  void draw(DeviceTrack track, std::string_view name, double start, double end, const ordered_json& args) {
+    trace_.slice(process_, track, name, kTrackNames[track], start, end, args);
   }
 
-  void add_overview() {
-    label(0, 0, "process_name", {{"name", "pipeline"}});
-    const std::string text = pipeline_trace_json(program_.title, spans_, ends_, program_.tails, offset_);
-    ordered_json overview = ordered_json::parse(text);
-    for (ordered_json& event : overview.at("traceEvents")) events_.push_back(std::move(event));
-  }
-
-  void name_device(std::size_t stage) {
-    const network::PlanLayout layout(program_.plan);
-    const auto first = static_cast<std::int32_t>(stage) * layout.stride(PlanAxis::pipeline);
-    const auto each = program_.plan.gpus() / program_.plan.pipeline;
-    const int process = static_cast<int>(stage) + 1;
-    label(process, 0, "process_name",
-          {{"name", fmt::format("stage {}: rank {}{}", stage, first,
-                                each > 1 ? fmt::format(" and {} alike", each - 1) : "")}});
-    for (const int track : {kHostTrack, kComputeTrack, kCommunicationTrack, kWaitTrack}) {
-      label(process, track, "thread_name", {{"name", kTrackNames[track]}});
-      label(process, track, "thread_sort_index", {{"sort_index", track}});
+  /// Draws a pass, or two that run together. `free`: when the stage has ended what came before.
+  void draw_pass(const DrawnBlock& block, std::span<const PipelineSpan> spans, double& free) {
+    const double start = spans.front().start, end = spans.back().end, before = free;
+    const std::int32_t microbatch = spans.back().operation.microbatch;
+    free = end;
+    if (step_.transfer.blocking)
+      for (const PipelineSpan& span : spans) free = std::max(free, span.sent);
+    if (microbatch >= detailed_) return;
+    const ordered_json only_microbatch = {{"microbatch", microbatch}};
+    draw(kWaitTrack, "pipeline", before, start, only_microbatch);
+    const double scale = std::min(1.0, (end - start) / block.seconds);
+    for (const Piece& piece : block.pieces) {
+      ordered_json args = only_microbatch;
+      args.update(piece.args);
+      draw(piece.track, piece.name, start + scale * piece.start, start + scale * piece.end, args);
     }
-    slice(process, kHostTrack, "once per step", "host", -offset_, 0);
+    draw(kWaitTrack, "rest of the pass", start + scale * block.seconds, end, only_microbatch);
+    const PipelineSpan& last = *std::ranges::max_element(spans, {}, &PipelineSpan::sent);
+    const char* const what = last.operation.backward ? "send gradient" : "send activation";
+    draw(kCommunicationTrack, what, end, last.sent,
+         {{"microbatch", microbatch}, {"bytes", block.message}, {"bound", "link"}});
+    draw(kWaitTrack, what, end, free, only_microbatch);
   }
 
-  void add_span(const PipelineSpan& span) {
-    const PipelineOperation& op = span.operation;
-    const auto stage = static_cast<std::size_t>(span.stage);
-    const int process = span.stage + 1;
-    const bool detailed = op.microbatch < detailed_;
-    if (detailed) slice(process, kWaitTrack, "pipeline", "wait", free_[stage], span.start);
-    free_[stage] = program_.transfer.blocking ? span.sent : span.end;
-    if (!detailed) return;
-    const ChunkSteps& chunk = program_.stages[stage].chunks[static_cast<std::size_t>(op.chunk)];
-    const std::vector<ProgramStep>& steps = chunk.of(op);
-    double length = 0;
-    for (const ProgramStep& step : steps) length += step.exposed();
-    // Steps that add up to more than the span, as in pairs, which hide part of each other's exchanges, are scaled to
-    // fit.
-    const double scale = length > span.end - span.start ? (span.end - span.start) / length : 1;
-    double now = span.start;
-    for (const ProgramStep& step : steps) now = add_step(process, step, now, scale, op.microbatch);
-    slice(process, kWaitTrack, "data-parallel communication", "wait", now, span.end);
-    if (span.sent <= span.end) return;
-    const char* const what = op.backward ? "send gradient" : "send activation";
-    slice(process, kCommunicationTrack, what, "communication", span.end, span.sent,
-          {{"microbatch", op.microbatch}, {"bytes", program_.boundary_bytes}, {"bound", "link"}});
-    if (program_.transfer.blocking) slice(process, kWaitTrack, what, "wait", span.end, span.sent);
-  }
-
-  double add_step(int process, const ProgramStep& step, double now, double scale, std::int32_t microbatch) {
-    const double end = now + scale * step.exposed();
-    if (step.kind == StepKind::compute) {
-      slice(process, kComputeTrack, step.name, "compute", now, end,
-            {{"microbatch", microbatch}, {"bound", step.bound}});
-    } else if (step.kind == StepKind::wait) {
-      slice(process, kWaitTrack, step.name, "wait", now, end, {{"microbatch", microbatch}});
-    } else {
-      slice(process, kWaitTrack, step.name, "wait", now, end, {{"microbatch", microbatch}});
-      slice(process, kCommunicationTrack, step.name, "communication", now - scale * step.hidden, end,
-            communication_args(step, microbatch));
-    }
-    return end;
-  }
-  static ordered_json communication_args(const ProgramStep& step, std::int32_t microbatch) {
-    return {
-        {"microbatch", microbatch},
-        {"operation", step.kind == StepKind::ring_pass ? "ring_pass" : std::string(name_of(step.collective))},
-        {"group", name_of(step.group)},
-        {"bytes", step.bytes * step.repeats},
-        {"calls", step.repeats},
-        {"bound", "link"}};
-  }
-
-  void add_tail(std::size_t stage) {
-    const int process = static_cast<int>(stage) + 1;
-    const StageTailSpan tail = stage < program_.tails.size() ? program_.tails[stage] : StageTailSpan{};
-    const double begin = ends_[stage] + tail.deferred, reduced = begin + tail.data_comm;
-    slice(process, kComputeTrack, "deferred weight gradients", "compute", ends_[stage], begin,
-          {{"microbatches", program_.stages[stage].deferrals}});
+  void draw_tail(std::size_t s, std::size_t position) {
+    const StageTailSpan& tail = step_.tails[s];
+    const double begin = ends_[s] + tail.deferred, reduced = begin + tail.data_comm;
+    const std::vector<std::int32_t>& blocks = sequence(s);
+    draw(kComputeTrack, "deferred weight gradients", ends_[s], begin,
+         {{"microbatches", blocks.size() - 1 - position}, {"bound", "compute"}});
     double bytes = 0;
-    for (const GradientSteps& part : program_.stages[stage].gradients)
-      bytes += part.step.bytes * part.step.repeats;
-    for (const ProgramStep& step : program_.stages[stage].weights) bytes += step.bytes * step.repeats;
-    slice(process, kCommunicationTrack, "gradients and weights", "communication", begin, reduced,
-          {{"group", "data"}, {"bytes", bytes}, {"bound", "link"}});
-    slice(process, kWaitTrack, "data-parallel communication", "wait", begin, reduced);
-    slice(process, kComputeTrack, "optimizer", "compute", reduced, reduced + tail.optimizer,
-          {{"bound", "hbm"}});
+    for (const Piece& piece : stages_[s].drawn.at(blocks.back()).pieces)
+      if (piece.track == kCommunicationTrack) bytes += piece.args.at("bytes").get<double>();
+    draw(kCommunicationTrack, "gradients and weights", begin, reduced, {{"bytes", bytes}, {"bound", "link"}});
+    draw(kWaitTrack, "data-parallel communication", begin, reduced, {{"class", name_of(Account::data_comm)}});
+    draw(kComputeTrack, "optimizer", reduced, reduced + tail.optimizer,
+         {{"class", name_of(Account::optimizer)}, {"bound", "hbm"}});
   }
 
-  const PricedStep& program_;
-  std::size_t most_operator_slices_;
-  double offset_;
+  const TimedStep& step_;
+  const StagePrograms& programs_;
+  ChromeTrace trace_;
   std::int32_t detailed_ = 0;
   std::vector<PipelineSpan> spans_;
-  std::vector<double> ends_;
-  std::vector<double> free_;  ///< by stage: end of its latest operation
-  ordered_json events_ = ordered_json::array();
+  std::vector<double> ends_;  ///< of the pipeline, by stage
+  std::vector<Stage> stages_;
+  std::int64_t process_ = 0;  ///< of the stage that is being drawn
 };
 
 }  // namespace
 
-std::string step_timeline_json(const PricedStep& program, std::size_t most_operator_slices) {
-  return TimelineWriter(program, most_operator_slices).write();
+std::string step_timeline_json(const TimedStep& step, const StagePrograms& programs) {
+  return TimelineWriter(step, programs).write();
 }
 
 }  // namespace shardscape::timeline

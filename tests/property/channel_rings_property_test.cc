@@ -290,7 +290,7 @@ TEST(ChannelRings, WhatIsExecutedIsWhatIsPriced) {
       if (!c) continue;
       SCOPED_TRACE(cluster.name + ", " + test::describe(0, c->plan));
       Details executed, priced;
-      executed.want_program = true;
+      executed.want_programs = true;
       const SimulateOptions execute{.time_infeasible = true, .mode = ExecutionMode::flattened};
       const Prediction out = Simulator(c->setting, execute).run(c->plan, {}, &executed);
       if (out.reason == Reason::precision) continue;  // the device does not support bf16
@@ -298,7 +298,7 @@ TEST(ChannelRings, WhatIsExecutedIsWhatIsPriced) {
       Simulator(c->setting, {.time_infeasible = true}).run(c->plan, {}, &priced);
       double most = 0;
       for (std::int32_t rank = 0; rank < c->plan.gpus(); rank += c->plan.tensor * c->plan.data) {
-        const Executed of_rank = executed_by(*c, *executed.executed, rank);
+        const Executed of_rank = executed_by(*c, *executed.programs, rank);
         most = std::max(most, of_rank.bytes);
         const auto members = members_by_domain(rank, c->plan.tensor, replicas, c->domain);
         const auto [least, largest] = std::ranges::minmax(members);

@@ -123,7 +123,7 @@ TEST(DispatchBytes, OfTrainingAreWhatTokensChoose) {
         c.setting.workload.expert_load = load;
         c.setting.system.stack.experts.dispatch = dispatch;
         Details details;
-        details.want_program = true;
+        details.want_programs = true;
         const Prediction out =
             Simulator(c.setting, {.time_infeasible = true, .mode = ExecutionMode::flattened})
                 .run(c.plan, {}, &details);
@@ -136,7 +136,7 @@ TEST(DispatchBytes, OfTrainingAreWhatTokensChoose) {
             4 * 2 * 2 * (c.plan.data - 1.0) / c.plan.data * 256 * 1024 * kValueBytes * copies;
         expect_same(details.group_bytes[ParallelGroup::expert].value(), expected, "reported");
         expect_same(weighed_bytes(c.plan, details.group_bytes), expected, "weighed");
-        expect_same(simulated_bytes(*details.executed), expected, "simulated");
+        expect_same(simulated_bytes(*details.programs), expected, "simulated");
         Details priced;
         Simulator(c.setting, {.time_infeasible = true}).run(c.plan, {}, &priced);
         expect_same(priced.group_bytes[ParallelGroup::expert].value(), expected, "priced");

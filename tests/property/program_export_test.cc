@@ -17,11 +17,11 @@ namespace {
 /// Replayed over executed, -1 where the plan is none.
 double round_trip(const Setting& setting, const ParallelPlan& plan, const FaultSet& faults = {}) {
   Details details;
-  details.want_program = true;
+  details.want_programs = true;
   Simulator simulator(setting, {.time_infeasible = true, .mode = ExecutionMode::flattened});
   const Prediction out = simulator.run(plan, faults, &details);
-  if (!details.executed) return -1;
-  const ProgramExport exported(*details.executed, setting.training_host().step_fixed.value());
+  if (!details.programs) return -1;
+  const ProgramExport exported(*details.programs, setting.training_host().step_fixed.value());
   ReplayOptions options;
   options.stack = setting.system.stack.communication;
   options.memory_rate = setting.system.device.hbm_peak();

@@ -106,9 +106,9 @@ TEST(StepTimelineProperty, LongStepsStayBoundedByDefault) {
   ParallelPlan plan = test::plan_of(2, 1, 2, 2);
   plan.schedule = ScheduleKind::one_f_one_b;
   Details details;
-  details.want_program = true;
+  details.want_timeline = true;
   Simulator(s).run(plan, {}, &details);
-  const json document = json::parse(step_timeline_json(*details.program));
+  const json document = json::parse(details.timeline);
   EXPECT_LT(document.at("otherData").at("operators_of_microbatches").get<int>(), kBatch / 2);
   std::size_t slices = 0;
   for (const json& event : document.at("traceEvents")) slices += event.at("pid") > 0 ? 1 : 0;

@@ -33,7 +33,7 @@ LoadSpec chat(std::int64_t turns, std::int64_t first, std::int64_t added, std::i
   load.sessions->think = think;
   load.prompt = Lengths::fixed(first);
   load.output = Lengths::fixed(output);
-  load.begin_sessions();
+  begin_sessions(load);
   return load;
 }
 
@@ -129,7 +129,7 @@ SessionCase random_sessions(std::uint64_t seed) {
     sessions.shared.end = std::max<std::int64_t>(0, whole(0, 60) % std::llround(c.load.prompt.mean));
   if (coin()) sessions.context = std::llround(c.load.prompt.mean) + c.load.output.longest + whole(0, 200);
   c.load.seed = seed;
-  c.load.begin_sessions();
+  begin_sessions(c.load);
   c.load.requests = {whole(1, 80), false};
   c.load.warm_up = {whole(0, 30), false};
   c.load.statistic = coin() ? ClientStatistic::run : ClientStatistic::steady;
@@ -228,7 +228,7 @@ TEST(Sessions, MeansAreThoseOfDraws) {
                                Lengths::lognormal(12, 0.5)}) {
     LoadSpec load = chat(1, 100, 10, 5, 0);
     load.sessions->turns = turns;
-    load.begin_sessions();
+    begin_sessions(load);
     const DrawnRequests draws(load, 1);
     constexpr std::int64_t kMany = 40'000;
     double count = 0, before = 0;
@@ -250,7 +250,7 @@ TEST(Sessions, UsersKeepTheInteractiveLaw) {
     load.sessions->random_think = true;
     load.output = Lengths::uniform(60, 0.2);
     load.prompt = Lengths::fixed(300);
-    load.begin_sessions();
+    begin_sessions(load);
     load.statistic = ClientStatistic::steady;
     load.requests = {40'000, false};
     load.warm_up = {2'000, false};

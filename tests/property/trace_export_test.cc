@@ -1,4 +1,5 @@
-// Do the traces of a predicted step take the predicted time when they are replayed, message by message?
+// Do the traces of a step take the time that was predicted without executing it when they are replayed, message by
+// message?
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,8 +9,8 @@
 #include <vector>
 
 #include "engine/simulate.h"
+#include "engine/timeline/program_export.h"
 #include "engine/timeline/replay.h"
-#include "engine/timeline/trace_export.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/seeds.h"
 
@@ -22,11 +23,11 @@ struct RoundTrip {
 
 RoundTrip replayed_step(const Setting& setting, const ParallelPlan& plan) {
   Details details;
-  details.want_program = true;
+  details.want_programs = true;
   const Prediction out =
       Simulator(setting, {.reference = false, .time_infeasible = true}).run(plan, {}, &details);
-  if (!details.program) return {};
-  const TraceExport exported(*details.program);
+  if (!details.programs) return {};
+  const ProgramExport exported(*details.programs, setting.training_host().step_fixed.value());
   const network::Fabric fabric(setting.system.fabric);
   ReplayOptions options;
   options.stack = setting.system.stack.communication;

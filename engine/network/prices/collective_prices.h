@@ -58,13 +58,13 @@ class CollectivePrices {
   /// Seconds by which faults of links make one call longer; 0 where they don't.
   [[nodiscard]] Seconds added_by_faults(const CollectiveKey& key) const;
 
-  /// As HealthyCosts::time_of_call(), time_at_ranks() and time_within_slice(), at this view's share of the memory's
-  /// rate.
+  /// As HealthyCosts::time_of_call() and time_within_slice(), at this view's share of the memory's rate.
   [[nodiscard]] Seconds time_without_faults(const CollectiveKey& key) const {
-    return healthy_->time_of_call(key, memory_share_);
+    const HealthyCosts::CallTime time = healthy_->time_of_call(key, memory_share_);
+    return time.at_ranks + time.on_links;
   }
   [[nodiscard]] Seconds time_at_ranks(const CollectiveKey& key) const {
-    return healthy_->time_at_ranks(key, memory_share_);
+    return healthy_->time_of_call(key, memory_share_).at_ranks;
   }
   [[nodiscard]] Seconds time_within_slice(const CollectiveKey& key) const {
     return healthy_->time_within_slice(key, memory_share_);

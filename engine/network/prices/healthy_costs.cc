@@ -238,25 +238,15 @@ ChosenWay HealthyCosts::choose(OperationCosts& costs, double bytes) const {
   return plain() || costs.affine ? chosen() : costs.chosen.get(bytes, chosen);
 }
 
-Seconds HealthyCosts::time_of_call(const CollectiveKey& key, double memory_share) const {
-  if (key.nothing()) return Seconds(0);
+HealthyCosts::CallTime HealthyCosts::time_of_call(const CollectiveKey& key, double memory_share) const {
+  if (key.nothing()) return {};
   OperationCosts& costs = operation(key.op, key.group);
   const double sent = costs.reach.wire_share * key.bytes.value();
   const ChosenWay chosen = choose(costs, sent);
   const Way& way = costs.ways[chosen.way];
-  const double ranks =
-      at_ranks(way, sent, memory_share) + beyond_links(costs, way, sent, chosen.seconds, memory_share);
-  return Seconds(ranks) + Seconds(chosen.seconds);
-}
-
-Seconds HealthyCosts::time_at_ranks(const CollectiveKey& key, double memory_share) const {
-  if (key.nothing()) return Seconds(0);
-  OperationCosts& costs = operation(key.op, key.group);
-  const double sent = costs.reach.wire_share * key.bytes.value();
-  const ChosenWay chosen = choose(costs, sent);
-  const Way& way = costs.ways[chosen.way];
-  return Seconds(at_ranks(way, sent, memory_share) +
-                 beyond_links(costs, way, sent, chosen.seconds, memory_share));
+  return {Seconds(at_ranks(way, sent, memory_share) +
+                  beyond_links(costs, way, sent, chosen.seconds, memory_share)),
+          Seconds(chosen.seconds)};
 }
 
 Seconds HealthyCosts::time_on_links(const CollectiveKey& key) const {

@@ -141,10 +141,12 @@ class HealthyCosts {
   [[nodiscard]] const CollectiveSetup& setup() const { return setup_; }
   [[nodiscard]] const ExpertTraffic& experts() const { return experts_; }
 
+  /// Time that passes at the ranks, to begin and to copy, and on the links.
+  struct CallTime {
+    Seconds at_ranks, on_links;
+  };
   /// Time of one call with all of the bytes; 0 for groups of one rank.
-  [[nodiscard]] Seconds time_of_call(const CollectiveKey& key, double memory_share) const;
-  /// The part of it that passes at the ranks, to begin and to copy.
-  [[nodiscard]] Seconds time_at_ranks(const CollectiveKey& key, double memory_share) const;
+  [[nodiscard]] CallTime time_of_call(const CollectiveKey& key, double memory_share) const;
   /// The part of the time of all calls while messages are on their links: all but what passes at the ranks, to begin
   /// and to copy, and the latency of paths. Only during this part do they slow others.
   [[nodiscard]] Seconds time_on_links(const CollectiveKey& key) const;

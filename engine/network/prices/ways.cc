@@ -18,7 +18,7 @@ namespace shardscape::network {
 
 namespace {
 
-bool is_pass(CollectiveOp op) { return op == CollectiveOp::ring_pass || op == CollectiveOp::chain_pass; }
+bool is_pass(CollectiveOp op) { return operation_of(op) == Operation::point_to_point; }
 
 bool is_grid(DimensionKind kind) {
   return kind == DimensionKind::ring || kind == DimensionKind::mesh || kind == DimensionKind::torus ||
@@ -130,32 +130,6 @@ BytesPerSecond link_behind_switch(const Fabric& fabric, const SiblingGroups& gro
     least = std::min(least, dimension.bandwidth);
   }
   return least;
-}
-
-Operation operation_of(CollectiveOp op) {
-  switch (op) {
-    case CollectiveOp::all_reduce:
-      return Operation::all_reduce;
-    case CollectiveOp::reduce_scatter:
-      return Operation::reduce_scatter;
-    case CollectiveOp::all_gather:
-      return Operation::all_gather;
-    case CollectiveOp::all_to_all:
-    case CollectiveOp::expert_dispatch:
-    case CollectiveOp::expert_combine:
-    case CollectiveOp::dispatch:
-    case CollectiveOp::combine:
-    case CollectiveOp::last_combine:
-    case CollectiveOp::low_latency_dispatch:
-    case CollectiveOp::low_latency_combine:
-      return Operation::all_to_all;
-    case CollectiveOp::broadcast:
-      return Operation::broadcast;
-    case CollectiveOp::ring_pass:
-    case CollectiveOp::chain_pass:
-      break;
-  }
-  return Operation::point_to_point;
 }
 
 std::string to_string(const CollectiveChoice& choice) {

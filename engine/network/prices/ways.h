@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/network/collectives/collective_op.h"
+#include "engine/network/collectives/collective_rows.h"
 #include "engine/network/groups/sibling_groups.h"
 #include "engine/network/prices/curve_maker.h"
 #include "engine/network/prices/priced_network.h"
@@ -38,9 +38,6 @@ struct CollectiveChoice {
 };
 /// The choice in words: "ring", "ring along a Hamiltonian cycle", "ring over 8 channels", "dimension_wise", ...
 std::string to_string(const CollectiveChoice& choice);
-
-/// The operation as patterns name it; passes are sends from point to point.
-Operation operation_of(CollectiveOp op);
 
 /// One way to carry out an operation of a group.
 struct Way {

@@ -165,8 +165,16 @@ DrawnRequest DrawnRequests::next_arrival() {
 
 void begin_sessions(LoadSpec& load) {
   constexpr std::int64_t kSessions = 2048, kTurnsLooked = 1 << 18;
-  load.begin_sessions();
   Sessions& sessions = *load.sessions;
+  Lengths& prompt = load.prompt;
+  const Lengths first = sessions.first_prompt = prompt;
+  const std::int64_t most = sessions.context - load.output.longest, least = sessions.shared.end + 1;
+  const std::int64_t each = sessions.new_tokens.longest + load.output.longest;
+  prompt.law = LengthLaw::sessions;
+  prompt.longest = std::min(most, std::max(first.longest, least) + (sessions.turns.longest - 1) * each);
+  prompt.shortest = std::min(std::max(first.shortest, least), prompt.longest);
+  prompt.mean = std::min(first.mean + sessions.means().before * (sessions.new_tokens.mean + load.output.mean),
+                         static_cast<double>(prompt.longest));
   if (load.prompt.longest + load.output.longest < sessions.context) return;
   const DrawnRequests draws(load, 1);
   std::int64_t drawn = 0, come = 0, tokens = 0;

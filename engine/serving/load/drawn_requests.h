@@ -72,8 +72,8 @@ class DrawnRequests {
   double now_ = 0;
 };
 
-/// Begins sessions (LoadSpec::begin_sessions); where the context ends some of them, the share of turns that come and
-/// their mean prompt are those of the first sessions drawn.
+/// Takes the prompts of a load as the first ones of its sessions, and has those of all turns in their place; where the
+/// context ends some sessions, the share of turns that come and their mean prompt are those of the first sessions drawn.
 void begin_sessions(LoadSpec& load);
 
 }  // namespace shardscape::serving

@@ -1,5 +1,4 @@
-// Times what a microbatch takes through the layers of a stage: device, exposed communication and host, forward and
-// backward apart; and by how much a forward and a backward are shorter as a pair.
+// Times what a microbatch takes through a layer: device, exposed communication and host, forward and backward apart.
 #pragma once
 
 #include <array>
@@ -45,54 +44,6 @@ class LayerTimer {
   const TrainingStep& in_;
   const LayerCosts& costs_;
   std::optional<CallPrices> prices_;
-};
-
-/// Puts together the passes of stages whose layers cost the same. `known`: of these layers. All references must outlive
-/// it.
-///
-/// The host meets the device where a pass begins, launches ahead of layers that take longer to run than to launch, and
-/// makes up in them for others: a pass of layers that run for d_i and take h_i to launch takes the longest of
-/// h_1 + ... + h_k + d_k+1 + ... + d_n over all k, as it is executed (LayerEmitter::append). In a layer that
-/// meets_host() it meets the device again. That is taken to be where the layer begins: between two such points lie the
-/// rest of one layer and the beginning of the next, which is as much to run and to launch as one layer. Two passes that
-/// run as a pair are launched without a stop.
-class StageTimer {
- public:
-  StageTimer(const TrainingStep& inputs, const LayerTimer& timer, LayerTimes& known)
-      : in_(inputs), timer_(timer), layers_(known.layers) {}
-
-  /// The passes through all of these layers.
-  [[nodiscard]] StagePasses passes_through(const LayerRuns& runs);
-  /// All weight gradients of the head that the stack defers.
-  [[nodiscard]] PassTime deferred();
-
-  /// Seconds by which a forward through some layers and a backward through others are shorter as a pair. Exchanges hide
-  /// beside the other pass (paired_passes.h), but a pair takes no less than the host needs to launch it, the layers of
-  /// both passes in turn as their exchanges are, whatever of its exchanges hides. A pair takes the longer of both, so
-  /// that nothing that takes longer makes it shorter.
-  [[nodiscard]] Seconds hidden(const LayerRuns& forward, const LayerRuns& backward);
-
- private:
-  /// The backward of one layer for one microbatch; for the head the mean over microbatches.
-  [[nodiscard]] PassTime backward_of(LayerKind kind);
-  /// The same where the schedule puts the weight gradients of blocks off in some backwards.
-  [[nodiscard]] const PassTime& cut_backward_of(LayerKind kind);
-  /// Host time to launch a pass through a layer; for the head the mean over microbatches.
-  [[nodiscard]] Seconds launch_of(LayerKind kind, Pass pass) const;
-  /// Waits for the host that each layer would have by itself, but that passes through all of the layers do not have.
-  struct Spared {
-    /// Index: run of layers; `backward` is without weight gradients that all backwards defer, `cut` without those that
-    /// some do.
-    boost::container::small_vector<Seconds, 4> forward, backward, cut, weight;
-  };
-  [[nodiscard]] Spared spared(const LayerRuns& runs);
-  /// Whether any of the layers would wait for the host by itself.
-  [[nodiscard]] bool waits_for_host(const LayerRuns& runs);
-  const LayerPasses& timed(LayerKind kind);
-
-  const TrainingStep& in_;
-  const LayerTimer& timer_;
-  std::array<std::optional<LayerPasses>, kLayerKinds>& layers_;
 };
 
 /// Times a pass through a layer that consists of these segments, on the healthy machine; without `collectives`, calls

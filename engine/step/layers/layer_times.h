@@ -41,12 +41,6 @@ struct BackwardByRole {
   }
 };
 
-/// What compute loses to data-parallel traffic of every microbatch beside the passes of a stage or of a chunk, and how
-/// much longer that traffic makes the pass of weight gradients in all.
-struct StageTraffic {
-  Seconds forward_lost, backward_lost, weight_lost, weight_exposed;
-};
-
 /// The passes of one microbatch through one chunk of a stage, or through all of them.
 struct ChunkPasses {
   PassTime forward, backward;
@@ -57,10 +51,9 @@ struct ChunkPasses {
   /// Seconds by which its forward and a backward of either of its schedule::partners() are shorter as a pair: the
   /// exchanges of experts of each run beside the compute of the other.
   std::array<Seconds, 2> hidden;
-  StageTraffic beside;
+  Seconds weight_exposed;  ///< by which data-parallel traffic beside it makes `weight` longer
 };
 struct StagePasses : ChunkPasses {
-  Seconds weight_host;  ///< the part of `weight` that waits for the host
   BackwardByRole backwards;
 };
 

@@ -1,5 +1,5 @@
-// Decides how much traffic hides, for all users: prices (price_layers.h, price_iterations.h), programs (emit_layer.h),
-// and timelines (export_training.h).
+// Decides how much traffic hides, for all users: prices (price_layers.h, price_iterations.h) and programs
+// (emit_layer.h).
 //
 // Traffic hides for no longer than the share of it that the stack lets run beside work, and for no longer than the
 // work beside it lasts, less the part of that work that hides other traffic already.

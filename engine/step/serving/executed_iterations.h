@@ -22,40 +22,9 @@
 
 namespace shardscape::step {
 
-class ExecutedIterations {
- public:
-  /// All references must outlive this object. `plainly`: executions are not remembered.
-  ExecutedIterations(const InferenceInputs& inputs, TokenCosts& costs,
-                     const network::CollectivePrices& collectives, FlattenedRun& run, bool plainly);
-
-  /// The time of an iteration. Zero, with run.unreachable set, where dead links cut ranks off that have to talk.
-  serving::IterationTime operator()(const serving::Iteration& iteration);
-
- private:
-  struct Corner {
-    IterationShape shape;
-    double share = 1;
-  };
-  struct Outcome {
-    std::vector<double> end;                  ///< index: rank
-    std::vector<execution::Ledger> accounts;  ///< index: rank; seconds by account
-  };
-  [[nodiscard]] std::vector<Corner> corners(const serving::Iteration& iteration);
-  const serving::IterationTime& executed(const IterationShape& shape);
-  [[nodiscard]] serving::IterationTime execute(const IterationShape& shape);
-  std::optional<Outcome> outcome(const IterationShape& shape, std::int64_t groups, std::int64_t rounds);
-  [[nodiscard]] std::int32_t slowest_replica(const Outcome& before, const Outcome& after) const;
-  [[nodiscard]] std::int32_t rank_of(std::int32_t replica, std::int32_t stage) const;
-
-  const InferenceInputs in_;
-  TokenCosts& costs_;
-  const network::CollectivePrices& collectives_;
-  FlattenedRun& run_;
-  const bool plainly_;
-  IterationCosts samples_;  ///< knows at which numbers of tokens and rows to sample
-  network::PlanLayout layout_;
-  std::map<IterationShape, serving::IterationTime> known_;
-  serving::IterationTime last_{};
-};
+/// Times iterations by executing them; with all classes zero, and run.unreachable set, where dead links cut ranks off
+/// that have to talk. All references must outlive the function. `plainly`: executions are not remembered.
+serving::Timer executed_timer(const InferenceInputs& inputs, TokenCosts& costs,
+                              const network::CollectivePrices& collectives, FlattenedRun& run, bool plainly);
 
 }  // namespace shardscape::step

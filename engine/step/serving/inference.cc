@@ -67,9 +67,7 @@ serving::Timer plain_timer(const InferenceInputs& in, const network::CollectiveP
         iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds));
     return [costs](const Iteration& iteration) { return (*costs)(iteration); };
   }
-  const auto executed = std::make_shared<ExecutedIterations>(in, memo.token_costs(in.setting, in.plan),
-                                                             collectives, *flattened, plainly);
-  return [executed](const Iteration& iteration) { return (*executed)(iteration); };
+  return executed_timer(in, memo.token_costs(in.setting, in.plan), collectives, *flattened, plainly);
 }
 
 /// Iterations of the model that drafts, on plans that live as long as their costs. They are priced, also where those of

@@ -100,24 +100,20 @@ serving::Iteration of_busiest(serving::Iteration all, std::int64_t coupled) {
 namespace {
 
 /// Floors in the place of what a simulation measures.
-void fill_floors(const LoadFloor& floor, double replicas, Prediction& out) {
-  serving::Measured least;
-  serving::Percentiles ttft, tpot, e2e;
-  ttft.mean = ttft.p50 = ttft.p90 = ttft.p95 = ttft.p99 = floor.ttft;
-  tpot.mean = tpot.p50 = tpot.p90 = tpot.p95 = tpot.p99 = floor.tpot;
-  e2e.mean = e2e.p50 = e2e.p90 = e2e.p95 = e2e.p99 = floor.e2e;
-  least.ttft = ttft;
-  least.itl = tpot;
-  least.e2e = e2e;
-  fill_latencies(least, out);
-  out.load.ttft = tail(ttft);
-  out.load.itl = out.load.tpot = tail(tpot);
-  out.load.e2e = tail(e2e);
-  out.load.tpot_mean = Seconds(floor.tpot);
-  out.load.tpot_spread = {Seconds(floor.tpot), Seconds(floor.tpot)};
-  out.load.requests_per_s = floor.in_a_run * replicas;
-  out.load.sustained_per_s = floor.requests_per_s * replicas;
-  out.load.attainment = 1;
+serving::LiveMeasured measured(const LoadFloor& floor) {
+  const auto always = [](double seconds) {
+    serving::Percentiles p;
+    p.mean = p.p50 = p.p90 = p.p95 = p.p99 = seconds;
+    return p;
+  };
+  serving::LiveMeasured least;
+  least.ttft = always(floor.ttft);
+  least.itl = least.tpot = always(floor.tpot);
+  least.e2e = always(floor.e2e);
+  least.requests = 1;
+  least.requests_per_s = floor.in_a_run;
+  least.sustained_per_s = floor.requests_per_s;
+  return least;
 }
 
 }  // namespace
@@ -146,11 +142,12 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTimin
   std::optional<LoadFloor> floor;
   if (load.open() || timing == LoadTiming::floors)
     floor = load_floor({load, clients, coupled}, rules, timed, std::min(in.shape.clients, in.shape.slots));
-  if (timing == LoadTiming::floors) return fill_floors(*floor, replicas, out);
+  const auto gpus = static_cast<double>(in.plan.gpus());
+  if (timing == LoadTiming::floors) return fill_load(measured(*floor), replicas, gpus, out);
   const serving::LiveMeasured m = serving::serve_load(
       {load, clients, coupled}, rules, timed,
       timing == LoadTiming::plain ? serving::Stride::plain : serving::Stride::runs, observer);
-  fill_load(m, replicas, static_cast<double>(in.plan.gpus()), out);
+  fill_load(m, replicas, gpus, out);
   out.decode_batch *= busy;
   // Of a run that is too short to show it: no run that goes on holds more than that.
   if (floor && m.sustained_per_s == 0 && load.offered_per_s() > floor->requests_per_s * replicas)

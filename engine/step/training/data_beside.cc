@@ -31,8 +31,7 @@ struct BesidePasses {
 
 /// Makes passes longer by what they expose of the traffic beside them.
 void add_exposed(const BesidePasses& traffic, ChunkPasses& passes) {
-  passes.beside = {traffic.forward.lost, traffic.backward.lost, traffic.weight.lost,
-                   traffic.weight.exposed()};
+  passes.weight_exposed = traffic.weight.exposed();
   passes.forward[TimeClass::data_comm] += traffic.forward.exposed();
   passes.backward[TimeClass::data_comm] += traffic.backward.exposed() + traffic.weight.exposed();
   passes.weight += traffic.weight.exposed();

@@ -1,5 +1,5 @@
 // Finds when gradients of the last backward are whole layer by layer, and from that when the last bucket arrives (the
-// formulas of the header) and which buckets leave at which moment.
+// formulas of the header).
 #include "engine/step/training/data_exposure.h"
 
 #include <algorithm>
@@ -73,10 +73,9 @@ LastBackward last_backward(const TrainingStep& in, const StepTimes& step, std::s
 
 namespace {
 
-/// A moment of the last backward: the chunk whose pass is running, and how much of that pass is done.
+/// A moment of the last backward: the chunk whose pass is running, and how long it has run.
 struct Moment {
   std::int32_t chunk = 0;
-  double share = 0;    ///< share of the time of the chunk's layers
   double seconds = 0;  ///< since the pass began
 };
 
@@ -87,8 +86,7 @@ Moment gate_of(double overlap, const LastBackward& backward) {
   for (std::size_t c = 0; c < backward.ends.size(); ++c) rest += (1 - overlap) * backward.pass(c);
   std::size_t chunk = backward.ends.size() - 1;
   while (chunk > 0 && rest >= (1 - kRounding) * backward.pass(chunk)) rest -= backward.pass(chunk--);
-  const double pass = backward.pass(chunk), seconds = std::clamp(rest, 0.0, pass);
-  return {static_cast<std::int32_t>(chunk), pass > 0 ? seconds / pass : 1, seconds};
+  return {static_cast<std::int32_t>(chunk), std::clamp(rest, 0.0, backward.pass(chunk))};
 }
 
 double time_of(const Moment& moment, const LastBackward& backward) {
@@ -114,13 +112,8 @@ class ChunkLayers {
     }
   }
 
-  /// Calls visit(moment) at the end of every layer, in order.
-  template <class Visit>
-  void each(Visit visit) const {
-    for (const Run& run : runs_)
-      for (std::int32_t n = 1; n <= run.count; ++n) visit(end_of(run, n));
-  }
-  /// Calls visit(moment) from the last layer to the first until it returns false. Returns whether it never did.
+  /// Calls visit(moment) at the end of each layer, from the last to the first, until it returns false. Returns whether
+  /// it never did.
   template <class Visit>
   [[nodiscard]] bool each_from_the_last(Visit visit) const {
     for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
@@ -139,7 +132,7 @@ class ChunkLayers {
   [[nodiscard]] Moment end_of(const Run& run, std::int32_t n) const {
     const double seconds = run.before + n * run.each;
     const double share = sum_ > 0 ? seconds / sum_ : 1;
-    return {chunk_, share, cut_ || share >= 1 ? share * pass_ : std::min(seconds, pass_)};
+    return {chunk_, cut_ || share >= 1 ? share * pass_ : std::min(seconds, pass_)};
   }
 
   std::int32_t chunk_;
@@ -224,36 +217,6 @@ std::vector<double> gradients_left(const TrainingStep& in, std::int32_t stage,
   std::vector<double> left(static_cast<std::size_t>(layers_of(in, stage)) + 1);
   for (std::size_t n = 0; n < left.size(); ++n) left[n] = of.after(static_cast<std::int32_t>(n));
   return left;
-}
-
-std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& in, std::int32_t stage,
-                                                     const LastBackward& backward, ParallelGroup copies,
-                                                     double buckets) {
-  const double overlap = in.setting.system.stack.communication.data_overlap;
-  std::vector<timeline::BucketRelease> releases;
-  if (overlap <= 0 || in.pipeline.both_ways()) return releases;
-  const Moment gate = gate_of(overlap, backward);
-  const GradientShares shares(in, stage, copies);
-  double gone = 0;
-  std::int32_t layers = 0;
-  const auto release = [&](const Moment& moment) {
-    const double whole = whole_buckets(buckets, shares.after(layers));
-    if (whole > gone)
-      releases.push_back({moment.chunk, moment.share, static_cast<std::int32_t>(whole - gone)});
-    gone = whole;
-  };
-  bool open = false;
-  const auto visit = [&](const Moment& moment) {
-    const bool past = moment.chunk < gate.chunk || (moment.chunk == gate.chunk && moment.share >= gate.share);
-    if (past && !open) release(gate);
-    open = open || past;
-    ++layers;
-    const bool at_end = moment.chunk == 0 && moment.share >= 1 && backward.deferred <= Seconds(0);
-    if (open && !at_end) release(moment);
-  };
-  for (auto c = static_cast<std::int32_t>(backward.ends.size()); c-- > 0;)
-    ChunkLayers(in, stage, backward, c).each(visit);
-  return releases;
 }
 
 }  // namespace shardscape::step

@@ -33,7 +33,6 @@
 
 #include "engine/step/layers/training_step.h"
 #include "engine/step/training/step_times.h"
-#include "engine/timeline/stage_steps.h"
 
 namespace shardscape::step {
 
@@ -107,11 +106,5 @@ Seconds exposed_gradients(const TrainingStep& inputs, std::int32_t stage, const 
 /// none to all.
 std::vector<double> gradients_left(const TrainingStep& inputs, std::int32_t stage,
                                    const GradientTraffic& gradients);
-
-/// Which buckets of a group leave during the last backward, and when; the others leave when it and what is deferred
-/// have ended.
-std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& inputs, std::int32_t stage,
-                                                     const LastBackward& backward, ParallelGroup copies,
-                                                     double buckets);
 
 }  // namespace shardscape::step

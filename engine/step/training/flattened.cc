@@ -31,7 +31,7 @@ std::int32_t execute_training(const TrainingStep& in, const network::CollectiveP
                               FlattenedRun& run, Prediction& out) {
   execution::ProgramBuilder builder(run.network, in.setting.system.stack.communication, collectives,
                                     run.placement);
-  TrainingEmitter(in, builder).build();
+  emit_training(in, builder);
   if (run.executor.is_watched()) note_least_seconds(in, collectives, run.network.fabric(), builder);
   if (collectives.unreachable() || builder.unreachable()) return 0;
   const auto kept = std::make_shared<const execution::Programs>(builder.finish());

@@ -121,7 +121,7 @@ Flops useful_flops(const Setting& setting) {
          model::model_flops_per_sequence(setting.model, workload.sequence_length);
 }
 
-void fill_rates(const TrainingStep& in, Flops useful, Prediction& out) {
+void fill_rates(const TrainingStep& in, Flops useful, StepPrediction& out) {
   const WorkloadSpec& workload = in.setting.workload;
   const auto gpus = static_cast<double>(in.plan.gpus());
   const auto batch = static_cast<double>(workload.global_batch);
@@ -157,7 +157,7 @@ Seconds waits(const StepTimes& step, std::size_t stage, const PassTime& busy) {
 
 /// Times the healthy machine for what faults leave as it is: the contention and its mark.
 void time_healthy(const TrainingStep& in, const network::CollectivePrices& collectives,
-                  TrainingScratch& scratch, Prediction& out) {
+                  TrainingScratch& scratch, StepPrediction& out) {
   TrainingStep healthy = in;
   healthy.sick = {};
   time_training(healthy, collectives.without_faults(), scratch, out);
@@ -230,7 +230,7 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
 }
 
 std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& collectives,
-                       TrainingScratch& scratch, Prediction& out) {
+                       TrainingScratch& scratch, StepPrediction& out) {
   // The healthy machine is timed before any faults. If this is not the first time, `out` already has its time.
   const bool first = out.step_time <= Seconds(0);
   if (first && (collectives.has_faults() || !in.sick.empty())) time_healthy(in, collectives, scratch, out);
@@ -264,7 +264,7 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
   const Seconds waiting = waits(times, critical, busy);
   // With one stage, all devices go at the pace of the sick one. With several stages, or sick links, contention stays
   // that of the healthy machine, so that no fault makes a step shorter.
-  Breakdown& contended = times.contention.added = times.contention.healthy;
+  Breakdown& contended = times.contention_now = times.contention;
   const bool slower_machine = !in.sick.empty() && !collectives.has_faults() && in.plan.pipeline == 1;
   if (at_once || slower_machine) {
     const TimedStage stage = timed_stage(in, times, critical, out.step_time, busy, waiting);
@@ -274,7 +274,7 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
     if (plain_machine) {
       out.contended_share = contention.marked_share + open_in_turns(in, times, out.step_time) +
                             open_in_messages(in, times, critical, out.step_time);
-      times.contention.healthy = contended;
+      times.contention = contended;
     }
   }
   b = busy;
@@ -294,24 +294,14 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
   return static_cast<std::int32_t>(critical);
 }
 
-/// Takes over all that time_training() fills.
-void copy_time(const Prediction& from, Prediction& to) {
-  to.step_time = from.step_time;
-  to.breakdown = from.breakdown;
-  to.contention = from.contention;
-  to.contended_share = from.contended_share;
-  to.tokens_per_s_per_gpu = from.tokens_per_s_per_gpu;
-  to.mfu = from.mfu;
-}
-
 }  // namespace
 
-void fill_training_rates(const TrainingStep& in, Prediction& out) {
+void fill_training_rates(const TrainingStep& in, StepPrediction& out) {
   fill_rates(in, useful_flops(in.setting), out);
 }
 
 std::int32_t time_training(const TrainingStep& in, const network::CollectivePrices& collectives,
-                           TrainingScratch& scratch, Prediction& out) {
+                           TrainingScratch& scratch, StepPrediction& out) {
   const bool first_and_healthy = out.step_time <= Seconds(0) && in.sick.empty() && !told_apart(collectives);
   const bool plain = scratch.options.reference || scratch.options.every_tail || in.turns == nullptr;
   // Only plans that are timed with this ZeRO stage may be timed like others.
@@ -323,15 +313,12 @@ std::int32_t time_training(const TrainingStep& in, const network::CollectivePric
   StepTimes& times = scratch.step;
   if (fresh) {
     known.critical = time_step(in, collectives, scratch, out);
-    copy_time(out, known.out);
-    known.contention = times.contention.healthy;
-    known.turns = times.turns;
-    known.spared_in_turn = times.spared_in_turn;
+    known.out = out;
+    known.healthy = times;
   } else {
-    copy_time(known.out, out);
-    times.contention = {known.contention, known.contention};
-    times.turns = known.turns;
-    times.spared_in_turn = known.spared_in_turn;
+    out = known.out;
+    static_cast<HealthyTimes&>(times) = known.healthy;
+    times.contention_now = times.contention;
   }
   return known.critical;
 }

@@ -2,11 +2,11 @@
 //
 //   layer    device + exposed TP and CP communication, and what the host needs to launch it, forward and backward apart
 //   stage    its layers, the embedding on the first, the head on the last; the host launches ahead within a pass
-//            (layer_timer.h)
+//            (stage_passes.cc)
 //   pipeline the schedule over all stages, their chunks and microbatches, every chunk with its own layers; pairs of
 //            passes are shorter by the exchanges of experts that one hides beside the other, in the order in which
 //            flattened mode runs them (paired_passes.h), every exchange of a pass as long as their mean, but no shorter
-//            than the host launches them (layer_timer.h)
+//            than the host launches them (stage_passes.cc)
 //   tail     on the last stage the weight gradients of the head that the stack defers (spec/deferred_head.h);
 //            gradients that the last backward does not hide (data_exposure.h), optimizer, and of the weight
 //            gather under ZeRO-1 and 2 what the first forward does not hide
@@ -55,12 +55,9 @@ struct StepKey {
 };
 /// A step on a healthy machine, as far as anything reads it later.
 struct KnownTime {
-  Prediction out;  ///< the fields that time_training() fills
+  StepPrediction out;
+  HealthyTimes healthy;
   std::int32_t critical = 0;
-  // As in StepTimes.
-  Breakdown contention;
-  SiblingTurns turns;
-  Seconds spared_in_turn;
 };
 
 /// What is remembered from plan to plan, of one setting on one machine.
@@ -87,12 +84,12 @@ struct TrainingScratch {
   } options;
 };
 
-/// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical
-/// stage. Siblings take turns if `inputs.turns` is that of the scratch's step.
+/// Fills the prediction. Returns the critical stage. Siblings take turns if `inputs.turns` is that of the scratch's
+/// step.
 std::int32_t time_training(const TrainingStep& inputs, const network::CollectivePrices& collectives,
-                           TrainingScratch& scratch, Prediction& prediction);
+                           TrainingScratch& scratch, StepPrediction& prediction);
 
 /// Fills tokens_per_s_per_gpu and mfu from step_time.
-void fill_training_rates(const TrainingStep& inputs, Prediction& prediction);
+void fill_training_rates(const TrainingStep& inputs, StepPrediction& prediction);
 
 }  // namespace shardscape::step

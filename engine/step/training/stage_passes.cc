@@ -3,10 +3,13 @@
 #include "engine/step/training/stage_passes.h"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <optional>
 #include <utility>
 
+#include "engine/step/layers/host_work.h"
 #include "engine/step/layers/layer_timer.h"
+#include "engine/step/layers/paired_passes.h"
 
 namespace shardscape::step {
 
@@ -60,12 +63,207 @@ void keep_slower(StagePasses& kept, const StagePasses& other, bool pairs) {
   if (other.backward.total() > kept.backward.total()) {
     kept.backward = other.backward;
     kept.weight = other.weight;
-    kept.weight_host = other.weight_host;
   }
   for (std::size_t role = 0; role < kept.backwards.roles.size(); ++role)
     kept.backwards.roles[role] = std::max(kept.backwards.roles[role], other.backwards.roles[role]);
   if (pairs) kept.hidden[0] = kept.forward.total() + kept.backward.total() - pair;
 }
+
+/// One pass of a pair: its steps, and the layers that the host launches.
+struct PassInPair {
+  struct Layer {
+    Seconds runs, launch;
+    std::int64_t exchanges = 0;
+  };
+  std::vector<PairStep> steps;
+  std::vector<Layer> layers;
+  std::int64_t exchanges = 0;
+};
+
+/// Seconds that a pair takes whatever of its exchanges hides: the host launches the layers of both passes without a
+/// stop, in the order in which their exchanges take turns (paired_passes.h).
+Seconds launched_together(const PassInPair& back, const PassInPair& ahead) {
+  Seconds sum;
+  HostLead lead;
+  std::int64_t gone_back = 0, gone_ahead = 0;
+  for (std::size_t b = 0, f = 0; b < back.layers.size() || f < ahead.layers.size();) {
+    const bool turn = gone_back * ahead.exchanges <= gone_ahead * back.exchanges;
+    const bool backward = b < back.layers.size() && (turn || f == ahead.layers.size());
+    const PassInPair::Layer& layer = backward ? back.layers[b++] : ahead.layers[f++];
+    (backward ? gone_back : gone_ahead) += layer.exchanges;
+    sum += layer.runs + lead.launch(1, layer.runs, layer.launch);
+  }
+  return sum;
+}
+
+/// Puts together the passes of stages whose layers cost the same. `known`: of these layers. All references must outlive
+/// it.
+///
+/// The host meets the device where a pass begins, launches ahead of layers that take longer to run than to launch, and
+/// makes up in them for others: a pass of layers that run for d_i and take h_i to launch takes the longest of
+/// h_1 + ... + h_k + d_k+1 + ... + d_n over all k, as it is executed (LayerEmitter::append). In a layer that
+/// meets_host() it meets the device again. That is taken to be where the layer begins: between two such points lie the
+/// rest of one layer and the beginning of the next, which is as much to run and to launch as one layer. Two passes that
+/// run as a pair are launched without a stop.
+class StageTimer {
+ public:
+  StageTimer(const TrainingStep& inputs, const LayerTimer& timer, LayerTimes& known)
+      : in_(inputs), timer_(timer), layers_(known.layers) {}
+
+  /// The passes through all of these layers.
+  [[nodiscard]] StagePasses passes_through(const LayerRuns& runs) {
+    StagePasses passes;
+    const Spared less = spared(runs);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const LayerRun& run = runs[i];
+      const LayerPasses& layer = timed(run.kind);
+      passes.forward += run.count * layer.forward;
+      passes.forward[TimeClass::host] -= less.forward[i];
+      PassTime backward = run.count * backward_of(run.kind);
+      Seconds alone = backward.total();
+      backward[TimeClass::host] -= less.backward[i];
+      passes.cut += run.count * cut_backward_of(run.kind).total() - less.cut[i];
+      if (in_.cuts(run.kind)) {
+        PassTime weight = run.count * layer.weight;
+        alone += weight.total();
+        weight[TimeClass::host] -= less.weight[i];
+        backward += weight;
+        passes.weight += weight.total();
+      } else if (in_.splits(run.kind)) {
+        passes.weight += run.count * layer.weight.total() - less.weight[i];
+      }
+      passes.backward += backward;
+      passes.backwards[run.kind] += alone;
+    }
+    return passes;
+  }
+
+  /// All weight gradients of the head that the stack defers.
+  [[nodiscard]] PassTime deferred() {
+    if (in_.deferred() == 0) return {};
+    return static_cast<double>(in_.deferred()) * timed(kHeadLayer).weight;
+  }
+
+  /// Seconds by which a forward through some layers and a backward through others are shorter as a pair. Exchanges hide
+  /// beside the other pass (paired_passes.h), but a pair takes no less than the host needs to launch it, the layers of
+  /// both passes in turn as their exchanges are, whatever of its exchanges hides. A pair takes the longer of both, so
+  /// that nothing that takes longer makes it shorter.
+  [[nodiscard]] Seconds hidden(const LayerRuns& forward, const LayerRuns& backward) {
+    const StackProfile::Communication& stack = in_.setting.system.stack.communication;
+    const bool exchanges = stack.expert_overlap > 0 && in_.key().dispatches;
+    if (!exchanges && !(in_.pipeline.both_ways() && (waits_for_host(forward) || waits_for_host(backward))))
+      return Seconds(0);
+    PassInPair ahead, back;
+    Seconds device;
+    const auto add = [&](const LayerWork& work, const PassTime& time, PassInPair& pass) {
+      const Seconds runs = time.total() - time[TimeClass::host];
+      const Seconds alone = exchanges ? runs - time[TimeClass::expert_comm] : runs;
+      device += work.count * runs;
+      const std::size_t before = pass.steps.size();
+      std::vector<std::vector<Seconds>> pieces;
+      if (exchanges) pieces = timer_.pieces(work.kind, in_.segments(work.kind, work.pass));
+      for (std::int32_t n = 0; n < work.count; ++n)
+        append_pieces(pieces, time[TimeClass::expert_comm], pass.steps);
+      const std::int64_t calls =
+          std::count_if(pass.steps.begin() + static_cast<std::ptrdiff_t>(before), pass.steps.end(),
+                        [](const PairStep& step) { return step.kind == PairStep::Kind::exchange; });
+      pass.layers.insert(pass.layers.end(), static_cast<std::size_t>(work.count),
+                         {alone, launch_of(work.kind, work.pass), calls / work.count});
+      pass.exchanges += calls;
+    };
+    for (const LayerWork& work : in_.stream(backward, Pass::backward, true))
+      add(work, backward_of(work.kind), back);
+    for (const LayerWork& work : in_.stream(forward, Pass::forward, false))
+      add(work, timed(work.kind).forward, ahead);
+    const Seconds least = launched_together(back, ahead);
+    const double seconds = exchanges ? pair_up(ahead.steps, back.steps, stack.expert_overlap).hidden : 0;
+    device -= Seconds(stack.expert_hidden * seconds);
+    const Seconds apart = passes_through(forward).forward.total() + passes_through(backward).backward.total();
+    return std::max(Seconds(0), apart - std::max(device, least));
+  }
+
+ private:
+  /// Waits for the host that each layer would have by itself, but that passes through all of the layers do not have.
+  struct Spared {
+    /// Index: run of layers; `backward` is without weight gradients that all backwards defer, `cut` without those that
+    /// some do.
+    boost::container::small_vector<Seconds, 4> forward, backward, cut, weight;
+  };
+
+  /// Whether any of the layers would wait for the host by itself.
+  [[nodiscard]] bool waits_for_host(const LayerRuns& runs) {
+    constexpr TimeClass kHost = TimeClass::host;
+    return std::ranges::any_of(runs, [&](const LayerRun& run) {
+      const LayerPasses& layer = timed(run.kind);
+      return layer.forward[kHost] + layer.backward[kHost] + layer.weight[kHost] + layer.input[kHost] >
+             Seconds(0);
+    });
+  }
+
+  [[nodiscard]] Spared spared(const LayerRuns& runs) {
+    Spared less;
+    for (auto* const waits : {&less.forward, &less.backward, &less.cut, &less.weight})
+      waits->resize(runs.size());
+    const auto add = [&](HostLead& lead, std::size_t i, Pass pass, const PassTime& time, Seconds& saved) {
+      const double count = runs[i].count;
+      const Seconds waits = time[TimeClass::host];
+      saved = std::max(Seconds(0),
+                       count * waits - lead.launch(count, time.total() - waits, launch_of(runs[i].kind, pass),
+                                                   meets_host(in_, runs[i].kind, pass)));
+    };
+    if (runs.size() == 1 || !waits_for_host(runs)) return less;  // either all of them wait, or none does
+    HostLead ahead, back, cut, weights;
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      add(ahead, i, Pass::forward, timed(runs[i].kind).forward, less.forward[i]);
+    for (std::size_t i = runs.size(); i-- > 0;) {
+      const LayerKind kind = runs[i].kind;
+      add(back, i, Pass::backward, backward_of(kind), less.backward[i]);
+      if (in_.pipeline.both_ways())
+        add(cut, i, in_.splits(kind) ? Pass::input : Pass::backward, cut_backward_of(kind), less.cut[i]);
+      if (in_.splits(kind) || in_.cuts(kind))
+        add(weights, i, Pass::weight, timed(kind).weight, less.weight[i]);
+    }
+    return less;
+  }
+
+  /// The backward of one layer for one microbatch; for the head the mean over microbatches.
+  [[nodiscard]] PassTime backward_of(LayerKind kind) {
+    const LayerPasses& layer = timed(kind);
+    if (!in_.defers(kind)) return layer.backward;
+    const double share = in_.deferred_share();
+    PassTime backward = share * layer.input;
+    if (share < 1) backward += (1 - share) * layer.backward;
+    return backward;
+  }
+
+  /// The same where the schedule puts the weight gradients of blocks off in some backwards.
+  [[nodiscard]] const PassTime& cut_backward_of(LayerKind kind) {
+    const LayerPasses& layer = timed(kind);
+    return in_.splits(kind) ? layer.input : layer.backward;
+  }
+
+  /// Host time to launch a pass through a layer; for the head the mean over microbatches.
+  [[nodiscard]] Seconds launch_of(LayerKind kind, Pass pass) const {
+    const Seconds whole = pass_launch(in_, kind, pass);
+    if (pass != Pass::backward || !in_.defers(kind)) return whole;
+    const double share = in_.deferred_share();
+    return share * pass_launch(in_, kind, Pass::input) + (1 - share) * whole;
+  }
+
+  const LayerPasses& timed(LayerKind kind) {
+    std::optional<LayerPasses>& layer = layers_[kind.index()];
+    if (!layer) {
+      layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}, {}};
+      if (in_.cuts(kind) || in_.defers(kind) || in_.splits(kind)) layer->weight = timer_(kind, Pass::weight);
+      if (in_.defers(kind) || in_.splits(kind)) layer->input = timer_(kind, Pass::input);
+    }
+    return *layer;
+  }
+
+  const TrainingStep& in_;
+  const LayerTimer& timer_;
+  std::array<std::optional<LayerPasses>, kLayerKinds>& layers_;
+};
 
 /// The passes of a kind, made where they are not known.
 template <class Passes, class Make>

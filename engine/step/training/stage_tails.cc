@@ -79,7 +79,6 @@ StageTail without_gradients(const TrainingStep& in, const StepTimes& step, std::
     last_backward += gradient_pass(chunk, in.cuts());
   tail.lost = lost_in_step(in, costs, hidden, Seconds(last_backward));
   tail.data_comm = costs.weights.whole - hidden + tail.lost;
-  tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights.whole : 0;
   tail.optimizer = costs.optimizer;
   return tail;
 }

@@ -55,11 +55,11 @@ TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size
                    Seconds(2.0 * in.pipeline.forwards() * longest_message(times)),
                    busy,
                    times.pipeline.end};
-  if (in.cuts()) timed.backward -= m * (passes.weight - passes.beside.weight_exposed);
+  if (in.cuts()) timed.backward -= m * (passes.weight - passes.weight_exposed);
   return timed;
 }
 
-void add_contention(Breakdown contended, Seconds spared, Seconds at_least, Prediction& out) {
+void add_contention(Breakdown contended, Seconds spared, Seconds at_least, StepPrediction& out) {
   Seconds added;
   for (const Seconds time : contended) added += time;
   const Seconds less = std::max(Seconds(0), at_least - (out.step_time + added));

@@ -21,7 +21,7 @@ TimedStage timed_stage(const TrainingStep& inputs, const StepTimes& times, std::
 /// Adds contention to the step, from which siblings that take turns have taken `spared` already. It may be less with a
 /// sick device, whose longer attention core hides more of an exchange, but the step is never shorter than `at_least`;
 /// what lacks counts as waiting for the host.
-void add_contention(Breakdown contended, Seconds spared, Seconds at_least, Prediction& prediction);
+void add_contention(Breakdown contended, Seconds spared, Seconds at_least, StepPrediction& prediction);
 
 /// The contention on a machine whose devices are all like this sick one.
 Contention contention_on(const SickStage& device, const StepMachine& machine, const TimedStage& stage);

@@ -43,25 +43,26 @@ struct PipelineTimes {
 
 /// What a stage does after its last backward, and behind the deferred weight gradients of the head.
 struct StageTail {
-  Seconds data_comm;          ///< exposed gradient traffic and gather of updated weights, plus `lost`
-  Seconds lost;               ///< what compute loses to the parts of this traffic that run beside it
-  double weights_hidden = 0;  ///< share of the gather that runs beside the first forward, 0..1
+  Seconds data_comm;  ///< exposed gradient traffic and gather of updated weights, plus `lost`
+  Seconds lost;       ///< what compute loses to the parts of this traffic that run beside it
   Seconds optimizer;
 };
 
-struct StepTimes : StageTimes {
+/// What the plan last timed without faults was found to take, as far as anything reads it later.
+struct HealthyTimes {
+  Breakdown contention;    ///< see contention.h
+  SiblingTurns turns;      ///< how siblings take turns
+  Seconds spared_in_turn;  ///< what its step got shorter by that
+};
+
+struct StepTimes : StageTimes, HealthyTimes {
   /// Of each stage the first with its times, by chunk too: itself, or one before it. Only that one's are filled, unless
   /// every tail is asked for.
   std::vector<std::size_t> twin;
   std::vector<schedule::StageTime> times;  ///< in the order that schedule::run_in_order() takes
   PipelineTimes pipeline;
   std::vector<StageTail> tails;  ///< complete only where every tail is asked for
-  struct {
-    Breakdown healthy, added;  ///< of the plan last timed without faults; of whatever was timed last
-  } contention;                ///< see contention.h
-  /// Of the plan last timed without faults: how siblings take turns, and what its step got shorter by that.
-  SiblingTurns turns;
-  Seconds spared_in_turn;
+  Breakdown contention_now;      ///< of whatever was timed last
 
   [[nodiscard]] bool is_twin(std::size_t stage) const { return twin[stage] != stage; }
   [[nodiscard]] const StagePasses& passes(std::size_t stage) const { return stages[twin[stage]]; }

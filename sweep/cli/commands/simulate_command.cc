@@ -139,18 +139,18 @@ class StepOutputs {
     if (!arguments.chakra.empty()) chakra_.emplace(arguments.chakra);
   }
 
-  [[nodiscard]] bool wanted() const { return arguments_.schedule_text || !arguments_.chakra.empty(); }
+  void ask(Details& details) const {
+    details.want_schedule = arguments_.schedule_text;
+    details.want_programs = chakra_.has_value();
+  }
 
   void write(const Prediction& prediction, const Details& details, const Setting& setting) {
-    if (!wanted()) return;
-    if (!details.program) {
-      refuse(arguments_.schedule_text ? "--schedule-text: there is no step to show"
-                                      : "--chakra: there is no step to show",
-             prediction);
-    }
+    if (arguments_.schedule_text && !details.schedule)
+      refuse("--schedule-text: there is no step to show", prediction);
     if (!chakra_) return;
-    const std::uint64_t nodes = write_chakra(details, setting, *chakra_);
-    std::cerr << "wrote " << format_count(nodes) << " nodes of " << format_count(details.program->plan.gpus())
+    if (!details.programs) refuse("--chakra: there is no step to show", prediction);
+    const std::uint64_t nodes = write_chakra(*details.programs, setting, *chakra_);
+    std::cerr << "wrote " << format_count(nodes) << " nodes of " << format_count(details.programs->ranks)
               << " ranks to " << arguments_.chakra.string() << '\n';
   }
 
@@ -223,7 +223,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   std::optional<results::OutputPath> timeline;
   if (details.want_timeline) timeline.emplace(arguments.timeline, arguments.force, input_files(study));
   StepOutputs outputs(arguments, study.phase());
-  details.want_program = outputs.wanted();
+  outputs.ask(details);
   const Prediction prediction = simulator.run(point.plan, faults, &details);
   const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
   if (arguments.optimise_placement && !timed) {
@@ -265,7 +265,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   }
   if (draw) print_draw(std::cout, {*draw, setting, healthy, prediction});
   print_report(std::cout, simulated);
-  if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.program, arguments.width);
+  if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.schedule, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);
   std::cout.flush();
   print_notes(study, point, chosen.second, setting);
@@ -306,7 +306,7 @@ void add_simulate_command(const Program& program) {
       ->check(whole_number(timeline::kNarrowestChart, timeline::kWidestChart));
   add_value(*command, "--chakra", arguments->chakra, "DIR",
             "Training: write Chakra execution traces of all ranks into a new folder, for replay and other "
-            "simulators; with --mode flattened replay gives the same step time");
+            "simulators; replay gives the step time of --mode flattened");
   add_value(
       *command, "--timeline", arguments->timeline, "OUT.json",
       "Write a Chrome trace, for ui.perfetto.dev. Training: the pipeline and a device of each stage, or with "
