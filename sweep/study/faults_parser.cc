@@ -27,16 +27,7 @@ constexpr double kLeastShare = 0.01;
 constexpr std::int64_t kMostSimultaneous = 255;
 
 enum class Directions : std::uint8_t { both, one };
-
-}  // namespace
-}  // namespace shardscape::sweep
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(sweep::Directions, "both", "one");
-}  // namespace shardscape
-
-namespace shardscape::sweep {
-namespace {
+SHARDSCAPE_ENUM_NAMES(Directions, "both", "one");
 
 bool is_share(double value) { return ranges::kShare.holds(value); }
 

@@ -12,18 +12,13 @@
 #include "sweep/validate/table_evaluators.h"
 #include "sweep/validate/table_names.h"
 
-namespace shardscape {
-
-namespace validate {
-/// The operations of an NCCL table, by the names of nccl-tests.
-enum class NcclOperation : std::uint8_t { all_reduce, reduce_scatter, all_gather, alltoall };
-}  // namespace validate
-
-SHARDSCAPE_ENUM_NAMES(validate::NcclOperation, "all_reduce", "reduce_scatter", "all_gather", "alltoall");
-
-namespace validate {
+namespace shardscape::validate {
 
 namespace {
+
+/// The operations of an NCCL table, by the names of nccl-tests.
+enum class NcclOperation : std::uint8_t { all_reduce, reduce_scatter, all_gather, alltoall };
+SHARDSCAPE_ENUM_NAMES(NcclOperation, "all_reduce", "reduce_scatter", "all_gather", "alltoall");
 
 constexpr double kLongGemm_s = 1e-4, kShortGemm_s = 1e-5, kLongPrompt_s = 1e-4, kLongDecode_s = 2e-5;
 constexpr double kLongExperts_s = 5e-5;
@@ -338,6 +333,4 @@ void evaluate_benchmarks(const Table& table, Presets& presets, const EvaluateOpt
   }
 }
 
-}  // namespace validate
-
-}  // namespace shardscape
+}  // namespace shardscape::validate

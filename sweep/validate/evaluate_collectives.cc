@@ -4,18 +4,12 @@
 #include "sweep/validate/predict_plans.h"
 #include "sweep/validate/table_evaluators.h"
 
-namespace shardscape {
-
-namespace validate {
-enum class MeasuredCollective : std::uint8_t { all_reduce, reduce_scatter, all_gather, send_recv };
-}  // namespace validate
-
-SHARDSCAPE_ENUM_NAMES(validate::MeasuredCollective, "all_reduce", "reduce_scatter", "all_gather",
-                      "send_recv");
-
-namespace validate {
+namespace shardscape::validate {
 
 namespace {
+
+enum class MeasuredCollective : std::uint8_t { all_reduce, reduce_scatter, all_gather, send_recv };
+SHARDSCAPE_ENUM_NAMES(MeasuredCollective, "all_reduce", "reduce_scatter", "all_gather", "send_recv");
 
 constexpr double kLargeMessage = 1e6;
 
@@ -113,6 +107,4 @@ void evaluate_collectives(const Table& table, Presets& presets, const EvaluateOp
   }
 }
 
-}  // namespace validate
-
-}  // namespace shardscape
+}  // namespace shardscape::validate

@@ -12,19 +12,14 @@
 #include "sweep/validate/table_names.h"
 #include "sweep/yaml/number.h"
 
-namespace shardscape {
-
-namespace validate {
-enum class ExchangeKernel : std::uint8_t { ll, normal };
-enum class LatentOperation : std::uint8_t { mla_context, mla_generation };
-}  // namespace validate
-
-SHARDSCAPE_ENUM_NAMES(validate::ExchangeKernel, "ll", "normal");
-SHARDSCAPE_ENUM_NAMES(validate::LatentOperation, "mla_context", "mla_generation");
-
-namespace validate {
+namespace shardscape::validate {
 
 namespace {
+
+enum class ExchangeKernel : std::uint8_t { ll, normal };
+SHARDSCAPE_ENUM_NAMES(ExchangeKernel, "ll", "normal");
+enum class LatentOperation : std::uint8_t { mla_context, mla_generation };
+SHARDSCAPE_ENUM_NAMES(LatentOperation, "mla_context", "mla_generation");
 
 constexpr double kRanksOfNode = 8;  ///< ranks per node in the benchmark's groups, also on NVL72
 
@@ -174,6 +169,4 @@ MeasuredTimes measured_times(TableKind kind, RowReader& reader) {
           sum("combine_avg_t_us", "combine_transmit_us", "combine_notify_us")};
 }
 
-}  // namespace validate
-
-}  // namespace shardscape
+}  // namespace shardscape::validate
