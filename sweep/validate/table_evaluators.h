@@ -11,12 +11,7 @@ namespace shardscape::validate {
 void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out);
 void evaluate_open_loop(const Table& table, Presets& presets, const EvaluateOptions& options,
                         Evaluation& out);
-void evaluate_mlperf(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out);
-void evaluate_gemms(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out);
-void evaluate_collectives(const Table& table, Presets& presets, const EvaluateOptions& options,
-                          Evaluation& out);
-
-/// Evaluates tables of single kernels and collectives, as TableKind lists them.
+/// Evaluates tables whose rows are predicted one by one: all other kinds.
 void evaluate_benchmarks(const Table& table, Presets& presets, const EvaluateOptions& options,
                          Evaluation& out);
 
