@@ -50,7 +50,15 @@ struct PlanRow {
   [[nodiscard]] std::optional<double> e2e_s() const { return served[kE2eColumn]; }
   std::optional<bool> oom;
   MemoryOf memory_of = MemoryOf::fullest_reserved;
+
+  /// Says why the row cannot be predicted, unless a reason is known already.
+  void cannot_be_predicted(const std::string& why) {
+    if (!unmodelled) unmodelled = why;
+  }
 };
+
+/// The preset behind a name of the table. A name without a preset for good reason makes the row unmodelled.
+std::string preset_named(RowReader& reader, const char* column, const TableNames::Named& name, PlanRow& row);
 
 /// Whether rows of the table name devices, meaning the machine that each is sold in; a column `cluster` is then free
 /// text.
