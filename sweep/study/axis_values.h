@@ -45,9 +45,6 @@ inline constexpr std::size_t kMostListed = 4096;
 /// The items of a single value, or of a non-empty list of at most kMostListed.
 std::vector<const yaml::Node*> axis_items(const AxisPlace& place);
 
-/// A list of texts, written on one line.
-yaml::Node text_list(const std::vector<std::string>& values);
-
 /// All divisors of n, ascending.
 std::vector<std::int64_t> divisors(std::int64_t n);
 
