@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "engine/base/words.h"
 #include "sweep/evidence/evidence_table.h"
 #include "sweep/validate/predict_plans.h"
 #include "sweep/validate/table_evaluators.h"

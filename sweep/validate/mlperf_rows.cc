@@ -12,6 +12,7 @@
 #include <memory>
 #include <tuple>
 
+#include "engine/base/words.h"
 #include "engine/simulate.h"
 #include "sweep/evidence/evidence_table.h"
 #include "sweep/validate/benchmark_row.h"

@@ -58,7 +58,7 @@ Parsed<T> parse_value(const Node& node) {
   } else if constexpr (std::is_same_v<T, double>) {
     return parse_number_node(node);
   } else {
-    return parse_quantity_node(node, DimensionOf<T>::value).map([](double v) { return T(v); });
+    return parse_quantity_node(node, dimension_of(T{})).map([](double v) { return T(v); });
   }
 }
 
@@ -76,7 +76,7 @@ Node make_scalar(const T& value) {
   } else if constexpr (std::is_same_v<T, double>) {
     return Node::scalar(format_number(value));
   } else {
-    return Node::scalar(format_quantity(value.value(), DimensionOf<T>::value));
+    return Node::scalar(format_quantity(value.value(), dimension_of(T{})));
   }
 }
 

@@ -437,7 +437,7 @@ class Lister {
       result.type = Leaf::Type::integer;
     } else if constexpr (Dimensional<T>) {
       result.type = Leaf::Type::quantity;
-      result.dimension = DimensionOf<T>::value;
+      result.dimension = dimension_of(T{});
     }
     return result;
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <exception>
 #include <iostream>
@@ -14,6 +13,7 @@
 #include <variant>
 
 #include "engine/base/safe_text.h"
+#include "engine/base/words.h"
 #include "results_schema/disk/output_file.h"
 #include "results_schema/reading/reader.h"
 #include "results_schema/segments/assemble.h"
@@ -69,13 +69,11 @@ struct SweepArguments {
 constexpr std::uint64_t kShownRows = 5;
 
 sweep::Shard parse_shard(const std::string& text) {
-  sweep::Shard shard;
-  const char* const end = text.data() + text.size();
-  const auto [slash, index_error] = std::from_chars(text.data(), end, shard.index);
-  if (index_error == std::errc() && slash != end && *slash == '/') {
-    const auto [stop, count_error] = std::from_chars(slash + 1, end, shard.count);
-    const bool whole = count_error == std::errc() && stop == end;
-    if (whole && shard.index >= 1 && shard.index <= shard.count) return shard;
+  const std::vector<std::string_view> parts = split(text, '/');
+  if (parts.size() == 2) {
+    const auto index = to_number<decltype(sweep::Shard::index)>(parts[0]);
+    const auto count = to_number<decltype(sweep::Shard::count)>(parts[1]);
+    if (index && count && *index >= 1 && *index <= *count) return {*index, *count};
   }
   throw BadInput("--shard: '" + text + "' is not I/N with 1 <= I <= N, such as 3/16");
 }
