@@ -131,9 +131,7 @@ class SweepOutput {
 
   [[nodiscard]] bool is_this_sweep(const fs::path& file) const {
     const results::ResultReader reader(file);
-    const auto& attributes = reader.attributes();
-    const auto identity = attributes.find("study_sha256");
-    return identity != attributes.end() && identity->second == study_sha256(manifest_.study) &&
+    return reader.attribute("study_sha256") == study_sha256(manifest_.study) &&
            reader.layout() == manifest_.layout && reader.stored_rows() == manifest_.study.stored_rows;
   }
 
