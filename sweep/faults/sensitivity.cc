@@ -8,7 +8,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <span>
 #include <tuple>
 
 #include "engine/spec/fault.h"

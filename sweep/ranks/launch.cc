@@ -1,8 +1,5 @@
 #include "sweep/ranks/launch.h"
 
-#include <string_view>
-#include <system_error>
-
 #include "engine/base/words.h"
 #include "sweep/modules/module.h"
 #include "sweep/ranks/mpi_entry.h"

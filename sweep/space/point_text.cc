@@ -8,11 +8,9 @@
 #include <cmath>
 #include <sstream>
 #include <utility>
-#include <vector>
 
 #include "engine/base/suggest.h"
 #include "engine/base/words.h"
-#include "engine/spec/ranges.h"
 #include "sweep/space/design_space.h"
 #include "sweep/space/quote.h"
 

@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <tl/expected.hpp>
-#include <utility>
 #include <vector>
 
 #include "sweep/space/space_spec.h"

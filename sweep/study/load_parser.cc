@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <functional>
 #include <memory>
 
 #include "engine/spec/ranges.h"
@@ -15,7 +13,6 @@
 #include "sweep/input/input_file.h"
 #include "sweep/space/point_text.h"
 #include "sweep/study/trace_file.h"
-#include "sweep/yaml/closest_names.h"
 
 namespace shardscape::sweep {
 

@@ -9,7 +9,6 @@
 #include <limits>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "sweep/study/axis_values.h"
 #include "sweep/yaml/visitors.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/spec/ranges.h"
 #include "sweep/input/input_file.h"
 #include "sweep/study/acceptance_file.h"
 #include "sweep/study/axis_values.h"

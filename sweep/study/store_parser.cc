@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
 
 #include "sweep/study/axis_values.h"
 #include "sweep/yaml/closest_names.h"

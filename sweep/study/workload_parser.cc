@@ -11,6 +11,8 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "engine/serving/load/drawn_requests.h"
 #include "engine/spec/ranges.h"
@@ -20,7 +22,6 @@
 #include "sweep/study/load_study.h"
 #include "sweep/study/sessions_parser.h"
 #include "sweep/study/speculation_parser.h"
-#include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/visitors.h"
 
 namespace shardscape::sweep {

@@ -7,9 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
 
 #include "engine/base/words.h"
 #include "sweep/evidence/evidence_table.h"

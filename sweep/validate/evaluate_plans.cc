@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "sweep/evidence/evidence_table.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "sweep/validate/table_evaluators.h"
 #include "sweep/yaml/number.h"

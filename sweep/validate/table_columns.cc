@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "engine/base/enum_array.h"
 #include "engine/base/suggest.h"

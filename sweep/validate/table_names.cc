@@ -8,7 +8,6 @@
 #include <array>
 #include <cctype>
 #include <tuple>
-#include <utility>
 
 #include "engine/base/suggest.h"
 #include "engine/base/words.h"

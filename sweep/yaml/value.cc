@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "engine/base/safe_text.h"
 #include "sweep/yaml/closest_names.h"

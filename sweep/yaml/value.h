@@ -9,7 +9,6 @@
 #include <tl/expected.hpp>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "engine/base/enum_names.h"
 #include "sweep/yaml/node.h"

@@ -2,10 +2,7 @@
 // types.
 #include "sweep/yaml/visitors.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <optional>
 
 #include "engine/spec/fabric_spec.h"
 #include "sweep/yaml/closest_names.h"

@@ -26,10 +26,8 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -9,7 +9,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 #include <variant>
 
 #include "engine/base/safe_text.h"
@@ -26,7 +25,6 @@
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/reports/sweep_progress.h"
 #include "sweep/cli/reports/verdicts.h"
-#include "sweep/cli/terminal/cpu_time.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/interrupt.h"
 #include "sweep/cli/terminal/text_table.h"
