@@ -1,6 +1,7 @@
 // One string table per enum: used for parsing, printing, HDF5 flag meanings and documentation alike.
 //
-// An enum whose values run 0, 1, 2, ... specialises EnumNames with a constexpr array of names in that order.
+// An enum whose values run 0, 1, 2, ... has its names in that order: in the same namespace by SHARDSCAPE_ENUM_NAMES, or
+// from the rows of a table by specialising EnumNames.
 #pragma once
 
 #include <array>
@@ -12,7 +13,9 @@
 namespace shardscape {
 
 template <class E>
-struct EnumNames;  // specialise: static constexpr std::array<std::string_view, N> names
+struct EnumNames {
+  static constexpr auto names = list_of_names(E{});  // found in the namespace of the enum
+};
 
 /// All names of an enum, in the order of its values.
 template <class E>
@@ -59,9 +62,6 @@ consteval std::array<std::string_view, N> names_of_table(const std::array<Row, N
 
 }  // namespace shardscape
 
-/// Declares the string table of an enum in namespace shardscape; place it right after the enum.
-#define SHARDSCAPE_ENUM_NAMES(Enum, ...)                                          \
-  template <>                                                                     \
-  struct EnumNames<Enum> {                                                        \
-    static constexpr auto names = std::to_array<std::string_view>({__VA_ARGS__}); \
-  }
+/// Declares the string table of an enum; place it right after the enum.
+#define SHARDSCAPE_ENUM_NAMES(Enum, ...) \
+  constexpr auto list_of_names(Enum /*value*/) { return std::to_array<std::string_view>({__VA_ARGS__}); }

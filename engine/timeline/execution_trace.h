@@ -23,6 +23,8 @@ enum class NodeKind : std::uint8_t {
   receive,
   collective
 };
+SHARDSCAPE_ENUM_NAMES(NodeKind, "metadata", "memory load", "memory store", "compute", "send", "receive",
+                      "collective");
 
 /// The order is that of Chakra's numbers.
 enum class CollectiveKind : std::uint8_t {
@@ -37,6 +39,8 @@ enum class CollectiveKind : std::uint8_t {
   reduce_scatter_block,
   barrier
 };
+SHARDSCAPE_ENUM_NAMES(CollectiveKind, "all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast",
+                      "all_to_all", "reduce_scatter", "reduce_scatter_block", "barrier");
 
 /// `bytes` of a collective is what one rank puts in: its buffer (all_reduce, reduce, broadcast), its share
 /// (all_gather, gather), the whole input that is cut up (all_to_all, reduce_scatter, scatter).
@@ -93,10 +97,3 @@ struct ExecutionTrace {
 };
 
 }  // namespace shardscape::timeline
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(timeline::NodeKind, "metadata", "memory load", "memory store", "compute", "send",
-                      "receive", "collective");
-SHARDSCAPE_ENUM_NAMES(timeline::CollectiveKind, "all_reduce", "reduce", "all_gather", "gather", "scatter",
-                      "broadcast", "all_to_all", "reduce_scatter", "reduce_scatter_block", "barrier");
-}  // namespace shardscape

@@ -51,6 +51,7 @@ enum class ReplayOrder : std::uint8_t {
   /// Fixed beforehand: the order in which nodes would be ready if communication were free, then by id.
   ready_first
 };
+SHARDSCAPE_ENUM_NAMES(ReplayOrder, "id", "ready");
 
 /// Runs traffic on links of these bytes per second, and tells the observer when gates open.
 using TrafficSimulator = std::function<network::FlowResult(const network::Traffic&, std::span<const double>,
@@ -76,7 +77,3 @@ tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, const ne
                                            const ReplayOptions& options);
 
 }  // namespace shardscape::timeline
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(timeline::ReplayOrder, "id", "ready");
-}  // namespace shardscape

@@ -7,7 +7,6 @@
 // other file.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <memory>

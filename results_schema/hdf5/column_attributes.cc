@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/words.h"
 #include "results_schema/hdf5/hdf5_io.h"
 
 namespace shardscape::results {
@@ -27,10 +28,8 @@ void set_codes(const Dataset& dataset, ColumnType type, std::span<const std::str
 
 std::vector<std::string> words(const std::string& text) {
   std::vector<std::string> list;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    if (end > at) list.push_back(text.substr(at, end - at));
-    at = end + 1;
+  for (const std::string_view word : split(text, ' ')) {
+    if (!word.empty()) list.emplace_back(word);
   }
   return list;
 }

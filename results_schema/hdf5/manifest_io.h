@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "results_schema/hdf5/hdf5_io.h"
 #include "results_schema/hdf5/manifest.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <sstream>
 
@@ -14,11 +13,6 @@
 namespace shardscape::results {
 
 namespace {
-
-std::string attribute(const ResultReader& reader, const char* name) {
-  const auto found = reader.attributes().find(name);
-  return found == reader.attributes().end() ? "" : found->second;
-}
 
 /// Describes the first difference, such as "line 12: 'gpus: 64' and 'gpus: 128'".
 std::string first_different_line(const std::string& a, const std::string& b) {
@@ -47,37 +41,28 @@ double distance(const ColumnInfo& column, double a, double b, double tolerance) 
   return number && (dust || relative <= tolerance) ? 0 : relative;
 }
 
-/// How rows of one table are read from both files.
-struct Table {
-  std::string name;
-  const std::vector<ColumnInfo>& columns;
-  std::uint64_t rows;
-  std::function<bool(const std::string& column, RowRange rows)> stored_alike;
-  std::function<void(const std::string& column, RowRange rows, std::vector<double>& a,
-                     std::vector<double>& b)>
-      read;
-  std::function<std::uint64_t(std::uint64_t row)> id;
-};
-
-void compare(const Table& table, double tolerance, std::vector<ColumnDifference>& found) {
-  std::vector<double> a, b;
-  for (const ColumnInfo& column : table.columns) {
+/// Compares the rows of the table `name` of both files, which have the same points.
+void compare(const char* name, const TableReader& a, const TableReader& b, double tolerance,
+             std::vector<ColumnDifference>& found) {
+  std::vector<double> of_a, of_b;
+  for (const ColumnInfo& column : a.columns()) {
     ColumnDifference difference;
-    difference.table = table.name;
+    difference.table = name;
     difference.column = column.name;
-    for (std::uint64_t begin = 0; begin < table.rows; begin += kRowsAtOnce) {
+    for (std::uint64_t begin = 0; begin < a.row_count(); begin += kRowsAtOnce) {
       const RowRange range{begin, begin + kRowsAtOnce};
-      if (table.stored_alike(column.name, range)) continue;
-      table.read(column.name, range, a, b);
-      for (std::size_t i = 0; i < a.size(); ++i) {
-        const double size = distance(column, a[i], b[i], tolerance);
+      if (a.stored_alike(b, column.name, range)) continue;
+      a.read_into(column.name, range, of_a);
+      b.read_into(column.name, range, of_b);
+      for (std::size_t i = 0; i < of_a.size(); ++i) {
+        const double size = distance(column, of_a[i], of_b[i], tolerance);
         if (size == 0) continue;
         ++difference.rows;
         if (size <= difference.largest) continue;
         difference.largest = size;
-        difference.point_id = table.id(begin + i);
-        difference.a = a[i];
-        difference.b = b[i];
+        difference.point_id = a.point_ids({begin + i, begin + i + 1}).front();
+        difference.a = of_a[i];
+        difference.b = of_b[i];
       }
     }
     if (difference.rows > 0) found.push_back(std::move(difference));
@@ -91,11 +76,11 @@ std::optional<std::string> why_not_comparable(const ResultReader& a, const Resul
     return fmt::format("store different rows: {} and {} (store.rows of their studies)",
                        to_string(a.stored_rows()), to_string(b.stored_rows()));
   }
-  if (attribute(a, "study_sha256") != attribute(b, "study_sha256")) {
+  if (a.attribute("study_sha256") != b.attribute("study_sha256")) {
     const std::string line = first_different_line(a.resolved_yaml(), b.resolved_yaml());
     return "hold different studies: " + (line.empty() ? "their sources differ" : line);
   }
-  if (a.columns() != b.columns() || a.sample_columns() != b.sample_columns())
+  if (a.columns() != b.columns() || a.samples().columns() != b.samples().columns())
     return "have different columns: they come from different versions of the program";
   const std::uint64_t rows = std::max(a.row_count(), b.row_count());
   std::vector<std::uint64_t> ids_a, ids_b;
@@ -112,8 +97,9 @@ std::optional<std::string> why_not_comparable(const ResultReader& a, const Resul
     return fmt::format("hold different points ({} and {}): point {} is in one of them only", a.row_count(),
                        b.row_count(), point);
   }
-  if (a.sample_count() != b.sample_count()) {
-    return fmt::format("hold different fault samples: {} and {} rows", a.sample_count(), b.sample_count());
+  if (a.samples().row_count() != b.samples().row_count()) {
+    return fmt::format("hold different fault samples: {} and {} rows", a.samples().row_count(),
+                       b.samples().row_count());
   }
   return std::nullopt;
 }
@@ -121,32 +107,8 @@ std::optional<std::string> why_not_comparable(const ResultReader& a, const Resul
 std::vector<ColumnDifference> differing_columns(const ResultReader& a, const ResultReader& b,
                                                 double tolerance) {
   std::vector<ColumnDifference> found;
-  const Table points{
-      "points",
-      a.columns(),
-      a.row_count(),
-      [&](const std::string& name, RowRange range) { return a.stored_alike(b, name, range); },
-      [&](const std::string& name, RowRange range, std::vector<double>& of_a, std::vector<double>& of_b) {
-        a.read_into(name, range, of_a);
-        b.read_into(name, range, of_b);
-      },
-      [&](std::uint64_t row) {
-        return a.point_ids({row, row + 1}).front();
-      }};
-  const Table samples{
-      "fault_samples",
-      a.sample_columns(),
-      a.sample_count(),
-      [&](const std::string& name, RowRange range) { return a.samples_stored_alike(b, name, range); },
-      [&](const std::string& name, RowRange range, std::vector<double>& of_a, std::vector<double>& of_b) {
-        a.read_samples_into(name, range, of_a);
-        b.read_samples_into(name, range, of_b);
-      },
-      [&](std::uint64_t row) {
-        return a.sample_point_ids({row, row + 1}).front();
-      }};
-  compare(points, tolerance, found);
-  compare(samples, tolerance, found);
+  compare("points", a, b, tolerance, found);
+  compare("fault_samples", a.samples(), b.samples(), tolerance, found);
   return found;
 }
 

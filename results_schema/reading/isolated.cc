@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/base/words.h"
 #include "results_schema/disk/files.h"
 #include "results_schema/hdf5/dimensions_io.h"
 
@@ -118,17 +119,11 @@ std::string receive(int pipe) {
   }
 }
 
-std::uint64_t number_in(const std::string& text) {
-  std::uint64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
 Verification decode(const fs::path& file, std::string_view message) {
   const auto kind = take_text(message), first = take_text(message), second = take_text(message);
   if (!second) throw StoreError(file, "can't be verified: the process that reads it broke off");
   if (*kind == "failed") throw StoreError(*first, *second);
-  Verification found{number_in(*first), number_in(*second), {}};
+  Verification found{to_number<std::uint64_t>(*first).value_or(0), to_number<std::uint64_t>(*second).value_or(0), {}};
   while (const auto problem = take_text(message)) found.problems.push_back(*problem);
   return found;
 }

@@ -63,7 +63,7 @@ class Verifier {
     for (std::size_t c = 0; c < columns.size(); ++c) {
       if (columns[c].group == ColumnGroup::breakdown) breakdown_columns_.push_back(c);
     }
-    whole_breakdown_ = attribute(kStoredColumns).empty() || holds_breakdown();
+    whole_breakdown_ = reader_.attribute(kStoredColumns).empty() || holds_breakdown();
   }
 
   Verification run() {
@@ -76,8 +76,8 @@ class Verifier {
     }
     step();
     if (reader_.complete()) check_summary(builder.finish());
-    if (!reader_.sample_columns().empty()) check_samples();
-    return {reader_.row_count(), reader_.sample_count(), problems_.lines()};
+    if (!reader_.samples().columns().empty()) check_samples();
+    return {reader_.row_count(), reader_.samples().row_count(), problems_.lines()};
   }
 
  private:
@@ -86,11 +86,6 @@ class Verifier {
   }
 
   using Columns = std::map<std::string, std::vector<double>, std::less<>>;
-
-  [[nodiscard]] std::string attribute(const char* name) const {
-    const auto found = reader_.attributes().find(name);
-    return found == reader_.attributes().end() ? "" : found->second;
-  }
 
   [[nodiscard]] bool holds_breakdown() const {
     const ColumnTable all(Phase::training);
@@ -101,14 +96,14 @@ class Verifier {
 
   void check_fingerprints() {
     StudyInfo study;
-    study.title = attribute("title");
+    study.title = reader_.attribute("title");
     study.resolved_yaml = reader_.resolved_yaml();
     study.sources = reader_.sources();
     study.objectives = reader_.objectives();
-    study.seed = std::strtoull(attribute("seed").c_str(), nullptr, 10);
-    if (study_sha256(study) != attribute("study_sha256"))
+    study.seed = std::strtoull(reader_.attribute("seed").c_str(), nullptr, 10);
+    if (study_sha256(study) != reader_.attribute("study_sha256"))
       problems_.add("/study is not what study_sha256 says");
-    if (columns_sha256(reader_.columns()) != attribute("columns_sha256"))
+    if (columns_sha256(reader_.columns()) != reader_.attribute("columns_sha256"))
       problems_.add("/points has other columns than columns_sha256 says");
   }
 
@@ -225,13 +220,13 @@ class Verifier {
       if (group) finish_group(*group), seen[group->row] = 1;
     };
     Columns values;
-    for (const ColumnInfo& column : reader_.sample_columns()) values[column.name];
+    for (const ColumnInfo& column : reader_.samples().columns()) values[column.name];
     const auto &sample = values.at("sample"), &fault = values.at("fault");
     const auto &time = values.at("step_time_s"), &slowdown = values.at("slowdown");
-    for (std::uint64_t begin = 0; begin < reader_.sample_count(); begin += kRowsAtOnce) {
+    for (std::uint64_t begin = 0; begin < reader_.samples().row_count(); begin += kRowsAtOnce) {
       const RowRange range{begin, begin + kRowsAtOnce};
-      const auto points = reader_.sample_point_ids(range);
-      for (auto& [name, column] : values) reader_.read_samples_into(name, range, column);
+      const auto points = reader_.samples().point_ids(range);
+      for (auto& [name, column] : values) reader_.samples().read_into(name, range, column);
       for (std::size_t i = 0; i < points.size(); ++i) {
         if (!group || group->point != points[i]) {
           finish();

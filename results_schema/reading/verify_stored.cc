@@ -54,7 +54,7 @@ class StoredVerifier {
     require(points == reader_.point_count(), "/summary counts other points than there are");
     const bool top = rows_.choice == RowChoice::top;
     const std::uint64_t most = top ? std::min(rows_.count, feasible) : feasible;
-    const bool exact = rows_.choice == RowChoice::feasible || (top && reader_.sample_columns().empty());
+    const bool exact = rows_.choice == RowChoice::feasible || (top && reader_.samples().columns().empty());
     const bool fits = reader_.row_count() <= most && (!exact || reader_.row_count() == most);
     require(fits, fmt::format("/points has {} rows, which are not '{}' of {} feasible points",
                               reader_.row_count(), to_string(rows_), feasible));

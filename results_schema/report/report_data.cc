@@ -152,12 +152,6 @@ Json fault_figures(const FaultFigures& figures) {
           {"dimensions", places(figures.dimensions)}};
 }
 
-/// A root attribute; empty where there is none.
-std::string attribute(const ResultReader& reader, const std::string& name) {
-  const auto found = reader.attributes().find(name);
-  return found == reader.attributes().end() ? "" : found->second;
-}
-
 Json near_misses(const std::vector<NearMiss>& misses) {
   Json list = Json::array();
   for (const NearMiss& miss : misses) {
@@ -215,11 +209,11 @@ std::string report_json(const ResultReader& reader, const ReportInput& input) {
   const PageRows rows = read_page_rows(reader, {ranking.name, {x, y}, kLoadColumn, input.max_points});
   Json facts = Json::array();
   for (const auto& [label, text] : input.facts) facts.push_back({label, text});
-  const Json document = {{"title", attribute(reader, "title")},
-                         {"version", attribute(reader, "software_version")},
-                         {"commit", attribute(reader, "git_commit")},
-                         {"seed", attribute(reader, "seed")},
-                         {"study_sha256", attribute(reader, "study_sha256")},
+  const Json document = {{"title", reader.attribute("title")},
+                         {"version", reader.attribute("software_version")},
+                         {"commit", reader.attribute("git_commit")},
+                         {"seed", reader.attribute("seed")},
+                         {"study_sha256", reader.attribute("study_sha256")},
                          {"complete", reader.complete()},
                          {"rows", reader.row_count()},
                          {"points", reader.point_count()},

@@ -6,9 +6,8 @@ namespace shardscape::report {
 
 std::uint64_t write_report(const results::ResultReader& reader, const ReportInput& input,
                            const results::OutputPath& output) {
-  const auto title = reader.attributes().find("title");
-  const std::string page = html_page(title == reader.attributes().end() ? "Shardscape" : title->second,
-                                     report_json(reader, input));
+  const std::string title = reader.attribute("title");
+  const std::string page = html_page(title.empty() ? "Shardscape" : title, report_json(reader, input));
   results::write_output(output, page);
   return page.size();
 }

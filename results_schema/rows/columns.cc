@@ -10,7 +10,6 @@
 #include <iterator>
 #include <limits>
 #include <type_traits>
-#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/spec/plan_axes.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/words.h"
 
 namespace shardscape::results {
 
@@ -22,12 +23,9 @@ std::optional<Limit> limit_of_name(std::string_view name) {
   const std::size_t bound = name.find_last_of("<>=") + 1;
   if (sign == std::string_view::npos) return std::nullopt;
   const auto relation = parse_enum<Relation>(name.substr(sign, bound - sign));
-  Limit limit;
-  const auto [end, error] = std::from_chars(name.data() + bound, name.data() + name.size(), limit.bound);
-  if (!relation || error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  limit.column = name.substr(0, sign);
-  limit.relation = *relation;
-  return limit;
+  const auto number = to_number<double>(name.substr(bound));
+  if (!relation || !number) return std::nullopt;
+  return Limit{std::string(name.substr(0, sign)), *relation, *number};
 }
 
 std::optional<double> miss_of(const Limit& limit, double value) {

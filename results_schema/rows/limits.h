@@ -15,14 +15,7 @@
 namespace shardscape::results {
 
 enum class Relation : std::uint8_t { at_most, below, at_least, above };
-
-}  // namespace shardscape::results
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(results::Relation, "<=", "<", ">=", ">");
-}  // namespace shardscape
-
-namespace shardscape::results {
+SHARDSCAPE_ENUM_NAMES(Relation, "<=", "<", ">=", ">");
 
 struct Limit {
   std::string column;  ///< its name

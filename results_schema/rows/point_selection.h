@@ -14,14 +14,7 @@
 namespace shardscape::results {
 
 enum class SelectionKind : std::uint8_t { all, first, sample, search };
-
-}  // namespace shardscape::results
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(results::SelectionKind, "all", "first", "sample", "search");
-}  // namespace shardscape
-
-namespace shardscape::results {
+SHARDSCAPE_ENUM_NAMES(SelectionKind, "all", "first", "sample", "search");
 
 struct PointSelection {
   SelectionKind kind = SelectionKind::all;

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "engine/base/joined.h"
+#include "engine/base/words.h"
 
 namespace shardscape::results {
 
@@ -38,8 +37,8 @@ std::optional<StoredRows> parse_stored_rows(std::string_view text) {
   StoredRows rows{*choice, 0, {}};
   std::string_view word = take_word(text);
   if (rows.choice == RowChoice::top) {
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), rows.count);
-    if (error != std::errc() || end != word.data() + word.size() || rows.count == 0) return std::nullopt;
+    rows.count = to_number<std::uint64_t>(word).value_or(0);
+    if (rows.count == 0) return std::nullopt;
     word = take_word(text);
   }
   for (; rows.choice == RowChoice::pareto && !word.empty(); word = take_word(text))

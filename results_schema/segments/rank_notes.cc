@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 #include <system_error>
 #include <utility>
 
+#include "engine/base/words.h"
 #include "results_schema/disk/files.h"
 
 namespace shardscape::results {
@@ -85,11 +85,7 @@ void RankNote::remove() {
 }
 
 bool is_note_name(std::string_view name) {
-  if (!name.starts_with(kNotePrefix)) return false;
-  const char* const end = name.data() + name.size();
-  int rank = 0;
-  const auto [stop, error] = std::from_chars(name.data() + kNotePrefix.size(), end, rank);
-  return error == std::errc() && stop == end && rank >= 0;
+  return name.starts_with(kNotePrefix) && to_number<int>(name.substr(kNotePrefix.size())).value_or(-1) >= 0;
 }
 
 std::vector<LeftNote> left_notes(const fs::path& parts) {

@@ -10,12 +10,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <optional>
 #include <system_error>
 
 #include "engine/base/check.h"
 #include "engine/base/joined.h"
+#include "engine/base/words.h"
 #include "results_schema/disk/files.h"
 #include "results_schema/disk/sealed_bytes.h"
 #include "results_schema/hdf5/hdf5_io.h"
@@ -56,13 +56,12 @@ std::string segment_name(BlockRange blocks) {
 /// The blocks that a file name says; nothing for other names.
 std::optional<BlockRange> parse_segment_name(std::string_view name) {
   if (!name.starts_with(kPrefix) || !name.ends_with(kEnding)) return std::nullopt;
-  const char* end = name.data() + name.size() - kEnding.size();
-  BlockRange range;
-  const auto first = std::from_chars(name.data() + kPrefix.size(), end, range.first);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '-') return std::nullopt;
-  const auto count = std::from_chars(first.ptr + 1, end, range.count);
-  if (count.ec != std::errc() || count.ptr != end) return std::nullopt;
-  return range;
+  name.remove_prefix(kPrefix.size());
+  name.remove_suffix(std::min(kEnding.size(), name.size()));
+  const std::size_t dash = std::min(name.find('-'), name.size());
+  const auto first = to_number<std::uint64_t>(name.substr(0, dash));
+  const auto count = to_number<std::uint64_t>(name.substr(std::min(dash + 1, name.size())));
+  return first && count ? std::optional(BlockRange{*first, *count}) : std::nullopt;
 }
 
 bool is_temporary(const fs::path& path) { return path.extension() == kTemporaryEnding; }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "results_schema/hdf5/chunk_filler.h"
 #include "results_schema/hdf5/samples_io.h"

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <functional>
 #include <span>
-#include <vector>
 
 #include "results_schema/hdf5/hdf5_io.h"
 #include "results_schema/hdf5/manifest.h"

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <utility>
 
 #include "sweep/calibrate/constant_fit.h"
 #include "sweep/calibrate/row_filter.h"

@@ -32,7 +32,7 @@ void add(std::vector<Constant>& list, std::span<const NumberRow<Spec>> table, st
     const auto dimension = std::visit(
         [](auto access) -> std::optional<Dimension> {
           using Value = std::remove_cvref_t<decltype(access(std::declval<Spec&>()))>;
-          if constexpr (yaml::Dimensional<Value>) return yaml::DimensionOf<Value>::value;
+          if constexpr (yaml::Dimensional<Value>) return dimension_of(Value{});
           return std::nullopt;
         },
         number.field);

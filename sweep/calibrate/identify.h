@@ -23,6 +23,7 @@ inline constexpr double kNarrowed = 0.7071067811865476;
 inline constexpr double kTied = 0.99;
 
 enum class Verdict : std::uint8_t { identified, silent, at_bound, tied };
+SHARDSCAPE_ENUM_NAMES(Verdict, "identified", "silent", "at_bound", "tied");
 
 struct Judgement {
   Verdict verdict = Verdict::identified;
@@ -45,7 +46,3 @@ std::vector<double> deviations(std::span<const double> information, std::size_t 
 std::vector<std::size_t> to_give_up(std::span<const Judgement> judgements, std::span<const double> point);
 
 }  // namespace shardscape::calibrate
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(calibrate::Verdict, "identified", "silent", "at_bound", "tied");
-}  // namespace shardscape

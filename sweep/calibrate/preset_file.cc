@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "engine/base/words.h"
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/read_technology.h"
@@ -20,15 +22,9 @@ constexpr std::string_view kHeaderStart = "# Fitted: ";
 constexpr std::string_view kHeaderMore = "#   ";
 constexpr std::string_view kNote = "fitted";
 
-std::vector<std::string> split_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
+std::vector<std::string> split_lines(std::string_view text) {
+  const std::vector<std::string_view> lines = lines_of(text);
+  return {lines.begin(), lines.end()};
 }
 
 std::string join_lines(const std::vector<std::string>& lines) {

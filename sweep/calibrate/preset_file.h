@@ -3,13 +3,11 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
 #include "sweep/calibrate/calibrate.h"
 #include "sweep/yaml/catalog.h"
-#include "sweep/yaml/diagnostics.h"
 
 namespace shardscape::calibrate {
 

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "engine/base/enum_names.h"
@@ -30,6 +29,8 @@ namespace shardscape::sweep {
 
 /// What became of plans on the numbers of GPUs that were looked at; rate_floor and latency_floor: cut off by a floor.
 enum class CapacityFate : std::uint8_t { simulated, rate_floor, latency_floor, memory, constraint, rule };
+SHARDSCAPE_ENUM_NAMES(CapacityFate, "simulated", "rate_floor", "latency_floor", "memory", "constraint",
+                      "rule");
 
 /// A plan on a number of GPUs.
 struct CapacityPoint {
@@ -94,8 +95,3 @@ struct CapacityOptions {
 std::vector<CapacityAnswer> find_capacity(const SweepJob& job, const CapacityOptions& options);
 
 }  // namespace shardscape::sweep
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(sweep::CapacityFate, "simulated", "rate_floor", "latency_floor", "memory", "constraint",
-                      "rule");
-}  // namespace shardscape

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -16,6 +15,7 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
+#include "engine/base/words.h"
 #include "sweep/chakra/host_calls.h"
 #include "sweep/chakra/node_codec.h"
 #include "sweep/chakra/process_groups.h"
@@ -50,11 +50,9 @@ std::optional<TraceName> parse_name(const fs::path& file) {
   const std::string stem = file.stem().string();
   const std::size_t dot = stem.rfind('.');
   if (dot == std::string::npos) return std::nullopt;
-  TraceName name{stem.substr(0, dot), 0};
-  const char* const end = stem.data() + stem.size();
-  const auto [stop, error] = std::from_chars(stem.data() + dot + 1, end, name.rank);
-  if (error != std::errc() || stop != end || name.rank < 0 || name.rank >= kMostRanks) return std::nullopt;
-  return name;
+  const auto rank = to_number<std::int32_t>(std::string_view(stem).substr(dot + 1));
+  if (!rank || *rank < 0 || *rank >= kMostRanks) return std::nullopt;
+  return TraceName{stem.substr(0, dot), *rank};
 }
 
 std::string name_of_node(const timeline::RankTrace& rank, std::uint64_t id) {

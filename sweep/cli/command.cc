@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <iostream>
 
 #include "engine/base/safe_text.h"
+#include "engine/base/words.h"
 #include "git_commit.h"
 #include "results_schema/rows/columns.h"
 #include "results_schema/segments/segments.h"
@@ -149,11 +151,8 @@ std::optional<double> number_before(std::string_view text, std::string_view unit
   if (!text.ends_with(unit)) return std::nullopt;
   text.remove_suffix(unit.size());
   while (text.ends_with(' ')) text.remove_suffix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || !std::isfinite(value) || value < 0) return std::nullopt;
-  return value;
+  const auto value = to_number<double>(text);
+  return value && std::isfinite(*value) && *value >= 0 ? value : std::nullopt;
 }
 
 Budget parse_budget(const std::string& text, bool points) {
@@ -173,23 +172,13 @@ Budget parse_budget(const std::string& text, bool points) {
 }
 
 std::vector<std::string> split_names(std::string_view text) {
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    names.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return names;
+  const std::vector<std::string_view> names = split(text, ',');
+  return {names.begin(), names.end()};
 }
 
 std::vector<std::string> split_lines(std::string_view text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    lines.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
+  const std::vector<std::string_view> lines = lines_of(text);
+  return {lines.begin(), lines.end()};
 }
 
 yaml::Catalog make_catalog(const CommonOptions& common) {

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>

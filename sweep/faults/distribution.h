@@ -17,6 +17,7 @@
 namespace shardscape::sweep {
 
 enum class DistributionKind : std::uint8_t { normal, uniform, beta, constant, empirical };
+SHARDSCAPE_ENUM_NAMES(DistributionKind, "normal", "uniform", "beta", "constant", "empirical");
 
 struct Distribution {
   DistributionKind kind = DistributionKind::constant;
@@ -47,7 +48,3 @@ class DistributionSampler {
 };
 
 }  // namespace shardscape::sweep
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(sweep::DistributionKind, "normal", "uniform", "beta", "constant", "empirical");
-}  // namespace shardscape

@@ -27,6 +27,7 @@ enum class PlacementKind : std::uint8_t {
   links,          ///< any link of a list
   exhaustive      ///< sample i is at place i: every link (or device, adapter, switch) in turn
 };
+SHARDSCAPE_ENUM_NAMES(PlacementKind, "uniform_links", "dimension", "links", "exhaustive");
 
 struct FaultPlacement {
   PlacementKind kind = PlacementKind::uniform_links;
@@ -51,7 +52,3 @@ struct FaultStudy {
 };
 
 }  // namespace shardscape::sweep
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(sweep::PlacementKind, "uniform_links", "dimension", "links", "exhaustive");
-}  // namespace shardscape

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <span>
 #include <tuple>
 
 #include "engine/spec/fault.h"
@@ -23,7 +22,7 @@ namespace {
 using results::ResultReader;
 
 void require_samples(const ResultReader& reader) {
-  if (!reader.sample_columns().empty()) return;
+  if (!reader.samples().columns().empty()) return;
   throw results::StoreError("results", "hold no fault samples: the study has no faults");
 }
 
@@ -40,13 +39,13 @@ std::int32_t id_or_none(double value) { return std::isnan(value) ? -1 : static_c
 template <class Use>
 void for_each_row(const ResultReader& reader, const Use& use) {
   std::vector<double> fault, kind, link, device, slowdown;
-  for (std::uint64_t begin = 0; begin < reader.sample_count(); begin += results::kRowsAtOnce) {
+  for (std::uint64_t begin = 0; begin < reader.samples().row_count(); begin += results::kRowsAtOnce) {
     const results::RowRange range{begin, begin + results::kRowsAtOnce};
-    reader.read_samples_into("fault", range, fault);
-    reader.read_samples_into("kind", range, kind);
-    reader.read_samples_into("link_id", range, link);
-    reader.read_samples_into("device", range, device);
-    reader.read_samples_into("slowdown", range, slowdown);
+    reader.samples().read_into("fault", range, fault);
+    reader.samples().read_into("kind", range, kind);
+    reader.samples().read_into("link_id", range, link);
+    reader.samples().read_into("device", range, device);
+    reader.samples().read_into("slowdown", range, slowdown);
     for (std::size_t i = 0; i < fault.size(); ++i) {
       use(Row{static_cast<std::int32_t>(fault[i]), static_cast<FaultKind>(kind[i]), id_or_none(link[i]),
               id_or_none(device[i]), slowdown[i]});

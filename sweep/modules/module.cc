@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <stdexcept>
-#include <string>
 #include <system_error>
 
 namespace shardscape::modules {

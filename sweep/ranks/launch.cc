@@ -1,9 +1,6 @@
 #include "sweep/ranks/launch.h"
 
-#include <charconv>
-#include <string_view>
-#include <system_error>
-
+#include "engine/base/words.h"
 #include "sweep/modules/module.h"
 #include "sweep/ranks/mpi_entry.h"
 
@@ -16,11 +13,8 @@ namespace {
 std::optional<int> number_in(const Environment& environment, const char* name) {
   const char* const text = environment(name);
   if (text == nullptr) return std::nullopt;
-  const std::string_view digits = text;
-  int number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size() || number < 1) return std::nullopt;
-  return number;
+  const auto number = to_number<int>(text);
+  return number >= 1 ? number : std::nullopt;
 }
 
 Launch of_size(Start start, int size) { return size == 1 ? Launch{} : Launch{start, size}; }

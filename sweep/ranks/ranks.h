@@ -7,7 +7,6 @@
 // time. Any thread may call, one at a time where the calls are collective.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>

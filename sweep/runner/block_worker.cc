@@ -3,7 +3,6 @@
 #include "sweep/runner/block_worker.h"
 
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "sweep/runner/setting_evaluators.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace shardscape::sweep {
 

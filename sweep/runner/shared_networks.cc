@@ -6,7 +6,6 @@
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "engine/base/fields.h"

@@ -15,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <queue>
-#include <string>
 #include <string_view>
 #include <unordered_set>
 #include <utility>

@@ -26,7 +26,6 @@
 // unless the search is stopped.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>

@@ -11,7 +11,6 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include "engine/base/hash.h"
 #include "engine/spec/device_numbers.h"

@@ -8,7 +8,6 @@
 #include <limits>
 #include <mutex>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "sweep/runner/setting_evaluators.h"

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cmath>
-#include <vector>
 
 #include "engine/base/check.h"
 #include "engine/spec/plan_axes.h"

@@ -5,26 +5,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <sstream>
 #include <utility>
-#include <vector>
 
 #include "engine/base/suggest.h"
-#include "engine/spec/ranges.h"
+#include "engine/base/words.h"
 #include "sweep/space/design_space.h"
 #include "sweep/space/quote.h"
 
 namespace shardscape::sweep {
 
 namespace {
-
-std::string_view trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
 
 constexpr std::string_view kConcurrency = "concurrency", kRate = "request_rate";
 
@@ -35,7 +27,7 @@ class PointParser {
       : space_(space), gpus_(gpus), phase_(phase) {}
 
   tl::expected<PointText, Problems> parse(std::string_view text) {
-    split(text);
+    add_entries(text);
     PointText point;
     set_prefill(point.plan);
     set_degrees(point.plan);
@@ -48,13 +40,9 @@ class PointParser {
   }
 
  private:
-  void split(std::string_view text) {
-    if (trim(text).empty()) return;  // every axis takes its first value
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      add_entry(trim(text.substr(begin, end - begin)));
-      begin = end + 1;
-    }
+  void add_entries(std::string_view text) {
+    if (trimmed(text).empty()) return;  // every axis takes its first value
+    for (const std::string_view entry : split(text, ',')) add_entry(trimmed(entry));
   }
 
   void add_entry(std::string_view entry) {
@@ -62,13 +50,13 @@ class PointParser {
     if (sign == std::string_view::npos) {
       return problems_.add(std::string(entry), "write it as key=value, such as tp=8");
     }
-    const std::string_view key = trim(entry.substr(0, sign));
+    const std::string_view key = trimmed(entry.substr(0, sign));
     const auto known = point_keys(phase_);
     if (std::ranges::find(known, key) == known.end()) {
       return problems_.add(std::string(key), unknown_key(key));
     }
     if (find(key)) return problems_.add(std::string(key), "is given twice");
-    entries_.emplace_back(key, trim(entry.substr(sign + 1)));
+    entries_.emplace_back(key, trimmed(entry.substr(sign + 1)));
   }
 
   [[nodiscard]] std::string unknown_key(std::string_view key) const {
@@ -92,10 +80,8 @@ class PointParser {
   std::optional<std::int64_t> whole(std::string_view key, std::int64_t low, std::int64_t high) {
     const std::optional<std::string_view> text = find(key);
     if (!text) return std::nullopt;
-    std::int64_t value = 0;
-    const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-    if (error == std::errc() && stop == text->data() + text->size() && value >= low && value <= high)
-      return value;
+    const auto value = to_number<std::int64_t>(*text);
+    if (value && *value >= low && *value <= high) return value;
     problems_.add(std::string(key),
                   high < low
                       ? fmt::format("has no value on {} {}", gpus_, gpus_ == 1 ? "GPU" : "GPUs")
@@ -256,12 +242,11 @@ class PointParser {
 tl::expected<double, std::string> parse_request_rate(std::string_view text) {
   const std::size_t slash = text.find('/');
   const std::string_view unit = slash == std::string_view::npos ? "s" : text.substr(slash + 1);
-  text = trim(text.substr(0, slash));
-  double value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size() || (unit != "s" && unit != "min"))
+  text = trimmed(text.substr(0, slash));
+  const auto number = to_number<double>(text);
+  if (!number || (unit != "s" && unit != "min"))
     return tl::unexpected(std::string("is no rate of requests, such as 3 /s or 180 /min"));
-  if (unit == "min") value /= 60;
+  const double value = unit == "min" ? *number / 60 : *number;
   if (value >= kRequestRate.low && value <= kRequestRate.high) return value;
   return tl::unexpected(fmt::format("must be from {} to {} /s", kRequestRate.low, kRequestRate.high));
 }

@@ -1,7 +1,5 @@
 #include "sweep/space/space_spec.h"
 
-#include <algorithm>
-
 namespace shardscape::sweep {
 
 const ScheduleRow* SpaceSpec::chunked_schedule() const {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cctype>
 
 #include "sweep/yaml/closest_names.h"
@@ -37,21 +36,10 @@ std::vector<std::int32_t> range_values(const AxisPlace& place, const IntegerDoma
   const std::size_t before = place.diagnostics.size();
   yaml::ReadState state(place.node.where, "", place.diagnostics);
   yaml::Reader reader(place.node, place.path, state);
-  std::int64_t step = 1;
-  const auto bound = [&](const char* key, std::int64_t low, std::int64_t& value, const yaml::Node* node) {
-    if (node == nullptr) return;
-    const auto parsed = yaml::parse_integer_node(*node, low, domain.high);
-    if (parsed) {
-      value = *parsed;
-    } else {
-      state.bad(place.path + '.' + key, node->where, parsed.error());
-    }
-  };
-  std::int64_t from = 0;
-  std::int64_t to = 0;
-  bound("from", domain.low, from, reader.take_required("from"));
-  bound("to", domain.low, to, reader.take_required("to"));
-  bound("step", 1, step, reader.take("step"));
+  std::int64_t from = 0, to = 0, step = 1;
+  if (reader.take_required("from") != nullptr) reader.integer("from", domain.low, domain.high, from);
+  if (reader.take_required("to") != nullptr) reader.integer("to", domain.low, domain.high, to);
+  reader.integer("step", 1, domain.high, step);
   reader.finish();
   if (place.diagnostics.size() != before || state.failed()) return {};
   if (from > to) {
@@ -123,13 +111,6 @@ std::vector<const yaml::Node*> axis_items(const AxisPlace& place) {
   std::vector<const yaml::Node*> items;
   for (const yaml::Node& item : place.node.items) items.push_back(&item);
   return items;
-}
-
-yaml::Node text_list(const std::vector<std::string>& values) {
-  yaml::Node list = yaml::Node::list();
-  list.flow = true;
-  for (const std::string& value : values) list.items.push_back(yaml::Node::scalar(value));
-  return list;
 }
 
 AxisList parse_integer_axis(const AxisPlace& place, const IntegerDomain& domain) {

@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <tl/expected.hpp>
-#include <utility>
 #include <vector>
 
 #include "sweep/space/space_spec.h"
@@ -44,9 +43,6 @@ inline constexpr std::size_t kMostListed = 4096;
 
 /// The items of a single value, or of a non-empty list of at most kMostListed.
 std::vector<const yaml::Node*> axis_items(const AxisPlace& place);
-
-/// A list of texts, written on one line.
-yaml::Node text_list(const std::vector<std::string>& values);
 
 /// All divisors of n, ascending.
 std::vector<std::int64_t> divisors(std::int64_t n);

@@ -8,102 +8,53 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <utility>
 
 namespace shardscape::sweep {
 
 namespace {
 
-class LoadReader {
- public:
-  LoadReader(std::string path, yaml::ReadState& state) : path_(std::move(path)), state_(state) {}
+/// Reads the map of a load, whose distribution says which of the other keys have an effect; nothing is said of these
+/// where it cannot be read.
+void read_map(yaml::Reader& reader, ExpertLoad& load) {
+  const bool known = reader.required("distribution", load.distribution);
+  const auto counts = [&](const char* key, LoadDistribution distribution) {
+    reader.take(key);  // it counts as known, whatever is said of it
+    const bool has_effect = known && load.distribution == distribution;
+    if (known && !has_effect)
+      reader.unused(key, fmt::format("has no effect with distribution: {}", name_of(load.distribution)));
+    return has_effect;
+  };
+  if (counts("exponent", LoadDistribution::power_law)) reader.required("exponent", load.exponent);
+  if (counts("seed", LoadDistribution::power_law))
+    reader.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), load.seed);
+  if (!counts("histogram", LoadDistribution::histogram)) return;
+  const yaml::Node* const shares = reader.take_required("histogram");
+  if (shares == nullptr) return;
+  if (!shares->is_list())
+    return reader.bad("histogram", *shares, "must be a list of numbers, one for each expert");
+  for (const yaml::Node& item : shares->items) reader.read("histogram", item, load.histogram.emplace_back());
+}
 
-  std::optional<ExpertLoad> read(const yaml::Node& node) {
-    good_ = true;
-    ExpertLoad load;
-    if (node.is_map()) {
-      yaml::Reader reader(node, path_, state_);
-      read_distribution(reader.take_required("distribution"), load);
-      const bool power_law = load.distribution == LoadDistribution::power_law;
-      read_exponent(part(reader, "exponent", power_law), load);
-      read_seed(power_law ? reader.take("seed") : no_part(reader, "seed"), load);
-      read_histogram(part(reader, "histogram", load.distribution == LoadDistribution::histogram), load);
-      reader.finish();
-    } else {
-      read_distribution(&node, load);
-      if (good_ && !load.balanced())
-        bad("", node,
-            fmt::format("is {} without its numbers; write a map, such as {}", node.text,
-                        load.distribution == LoadDistribution::power_law
-                            ? "{distribution: power_law, exponent: 1.2}"
-                            : "{distribution: histogram, histogram: [...]}"));
-    }
-    return good_ ? std::optional(load) : std::nullopt;
+std::optional<ExpertLoad> read_load(const yaml::Node& node, const std::string& path, yaml::ReadState& state) {
+  ExpertLoad load;
+  if (node.is_map()) {
+    yaml::Reader reader(node, path, state);
+    read_map(reader, load);
+    const bool good = !reader.failed();
+    reader.finish();
+    return good ? std::optional(load) : std::nullopt;
   }
-
- private:
-  void bad(const std::string& key, const yaml::Node& node, const std::string& message) {
-    good_ = false;
-    state_.bad(key.empty() ? path_ : path_ + "." + key, node.where, message);
-  }
-  template <class T>
-  void keep(const char* key, const yaml::Node& node, const yaml::Parsed<T>& parsed, T& value) {
-    if (parsed) {
-      value = *parsed;
-    } else {
-      bad(key, node, parsed.error());
-    }
-  }
-  /// The node of a key that is needed, or has no effect, depending on the distribution; neither is reported where the
-  /// distribution could not be read.
-  const yaml::Node* part(yaml::Reader& reader, const char* key, bool needed) {
-    if (!known_ || !needed) return no_part(reader, key);
-    const yaml::Node* node = reader.take_required(key);
-    good_ = good_ && node != nullptr;
-    return node;
-  }
-  const yaml::Node* no_part(yaml::Reader& reader, const char* key) {
-    const yaml::Node* node = reader.take(key);
-    if (node != nullptr && known_)
-      bad(key, *node, fmt::format("has no effect with distribution: {}", name_of(distribution_)));
-    return nullptr;
-  }
-  void read_distribution(const yaml::Node* node, ExpertLoad& load) {
-    known_ = false;
-    if (node == nullptr) {
-      good_ = false;
-      return;
-    }
-    const auto parsed = yaml::parse_value<LoadDistribution>(*node);
-    known_ = parsed.has_value();
-    keep("distribution", *node, parsed, load.distribution);
-    distribution_ = load.distribution;
-  }
-  void read_exponent(const yaml::Node* node, ExpertLoad& load) {
-    if (node != nullptr) keep("exponent", *node, yaml::parse_value<double>(*node), load.exponent);
-  }
-  void read_seed(const yaml::Node* node, ExpertLoad& load) {
-    if (node == nullptr) return;
-    std::int64_t seed = 0;
-    keep("seed", *node, yaml::parse_integer_node(*node, 0, std::numeric_limits<std::int64_t>::max()), seed);
-    load.seed = static_cast<std::uint64_t>(seed);
-  }
-  void read_histogram(const yaml::Node* node, ExpertLoad& load) {
-    if (node == nullptr) return;
-    if (!node->is_list()) return bad("histogram", *node, "must be a list of numbers, one for each expert");
-    for (const yaml::Node& item : node->items) {
-      double value = 0;
-      keep("histogram", item, yaml::parse_value<double>(item), value);
-      load.histogram.push_back(value);
-    }
-  }
-
-  const std::string path_;
-  yaml::ReadState& state_;
-  bool good_ = true;
-  bool known_ = false;  ///< whether the distribution could be read
-  LoadDistribution distribution_{};
-};
+  const auto distribution = yaml::parse_value<LoadDistribution>(node);
+  load.distribution = distribution.value_or(LoadDistribution::balanced);
+  if (distribution && load.balanced()) return load;
+  state.bad(distribution ? path : path + ".distribution", node.where,
+            !distribution ? distribution.error()
+                          : fmt::format("is {} without its numbers; write a map, such as {}", node.text,
+                                        load.distribution == LoadDistribution::power_law
+                                            ? "{distribution: power_law, exponent: 1.2}"
+                                            : "{distribution: histogram, histogram: [...]}"));
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -117,7 +68,7 @@ std::vector<ExpertLoad> parse_expert_loads(const yaml::Node& node, const std::st
   bool good = !items.empty();
   if (items.empty()) state.bad(path, node.where, "is an empty list; take balanced, or leave it out");
   for (const yaml::Node* item : items) {
-    const std::optional<ExpertLoad> load = LoadReader(path, state).read(*item);
+    const std::optional<ExpertLoad> load = read_load(*item, path, state);
     good = good && load.has_value();
     if (!load) continue;
     // Columns of results identify loads by distribution and exponent, so that these must differ.
@@ -145,19 +96,12 @@ std::vector<ExpertLoad> parse_expert_loads(const yaml::Node& node, const std::st
 
 yaml::Node write_expert_load(const ExpertLoad& load) {
   if (load.balanced()) return yaml::make_scalar(load.distribution);
-  yaml::Node node = yaml::Node::map();
-  node.flow = true;
-  node.set("distribution", yaml::make_scalar(load.distribution));
-  if (load.distribution == LoadDistribution::power_law) {
-    node.set("exponent", yaml::make_scalar(load.exponent));
-    node.set("seed", yaml::make_scalar(static_cast<std::int64_t>(load.seed)));
-    return node;
-  }
-  yaml::Node list = yaml::Node::list();
-  list.flow = true;
-  for (const double one : load.histogram) list.items.push_back(yaml::make_scalar(one));
-  node.set("histogram", std::move(list));
-  return node;
+  const yaml::Node distribution = yaml::make_scalar(load.distribution);
+  if (load.distribution == LoadDistribution::histogram)
+    return yaml::flow_map({{"distribution", distribution}, {"histogram", yaml::flow_list(load.histogram)}});
+  return yaml::flow_map({{"distribution", distribution},
+                         {"exponent", yaml::make_scalar(load.exponent)},
+                         {"seed", yaml::make_scalar(load.seed)}});
 }
 
 std::string to_text(const ExpertLoad& load) {

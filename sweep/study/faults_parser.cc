@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <set>
+#include <span>
 
 #include "engine/network/fabric/fabric.h"
 #include "engine/spec/ranges.h"
@@ -27,16 +28,7 @@ constexpr double kLeastShare = 0.01;
 constexpr std::int64_t kMostSimultaneous = 255;
 
 enum class Directions : std::uint8_t { both, one };
-
-}  // namespace
-}  // namespace shardscape::sweep
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(sweep::Directions, "both", "one");
-}  // namespace shardscape
-
-namespace shardscape::sweep {
-namespace {
+SHARDSCAPE_ENUM_NAMES(Directions, "both", "one");
 
 bool is_share(double value) { return ranges::kShare.holds(value); }
 
@@ -59,6 +51,39 @@ std::string none_drawn(const auto& property) {
   for (std::size_t i = 0; i < names.size(); ++i)
     text.append(i == 0 ? "" : i + 1 < names.size() ? ", " : " or ").append(names[i]);
   return text + " is drawn";
+}
+
+/// A number of a distribution, by its key.
+struct Parameter {
+  const char* key;
+  double Distribution::*value;
+};
+/// The ends of the range that distributions are truncated to.
+constexpr Parameter kEnds[] = {{"min", &Distribution::min}, {"max", &Distribution::max}};
+
+/// The numbers that a kind must have; an empirical one has a list of values instead.
+std::span<const Parameter> parameters_of(DistributionKind kind) {
+  static constexpr Parameter kNormal[] = {{"mean", &Distribution::mean}, {"std", &Distribution::deviation}};
+  static constexpr Parameter kBeta[] = {{"alpha", &Distribution::alpha}, {"beta", &Distribution::beta}};
+  static constexpr Parameter kConstant[] = {{"value", &Distribution::value}};
+  switch (kind) {
+    case DistributionKind::normal:
+      return kNormal;
+    case DistributionKind::uniform:
+      return kEnds;
+    case DistributionKind::beta:
+      return kBeta;
+    case DistributionKind::constant:
+      return kConstant;
+    case DistributionKind::empirical:
+      break;
+  }
+  return {};
+}
+
+/// Whether a kind may have a range beside its numbers.
+bool is_truncated(DistributionKind kind) {
+  return kind != DistributionKind::constant && kind != DistributionKind::uniform;
 }
 
 std::string share_rule() { return "must be a share that remains, " + ranges::kShare.text(); }
@@ -92,16 +117,13 @@ class FaultsParser {
  private:
   static std::string path(const std::string& key) { return "faults." + key; }
 
-  void bad(const std::string& key, const Node& where, const std::string& message) {
-    state_.bad(path(key), where.where, message);
-  }
-
   // ---- kinds ----
 
   void read_kinds() {
     const Node* node = reader_.take_required("kind");
     if (node == nullptr) return;
-    if (node->is_list() && node->items.empty()) return bad("kind", *node, "must name a kind at least");
+    if (node->is_list() && node->items.empty())
+      return reader_.bad("kind", *node, "must name a kind at least");
     if (!node->is_list()) return read_kind(*node);
     for (const Node& item : node->items) read_kind(item);
   }
@@ -116,15 +138,15 @@ class FaultsParser {
       reader.finish();
       if (name == nullptr) return;
       if (!ranges::kWeight.holds(weighted.weight))
-        return bad("kind", node, "weight " + ranges::kWeight.violated_by(weighted.weight));
+        return reader_.bad("kind", node, "weight " + ranges::kWeight.violated_by(weighted.weight));
     }
     const auto kind = yaml::parse_value<FaultKind>(*name);
-    if (!kind) return bad("kind", *name, kind.error());
+    if (!kind) return reader_.bad("kind", *name, kind.error());
     weighted.kind = *kind;
     if (std::ranges::find(study_.kinds, *kind, &WeightedKind::kind) != study_.kinds.end())
-      return bad("kind", *name, name->text + " is in the list twice");
+      return reader_.bad("kind", *name, name->text + " is in the list twice");
     if (phase_ == Phase::inference && row_of(*kind).of_device != nullptr)
-      return bad("kind", *name, name->text + " is modelled in training only");
+      return reader_.bad("kind", *name, name->text + " is modelled in training only");
     study_.kinds.push_back(weighted);
   }
 
@@ -137,16 +159,17 @@ class FaultsParser {
     if (node->is_map()) return read_placement_map(*node);
     const auto word =
         yaml::scalar_text(*node, "uniform_links, exhaustive, {dimension: NAME} or {links: [...]}");
-    if (!word) return bad("placement", *node, word.error());
+    if (!word) return reader_.bad("placement", *node, word.error());
     FaultPlacement& placement = study_.placement;
     if (*word == "uniform_links") {
       placement.kind = PlacementKind::uniform_links;
     } else if (*word == "exhaustive") {
       placement.kind = PlacementKind::exhaustive;
     } else {
-      bad("placement", *node,
-          "unknown placement \"" + *word + "\"; it is uniform_links, exhaustive, {dimension: NAME} or " +
-              "{links: [[A, B], ...]}");
+      reader_.bad("placement", *node,
+                  "unknown placement \"" + *word +
+                      "\"; it is uniform_links, exhaustive, {dimension: NAME} or " +
+                      "{links: [[A, B], ...]}");
     }
   }
 
@@ -156,7 +179,7 @@ class FaultsParser {
     const Node* links = reader.take("links");
     reader.finish();
     if ((dimension == nullptr) == (links == nullptr))
-      return bad("placement", node, "must have one key: dimension or links");
+      return reader_.bad("placement", node, "must have one key: dimension or links");
     if (dimension != nullptr) {
       study_.placement.kind = PlacementKind::dimension;
       read_dimension(*dimension);
@@ -168,23 +191,24 @@ class FaultsParser {
 
   void read_dimension(const Node& node) {
     const auto name = yaml::scalar_text(node, "the name of a dimension of the fabric");
-    if (!name) return bad("placement.dimension", node, name.error());
+    if (!name) return reader_.bad("placement.dimension", node, name.error());
     study_.placement.dimension = *name;
     if (!fabric_) return;
     std::vector<std::string> names;
     for (const DimensionSpec& dimension : fabric_->spec().dimensions) names.push_back(dimension.name);
     if (std::ranges::find(names, *name) != names.end()) return;
-    bad("placement.dimension", node,
+    reader_.bad(
+        "placement.dimension", node,
         "the fabric has no dimension \"" + *name + '"' + yaml::suggestion(*name, names, "dimensions"));
   }
 
   void read_links(const Node& node) {
     const std::string due = "must be a list of pairs of vertices, such as [[0, 1], [0, 4]]";
-    if (!node.is_list() || node.items.empty()) return bad("placement.links", node, due);
+    if (!node.is_list() || node.items.empty()) return reader_.bad("placement.links", node, due);
     std::set<std::pair<std::int32_t, std::int32_t>> seen;
     for (const Node& item : node.items) {
       if (!item.is_list() || item.items.size() != 2) {
-        bad("placement.links", item, due);
+        reader_.bad("placement.links", item, due);
         continue;
       }
       read_link(item, seen);
@@ -196,26 +220,18 @@ class FaultsParser {
     std::array<std::int32_t, 2> ends{};
     for (std::size_t i = 0; i < 2; ++i) {
       const auto vertex = yaml::parse_integer_node(pair.items[i], 0, last);
-      if (!vertex) return bad("placement.links", pair.items[i], vertex.error());
+      if (!vertex) return reader_.bad("placement.links", pair.items[i], vertex.error());
       ends[i] = static_cast<std::int32_t>(*vertex);
     }
     if (!seen.emplace(std::minmax(ends[0], ends[1])).second)
-      return bad("placement.links", pair, "is in the list twice");
+      return reader_.bad("placement.links", pair, "is in the list twice");
     study_.placement.links.emplace_back(ends[0], ends[1]);
     if (!fabric_ || state_.full() || !links_between(*fabric_, ends[0], ends[1]).empty()) return;
-    bad("placement.links", pair,
-        fmt::format("there is no link between {} and {} on this fabric", ends[0], ends[1]));
+    reader_.bad("placement.links", pair,
+                fmt::format("there is no link between {} and {} on this fabric", ends[0], ends[1]));
   }
 
   // ---- numbers ----
-
-  void integer(const char* key, std::int64_t low, std::int64_t high, std::int64_t& value) {
-    const Node* node = reader_.take(key);
-    if (node == nullptr) return;
-    const auto parsed = yaml::parse_integer_node(*node, low, high);
-    if (!parsed) return bad(key, *node, parsed.error());
-    value = *parsed;
-  }
 
   void read_counts() {
     const bool exhaustive = study_.exhaustive();
@@ -224,15 +240,13 @@ class FaultsParser {
       reader_.unused("samples", why);
       reader_.unused("target_ci", why);
     }
-    integer("samples", 1, kMostSamples, study_.samples);
-    integer("simultaneous", 1, kMostSimultaneous, study_.simultaneous);
+    reader_.integer("samples", 1, kMostSamples, study_.samples);
+    reader_.integer("simultaneous", 1, kMostSimultaneous, study_.simultaneous);
     if (exhaustive && study_.simultaneous > 1)
-      bad("simultaneous", *node_.find("simultaneous"), "must be 1 with placement exhaustive");
+      reader_.bad("simultaneous", *node_.find("simultaneous"), "must be 1 with placement exhaustive");
     if (exhaustive && study_.kinds.size() > 1)
-      bad("kind", *node_.find("kind"), "must be one kind with placement exhaustive");
-    std::int64_t seed = 0;
-    integer("seed", 0, std::numeric_limits<std::int64_t>::max(), seed);
-    study_.seed = static_cast<std::uint64_t>(seed);
+      reader_.bad("kind", *node_.find("kind"), "must be one kind with placement exhaustive");
+    reader_.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), study_.seed);
     if (const Node* target = reader_.take("target_ci"); target != nullptr && !exhaustive)
       read_target(*target);
   }
@@ -247,7 +261,7 @@ class FaultsParser {
     }
     const auto value = yaml::parse_number_node(number);
     if (!value || !percent || !(*value > 0 && *value <= 100))
-      return bad("target_ci", node, "must be a width in percent above 0, such as 1%");
+      return reader_.bad("target_ci", node, "must be a width in percent above 0, such as 1%");
     study_.target_ci = *value / 100;
   }
 
@@ -267,10 +281,10 @@ class FaultsParser {
     state_.seen(path("derate"), node->where);
     if (node->is_map()) return read_distribution(*node);
     const auto value = yaml::parse_number_node(*node);
-    if (!value) return bad("derate", *node, "must be a number, such as 0.5, or a distribution");
+    if (!value) return reader_.bad("derate", *node, "must be a number, such as 0.5, or a distribution");
     study_.derate.kind = DistributionKind::constant;
     study_.derate.value = *value;
-    if (!is_share(*value)) bad("derate", *node, share_rule());
+    if (!is_share(*value)) reader_.bad("derate", *node, share_rule());
   }
 
   void read_distribution(const Node& node) {
@@ -283,29 +297,11 @@ class FaultsParser {
       reader.anything_else();
       return;
     }
-    switch (d.kind) {
-      case DistributionKind::normal:
-        reader.required("mean", d.mean);
-        reader.required("std", d.deviation);
-        break;
-      case DistributionKind::uniform:
-        reader.required("min", d.min);
-        reader.required("max", d.max);
-        break;
-      case DistributionKind::beta:
-        reader.required("alpha", d.alpha);
-        reader.required("beta", d.beta);
-        break;
-      case DistributionKind::constant:
-        reader.required("value", d.value);
-        break;
-      case DistributionKind::empirical:
-        read_values(reader, d.values);
-        break;
-    }
-    if (d.kind != DistributionKind::constant && d.kind != DistributionKind::uniform) {
-      reader.optional("min", d.min);
-      reader.optional("max", d.max);
+    for (const Parameter& parameter : parameters_of(d.kind))
+      reader.required(parameter.key, d.*parameter.value);
+    if (d.kind == DistributionKind::empirical) read_values(reader, d.values);
+    if (is_truncated(d.kind)) {
+      for (const Parameter& parameter : kEnds) reader.optional(parameter.key, d.*parameter.value);
     }
     reader.finish();
     if (diagnostics_.size() == before) check_distribution(node);
@@ -315,13 +311,13 @@ class FaultsParser {
     const Node* list = reader.take_required("values");
     if (list == nullptr) return;
     if (!list->is_list() || list->items.empty())
-      return bad("derate.values", *list, "must be a list of numbers, such as [0.25, 0.5, 0.5]");
+      return reader_.bad("derate.values", *list, "must be a list of numbers, such as [0.25, 0.5, 0.5]");
     for (const Node& item : list->items) {
       const auto value = yaml::parse_number_node(item);
       if (!value) {
-        bad("derate.values", item, value.error());
+        reader_.bad("derate.values", item, value.error());
       } else if (!is_share(*value)) {
-        bad("derate.values", item, share_rule());
+        reader_.bad("derate.values", item, share_rule());
       } else {
         values.push_back(*value);
       }
@@ -335,51 +331,40 @@ class FaultsParser {
       return found != nullptr ? *found : node;
     };
     if (d.kind == DistributionKind::constant) {
-      if (!is_share(d.value)) bad("derate.value", where("value"), share_rule());
+      if (!is_share(d.value)) reader_.bad("derate.value", where("value"), share_rule());
       return;
     }
     if (!is_share(d.min))
-      return bad("derate.min", where("min"), share_rule() + ": a share of 0 is a hard fault");
-    if (!is_share(d.max)) return bad("derate.max", where("max"), share_rule() + ": a fault adds nothing");
+      return reader_.bad("derate.min", where("min"), share_rule() + ": a share of 0 is a hard fault");
+    if (!is_share(d.max))
+      return reader_.bad("derate.max", where("max"), share_rule() + ": a fault adds nothing");
     if (const auto problem = d.problem())
-      bad("derate", node,
-          fmt::format("{}: {} ({} .. {})", name_of(d.kind), *problem, yaml::format_number(d.min),
-                      yaml::format_number(d.max)));
+      reader_.bad("derate", node,
+                  fmt::format("{}: {} ({} .. {})", name_of(d.kind), *problem, yaml::format_number(d.min),
+                              yaml::format_number(d.max)));
   }
 
   // ---- keys that only link faults have ----
 
   void read_link_keys() {
     const Node* latency = reader_.take("added_latency");
-    if (latency != nullptr) {
-      const auto value = yaml::parse_value<Seconds>(*latency);
-      if (!value) {
-        bad("added_latency", *latency, value.error());
-      } else if (!ranges::kTime.holds(*value)) {
-        bad("added_latency", *latency, ranges::kTime.violated_by(value->value()));
-      } else {
-        study_.added_latency = *value;
-      }
-    }
+    if (latency != nullptr)
+      reader_.read_within("added_latency", *latency, ranges::kTime, study_.added_latency);
     const Node* directions = reader_.take("directions");
-    if (directions != nullptr) {
-      const auto value = yaml::parse_value<Directions>(*directions);
-      if (!value) {
-        bad("directions", *directions, value.error());
-      } else {
-        study_.both_directions = *value == Directions::both;
-      }
-    }
+    Directions sick = Directions::both;
+    if (directions != nullptr && reader_.read("directions", *directions, sick))
+      study_.both_directions = sick == Directions::both;
     if (study_.kinds.empty()) return;
     const bool links = draws(study_, is_of_link), parts = draws(study_, is_of_part);
     if (latency != nullptr && !draws(study_, &FaultRow::delays))
-      bad("added_latency", *latency, none_drawn(&FaultRow::delays));
+      reader_.bad("added_latency", *latency, none_drawn(&FaultRow::delays));
     if (directions != nullptr && !links)
-      bad("directions", *directions, "has no effect: no link fault is drawn");
+      reader_.bad("directions", *directions, "has no effect: no link fault is drawn");
     const PlacementKind placement = study_.placement.kind;
     const bool idle = (placement == PlacementKind::links && !links) ||
                       (placement == PlacementKind::dimension && !links && !parts);
-    if (idle) bad("placement", *node_.find("placement"), "has no effect: no fault of a link is drawn");
+    if (idle)
+      reader_.bad("placement", *node_.find("placement"), "has no effect: no fault of a link is drawn");
   }
 
   void check_places() {
@@ -388,9 +373,10 @@ class FaultsParser {
       if (places >= static_cast<std::size_t>(study_.simultaneous)) continue;
       const std::string kind(name_of(weighted.kind));
       if (places == 0) {
-        bad("kind", *node_.find("kind"), kind + ": the fabric has no place for such a fault");
+        reader_.bad("kind", *node_.find("kind"), kind + ": the fabric has no place for such a fault");
       } else {
-        bad("simultaneous", *node_.find("simultaneous"), fmt::format("{} has {} places only", kind, places));
+        reader_.bad("simultaneous", *node_.find("simultaneous"),
+                    fmt::format("{} has {} places only", kind, places));
       }
     }
   }
@@ -405,55 +391,24 @@ class FaultsParser {
 };
 
 Node write_derate(const Distribution& d) {
-  Node node = Node::map();
-  node.flow = true;
-  const auto number = [&](const char* key, double value) { node.set(key, yaml::make_scalar(value)); };
-  node.set("distribution", yaml::make_scalar(d.kind));
-  switch (d.kind) {
-    case DistributionKind::normal:
-      number("mean", d.mean);
-      number("std", d.deviation);
-      break;
-    case DistributionKind::beta:
-      number("alpha", d.alpha);
-      number("beta", d.beta);
-      break;
-    case DistributionKind::constant:
-      number("value", d.value);
-      return node;
-    case DistributionKind::empirical: {
-      Node values = Node::list();
-      values.flow = true;
-      for (const double value : d.values) values.items.push_back(yaml::make_scalar(value));
-      node.set("values", std::move(values));
-      break;
-    }
-    case DistributionKind::uniform:
-      break;
-  }
-  number("min", d.min);
-  number("max", d.max);
+  Node node = yaml::flow_map({{"distribution", yaml::make_scalar(d.kind)}});
+  const auto write = [&](std::span<const Parameter> parameters) {
+    for (const Parameter& parameter : parameters)
+      node.set(parameter.key, yaml::make_scalar(d.*parameter.value));
+  };
+  write(parameters_of(d.kind));
+  if (d.kind == DistributionKind::empirical) node.set("values", yaml::flow_list(d.values));
+  if (is_truncated(d.kind)) write(kEnds);
   return node;
 }
 
 Node write_placement(const FaultPlacement& placement) {
   if (placement.kind == PlacementKind::uniform_links || placement.kind == PlacementKind::exhaustive)
     return yaml::make_scalar(placement.kind);
-  Node node = Node::map();
-  node.flow = true;
-  if (placement.kind == PlacementKind::dimension) {
-    node.set("dimension", yaml::make_scalar(placement.dimension));
-    return node;
-  }
-  Node links = Node::list();
-  links.flow = true;
-  for (const auto& [a, b] : placement.links) {
-    Node pair = Node::list({yaml::make_scalar(a), yaml::make_scalar(b)});
-    pair.flow = true;
-    links.items.push_back(std::move(pair));
-  }
-  node.set("links", std::move(links));
-  return node;
+  if (placement.kind == PlacementKind::dimension)
+    return yaml::flow_map({{"dimension", yaml::make_scalar(placement.dimension)}});
+  const auto pair = [](const auto& link) { return yaml::flow_list({link.first, link.second}); };
+  return yaml::flow_map({{"links", yaml::flow_list(placement.links, pair)}});
 }
 
 }  // namespace
@@ -467,11 +422,8 @@ yaml::Node write_faults(const FaultStudy& faults) {
   Node node = Node::map();
   Node kinds = Node::list();
   for (const WeightedKind& weighted : faults.kinds) {
-    Node kind = Node::map();
-    kind.flow = true;
-    kind.set("kind", yaml::make_scalar(weighted.kind));
-    kind.set("weight", yaml::make_scalar(weighted.weight));
-    kinds.items.push_back(std::move(kind));
+    kinds.items.push_back(yaml::flow_map(
+        {{"kind", yaml::make_scalar(weighted.kind)}, {"weight", yaml::make_scalar(weighted.weight)}}));
   }
   node.set("kind", std::move(kinds));
   if (!faults.exhaustive()) node.set("samples", yaml::make_scalar(faults.samples));
@@ -481,7 +433,7 @@ yaml::Node write_faults(const FaultStudy& faults) {
   if (draws(faults, is_of_link))
     node.set("directions", yaml::make_scalar(faults.both_directions ? Directions::both : Directions::one));
   node.set("placement", write_placement(faults.placement));
-  node.set("seed", yaml::make_scalar(static_cast<std::int64_t>(faults.seed)));
+  node.set("seed", yaml::make_scalar(faults.seed));
   if (faults.target_ci)
     node.set("target_ci", Node::scalar(yaml::format_number(100 * *faults.target_ci) + '%'));
   return node;

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <limits>
 #include <map>
@@ -67,7 +66,7 @@ std::string identifier(std::string text) {
 
 std::string column_name(const Leaf& leaf) {
   std::string name = identifier(leaf.path);
-  if (leaf.type == Leaf::Type::quantity) name += yaml::dimension_suffix(leaf.dimension);
+  if (leaf.type == Leaf::Type::quantity) name += yaml::row_of(leaf.dimension).suffix;
   return name;
 }
 
@@ -98,7 +97,7 @@ std::string unknown_path(const std::vector<Leaf>& leaves, const std::string& key
 /// Describes a setting as an axis: numbers are in SI units, a choice has the codes of its names.
 void describe_leaf(const Leaf& leaf, HardwareAxis& shown) {
   shown.column = column_name(leaf);
-  shown.unit = leaf.type == Leaf::Type::quantity ? yaml::dimension_unit(leaf.dimension) : "1";
+  shown.unit = leaf.type == Leaf::Type::quantity ? yaml::row_of(leaf.dimension).unit : "1";
   shown.choices = leaf.choices;
 }
 

@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <functional>
 #include <memory>
 
 #include "engine/spec/ranges.h"
@@ -15,7 +13,6 @@
 #include "sweep/input/input_file.h"
 #include "sweep/space/point_text.h"
 #include "sweep/study/trace_file.h"
-#include "sweep/yaml/closest_names.h"
 
 namespace shardscape::sweep {
 
@@ -64,22 +61,6 @@ class SimulatedLoadReader {
   void bad(const std::string& key, const yaml::Node& node, const std::string& message) {
     state_.bad(path(key), node.where, message);
   }
-  template <class T>
-  bool keep(const std::string& key, const yaml::Node& node, const yaml::Parsed<T>& parsed, T& value) {
-    if (parsed) {
-      value = *parsed;
-    } else {
-      bad(key, node, parsed.error());
-    }
-    return parsed.has_value();
-  }
-  bool keep_number(const std::string& key, const yaml::Node& node, const Range& range, double& value) {
-    if (!keep(key, node, yaml::parse_value<double>(node), value)) return false;
-    Problems problems;
-    require_range(problems, value, key, range);
-    for (const Problem& problem : problems.list()) bad(key, node, problem.message);
-    return problems.empty();
-  }
 
   void read_trace() {
     const yaml::Node* node = reader_.take("trace");
@@ -91,7 +72,7 @@ class SimulatedLoadReader {
     for (const char* other : {"request_rate", "concurrency", "sessions"})
       if (const yaml::Node* there = workload_.find(other))
         bad(other, *there, "excludes trace, which says when requests come");
-    if (speed != nullptr && keep_number("speed_up", *speed, kSpeedUp, result_.load.speed_up))
+    if (speed != nullptr && reader_.read_within("speed_up", *speed, kSpeedUp, result_.load.speed_up))
       result_.resolved.set("speed_up", *speed);
     const yaml::Node* digest = nullptr;
     if (node->is_map()) {
@@ -129,15 +110,14 @@ class SimulatedLoadReader {
     LoadSpec& load = result_.load;
     result_.resolved.set("arrivals", *node);
     if (!node->is_map()) {
-      keep("arrivals", *node, yaml::parse_value<ArrivalProcess>(*node), load.arrivals);
+      reader_.read("arrivals", *node, load.arrivals);
     } else {
       yaml::Reader reader(*node, path("arrivals"), state_);
-      if (const yaml::Node* process = reader.take_required("process"))
-        keep("arrivals.process", *process, yaml::parse_value<ArrivalProcess>(*process), load.arrivals);
+      reader.required("process", load.arrivals);
       if (const yaml::Node* cv = reader.take("cv")) {
-        has_cv_ = keep("arrivals.cv", *cv, yaml::parse_value<double>(*cv), load.arrivals_cv);
+        has_cv_ = reader.read("cv", *cv, load.arrivals_cv);
         if (load.arrivals != ArrivalProcess::gamma)
-          bad("arrivals.cv", *cv, "has an effect with process: gamma alone");
+          reader.bad("cv", *cv, "has an effect with process: gamma alone");
       }
       reader.finish();
     }
@@ -175,14 +155,12 @@ class SimulatedLoadReader {
     }
     if (load.statistic == ClientStatistic::steady && !warm_up_known_)
       load.warm_up = open ? RequestCount{load.requests.number / 10, false} : RequestCount{2, true};
-    yaml::Node client = yaml::Node::map();
-    client.flow = true;
-    client.set("requests", yaml::Node::scalar(count_text(load.requests)));
-    client.set("warm_up", yaml::Node::scalar(count_text(load.warm_up)));
-    client.set("statistic", yaml::make_scalar(load.statistic));
-    client.set("length_ratio", yaml::make_scalar(result_.length_ratio));
-    client.set("seed", yaml::make_scalar(static_cast<std::int64_t>(load.seed)));
-    result_.resolved.set("client", std::move(client));
+    result_.resolved.set("client",
+                         yaml::flow_map({{"requests", yaml::Node::scalar(count_text(load.requests))},
+                                         {"warm_up", yaml::Node::scalar(count_text(load.warm_up))},
+                                         {"statistic", yaml::make_scalar(load.statistic)},
+                                         {"length_ratio", yaml::make_scalar(result_.length_ratio)},
+                                         {"seed", yaml::make_scalar(load.seed)}}));
   }
 
   void read_client(const yaml::Node& node) {
@@ -190,17 +168,12 @@ class SimulatedLoadReader {
     yaml::Reader reader(node, path("client"), state_);
     if (const yaml::Node* profile = reader.take("profile")) take_profile(*profile, "client.profile");
     if (const yaml::Node* requests = reader.take("requests"))
-      keep("client.requests", *requests, parse_count(*requests, 1), load.requests);
+      reader.keep("requests", *requests, parse_count(*requests, 1), load.requests);
     if (const yaml::Node* warm_up = reader.take("warm_up"))
-      warm_up_known_ = keep("client.warm_up", *warm_up, parse_count(*warm_up, 0), load.warm_up);
-    if (const yaml::Node* statistic = reader.take("statistic"))
-      keep("client.statistic", *statistic, yaml::parse_value<ClientStatistic>(*statistic), load.statistic);
-    if (const yaml::Node* ratio = reader.take("length_ratio"))
-      keep_number("client.length_ratio", *ratio, ranges::kFraction, result_.length_ratio);
-    std::int64_t seed = 0;
-    if (const yaml::Node* number = reader.take("seed"))
-      keep("client.seed", *number, yaml::parse_integer_node(*number, 0, std::int64_t{1} << 53), seed);
-    load.seed = static_cast<std::uint64_t>(seed);
+      warm_up_known_ = reader.keep("warm_up", *warm_up, parse_count(*warm_up, 0), load.warm_up);
+    reader.optional("statistic", load.statistic);
+    reader.within("length_ratio", ranges::kFraction, result_.length_ratio);
+    reader.integer("seed", 0, std::int64_t{1} << 53, load.seed);
     reader.finish();
   }
 
@@ -228,30 +201,21 @@ std::optional<Lengths> parse_lengths(const yaml::Node& node, const std::string& 
                                      yaml::ReadState& state) {
   yaml::Reader reader(node, path, state);
   bool good = true;
-  const auto number = [&](yaml::Reader& from, const std::string& prefix, const char* key,
-                          const Range& range) {
+  const auto number = [&](yaml::Reader& from, const char* key, const Range& range) {
     double value = range.low;
-    const yaml::Node* const item = from.take_required(key);
-    const auto parsed = item != nullptr ? yaml::parse_value<double>(*item) : yaml::Parsed<double>(value);
-    Problems problems;
-    if (parsed) require_range(problems, value = *parsed, key, range);
-    const std::string why = !parsed            ? parsed.error()
-                            : problems.empty() ? ""
-                                               : problems.list().front().message;
-    if (!why.empty()) state.bad(prefix + "." + key, item->where, why);
-    good = good && item != nullptr && why.empty();
+    good = from.required_within(key, range, value) && good;
     return value;
   };
   Lengths lengths;
   if (const yaml::Node* normal = reader.take("lognormal")) {
     yaml::Reader of(*normal, path + ".lognormal", state);
-    const double mean = number(of, path + ".lognormal", "mean", ranges::kTokens);
-    lengths = Lengths::lognormal(mean, number(of, path + ".lognormal", "cv", {1e-3, 10}));
+    const double mean = number(of, "mean", ranges::kTokens);
+    lengths = Lengths::lognormal(mean, number(of, "cv", {1e-3, 10}));
     of.finish();
   } else {
     const bool longest = node.find("longest") != nullptr;
-    const double tokens = number(reader, path, longest ? "longest" : "mean", ranges::kTokens);
-    const double ratio = number(reader, path, "length_ratio", ranges::kFraction);
+    const double tokens = number(reader, longest ? "longest" : "mean", ranges::kTokens);
+    const double ratio = number(reader, "length_ratio", ranges::kFraction);
     // Uniform between ratio x L and L, whose mean is (1 + ratio) / 2 x L.
     lengths = Lengths::uniform(std::llround(longest ? tokens : 2 * tokens / (1 + ratio)), ratio);
   }

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <memory>
 #include <numeric>
@@ -71,7 +70,7 @@ class StudyParser {
     read_reliability();
     read_constraints();
     read_objectives();
-    read_mode();
+    reader_.optional("mode", study_.mode);
     read_store();
     reader_.finish();
     check_fault_wiring();
@@ -123,13 +122,10 @@ class StudyParser {
 
   /// Reads how many GPUs of each NVLink domain a job of the cluster takes.
   bool read_domain(const yaml::Node& node) {
-    const auto parsed = yaml::parse_integer_node(node, 1, kMaxGpus);
-    if (!parsed) {
-      state_.bad("gpus_per_domain", node.where, parsed.error());
-      return false;
-    }
+    std::int64_t domain = 0;
+    if (!reader_.integer("gpus_per_domain", 1, kMaxGpus, domain)) return false;
     Problems problems;
-    cluster_->fabric = cluster_->fabric.with_domain(*parsed, problems);
+    cluster_->fabric = cluster_->fabric.with_domain(domain, problems);
     for (const Problem& problem : problems.list()) state_.bad(problem.field, node.where, problem.message);
     return problems.empty();
   }
@@ -403,17 +399,6 @@ class StudyParser {
     study_.objectives = {phase_ == Phase::inference ? "e2e_s" : "step_time_s", "memory_peak_bytes"};
   }
 
-  void read_mode() {
-    const yaml::Node* node = reader_.take("mode");
-    if (node == nullptr) return;
-    const auto mode = yaml::parse_value<ExecutionMode>(*node);
-    if (mode) {
-      study_.mode = *mode;
-    } else {
-      state_.bad("mode", node->where, mode.error());
-    }
-  }
-
   void read_store() {
     const yaml::Node* node = reader_.take("store");
     if (node != nullptr) parse_store(*node, options_, study_, diagnostics_);
@@ -473,7 +458,8 @@ class StudyParser {
     node.set("model", yaml::write(study_.model));
     node.set("cluster", resolved_cluster());
     const bool several = study_.gpu_counts.size() > 1;
-    node.set("gpus", several ? text_list(study_.hardware.front().labels) : yaml::make_scalar(study_.gpus));
+    node.set("gpus",
+             several ? yaml::flow_list(study_.hardware.front().labels) : yaml::make_scalar(study_.gpus));
     node.set("stack", yaml::write(*stack_));
     node.set("workload", workload_resolved_);
     node.set("space", write_space(study_.space, study_.phase()));
@@ -484,11 +470,11 @@ class StudyParser {
     std::vector<std::string> constraints = study_.space.constraints;
     for (const results::Limit& limit : study_.limits)
       if (!limit.promise) constraints.push_back(limit_text(limit));
-    if (!constraints.empty()) node.set("constraints", text_list(constraints));
+    if (!constraints.empty()) node.set("constraints", yaml::flow_list(constraints));
     if (study_.faults) node.set("faults", write_faults(*study_.faults));
     if (study_.reliability)
       node.set("reliability", write_reliability(*study_.reliability, study_.faults.has_value()));
-    node.set("objectives", text_list(study_.objectives));
+    node.set("objectives", yaml::flow_list(study_.objectives));
     node.set("mode", yaml::make_scalar(study_.mode));
     if (auto store = write_store(study_)) node.set("store", *std::move(store));
     return yaml::emit(node);

@@ -45,7 +45,7 @@ void add_placement_axis(const yaml::Node& node, std::size_t max_systems, Study& 
 
 std::optional<yaml::Node> write_placement(const Study& study) {
   if (study.hardware.empty() || study.hardware.back().path != kKey) return std::nullopt;
-  return text_list(study.hardware.back().labels);
+  return yaml::flow_list(study.hardware.back().labels);
 }
 
 }  // namespace shardscape::sweep

@@ -18,6 +18,7 @@
 namespace shardscape::sweep {
 
 enum class PlacementChoice : std::uint8_t { plain, optimised };
+SHARDSCAPE_ENUM_NAMES(PlacementChoice, "plain", "optimised");
 
 /// The placement that the axes give one of the study's systems; plain where there is no such axis.
 PlacementChoice placement_of(const Study& study, std::size_t system);
@@ -31,7 +32,3 @@ void add_placement_axis(const yaml::Node& node, std::size_t max_systems, Study& 
 std::optional<yaml::Node> write_placement(const Study& study);
 
 }  // namespace shardscape::sweep
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(sweep::PlacementChoice, "plain", "optimised");
-}  // namespace shardscape

@@ -27,13 +27,6 @@ Sessions parse_sessions(const yaml::Node& node, const std::string& path, double 
                         const ModelSpec* model, yaml::ReadState& state) {
   Sessions sessions;
   yaml::Reader reader(node, path, state);
-  const auto tokens = [&](const char* key, std::int64_t low, std::int64_t& value) {
-    const yaml::Node* const item = reader.take(key);
-    if (item == nullptr) return;
-    const auto parsed = yaml::parse_integer_node(*item, low, kMostTokens);
-    if (parsed) value = *parsed;
-    if (!parsed) state.bad(path + "." + key, item->where, parsed.error());
-  };
   if (const yaml::Node* turns = reader.take_required("turns"))
     sessions.turns = parse_number_or_lengths(*turns, path + ".turns", 1, state).value_or(Lengths());
   if (sessions.turns.law == LengthLaw::lognormal)
@@ -42,23 +35,22 @@ Sessions parse_sessions(const yaml::Node& node, const std::string& path, double 
     sessions.new_tokens =
         parse_number_or_lengths(*added, path + ".new_tokens", length_ratio, state).value_or(Lengths());
   if (const yaml::Node* think = reader.take("think_time")) {
-    const yaml::Node* time = think;
-    std::string where = path + ".think_time";
+    const auto read = [&](yaml::Reader& from, const char* key, const yaml::Node* time) {
+      Seconds seconds(sessions.think);
+      if (time != nullptr) from.read_within(key, *time, ranges::kTime, seconds);
+      sessions.think = seconds.value();
+    };
     if (think->is_map()) {
-      yaml::Reader of(*think, where, state);
-      where += ".exponential";
-      time = of.take_required("exponential");
+      yaml::Reader of(*think, path + ".think_time", state);
+      read(of, "exponential", of.take_required("exponential"));
       of.finish();
       sessions.random_think = true;
+    } else {
+      read(reader, "think_time", think);
     }
-    const auto seconds = time != nullptr ? yaml::parse_value<Seconds>(*time) : Seconds(0);
-    Problems problems;
-    if (seconds) require_range(problems, sessions.think = seconds->value(), where, ranges::kTime);
-    if (!seconds) state.bad(where, time->where, seconds.error());
-    for (const Problem& problem : problems.list()) state.bad(where, time->where, problem.message);
   }
-  tokens("shared_prefix_tokens", 0, sessions.shared.end);
-  tokens("context_tokens", 1, sessions.context);
+  reader.integer("shared_prefix_tokens", 0, kMostTokens, sessions.shared.end);
+  reader.integer("context_tokens", 1, kMostTokens, sessions.context);
   if (model != nullptr && model->position == PositionKind::learned)
     sessions.context = std::min<std::int64_t>(sessions.context, model->max_positions);
   reader.finish();

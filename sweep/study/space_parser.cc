@@ -9,7 +9,6 @@
 #include <limits>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "sweep/study/axis_values.h"
 #include "sweep/yaml/visitors.h"
@@ -321,11 +320,10 @@ SpaceSpec parse_space(const yaml::Node* node, const yaml::Location& root, const 
 yaml::Node write_space(const SpaceSpec& space, Phase phase) {
   yaml::Node node = yaml::Node::map();
   for (const NamedAxis& axis : named_axes(space, phase)) {
-    yaml::Node list = yaml::Node::list();
-    list.flow = true;
-    for (const std::int32_t code : axis.list.values)
-      list.items.push_back(yaml::Node::scalar(study_text(axis.row, code)));
-    node.set(axis.key, axis.list.fill ? yaml::Node::scalar("fill") : std::move(list));
+    node.set(axis.key, axis.list.fill ? yaml::Node::scalar("fill")
+                                      : yaml::flow_list(axis.list.values, [&](std::int32_t code) {
+                                          return yaml::Node::scalar(study_text(axis.row, code));
+                                        }));
   }
   return node;
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/spec/ranges.h"
 #include "sweep/input/input_file.h"
 #include "sweep/study/acceptance_file.h"
 #include "sweep/study/axis_values.h"
@@ -30,10 +29,8 @@ tl::expected<std::vector<double>, std::string> read_table(const yaml::Node& node
   AcceptanceSeries series;
   for (const auto& [key, text] : {std::pair("model", &series.model), std::pair("method", &series.method),
                                   std::pair("mode", &series.mode)}) {
-    const yaml::Node* const value = of.take(key);
-    const auto cell = value != nullptr ? yaml::scalar_text(*value, "a cell of the table") : std::string();
-    if (!cell) state.bad(path + "." + key, value->where, cell.error());
-    *text = cell.value_or("");
+    if (const yaml::Node* const value = of.take(key))
+      of.keep(key, *value, yaml::scalar_text(*value, "a cell of the table"), *text);
   }
   of.finish();
   if (name == nullptr || state.failed()) return tl::unexpected(std::string());
@@ -56,9 +53,6 @@ ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& p
   Speculation& speculation = result.speculation;
   result.resolved = node;
   yaml::Reader reader(node, path, state);
-  const auto bad = [&](const std::string& key, const yaml::Node& where, const std::string& message) {
-    state.bad(path + "." + key, where.where, message);
-  };
   if (const yaml::Node* tokens = reader.take_required("draft_tokens"))
     result.draft_tokens = parse_axis<std::int64_t>(
         AxisPlace{*tokens, path + ".draft_tokens", diagnostics},
@@ -68,12 +62,11 @@ ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& p
   const yaml::Node* rates = written;
   if (rates != nullptr && rates->is_map()) {
     const auto shares = read_table(*rates, path + ".acceptance", folder, state, result.tables);
-    if (!shares && !shares.error().empty()) bad("acceptance", *rates, shares.error());
-    yaml::Node list = yaml::Node::list();
-    list.flow = true;
-    for (const double share : shares.value_or(std::vector<double>()))
-      list.items.push_back(yaml::Node::scalar(fmt::format("{}", share)));
-    result.resolved.set("acceptance", std::move(list));
+    if (!shares && !shares.error().empty()) reader.bad("acceptance", *rates, shares.error());
+    result.resolved.set("acceptance",
+                        yaml::flow_list(shares.value_or(std::vector<double>()), [](double share) {
+                          return yaml::Node::scalar(fmt::format("{}", share));
+                        }));
     rates = shares ? result.resolved.find("acceptance") : nullptr;
   }
   if (rates != nullptr) {
@@ -82,9 +75,10 @@ ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& p
                                          : std::vector<const yaml::Node*>{rates}) {
       const auto share = parse_share(*item);
       if (!share) {
-        bad("acceptance", *item, share.error());
+        reader.bad("acceptance", *item, share.error());
       } else if (!speculation.acceptance.empty() && *share > speculation.acceptance.back()) {
-        bad("acceptance", *item,
+        reader.bad(
+            "acceptance", *item,
             "rises: a draft is accepted only where all before it are, so shares of positions never do");
       } else {
         speculation.acceptance.push_back(*share);
@@ -93,22 +87,21 @@ ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& p
     if (!listed && speculation.acceptance.size() == 1)
       speculation.acceptance = Speculation::independent(speculation.acceptance.front());
     if (!state.failed() && most > static_cast<std::int64_t>(speculation.acceptance.size()))
-      bad("acceptance", *written,
+      reader.bad(
+          "acceptance", *written,
           fmt::format("has {} positions, but {} tokens are drafted: give one share for each, or one rate",
                       speculation.acceptance.size(), most));
   }
   if (const yaml::Node* method = reader.take("method")) {
-    const auto parsed = yaml::parse_value<DraftMethod>(*method);
-    if (parsed) speculation.method = *parsed;
-    if (!parsed) bad("method", *method, parsed.error());
+    reader.read("method", *method, speculation.method);
   } else if (node.find("draft_model") != nullptr) {
     speculation.method = DraftMethod::draft_model;
   }
   const yaml::Node* const model = reader.take("draft_model");
   if (speculation.method == DraftMethod::draft_model && model == nullptr)
-    bad("draft_model", node, "missing: method draft_model needs the name of the model that drafts");
+    reader.bad("draft_model", node, "missing: method draft_model needs the name of the model that drafts");
   if (speculation.method == DraftMethod::mtp && model != nullptr)
-    bad("draft_model", *model, "has no effect with method: mtp, where the model drafts for itself");
+    reader.bad("draft_model", *model, "has no effect with method: mtp, where the model drafts for itself");
   reader.finish();
   return result;
 }

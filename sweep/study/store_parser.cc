@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
 
 #include "sweep/study/axis_values.h"
 #include "sweep/yaml/closest_names.h"
@@ -110,7 +109,7 @@ yaml::Node write_rows(const StoredRows& rows) {
   if (rows.choice == RowChoice::feasible) return yaml::Node::scalar(std::string(name_of(rows.choice)));
   yaml::Node map = yaml::Node::map();
   if (rows.choice == RowChoice::top) map.set("top", yaml::Node::scalar(std::to_string(rows.count)));
-  if (rows.choice == RowChoice::pareto) map.set("pareto", text_list(rows.front));
+  if (rows.choice == RowChoice::pareto) map.set("pareto", yaml::flow_list(rows.front));
   return map;
 }
 
@@ -124,7 +123,7 @@ void parse_store(const yaml::Node& node, const StudyOptions& options, Study& stu
 std::optional<yaml::Node> write_store(const Study& study) {
   if (!study.stored_columns && study.stored_rows.all()) return std::nullopt;
   yaml::Node store = yaml::Node::map();
-  if (study.stored_columns) store.set("columns", text_list(*study.stored_columns));
+  if (study.stored_columns) store.set("columns", yaml::flow_list(*study.stored_columns));
   if (!study.stored_rows.all()) store.set("rows", write_rows(study.stored_rows));
   return store;
 }

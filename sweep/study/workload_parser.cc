@@ -11,6 +11,8 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "engine/serving/load/drawn_requests.h"
 #include "engine/spec/ranges.h"
@@ -20,7 +22,6 @@
 #include "sweep/study/load_study.h"
 #include "sweep/study/sessions_parser.h"
 #include "sweep/study/speculation_parser.h"
-#include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/visitors.h"
 
 namespace shardscape::sweep {
@@ -74,13 +75,8 @@ class WorkloadParser {
   static std::string path(const std::string& key) { return "workload." + key; }
 
   void read_phase() {
-    const yaml::Node* node = reader_.take_required("phase");
-    if (node == nullptr) return;
-    const yaml::Parsed<Phase> phase = yaml::parse_value<Phase>(*node);
-    if (!phase) return state_.bad(path("phase"), node->where, phase.error());
-    result_.phase = *phase;
-    result_.phase_known = true;
-    result_.resolved.set("phase", yaml::make_scalar(*phase));
+    result_.phase_known = reader_.required("phase", result_.phase);
+    if (result_.phase_known) result_.resolved.set("phase", yaml::make_scalar(result_.phase));
   }
 
   void read_load() {
@@ -94,15 +90,11 @@ class WorkloadParser {
       if (const yaml::Node* clients = node_.find("concurrency"))
         state_.bad(path("concurrency"), clients->where, "excludes request_rate: a loop is closed or open");
       const AxisPlace place{*rates, path("request_rate"), diagnostics_};
-      ListedKey axis;
-      yaml::Node list = yaml::Node::list();
-      list.flow = true;
-      for (const double rate : parse_axis<double>(place, parse_rate)) {
-        axis.values.emplace_back([rate](WorkloadSpec& workload) { workload.load->request_rate = rate; });
-        list.items.push_back(yaml::Node::scalar(rate_text(rate)));
-      }
-      axes_.push_back(std::move(axis));
-      load_->resolved.set("request_rate", std::move(list));
+      const std::vector<double> listed = parse_axis<double>(place, parse_rate);
+      add_axis(listed, [](WorkloadSpec& workload, double rate) { workload.load->request_rate = rate; });
+      load_->resolved.set("request_rate", yaml::flow_list(listed, [](double rate) {
+                            return yaml::Node::scalar(rate_text(rate));
+                          }));
     }
     if (const yaml::Node* node = reader_.take("sessions")) {
       load_->load.sessions = parse_sessions(*node, path("sessions"), load_->length_ratio, model_, state_);
@@ -115,11 +107,9 @@ class WorkloadParser {
     ParsedSpeculation parsed = parse_speculation(node, path("speculation"), folder_, state_, diagnostics_);
     load_->load.speculation = std::move(parsed.speculation);
     std::ranges::move(parsed.tables, std::back_inserter(result_.tables));
-    ListedKey axis;
-    for (const std::int64_t tokens : parsed.draft_tokens)
-      axis.values.emplace_back(
-          [tokens](WorkloadSpec& workload) { workload.load->speculation.draft_tokens = tokens; });
-    axes_.push_back(std::move(axis));
+    add_axis(parsed.draft_tokens, [](WorkloadSpec& workload, std::int64_t tokens) {
+      workload.load->speculation.draft_tokens = tokens;
+    });
     load_->resolved.set("speculation", std::move(parsed.resolved));
   }
 
@@ -127,12 +117,6 @@ class WorkloadParser {
   void read_lengths(const yaml::Entry& entry, std::int64_t WorkloadSpec::*member,
                     Lengths LoadSpec::*lengths) {
     const AxisPlace place{entry.value, path(entry.key), diagnostics_};
-    std::vector<const yaml::Node*> items;
-    if (entry.value.is_map()) {
-      items = {&entry.value};
-    } else {
-      items = axis_items(place);
-    }
     ListedKey axis;
     const auto add = [&](std::int64_t tokens, const Lengths& of) {
       axis.values.emplace_back([=](WorkloadSpec& workload) {
@@ -140,7 +124,7 @@ class WorkloadParser {
         (*workload.load).*lengths = of;
       });
     };
-    for (const yaml::Node* item : items) {
+    for (const yaml::Node* item : axis_items(place)) {
       const auto parsed = parse_number_or_lengths(*item, path(entry.key), load_->length_ratio, state_);
       if (parsed) add(item->is_map() ? std::llround(parsed->mean) : parsed->longest, *parsed);
     }
@@ -182,27 +166,25 @@ class WorkloadParser {
 
   void read_expert_loads(const yaml::Node& node) {
     reader_.take("expert_load");
-    ListedKey axis;
+    const auto loads = parse_expert_loads(node, path("expert_load"), state_);
+    add_axis(loads, [](WorkloadSpec& workload, const ExpertLoad& load) { workload.expert_load = load; });
     yaml::Node list = yaml::Node::list();
-    for (const ExpertLoad& load : parse_expert_loads(node, path("expert_load"), state_)) {
-      axis.values.emplace_back([load](WorkloadSpec& workload) { workload.expert_load = load; });
-      list.items.push_back(write_expert_load(load));
-    }
-    axes_.push_back(std::move(axis));
+    for (const ExpertLoad& load : loads) list.items.push_back(write_expert_load(load));
     result_.resolved.set("expert_load", std::move(list));
   }
 
+  /// Adds an axis on which `set` puts each of the values into a workload.
+  template <class T, class Set>
+  void add_axis(const std::vector<T>& values, const Set& set) {
+    ListedKey axis;
+    for (const T& value : values)
+      axis.values.emplace_back([set, value](WorkloadSpec& workload) { set(workload, value); });
+    axes_.push_back(std::move(axis));
+  }
   template <class T>
   void add_axis(const std::string& key, const std::vector<T>& values, T WorkloadSpec::*member) {
-    ListedKey axis;
-    yaml::Node list = yaml::Node::list();
-    list.flow = true;
-    for (const T& value : values) {
-      axis.values.emplace_back([member, value](WorkloadSpec& workload) { workload.*member = value; });
-      list.items.push_back(yaml::make_scalar(value));
-    }
-    axes_.push_back(std::move(axis));
-    result_.resolved.set(key, std::move(list));
+    add_axis(values, [member](WorkloadSpec& workload, const T& value) { workload.*member = value; });
+    result_.resolved.set(key, yaml::flow_list(values));
   }
 
   void take_defaults() {

@@ -3,7 +3,6 @@
 // hw_presets/technology/.
 #pragma once
 
-#include <compare>
 #include <memory>
 #include <optional>
 #include <string>

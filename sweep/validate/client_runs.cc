@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <string_view>
 
 #include "sweep/validate/release.h"
 #include "sweep/validate/table_names.h"

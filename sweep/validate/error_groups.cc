@@ -4,21 +4,20 @@
 #include <map>
 
 #include "engine/base/suggest.h"
+#include "engine/base/words.h"
 
 namespace shardscape::validate {
 
 tl::expected<std::vector<std::string>, std::string> parse_regime_keys(std::string_view text) {
   std::vector<std::string> keys;
   const std::span<const std::string_view> known = regime_keys();
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string key(text.substr(begin, end - begin));
+  for (const std::string_view part : split(text, ',')) {
+    const std::string key(part);
     if (std::ranges::find(known, key) == known.end())
       return tl::unexpected("'" + key + "' is no part of a regime" + did_you_mean(key, known) + "; one of " +
                             join_names(known));
     if (std::ranges::find(keys, key) != keys.end()) return tl::unexpected("'" + key + "' is given twice");
     keys.push_back(key);
-    begin = end + 1;
   }
   return keys;
 }

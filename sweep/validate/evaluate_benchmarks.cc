@@ -1,9 +1,13 @@
-// Evaluates tables of single kernels and collectives, in the columns of public benchmarks: reads each row, predicts it
-// by the engine's functions for lone kernels and calls, and collects the metrics of its kind.
+// Evaluates tables whose rows are predicted one by one: a table of kinds says how a row is read and which metrics it
+// counts for. Kernels and collectives in the columns of public benchmarks are read here and predicted by the engine's
+// functions for lone kernels and calls.
 #include <fmt/format.h>
 
 #include <charconv>
+#include <iterator>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "engine/compute/kernel_alone.h"
 #include "engine/network/collectives/protocols.h"
@@ -12,49 +16,44 @@
 #include "sweep/validate/table_evaluators.h"
 #include "sweep/validate/table_names.h"
 
-namespace shardscape {
-
-namespace validate {
-/// The operations of an NCCL table, by the names of nccl-tests.
-enum class NcclOperation : std::uint8_t { all_reduce, reduce_scatter, all_gather, alltoall };
-}  // namespace validate
-
-SHARDSCAPE_ENUM_NAMES(validate::NcclOperation, "all_reduce", "reduce_scatter", "all_gather", "alltoall");
-
-namespace validate {
+namespace shardscape::validate {
 
 namespace {
 
-constexpr double kLongGemm_s = 1e-4, kShortGemm_s = 1e-5, kLongPrompt_s = 1e-4, kLongDecode_s = 2e-5;
-constexpr double kLongExperts_s = 5e-5;
-constexpr double kLargeCollective = 256 * 1024;
+/// The operations of an NCCL table, by the names of nccl-tests, and the calls that they are.
+constexpr std::string_view kNcclOperations[] = {"all_reduce", "reduce_scatter", "all_gather", "alltoall"};
+constexpr network::CollectiveOp kNcclCalls[] = {
+    network::CollectiveOp::all_reduce, network::CollectiveOp::reduce_scatter,
+    network::CollectiveOp::all_gather, network::CollectiveOp::all_to_all};
+static_assert(std::size(kNcclOperations) == std::size(kNcclCalls));
 
 std::string count(std::int64_t value) { return std::to_string(value); }
 
-/// Reads and predicts the rows of one table.
-class Benchmarks {
+/// Reads and predicts the rows of one table of kernels or collectives that run alone on a device.
+class KernelRows {
  public:
-  Benchmarks(Presets& presets, const EvaluateOptions& options)
-      : presets_(presets),
+  KernelRows(TableKind kind, Presets& presets, const EvaluateOptions& options)
+      : kind_(kind),
+        presets_(presets),
         options_(options),
         names_(presets, options.device),
         collectives_(presets, options.folder) {}
 
-  /// The row, read and predicted; nothing, with a problem reported, where it cannot be read.
-  std::optional<Benchmark> read(TableKind kind, RowReader& reader) {
-    Benchmark row;
-    for (const Column& column : columns_of(kind)) {
-      if (column.use == ColumnUse::needed) reader.need(column.name);
+  void read(RowReader& reader, Benchmark& row) {
+    if (kind_ == TableKind::expert_exchange) {
+      read_exchange_times(reader, row);
+    } else {
+      row.measured[0] = reader.positive("measured_time_s");
     }
-    if (reader.failed()) return std::nullopt;
+    if (reader.failed()) return;
     const DeviceSpec* const device = read_device(reader, row);
-    switch (kind) {
+    switch (kind_) {
       case TableKind::gemm_alone:
         read_gemm_alone(reader, device, row);
         break;
       case TableKind::attention_prefill:
       case TableKind::attention_decode:
-        read_attention(reader, kind, device, row);
+        read_attention(reader, device, row);
         break;
       case TableKind::nccl:
         read_nccl(reader, device, row);
@@ -71,21 +70,17 @@ class Benchmarks {
       default:
         read_exchange(reader, device, row);
     }
-    if (reader.failed()) return std::nullopt;
-    if (!undescribed_.empty()) row.predicted_s = tl::unexpected(undescribed_);
-    return row;
   }
 
  private:
-  /// The row's device; null where it is unknown, which is reported, or has no preset, which undescribed_ then says.
+  /// The row's device; null where it is unknown, which is reported, or has no preset, so that nothing is predicted.
   const DeviceSpec* read_device(RowReader& reader, Benchmark& row) {
-    undescribed_.clear();
     const std::string text = reader.text("device").value_or("");
     row.regime.device = text;
     const TableNames::Named name = names_.device(text);
     if (!name) {
       if (!name.error().understood) reader.bad("device", name.error().why);
-      undescribed_ = name.error().why;
+      row.unpredicted = name.error().why;
       return nullptr;
     }
     const auto device = presets_.device(*name, options_.folder);
@@ -116,15 +111,14 @@ class Benchmarks {
     row.kin = count(shape.n) + " x " + count(shape.k);
     if (device == nullptr || reader.failed()) return;
     if (!device->supports(precision)) {
-      row.predicted_s =
-          tl::unexpected(fmt::format("device {} has no unit for {}", device->name, name_of(precision)));
+      row.unpredicted = fmt::format("device {} has no unit for {}", device->name, name_of(precision));
       return;
     }
-    row.predicted_s = compute::gemm_alone(shape, precision, *device).time.value();
+    row.predicted[0] = compute::gemm_alone(shape, precision, *device).time.value();
   }
 
-  static void read_attention(RowReader& reader, TableKind kind, const DeviceSpec* device, Benchmark& row) {
-    const bool decoding = kind == TableKind::attention_decode;
+  void read_attention(RowReader& reader, const DeviceSpec* device, Benchmark& row) const {
+    const bool decoding = kind_ == TableKind::attention_decode;
     compute::AttentionShape shape;
     const std::int64_t batch = reader.integer("batch_size").value_or(1);
     const std::int64_t tokens = reader.integer("isl").value_or(1);
@@ -147,14 +141,14 @@ class Benchmarks {
     shape.queries = decoding ? 1 : static_cast<double>(tokens);
     shape.keys = static_cast<double>(tokens + step);
     // The rows of these tables are kernels of TensorRT-LLM.
-    row.predicted_s =
+    row.predicted[0] =
         (decoding ? compute::decode_attention_alone(shape, AttentionKernel::trtllm, Precision::bf16, *device)
                   : compute::prompt_attention_alone(shape, AttentionKernel::trtllm, Precision::bf16, *device))
             .time.value();
   }
 
-  /// Reads the number of bytes of the message.
-  static double read_message(RowReader& reader, const char* format_column, Benchmark& row) {
+  /// Reads the message and the group.
+  static void read_message(RowReader& reader, const char* format_column, Benchmark& row) {
     double element = 1;
     if (reader.text(format_column) == "int8") {
       row.regime.precision = "int8";
@@ -166,12 +160,12 @@ class Benchmarks {
     row.bytes = element * elements;
     row.kin = row.regime.operation + ' ' + count(row.regime.gpus);
     row.what = row.regime.operation + " of " + cell(row.bytes) + " B, " + count(row.regime.gpus) + " GPUs";
-    return row.bytes;
   }
 
   void read_nccl(RowReader& reader, const DeviceSpec* device, Benchmark& row) {
-    const std::optional<NcclOperation> operation = reader.choice<NcclOperation>("op_name");
-    row.regime.operation = name_of(operation.value_or(NcclOperation::all_reduce));
+    const std::size_t operation = reader.choice("op_name", kNcclOperations).value_or(0);
+    const network::CollectiveOp call = kNcclCalls[operation];
+    row.regime.operation = kNcclOperations[operation];
     row.regime.stack = options_.collective_stack;
     read_message(reader, "nccl_dtype", row);
     const TableNames::Named cluster = names_.cluster(reader.text("device").value_or(""));
@@ -182,34 +176,16 @@ class Benchmarks {
     if (device == nullptr || reader.failed()) return;
     // A device with constants of its own for calls inside a node is predicted by these, others by the stack.
     if (const auto alone =
-            network::collective_in_node(*device, network::operation_of(collective_of(*operation)),
+            network::collective_in_node(*device, network::operation_of(call),
                                         static_cast<std::int32_t>(row.regime.gpus), Bytes(row.bytes))) {
       row.regime.stack.clear();
-      row.predicted_s = alone->value();
+      row.predicted[0] = alone->value();
       return;
     }
-    const auto time =
-        collectives_.time({*cluster, options_.collective_stack, row.regime.gpus, row.regime.gpus},
-                          collective_of(*operation), row.bytes);
-    if (time) {
-      row.predicted_s = *time;
-    } else {
-      row.predicted_s = tl::unexpected(time.error().front().message);
-    }
-  }
-
-  static network::CollectiveOp collective_of(NcclOperation operation) {
-    switch (operation) {
-      case NcclOperation::all_reduce:
-        return network::CollectiveOp::all_reduce;
-      case NcclOperation::reduce_scatter:
-        return network::CollectiveOp::reduce_scatter;
-      case NcclOperation::all_gather:
-        return network::CollectiveOp::all_gather;
-      case NcclOperation::alltoall:
-        return network::CollectiveOp::all_to_all;
-    }
-    return network::CollectiveOp::all_reduce;
+    const auto time = collectives_.time(
+        {*cluster, options_.collective_stack, row.regime.gpus, row.regime.gpus}, call, row.bytes);
+    if (time) row.predicted[0] = *time;
+    if (!time) row.unpredicted = time.error().front().message;
   }
 
   static void read_custom(RowReader& reader, const DeviceSpec* device, Benchmark& row) {
@@ -224,11 +200,8 @@ class Benchmarks {
     const auto time =
         network::all_reduce_in_node(*device, *kernels, source.ends_with("_eager"),
                                     static_cast<std::int32_t>(row.regime.gpus), Bytes(row.bytes));
-    if (time) {
-      row.predicted_s = time->value();
-    } else {
-      row.predicted_s = tl::unexpected("device " + device->name + " has no constants of custom all-reduces");
-    }
+    if (time) row.predicted[0] = time->value();
+    if (!time) row.unpredicted = "device " + device->name + " has no constants of custom all-reduces";
   }
 
   /// The all-reduce kernels that a row has timed. SGLang took over TensorRT-LLM's kernels in 0.5.14; its version is in
@@ -248,96 +221,130 @@ class Benchmarks {
     return patch > kOwnKernelsUntil ? AllReduceKernels::sglang : AllReduceKernels::vllm;
   }
 
+  const TableKind kind_;
   Presets& presets_;
   const EvaluateOptions& options_;
   TableNames names_;
   CollectiveBenches collectives_;
-  std::string undescribed_;  ///< why the row's device has no preset, if it has none
 };
 
-/// A range of rows that a bar may be set on.
+/// A metric: a range of rows that a bar may be set on.
 struct Band {
   const char* key;
   const char* name;
-  bool (*has)(const Benchmark& row, double measured_s);
-  std::size_t way = 0;  ///< index in MeasuredTimes
+  double over_s = 0;                            ///< of rows that took longer than this
+  bool (*has)(const Benchmark& row) = nullptr;  ///< and for which this holds; null: for all
+  std::size_t way = 0;                          ///< index in Benchmark::measured and predicted
+  const char* unit = "s";
 };
 
-bool is_low_latency(const Benchmark& row, double) { return row.regime.operation == "low latency"; }
-bool is_normal(const Benchmark& row, double) { return row.regime.operation == "normal"; }
+/// How the rows of a kind of table are read, and what is compared.
+struct BenchmarkKind {
+  std::vector<std::string> predicted;  ///< columns of predictions
+  std::vector<Band> bands;
+  ReadBenchmark (*rows)(Presets& presets, const EvaluateOptions& options);
+};
 
-std::vector<Band> bands_of(TableKind kind) {
-  if (kind == TableKind::expert_exchange)
-    return {{"dispatch_low_latency", "dispatch, low latency", is_low_latency, 0},
-            {"combine_low_latency", "combine, low latency", is_low_latency, 1},
-            {"dispatch_normal", "dispatch, normal", is_normal, 0},
-            {"combine_normal", "combine, normal", is_normal, 1}};
-  std::vector<Band> bands = {{"time", "time", [](const Benchmark&, double) { return true; }}};
+template <TableKind kKind>
+ReadBenchmark kernel_rows(Presets& presets, const EvaluateOptions& options) {
+  const auto rows = std::make_shared<KernelRows>(kKind, presets, options);
+  return [rows](RowReader& reader, Benchmark& row) { rows->read(reader, row); };
+}
+
+bool is_large(const Benchmark& row) { return row.bytes >= 256 * 1024; }
+bool is_small(const Benchmark& row) { return !is_large(row); }
+bool is_large_in_node(const Benchmark& row) { return row.in_one_node && row.bytes >= 1e6; }
+bool is_low_latency(const Benchmark& row) { return row.regime.operation == "low latency"; }
+bool is_normal(const Benchmark& row) { return row.regime.operation == "normal"; }
+
+BenchmarkKind kind_of(TableKind kind) {
+  const Band time = {"time", "time"}, over_20us = {"time_20us", "over 20 us", 2e-5},
+             over_100us = {"time_long", "over 0.1 ms", 1e-4};
+  const std::vector<std::string> one = {"predicted_time_s"};
   switch (kind) {
+    case TableKind::mlperf:
+      return {{"predicted_completed_requests_per_s", "predicted_tokens_per_s"},
+              {{"requests", "requests per second", 0, nullptr, 0, "1/s"},
+               {"tokens", "tokens per second", 0, nullptr, 1, "1/s"}},
+              mlperf_rows};
+    case TableKind::gemm:
+      return {{"predicted_time_s", "predicted_row_tile_time_s"},
+              {{"time", "kernel time, own tile"},
+               {"time_long", "own tile, over 0.1 ms", over_100us.over_s},
+               {"time_row_tile", "row's tile", 0, nullptr, 1}},
+              gemm_rows};
+    case TableKind::collectives:
+      return {one, {time, {"time_node", "one node, 1 MB and more", 0, is_large_in_node}}, collective_rows};
     case TableKind::gemm_alone:
-      bands.push_back(
-          {"time_long", "over 0.1 ms", [](const Benchmark&, double t) { return t > kLongGemm_s; }});
-      bands.push_back(
-          {"time_10us", "over 10 us", [](const Benchmark&, double t) { return t > kShortGemm_s; }});
-      break;
+      return {one, {time, over_100us, {"time_10us", "over 10 us", 1e-5}}, kernel_rows<TableKind::gemm_alone>};
     case TableKind::attention_prefill:
-      bands.push_back(
-          {"time_long", "over 0.1 ms", [](const Benchmark&, double t) { return t > kLongPrompt_s; }});
-      break;
+      return {one, {time, over_100us}, kernel_rows<TableKind::attention_prefill>};
     case TableKind::attention_decode:
+      return {one, {time, over_20us}, kernel_rows<TableKind::attention_decode>};
     case TableKind::latent_attention:
-      bands.push_back(
-          {"time_20us", "over 20 us", [](const Benchmark&, double t) { return t > kLongDecode_s; }});
-      break;
+      return {one, {time, over_20us}, kernel_rows<TableKind::latent_attention>};
     case TableKind::experts:
-      bands.push_back(
-          {"time_50us", "over 50 us", [](const Benchmark&, double t) { return t > kLongExperts_s; }});
-      break;
+      return {one, {time, {"time_50us", "over 50 us", 5e-5}}, kernel_rows<TableKind::experts>};
     case TableKind::nccl:
-      bands.push_back({"time_large", "256 KB and more",
-                       [](const Benchmark& b, double) { return b.bytes >= kLargeCollective; }});
-      bands.push_back({"time_small", "below 256 KB",
-                       [](const Benchmark& b, double) { return b.bytes < kLargeCollective; }});
-      break;
-    default:
-      break;
+      return {
+          one,
+          {time, {"time_large", "256 KB and more", 0, is_large}, {"time_small", "below 256 KB", 0, is_small}},
+          kernel_rows<TableKind::nccl>};
+    case TableKind::custom_all_reduce:
+      return {one, {time}, kernel_rows<TableKind::custom_all_reduce>};
+    case TableKind::expert_exchange:
+      return {{"predicted_dispatch_s", "predicted_combine_s"},
+              {{"dispatch_low_latency", "dispatch, low latency", 0, is_low_latency, 0},
+               {"combine_low_latency", "combine, low latency", 0, is_low_latency, 1},
+               {"dispatch_normal", "dispatch, normal", 0, is_normal, 0},
+               {"combine_normal", "combine, normal", 0, is_normal, 1}},
+              kernel_rows<TableKind::expert_exchange>};
+    case TableKind::plans:
+    case TableKind::open_loop:
+      break;  // their rows are predicted together
   }
-  return bands;
+  return {};
+}
+
+/// Pairs what was measured with what is predicted.
+void add(const TableLine& line, const std::vector<Band>& bands, Benchmark row, Evaluation& out) {
+  for (std::size_t i = 0; i < bands.size(); ++i) {
+    const std::optional<double>&measured = row.measured[bands[i].way],
+          &predicted = row.predicted[bands[i].way];
+    const bool counts = measured && predicted && *measured > bands[i].over_s &&
+                        (bands[i].has == nullptr || bands[i].has(row));
+    if (counts) out.metrics[i].pairs.push_back({out.rows.size(), *measured, *predicted});
+  }
+  std::vector<std::string>& cells = out.predictions.emplace_back();
+  for (std::size_t way = 0; way < out.prediction_columns.size(); ++way)
+    cells.push_back(cell(row.predicted[way]));
+  out.rows.push_back(
+      {line.line, line.id, std::move(row.what), -1, {}, {}, std::move(row.regime), std::move(row.kin)});
 }
 
 }  // namespace
 
 void evaluate_benchmarks(const Table& table, Presets& presets, const EvaluateOptions& options,
                          Evaluation& out) {
-  const std::vector<Band> bands = bands_of(out.kind);
-  for (const Band& band : bands) out.metrics.push_back({band.key, band.name, "s", {}});
-  const bool exchange = out.kind == TableKind::expert_exchange;
-  out.prediction_columns = exchange ? std::vector<std::string>{"predicted_dispatch_s", "predicted_combine_s"}
-                                    : std::vector<std::string>{"predicted_time_s"};
-  Benchmarks benchmarks(presets, options);
+  const BenchmarkKind kind = kind_of(out.kind);
+  for (const Band& band : kind.bands) out.metrics.push_back({band.key, band.name, band.unit, {}});
+  out.prediction_columns = kind.predicted;
+  const ReadBenchmark read = kind.rows(presets, options);
   const ColumnIndex index(table);
   for (const TableRow& cells : table.rows) {
     RowReader reader(table, index, cells, out.problems);
-    const MeasuredTimes measured = measured_times(out.kind, reader);
-    const std::optional<Benchmark> row = benchmarks.read(out.kind, reader);
-    if (!row) continue;
-    if (!row->predicted_s) {
-      out.unpredicted.push_back({cells.line, row->predicted_s.error()});
-      continue;
+    for (const Column& column : columns_of(out.kind)) {
+      if (column.use == ColumnUse::needed) reader.need(column.name);
     }
-    const double predicted[] = {*row->predicted_s, row->combine_s};
-    for (std::size_t i = 0; i < bands.size(); ++i) {
-      const std::optional<double>& time = measured[bands[i].way];
-      if (time && bands[i].has(*row, *time))
-        out.metrics[i].pairs.push_back({out.rows.size(), *time, predicted[bands[i].way]});
+    Benchmark row;
+    read(reader, row);
+    if (reader.failed()) continue;
+    if (row.unpredicted) {
+      out.unpredicted.push_back({cells.line, *row.unpredicted});
+    } else {
+      add({cells.line, row_id(reader, table, cells)}, kind.bands, std::move(row), out);
     }
-    out.predictions.push_back({cell(predicted[0])});
-    if (exchange) out.predictions.back().push_back(cell(predicted[1]));
-    out.rows.push_back(
-        {cells.line, row_id(reader, table, cells), row->what, -1, {}, {}, row->regime, row->kin});
   }
 }
 
-}  // namespace validate
-
-}  // namespace shardscape
+}  // namespace shardscape::validate

@@ -7,10 +7,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
 
+#include "engine/base/words.h"
 #include "sweep/evidence/evidence_table.h"
 #include "sweep/validate/predict_plans.h"
 #include "sweep/validate/table_evaluators.h"
@@ -43,9 +41,9 @@ class Rows {
     row.model = text("model");
     row.device = text("device");
     row.software = text("software");
-    named(reader, "device", names_.cluster(row.device), row, row.cluster);
-    named(reader, "software", names_.stack(row.software, has_experts(row.model)), row, row.stack);
-    if (const auto model = presets_.model(row.model, folder_); !model) say(row, model.error());
+    row.cluster = preset_named(reader, "device", names_.cluster(row.device), row);
+    row.stack = preset_named(reader, "software", names_.stack(row.software, has_experts(row.model)), row);
+    if (const auto model = presets_.model(row.model, folder_); !model) row.cannot_be_predicted(model.error());
     row.workload.phase = Phase::inference;
     if (const auto cell = reader.text("precision")) {
       const auto policy = TableNames::policy(lower_case(*cell));
@@ -62,20 +60,6 @@ class Rows {
   }
 
  private:
-  static void say(PlanRow& row, const std::string& why) {
-    if (!row.unmodelled) row.unmodelled = why;
-  }
-  static void named(RowReader& reader, const char* column, const TableNames::Named& name, PlanRow& row,
-                    std::string& preset) {
-    if (name) {
-      preset = *name;
-    } else if (name.error().understood) {
-      say(row, name.error().why);
-    } else {
-      reader.bad(column, name.error().why);
-    }
-  }
-
   static void read_plan(RowReader& reader, PlanRow& row) {
     const std::int64_t gpus = reader.integer("gpus").value_or(1);
     const std::int64_t tensor = reader.integer("tensor_parallel").value_or(1);
@@ -99,10 +83,10 @@ class Rows {
     row.recipe.token_budget = reader.integer("vllm_max_num_batched_tokens");
     row.recipe.max_batch = reader.integer("vllm_max_num_seqs");
     const bool cached = reader.flag("vllm_prefix_caching").value_or(false);
-    if (!rate) say(row, "the row does not say at which rate requests came");
-    if (!prompt || !output) say(row, "the row does not say how long prompts and outputs were");
+    if (!rate) row.cannot_be_predicted("the row does not say at which rate requests came");
+    if (!prompt || !output) row.cannot_be_predicted("the row does not say how long prompts and outputs were");
     if (reader.text("set").value_or("").find("first") != std::string::npos)
-      say(row, "the first requests of a run, which meet a cold cache");
+      row.cannot_be_predicted("the first requests of a run, which meet a cold cache");
     if (row.unmodelled) return;
     LoadSpec load;
     load.request_rate = *rate;
@@ -230,13 +214,7 @@ void evaluate_open_loop(const Table& table, Presets& presets, const EvaluateOpti
       add(pending[i], predictions[i]->prediction, regime_of(plans[i], presets, options.folder), out);
       continue;
     }
-    for (const RowRefusal& why : predictions[i].error()) {
-      if (why.rejected) {
-        out.unpredicted.push_back({plans[i].line, why.message});
-      } else {
-        out.problems.push_back({table.file, plans[i].line, why.column, why.message, false});
-      }
-    }
+    add_refusals(table, plans[i], predictions[i].error(), out);
   }
 }
 

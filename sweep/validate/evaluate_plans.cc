@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "sweep/evidence/evidence_table.h"
@@ -190,14 +189,19 @@ void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions&
       add(rows[i], *predictions[i], part, groups, regime_of(rows[i], presets, options.folder), out);
       continue;
     }
-    for (const RowRefusal& why : predictions[i].error()) {
-      // If a public table of servers asks for an impossible plan, we have not understood how it describes the plan: the
-      // row is unpredicted, not wrong.
-      if (why.rejected && !rows[i].software.empty() && rows[i].workload.phase == Phase::inference) {
-        out.unpredicted.push_back({rows[i].line, why.message});
-        continue;
-      }
-      out.problems.push_back({table.file, rows[i].line, why.column, why.message, why.rejected});
+    add_refusals(table, rows[i], predictions[i].error(), out);
+  }
+}
+
+void add_refusals(const Table& table, const PlanRow& row, std::span<const RowRefusal> refusals,
+                  Evaluation& out) {
+  for (const RowRefusal& why : refusals) {
+    // If a public table of servers asks for an impossible plan, we have not understood how it describes the plan: the
+    // row is unpredicted, not wrong.
+    if (why.rejected && !row.software.empty() && row.workload.phase == Phase::inference) {
+      out.unpredicted.push_back({row.line, why.message});
+    } else {
+      out.problems.push_back({table.file, row.line, why.column, why.message, why.rejected});
     }
   }
 }

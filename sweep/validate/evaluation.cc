@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "sweep/validate/table_evaluators.h"
 #include "sweep/yaml/number.h"
@@ -123,15 +124,6 @@ Evaluation evaluate(const Table& table, Presets& presets, const EvaluateOptions&
       break;
     case TableKind::open_loop:
       evaluate_open_loop(table, presets, options, out);
-      break;
-    case TableKind::mlperf:
-      evaluate_mlperf(table, presets, options, out);
-      break;
-    case TableKind::gemm:
-      evaluate_gemms(table, presets, options, out);
-      break;
-    case TableKind::collectives:
-      evaluate_collectives(table, presets, options, out);
       break;
     default:
       evaluate_benchmarks(table, presets, options, out);

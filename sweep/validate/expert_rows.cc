@@ -12,19 +12,14 @@
 #include "sweep/validate/table_names.h"
 #include "sweep/yaml/number.h"
 
-namespace shardscape {
-
-namespace validate {
-enum class ExchangeKernel : std::uint8_t { ll, normal };
-enum class LatentOperation : std::uint8_t { mla_context, mla_generation };
-}  // namespace validate
-
-SHARDSCAPE_ENUM_NAMES(validate::ExchangeKernel, "ll", "normal");
-SHARDSCAPE_ENUM_NAMES(validate::LatentOperation, "mla_context", "mla_generation");
-
-namespace validate {
+namespace shardscape::validate {
 
 namespace {
+
+enum class ExchangeKernel : std::uint8_t { ll, normal };
+SHARDSCAPE_ENUM_NAMES(ExchangeKernel, "ll", "normal");
+enum class LatentOperation : std::uint8_t { mla_context, mla_generation };
+SHARDSCAPE_ENUM_NAMES(LatentOperation, "mla_context", "mla_generation");
 
 constexpr double kRanksOfNode = 8;  ///< ranks per node in the benchmark's groups, also on NVL72
 
@@ -93,7 +88,7 @@ void read_experts(RowReader& reader, const DeviceSpec* device, Benchmark& row) {
                                       .gated = !is_ungated(inner, routing.top_k),
                                       .tokens = static_cast<double>(routing.tokens),
                                       .experts = static_cast<double>(routing.experts)};
-  row.predicted_s =
+  row.predicted[0] =
       compute::routed_experts_alone(routing, exponent, ranks, layer, Precision::bf16, *device).time.value();
 }
 
@@ -117,9 +112,9 @@ void read_latent(RowReader& reader, const DeviceSpec* device, Benchmark& row) {
   shape.heads = static_cast<double>(heads);
   shape.keys = static_cast<double>(tokens);
   shape.queries = decoding ? 1 : shape.keys;
-  row.predicted_s = (decoding ? compute::latent_decode(shape, *cache, *device)
-                              : compute::latent_prompt(shape, *cache, *device))
-                        .time.value();
+  row.predicted[0] = (decoding ? compute::latent_decode(shape, *cache, *device)
+                               : compute::latent_prompt(shape, *cache, *device))
+                         .time.value();
 }
 
 void read_exchange(RowReader& reader, const DeviceSpec* device, Benchmark& row) {
@@ -156,24 +151,20 @@ void read_exchange(RowReader& reader, const DeviceSpec* device, Benchmark& row) 
   const auto home =
       network::expert_exchange_time(device->node.experts, kernels, network::DispatchWay::combine, back);
   if (!out || !home) {
-    row.predicted_s = tl::unexpected(fmt::format("device {} has no constants of expert dispatch{}",
-                                                 device->name, call.nodes > 1 ? " between nodes" : ""));
+    row.unpredicted = fmt::format("device {} has no constants of expert dispatch{}", device->name,
+                                  call.nodes > 1 ? " between nodes" : "");
     return;
   }
-  row.predicted_s = out->value();
-  row.combine_s = home->value();
+  row.predicted = {out->value(), home->value()};
 }
 
-MeasuredTimes measured_times(TableKind kind, RowReader& reader) {
-  if (kind != TableKind::expert_exchange) return {reader.positive("measured_time_s"), std::nullopt};
+void read_exchange_times(RowReader& reader, Benchmark& row) {
   const auto sum = [&](const char* average, const char* transmit, const char* notify) {
     const auto whole = positive_sum(microseconds(reader, average), 0);
     return whole ? whole : positive_sum(microseconds(reader, transmit), microseconds(reader, notify));
   };
-  return {sum("dispatch_avg_t_us", "dispatch_transmit_us", "dispatch_notify_us"),
-          sum("combine_avg_t_us", "combine_transmit_us", "combine_notify_us")};
+  row.measured = {sum("dispatch_avg_t_us", "dispatch_transmit_us", "dispatch_notify_us"),
+                  sum("combine_avg_t_us", "combine_transmit_us", "combine_notify_us")};
 }
 
-}  // namespace validate
-
-}  // namespace shardscape
+}  // namespace shardscape::validate

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <string>
-
 #include "sweep/yaml/number.h"
 
 namespace shardscape::validate {

@@ -8,6 +8,7 @@
 
 #include <utility>
 
+#include "engine/base/words.h"
 #include "sweep/input/input_file.h"
 
 #include "engine/base/safe_text.h"
@@ -19,13 +20,6 @@ namespace {
 constexpr std::size_t kLongestRecord = 1'000'000;
 /// The most columns of a table; published tables have a few dozen.
 constexpr std::size_t kMostColumns = 4096;
-
-std::string trimmed(std::string text) {
-  constexpr const char* kBlank = " \t";
-  text.erase(text.find_last_not_of(kBlank) + 1);
-  text.erase(0, std::min(text.size(), text.find_first_not_of(kBlank)));
-  return text;
-}
 
 /// Goes through the text record by record.
 class CsvParser {
@@ -73,7 +67,7 @@ class CsvParser {
   std::string plain() {
     std::string cell;
     while (!ends() && text_[at_] != ',') cell += text_[at_++];
-    return trimmed(std::move(cell));
+    return std::string(trimmed(cell));
   }
 
   /// Reads a quoted cell, after the opening quote.

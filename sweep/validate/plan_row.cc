@@ -197,9 +197,8 @@ void read_measured_load(RowReader& reader, PlanRow& row) {
   load.output_tokens = output.value_or(0);
   load.concurrency = (prompt && requests ? requests : batch ? batch : requests).value_or(0);
   row.itl_only = !prompt || !requests;
-  if (!output && !row.unmodelled) row.unmodelled = "the row does not say how many tokens were generated";
-  if (load.concurrency == 0 && !row.unmodelled)
-    row.unmodelled = "the row does not say how many requests were in flight";
+  if (!output) row.cannot_be_predicted("the row does not say how many tokens were generated");
+  if (load.concurrency == 0) row.cannot_be_predicted("the row does not say how many requests were in flight");
 }
 
 /// How public tables split a server over its ranks: attention over tensor-parallel and data-parallel ranks, experts
@@ -320,17 +319,6 @@ void read_measurements(RowReader& reader, PlanRow& row) {
   row.oom = reader.flag("measured_oom");
 }
 
-/// The preset behind a name of the table. A name without a preset for good reason makes the row unmodelled.
-std::string named(RowReader& reader, const char* column, const TableNames::Named& name, PlanRow& row) {
-  if (name) return *name;
-  if (!name.error().understood) {
-    reader.bad(column, name.error().why);
-  } else if (!row.unmodelled) {
-    row.unmodelled = name.error().why;
-  }
-  return {};
-}
-
 void read_precision(RowReader& reader, PlanRow& row) {
   const std::optional<std::string> cell = reader.text("precision");
   if (!cell) return;
@@ -345,15 +333,14 @@ void read_precision(RowReader& reader, PlanRow& row) {
 
 /// Marks a row as unmodelled where it leaves out something that is needed.
 void read_unmodelled(RowReader& reader, PlanRow& row) {
-  const auto say = [&](const std::string& why) {
-    if (!row.unmodelled) row.unmodelled = why;
-  };
   const std::string method = reader.text("spec_method").value_or("none");
   if (method != "none" && (method != "mtp" || acceptance_of(row.model).empty()))
-    say("speculative decoding (" + method + "), of which nothing says how much is accepted");
+    row.cannot_be_predicted("speculative decoding (" + method +
+                            "), of which nothing says how much is accepted");
   constexpr std::string_view kModes[] = {"agg", "disagg", "energy"};
   if (reader.choice("mode", kModes) != 1U) return;
-  if (!reader.text("concurrency")) say("the row does not say how many requests were in flight");
+  if (!reader.text("concurrency"))
+    row.cannot_be_predicted("the row does not say how many requests were in flight");
 }
 
 /// What the row says about its pools and its recipe.
@@ -440,7 +427,7 @@ void read_preset(RowReader& reader, bool foreign, const char* ours, const char* 
   const char* const column = foreign ? theirs : ours;
   reader.need(column);
   (foreign ? text : preset) = reader.text(column).value_or("");
-  if (!text.empty()) preset = named(reader, theirs, find(text), row);
+  if (!text.empty()) preset = preset_named(reader, theirs, find(text), row);
 }
 
 /// Reads model, device or cluster, and software or stack.
@@ -476,6 +463,16 @@ std::optional<Phase> read_phase(RowReader& reader) {
 }
 
 }  // namespace
+
+std::string preset_named(RowReader& reader, const char* column, const TableNames::Named& name, PlanRow& row) {
+  if (name) return *name;
+  if (name.error().understood) {
+    row.cannot_be_predicted(name.error().why);
+  } else {
+    reader.bad(column, name.error().why);
+  }
+  return {};
+}
 
 bool names_device(const RowReader& reader) {
   return reader.has_column("device") && !(reader.has_column("cluster") && reader.has_column("stack"));

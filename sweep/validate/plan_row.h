@@ -21,6 +21,7 @@ namespace shardscape::validate {
 ///   last_stage_allocated  what tensors take of it on a device of the last pipeline stage, which logs (MLPerf's
 ///                         reference logger): without the allocator's fragmentation
 enum class MemoryOf : std::uint8_t { fullest_reserved, last_stage_allocated };
+SHARDSCAPE_ENUM_NAMES(MemoryOf, "fullest_reserved", "last_stage_allocated");
 
 struct PlanRow {
   int line = 0;
@@ -49,7 +50,15 @@ struct PlanRow {
   [[nodiscard]] std::optional<double> e2e_s() const { return served[kE2eColumn]; }
   std::optional<bool> oom;
   MemoryOf memory_of = MemoryOf::fullest_reserved;
+
+  /// Says why the row cannot be predicted, unless a reason is known already.
+  void cannot_be_predicted(const std::string& why) {
+    if (!unmodelled) unmodelled = why;
+  }
 };
+
+/// The preset behind a name of the table. A name without a preset for good reason makes the row unmodelled.
+std::string preset_named(RowReader& reader, const char* column, const TableNames::Named& name, PlanRow& row);
 
 /// Whether rows of the table name devices, meaning the machine that each is sold in; a column `cluster` is then free
 /// text.
@@ -61,7 +70,3 @@ bool names_device(const RowReader& reader);
 std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names);
 
 }  // namespace shardscape::validate
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(validate::MemoryOf, "fullest_reserved", "last_stage_allocated");
-}  // namespace shardscape

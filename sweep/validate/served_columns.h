@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "engine/spec/prediction.h"
 #include "sweep/validate/row_reader.h"

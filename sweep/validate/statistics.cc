@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <vector>
 
 #include "engine/base/check.h"
 

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
+#include "engine/base/enum_array.h"
 #include "engine/base/suggest.h"
 #include "engine/spec/plan_axes.h"
 #include "sweep/validate/served_columns.h"
@@ -119,6 +119,10 @@ constexpr std::string_view kNotCompared[] = {"measured_power_w",
                                              "inflight_check",
                                              "flag"};
 
+void add_not_compared(std::span<const std::string_view> names, std::vector<Column>& columns) {
+  for (const std::string_view name : names) columns.push_back({name, free, "not compared"});
+}
+
 enum class PlanForm : std::uint8_t { ours, others };
 
 std::vector<Column> plan_columns(PlanForm form) {
@@ -139,9 +143,7 @@ std::vector<Column> plan_columns(PlanForm form) {
   for (const ServedColumn& column : served_columns().first(measured))
     columns.push_back({column.measured, free, column.name});
   columns.push_back(kSource);
-  for (const std::string_view name : kNotCompared) {
-    if (!ours) columns.push_back({name, free, "not compared"});
-  }
+  if (!ours) add_not_compared(kNotCompared, columns);
   if (!ours) columns.insert(columns.end(), std::begin(kPublicLoadColumns), std::end(kPublicLoadColumns));
   return columns;
 }
@@ -206,7 +208,7 @@ std::vector<Column> open_loop_list() {
   std::vector<Column> columns(std::begin(kOpenLoopColumns), std::end(kOpenLoopColumns));
   for (const ServedColumn& column : open_loop_columns())
     columns.push_back({column.measured, free, column.name});
-  for (const std::string_view name : kOpenLoopNotCompared) columns.push_back({name, free, "not compared"});
+  add_not_compared(kOpenLoopNotCompared, columns);
   columns.push_back(kOpenLoopOthers);
   return columns;
 }
@@ -243,41 +245,26 @@ constexpr std::string_view kMlperfNotCompared[] = {"round",
                                                    "scheduled_requests_per_s",
                                                    "tokens_per_s_per_gpu",
                                                    "samples_completed",
-                                                   "duration_s",
-                                                   "ttft_mean_s",
-                                                   "ttft_p50_s",
-                                                   "ttft_p90_s",
-                                                   "ttft_p95_s",
-                                                   "ttft_p97_s",
-                                                   "ttft_p99_s",
-                                                   "ttft_p999_s",
-                                                   "ttft_max_s",
-                                                   "tpot_mean_s",
-                                                   "tpot_p50_s",
-                                                   "tpot_p90_s",
-                                                   "tpot_p95_s",
-                                                   "tpot_p97_s",
-                                                   "tpot_p99_s",
-                                                   "tpot_p999_s",
-                                                   "tpot_max_s",
-                                                   "e2e_mean_s",
-                                                   "e2e_p50_s",
-                                                   "e2e_p90_s",
-                                                   "e2e_p95_s",
-                                                   "e2e_p97_s",
-                                                   "e2e_p99_s",
-                                                   "e2e_p999_s",
-                                                   "e2e_max_s",
-                                                   "system_power_w",
-                                                   "system_power_w_submitted",
-                                                   "power_w_per_gpu_share",
-                                                   "power_note",
-                                                   "notes",
-                                                   "official_tokens_per_s"};
+                                                   "duration_s"};
+/// Statistics of latencies, which stand between those columns and these.
+constexpr std::string_view kMlperfLatencies[] = {"ttft", "tpot", "e2e"};
+constexpr std::string_view kMlperfStatistics[] = {"mean", "p50", "p90", "p95", "p97", "p99", "p999", "max"};
+constexpr std::string_view kMlperfNotes[] = {
+    "system_power_w", "system_power_w_submitted", "power_w_per_gpu_share", "power_note",
+    "notes",          "official_tokens_per_s"};
 
 std::vector<Column> mlperf_list() {
+  static const std::vector<std::string> kLatencies = [] {
+    std::vector<std::string> names;
+    for (const std::string_view latency : kMlperfLatencies)
+      for (const std::string_view statistic : kMlperfStatistics)
+        names.push_back(fmt::format("{}_{}_s", latency, statistic));
+    return names;
+  }();
   std::vector<Column> columns(std::begin(kMlperfColumns), std::end(kMlperfColumns));
-  for (const std::string_view name : kMlperfNotCompared) columns.push_back({name, free, "not compared"});
+  add_not_compared(kMlperfNotCompared, columns);
+  for (const std::string& name : kLatencies) columns.push_back({name, free, "not compared"});
+  add_not_compared(kMlperfNotes, columns);
   return columns;
 }
 
@@ -317,73 +304,48 @@ constexpr Column kCollectiveColumns[] = {
     {"source", free, "free text"},
 };
 
+// What tables of kernels and collectives that run alone on a device say of a call, between the columns that all have.
+
 constexpr Column kGemmAloneColumns[] = {
-    {"id", free, "name of the row"},
-    {"device", needed, "a device preset or a name it goes by"},
     {"gemm_dtype", needed, "of the operands"},
     {"m", needed, "rows of the output"},
     {"n", needed, "columns of the output"},
     {"k", needed, "length of the inner product"},
-    {"measured_time_s", free, "seconds"},
-    {"file", free, "free text"},
-    {"source", free, "free text"},
 };
 
 constexpr Column kPrefillColumns[] = {
-    {"id", free, "name of the row"},
-    {"device", needed, "a device preset or a name it goes by"},
     {"batch_size", needed, "sequences"},
     {"isl", needed, "tokens of each prompt"},
     {"num_heads", needed, "of the queries"},
     {"num_key_value_heads", needed, "of the keys"},
     {"head_dim", needed, ""},
-    {"measured_time_s", free, "seconds"},
-    {"file", free, "free text"},
-    {"source", free, "free text"},
 };
 
 constexpr Column kDecodeColumns[] = {
-    {"id", free, "name of the row"},
-    {"device", needed, "a device preset or a name it goes by"},
     {"batch_size", needed, "sequences"},
     {"isl", needed, "tokens before the first step"},
     {"num_heads", needed, "of the queries"},
     {"num_key_value_heads", needed, "of the keys"},
     {"head_dim", needed, ""},
     {"step", needed, "tokens made before; isl + step are cached"},
-    {"measured_time_s", free, "seconds"},
-    {"file", free, "free text"},
-    {"source", free, "free text"},
 };
 
 constexpr Column kNcclColumns[] = {
-    {"id", free, "name of the row"},
-    {"device", needed, "a device preset or a name it goes by"},
     {"op_name", needed, "all_reduce, reduce_scatter, all_gather or alltoall"},
     {"nccl_dtype", needed, "half, bfloat16, float or int8"},
     {"num_gpus", needed, "ranks, in one node or NVLink domain"},
     {"message_size", needed, "elements, as nccl-tests counts: of the whole tensor"},
-    {"measured_time_s", free, "seconds"},
-    {"file", free, "free text"},
-    {"source", free, "free text"},
 };
 
 constexpr Column kCustomAllReduceColumns[] = {
-    {"id", free, "name of the row"},
-    {"device", needed, "a device preset or a name it goes by"},
     {"op_name", needed, "all_reduce"},
     {"kernel_source", needed, "the engine: TRTLLM, vLLM_.. or SGLang_.., and eager or graph"},
     {"allreduce_dtype", needed, "half, bfloat16 or float"},
     {"num_gpus", needed, "ranks, in one node or NVLink domain"},
     {"message_size", needed, "elements"},
-    {"measured_time_s", free, "seconds"},
-    {"file", free, "free text"},
-    {"source", free, "free text"},
 };
 
 constexpr Column kExpertColumns[] = {
-    {"id", free, "name of the row"},
-    {"device", needed, "a device preset or a name it goes by"},
     {"num_tokens", needed, "of all ranks together"},
     {"hidden_size", needed, "values of a token"},
     {"inter_size", needed, "width of an expert"},
@@ -392,14 +354,9 @@ constexpr Column kExpertColumns[] = {
     {"moe_tp_size", needed, "ranks that share the width of an expert"},
     {"moe_ep_size", needed, "ranks that share the experts"},
     {"distribution", needed, "of tokens over experts: balanced or power_law_EXPONENT"},
-    {"measured_time_s", free, "seconds"},
-    {"file", free, "free text"},
-    {"source", free, "free text"},
 };
 
 constexpr Column kLatentColumns[] = {
-    {"id", free, "name of the row"},
-    {"device", needed, "a device preset or a name it goes by"},
     {"op_name", needed, "mla_context or mla_generation"},
     {"mla_dtype", needed, "of the queries"},
     {"kv_cache_dtype", needed, "of the cache"},
@@ -408,14 +365,9 @@ constexpr Column kLatentColumns[] = {
     {"step", needed, "tokens made before; isl + step are cached"},
     {"num_heads", needed, "of this rank"},
     {"tp_size", needed, "ranks that share the heads"},
-    {"measured_time_s", free, "seconds"},
-    {"file", free, "free text"},
-    {"source", free, "free text"},
 };
 
 constexpr Column kExchangeColumns[] = {
-    {"id", free, "name of the row"},
-    {"device", needed, "a device preset or a name it goes by"},
     {"op_name", needed, "ll (low latency) or normal"},
     {"node_num", needed, "nodes of 8 ranks"},
     {"hidden_size", needed, "values of a token"},
@@ -430,9 +382,20 @@ constexpr Column kExchangeColumns[] = {
     {"combine_notify_us", free, ""},
     {"dispatch_avg_t_us", free, ""},
     {"combine_avg_t_us", free, ""},
-    {"file", free, "free text"},
-    {"source", free, "free text"},
 };
+
+enum class Times : std::uint8_t { one, own };
+
+/// The columns of a table of kernels alone; its times may have columns of their own.
+std::vector<Column> alone(std::span<const Column> call, Times times = Times::one) {
+  std::vector<Column> columns = {{"id", free, "name of the row"},
+                                 {"device", needed, "a device preset or a name it goes by"}};
+  columns.insert(columns.end(), call.begin(), call.end());
+  if (times == Times::one) columns.push_back({"measured_time_s", free, "seconds"});
+  columns.push_back({"file", free, "free text"});
+  columns.push_back(kSource);
+  return columns;
+}
 
 bool names(std::span<const Column> columns, std::string_view name) {
   return std::ranges::find(columns, name, &Column::name) != columns.end();
@@ -468,41 +431,15 @@ std::pair<double, int> match(std::span<const Column> columns, std::span<const st
 }  // namespace
 
 std::span<const Column> columns_of(TableKind kind) {
-  switch (kind) {
-    case TableKind::plans: {
-      static const std::vector<Column> kPlanColumns = plan_columns(PlanForm::ours);
-      return kPlanColumns;
-    }
-    case TableKind::open_loop: {
-      static const std::vector<Column> kColumns = open_loop_list();
-      return kColumns;
-    }
-    case TableKind::mlperf: {
-      static const std::vector<Column> kColumns = mlperf_list();
-      return kColumns;
-    }
-    case TableKind::gemm:
-      return kGemmColumns;
-    case TableKind::collectives:
-      return kCollectiveColumns;
-    case TableKind::gemm_alone:
-      return kGemmAloneColumns;
-    case TableKind::attention_prefill:
-      return kPrefillColumns;
-    case TableKind::attention_decode:
-      return kDecodeColumns;
-    case TableKind::nccl:
-      return kNcclColumns;
-    case TableKind::custom_all_reduce:
-      return kCustomAllReduceColumns;
-    case TableKind::experts:
-      return kExpertColumns;
-    case TableKind::latent_attention:
-      return kLatentColumns;
-    case TableKind::expert_exchange:
-      return kExchangeColumns;
-  }
-  return {};
+  const auto list = [](std::span<const Column> columns) {
+    return std::vector<Column>(columns.begin(), columns.end());
+  };
+  static const EnumArray<TableKind, std::vector<Column>> kColumns{
+      {plan_columns(PlanForm::ours), open_loop_list(), mlperf_list(), list(kGemmColumns),
+       list(kCollectiveColumns), alone(kGemmAloneColumns), alone(kPrefillColumns), alone(kDecodeColumns),
+       alone(kNcclColumns), alone(kCustomAllReduceColumns), alone(kExpertColumns), alone(kLatentColumns),
+       alone(kExchangeColumns, Times::own)}};
+  return kColumns[kind];
 }
 
 std::span<const Column> public_plan_columns() {

@@ -29,10 +29,14 @@ enum class TableKind : std::uint8_t {
   latent_attention,
   expert_exchange  ///< dispatch and combine of experts
 };
+SHARDSCAPE_ENUM_NAMES(TableKind, "plans", "open-loop", "mlperf", "gemm", "collectives", "gemm-alone",
+                      "attention-prefill", "attention-decode", "nccl", "custom-all-reduce", "experts",
+                      "latent-attention", "expert-exchange");
 
 /// needed: the column must exist and its cells must be filled. expected: the column must exist, cells may be blank.
 /// free: the column may be missing.
 enum class ColumnUse : std::uint8_t { needed, expected, free };
+SHARDSCAPE_ENUM_NAMES(ColumnUse, "needed", "expected", "free");
 
 struct Column {
   std::string_view name;
@@ -55,10 +59,3 @@ std::optional<TableKind> recognise(std::span<const std::string> header);
 std::vector<TableProblem> check_header(const Table& table, TableKind kind);
 
 }  // namespace shardscape::validate
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(validate::TableKind, "plans", "open-loop", "mlperf", "gemm", "collectives",
-                      "gemm-alone", "attention-prefill", "attention-decode", "nccl", "custom-all-reduce",
-                      "experts", "latent-attention", "expert-exchange");
-SHARDSCAPE_ENUM_NAMES(validate::ColumnUse, "needed", "expected", "free");
-}  // namespace shardscape

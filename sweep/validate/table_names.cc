@@ -8,9 +8,9 @@
 #include <array>
 #include <cctype>
 #include <tuple>
-#include <utility>
 
 #include "engine/base/suggest.h"
+#include "engine/base/words.h"
 #include "sweep/validate/release.h"
 
 namespace shardscape::validate {
@@ -163,12 +163,6 @@ std::optional<PolicyName> TableNames::policy(std::string_view text) { return for
 std::string TableNames::precisions() { return format_names<Precision>(); }
 
 std::string TableNames::policies() { return format_names<PolicyName>(); }
-
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 bool has_experts(std::string_view model) {
   const std::string name = lower_case(model.substr(model.rfind('/') + 1));

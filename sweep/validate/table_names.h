@@ -86,7 +86,4 @@ class TableNames {
 /// Whether a model of this name in public tables is a mixture of experts.
 bool has_experts(std::string_view model);
 
-/// The text with letters of ASCII in lower case.
-std::string lower_case(std::string_view text);
-
 }  // namespace shardscape::validate

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <system_error>
 
+#include "engine/base/words.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/node.h"
 
@@ -51,11 +51,7 @@ tl::expected<fs::path, std::string> find_path(std::string_view name, const fs::p
   return tl::unexpected(message);
 }
 
-unsigned char lower_case(unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; }
-
-bool same_letters(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, {}, lower_case, lower_case);
-}
+bool same_letters(std::string_view a, std::string_view b) { return lower_case(a) == lower_case(b); }
 
 /// Whether the text could contain the name as a scalar, so that it is worth parsing, which takes most of the time of a
 /// look-up. YAML writes a scalar as it is unless it is escaped, runs over lines (impossible without blanks), or has
@@ -63,10 +59,7 @@ bool same_letters(std::string_view a, std::string_view b) {
 bool may_name(std::string_view text, std::string_view name) {
   if (text.find('\\') != std::string_view::npos || name.find_first_of(" \t\n'") != std::string_view::npos)
     return true;
-  const auto same = [](char a, char b) {
-    return lower_case(static_cast<unsigned char>(a)) == lower_case(static_cast<unsigned char>(b));
-  };
-  return std::search(text.begin(), text.end(), name.begin(), name.end(), same) != text.end();
+  return lower_case(text).find(lower_case(name)) != std::string::npos;
 }
 
 /// Whether the `also` list of a model file has the name. False for a file that is not YAML; whoever loads it reports
@@ -91,11 +84,8 @@ struct CutName {
 std::optional<CutName> cut_name(std::string_view name) {
   const std::size_t dash = name.rfind("-l");
   if (dash == std::string_view::npos || dash == 0 || dash + 2 == name.size()) return std::nullopt;
-  CutName cut{name.substr(0, dash), 0};
-  const char* const end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + dash + 2, end, cut.layers);
-  if (error != std::errc() || stop != end || cut.layers < 1) return std::nullopt;
-  return cut;
+  const auto layers = to_number<std::int64_t>(name.substr(dash + 2));
+  return layers >= 1 ? std::optional(CutName{name.substr(0, dash), *layers}) : std::nullopt;
 }
 
 }  // namespace

@@ -11,16 +11,11 @@
 
 #include "engine/base/enum_names.h"
 
-namespace shardscape {
+namespace shardscape::yaml {
 
-namespace yaml {
 enum class PresetKind : std::uint8_t { model, device, cluster, stack, logic, memory, network, floorplan };
-}
-
-SHARDSCAPE_ENUM_NAMES(yaml::PresetKind, "model", "device", "cluster", "stack", "logic node",
-                      "memory technology", "network technology", "floor plan");
-
-namespace yaml {
+SHARDSCAPE_ENUM_NAMES(PresetKind, "model", "device", "cluster", "stack", "logic node", "memory technology",
+                      "network technology", "floor plan");
 
 /// The folder of a kind inside a preset directory: "models", "hw_presets/devices", ...
 std::string_view preset_folder(PresetKind kind);
@@ -71,6 +66,4 @@ class Catalog {
 /// Whether `name` is taken as a path rather than looked up.
 bool is_path(std::string_view name);
 
-}  // namespace yaml
-
-}  // namespace shardscape
+}  // namespace shardscape::yaml

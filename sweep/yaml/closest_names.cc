@@ -3,19 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "engine/base/suggest.h"
+#include "engine/base/words.h"
 
 namespace shardscape::yaml {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
 
 namespace {
 
@@ -25,8 +18,8 @@ constexpr std::size_t kMaxListed = 40;
 /// Distance between two texts regardless of case, or a large number where the candidate cannot be meant.
 std::size_t similarity(std::string_view text, std::string_view candidate) {
   constexpr std::size_t kUnrelated = 1000;
-  const std::string a = lower(text);
-  const std::string b = lower(candidate);
+  const std::string a = lower_case(text);
+  const std::string b = lower_case(candidate);
   const std::size_t longer = std::max(a.size(), b.size()), shorter = std::min(a.size(), b.size());
   const std::size_t allowed = std::max<std::size_t>(1, longer / 3);
   if (longer - shorter <= allowed) {  // a distance is no less

@@ -9,9 +9,6 @@
 
 namespace shardscape::yaml {
 
-/// The text with the letters A to Z in lower case.
-std::string lower(std::string_view text);
-
 /// Up to `limit` candidates that are close enough to be meant, closest first. Differences in case count little.
 std::vector<std::string> closest(std::string_view text, std::span<const std::string> candidates,
                                  std::size_t limit = 1);

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 

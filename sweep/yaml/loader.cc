@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/spec/ranges.h"
 #include "sweep/input/input_file.h"

@@ -1,10 +1,10 @@
 #include "sweep/yaml/number.h"
+#include "engine/base/words.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -17,9 +17,7 @@ constexpr double kExactIntegers = 9007199254740992.0;  // 2^53: above it doubles
 std::string quoted(std::string_view text) { return fmt::format("\"{}\"", text); }
 
 bool means_not_finite(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lower_case(text);
   const std::string_view bare =
       std::string_view(lower).substr(std::min(lower.size(), lower.find_first_not_of("+-.")));
   return bare == "inf" || bare == "infinity" || bare == "nan";

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/base/words.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/number.h"
 
@@ -86,12 +87,12 @@ const Unit* find_unit(std::string_view name) {
 }
 
 std::string due(Dimension dimension) {
-  return fmt::format("{} is due, such as \"{}\"", dimension_name(dimension), dimension_example(dimension));
+  return fmt::format("{} is due, such as \"{}\"", row_of(dimension).name, row_of(dimension).example);
 }
 
 /// A unit in a form for comparison: "GBps" and "TFLOPS" are meant as rates, "gb/s" and "tflop/s".
 std::string normalised(std::string_view unit) {
-  std::string text = lower(unit);
+  std::string text = lower_case(unit);
   if (text.ends_with("ps") && text.size() > 2) text.replace(text.size() - 2, 2, "/s");
   if (text.ends_with("flop/s") || !text.ends_with("flops")) return text;
   text.replace(text.size() - 1, 1, "/s");
@@ -103,7 +104,7 @@ std::string unknown_unit(std::string_view unit, Dimension dimension) {
   for (const Unit& known : all_units()) {
     if (known.dimension != dimension) continue;
     names.push_back(known.name);
-    if (lower(known.name) == normalised(unit)) same.push_back(known.name);
+    if (lower_case(known.name) == normalised(unit)) same.push_back(known.name);
   }
   if (same.empty()) same = closest(unit, names, 2);
   std::string text = fmt::format("unknown unit \"{}\"", unit);
@@ -111,12 +112,6 @@ std::string unknown_unit(std::string_view unit, Dimension dimension) {
   text += "; did you mean \"" + same.front() + '"';
   for (std::size_t i = 1; i < same.size(); ++i) text += " or \"" + same[i] + '"';
   return text + '?';
-}
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 /// Length of the leading number; an 'e' belongs to it only where digits follow ("1e3 s", but not "1 EB").
@@ -135,30 +130,20 @@ std::size_t number_length(std::string_view text) {
 
 }  // namespace
 
-std::string_view dimension_name(Dimension dimension) {
-  constexpr std::array<std::string_view, kDimensions> kNames = {
-      "a time",         "a frequency", "an amount of data", "a bandwidth", "an amount of work",
-      "a rate of work", "a power",     "a length",          "an area",     "an energy per bit"};
-  return kNames[static_cast<std::size_t>(dimension)];
-}
-
-std::string_view dimension_example(Dimension dimension) {
-  constexpr std::array<std::string_view, kDimensions> kExamples = {
-      "5 us",        "1.41 GHz", "80 GiB", "25 GB/s", "1 PFLOP",
-      "312 TFLOP/s", "400 W",    "10 mm",  "826 mm2", "3.9 pJ/b"};
-  return kExamples[static_cast<std::size_t>(dimension)];
-}
-
-std::string_view dimension_unit(Dimension dimension) {
-  constexpr std::array<std::string_view, kDimensions> kUnits = {"s",   "Hz", "byte", "byte s-1", "1",
-                                                                "s-1", "W",  "m",    "m2",       "J bit-1"};
-  return kUnits[static_cast<std::size_t>(dimension)];
-}
-
-std::string_view dimension_suffix(Dimension dimension) {
-  constexpr std::array<std::string_view, kDimensions> kSuffixes = {
-      "_s", "_hz", "_bytes", "_bytes_per_s", "_flops", "_flops_per_s", "_w", "_m", "_m2", "_j_per_bit"};
-  return kSuffixes[static_cast<std::size_t>(dimension)];
+const DimensionRow& row_of(Dimension dimension) {
+  // In the order of Dimension.
+  static constexpr std::array<DimensionRow, kDimensions> kRows = {
+      {{"a time", "5 us", "s", "_s"},
+       {"a frequency", "1.41 GHz", "Hz", "_hz"},
+       {"an amount of data", "80 GiB", "byte", "_bytes"},
+       {"a bandwidth", "25 GB/s", "byte s-1", "_bytes_per_s"},
+       {"an amount of work", "1 PFLOP", "1", "_flops"},
+       {"a rate of work", "312 TFLOP/s", "s-1", "_flops_per_s"},
+       {"a power", "400 W", "W", "_w"},
+       {"a length", "10 mm", "m", "_m"},
+       {"an area", "826 mm2", "m2", "_m2"},
+       {"an energy per bit", "3.9 pJ/b", "J bit-1", "_j_per_bit"}}};
+  return kRows[static_cast<std::size_t>(dimension)];
 }
 
 tl::expected<double, std::string> parse_quantity(std::string_view text, Dimension dimension) {
@@ -171,13 +156,13 @@ tl::expected<double, std::string> parse_quantity(std::string_view text, Dimensio
   }
   if (name.empty()) {
     return tl::unexpected(fmt::format("is a bare number where a unit is due; write {}, such as \"{}\"",
-                                      dimension_name(dimension), dimension_example(dimension)));
+                                      row_of(dimension).name, row_of(dimension).example));
   }
   const Unit* unit = find_unit(name);
   if (unit == nullptr) return tl::unexpected(unknown_unit(name, dimension));
   if (unit->dimension != dimension) {
     return tl::unexpected(
-        fmt::format("\"{}\" is {}; {}", text, dimension_name(unit->dimension), due(dimension)));
+        fmt::format("\"{}\" is {}; {}", text, row_of(unit->dimension).name, due(dimension)));
   }
   const double value = *number * unit->factor / unit->divisor;
   if (!std::isfinite(value)) return tl::unexpected(fmt::format("must be finite, not \"{}\"", text));

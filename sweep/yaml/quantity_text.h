@@ -28,14 +28,14 @@ enum class Dimension : std::uint8_t {
   energy_per_bit
 };
 
-/// The words for a dimension in messages: "a bandwidth", and an example such as "25 GB/s".
-std::string_view dimension_name(Dimension dimension);
-std::string_view dimension_example(Dimension dimension);
-/// The UDUNITS name of the base unit: "s", "Hz", "byte", "byte s-1", "1", "s-1", "W", "m", "m2", "J bit-1".
-std::string_view dimension_unit(Dimension dimension);
-/// The ending of column names: "_s", "_hz", "_bytes", "_bytes_per_s", "_flops", "_flops_per_s", "_w", "_m", "_m2",
-/// "_j_per_bit".
-std::string_view dimension_suffix(Dimension dimension);
+/// How a dimension is named.
+struct DimensionRow {
+  std::string_view name;     ///< in messages: "a bandwidth"
+  std::string_view example;  ///< in messages: "25 GB/s"
+  std::string_view unit;     ///< UDUNITS name of the base unit: "byte s-1"
+  std::string_view suffix;   ///< ending of column names: "_bytes_per_s"
+};
+const DimensionRow& row_of(Dimension dimension);
 
 /// The value in base units. Errors (no unit, an unknown unit, a unit of another dimension, no number, not finite) say
 /// what is expected.
@@ -44,41 +44,27 @@ tl::expected<double, std::string> parse_quantity(std::string_view text, Dimensio
 /// The shortest text that parses back to exactly `value` (finite): "80 GiB", "5 us", "2039 GB/s".
 std::string format_quantity(double value, Dimension dimension);
 
-template <class Q>
-struct DimensionOf;
-template <>
-struct DimensionOf<Seconds> {
-  static constexpr Dimension value = Dimension::time;
-};
-template <>
-struct DimensionOf<Hertz> {
-  static constexpr Dimension value = Dimension::frequency;
-};
-template <>
-struct DimensionOf<Bytes> {
-  static constexpr Dimension value = Dimension::data;
-};
-template <>
-struct DimensionOf<BytesPerSecond> {
-  static constexpr Dimension value = Dimension::bandwidth;
-};
-template <>
-struct DimensionOf<Flops> {
-  static constexpr Dimension value = Dimension::work;
-};
-template <>
-struct DimensionOf<Watts> {
-  static constexpr Dimension value = Dimension::power;
-};
-template <>
-struct DimensionOf<FlopsPerSecond> {
-  static constexpr Dimension value = Dimension::work_rate;
-};
+}  // namespace shardscape::yaml
+
+namespace shardscape {
+
+/// The dimension of a type of quantities, found in the namespace of the type.
+constexpr yaml::Dimension dimension_of(Seconds) { return yaml::Dimension::time; }
+constexpr yaml::Dimension dimension_of(Hertz) { return yaml::Dimension::frequency; }
+constexpr yaml::Dimension dimension_of(Bytes) { return yaml::Dimension::data; }
+constexpr yaml::Dimension dimension_of(BytesPerSecond) { return yaml::Dimension::bandwidth; }
+constexpr yaml::Dimension dimension_of(Flops) { return yaml::Dimension::work; }
+constexpr yaml::Dimension dimension_of(FlopsPerSecond) { return yaml::Dimension::work_rate; }
+constexpr yaml::Dimension dimension_of(Watts) { return yaml::Dimension::power; }
+
+}  // namespace shardscape
+
+namespace shardscape::yaml {
 
 /// Types with a physical dimension, which are written with a unit.
 template <class T>
-concept Dimensional = requires {
-  DimensionOf<T>::value;
+concept Dimensional = requires(T value) {
+  dimension_of(value);
 };
 
 }  // namespace shardscape::yaml

@@ -13,20 +13,15 @@
 #include "sweep/yaml/quantity_text.h"
 #include "sweep/yaml/specs.h"
 
-namespace shardscape::yaml {
+namespace shardscape::technology {
 
-template <>
-struct DimensionOf<technology::Metres> {
-  static constexpr Dimension value = Dimension::length;
-};
-template <>
-struct DimensionOf<technology::SquareMetres> {
-  static constexpr Dimension value = Dimension::area;
-};
-template <>
-struct DimensionOf<technology::JoulesPerBit> {
-  static constexpr Dimension value = Dimension::energy_per_bit;
-};
+constexpr yaml::Dimension dimension_of(Metres) { return yaml::Dimension::length; }
+constexpr yaml::Dimension dimension_of(SquareMetres) { return yaml::Dimension::area; }
+constexpr yaml::Dimension dimension_of(JoulesPerBit) { return yaml::Dimension::energy_per_bit; }
+
+}  // namespace shardscape::technology
+
+namespace shardscape::yaml {
 
 /// Loads what a key refers to; `path` is the key's path in messages. Null or nothing where there are problems.
 using LogicReference = std::function<std::shared_ptr<const technology::LogicNode>(const Node& reference,

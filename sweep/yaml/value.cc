@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "engine/base/safe_text.h"
 #include "sweep/yaml/closest_names.h"
@@ -55,8 +56,7 @@ Parsed<std::int64_t> parse_integer_node(const Node& node, std::int64_t low, std:
 }
 
 Parsed<double> parse_quantity_node(const Node& node, Dimension dimension) {
-  const std::string due =
-      fmt::format("{} such as \"{}\"", dimension_name(dimension), dimension_example(dimension));
+  const std::string due = fmt::format("{} such as \"{}\"", row_of(dimension).name, row_of(dimension).example);
   return scalar_text(node, due).and_then(
       [&](const std::string& text) { return parse_quantity(text, dimension); });
 }

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string>
 #include <tl/expected.hpp>
 #include <type_traits>
-#include <vector>
+#include <utility>
 
 #include "engine/base/enum_names.h"
 #include "sweep/yaml/node.h"
@@ -56,7 +57,7 @@ Parsed<T> parse_value(const Node& node) {
   } else if constexpr (std::is_same_v<T, double>) {
     return parse_number_node(node);
   } else {
-    return parse_quantity_node(node, DimensionOf<T>::value).map([](double v) { return T(v); });
+    return parse_quantity_node(node, dimension_of(T{})).map([](double v) { return T(v); });
   }
 }
 
@@ -74,8 +75,33 @@ Node make_scalar(const T& value) {
   } else if constexpr (std::is_same_v<T, double>) {
     return Node::scalar(format_number(value));
   } else {
-    return Node::scalar(format_quantity(value.value(), DimensionOf<T>::value));
+    return Node::scalar(format_quantity(value.value(), dimension_of(T{})));
   }
+}
+
+/// A map on one line.
+inline Node flow_map(std::initializer_list<std::pair<const char*, Node>> entries) {
+  Node map = Node::map();
+  map.flow = true;
+  for (const auto& [key, value] : entries) map.set(key, value);
+  return map;
+}
+
+/// A list on one line with an item for each value, by default as make_scalar() writes it.
+template <class Values, class Make>
+Node flow_list(const Values& values, const Make& make) {
+  Node list = Node::list();
+  list.flow = true;
+  for (const auto& value : values) list.items.push_back(make(value));
+  return list;
+}
+template <class Values>
+Node flow_list(const Values& values) {
+  return flow_list(values, [](const auto& value) { return make_scalar(value); });
+}
+template <class T>
+Node flow_list(std::initializer_list<T> values) {
+  return flow_list(std::span(values.begin(), values.size()));
 }
 
 }  // namespace shardscape::yaml

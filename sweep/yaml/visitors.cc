@@ -2,10 +2,7 @@
 // types.
 #include "sweep/yaml/visitors.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <optional>
 
 #include "engine/spec/fabric_spec.h"
 #include "sweep/yaml/closest_names.h"
@@ -100,7 +97,7 @@ const Node* Reader::take(const char* key) {
 
 const Node* Reader::take_required(const char* key) {
   const Node* node = take(key);
-  if (node == nullptr && node_.is_map()) state_.bad(at(key), node_.where, "missing; this key is required");
+  if (node == nullptr && node_.is_map()) bad(key, node_, "missing; this key is required");
   return node;
 }
 
@@ -138,11 +135,11 @@ std::pair<const Node*, const Node*> Reader::take_one_of(const char* key, const c
   const Node* each = take(key);
   const Node* total = take(total_key);
   if (each != nullptr && total != nullptr) {
-    state_.bad(at(total_key), total->where,
-               fmt::format("given twice: as {} and as the total {}; keep one of them", key, total_key));
+    bad(total_key, *total,
+        fmt::format("given twice: as {} and as the total {}; keep one of them", key, total_key));
     total = nullptr;
   } else if (each == nullptr && total == nullptr && node_.is_map()) {
-    state_.bad(at(key), node_.where, fmt::format("missing; give {} or the total {}", key, total_key));
+    bad(key, node_, fmt::format("missing; give {} or the total {}", key, total_key));
   }
   return {each, total};
 }
@@ -151,9 +148,9 @@ bool Reader::exactly_one(const char* key, const Node* first, const char* other_k
   if ((first != nullptr) != (second != nullptr)) return true;
   const std::string keys = fmt::format("{} or {}", key, other_key);
   if (first != nullptr) {
-    state_.bad(at(other_key), second->where, "given twice; keep " + keys);
+    bad(other_key, *second, "given twice; keep " + keys);
   } else if (node_.is_map()) {
-    state_.bad(at(key), node_.where, "missing; give " + keys);
+    bad(key, node_, "missing; give " + keys);
   }
   return false;
 }
@@ -167,12 +164,12 @@ void Reader::ends(const char* both_key, const char* from_key, const char* to_key
   one_way = both == nullptr && from != nullptr && to != nullptr;
   const std::string due = fmt::format("{}: [a, b], or {} and {}", both_key, from_key, to_key);
   if (!either_way && !one_way) {
-    if (node_.is_map()) state_.bad(at(both_key), node_.where, "give " + due);
+    if (node_.is_map()) bad(both_key, node_, "give " + due);
   } else if (one_way) {
     assign(from_key, *from, a);
     assign(to_key, *to, b);
   } else if (!both->is_list() || both->items.size() != 2) {
-    state_.bad(at(both_key), both->where, "must be a list of two vertices");
+    bad(both_key, *both, "must be a list of two vertices");
   } else {
     assign(both_key, both->items[0], a);
     assign(both_key, both->items[1], b);
@@ -185,7 +182,7 @@ const Node* Reader::take_list(const char* key) {
     if (node != nullptr) state_.seen(at(key), node->where);
     return node;
   }
-  state_.bad(at(key), node->where, fmt::format("must be a list, not {}", kind_name(*node)));
+  bad(key, *node, fmt::format("must be a list, not {}", kind_name(*node)));
   return nullptr;
 }
 
@@ -208,7 +205,7 @@ void Reader::extents(const char* size_key, const char* shape_key, std::vector<st
     return;
   }
   if (shape != nullptr && !shape->is_list()) {
-    state_.bad(at(key), given.where, fmt::format("must be a list of numbers, not {}", kind_name(given)));
+    bad(key, given, fmt::format("must be a list of numbers, not {}", kind_name(given)));
     return;
   }
   const std::vector<Node> single{given};
@@ -223,7 +220,7 @@ void Reader::comment(const char* key) {
   const Node* node = take(key);
   if (node == nullptr || node->is_scalar()) return;
   const bool texts = node->is_list() && std::ranges::all_of(node->items, &Node::is_scalar);
-  if (!texts) state_.bad(at(key), node->where, "must be text or a list of texts");
+  if (!texts) bad(key, *node, "must be text or a list of texts");
 }
 
 void Writer::remarks(const char* key, const std::vector<std::pair<std::string, std::string>>& values) {
@@ -235,10 +232,7 @@ void Writer::remarks(const char* key, const std::vector<std::pair<std::string, s
 
 void Writer::words(const char* key, const std::vector<std::string>& values) {
   if (values.empty()) return;
-  Node list = Node::list();
-  list.flow = true;
-  for (const std::string& value : values) list.items.push_back(make_scalar(value));
-  map_.set(key, std::move(list));
+  map_.set(key, flow_list(values));
 }
 
 void Writer::ends(const char* both_key, const char* from_key, const char* to_key, std::int64_t a,
@@ -248,9 +242,7 @@ void Writer::ends(const char* both_key, const char* from_key, const char* to_key
     required(to_key, b);
     return;
   }
-  Node both = Node::list({make_scalar(a), make_scalar(b)});
-  both.flow = true;
-  map_.set(both_key, std::move(both));
+  map_.set(both_key, flow_list({a, b}));
 }
 
 void Writer::extents(const char* size_key, const char* shape_key, const std::vector<std::int64_t>& values) {
@@ -259,10 +251,7 @@ void Writer::extents(const char* size_key, const char* shape_key, const std::vec
     map_.set(size_key, Node::scalar(size == FabricTemplate::kFill ? "fill" : std::to_string(size)));
     return;
   }
-  Node shape = Node::list();
-  shape.flow = true;
-  for (const std::int64_t extent : values) shape.items.push_back(make_scalar(extent));
-  map_.set(shape_key, std::move(shape));
+  map_.set(shape_key, flow_list(values));
 }
 
 }  // namespace shardscape::yaml

@@ -26,16 +26,15 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "engine/base/problems.h"
+#include "engine/base/range.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/value.h"
 
@@ -103,7 +102,7 @@ class Reader {
   void ends(const char* both_key, const char* from_key, const char* to_key, std::int64_t& a, std::int64_t& b,
             bool& one_way);
   void unused(const char* key, const std::string& why) {
-    if (const Node* node = take(key)) state_.bad(at(key), node->where, why);
+    if (const Node* node = take(key)) bad(key, *node, why);
   }
   void anything_else() { strict_ = false; }
   template <class T, class F>
@@ -144,7 +143,7 @@ class Reader {
     if (node->is_scalar() && node->text == "auto") {
       values = all;
     } else if (!node->is_list()) {
-      state_.bad(at(key), node->where, "must be a list of names, or auto for all there are");
+      bad(key, *node, "must be a list of names, or auto for all there are");
     } else {
       values.clear();
       for (const Node& item : node->items) {
@@ -182,6 +181,57 @@ class Reader {
   /// The node of a key that the caller reads itself, or null; the key then counts as known.
   const Node* take(const char* key);
   const Node* take_required(const char* key);
+  /// Reads the node of a key that the caller has taken; false, with the problem reported, where its value is bad.
+  template <class T>
+  bool read(const char* key, const Node& node, T& value) {
+    return assign(key, node, value);
+  }
+  /// Takes what was parsed of such a node, or reports why it could not be.
+  template <class T>
+  bool keep(const char* key, const Node& node, const Parsed<T>& parsed, T& value) {
+    if (parsed) {
+      state_.seen(at(key), node.where);
+      value = *parsed;
+    } else {
+      bad(key, node, parsed.error());
+    }
+    return parsed.has_value();
+  }
+  /// Reads a value that must lie in a range; false where the key is absent or its value is bad.
+  template <class T>
+  bool within(const char* key, const Range& range, T& value) {
+    const Node* node = take(key);
+    return node != nullptr && read_within(key, *node, range, value);
+  }
+  template <class T>
+  bool required_within(const char* key, const Range& range, T& value) {
+    const Node* node = take_required(key);
+    return node != nullptr && read_within(key, *node, range, value);
+  }
+  template <class T>
+  bool read_within(const char* key, const Node& node, const Range& range, T& value) {
+    if (!assign(key, node, value)) return false;
+    Problems problems;
+    require_range(problems, value, key, range);
+    for (const Problem& problem : problems.list()) bad(key, node, problem.message);
+    return problems.empty();
+  }
+  /// Reads an integer from `low` to `high`, into any integral type that holds both.
+  template <class T>
+  bool integer(const char* key, std::int64_t low, std::int64_t high, T& value) {
+    const Node* node = take(key);
+    std::int64_t number = 0;
+    const bool good = node != nullptr && keep(key, *node, parse_integer_node(*node, low, high), number);
+    if (good) value = static_cast<T>(number);
+    return good;
+  }
+  /// Reports a problem of a key at a node.
+  void bad(std::string_view key, const Node& node, const std::string& message) {
+    failed_ = true;
+    state_.bad(at(key), node.where, message);
+  }
+  /// Whether a key of this map could not be read.
+  [[nodiscard]] bool failed() const { return failed_; }
   /// Reports the keys that no call asked for.
   void finish();
 
@@ -195,16 +245,6 @@ class Reader {
   bool assign(const char* key, const Node& node, T& value) {
     return keep(key, node, parse_value<T>(node), value);
   }
-  template <class T>
-  bool keep(const char* key, const Node& node, Parsed<T> parsed, T& value) {
-    if (parsed) {
-      state_.seen(at(key), node.where);
-      value = std::move(*parsed);
-    } else {
-      state_.bad(at(key), node.where, parsed.error());
-    }
-    return parsed.has_value();
-  }
   template <class F>
   void descend(const Node& node, const std::string& path, F&& describe_group) {
     Reader inner(node, path, state_);
@@ -216,7 +256,7 @@ class Reader {
   std::string path_;
   ReadState& state_;
   std::vector<std::string> known_;
-  bool strict_ = true;
+  bool strict_ = true, failed_ = false;
 };
 
 class Writer {
@@ -268,10 +308,7 @@ class Writer {
 
   template <class E>
   void choices(const char* key, const std::vector<E>& values, const std::vector<E>&) {
-    Node list = Node::list();
-    list.flow = true;
-    for (const E value : values) list.items.push_back(make_scalar(value));
-    map_.set(key, std::move(list));
+    map_.set(key, flow_list(values));
   }
 
   template <class F>
@@ -398,7 +435,7 @@ class Lister {
       result.type = Leaf::Type::integer;
     } else if constexpr (Dimensional<T>) {
       result.type = Leaf::Type::quantity;
-      result.dimension = DimensionOf<T>::value;
+      result.dimension = dimension_of(T{});
     }
     return result;
   }

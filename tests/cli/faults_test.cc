@@ -53,7 +53,7 @@ TEST_F(FaultsTest, ReadyStudyIsTheSameForOneAndTwoThreads) {
     EXPECT_GE(mean[i], 0);
     EXPECT_LE(mean[i], max[i]);
   }
-  EXPECT_EQ(rows, reader.sample_count());
+  EXPECT_EQ(rows, reader.samples().row_count());
   EXPECT_GT(rows, 1000U);
 }
 
@@ -67,12 +67,12 @@ TEST_F(FaultsTest, AThousandDrawsAreThoseOfThePlainPath) {
   ASSERT_EQ(run(sweep("fast.h5", with(""))).code, 0);
   ASSERT_EQ(run(sweep("plain.h5", with("--reference"))).code, 0);
   const results::ResultReader fast(work() / "fast.h5"), plain(work() / "plain.h5");
-  ASSERT_GE(fast.sample_count(), 1000U);
-  ASSERT_EQ(fast.sample_point_ids(), plain.sample_point_ids());
-  EXPECT_EQ(fast.read_samples("link_id"), plain.read_samples("link_id"));
-  EXPECT_EQ(fast.read_samples("derate"), plain.read_samples("derate"));
-  const auto time = fast.read_samples("step_time_s"), plain_time = plain.read_samples("step_time_s");
-  const auto slowdown = fast.read_samples("slowdown"), plain_slowdown = plain.read_samples("slowdown");
+  ASSERT_GE(fast.samples().row_count(), 1000U);
+  ASSERT_EQ(fast.samples().point_ids(), plain.samples().point_ids());
+  EXPECT_EQ(fast.samples().read("link_id"), plain.samples().read("link_id"));
+  EXPECT_EQ(fast.samples().read("derate"), plain.samples().read("derate"));
+  const auto time = fast.samples().read("step_time_s"), plain_time = plain.samples().read("step_time_s");
+  const auto slowdown = fast.samples().read("slowdown"), plain_slowdown = plain.samples().read("slowdown");
   for (std::size_t i = 0; i < time.size(); ++i) {
     ASSERT_NEAR(time[i] / plain_time[i], 1, 1e-9) << "row " << i;
     ASSERT_NEAR(slowdown[i], plain_slowdown[i], 1e-9) << "row " << i;
@@ -109,7 +109,7 @@ TEST_F(FaultsTest, KilledInTheMiddleResumesToEqualSamples) {
   ASSERT_EQ(run(sweep("whole.h5", with({"--threads", "1"}))).code, 0);
   std::string difference;
   EXPECT_TRUE(test::datasets_equal(work() / "whole.h5", work() / "killed.h5", &difference)) << difference;
-  EXPECT_GT(results::ResultReader(work() / "killed.h5").sample_count(), 1U << 20U);
+  EXPECT_GT(results::ResultReader(work() / "killed.h5").samples().row_count(), 1U << 20U);
 }
 
 TEST_F(FaultsTest, ATargetStopsEachPointWhereItsIntervalIsThatNarrow) {
@@ -127,8 +127,8 @@ TEST_F(FaultsTest, ATargetStopsEachPointWhereItsIntervalIsThatNarrow) {
 
   const results::ResultReader reader(work() / "one.h5");
   std::map<std::uint64_t, std::vector<double>> by_point;
-  const auto points = reader.sample_point_ids();
-  const auto slowdown = reader.read_samples("slowdown");
+  const auto points = reader.samples().point_ids();
+  const auto slowdown = reader.samples().read("slowdown");
   for (std::size_t i = 0; i < points.size(); ++i) by_point[points[i]].push_back(slowdown[i]);
   const auto width = [](const std::vector<double>& values, std::size_t count) {
     double sum = 0, squares = 0;
@@ -163,8 +163,8 @@ TEST_F(FaultsTest, ExhaustiveMeetsEveryPlaceOnce) {
          "faults={kind: " + kind + ", placement: exhaustive" + derate + "}"});
     ASSERT_EQ(finished.code, 0) << finished.err;
     const results::ResultReader reader(work() / (kind + ".h5"));
-    const auto points = reader.sample_point_ids();
-    const auto place = reader.read_samples(kind == "hard_link" ? "link_id" : "device");
+    const auto points = reader.samples().point_ids();
+    const auto place = reader.samples().read(kind == "hard_link" ? "link_id" : "device");
     std::map<std::uint64_t, std::set<double>> met;
     for (std::size_t i = 0; i < points.size(); ++i)
       EXPECT_TRUE(met[points[i]].insert(place[i]).second) << kind << points[i];
@@ -201,7 +201,7 @@ TEST_F(FaultsTest, CheckCountsPlacesAndDraws) {
   EXPECT_EQ(left_behind(), std::vector<std::string>{"study.yaml"});
   ASSERT_EQ(run({"sweep", "study.yaml", "-o", "a.h5"}).code, 0);
   const results::ResultReader reader(work() / "a.h5");
-  std::string draws = std::to_string(reader.sample_count());
+  std::string draws = std::to_string(reader.samples().row_count());
   if (draws.size() > 3) draws.insert(draws.size() - 3, ",");
   EXPECT_TRUE(contains(check.out, "draws          about " + draws + ": 40 of each feasible point"))
       << check.out;
@@ -224,8 +224,8 @@ TEST_F(FaultsTest, SensitivityRanksAsTheSamplesSay) {
   const results::ResultReader reader(work() / "a.h5");
   std::map<std::uint64_t, std::pair<double, int>> by_point;
   std::map<double, std::pair<double, int>> by_link;
-  const auto points = reader.sample_point_ids();
-  const auto link = reader.read_samples("link_id"), slowdown = reader.read_samples("slowdown");
+  const auto points = reader.samples().point_ids();
+  const auto link = reader.samples().read("link_id"), slowdown = reader.samples().read("slowdown");
   for (std::size_t i = 0; i < points.size(); ++i) {
     by_point[points[i]].first += slowdown[i], ++by_point[points[i]].second;
     by_link[link[i]].first += slowdown[i], ++by_link[link[i]].second;
@@ -271,7 +271,7 @@ TEST_F(FaultsTest, ExportHoldsEveryRow) {
   std::string line;
   std::getline(samples, line);
   EXPECT_EQ(line, "point_id,sample,fault,status,kind,link_id,device,derate,step_time_s,slowdown");
-  const auto time = reader.read_samples("step_time_s");
+  const auto time = reader.samples().read("step_time_s");
   std::size_t row = 0;
   for (; std::getline(samples, line); ++row) {
     const std::string field = line.substr(0, line.rfind(','));
@@ -291,8 +291,8 @@ TEST_F(FaultsTest, OneDrawAloneIsTheRowOfTheSweep) {
   const auto tp = reader.read("tensor_parallel"), pp = reader.read("pipeline_parallel");
   const auto zero = reader.read("zero_stage"), mbs = reader.read("microbatch_size");
   const auto recompute = reader.read("recompute"), schedule = reader.read("schedule");
-  const auto points = reader.sample_point_ids();
-  const auto time = reader.read_samples("step_time_s"), sample = reader.read_samples("sample");
+  const auto points = reader.samples().point_ids();
+  const auto time = reader.samples().read("step_time_s"), sample = reader.samples().read("sample");
   int compared = 0;
   for (std::size_t row = 0; row < points.size() && compared < 16; ++row) {
     const std::uint64_t id = points[row];
@@ -392,7 +392,7 @@ TEST_F(FaultsTest, CutFabricsAreUnreachableAndTheSweepGoesOn) {
   const Finished finished = run({"sweep", "study.yaml", "-o", "a.h5", "--progress", "none"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const results::ResultReader reader(work() / "a.h5");
-  const auto status = reader.read_samples("status");
+  const auto status = reader.samples().read("status");
   EXPECT_TRUE(std::ranges::count(status, 4.0) > 0);
   const auto share = reader.read("unreachable_share"), verdict = reader.read("status");
   EXPECT_TRUE(std::ranges::count(verdict, 0.0) > 0);

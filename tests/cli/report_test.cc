@@ -130,14 +130,14 @@ TEST_F(ReportTest, FaultFiguresAreThoseOfTheSamples) {
       EXPECT_LT(static_cast<double>(below), share * all) << share;
     }
   };
-  std::vector<double> all = reader.read_samples("slowdown");
+  std::vector<double> all = reader.samples().read("slowdown");
   std::erase_if(all, [](double s) { return std::isnan(s); });
   distribution_holds(faults.at("distributions").at(0).at("points"), all);
 
   const std::string name = faults.at("distributions").at(1).at("name");
   const std::uint64_t point = std::stoull(name.substr(name.rfind(' ') + 1));
-  const auto ids = reader.sample_point_ids();
-  const auto slowdowns = reader.read_samples("slowdown");
+  const auto ids = reader.samples().point_ids();
+  const auto slowdowns = reader.samples().read("slowdown");
   std::vector<double> of_plan;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] == point) of_plan.push_back(slowdowns[i]);

@@ -36,8 +36,8 @@ void read_everything(const std::filesystem::path& path) {
       const auto values = reader.read(column.name, {0, 1000});
       SHARDSCAPE_CHECK(values.size() <= 1000, column.name);
     }
-    for (const results::ColumnInfo& column : reader.sample_columns())
-      (void)reader.read_samples(column.name, {0, 1000});
+    for (const results::ColumnInfo& column : reader.samples().columns())
+      (void)reader.samples().read(column.name, {0, 1000});
     (void)reader.objectives();
     (void)reader.resolved_yaml();
     (void)reader.sources();

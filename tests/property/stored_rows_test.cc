@@ -142,13 +142,13 @@ void expect_filtered(const fs::path& full_file, const fs::path& some_file, const
   EXPECT_EQ(summary.reasons, expected.reasons);
   EXPECT_EQ(summary.top, expected.top);
   EXPECT_EQ(summary.pareto, expected.pareto);
-  for (const results::ColumnInfo& column : full.sample_columns()) {
-    const auto there = full.read_samples(column.name);
-    const auto points = full.sample_point_ids();
+  for (const results::ColumnInfo& column : full.samples().columns()) {
+    const auto there = full.samples().read(column.name);
+    const auto points = full.samples().point_ids();
     std::vector<double> kept;
     for (std::size_t i = 0; i < there.size(); ++i)
       if (std::ranges::binary_search(ids, points[i])) kept.push_back(there[i]);
-    const auto here = some.read_samples(column.name);
+    const auto here = some.samples().read(column.name);
     ASSERT_TRUE(std::ranges::equal(here, kept, same)) << column.name;
   }
   EXPECT_EQ(problems_of(some_file), std::vector<std::string>());

@@ -37,19 +37,24 @@ enum class Operation : std::uint8_t {
   pipeline,
   point_to_point
 };
+SHARDSCAPE_ENUM_NAMES(Operation, "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast",
+                      "pipeline", "p2p");
 
 using shardscape::Algorithm;
 
 /// In which order halving-doubling takes its partners: distance 1, 2, 4, ... (near_first) or n/2, n/4, ... (far_first).
 enum class HalvingOrder : std::uint8_t { near_first, far_first };
+SHARDSCAPE_ENUM_NAMES(HalvingOrder, "near_first", "far_first");
 
 /// Order of the members around a ring: as listed in the group, along a Hamiltonian cycle (see ring_order.h), or several
 /// rings, each for a part of the buffer (see channel_rings.h).
 enum class RingOrder : std::uint8_t { listed, hamiltonian, channels };
+SHARDSCAPE_ENUM_NAMES(RingOrder, "listed", "hamiltonian", "channels");
 
 /// Partners of a pairwise all-to-all in round k = 1 .. n-1: rank i sends to i + k and receives from i - k (shift), or
 /// exchanges with i xor k (exclusive_or, for powers of two).
 enum class PairwisePartners : std::uint8_t { shift, exclusive_or };
+SHARDSCAPE_ENUM_NAMES(PairwisePartners, "shift", "xor");
 
 /// How patterns lie in the traffic.
 ///   in_full   a gate and a message for each rank and step; for readers of single gates, and tests
@@ -138,11 +143,3 @@ double messages_in_memory(const Pattern& pattern, TrafficLayout layout, const Fa
 Problems check_patterns(const std::vector<Pattern>& patterns, const FaultyFabric& fabric);
 
 }  // namespace shardscape::network
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(network::Operation, "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
-                      "broadcast", "pipeline", "p2p");
-SHARDSCAPE_ENUM_NAMES(network::HalvingOrder, "near_first", "far_first");
-SHARDSCAPE_ENUM_NAMES(network::RingOrder, "listed", "hamiltonian", "channels");
-SHARDSCAPE_ENUM_NAMES(network::PairwisePartners, "shift", "xor");
-}  // namespace shardscape

@@ -12,18 +12,16 @@
 #include "sweep/cli/reports/report.h"
 #include "sweep/cli/terminal/format.h"
 
-namespace shardscape {
+namespace shardscape::cli {
+
+namespace {
+
 /// What one call of an attention kernel does.
 ///   forward, backward  of a training step
 ///   prompt             of whole prompts, the kernel alone with its preparation
 ///   decode             of one token per sequence, with the same preparation
 enum class AttentionPhase : std::uint8_t { forward, backward, prompt, decode };
 SHARDSCAPE_ENUM_NAMES(AttentionPhase, "forward", "backward", "prompt", "decode");
-}  // namespace shardscape
-
-namespace shardscape::cli {
-
-namespace {
 
 constexpr const char* kAttentionFooter =
     R"(Examples:

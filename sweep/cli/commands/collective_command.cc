@@ -14,7 +14,10 @@
 #include "sweep/yaml/number.h"
 #include "sweep/yaml/quantity_text.h"
 
-namespace shardscape {
+namespace shardscape::cli {
+
+namespace {
+
 /// The operations for which devices have constants.
 enum class NodeOperation : std::uint8_t {
   all_reduce,
@@ -26,11 +29,6 @@ enum class NodeOperation : std::uint8_t {
 };
 SHARDSCAPE_ENUM_NAMES(NodeOperation, "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "dispatch",
                       "combine");
-}  // namespace shardscape
-
-namespace shardscape::cli {
-
-namespace {
 
 constexpr const char* kCollectiveFooter =
     R"(Examples:

@@ -60,12 +60,12 @@ int run_diff(const DiffArguments& arguments, const CommonOptions& /*common*/) {
   const auto differences = results::differing_columns(a, b, arguments.tolerance);
   if (arguments.json) {
     const nlohmann::ordered_json document = {{"points", a.row_count()},
-                                             {"fault_samples", a.sample_count()},
+                                             {"fault_samples", a.samples().row_count()},
                                              {"tolerance", arguments.tolerance},
                                              {"differences", rows_of(differences).json()}};
     std::cout << json_text(document, 2) << "\n";
   } else {
-    std::cout << format_count(a.row_count()) << " points, " << format_count(a.sample_count())
+    std::cout << format_count(a.row_count()) << " points, " << format_count(a.samples().row_count())
               << " rows of fault samples: "
               << (differences.empty()
                       ? "nothing differs"

@@ -75,10 +75,9 @@ class CellTexts {
   std::array<char, kLongestNumber> number_{};
 };
 
-/// Writes a table. `read` fills a vector with a range of rows of a column.
-template <class Read>
-void write_csv(std::ostream& out, const std::vector<ColumnInfo>& columns, std::uint64_t rows,
-               const Read& read) {
+void write_table(std::ostream& out, const results::TableReader& table) {
+  const std::vector<ColumnInfo>& columns = table.columns();
+  const std::uint64_t rows = table.row_count();
   const char* separator = "";
   for (const ColumnInfo& column : columns) out << std::exchange(separator, ",") << csv_cell(column.name);
   out << "\n";
@@ -88,7 +87,7 @@ void write_csv(std::ostream& out, const std::vector<ColumnInfo>& columns, std::u
   text.reserve(kBuffer + kBuffer / 8);
   for (std::uint64_t begin = 0; begin < rows; begin += kRowsWritten) {
     const results::RowRange range{begin, std::min(rows, begin + kRowsWritten)};
-    for (std::size_t c = 0; c < columns.size(); ++c) read(columns[c].name, range, values[c]);
+    for (std::size_t c = 0; c < columns.size(); ++c) table.read_into(columns[c].name, range, values[c]);
     for (std::size_t i = 0; i < values.front().size(); ++i) {
       for (std::size_t c = 0; c < columns.size(); ++c) {
         if (c > 0) text += ',';
@@ -104,35 +103,21 @@ void write_csv(std::ostream& out, const std::vector<ColumnInfo>& columns, std::u
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 
-void write_table(std::ostream& out, const ResultReader& reader, bool samples) {
-  if (samples) {
-    write_csv(out, reader.sample_columns(), reader.sample_count(),
-              [&](const std::string& name, results::RowRange range, std::vector<double>& values) {
-                reader.read_samples_into(name, range, values);
-              });
-  } else {
-    write_csv(out, reader.columns(), reader.row_count(),
-              [&](const std::string& name, results::RowRange range, std::vector<double>& values) {
-                reader.read_into(name, range, values);
-              });
-  }
-}
-
 int run_export(const ExportArguments& arguments, const CommonOptions& /*common*/) {
   const ResultReader reader = open_results(arguments.file);
-  const bool samples = arguments.table == "fault_samples";
-  if (samples && reader.sample_columns().empty()) {
+  const results::TableReader& table = arguments.table == "fault_samples" ? reader.samples() : reader;
+  if (table.columns().empty()) {
     throw BadInput(arguments.file.string() +
                    ": holds no fault samples; sweep a study with a 'faults:' key\n");
   }
   note_selection(reader);
   if (arguments.csv == "-") {
-    write_table(std::cout, reader, samples);
+    write_table(std::cout, table);
     return kDone;
   }
   const std::filesystem::path inputs[] = {arguments.file};
   results::OutputFile out(results::OutputPath(arguments.csv, arguments.force, inputs));
-  write_table(out.stream(), reader, samples);
+  write_table(out.stream(), table);
   out.commit();
   return kDone;
 }

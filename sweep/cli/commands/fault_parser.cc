@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <string_view>
 
 #include "engine/base/enum_names.h"
+#include "engine/base/words.h"
 #include "engine/network/fabric/fabric.h"
 #include "engine/spec/ranges.h"
 #include "sweep/cli/command.h"
@@ -18,19 +20,6 @@
 namespace shardscape::cli {
 
 namespace {
-
-std::string trimmed(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
-template <class T>
-std::optional<T> number(const std::string& text) {
-  T value{};
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 class FaultParser {
  public:
@@ -48,14 +37,14 @@ class FaultParser {
   }
 
  private:
-  std::string add(const std::string& text, FaultSet& faults) const {
+  std::string add(std::string_view text, FaultSet& faults) const {
     const auto kind = parse_enum<FaultKind>(trimmed(text.substr(0, text.find(':'))));
     return kind ? add_part(*kind, trimmed(text.substr(text.find(':') + 1)), faults) : add_link(text, faults);
   }
 
   // ---- links ----
 
-  std::string add_link(const std::string& text, FaultSet& faults) const {
+  std::string add_link(std::string_view text, FaultSet& faults) const {
     const std::size_t sign = text.rfind('=');
     const auto left = sign == std::string::npos ? std::nullopt : parse_left(trimmed(text.substr(sign + 1)));
     if (!left) {
@@ -75,14 +64,14 @@ class FaultParser {
   }
 
   /// Parses "0.5", "0.5+5us", "dead" or "0" into a LinkFault, all but its link.
-  static std::optional<LinkFault> parse_left(const std::string& text) {
+  static std::optional<LinkFault> parse_left(std::string_view text) {
     const LinkFault dead{.removed = true};
     if (text == "dead") return dead;
     double derate = 0;
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, derate);
     if (error != std::errc() || !(derate == 0 || ranges::kShare.holds(derate))) return std::nullopt;
-    const std::string more = trimmed(std::string(stop, end));
+    const std::string_view more = trimmed({stop, static_cast<std::size_t>(end - stop)});
     if (more.empty()) return derate == 0 ? dead : LinkFault{.derate = derate};
     const auto latency = yaml::parse_quantity(trimmed(more.substr(1)), yaml::Dimension::time);
     if (more.front() != '+' || !latency || !ranges::kTime.holds(*latency) || derate == 0) return std::nullopt;
@@ -91,9 +80,9 @@ class FaultParser {
 
   // ---- devices, adapters, switches ----
 
-  std::string add_part(FaultKind kind, const std::string& text, FaultSet& faults) const {
+  std::string add_part(FaultKind kind, std::string_view text, FaultSet& faults) const {
     const std::size_t sign = text.find('=');
-    const std::string owner = trimmed(text.substr(0, sign));
+    const std::string_view owner = trimmed(text.substr(0, sign));
     sweep::DrawnFault fault{kind};
     const FaultRow& row = row_of(kind);
     if (row.owner == FaultOwner::link)
@@ -101,7 +90,7 @@ class FaultParser {
     if (row.derates != (sign != std::string::npos))
       return fmt::format("write it as one of {}", fault_parts());
     if (row.derates) {
-      const auto share = number<double>(trimmed(text.substr(sign + 1)));
+      const auto share = to_number<double>(trimmed(text.substr(sign + 1)));
       if (!share || !ranges::kShare.holds(*share))
         return "the share that is left must be " + ranges::kShare.text();
       fault.derate = *share;
@@ -128,10 +117,10 @@ class FaultParser {
     return all ? "" : fmt::format(": the lowest GPU on each of {} adapters", places.size());
   }
 
-  [[nodiscard]] std::vector<std::int32_t> find(const std::string& link) const {
+  [[nodiscard]] std::vector<std::int32_t> find(std::string_view link) const {
     const std::size_t colon = link.find(':');
-    const std::string dimension = colon == std::string::npos ? "" : link.substr(0, colon);
-    const std::string ends = colon == std::string::npos ? link : trimmed(link.substr(colon + 1));
+    const std::string_view dimension = colon == std::string::npos ? "" : link.substr(0, colon);
+    const std::string_view ends = colon == std::string::npos ? link : trimmed(link.substr(colon + 1));
     const std::size_t dash = ends.find('-');
     if (dash == std::string::npos) return dimension.empty() ? by_id(ends) : std::vector<std::int32_t>{};
     const bool one_way = ends.substr(dash, 2) == "->";
@@ -144,16 +133,16 @@ class FaultParser {
     return ids;
   }
 
-  [[nodiscard]] std::vector<std::int32_t> by_id(const std::string& text) const {
-    const auto id = number<std::int32_t>(text);
+  [[nodiscard]] std::vector<std::int32_t> by_id(std::string_view text) const {
+    const auto id = to_number<std::int32_t>(text);
     if (!id || *id < 0 || static_cast<std::size_t>(*id) >= fabric_.links().size()) return {};
     const std::int32_t opposite = fabric_.reverse_of(*id);
     return opposite < 0 ? std::vector{*id} : std::vector{*id, opposite};
   }
 
   /// The vertices of that name: names are unique only within a dimension.
-  [[nodiscard]] std::vector<std::int32_t> vertices(const std::string& text) const {
-    if (const auto vertex = number<std::int32_t>(text)) return {*vertex};
+  [[nodiscard]] std::vector<std::int32_t> vertices(std::string_view text) const {
+    if (const auto vertex = to_number<std::int32_t>(text)) return {*vertex};
     std::vector<std::int32_t> found;
     for (std::int32_t vertex = fabric_.ranks(); vertex < fabric_.vertices(); ++vertex) {
       if (fabric_.vertex_name(vertex) == text) found.push_back(vertex);
@@ -163,7 +152,7 @@ class FaultParser {
 
   [[nodiscard]] std::vector<std::int32_t> links(const std::vector<std::int32_t>& sources,
                                                 const std::vector<std::int32_t>& destinations,
-                                                const std::string& dimension) const {
+                                                std::string_view dimension) const {
     const auto among = [](const std::vector<std::int32_t>& all, std::int32_t vertex) {
       return std::ranges::find(all, vertex) != all.end();
     };

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <optional>
 
+#include "engine/base/words.h"
 #include "engine/compute/gemm.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/commands/kernel_arguments.h"
@@ -91,17 +92,12 @@ class Parser : private KernelWords {
 
   GemmTile tile(const std::string& text) {
     std::vector<std::int32_t> extents;
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find('x', begin), text.size());
-      const auto value = yaml::parse_integer(text.substr(begin, end - begin), 1, kMaxTile);
-      if (!value) break;
-      extents.push_back(static_cast<std::int32_t>(*value));
-      begin = end + 1;
-      if (end == text.size()) {
-        if (extents.size() == 3) return {extents[0], extents[1], extents[2], 0};
-        break;
-      }
+    const std::vector<std::string_view> parts = split(text, 'x');
+    for (const std::string_view part : parts) {
+      const auto value = yaml::parse_integer(part, 1, kMaxTile);
+      if (value) extents.push_back(static_cast<std::int32_t>(*value));
     }
+    if (parts.size() == 3 && extents.size() == 3) return {extents[0], extents[1], extents[2], 0};
     bad("--tile",
         fmt::format("'{}' must be MxNxK, three numbers of 1 to {}, such as 128x256x32", text, kMaxTile));
     return {};

@@ -2,7 +2,6 @@
 // with --confirm it also searches among executed steps; several ranks may search together.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>

@@ -191,10 +191,10 @@ void print(const Report& report) {
 
 /// Checks that the file has fault samples; otherwise throws and says why there are none.
 void require_samples(const ResultReader& reader, const std::filesystem::path& file) {
-  if (reader.sample_columns().empty()) {
+  if (reader.samples().columns().empty()) {
     throw BadInput(file.string() + ": holds no fault samples; sweep a study with a 'faults:' key\n");
   }
-  if (reader.sample_count() > 0) return;
+  if (reader.samples().row_count() > 0) return;
   throw BadInput(file.string() + (reader.complete() ? ": holds no fault samples: no point is feasible\n"
                                                     : ": holds no fault samples yet\n"));
 }

@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <exception>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 #include <variant>
 
 #include "engine/base/safe_text.h"
+#include "engine/base/words.h"
 #include "results_schema/disk/output_file.h"
 #include "results_schema/reading/reader.h"
 #include "results_schema/segments/assemble.h"
@@ -26,7 +25,6 @@
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/reports/sweep_progress.h"
 #include "sweep/cli/reports/verdicts.h"
-#include "sweep/cli/terminal/cpu_time.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/interrupt.h"
 #include "sweep/cli/terminal/text_table.h"
@@ -69,13 +67,11 @@ struct SweepArguments {
 constexpr std::uint64_t kShownRows = 5;
 
 sweep::Shard parse_shard(const std::string& text) {
-  sweep::Shard shard;
-  const char* const end = text.data() + text.size();
-  const auto [slash, index_error] = std::from_chars(text.data(), end, shard.index);
-  if (index_error == std::errc() && slash != end && *slash == '/') {
-    const auto [stop, count_error] = std::from_chars(slash + 1, end, shard.count);
-    const bool whole = count_error == std::errc() && stop == end;
-    if (whole && shard.index >= 1 && shard.index <= shard.count) return shard;
+  const std::vector<std::string_view> parts = split(text, '/');
+  if (parts.size() == 2) {
+    const auto index = to_number<decltype(sweep::Shard::index)>(parts[0]);
+    const auto count = to_number<decltype(sweep::Shard::count)>(parts[1]);
+    if (index && count && *index >= 1 && *index <= *count) return {*index, *count};
   }
   throw BadInput("--shard: '" + text + "' is not I/N with 1 <= I <= N, such as 3/16");
 }
@@ -133,9 +129,7 @@ class SweepOutput {
 
   [[nodiscard]] bool is_this_sweep(const fs::path& file) const {
     const results::ResultReader reader(file);
-    const auto& attributes = reader.attributes();
-    const auto identity = attributes.find("study_sha256");
-    return identity != attributes.end() && identity->second == study_sha256(manifest_.study) &&
+    return reader.attribute("study_sha256") == study_sha256(manifest_.study) &&
            reader.layout() == manifest_.layout && reader.stored_rows() == manifest_.study.stored_rows;
   }
 

@@ -120,8 +120,7 @@ void print_heading(const ResultReader& reader, const TopRows& found, const std::
                    bool pareto, const std::string& per, const RowGroups& groups) {
   std::size_t shown = 0;
   for (const auto& group : groups) shown += group.size();
-  const auto title = reader.attributes().find("title");
-  if (title != reader.attributes().end()) std::cout << echo(title->second) << ": ";
+  if (const std::string title = reader.attribute("title"); !title.empty()) std::cout << echo(title) << ": ";
   std::cout << (pareto ? "Pareto front over " : "best by ") << join_names(ranking)
             << (per.empty() ? "" : " for each " + join_names(split_names(per))) << ", " << format_count(shown)
             << " of " << format_count(found.looked_at) << (found.any_status ? " matching" : " feasible")

@@ -104,7 +104,7 @@ std::string metric_line(const FileReport& file, std::size_t metric) {
 }
 
 std::string unit_of(const Constant& constant) {
-  return constant.dimension ? std::string(yaml::dimension_unit(*constant.dimension)) : "1";
+  return constant.dimension ? std::string(yaml::row_of(*constant.dimension).unit) : "1";
 }
 
 }  // namespace

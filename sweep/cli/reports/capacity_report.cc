@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "engine/base/safe_text.h"
 #include "sweep/cli/command.h"

@@ -149,10 +149,10 @@ std::string faults_text(const Node& faults) {
 std::vector<double> slowdowns_of(const ResultReader& reader, std::uint64_t point) {
   // Ids ascend: bisection finds the first row of the point, and the first after it, without reading the whole column.
   const auto first_not_below = [&](std::uint64_t id) {
-    std::uint64_t low = 0, high = reader.sample_count();
+    std::uint64_t low = 0, high = reader.samples().row_count();
     while (low < high) {
       const std::uint64_t middle = low + (high - low) / 2;
-      if (reader.sample_point_ids({middle, middle + 1}).at(0) < id) {
+      if (reader.samples().point_ids({middle, middle + 1}).at(0) < id) {
         low = middle + 1;
       } else {
         high = middle;
@@ -161,7 +161,8 @@ std::vector<double> slowdowns_of(const ResultReader& reader, std::uint64_t point
     return low;
   };
   const results::RowRange range{first_not_below(point), first_not_below(point + 1)};
-  const auto fault = reader.read_samples("fault", range), slowdown = reader.read_samples("slowdown", range);
+  const auto fault = reader.samples().read("fault", range),
+             slowdown = reader.samples().read("slowdown", range);
   std::vector<double> values;
   for (std::size_t i = 0; i < fault.size(); ++i) {
     if (fault[i] == 0 && !std::isnan(slowdown[i])) values.push_back(slowdown[i]);
@@ -254,7 +255,7 @@ report::Commands simulate_commands(const ResultReader& reader) {
 report::FaultFigures fault_figures(const ResultReader& reader) {
   constexpr std::size_t kWorst = 20, kAll = std::numeric_limits<std::size_t>::max();
   report::FaultFigures figures;
-  if (reader.sample_columns().empty() || reader.sample_count() == 0) return figures;
+  if (reader.samples().columns().empty() || reader.samples().row_count() == 0) return figures;
   const std::vector<double> shares = distribution_shares();
   report::Distribution all{"all plans", {}};
   for (const sweep::DistributionPoint& point : sweep::slowdown_distribution(reader, shares))

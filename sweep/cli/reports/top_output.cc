@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 #include <unordered_map>
 #include <utility>

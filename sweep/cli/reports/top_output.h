@@ -14,6 +14,7 @@
 namespace shardscape::cli {
 
 enum class RowFormat : std::uint8_t { table, csv, json, yaml };
+SHARDSCAPE_ENUM_NAMES(RowFormat, "table", "csv", "json", "yaml");
 
 using RowGroups = std::vector<std::vector<std::size_t>>;
 
@@ -72,7 +73,3 @@ char* write_exact(results::ColumnType type, double value, std::span<char, kLonge
 std::string plain_value(const results::ColumnInfo& column, double value);
 
 }  // namespace shardscape::cli
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(cli::RowFormat, "table", "csv", "json", "yaml");
-}  // namespace shardscape

@@ -1,8 +1,6 @@
 #include "sweep/cli/terminal/interrupt.h"
 
 #include <csignal>
-#include <cstdlib>
-#include <string>
 #include <string_view>
 
 #include <fmt/format.h>

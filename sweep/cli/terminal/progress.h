@@ -14,6 +14,7 @@ namespace shardscape::cli {
 /// line: a single line on stderr, rewritten in place. plain: a line on stderr from time to time. json: one object per
 /// line on stdout.
 enum class ProgressMode : std::uint8_t { automatic, plain, json, none, line };
+SHARDSCAPE_ENUM_NAMES(ProgressMode, "auto", "plain", "json", "none");
 
 /// Prints progress at most a few times per second.
 class ProgressLine {
@@ -38,7 +39,3 @@ class ProgressLine {
 };
 
 }  // namespace shardscape::cli
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(cli::ProgressMode, "auto", "plain", "json", "none");
-}  // namespace shardscape

@@ -1,12 +1,11 @@
 #include "sweep/cli/terminal/terminal.h"
+#include "engine/base/words.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <iostream>
-#include <string_view>
 
 namespace shardscape::cli {
 
@@ -18,11 +17,8 @@ constexpr std::size_t kNarrowest = 20;  // tables are not readable on less
 std::optional<std::size_t> stated_width() {
   const char* const text = std::getenv("COLUMNS");
   if (text == nullptr) return std::nullopt;
-  const std::string_view digits = text;
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || value < kNarrowest) return std::nullopt;
-  return value;
+  const auto width = to_number<std::size_t>(text);
+  return width >= kNarrowest ? width : std::nullopt;
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/safe_text.h"

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "engine/base/suggest.h"
+#include "engine/base/words.h"
 
 namespace shardscape::cli {
 
@@ -80,22 +80,17 @@ CLI::Validator whole_number(long long low, long long high) {
                                 ? fmt::format("of {} and more", low)
                                 : fmt::format("from {} to {}", low, high);
   const auto check = [=](const std::string& text) -> std::string {
-    long long value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    const bool good = error == std::errc() && stop == end && value >= low && value <= high;
-    return good ? "" : "'" + text + "' must be a whole number " + range;
+    const auto value = to_number<long long>(text);
+    return value && *value >= low && *value <= high ? "" : "'" + text + "' must be a whole number " + range;
   };
   return {check, ""};
 }
 
 CLI::Validator share() {
   const auto check = [](const std::string& text) -> std::string {
-    double value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    const bool good = error == std::errc() && stop == end && value >= 0 && value <= 1;
-    return good ? "" : "'" + text + "' must be a share from 0 to 1, such as 1e-9";
+    const auto value = to_number<double>(text);
+    return value && *value >= 0 && *value <= 1 ? ""
+                                               : "'" + text + "' must be a share from 0 to 1, such as 1e-9";
   };
   return {check, ""};
 }

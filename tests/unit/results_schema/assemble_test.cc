@@ -141,9 +141,9 @@ TEST_F(ResultsTest, SamplesComeBackWhereverSegmentsAndChunksEnd) {
   }
   assemble(std::move(store), output, {});
   const ResultReader reader(output);
-  const auto ids = reader.sample_point_ids();
-  const auto sample = reader.read_samples("sample"), link = reader.read_samples("link_id"),
-             time = reader.read_samples("step_time_s"), slowdown = reader.read_samples("slowdown");
+  const auto ids = reader.samples().point_ids();
+  const auto sample = reader.samples().read("sample"), link = reader.samples().read("link_id"),
+             time = reader.samples().read("step_time_s"), slowdown = reader.samples().read("slowdown");
   ASSERT_EQ(ids.size(), all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     ASSERT_EQ(ids[i], all[i].point_id) << i;

@@ -32,7 +32,7 @@ void put_content(const fs::path& path, const std::string& bytes) {
 void read_everything(const fs::path& path) {
   const ResultReader reader(path);
   for (const ColumnInfo& column : reader.columns()) (void)reader.read(column.name);
-  for (const ColumnInfo& column : reader.sample_columns()) (void)reader.read_samples(column.name);
+  for (const ColumnInfo& column : reader.samples().columns()) (void)reader.samples().read(column.name);
   (void)reader.summary();
 }
 

@@ -384,7 +384,7 @@ TEST(RunSweep, SamplingThatIsStoppedLeavesWholePoints) {
     }
     EXPECT_EQ(sampled + outcome.progress.tally.unsampled, feasible);
     EXPECT_EQ(calls, asks == 0 ? 0 : asks == 1 ? 1 : asks == 40 ? sampled + 1 : feasible);
-    EXPECT_EQ(reader.sample_point_ids().size(), 50 * sampled);
+    EXPECT_EQ(reader.samples().point_ids().size(), 50 * sampled);
   }
 }
 
@@ -396,10 +396,10 @@ TEST(RunSweep, FaultSamplesAreThoseOfTheDraws) {
   const results::ResultReader reader(folder / "a.h5");
   const auto status = reader.read("status"), mean = reader.read("slowdown_mean");
   const auto samples = reader.read("fault_samples"), expected = reader.read("expected_step_time_s");
-  const auto points = reader.sample_point_ids();
-  const auto sample = reader.read_samples("sample"), link = reader.read_samples("link_id");
-  const auto sample_status = reader.read_samples("status"), derate = reader.read_samples("derate");
-  const auto time = reader.read_samples("step_time_s"), slowdown = reader.read_samples("slowdown");
+  const auto points = reader.samples().point_ids();
+  const auto sample = reader.samples().read("sample"), link = reader.samples().read("link_id");
+  const auto sample_status = reader.samples().read("status"), derate = reader.samples().read("derate");
+  const auto time = reader.samples().read("step_time_s"), slowdown = reader.samples().read("slowdown");
   const FaultSampler sampler(*study.faults, network::Fabric(study.systems.front().fabric));
   std::size_t row = 0;
   std::uint64_t cut = 0;
@@ -434,7 +434,7 @@ TEST(RunSweep, FaultSamplesAreThoseOfTheDraws) {
     EXPECT_NEAR(mean[id], sum / reached, 1e-12);
     EXPECT_NEAR(expected[id], expected_step_time(setting, point.plan) * (1 + sum / reached), 1e-9);
   }
-  EXPECT_EQ(row, reader.sample_count());
+  EXPECT_EQ(row, reader.samples().row_count());
   EXPECT_GT(cut, 0U);
 }
 
@@ -461,8 +461,8 @@ TEST(RunSweep, FaultDataDoNotDependOnThreadsNorOnInterruptions) {
     complete = run_sweep(job, store, options).complete;
     store.scan();
     const results::ResultReader running(output);
-    const auto ids = running.sample_point_ids();
-    EXPECT_EQ(ids.size(), running.sample_count());
+    const auto ids = running.samples().point_ids();
+    EXPECT_EQ(ids.size(), running.samples().row_count());
     EXPECT_TRUE(std::ranges::is_sorted(ids));
     if (complete) results::assemble(std::move(store), output, example_run());
   }

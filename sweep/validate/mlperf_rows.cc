@@ -9,11 +9,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <tuple>
 
+#include "engine/base/words.h"
 #include "engine/simulate.h"
 #include "sweep/evidence/evidence_table.h"
-#include "sweep/validate/table_evaluators.h"
+#include "sweep/validate/benchmark_row.h"
 #include "sweep/validate/table_names.h"
 
 namespace shardscape::validate {
@@ -44,8 +46,7 @@ constexpr Task kTasks[] = {
 enum class MlperfScenario : std::uint8_t { offline, server };
 
 struct Result {
-  int line = 0;
-  std::string id, model_text, device, cluster, stack, software;
+  std::string model_text, device, cluster, stack, software;
   const Task* task = nullptr;
   MlperfScenario scenario = MlperfScenario::offline;
   PolicyName precision = PolicyName::fp8;
@@ -69,12 +70,10 @@ PolicyName quantised(Architecture architecture) {
 
 Result read_result(RowReader& reader, TableNames& names) {
   Result out;
-  out.line = reader.line();
   const auto text = [&](const char* column) { return reader.text(column).value_or(""); };
   const auto say = [&](const std::string& why) {
     if (!out.unpredicted) out.unpredicted = why;
   };
-  out.id = text("id");
   out.model_text = lower_case(text("model"));
   std::ranges::replace(out.model_text, '_', '.');
   out.device = text("device");
@@ -221,36 +220,30 @@ Regime regime_of(const Result& result, Presets& presets, const std::filesystem::
   return regime;
 }
 
+void read_row(RowReader& reader, TableNames& names, Rates& rates, Presets& presets,
+              const EvaluateOptions& options, Benchmark& row) {
+  Result result = read_result(reader, names);
+  if (reader.failed()) return;
+  tl::expected<double, std::string> rate = 0.0;
+  if (!result.unpredicted) rate = rates.best(result);
+  if (!rate) result.unpredicted = rate.error();
+  row.unpredicted = result.unpredicted;
+  if (row.unpredicted) return;
+  row.what = fmt::format("{}, {} GPUs, {}", result.task->model, result.gpus,
+                         result.scenario == MlperfScenario::offline ? "offline" : "server");
+  row.regime = regime_of(result, presets, options.folder);
+  row.measured = {result.requests_per_s, result.tokens_per_s};
+  row.predicted = {*rate, *rate * result.output};
+}
+
 }  // namespace
 
-void evaluate_mlperf(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out) {
-  out.metrics = {{"requests", "requests per second", "1/s", {}}, {"tokens", "tokens per second", "1/s", {}}};
-  out.prediction_columns = {"predicted_completed_requests_per_s", "predicted_tokens_per_s"};
-  const ColumnIndex index(table);
-  TableNames names(presets, options.device);
-  Rates rates(presets, options);
-  for (const TableRow& cells : table.rows) {
-    RowReader reader(table, index, cells, out.problems);
-    for (const char* column : {"id", "model", "scenario", "device", "software"}) reader.need(column);
-    Result result = read_result(reader, names);
-    if (reader.failed()) continue;
-    tl::expected<double, std::string> rate = 0.0;
-    if (!result.unpredicted) rate = rates.best(result);
-    if (!rate) result.unpredicted = rate.error();
-    if (result.unpredicted) {
-      out.unpredicted.push_back({result.line, *result.unpredicted});
-      continue;
-    }
-    const std::size_t number = out.rows.size();
-    const double tokens = *rate * result.output;
-    if (result.requests_per_s) out.metrics[0].pairs.push_back({number, *result.requests_per_s, *rate});
-    if (result.tokens_per_s) out.metrics[1].pairs.push_back({number, *result.tokens_per_s, tokens});
-    out.predictions.push_back({cell(*rate), cell(tokens)});
-    out.rows.push_back({result.line, result.id,
-                        fmt::format("{}, {} GPUs, {}", result.task->model, result.gpus,
-                                    result.scenario == MlperfScenario::offline ? "offline" : "server"),
-                        -1, std::nullopt, std::nullopt, regime_of(result, presets, options.folder)});
-  }
+ReadBenchmark mlperf_rows(Presets& presets, const EvaluateOptions& options) {
+  const auto names = std::make_shared<TableNames>(presets, options.device);
+  const auto rates = std::make_shared<Rates>(presets, options);
+  return [&, names, rates](RowReader& reader, Benchmark& row) {
+    read_row(reader, *names, *rates, presets, options, row);
+  };
 }
 
 }  // namespace shardscape::validate

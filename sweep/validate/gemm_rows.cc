@@ -1,16 +1,13 @@
 #include <fmt/format.h>
 
 #include "engine/compute/gemm.h"
-#include "sweep/validate/table_evaluators.h"
+#include "sweep/validate/benchmark_row.h"
 
 namespace shardscape::validate {
 
 namespace {
 
-constexpr double kLongKernel_s = 1e-4;
-
 struct GemmRow {
-  std::string id;
   compute::GemmShape shape;
   Precision precision = Precision::bf16;
   const DeviceSpec* device = nullptr;
@@ -34,7 +31,6 @@ std::optional<compute::GemmTile> read_tile(RowReader& reader) {
 
 std::optional<GemmRow> read_gemm(RowReader& reader, Presets& presets, const EvaluateOptions& options) {
   GemmRow row;
-  for (const char* column : {"m", "n", "k", "measured_time_s"}) reader.need(column);
   row.shape.m = reader.integer("m").value_or(0);
   row.shape.n = reader.integer("n").value_or(0);
   row.shape.k = reader.integer("k").value_or(0);
@@ -65,42 +61,23 @@ double predict(const GemmRow& row, const std::optional<compute::GemmTile>& tile)
   return compute::gemm(row.shape, row.precision, *row.device, {}, request).time.value();
 }
 
-std::string describe(const compute::GemmShape& shape) {
-  return fmt::format("{} x {} x {}", shape.m, shape.n, shape.k);
-}
-
-Regime regime_of(const GemmRow& row) {
-  Regime regime;
-  regime.device = row.device->name;
-  regime.precision = name_of(row.precision);
-  regime.operation = "gemm";
-  return regime;
+void read_row(RowReader& reader, Presets& presets, const EvaluateOptions& options, Benchmark& row) {
+  const std::optional<GemmRow> read = read_gemm(reader, presets, options);
+  if (!read) return;
+  const compute::GemmShape& shape = read->shape;
+  row.what = fmt::format("{} x {} x {}", shape.m, shape.n, shape.k);
+  row.regime.device = read->device->name;
+  row.regime.precision = name_of(read->precision);
+  row.regime.operation = "gemm";
+  row.measured = {read->measured_s, read->measured_s};
+  row.predicted[0] = predict(*read, std::nullopt);
+  if (read->request.tile) row.predicted[1] = predict(*read, read->request.tile);
 }
 
 }  // namespace
 
-void evaluate_gemms(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out) {
-  out.metrics = {{"time", "kernel time, own tile", "s", {}},
-                 {"time_long", "own tile, over 0.1 ms", "s", {}},
-                 {"time_row_tile", "row's tile", "s", {}}};
-  out.prediction_columns = {"predicted_time_s", "predicted_row_tile_time_s"};
-  const ColumnIndex index(table);
-  for (const TableRow& cells : table.rows) {
-    RowReader reader(table, index, cells, out.problems);
-    const std::optional<GemmRow> row = read_gemm(reader, presets, options);
-    if (!row) continue;
-    const Pair own{out.rows.size(), row->measured_s, predict(*row, std::nullopt)};
-    out.metrics[0].pairs.push_back(own);
-    if (row->measured_s > kLongKernel_s) out.metrics[1].pairs.push_back(own);
-    std::optional<double> with_tile;
-    if (row->request.tile) {
-      with_tile = predict(*row, row->request.tile);
-      out.metrics[2].pairs.push_back({own.row, row->measured_s, *with_tile});
-    }
-    out.predictions.push_back({cell(own.predicted), cell(with_tile)});
-    out.rows.push_back(
-        {cells.line, row_id(reader, table, cells), describe(row->shape), -1, {}, {}, regime_of(*row)});
-  }
+ReadBenchmark gemm_rows(Presets& presets, const EvaluateOptions& options) {
+  return [&](RowReader& reader, Benchmark& row) { read_row(reader, presets, options, row); };
 }
 
 }  // namespace shardscape::validate
