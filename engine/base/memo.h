@@ -41,6 +41,9 @@ class Memo {
 template <class Key, class Value>
 class HandyMemo {
  public:
+  HandyMemo() = default;
+  HandyMemo(HandyMemo&&) noexcept = default;
+  HandyMemo& operator=(HandyMemo&&) noexcept = default;
   /// Looks first at the key last asked for with this `hint`, a number that tells keys of the handful apart.
   template <class Make>
   Value& get(const Key& key, std::size_t hint, const Make& make) {

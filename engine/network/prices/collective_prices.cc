@@ -43,22 +43,17 @@ Seconds CollectivePrices::price(const OperationCosts& costs, const OnLinks& link
   return Seconds(healthy_->at_ranks(links.way, bytes, memory_share_) + (links.now + more));
 }
 
-Seconds CollectivePrices::time(const CollectiveKey& key) const {
-  if (key.nothing()) return Seconds(0);
+CollectivePrices::Priced CollectivePrices::priced(const CollectiveKey& key) const {
+  if (key.nothing()) return {};
   OperationCosts& costs = healthy_->operation(key.op, key.group);
   const double sent = costs.sent_by(key);
   const OnLinks links = on_links(costs, sent, key.slice);
   const Seconds first = price(costs, links, sent, key.slice);
-  if (!has_faults() || key.calls <= 1 || !std::isfinite(links.now)) return key.calls * first;
+  if (!has_faults() || !std::isfinite(links.now)) return {key.calls * first, {}};
+  const double added = std::max(0.0, links.now - links.healthy);
+  if (key.calls <= 1) return {key.calls * first, Seconds(added)};
   const double spared = std::max(0.0, std::min(first.value() - links.now, (links.now - links.healthy) / 2));
-  return key.calls * first - (key.calls - 1) * Seconds(spared);
-}
-
-Seconds CollectivePrices::added_by_faults(const CollectiveKey& key) const {
-  if (!has_faults() || key.nothing()) return Seconds(0);
-  OperationCosts& costs = healthy_->operation(key.op, key.group);
-  const OnLinks links = on_links(costs, costs.reach.wire_share * key.bytes.value(), key.slice);
-  return Seconds(std::isfinite(links.now) ? std::max(0.0, links.now - links.healthy) : 0);
+  return {key.calls * first - (key.calls - 1) * Seconds(spared), Seconds(added)};
 }
 
 Seconds CollectivePrices::late_combine(Bytes bytes, const RankGroup& group, Seconds work,

@@ -54,9 +54,16 @@ class CollectivePrices {
   [[nodiscard]] bool detours() const { return has_faults() && sick_->detours(); }
 
   /// Time of all calls of an operation. 0 for groups of one rank, and where unreachable() becomes true.
-  [[nodiscard]] Seconds time(const CollectiveKey& key) const;
+  [[nodiscard]] Seconds time(const CollectiveKey& key) const { return priced(key).time; }
   /// Seconds by which faults of links make one call longer; 0 where they don't.
-  [[nodiscard]] Seconds added_by_faults(const CollectiveKey& key) const;
+  [[nodiscard]] Seconds added_by_faults(const CollectiveKey& key) const {
+    return has_faults() ? priced(key).added : Seconds(0);
+  }
+  struct Priced {
+    Seconds time, added;
+  };
+  /// Both of these.
+  [[nodiscard]] Priced priced(const CollectiveKey& key) const;
 
   /// As HealthyCosts::time_of_call() and time_within_slice(), at this view's share of the memory's rate.
   [[nodiscard]] Seconds time_without_faults(const CollectiveKey& key) const {

@@ -260,6 +260,10 @@ CurveParts CurveMaker::exchange(const Pattern& pattern, const SiblingGroups& gro
   }
   if (flows_.size() == 0) return {};
   flows_.settle();
+  if (loads_ != nullptr) {
+    add_stage(flows_.slowest());
+    return {};
+  }
   CurveParts curve = round_of_flows(LowerBounds::links_and_flows, groups.copies);
   if (!curve.contended.empty()) split_exchange(pattern, groups, curve);
   return curve;

@@ -235,7 +235,7 @@ ChosenWay HealthyCosts::cheapest(OperationCosts& costs, double bytes) const {
 
 ChosenWay HealthyCosts::choose(OperationCosts& costs, double bytes) const {
   const auto chosen = [&] { return cheapest(costs, bytes); };
-  return plain() || costs.affine ? chosen() : costs.chosen.get(bytes, chosen);
+  return plain() ? chosen() : costs.chosen.get(bytes, FieldsHash()(bytes), chosen);
 }
 
 HealthyCosts::CallTime HealthyCosts::time_of_call(const CollectiveKey& key, double memory_share) const {

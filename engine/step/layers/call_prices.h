@@ -29,6 +29,12 @@ struct CallPrices {
   [[nodiscard]] Seconds time(const model::CollectiveCall& call) const {
     return time(call.group, on_stage(call));
   }
+  /// The same, with what faults of links add to it.
+  [[nodiscard]] network::CollectivePrices::Priced priced(const model::CollectiveCall& call) const {
+    const network::CollectiveKey asked = on_stage(call);
+    const auto [time, added] = collectives.priced(asked);
+    return {time - spared_in_turn(call.group, asked), added};
+  }
   /// The time of an operation in passes, of a group of this kind.
   [[nodiscard]] Seconds time(ParallelGroup kind, const network::CollectiveKey& asked) const {
     return collectives.time(asked) - spared_in_turn(kind, asked);

@@ -111,16 +111,16 @@ Weights weights_of(const Drifting& ring) {
   };
   Weights all(places);
   for (std::size_t from = 0; from < places; ++from) {
-    std::vector<double> longest(places, kNoWay);
+    std::vector<double> longest(places, kNoWay), next(places);
     longest[from] = 0;
     const auto step = [&](bool last) {
-      std::vector<double> next(places, kNoWay);
+      std::ranges::fill(next, kNoWay);
       for (std::size_t place = 0; place < places; ++place) {
-        double& there = next[(place + 1) % places];
+        double& there = next[place + 1 == places ? 0 : place + 1];
         there = std::max(there, longest[place] + hop(place));
         if (!last) next[place] = std::max(next[place], longest[place] + stay(place));
       }
-      longest = std::move(next);
+      longest.swap(next);
     };
     for (double message = 2; message < ring.n; ++message) step(false);
     step(true);

@@ -44,17 +44,15 @@ Seconds work_of_each(const PartCost& part, const CallPrices& prices) {
 /// ranks beyond it are late: the others have done the next work and entered the next call while the late ones are still
 /// at theirs. Half of what the fault adds lies beside such work, as far as there is any that hides nothing else, and
 /// less where there are few others: of two ranks whose link is sick both ways none is ahead. All calls of a part share
-/// that work equally. For exchanges of experts see expert_leads.h.
-GroupTimes price_calls(const PartCost& part, const CallPrices& prices) {
+/// that work equally. For exchanges of experts see expert_leads.h. `priced(call)`: CallPrices::priced().
+template <class Price>
+GroupTimes price_calls(const PartCost& part, const CallPrices& prices, const Price& priced) {
   std::optional<Seconds> work;
   const auto time_of = [&](const model::CollectiveCall& call) {
-    const Seconds time = prices.time(call);
-    const network::RankGroup& group = prices.groups[call.group];
-    if (!prices.collectives.has_faults() || is_of_experts(call.group) || group.alone()) return time;
-    const Seconds added = prices.collectives.added_by_faults(prices.on_stage(call));
-    if (added <= Seconds(0)) return time;
+    const auto [time, added] = priced(call);
+    if (added <= Seconds(0) || is_of_experts(call.group)) return time;
     if (!work) work = work_of_each(part, prices);
-    return time - std::min(0.5 * (1 - 2.0 / group.size()) * added, *work);
+    return time - std::min(0.5 * (1 - 2.0 / prices.groups[call.group].size()) * added, *work);
   };
   GroupTimes times = call_times(part, prices.setting.system.stack.communication, time_of,
                                 [&](const model::CollectiveCall& call, Seconds before) {
@@ -72,6 +70,15 @@ GroupTimes price_calls(const PartCost& part, const CallPrices& prices) {
 
 }  // namespace
 
+network::CollectivePrices::Priced LayerTimer::priced(const model::CollectiveCall& call) const {
+  const CallKey key{call.op, call.group, call.bytes};
+  const auto known = std::ranges::find(known_, key, &KnownCall::key);
+  if (known != known_.end()) return known->priced;
+  const auto priced = prices_->priced(call);
+  if (!prices_->collectives.healthy().plain()) known_.push_back({key, priced});
+  return priced;
+}
+
 PassTime LayerTimer::operator()(LayerKind kind, Pass pass) const {
   return segments_time(kind, in_.segments(kind, pass));
 }
@@ -88,7 +95,8 @@ Seconds LayerTimer::add_device(const LayerCost& layer, const Segment& segment, P
   time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
   if (!prices_) return Seconds(0);
   const StackProfile::Communication& stack = in_.setting.system.stack.communication;
-  GroupTimes comm = price_calls(part, *prices_);
+  GroupTimes comm =
+      price_calls(part, *prices_, [&](const model::CollectiveCall& call) { return priced(call); });
   Seconds on_links = comm[ParallelGroup::context];
   for (const model::CollectiveCall& call : part.calls) {
     if (call.group != ParallelGroup::context) continue;

@@ -41,9 +41,24 @@ class LayerTimer {
   /// Seconds spared by drift in one part; for a whole pass the sum is too much where links are busy for longer.
   [[nodiscard]] Seconds spared_of(const PartCost& part) const;
 
+  /// CallPrices::priced(); asks once for each of the few different calls that the passes of a stage make.
+  [[nodiscard]] network::CollectivePrices::Priced priced(const model::CollectiveCall& call) const;
+
   const TrainingStep& in_;
   const LayerCosts& costs_;
   std::optional<CallPrices> prices_;
+  /// All of a call that its price depends on, beside the prices.
+  struct CallKey {
+    network::CollectiveOp op = network::CollectiveOp::all_reduce;
+    ParallelGroup group = ParallelGroup::tensor;
+    Bytes bytes;
+    friend bool operator==(const CallKey&, const CallKey&) = default;
+  };
+  struct KnownCall {
+    CallKey key;
+    network::CollectivePrices::Priced priced;
+  };
+  mutable boost::container::small_vector<KnownCall, 8> known_;
 };
 
 /// Times a pass through a layer that consists of these segments, on the healthy machine; without `collectives`, calls

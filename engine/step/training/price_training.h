@@ -65,7 +65,8 @@ struct TrainingMemos {
   SlotMemo<StepKey, KnownTime, 512> steps;  ///< of plans that others are timed like
   schedule::PipelineMemo pipelines;
   LayerTimesMemo layers;
-  LayerTimes own_layers;  ///< of a plan whose layers' times can't be shared
+  LayerTimes own_layers;    ///< of a plan whose layers' times can't be shared
+  LayerTimes stage_layers;  ///< of a stage likewise
   SickLayersMemo sick_layers;
   DataCostsMemo data;
   std::optional<Flops> useful;  ///< model FLOPs of a whole step

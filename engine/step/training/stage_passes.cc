@@ -397,11 +397,15 @@ void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch
   step.stages.resize(stages);
   step.chunks.resize(each > 1 ? each * stages : 0);
   const bool apart = told_apart(collectives), slowed = collectives.has_faults() && parts.known() != nullptr;
-  std::optional<LayerTimes> own;
+  // Of layers that no other stage or plan shares.
+  const auto own_layers = [&]() -> LayerTimes& {
+    scratch.memos.stage_layers.forget();
+    return scratch.memos.stage_layers;
+  };
   // Known times of the layers of a stage, where other plans have asked for them if sick links slow it.
   const auto layers_of = [&](std::size_t s) -> LayerTimes& {
     if (!slowed && (s == 0 || !apart)) return layers;
-    if (!slowed) return own.emplace();
+    if (!slowed) return own_layers();
     const auto [times, fresh] =
         scratch.memos.sick_layers.at({parts.known()->layers_id, collectives.fault_epoch(), s});
     if (fresh) times.forget();
@@ -419,7 +423,7 @@ void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch
   }
   for (const SickStage& sick : in.sick) {
     const network::CollectivePrices prices = collectives.with_memory(sick.memory_share);
-    StageFiller filler(machine, sick.stage, sick.costs, prices, own.emplace());
+    StageFiller filler(machine, sick.stage, sick.costs, prices, own_layers());
     keep_slower(step.stages[sick.stage], filler.all_chunks(), pairs_of_stages(in));
     filler.fill(step.chunks_of(sick.stage));
     if (sick.stage + 1 < stages) continue;
