@@ -83,6 +83,10 @@ class CollectivePrices {
   /// Time that sick links add to the combine is added.
   [[nodiscard]] Seconds late_combine(Bytes bytes, const RankGroup& group, Seconds work,
                                      const Slice& slice = {}) const;
+  /// Time of a combine by kernels, in which members send equally much, behind work that lasts `lead` seconds longer on
+  /// one of them than on the others: by then these have sent so much of it. The links of the late one take no less than
+  /// for what it sends alone; what kernels take beyond links, it takes itself.
+  [[nodiscard]] Seconds late_exchange(const CollectiveKey& combine, Seconds lead) const;
 
   /// Time of one message over each boundary of the groups' chains: entry b is for every b-th member and the
   /// next one, both ways and in all groups at once; the last entry for the last member and the first, 0 where

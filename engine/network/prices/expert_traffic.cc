@@ -72,10 +72,14 @@ Skew ExpertTraffic::skew_of(CollectiveOp op, const SiblingGroups& groups) const 
   return skew;
 }
 
-/// The parts of an operation that is no exchange, or of one without loads.
+/// The parts of an operation that is no exchange, or of one without loads: there one member stands for the busiest.
 Skew ExpertTraffic::skew_of(CollectiveOp op, std::size_t members) const {
   Skew skew;
   skew.of_sender = op == CollectiveOp::combine || op == CollectiveOp::last_combine;
+  if (setup_.expert_shares.empty() && op == CollectiveOp::last_combine) {
+    skew.shares.assign(members, 0);
+    skew.shares.front() = 1 / static_cast<double>(members);
+  }
   if (!is_skewed(op) || setup_.expert_shares.empty()) return skew;
   skew.shares = member_shares(members);
   if (op == CollectiveOp::last_combine) {

@@ -64,7 +64,10 @@ IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
   const auto times = call_times(
       layer, in_.setting.system.stack.communication,
       [&](const model::CollectiveCall& call) {
-        return collectives_.time({call.op, call.bytes, layout_.group(call.group)});
+        const network::CollectiveKey asked{call.op, call.bytes, layout_.group(call.group)};
+        const bool back = call.op == network::CollectiveOp::expert_combine ||
+                          call.op == network::CollectiveOp::low_latency_combine;
+        return back ? collectives_.late_exchange(asked, layer.lead) : collectives_.time(asked);
       },
       [&](const model::CollectiveCall& call, Seconds work) {
         return collectives_.late_combine(call.bytes, layout_.group(call.group), work);

@@ -87,7 +87,11 @@ const TokenCost& TokenCosts::at(TokenTable table, std::int64_t tokens) {
                       : model::boundary_bytes(setting_, undivided(layout_, tokens), 1);
   for (std::size_t kind = 0; kind < cores_.size(); ++kind) {
     const std::int32_t slowest = slowest_member(table, kind, tokens);
-    cost.blocks.push_back(price_served(operators(table, block_layer(kind), tokens, slowest), setting_));
+    const auto block = [&](std::int32_t member) {
+      return price_served(operators(table, block_layer(kind), tokens, member), setting_);
+    };
+    PartCost& own = cost.blocks.emplace_back(block(slowest));
+    if (!distinct_members_.empty()) own.lead = own.device - block(model::kBalancedMember).device;
   }
   return cost;
 }
