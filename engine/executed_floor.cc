@@ -87,9 +87,9 @@ class ExecutedFloor {
     return transfer;
   }
 
-  /// A floor of calls one behind the other. A rank that is through with one begins the next while others are still at it,
-  /// so its copies, latencies and waits on fast links may overlap with what the slowest link does for the others. So one
-  /// call counts in full, and the others by that link's time alone, which grows with the bytes.
+  /// A floor of calls one behind the other. A rank that is through with one begins the next while others are still at
+  /// it, so its copies, latencies and waits on fast links may overlap with what the slowest link does for the others.
+  /// So one call counts in full, and the others by that link's time alone, which grows with the bytes.
   Seconds in_a_row(const step::DataTraffic::Part& part, Bytes bytes, double calls) {
     const network::RankGroup& group = groups_[part.group];
     if (group.alone() || bytes <= Bytes(0)) return {};
@@ -157,8 +157,8 @@ class ExecutedFloor {
     return std::max(bucket, step::exposed_gradients(in_, stage, backward, gradients));
   }
 
-  /// Seconds of gathering updated weights behind the optimizer: all that the next forward can't hide, judged by the same
-  /// prices that decide what is gathered beside it.
+  /// Seconds of gathering updated weights behind the optimizer: all that the next forward can't hide, judged by the
+  /// same prices that decide what is gathered beside it.
   Seconds exposed_weights(const step::DataTraffic& traffic, std::int32_t stage) {
     if (traffic.weights.empty()) return {};
     const double overlap = in_.setting.system.stack.communication.gather_overlap;

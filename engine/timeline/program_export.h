@@ -1,5 +1,5 @@
-// Execution traces out of the programs that an executor runs, rank by rank, so that those of a whole machine need not be
-// in memory at once: replayed with the same stack on the same fabric they take the same time.
+// Execution traces out of the programs that an executor runs, rank by rank, so that those of a whole machine need not
+// be in memory at once: replayed with the same stack on the same fabric they take the same time.
 //
 //   compute        a node on the device; operators with nothing between them are one
 //   launch         a node on the host, behind the last one and behind where host and device met; the device

@@ -1,11 +1,12 @@
-// Every field of a Prediction, by name, and what differs between two of them. The structured bindings do not
-// compile once a field is added, until it stands here, too.
+// Every field of a Prediction, by name, and what differs between two of them. The structured bindings, and the count of
+// the fields that it has beside those of a step, do not compile once a field is added, until it stands here, too.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/spec/prediction.h"
@@ -19,6 +20,18 @@ struct PredictionField {
   double value;
   Kind kind;
 };
+
+/// Stands for a value of any field.
+struct AnyField {
+  template <typename T>
+  operator T() const;  // NOLINT(google-explicit-constructor): fields are initialised from it
+};
+
+/// Whether a T, whose base is `Base`, has at least as many fields of its own as there are indices.
+template <typename T, typename Base, std::size_t... kIndices>
+constexpr bool has_fields(std::index_sequence<kIndices...> /*indices*/) {
+  return requires { T{Base{}, (static_cast<void>(kIndices), AnyField{})...}; };
+}
 
 inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   using Kind = PredictionField::Kind;
@@ -40,22 +53,25 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
     time(name + " p50", p50);
     time(name + " p95", p95);
   };
-  const auto& [status, reason, microbatches, peak_stage, step_time, ttft, itl, e2e, ttft_spread, itl_spread,
-               e2e_spread, load, decode_batch, tokens_per_s_per_gpu, mfu, memory_peak, memory, kv_bytes,
-               kv_transfer, prefill_memory_peak, breakdown, contention, contended_share] = prediction;
-  code("status", status);
-  code("reason", reason);
-  code("microbatches", microbatches);
-  code("peak_stage", peak_stage);
+  const auto& [step_time, tokens_per_s_per_gpu, mfu, breakdown, contention, contended_share] =
+      static_cast<const StepPrediction&>(prediction);
+  static_assert(has_fields<Prediction, StepPrediction>(std::make_index_sequence<17>()) &&
+                    !has_fields<Prediction, StepPrediction>(std::make_index_sequence<18>()),
+                "name the fields of a prediction below, and count them here");
+  code("status", prediction.status);
+  code("reason", prediction.reason);
+  code("microbatches", prediction.microbatches);
+  code("peak_stage", prediction.peak_stage);
   time("step_time", step_time);
-  time("ttft", ttft);
-  time("itl", itl);
-  time("e2e", e2e);
-  spread("ttft", ttft_spread);
-  spread("itl", itl_spread);
-  spread("e2e", e2e_spread);
+  time("ttft", prediction.ttft);
+  time("itl", prediction.itl);
+  time("e2e", prediction.e2e);
+  spread("ttft", prediction.ttft_spread);
+  spread("itl", prediction.itl_spread);
+  spread("e2e", prediction.e2e_spread);
   const auto& [ttft_tail, itl_tail, tpot_tail, e2e_tail, tpot, tpot_spread, queue, requests_per_s, kv_mean,
-               kv_peak, preemptions, attainment, prefix_hits, accepted_tokens, sustained_per_s] = load;
+               kv_peak, preemptions, attainment, prefix_hits, accepted_tokens, sustained_per_s] =
+      prediction.load;
   for (const auto& tail : {ttft_tail, itl_tail, tpot_tail, e2e_tail}) {
     time("p90", tail.p90);
     time("p99", tail.p99);
@@ -71,12 +87,13 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   for (const double share : prefix_hits) number("prefix_hits", share);
   number("accepted_tokens", accepted_tokens);
   number("sustained_per_s", sustained_per_s);
-  number("decode_batch", decode_batch);
+  number("decode_batch", prediction.decode_batch);
   number("tokens_per_s_per_gpu", tokens_per_s_per_gpu);
   number("mfu", mfu);
-  bytes("memory_peak", memory_peak);
+  bytes("memory_peak", prediction.memory_peak);
   {
-    const auto& [weights, gradients, optimizer, activations, logits, kv_cache, buffers, reserve] = memory;
+    const auto& [weights, gradients, optimizer, activations, logits, kv_cache, buffers, reserve] =
+        prediction.memory;
     bytes("memory.weights", weights);
     bytes("memory.gradients", gradients);
     bytes("memory.optimizer", optimizer);
@@ -86,9 +103,9 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
     bytes("memory.buffers", buffers);
     bytes("memory.reserve", reserve);
   }
-  bytes("kv_bytes", kv_bytes);
-  time("kv_transfer", kv_transfer);
-  bytes("prefill_memory_peak", prefill_memory_peak);
+  bytes("kv_bytes", prediction.kv_bytes);
+  time("kv_transfer", prediction.kv_transfer);
+  bytes("prefill_memory_peak", prediction.prefill_memory_peak);
   {
     for (const TimeClass c : enum_values<TimeClass>())
       time("breakdown." + std::string(name_of(c)), breakdown[c]);

@@ -51,8 +51,8 @@ class DrawnRequests {
   [[nodiscard]] std::optional<DrawnRequest> turn_after(const DrawnRequest& last) const;
   /// Seconds from the end of an answer until the user sends the next prompt.
   [[nodiscard]] double think_time(const DrawnRequest& answered) const;
-  /// Sends the next request of an open loop, or begins its next session. A trace that is at its end begins again, a mean
-  /// gap later.
+  /// Sends the next request of an open loop, or begins its next session. A trace that is at its end begins again, a
+  /// mean gap later.
   [[nodiscard]] DrawnRequest next_arrival();
 
  private:
@@ -73,7 +73,8 @@ class DrawnRequests {
 };
 
 /// Takes the prompts of a load as the first ones of its sessions, and has those of all turns in their place; where the
-/// context ends some sessions, the share of turns that come and their mean prompt are those of the first sessions drawn.
+/// context ends some sessions, the share of turns that come and their mean prompt are those of the first sessions
+/// drawn.
 void begin_sessions(LoadSpec& load);
 
 }  // namespace shardscape::serving

@@ -106,8 +106,8 @@ class ExecutedIterations {
   [[nodiscard]] IterationTime execute(const IterationShape& shape) {
     const std::optional<Outcome> trip = outcome(shape, 1, 1);
     if (!trip) return {};
-    // What one iteration of a group adds, by class of time and summed over stages, between two executions that differ by
-    // `passes` passes, on the slowest replica; and the time between their ends.
+    // What one iteration of a group adds, by class of time and summed over stages, between two executions that differ
+    // by `passes` passes, on the slowest replica; and the time between their ends.
     const auto booked = [&](const Outcome& before, const Outcome& after, double passes) {
       const std::int32_t replica = slowest_replica(before, after);
       IterationTime time{};

@@ -169,7 +169,8 @@ class TrainingEmitter {
     return (pass.forward() == upward ? up_ : down_)[upward ? 1 : 0];
   }
 
-  /// Receives the input of a pass from the neighbour stage, if it has any; the host launches nothing before it is there.
+  /// Receives the input of a pass from the neighbour stage, if it has any; the host launches nothing before it is
+  /// there.
   void receive_inputs(const ChunkPass& pass) {
     if (!has_neighbour(pass, !pass.forward())) return;
     builder_.add(on_channel(Kind::receive, channel(pass), 0));
@@ -204,8 +205,8 @@ class TrainingEmitter {
   }
 
   /// Adds the part of an item before something that begins `begin` seconds into it, and returns the rest. Operators are
-  /// cut there, and so are waits for the host, the end of a launch. Waits for calls can't be cut: what begins within one
-  /// is to begin before it.
+  /// cut there, and so are waits for the host, the end of a launch. Waits for calls can't be cut: what begins within
+  /// one is to begin before it.
   [[nodiscard]] Instruction cut(const Item& item, double begin) const {
     Instruction rest = item.instruction;
     if (!cuttable(item) || begin <= 0) return rest;
@@ -216,9 +217,9 @@ class TrainingEmitter {
     return rest;
   }
 
-  /// Adds a pass and the calls beside it. The calls begin when 1 - data_overlap of the items' time has passed (or before
-  /// the wait for calls that this falls into), and end before the pass does. What compute loses to them follows behind
-  /// it.
+  /// Adds a pass and the calls beside it. The calls begin when 1 - data_overlap of the items' time has passed (or
+  /// before the wait for calls that this falls into), and end before the pass does. What compute loses to them follows
+  /// behind it.
   void emit_beside(const std::vector<Item>& items, const std::vector<Instruction>& calls, Seconds traffic) {
     double total = 0;
     for (const Item& item : items) total += item.expected;
@@ -270,8 +271,8 @@ class TrainingEmitter {
   void split_weights() {
     if (now_.traffic.weights.empty() || stack_.communication.gather_overlap <= 0) return;
     // Under dualpipe a stage and its mirror make these calls together, so both must find the same share. So both sum up
-    // in the order of the model, whichever chunk that puts first, and take the lesser of their two forwards, which differ
-    // where only one of them has sick links.
+    // in the order of the model, whichever chunk that puts first, and take the lesser of their two forwards, which
+    // differ where only one of them has sick links.
     const std::int32_t chunks = in_.pipeline.virtual_stages;
     const bool upward =
         in_.pipeline.both_ways() && in_.pipeline.part(now_.stage, 0) > in_.pipeline.part(now_.stage, 1);
@@ -325,8 +326,8 @@ class TrainingEmitter {
     }
   }
 
-  /// Adds a backward, and lets buckets leave as it completes them, once the gate is open. Buckets of the last layer leave
-  /// in the tail or, if the head's weight gradients are deferred, before those.
+  /// Adds a backward, and lets buckets leave as it completes them, once the gate is open. Buckets of the last layer
+  /// leave in the tail or, if the head's weight gradients are deferred, before those.
   void emit_releasing(const std::vector<Item>& items, std::int32_t chunk) {
     constexpr double kRounding = 1e-9;  // sums over chunks here and in last_backward are rounded differently
     const double gate = (1 - stack_.communication.data_overlap) * now_.last_backward;
