@@ -123,7 +123,8 @@ Verification decode(const fs::path& file, std::string_view message) {
   const auto kind = take_text(message), first = take_text(message), second = take_text(message);
   if (!second) throw StoreError(file, "can't be verified: the process that reads it broke off");
   if (*kind == "failed") throw StoreError(*first, *second);
-  Verification found{to_number<std::uint64_t>(*first).value_or(0), to_number<std::uint64_t>(*second).value_or(0), {}};
+  Verification found{
+      to_number<std::uint64_t>(*first).value_or(0), to_number<std::uint64_t>(*second).value_or(0), {}};
   while (const auto problem = take_text(message)) found.problems.push_back(*problem);
   return found;
 }

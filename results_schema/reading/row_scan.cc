@@ -5,15 +5,15 @@
 
 namespace shardscape::results {
 
-RowScan::RowScan(const ResultReader& reader, std::vector<std::string> columns, std::uint64_t rows_at_once)
-    : reader_(reader),
+RowScan::RowScan(const TableReader& table, std::vector<std::string> columns, std::uint64_t rows_at_once)
+    : table_(table),
       columns_(std::move(columns)),
       values_(columns_.size()),
       is_read_(columns_.size(), 0),
       rows_at_once_(rows_at_once) {}
 
 bool RowScan::next() {
-  const std::uint64_t rows = reader_.row_count();
+  const std::uint64_t rows = table_.row_count();
   range_.begin = range_.end;
   range_.end = std::min(rows, range_.begin + rows_at_once_);
   if (range_.begin >= range_.end) return false;
@@ -22,7 +22,7 @@ bool RowScan::next() {
 }
 
 void RowScan::read(std::size_t column) const {
-  reader_.read_into(columns_[column], range_, values_[column]);
+  table_.read_into(columns_[column], range_, values_[column]);
   is_read_[column] = 1;
 }
 

@@ -14,17 +14,18 @@
 namespace shardscape::results {
 
 /// One pass over the rows. A column is read for a range only when its values are asked for, so that a column that
-/// matters for some rows costs nothing elsewhere. StoreError as ResultReader::read().
+/// matters for some rows costs nothing elsewhere. StoreError as TableReader::read().
 class RowScan {
  public:
-  /// values() takes indices in `columns`. The reader must outlive the scan.
-  RowScan(const ResultReader& reader, std::vector<std::string> columns,
+  /// values() takes indices in `columns`. The table must outlive the scan.
+  RowScan(const TableReader& table, std::vector<std::string> columns,
           std::uint64_t rows_at_once = kRowsAtOnce);
 
   /// Moves on to the next range of rows; false after the last.
   bool next();
   [[nodiscard]] std::uint64_t first_row() const { return range_.begin; }
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(range_.end - range_.begin); }
+  [[nodiscard]] std::vector<std::uint64_t> point_ids() const { return table_.point_ids(range_); }
   /// Values of a column in the range: size() of them, codes and integers as doubles, NaN where not computed.
   [[nodiscard]] std::span<const double> values(std::size_t column) const {
     if (is_read_[column] == 0) read(column);
@@ -34,7 +35,7 @@ class RowScan {
  private:
   void read(std::size_t column) const;
 
-  const ResultReader& reader_;
+  const TableReader& table_;
   std::vector<std::string> columns_;
   mutable std::vector<std::vector<double>> values_;
   mutable std::vector<char> is_read_;  ///< by column, whether it has been read for the range

@@ -66,7 +66,7 @@ class StoredVerifier {
     RowSelector selector(rows_, directions_of(rows_.front, reader_.columns()));
     std::vector<double> row(rows_.front.size());
     for (RowScan scan(reader_, rows_.front); scan.next();) {
-      const auto ids = reader_.point_ids({scan.first_row(), scan.first_row() + scan.size()});
+      const auto ids = scan.point_ids();
       for (std::size_t i = 0; i < scan.size(); ++i) {
         for (std::size_t k = 0; k < row.size(); ++k) row[k] = scan.values(k)[i];
         selector.offer(ids[i], row);

@@ -36,8 +36,7 @@ std::string stacks_there(const validate::Table& table, std::size_t column) {
 
 /// The number of the column `name`, which is appended with empty cells where it does not exist.
 std::size_t column_of(validate::Table& table, const std::string& name) {
-  const auto found = std::ranges::find(table.columns, name);
-  if (found != table.columns.end()) return static_cast<std::size_t>(found - table.columns.begin());
+  if (const auto found = table.column(name)) return *found;
   table.columns.push_back(name);
   for (validate::TableRow& row : table.rows) row.cells.emplace_back();
   return table.columns.size() - 1;
@@ -49,12 +48,6 @@ void fill_ids(validate::Table& table, const std::string& prefix) {
     std::string& cell = table.rows[i].cells[id];
     if (cell.empty()) cell = prefix + std::to_string(i + 1);
   }
-}
-
-std::optional<std::size_t> find_column(const validate::Table& table, const char* name) {
-  const auto found = std::ranges::find(table.columns, name);
-  if (found == table.columns.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - table.columns.begin());
 }
 
 /// Keeps the rows whose cell begins with one of the words; if none is left, reports which cells there are.
@@ -72,9 +65,9 @@ void keep_rows(validate::Table& table, std::size_t column, const std::vector<std
 
 /// Selects rows of a public table.
 void select_public(validate::Table& table, const RowSelection& selection) {
-  if (const auto device = find_column(table, "device"); device && !selection.devices.empty())
+  if (const auto device = table.column("device"); device && !selection.devices.empty())
     keep_rows(table, *device, selection.devices);
-  const auto software = find_column(table, "software");
+  const auto software = table.column("software");
   if (!software) return;
   if (!selection.all && !table.rows.empty()) keep_rows(table, *software, selection.software);
   for (validate::TableRow& row : table.rows) row.cells[*software] = kFittedStack;
@@ -93,28 +86,23 @@ validate::Table select_rows(const validate::Table& table, validate::TableKind ki
   const bool own = kind == validate::TableKind::plans || kind == validate::TableKind::gemm ||
                    kind == validate::TableKind::collectives;
   if (kind != validate::TableKind::plans) fill_ids(result, own ? "" : fmt::format("{} ", name_of(kind)));
-  if (!own || find_column(result, "software")) {
+  if (!own || result.column("software")) {
     select_public(result, selection);
     return result;
   }
-  const auto found = std::ranges::find(result.columns, "stack");
-  if (found == result.columns.end()) {
-    if (kind == validate::TableKind::collectives) {
-      const std::size_t added = column_of(result, "stack");
-      for (validate::TableRow& row : result.rows) row.cells[added] = kFittedStack;
-    }
-    return result;
-  }
-  const auto column = static_cast<std::size_t>(found - result.columns.begin());
+  const bool collectives = kind == validate::TableKind::collectives;
+  if (!result.column("stack") && (!collectives || result.rows.empty())) return result;
+  const std::size_t column = column_of(result, "stack");
+  const std::string before = stacks_there(result, column);
   std::erase_if(result.rows, [&](const validate::TableRow& row) {
     const std::string& stack = row.cells[column];
-    const bool open = stack.empty() && kind == validate::TableKind::collectives;
+    const bool open = stack.empty() && collectives;
     return !selection.all && !open && std::ranges::find(selection.stacks, stack) == selection.stacks.end();
   });
   if (result.rows.empty()) {
     result.problems.push_back(
         {table.file, 0, "stack",
-         "no row has " + join_names(selection.stacks) + "; " + stacks_there(table, column) +
+         "no row has " + join_names(selection.stacks) + "; " + before +
              ". --rows-of takes the rows of another stack, --all those of every stack"});
   }
   for (validate::TableRow& row : result.rows) row.cells[column] = kFittedStack;
@@ -197,8 +185,7 @@ void Dataset::add_group(Group group, FitActsOn sort) {
 }
 
 void Dataset::add_table(const SourceTable& source, const std::function<bool(const std::string&)>& keep) {
-  const validate::ColumnIndex index(source.table);
-  const std::size_t id = index.find("id").value();
+  const std::size_t id = source.table.column("id").value();
   validate::Table kept = source.table;
   std::erase_if(kept.rows, [&](const validate::TableRow& row) { return !keep(row.cells[id]); });
   for (std::size_t begin = 0; begin < kept.rows.size(); begin += kBlock) {

@@ -33,15 +33,12 @@ sweep::ExpressionName name_of_column(const validate::Table& table, std::size_t c
 /// The table with a column of the releases that its rows state, unless it has a column of that name.
 validate::Table with_release(const validate::Table& table) {
   validate::Table result = table;
-  const auto column = [&](const char* name) {
-    return static_cast<std::size_t>(std::ranges::find(table.columns, name) - table.columns.begin());
-  };
-  const std::size_t software = column("software"), source = column("source");
-  if (column("release") < table.columns.size() || software == table.columns.size()) return result;
+  const auto software = table.column("software"), source = table.column("source");
+  if (table.column("release") || !software) return result;
   result.columns.emplace_back("release");
   for (validate::TableRow& row : result.rows) {
-    const std::string from = source < table.columns.size() ? row.cells[source] : std::string();
-    const std::optional<double> release = validate::stated_release(row.cells[software], from);
+    const std::string from = source ? row.cells[*source] : std::string();
+    const std::optional<double> release = validate::stated_release(row.cells[*software], from);
     row.cells.push_back(release ? fmt::format("{}", *release) : "");
   }
   return result;

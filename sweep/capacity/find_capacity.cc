@@ -1,3 +1,5 @@
+// Looks at every plan on one number of GPUs after the other, in parallel: floors cut most of them off, the rest are
+// simulated, and the nearest misses are kept where no plan serves the load.
 #include "sweep/capacity/find_capacity.h"
 
 #include <oneapi/tbb/enumerable_thread_specific.h>

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "engine/base/range.h"
 
@@ -36,24 +38,22 @@ AttributeProto& add_attribute(Node& node, const char* name) {
   return attribute;
 }
 
+constexpr std::pair<NodeKind, ChakraProtoMsg::NodeType> kTypes[] = {
+    {NodeKind::metadata, ChakraProtoMsg::METADATA_NODE},
+    {NodeKind::memory_load, ChakraProtoMsg::MEM_LOAD_NODE},
+    {NodeKind::memory_store, ChakraProtoMsg::MEM_STORE_NODE},
+    {NodeKind::compute, ChakraProtoMsg::COMP_NODE},
+    {NodeKind::send, ChakraProtoMsg::COMM_SEND_NODE},
+    {NodeKind::receive, ChakraProtoMsg::COMM_RECV_NODE},
+    {NodeKind::collective, ChakraProtoMsg::COMM_COLL_NODE}};
+
 ChakraProtoMsg::NodeType type_of(NodeKind kind) {
-  switch (kind) {
-    case NodeKind::metadata:
-      return ChakraProtoMsg::METADATA_NODE;
-    case NodeKind::memory_load:
-      return ChakraProtoMsg::MEM_LOAD_NODE;
-    case NodeKind::memory_store:
-      return ChakraProtoMsg::MEM_STORE_NODE;
-    case NodeKind::compute:
-      return ChakraProtoMsg::COMP_NODE;
-    case NodeKind::send:
-      return ChakraProtoMsg::COMM_SEND_NODE;
-    case NodeKind::receive:
-      return ChakraProtoMsg::COMM_RECV_NODE;
-    case NodeKind::collective:
-      return ChakraProtoMsg::COMM_COLL_NODE;
-  }
-  return ChakraProtoMsg::INVALID_NODE;
+  return std::ranges::find(kTypes, kind, [](const auto& row) { return row.first; })->second;
+}
+
+std::optional<NodeKind> kind_of(ChakraProtoMsg::NodeType type) {
+  const auto found = std::ranges::find(kTypes, type, [](const auto& row) { return row.second; });
+  return found == std::end(kTypes) ? std::nullopt : std::optional(found->first);
 }
 
 std::int64_t whole(double value) { return std::llround(value); }
@@ -94,23 +94,23 @@ void encode_collective(const TraceNode& node, const timeline::ProcessGroup& grou
   add_attribute(message, kGroupAttribute).set_string_val(group.name);
 }
 
+enum class Needed : std::uint8_t { no, yes };
+
 /// Looks up the attributes of a message by name, and collects the problems met while doing so.
 class Attributes {
  public:
   explicit Attributes(const Node& message) : message_(message) {}
 
-  [[nodiscard]] const AttributeProto* find(const char* name) const {
-    for (const AttributeProto& attribute : message_.attr()) {
-      if (attribute.name() == name) return &attribute;
-    }
-    return nullptr;
-  }
+  [[nodiscard]] const AttributeProto* find(const char* name) const { return find_attribute(message_, name); }
 
-  /// Reads a number of any type within [least, most]. Empty where it is missing, and, with a problem noted, where it is
-  /// no number or lies outside.
-  std::optional<double> number(const char* name, double least, double most) {
+  /// Reads a number of any type within [least, most]. Empty where it is missing, which is a problem where it is
+  /// `needed`, and, with a problem noted, where it is no number or lies outside.
+  std::optional<double> number(const char* name, double least, double most, Needed needed = Needed::no) {
     const AttributeProto* const attribute = find(name);
-    if (attribute == nullptr) return std::nullopt;
+    if (attribute == nullptr) {
+      if (needed == Needed::yes) problem(fmt::format("has no attribute {}", name));
+      return std::nullopt;
+    }
     const std::optional<double> value = number_of(*attribute);
     if (!value) {
       problem(fmt::format("{} is no number", name));
@@ -119,12 +119,6 @@ class Attributes {
       return std::nullopt;
     }
     return value;
-  }
-
-  /// As number(), but also notes a problem where the attribute is missing.
-  std::optional<double> required_number(const char* name, double least, double most) {
-    if (find(name) == nullptr) problem(fmt::format("has no attribute {}", name));
-    return number(name, least, most);
   }
 
   bool flag(const char* name) {
@@ -184,10 +178,8 @@ void decode_duration(const Node& message, Attributes& attributes, TraceNode& nod
 void decode_message(Attributes& attributes, std::int32_t own_rank, TraceNode& node) {
   constexpr double kRanks = std::numeric_limits<std::int32_t>::max();
   const bool sends = node.kind == NodeKind::send;
-  const auto source =
-      sends ? attributes.number("comm_src", 0, kRanks) : attributes.required_number("comm_src", 0, kRanks);
-  const auto destination =
-      sends ? attributes.required_number("comm_dst", 0, kRanks) : attributes.number("comm_dst", 0, kRanks);
+  const auto source = attributes.number("comm_src", 0, kRanks, sends ? Needed::no : Needed::yes);
+  const auto destination = attributes.number("comm_dst", 0, kRanks, sends ? Needed::yes : Needed::no);
   const auto own = sends ? source : destination, other = sends ? destination : source;
   if (own && *own != own_rank) {
     attributes.problem(fmt::format("{} is rank {}, but this is the trace of rank {}",
@@ -197,16 +189,15 @@ void decode_message(Attributes& attributes, std::int32_t own_rank, TraceNode& no
   node.peer = static_cast<std::int32_t>(other.value_or(0));
   node.tag = static_cast<std::int32_t>(
       attributes.number("comm_tag", std::numeric_limits<std::int32_t>::min(), kRanks).value_or(0));
-  node.bytes = attributes.required_number("comm_size", 0, kMostBytes).value_or(0);
+  node.bytes = attributes.number("comm_size", 0, kMostBytes, Needed::yes).value_or(0);
   node.channel = static_cast<std::int32_t>(attributes.number(kChannelAttribute, 0, kRanks).value_or(0));
 }
 
 void decode_collective(Attributes& attributes, const GroupLookup& lookup, TraceNode& node) {
-  const auto type = attributes.required_number("comm_type", 0, 9);
+  const auto type = attributes.number("comm_type", 0, 9, Needed::yes);
   node.collective = static_cast<CollectiveKind>(type.value_or(0));
   const bool barrier = type && node.collective == CollectiveKind::barrier;
-  const auto bytes = barrier ? attributes.number("comm_size", 0, kMostBytes)
-                             : attributes.required_number("comm_size", 0, kMostBytes);
+  const auto bytes = attributes.number("comm_size", 0, kMostBytes, barrier ? Needed::no : Needed::yes);
   node.bytes = bytes.value_or(0);
   GroupName name;
   if (const AttributeProto* const group = attributes.find("pg_name")) {
@@ -257,30 +248,15 @@ void decode_kind(const Node& message, NodeKind kind, std::int32_t own_rank, cons
   }
 }
 
-std::optional<NodeKind> kind_of(int type) {
-  switch (type) {
-    case ChakraProtoMsg::METADATA_NODE:
-      return NodeKind::metadata;
-    case ChakraProtoMsg::MEM_LOAD_NODE:
-      return NodeKind::memory_load;
-    case ChakraProtoMsg::MEM_STORE_NODE:
-      return NodeKind::memory_store;
-    case ChakraProtoMsg::COMP_NODE:
-      return NodeKind::compute;
-    case ChakraProtoMsg::COMM_SEND_NODE:
-      return NodeKind::send;
-    case ChakraProtoMsg::COMM_RECV_NODE:
-      return NodeKind::receive;
-    case ChakraProtoMsg::COMM_COLL_NODE:
-      return NodeKind::collective;
-    default:
-      return std::nullopt;
-  }
-}
-
 }  // namespace
 
 std::string group_number(std::size_t index) { return std::to_string(index + 1); }
+
+const AttributeProto* find_attribute(const Node& message, const char* name) {
+  const auto& attributes = message.attr();
+  const auto found = std::ranges::find(attributes, name, &AttributeProto::name);
+  return found == attributes.end() ? nullptr : &*found;
+}
 
 bool communicates(const Node& message) {
   return message.type() == ChakraProtoMsg::COMM_COLL_NODE ||

@@ -52,6 +52,9 @@ struct GroupName {
 /// Finds the index of a group in the trace by its name.
 using GroupLookup = std::function<std::int32_t(const GroupName&)>;
 
+/// The attribute of that name; null where there is none.
+const ChakraProtoMsg::AttributeProto* find_attribute(const ChakraProtoMsg::Node& message, const char* name);
+
 /// Whether the type of the node says that it moves data between ranks.
 bool communicates(const ChakraProtoMsg::Node& message);
 

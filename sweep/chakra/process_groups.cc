@@ -18,13 +18,6 @@ using ChakraProtoMsg::AttributeProto;
 constexpr const char* kWorld = "0";
 constexpr const char* kObserverNode = "process_group:init";
 
-const AttributeProto* find_attribute(const ChakraProtoMsg::Node& node, const char* name) {
-  for (const AttributeProto& attribute : node.attr()) {
-    if (attribute.name() == name) return &attribute;
-  }
-  return nullptr;
-}
-
 /// Reads the values of a list of integers of any type. Empty where it is no such list, or holds a number that is no
 /// rank.
 std::optional<std::vector<std::int32_t>> ranks_of(const AttributeProto& attribute) {

@@ -38,15 +38,11 @@ std::int32_t id_or_none(double value) { return std::isnan(value) ? -1 : static_c
 
 template <class Use>
 void for_each_row(const ResultReader& reader, const Use& use) {
-  std::vector<double> fault, kind, link, device, slowdown;
-  for (std::uint64_t begin = 0; begin < reader.samples().row_count(); begin += results::kRowsAtOnce) {
-    const results::RowRange range{begin, begin + results::kRowsAtOnce};
-    reader.samples().read_into("fault", range, fault);
-    reader.samples().read_into("kind", range, kind);
-    reader.samples().read_into("link_id", range, link);
-    reader.samples().read_into("device", range, device);
-    reader.samples().read_into("slowdown", range, slowdown);
-    for (std::size_t i = 0; i < fault.size(); ++i) {
+  for (results::RowScan scan(reader.samples(), {"fault", "kind", "link_id", "device", "slowdown"});
+       scan.next();) {
+    const auto fault = scan.values(0), kind = scan.values(1), link = scan.values(2), device = scan.values(3),
+               slowdown = scan.values(4);
+    for (std::size_t i = 0; i < scan.size(); ++i) {
       use(Row{static_cast<std::int32_t>(fault[i]), static_cast<FaultKind>(kind[i]), id_or_none(link[i]),
               id_or_none(device[i]), slowdown[i]});
     }
@@ -119,12 +115,11 @@ std::vector<PlanSensitivity> rank_plans(const ResultReader& reader) {
   const bool training = reader.find("step_time_s") != nullptr;
   enum Column : std::size_t { status, healthy, expected, mean, p95, max, memory };
   std::vector<PlanSensitivity> plans;
-  std::vector<std::uint64_t> ids;
   for (results::RowScan scan(reader, {"status", training ? "step_time_s" : "e2e_s",
                                       training ? "expected_step_time_s" : "expected_e2e_s", "slowdown_mean",
                                       "slowdown_p95", "slowdown_max", "memory_peak_bytes"});
        scan.next();) {
-    reader.point_ids_into({scan.first_row(), scan.first_row() + scan.size()}, ids);
+    const std::vector<std::uint64_t> ids = scan.point_ids();
     for (std::size_t i = 0; i < scan.size(); ++i) {
       if (static_cast<Status>(scan.values(status)[i]) != Status::ok) continue;
       plans.push_back({scan.first_row() + i, ids[i], 0, 0, scan.values(healthy)[i], scan.values(expected)[i],

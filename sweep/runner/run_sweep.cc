@@ -1,3 +1,5 @@
+// The pipeline of a sweep: a source of block numbers, parallel evaluation and encoding, and a writer that takes blocks
+// in order, with a token per block in flight.
 #include "sweep/runner/run_sweep.h"
 
 #include <oneapi/tbb/enumerable_thread_specific.h>

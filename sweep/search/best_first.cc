@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -20,6 +19,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "sweep/ranks/values.h"
 #include "sweep/search/answer.h"
 #include "sweep/search/floors.h"
 #include "sweep/search/part_search.h"
@@ -134,7 +134,7 @@ std::string to_text(const Found& found) {
   std::string text;
   for (std::uint64_t part = 0; part < found.size(); ++part) {
     if (!found[part]) continue;
-    text.append(reinterpret_cast<const char*>(&part), sizeof(part));
+    ranks::append_value(part, text);
     append(*found[part], text);
   }
   return text;
@@ -143,8 +143,7 @@ std::string to_text(const Found& found) {
 void add_from(std::string_view text, Found& found) {
   while (!text.empty()) {
     std::uint64_t part = 0;
-    std::memcpy(&part, text.data(), sizeof(part));
-    text.remove_prefix(sizeof(part));
+    ranks::take_value(part, text);
     found[part] = take_found(text);
   }
 }
@@ -260,13 +259,10 @@ class Search {
     };
     SearchGoal goal = goal_;
     goal.count = std::min(goal.count, kMostHints);
-    std::string text;
+    std::vector<std::uint64_t> ids;
     for (const BestPoint& point : Search(job, goal, options, ranks_, numbers_, Stops::itself).run().best)
-      text.append(reinterpret_cast<const char*>(&point.point_id), sizeof(point.point_id));
-    text = ranks_.broadcast(text);
-    std::vector<std::uint64_t> ids(text.size() / sizeof(std::uint64_t));
-    if (!ids.empty()) std::memcpy(ids.data(), text.data(), text.size());
-    return ids;
+      ids.push_back(point.point_id);
+    return of_rank_0(ids);
   }
 
   void take_hint(const VisitedPoint& hint) {
@@ -365,19 +361,21 @@ class Search {
       if (texts[rank].front() != 0) watch_.stop();
       if (rank != 0) add_from(std::string_view(texts[rank]).substr(1), found);
     }
-    std::string known(1, '\0');
-    if (ranks_.rank() == 0) {
-      add(round, found);
-      known.front() = watch_.stopped() ? 1 : 0;
-      const std::vector<AnswerEntry>& entries = answer_.entries();
-      known.append(reinterpret_cast<const char*>(entries.data()), entries.size() * sizeof(AnswerEntry));
-    }
-    known = ranks_.broadcast(known);
-    if (ranks_.rank() == 0) return;
-    if (known.front() != 0) watch_.stop();
-    std::vector<AnswerEntry> entries((known.size() - 1) / sizeof(AnswerEntry));
-    if (!entries.empty()) std::memcpy(entries.data(), known.data() + 1, known.size() - 1);
-    answer_.replace(std::move(entries));
+    if (ranks_.rank() == 0) add(round, found);
+    if (of_rank_0(watch_.stopped())) watch_.stop();
+    std::vector<AnswerEntry> entries = of_rank_0(answer_.entries());
+    if (ranks_.rank() != 0) answer_.replace(std::move(entries));
+  }
+
+  /// The value that rank 0 gives.
+  template <class T>
+  T of_rank_0(T value) {
+    std::string text;
+    if (ranks_.rank() == 0) ranks::append_value(value, text);
+    text = ranks_.broadcast(text);
+    std::string_view rest(text);
+    ranks::take_value(value, rest);
+    return value;
   }
 
   void add(const std::vector<Part>& round, const Found& found) {

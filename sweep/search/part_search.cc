@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
-#include <type_traits>
 #include <utility>
+
+#include "sweep/ranks/values.h"
 
 namespace shardscape::sweep {
 
@@ -21,46 +21,27 @@ constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 /// The most evaluators that are kept for what they remember of their settings: some megabytes each.
 constexpr std::size_t kMostKept = 16;
 
-// ---- results to bytes and back ----
-
-template <class T>
-void append_bytes(const T* values, std::size_t count, std::string& text) {
-  // Values can be copied as bytes, as all ranks run the same program.
-  static_assert(std::is_trivially_copyable_v<T>);
-  text.append(reinterpret_cast<const char*>(values), count * sizeof(T));
-}
-
-template <class T>
-void take_bytes(T* values, std::size_t count, std::string_view& text) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  if (count > 0) std::memcpy(values, text.data(), count * sizeof(T));
-  text.remove_prefix(count * sizeof(T));
-}
-
-/// Lists what ranks send of a part once, for writing as well as for reading: visit(first, count).
+/// Lists what ranks send of a part once, for writing as well as for reading: visit(value).
 template <class Found, class Visit>
 void each_field(Found& found, const Visit& visit) {
-  visit(found.counts.data(), found.counts.size());
-  visit(&found.least_left, 1);
-  visit(&found.stopped, 1);
-  visit(&found.given_up, 1);
-  visit(&found.too_large, 1);
-  std::uint64_t visited = found.visited.size();
-  visit(&visited, 1);
-  if constexpr (!std::is_const_v<Found>) found.visited.resize(visited);
-  visit(found.visited.data(), found.visited.size());
-  visit(&found.draws, 1);
+  visit(found.counts);
+  visit(found.least_left);
+  visit(found.stopped);
+  visit(found.given_up);
+  visit(found.too_large);
+  visit(found.draws);
+  visit(found.visited);
 }
 
 }  // namespace
 
 void append(const PartFound& found, std::string& text) {
-  each_field(found, [&](const auto* first, std::size_t count) { append_bytes(first, count, text); });
+  each_field(found, [&](const auto& value) { ranks::append_value(value, text); });
 }
 
 PartFound take_found(std::string_view& text) {
   PartFound found;
-  each_field(found, [&](auto* first, std::size_t count) { take_bytes(first, count, text); });
+  each_field(found, [&](auto& value) { ranks::take_value(value, text); });
   return found;
 }
 

@@ -1,3 +1,5 @@
+// Searches simulated loads: finds the floors of all points, sorts them, and simulates from the best floor on in rounds
+// that grow, until no floor can still enter the answer.
 #include "sweep/search/served_search.h"
 
 #include <oneapi/tbb/enumerable_thread_specific.h>

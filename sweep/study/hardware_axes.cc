@@ -317,9 +317,9 @@ class HardwareParser {
     const auto keep = [](auto& slot, auto loaded) {
       if (loaded) slot = std::make_shared<typename decltype(loaded)::value_type>(*std::move(loaded));
     };
-    if (part == "cluster") keep(change.cluster, loader_.cluster(node, path, base_.folder));
-    if (part == "device") keep(change.device, loader_.device(node, path, base_.folder));
-    if (part == "stack") keep(change.stack, loader_.stack(node, path, base_.folder));
+    if (part == "cluster") keep(change.cluster, loader_.cluster({node, path, base_.folder}));
+    if (part == "device") keep(change.device, loader_.device({node, path, base_.folder}));
+    if (part == "stack") keep(change.stack, loader_.stack({node, path, base_.folder}));
     if (part.starts_with(kTechnology)) read_technology(change);
     if (!change.whole()) return std::nullopt;
     return change;
@@ -338,7 +338,7 @@ class HardwareParser {
     technology_ = true;
     change.floorplans = floorplans_;
     const std::string_view key = std::string_view(change.leaf.path).substr(kTechnology.size());
-    change.technology = loader_.technology_choice(key, change.value, path, base_.folder);
+    change.technology = loader_.technology_choice(key, {change.value, path, base_.folder});
     return change.technology.has_value();
   }
 

@@ -1,3 +1,5 @@
+// Reads promises and limits of results: finds the column that a name without its unit means, and the value in that
+// column's unit; then writes both back as texts.
 #include "sweep/study/limits_parser.h"
 
 #include <fmt/format.h>

@@ -107,13 +107,13 @@ class StudyParser {
     const yaml::Node* gpus = reader_.take("gpus");
     const yaml::Node* domain = reader_.take("gpus_per_domain");
     if (const yaml::Node* node = reader_.take_required("model"))
-      model_ = loader_.model(*node, "model", folder_);
+      model_ = loader_.model({*node, "model", folder_});
     if (const yaml::Node* node = reader_.take_required("cluster")) {
-      cluster_ = loader_.cluster(*node, "cluster", folder_);
+      cluster_ = loader_.cluster({*node, "cluster", folder_});
       if (cluster_ && (domain == nullptr || read_domain(*domain))) read_fabric(*node, gpus);
     }
     if (const yaml::Node* node = reader_.take_required("stack"))
-      stack_ = loader_.stack(*node, "stack", folder_);
+      stack_ = loader_.stack({*node, "stack", folder_});
     if (model_) study_.model = *model_;
     if (model_) study_.model_name = model_->name;
     if (cluster_) study_.cluster_name = cluster_->name;
@@ -186,7 +186,7 @@ class StudyParser {
   void read_drafting_model(const yaml::Node& node) {
     const std::string path = "workload.speculation";
     if (const yaml::Node* const name = node.find("draft_model")) {
-      const std::optional<ModelSpec> model = loader_.model(*name, path + ".draft_model", folder_);
+      const std::optional<ModelSpec> model = loader_.model({*name, path + ".draft_model", folder_});
       if (!model) return;
       if (model_ && model->vocabulary != model_->vocabulary)
         state_.bad(path + ".draft_model", name->where,

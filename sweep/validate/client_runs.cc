@@ -1,3 +1,5 @@
+// Tells by the texts of a row which benchmark program measured it, and sets what the recipes of that source say of load
+// and server.
 #include "sweep/validate/client_runs.h"
 
 #include <algorithm>

@@ -23,7 +23,7 @@ std::vector<TableLine> lines_of(const Table& table) {
   for (const TableProblem& problem : table.problems) {
     if (problem.line > 1) ids.emplace(problem.line, "");
   }
-  const auto id = ColumnIndex(table).find("id");
+  const auto id = table.column("id");
   for (const TableRow& row : table.rows) ids[row.line] = id ? row.cells[*id] : "";
   std::vector<TableLine> lines;
   for (const auto& [line, text] : ids) lines.push_back({line, text});

@@ -5,13 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
 #include <utility>
 
+#include "engine/base/safe_text.h"
 #include "engine/base/words.h"
 #include "sweep/input/input_file.h"
-
-#include "engine/base/safe_text.h"
 
 namespace shardscape::validate {
 
@@ -120,6 +118,12 @@ void read_header(CsvParser& parser, Table& table) {
 }
 
 }  // namespace
+
+std::optional<std::size_t> Table::column(std::string_view name) const {
+  const auto found = std::ranges::find(columns, name);
+  if (found == columns.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - columns.begin());
+}
 
 std::string to_string(const TableProblem& problem) {
   std::string text = problem.file;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -32,6 +33,9 @@ struct Table {
   std::vector<std::string> columns;
   std::vector<TableRow> rows;
   std::vector<TableProblem> problems;  ///< problems of reading; their rows are left out
+
+  /// The number of the column of that name; nothing where there is none.
+  [[nodiscard]] std::optional<std::size_t> column(std::string_view name) const;
 };
 
 /// Parses comma-separated text after RFC 4180: the first line names the columns, cells may be quoted, a doubled quote

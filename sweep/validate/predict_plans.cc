@@ -6,14 +6,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <numeric>
 #include <optional>
+#include <string_view>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include "engine/simulate.h"
+#include "sweep/ranks/values.h"
 
 namespace shardscape::validate {
 
@@ -283,7 +283,6 @@ struct Told {
   std::uint64_t row = 0;
   PlanPrediction prediction;
 };
-static_assert(std::is_trivially_copyable_v<Told>);  // all ranks run the same program
 
 /// Gathers on rank 0 what each rank has predicted; rows that were refused have `known` false afterwards.
 void gather_predictions(ranks::Ranks& together, std::vector<RowPrediction>& results,
@@ -291,15 +290,12 @@ void gather_predictions(ranks::Ranks& together, std::vector<RowPrediction>& resu
   std::string own;
   for (std::size_t row = 0; row < results.size(); ++row) {
     if (known[row] == 0 || !results[row]) continue;
-    Told told;
-    told.row = row;
-    told.prediction = *results[row];
-    own.append(reinterpret_cast<const char*>(&told), sizeof(Told));
+    ranks::append_value(Told{row, *results[row]}, own);
   }
   for (const std::string& text : together.gather(own)) {
-    for (std::size_t at = 0; at < text.size(); at += sizeof(Told)) {
+    for (std::string_view rest(text); !rest.empty();) {
       Told told;
-      std::memcpy(&told, text.data() + at, sizeof(Told));
+      ranks::take_value(told, rest);
       results[told.row] = told.prediction;
       known[told.row] = 1;
     }

@@ -69,14 +69,14 @@ class SetReader {
   void read_cells(const yaml::Node& node, const char* path, std::vector<std::string>& cells) {
     if (!node.is_map()) return diagnostics_.add(node.where, path, "must be a map of column and value");
     for (const yaml::Entry& entry : node.entries) {
-      const auto column = std::ranges::find(set_.table.columns, entry.key);
-      if (column == set_.table.columns.end()) {
+      const auto column = set_.table.column(entry.key);
+      if (!column) {
         diagnostics_.add(entry.key_where, path,
                          "unknown column '" + entry.key + "'" + did_you_mean(entry.key, set_.table.columns));
       } else if (!entry.value.is_scalar()) {
         diagnostics_.add(entry.value.where, path, "'" + entry.key + "' must be one value");
       } else {
-        cells[static_cast<std::size_t>(column - set_.table.columns.begin())] = entry.value.text;
+        cells[*column] = entry.value.text;
       }
     }
   }

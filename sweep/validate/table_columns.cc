@@ -474,14 +474,11 @@ std::optional<TableKind> recognise(std::span<const std::string> header) {
 std::vector<TableProblem> check_header(const Table& table, TableKind kind) {
   std::vector<TableProblem> problems;
   const std::span<const Column> known = columns_for(kind, table.columns);
-  const auto has = [&](std::string_view name) {
-    return std::ranges::find(table.columns, name) != table.columns.end();
-  };
   std::vector<std::string_view> absent;
   for (const Column& column : known) {
-    if (has(column.name)) continue;
+    if (table.column(column.name)) continue;
     absent.push_back(column.name);
-    if (column.use == free || has(alternative(column.name))) continue;
+    if (column.use == free || table.column(alternative(column.name))) continue;
     const std::string right =
         column.use == needed ? "every row needs it" : "leave its cells blank where they are not known";
     problems.push_back({table.file, 1, std::string(column.name), "missing column; " + right});

@@ -30,7 +30,7 @@ std::map<const DeviceNumber*, ShareRange> ranges_of(const Catalog& catalog) {
   for (const Catalog::Entry& entry : catalog.list(PresetKind::device)) {
     Diagnostics ignored;
     Loader loader(catalog, ignored);
-    const auto device = loader.device(Node::scalar(entry.file.string()), "", {});
+    const auto device = loader.device({Node::scalar(entry.file.string()), "", {}});
     if (!device) continue;
     for (const DeviceNumber& number : device_numbers()) {
       if (number.use != KeyUse::peak_if_absent) continue;

@@ -33,25 +33,21 @@ Node reference_to(std::string_view name) {
   return node;
 }
 
+/// The path of a key of the map whose keys have that prefix.
+std::string path_of(const std::string& prefix, const char* key) {
+  return prefix.empty() ? key : prefix + "." + key;
+}
+
 }  // namespace
 
 tl::expected<std::string, std::string> read_text(const fs::path& file) {
   return input::read_file(file, input::kMostStudyBytes, "a study, a preset or a config");
 }
 
-std::optional<fs::path> Loader::find(PresetKind kind, const Node& reference, const std::string& path,
-                                     const fs::path& folder) {
-  tl::expected<fs::path, std::string> file = catalog_.find(kind, reference.text, folder);
-  if (file) return *file;
-  diagnostics_.add(reference.where, path, file.error());
-  return std::nullopt;
-}
-
-std::optional<std::string> Loader::text_of(PresetKind kind, const fs::path& file, const Node& reference,
-                                           const std::string& path) {
+std::optional<std::string> Loader::text_of(PresetKind kind, const fs::path& file, const Reference& at) {
   tl::expected<std::string, std::string> text = read_text(file);
   if (!text) {
-    diagnostics_.add(reference.where, path, file.string() + ": " + text.error());
+    diagnostics_.add(at.node.where, at.path, file.string() + ": " + text.error());
     return std::nullopt;
   }
   InputFile input{fmt::format("{}/{}", preset_folder(kind), file.filename().string()), *text, file};
@@ -59,36 +55,38 @@ std::optional<std::string> Loader::text_of(PresetKind kind, const fs::path& file
   return std::move(*text);
 }
 
-std::optional<Loader::Target> Loader::follow(PresetKind kind, const Node& reference, const std::string& path,
-                                             const fs::path& folder) {
-  if (reference.is_map()) return Target{reference, path, folder};
-  if (!reference.is_scalar()) {
-    diagnostics_.add(reference.where, path,
+std::optional<Loader::Target> Loader::follow(PresetKind kind, const Reference& at) {
+  if (at.node.is_map()) return Target{at.node, at.path, at.folder};
+  if (!at.node.is_scalar()) {
+    diagnostics_.add(at.node.where, at.path,
                      fmt::format("must be the name or the path of a {}, or one written in full, not {}",
-                                 name_of(kind), kind_name(reference)));
+                                 name_of(kind), kind_name(at.node)));
     return std::nullopt;
   }
-  const std::optional<fs::path> file = find(kind, reference, path, folder);
-  if (!file) return std::nullopt;
-  const std::optional<std::string> text = text_of(kind, *file, reference, path);
+  const tl::expected<fs::path, std::string> file = catalog_.find(kind, at.node.text, at.folder);
+  if (!file) {
+    diagnostics_.add(at.node.where, at.path, file.error());
+    return std::nullopt;
+  }
+  const std::optional<std::string> text = text_of(kind, *file, at);
   if (!text) return std::nullopt;
   std::optional<Node> node = parse(*text, file->string(), diagnostics_);
   if (!node) return std::nullopt;
   return Target{std::move(*node), "", file->parent_path()};
 }
 
-bool Loader::enter(const Node& reference, const std::string& path, const Target& target) {
-  if (!reference.is_scalar()) return true;  // written in place: there is no file that it could lead back to
+bool Loader::enter(const Reference& at, const Target& target) {
+  if (!at.node.is_scalar()) return true;  // written in place: there is no file that it could lead back to
   std::error_code error;
   const fs::path written(*target.node.where.source);
   const fs::path canonical = fs::weakly_canonical(written, error);
   const fs::path& file = error ? written : canonical;
   if (std::ranges::find(chain_, file) != chain_.end()) {
-    diagnostics_.add(reference.where, path, "goes in a circle: the chain comes back to " + written.string());
+    diagnostics_.add(at.node.where, at.path, "goes in a circle: the chain comes back to " + written.string());
     return false;
   }
   if (chain_.size() == kLongestChain) {
-    diagnostics_.add(reference.where, path,
+    diagnostics_.add(at.node.where, at.path,
                      fmt::format("is file {} of a chain in which each rests on the next; {} may",
                                  kLongestChain + 1, kLongestChain));
     return false;
@@ -97,30 +95,29 @@ bool Loader::enter(const Node& reference, const std::string& path, const Target&
   return true;
 }
 
-void Loader::leave(const Node& reference) {
-  if (reference.is_scalar()) chain_.pop_back();
+void Loader::leave(const Reference& at) {
+  if (at.node.is_scalar()) chain_.pop_back();
 }
 
-std::optional<ModelSpec> Loader::model(const Node& reference, const std::string& path,
-                                       const fs::path& folder) {
-  if (reference.is_map() && reference.find("base") != nullptr) return changed_model(reference, path, folder);
-  if (!reference.is_scalar()) {
-    const std::optional<Target> target = follow(PresetKind::model, reference, path, folder);
+std::optional<ModelSpec> Loader::model(const Reference& at) {
+  if (at.node.is_map() && at.node.find("base") != nullptr) return changed_model(at);
+  if (!at.node.is_scalar()) {
+    const std::optional<Target> target = follow(PresetKind::model, at);
     if (!target) return std::nullopt;
     return read_model(target->node, target->prefix, diagnostics_);
   }
-  const tl::expected<Catalog::Model, std::string> found = catalog_.find_model(reference.text, folder);
+  const tl::expected<Catalog::Model, std::string> found = catalog_.find_model(at.node.text, at.folder);
   if (!found) {
-    diagnostics_.add(reference.where, path, found.error());
+    diagnostics_.add(at.node.where, at.path, found.error());
     return std::nullopt;
   }
-  const std::optional<std::string> text = text_of(PresetKind::model, found->file, reference, path);
+  const std::optional<std::string> text = text_of(PresetKind::model, found->file, at);
   if (!text) return std::nullopt;
   std::optional<ModelSpec> whole = model_of_file(*text, found->file);
   if (!whole || !found->layers) return whole;
   Node layers = Node::scalar(std::to_string(*found->layers));
-  layers.where = reference.where;
-  return with_keys(*whole, {{"layers", reference.where, std::move(layers)}}, reference.where, path);
+  layers.where = at.node.where;
+  return with_keys(*whole, {{"layers", at.node.where, std::move(layers)}}, at.node.where, at.path);
 }
 
 std::optional<ModelSpec> Loader::model_of_file(const std::string& text, const fs::path& file) {
@@ -131,21 +128,24 @@ std::optional<ModelSpec> Loader::model_of_file(const std::string& text, const fs
   return read_model(*node, "", diagnostics_);
 }
 
-std::optional<ModelSpec> Loader::changed_model(const Node& node, const std::string& path,
-                                               const fs::path& folder) {
-  const Node& base = *node.find("base");
-  const std::string base_path = path.empty() ? "base" : path + ".base";
-  if (!base.is_scalar()) {
-    diagnostics_.add(base.where, base_path,
-                     fmt::format("must be the name or the path of a model, not {}", kind_name(base)));
-    return std::nullopt;
-  }
-  const std::optional<ModelSpec> whole = model(base, base_path, folder);
+std::optional<Reference> Loader::base_of(PresetKind kind, const Node& map, const std::string& prefix,
+                                         const fs::path& folder) {
+  const Node& base = *map.find("base");
+  if (base.is_scalar()) return Reference{base, path_of(prefix, "base"), folder};
+  diagnostics_.add(
+      base.where, path_of(prefix, "base"),
+      fmt::format("must be the name or the path of a {}, not {}", name_of(kind), kind_name(base)));
+  return std::nullopt;
+}
+
+std::optional<ModelSpec> Loader::changed_model(const Reference& at) {
+  const std::optional<Reference> base = base_of(PresetKind::model, at.node, at.path, at.folder);
+  const std::optional<ModelSpec> whole = base ? model(*base) : std::nullopt;
   if (!whole) return std::nullopt;
   std::vector<Entry> keys;
-  for (const Entry& entry : node.entries)
-    if (&entry.value != &base) keys.push_back(entry);
-  return with_keys(*whole, keys, node.where, path);
+  for (const Entry& entry : at.node.entries)
+    if (&entry.value != &base->node) keys.push_back(entry);
+  return with_keys(*whole, keys, at.node.where, at.path);
 }
 
 namespace {
@@ -219,37 +219,28 @@ Node laid_over(const Node& changed, const Node& base) {
 
 }  // namespace
 
-std::optional<Loader::Target> Loader::follow_over_base(PresetKind kind, const Node& reference,
-                                                       const std::string& path, const fs::path& folder) {
-  std::optional<Target> target = follow(kind, reference, path, folder);
-  const Node* const base = target && target->node.is_map() && target->node.find("technology") == nullptr
-                               ? target->node.find("base")
-                               : nullptr;
-  if (base == nullptr) return target;
-  const std::string base_path = target->prefix.empty() ? "base" : target->prefix + ".base";
-  if (!base->is_scalar()) {
-    diagnostics_.add(
-        base->where, base_path,
-        fmt::format("must be the name or the path of a {}, not {}", name_of(kind), kind_name(*base)));
-    return std::nullopt;
-  }
-  if (!enter(reference, path, *target)) return std::nullopt;
-  const std::optional<Target> whole = follow_over_base(kind, *base, base_path, target->folder);
-  leave(reference);
+std::optional<Loader::Target> Loader::follow_over_base(PresetKind kind, const Reference& at) {
+  std::optional<Target> target = follow(kind, at);
+  if (!target || !target->node.is_map() || target->node.find("technology") != nullptr ||
+      target->node.find("base") == nullptr)
+    return target;
+  const std::optional<Reference> base = base_of(kind, target->node, target->prefix, target->folder);
+  if (!base || !enter(at, *target)) return std::nullopt;
+  const std::optional<Target> whole = follow_over_base(kind, *base);
+  leave(at);
   if (!whole) return std::nullopt;
   target->node.erase("base");
   target->node = laid_over(target->node, whole->node);
   return target;
 }
 
-std::optional<DevicePreset> Loader::device(const Node& reference, const std::string& path,
-                                           const fs::path& folder) {
-  const std::optional<Target> target = follow_over_base(PresetKind::device, reference, path, folder);
+std::optional<DevicePreset> Loader::device(const Reference& at) {
+  const std::optional<Target> target = follow_over_base(PresetKind::device, at);
   if (!target) return std::nullopt;
   if (!target->node.is_map() || target->node.find("technology") == nullptr) return parts_device(*target);
-  if (!enter(reference, path, *target)) return std::nullopt;
-  auto device = built_device(target->node, target->prefix, target->folder);
-  leave(reference);
+  if (!enter(at, *target)) return std::nullopt;
+  auto device = built_device(*target);
+  leave(at);
   return device;
 }
 
@@ -263,22 +254,20 @@ std::optional<DevicePreset> Loader::parts_device(const Target& target) {
   return device;
 }
 
-std::optional<StackPreset> Loader::stack(const Node& reference, const std::string& path,
-                                         const fs::path& folder) {
-  const std::optional<Target> target = follow_over_base(PresetKind::stack, reference, path, folder);
+std::optional<StackPreset> Loader::stack(const Reference& at) {
+  const std::optional<Target> target = follow_over_base(PresetKind::stack, at);
   if (!target) return std::nullopt;
   return read_stack(target->node, target->prefix, diagnostics_);
 }
 
-std::optional<Cluster> Loader::cluster(const Node& reference, const std::string& path,
-                                       const fs::path& folder) {
-  const std::optional<Target> target = follow_over_base(PresetKind::cluster, reference, path, folder);
+std::optional<Cluster> Loader::cluster(const Reference& at) {
+  const std::optional<Target> target = follow_over_base(PresetKind::cluster, at);
   if (!target) return std::nullopt;
   const Node* device_reference = nullptr;
   std::optional<FabricTemplate> fabric =
       read_fabric(target->node, target->prefix, diagnostics_, &device_reference);
   if (device_reference == nullptr) return std::nullopt;
-  const std::string device_path = target->prefix.empty() ? "device" : target->prefix + ".device";
+  const std::string device_path = path_of(target->prefix, "device");
   if (device_reference->is_list()) {
     diagnostics_.add(
         device_reference->where, device_path,
@@ -286,53 +275,47 @@ std::optional<Cluster> Loader::cluster(const Node& reference, const std::string&
         "kinds, name one here and list them in the study: hardware: {device: [...]}");
     return std::nullopt;
   }
-  std::optional<DevicePreset> gpu = device(*device_reference, device_path, target->folder);
+  std::optional<DevicePreset> gpu = device({*device_reference, device_path, target->folder});
   if (!fabric || !gpu) return std::nullopt;
   return Cluster{fabric->fabric.name, std::move(*gpu), std::move(*fabric)};
 }
 
-std::optional<technology::LogicNode> Loader::logic(const Node& reference, const std::string& path,
-                                                   const fs::path& folder) {
-  const std::optional<Target> target = follow(PresetKind::logic, reference, path, folder);
-  if (!target) return std::nullopt;
-  const auto load_older = [&](const Node& older, const std::string& at) {
-    std::shared_ptr<const technology::LogicNode> result;
-    if (auto node = logic(older, at, target->folder))
-      result = std::make_shared<const technology::LogicNode>(*std::move(node));
-    return result;
-  };
-  if (!enter(reference, path, *target)) return std::nullopt;
-  auto result = read_logic(target->node, target->prefix, diagnostics_, load_older);
-  leave(reference);
+std::optional<technology::LogicNode> Loader::logic(const Reference& at) {
+  const std::optional<Target> target = follow(PresetKind::logic, at);
+  if (!target || !enter(at, *target)) return std::nullopt;
+  auto result =
+      read_logic(target->node, target->prefix, diagnostics_, [&](const Node& older, const std::string& path) {
+        return shared_logic({older, path, target->folder});
+      });
+  leave(at);
   return result;
 }
 
-std::optional<technology::MemoryTechnology> Loader::memory(const Node& reference, const std::string& path,
-                                                           const fs::path& folder) {
-  const std::optional<Target> target = follow(PresetKind::memory, reference, path, folder);
+std::shared_ptr<const technology::LogicNode> Loader::shared_logic(const Reference& at) {
+  auto node = logic(at);
+  return node ? std::make_shared<const technology::LogicNode>(*std::move(node)) : nullptr;
+}
+
+std::optional<technology::MemoryTechnology> Loader::memory(const Reference& at) {
+  const std::optional<Target> target = follow(PresetKind::memory, at);
   if (!target) return std::nullopt;
   return read_memory(target->node, target->prefix, diagnostics_);
 }
 
-std::optional<technology::NetworkTechnology> Loader::network(const Node& reference, const std::string& path,
-                                                             const fs::path& folder) {
-  const std::optional<Target> target = follow(PresetKind::network, reference, path, folder);
+std::optional<technology::NetworkTechnology> Loader::network(const Reference& at) {
+  const std::optional<Target> target = follow(PresetKind::network, at);
   if (!target) return std::nullopt;
   return read_network(target->node, target->prefix, diagnostics_);
 }
 
-std::optional<technology::Floorplan> Loader::floorplan(const Node& reference, const std::string& path,
-                                                       const fs::path& folder) {
-  const std::optional<Target> target = follow(PresetKind::floorplan, reference, path, folder);
+std::optional<technology::Floorplan> Loader::floorplan(const Reference& at) {
+  const std::optional<Target> target = follow(PresetKind::floorplan, at);
   if (!target) return std::nullopt;
-  const auto load_logic = [&](const Node& node, const std::string& at) {
-    std::shared_ptr<const technology::LogicNode> result;
-    if (auto found = logic(node, at, target->folder))
-      result = std::make_shared<const technology::LogicNode>(*std::move(found));
-    return result;
+  const auto load_logic = [&](const Node& node, const std::string& path) {
+    return shared_logic({node, path, target->folder});
   };
-  const auto load_memory = [&](const Node& node, const std::string& at) {
-    return memory(node, at, target->folder);
+  const auto load_memory = [&](const Node& node, const std::string& path) {
+    return memory({node, path, target->folder});
   };
   return read_floorplan(target->node, target->prefix, diagnostics_, load_logic, load_memory);
 }
@@ -350,28 +333,27 @@ std::optional<std::vector<technology::Floorplan>> Loader::floorplans(const Node*
   }
   std::vector<technology::Floorplan> plans;
   for (const Node& node : nodes) {
-    std::optional<technology::Floorplan> plan = floorplan(node, path, folder);
+    std::optional<technology::Floorplan> plan = floorplan({node, path, folder});
     if (!plan) return std::nullopt;
     plans.push_back(*std::move(plan));
   }
   return plans;
 }
 
-std::optional<technology::Choice> Loader::technology_choice(std::string_view key, const Node& node,
-                                                            const std::string& path, const fs::path& folder) {
+std::optional<technology::Choice> Loader::technology_choice(std::string_view key, const Reference& at) {
   technology::Choice choice;
-  if (key == "logic") choice.logic = logic(node, path, folder);
-  if (key == "memory") choice.memory = memory(node, path, folder);
-  if (key == "network") choice.network = network(node, path, folder);
+  if (key == "logic") choice.logic = logic(at);
+  if (key == "memory") choice.memory = memory(at);
+  if (key == "network") choice.network = network(at);
   const auto keep = [&](auto parsed, auto& value, const Range& range) {
     if (parsed && range.holds(parsed->value())) {
       value = *parsed;
     } else {
-      diagnostics_.add(node.where, path, parsed ? range.violated_by(parsed->value()) : parsed.error());
+      diagnostics_.add(at.node.where, at.path, parsed ? range.violated_by(parsed->value()) : parsed.error());
     }
   };
-  if (key == "area") keep(parse_value<technology::SquareMetres>(node), choice.area, ranges::kArea);
-  if (key == "power") keep(parse_value<technology::Watts>(node), choice.power, ranges::kPower);
+  if (key == "area") keep(parse_value<technology::SquareMetres>(at.node), choice.area, ranges::kArea);
+  if (key == "power") keep(parse_value<technology::Watts>(at.node), choice.power, ranges::kPower);
   if (choice.empty()) return std::nullopt;
   return choice;
 }
@@ -389,25 +371,24 @@ tl::expected<technology::BuiltDevice, Problems> build_device(
   return tl::unexpected(std::move(problems));
 }
 
-std::optional<DevicePreset> Loader::built_device(const Node& node, const std::string& path,
-                                                 const fs::path& folder) {
+std::optional<DevicePreset> Loader::built_device(const Target& target) {
   const std::size_t before = diagnostics_.size();
-  ReadState state(node.where, path, diagnostics_);
-  Reader reader(node, "", state);
+  ReadState state(target.node.where, target.prefix, diagnostics_);
+  Reader reader(target.node, "", state);
   const Node& recipe = *reader.take("technology");
   reader.finish();
   Reader keys(recipe, "technology", state);
   if (!recipe.is_map()) return std::nullopt;
-  const std::string inside = path.empty() ? "technology." : path + ".technology.";
+  const std::string inside = path_of(target.prefix, "technology.");
   std::optional<DevicePreset> base;
-  if (const Node* key = keys.take_required("base")) base = device(*key, inside + "base", folder);
+  if (const Node* key = keys.take_required("base")) base = device({*key, inside + "base", target.folder});
   technology::Choice choice;
   for (const char* key : kTechnologyKeys) {
     const Node* value = keys.take(key);
     if (value == nullptr) continue;
-    if (const auto part = technology_choice(key, *value, inside + key, folder)) choice.merge(*part);
+    if (const auto part = technology_choice(key, {*value, inside + key, target.folder})) choice.merge(*part);
   }
-  const auto plans = floorplans(keys.take("floorplan"), recipe.where, inside + "floorplan", folder);
+  const auto plans = floorplans(keys.take("floorplan"), recipe.where, inside + "floorplan", target.folder);
   keys.finish();
   if (diagnostics_.size() != before || !base || !plans) return std::nullopt;
   auto built = build_device(*base, *plans, choice);
@@ -424,10 +405,10 @@ namespace {
 /// Loads the spec behind a name or a path through a member function of a Loader.
 template <class Spec>
 Loaded<Spec> load(const Catalog& catalog, std::string_view name, const fs::path& relative_to,
-                  std::optional<Spec> (Loader::*read)(const Node&, const std::string&, const fs::path&)) {
+                  std::optional<Spec> (Loader::*read)(const Reference&)) {
   Diagnostics diagnostics;
   Loader loader(catalog, diagnostics);
-  std::optional<Spec> spec = (loader.*read)(reference_to(name), "", relative_to);
+  std::optional<Spec> spec = (loader.*read)({reference_to(name), "", relative_to});
   if (!diagnostics.empty() || !spec) return refused(std::move(diagnostics));
   return std::move(*spec);
 }

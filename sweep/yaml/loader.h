@@ -4,6 +4,7 @@
 
 #include <array>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,39 +47,36 @@ tl::unexpected<Diagnostics> refused(Diagnostics diagnostics);
 /// The error that a load returns for a file that cannot be read at all.
 tl::unexpected<Diagnostics> refused_file(const std::filesystem::path& file, const std::string& why);
 
+/// What is to be loaded: a scalar (a name or a path, relative to `folder`) or a map, and where that stands in its own
+/// file.
+struct Reference {
+  const Node& node;
+  std::string path;
+  std::filesystem::path folder;
+};
+
 class Loader {
  public:
   /// Both references must outlive the loader. Problems go to `diagnostics`; a load with problems returns nothing.
   Loader(const Catalog& catalog, Diagnostics& diagnostics) : catalog_(catalog), diagnostics_(diagnostics) {}
 
-  /// `reference` is a scalar (name or path, relative to `folder`) or a map; `path` is where it stands in its
-  /// own file. A model, a device, a cluster or a stack may also be a map of a `base` and of keys whose values
-  /// differ from it, whose own may be one, and so on for kLongestChain files.
-  std::optional<ModelSpec> model(const Node& reference, const std::string& path,
-                                 const std::filesystem::path& folder);
-  std::optional<DevicePreset> device(const Node& reference, const std::string& path,
-                                     const std::filesystem::path& folder);
-  std::optional<Cluster> cluster(const Node& reference, const std::string& path,
-                                 const std::filesystem::path& folder);
-  std::optional<StackPreset> stack(const Node& reference, const std::string& path,
-                                   const std::filesystem::path& folder);
+  /// A model, a device, a cluster or a stack may also be a map of a `base` and of keys whose values differ from it,
+  /// whose own may be one, and so on for kLongestChain files.
+  std::optional<ModelSpec> model(const Reference& at);
+  std::optional<DevicePreset> device(const Reference& at);
+  std::optional<Cluster> cluster(const Reference& at);
+  std::optional<StackPreset> stack(const Reference& at);
 
-  std::optional<technology::LogicNode> logic(const Node& reference, const std::string& path,
-                                             const std::filesystem::path& folder);
-  std::optional<technology::MemoryTechnology> memory(const Node& reference, const std::string& path,
-                                                     const std::filesystem::path& folder);
-  std::optional<technology::NetworkTechnology> network(const Node& reference, const std::string& path,
-                                                       const std::filesystem::path& folder);
-  std::optional<technology::Floorplan> floorplan(const Node& reference, const std::string& path,
-                                                 const std::filesystem::path& folder);
+  std::optional<technology::LogicNode> logic(const Reference& at);
+  std::optional<technology::MemoryTechnology> memory(const Reference& at);
+  std::optional<technology::NetworkTechnology> network(const Reference& at);
+  std::optional<technology::Floorplan> floorplan(const Reference& at);
   /// The floor plan or plans that `references` gives; where it is null, all among the presets.
   std::optional<std::vector<technology::Floorplan>> floorplans(const Node* references, const Location& where,
                                                                const std::string& path,
                                                                const std::filesystem::path& folder);
   /// One field of technology::Choice by its name ("logic", "area", ...), from what the node refers to or says.
-  std::optional<technology::Choice> technology_choice(std::string_view key, const Node& node,
-                                                      const std::string& path,
-                                                      const std::filesystem::path& folder);
+  std::optional<technology::Choice> technology_choice(std::string_view key, const Reference& at);
 
   /// Every file read so far, in the order in which files were first read.
   [[nodiscard]] const std::vector<InputFile>& files() const { return files_; }
@@ -93,37 +91,33 @@ class Loader {
     std::string prefix;
     std::filesystem::path folder;
   };
-  std::optional<std::filesystem::path> find(PresetKind kind, const Node& reference, const std::string& path,
-                                            const std::filesystem::path& folder);
-  std::optional<std::string> text_of(PresetKind kind, const std::filesystem::path& file,
-                                     const Node& reference, const std::string& path);
-  std::optional<Target> follow(PresetKind kind, const Node& reference, const std::string& path,
-                               const std::filesystem::path& folder);
+  std::optional<std::string> text_of(PresetKind kind, const std::filesystem::path& file, const Reference& at);
+  std::optional<Target> follow(PresetKind kind, const Reference& at);
 
   /// The tree of a reference in which `base: NAME` is replaced by those keys of that preset which the tree lacks, at
   /// any depth of maps; lists are taken as a whole.
-  std::optional<Target> follow_over_base(PresetKind kind, const Node& reference, const std::string& path,
-                                         const std::filesystem::path& folder);
+  std::optional<Target> follow_over_base(PresetKind kind, const Reference& at);
+  /// The key `base` of a map; nothing, with a diagnostic, where it is no name or path.
+  std::optional<Reference> base_of(PresetKind kind, const Node& map, const std::string& prefix,
+                                   const std::filesystem::path& folder);
 
   /// The model in a model file or a Hugging Face config.
   std::optional<ModelSpec> model_of_file(const std::string& text, const std::filesystem::path& file);
   /// The model of `{base: NAME, layers: 12, ...}`: the named one with other values of some keys.
-  std::optional<ModelSpec> changed_model(const Node& node, const std::string& path,
-                                         const std::filesystem::path& folder);
+  std::optional<ModelSpec> changed_model(const Reference& at);
   std::optional<ModelSpec> with_keys(const ModelSpec& whole, const std::vector<Entry>& keys,
                                      const Location& where, const std::string& path);
 
   /// The device whose parts are listed in a file.
   std::optional<DevicePreset> parts_device(const Target& target);
-
   /// The device of `technology: {base:, logic:, memory:, network:, area:, power:}`, given in place of parts.
-  std::optional<DevicePreset> built_device(const Node& node, const std::string& path,
-                                           const std::filesystem::path& folder);
+  std::optional<DevicePreset> built_device(const Target& target);
+  std::shared_ptr<const technology::LogicNode> shared_logic(const Reference& at);
 
   /// Marks a file as being read, whose contents may lead back to it. False, with a diagnostic, where it is being read
   /// already.
-  bool enter(const Node& reference, const std::string& path, const Target& target);
-  void leave(const Node& reference);
+  bool enter(const Reference& at, const Target& target);
+  void leave(const Reference& at);
 
   const Catalog& catalog_;
   Diagnostics& diagnostics_;

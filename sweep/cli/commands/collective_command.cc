@@ -77,23 +77,6 @@ struct CollectiveRequest {
   network::DispatchWay way = network::DispatchWay::dispatch;
 };
 
-/// The operation on the network. Exchanges of experts are priced otherwise.
-network::Operation of_node(NodeOperation operation) {
-  switch (operation) {
-    case NodeOperation::all_reduce:
-      return network::Operation::all_reduce;
-    case NodeOperation::reduce_scatter:
-      return network::Operation::reduce_scatter;
-    case NodeOperation::all_gather:
-      return network::Operation::all_gather;
-    case NodeOperation::all_to_all:
-    case NodeOperation::dispatch:
-    case NodeOperation::combine:
-      break;
-  }
-  return network::Operation::all_to_all;
-}
-
 bool is_exchange(NodeOperation operation) {
   return operation == NodeOperation::dispatch || operation == NodeOperation::combine;
 }
@@ -110,7 +93,7 @@ class CollectiveParser : private KernelWords {
     if (is_exchange(operation)) {
       read_exchange(words, operation, request);
     } else {
-      request.operation = of_node(operation);
+      request.operation = parse_enum<network::Operation>(name_of(operation)).value();
       read_collective(words, request);
     }
     finish();

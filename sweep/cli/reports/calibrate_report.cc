@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "sweep/cli/reports/report.h"
 #include "sweep/cli/reports/validate_report.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
@@ -37,16 +38,36 @@ std::vector<Stage> stages(const FileReport& file) {
   return list;
 }
 
-void print_constant_results(std::ostream& out, const Calibration& calibration) {
-  TextTable table({left("constant"), "before", "after", "std. error", left("identified")});
+std::string unit_of(const Constant& constant) {
+  return constant.dimension ? std::string(yaml::row_of(*constant.dimension).unit) : "1";
+}
+
+Rows constant_rows(const Calibration& calibration) {
+  const Json absent = Json::value_t::discarded;
+  Rows rows({{left("constant"), "path"},
+             Rows::hidden("unit"),
+             {"before", "before"},
+             {"after", "after"},
+             {"std. error", "standard_error"},
+             {left("identified"), "identified"},
+             Rows::hidden("why"),
+             Rows::hidden("low"),
+             Rows::hidden("high")});
   for (const ConstantResult& found : calibration.constants) {
     const Constant& constant = *found.constant;
-    const auto text = [&](double value) { return value == 0 ? "0" : format_value(constant, value); };
-    table.add_row({std::string(constant.path), text(found.before), text(found.after),
-                   found.standard_error ? format_percent(*found.standard_error / found.after) : "",
-                   found.identified ? "yes" : "no: " + found.why});
+    const auto value = [&](double of) -> Cell { return {of == 0 ? "0" : format_value(constant, of), of}; };
+    const auto& error = found.standard_error;
+    rows.add({cell::words(constant.path),
+              {"", unit_of(constant)},
+              value(found.before),
+              value(found.after),
+              error ? Cell{format_percent(*error / found.after), *error} : Cell{"", absent},
+              {found.identified ? "yes" : "no: " + found.why, found.identified},
+              {"", found.identified ? absent : Json(found.why)},
+              {"", constant.low},
+              {"", constant.high}});
   }
-  table.print(out);
+  return rows;
 }
 
 void print_errors(std::ostream& out, const FileReport& file) {
@@ -103,14 +124,10 @@ std::string metric_line(const FileReport& file, std::size_t metric) {
   return text;
 }
 
-std::string unit_of(const Constant& constant) {
-  return constant.dimension ? std::string(yaml::row_of(*constant.dimension).unit) : "1";
-}
-
 }  // namespace
 
 void print_calibration(std::ostream& out, const Calibration& calibration) {
-  print_constant_results(out, calibration);
+  constant_rows(calibration).print(out, 0);
   for (const calibrate::FitReport& fit : calibration.fits) {
     out << "\nfit of " << name_of(fit.sort) << ": " << format_count(fit.measurements)
         << " measurements, objective " << format_fixed(fit.objective_before, 1) << " -> "
@@ -132,19 +149,7 @@ ordered_json calibration_json(const Calibration& calibration) {
   ordered_json json;
   json["stack"] = calibration.after.stack.name;
   if (calibration.after.device) json["device"] = calibration.after.device->name;
-  for (const ConstantResult& found : calibration.constants) {
-    const Constant& constant = *found.constant;
-    ordered_json& entry = json["constants"].emplace_back();
-    entry["path"] = constant.path;
-    entry["unit"] = unit_of(constant);
-    entry["before"] = found.before;
-    entry["after"] = found.after;
-    if (found.standard_error) entry["standard_error"] = *found.standard_error;
-    entry["identified"] = found.identified;
-    if (!found.identified) entry["why"] = found.why;
-    entry["low"] = constant.low;
-    entry["high"] = constant.high;
-  }
+  if (!calibration.constants.empty()) json["constants"] = constant_rows(calibration).json();
   for (const calibrate::FitReport& fit : calibration.fits) {
     ordered_json& entry = json["fits"].emplace_back();
     entry["of"] = name_of(fit.sort);

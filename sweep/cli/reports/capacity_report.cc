@@ -1,3 +1,4 @@
+// Writes the answers of `capacity` from one list of columns as a table with the counts behind each answer, and as JSON.
 #include "sweep/cli/reports/capacity_report.h"
 
 #include <fmt/format.h>

@@ -8,6 +8,7 @@
 
 #include "sweep/cli/reports/confirm.h"
 #include "sweep/cli/reports/search_report.h"
+#include "sweep/cli/reports/sweep_progress.h"
 #include "sweep/cli/terminal/cpu_time.h"
 #include "sweep/cli/terminal/format.h"
 
@@ -42,9 +43,7 @@ std::string executed_best(const sweep::SweepJob& priced, const sweep::SearchGoal
     cpu = std::accumulate(of_ranks.begin(), of_ranks.end(), 0.0,
                           [](double sum, const std::string& seconds) { return sum + std::stod(seconds); });
   }
-  const auto text = [&](double value) {
-    return format_value(value, job.columns().find(goal.objectives.front())->unit);
-  };
+  const auto text = [&](double value) { return objective_text(job, goal.objectives.front(), value); };
   const std::string took =
       fmt::format("{} points executed or known so, {} given up as slower, {} of CPU",
                   format_count(found.visited.size()), format_count(found.given_up), format_duration(cpu)) +

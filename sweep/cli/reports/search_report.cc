@@ -44,10 +44,6 @@ std::string rate_text(double rate) {
   return rate < 10 ? fmt::format("{:.2g}", rate) : format_count(static_cast<std::uint64_t>(rate));
 }
 
-std::string objective_text(const sweep::SweepJob& job, const std::string& objective, double value) {
-  return format_value(value, job.columns().find(objective)->unit);
-}
-
 }  // namespace
 
 SearchReporter::SearchReporter(const sweep::SweepJob& job, std::string objective, ProgressMode mode)

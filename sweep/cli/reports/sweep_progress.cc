@@ -29,6 +29,10 @@ Pace pace_of(const sweep::SweepProgress& progress, double elapsed) {
 
 }  // namespace
 
+std::string objective_text(const sweep::SweepJob& job, const std::string& objective, double value) {
+  return format_value(value, job.columns().find(objective)->unit);
+}
+
 nlohmann::ordered_json best_json(const sweep::SweepJob& job, std::uint64_t point,
                                  const std::string& objective, double value) {
   return {{"point_id", point},
@@ -48,15 +52,11 @@ std::string ProgressReporter::text(const sweep::SweepProgress& progress) const {
                   format_count(progress.rows_total), format_percent(share, 0),
                   format_count(static_cast<std::uint64_t>(pace.rate)), format_duration(pace.remaining),
                   format_percent(pace.feasible));
-  if (progress.tally.best) text += ", best " + best(*progress.tally.best);
+  if (const auto& best = progress.tally.best)
+    text +=
+        fmt::format(", best {} ({})", objective_text(job_, job_.study().objectives.front(), best->objective),
+                    sweep::to_point_text(job_.space().point(best->point_id).plan, job_.study().phase(), ' '));
   return text;
-}
-
-std::string ProgressReporter::best(const sweep::BestPoint& point) const {
-  const results::ColumnInfo* const column = job_.columns().find(job_.study().objectives.front());
-  const std::string plan =
-      sweep::to_point_text(job_.space().point(point.point_id).plan, job_.study().phase(), ' ');
-  return format_value(point.objective, column->unit) + " (" + plan + ")";
 }
 
 nlohmann::ordered_json ProgressReporter::json(const sweep::SweepProgress& progress) const {

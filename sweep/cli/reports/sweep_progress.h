@@ -9,6 +9,9 @@
 
 namespace shardscape::cli {
 
+/// A value of an objective with its unit.
+std::string objective_text(const sweep::SweepJob& job, const std::string& objective, double value);
+
 /// The best point so far: its id, its value of the objective, and its plan.
 nlohmann::ordered_json best_json(const sweep::SweepJob& job, std::uint64_t point,
                                  const std::string& objective, double value);
@@ -26,7 +29,6 @@ class ProgressReporter {
  private:
   [[nodiscard]] std::string text(const sweep::SweepProgress& progress) const;
   [[nodiscard]] nlohmann::ordered_json json(const sweep::SweepProgress& progress) const;
-  [[nodiscard]] std::string best(const sweep::BestPoint& point) const;
 
   const sweep::SweepJob& job_;
   ProgressLine line_;

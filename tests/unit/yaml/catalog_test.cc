@@ -199,7 +199,7 @@ TEST_F(CatalogTest, PartsOfAGroupMayDiffer) {
   const auto read = [&](const std::string& text) {
     Diagnostics diagnostics;
     const auto node = parse(text, "study", diagnostics);
-    const auto model = Loader(catalog, diagnostics).model(*node, "model", {});
+    const auto model = Loader(catalog, diagnostics).model({*node, "model", {}});
     EXPECT_TRUE(model.has_value()) << diagnostics.to_string();
     return model.value_or(ModelSpec());
   };
@@ -220,7 +220,7 @@ TEST_F(CatalogTest, AModelMayDifferFromItsBase) {
   const auto read = [&](const std::string& text, Diagnostics& diagnostics) {
     const auto node = parse(text, "study", diagnostics);
     EXPECT_TRUE(node.has_value());
-    return Loader(catalog, diagnostics).model(*node, "model", {});
+    return Loader(catalog, diagnostics).model({*node, "model", {}});
   };
   Diagnostics none;
   const auto changed = read("{base: b, layers: 2, hidden: 16}", none);
@@ -252,7 +252,7 @@ TEST_F(CatalogTest, AsManyFilesMayRestOnEachOtherAsTheLimitSays) {
     Diagnostics diagnostics;
     const Catalog catalog({test::source_dir()});
     const auto node = parse("./k0.yaml", "study", diagnostics);
-    const bool loaded = Loader(catalog, diagnostics).stack(*node, "stack", root_).has_value();
+    const bool loaded = Loader(catalog, diagnostics).stack({*node, "stack", root_}).has_value();
     EXPECT_EQ(loaded, diagnostics.list().empty());
     return loaded ? std::string() : diagnostics.to_string();
   };

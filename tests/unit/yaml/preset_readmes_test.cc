@@ -90,7 +90,7 @@ TEST(DeviceShares, EveryPresetSaysThemAndOthersAreToldWhatIsTypical) {
   for (const Catalog::Entry& entry : catalog.list(PresetKind::device)) {
     Diagnostics diagnostics;
     Loader loader(catalog, diagnostics);
-    ASSERT_TRUE(loader.device(Node::scalar(entry.name), "", {}).has_value());
+    ASSERT_TRUE(loader.device({Node::scalar(entry.name), "", {}}).has_value());
     EXPECT_TRUE(loader.assumed_shares().empty()) << entry.name;
   }
   // The table of the README, and what a warning offers, are the same ranges.
