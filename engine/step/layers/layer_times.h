@@ -109,12 +109,10 @@ struct ContendedCalls {
     /// Seconds of traffic done, likewise, beyond what it would do alone in the time of the passes.
     EnumArray<ParallelGroup, Seconds> done = {};
   };
-  /// Seconds by which tensor groups of the same stage that lie along an axis make each other's calls longer.
-  struct Apart {
-    Seconds context, data;
-  };
   StageContents contents;
-  std::optional<Apart> apart = {};  ///< filled when first asked for
+  /// Seconds by which tensor groups of the same stage that lie along the context axis make each other's calls longer;
+  /// filled when first asked for.
+  std::optional<Seconds> apart = {};
   SiblingTimes siblings = {};       ///< of the calls of blocks, of all microbatches together
   Seconds time = {};                ///< seconds of all calls, one after the other
   boost::container::small_vector<Meeting, 2> meetings = {};

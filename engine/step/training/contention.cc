@@ -24,31 +24,31 @@ using model::CollectiveCall;
 constexpr double kMet = 0.9;
 
 /// What of the priced contention may be wrong, as a share of what calls take longer: of exchanges of context groups,
-/// and of other calls, which are short and many. Of calls of tensor groups that could come apart, the share of what
-/// those of the same stage cost each other. Chosen together with the shares in step_contention.cc on 2,669 random plans
+/// and of other calls, which are short and many. Of calls of tensor groups that come apart, the share of what those of
+/// the same stage cost each other. Chosen together with the shares in step_contention.cc on 2,669 random plans
 /// of all shipped training stacks on nodes of NVIDIA's, of which execution moves four by more than 5 %: all of them are
 /// marked, and 0.8 % of all.
 constexpr double kContextOpen = 0.09, kCallsOpen = 0.4, kApartOpen = 0.1;
 
-/// The share of what groups of the same stage cost each other's calls of tensor groups that is spared, where they could
-/// come apart: of 58 random plans on a torus whose ranks drift a tenth are spared none of it and a tenth 0.7; 0.15 in
-/// the median, 0.23 in the mean.
-constexpr double kApartSpared = 0.2;
+/// The share of what groups of the same stage cost each other's calls of tensor groups that is spared, where they come
+/// apart: of 106 random plans on a torus whose ranks drift a tenth are spared none of it and a tenth 0.7; 0.13 in the
+/// median, 0.23 in the mean.
+constexpr double kApartSpared = 0.15;
 
 /// Of traffic that begins with the passes of all stages, the share that finds its links in use by the traffic of the
 /// other stages at the same time. With all of it 2,000 random plans whose stages share the links of a torus are up to
 /// 17 % too long, with none up to 11 % too short.
 constexpr double kInPhase = 0.5;
 
-/// The least shares of a step that calls take longer beside traffic, and that exchanges of context groups show, for
-/// groups of the same stage to come apart.
-constexpr double kWorthMeeting = 1e-3, kWorthDrift = 0.08;
+/// The least shares of a step: of messages beside traffic for these to be looked at, and of what exchanges of context
+/// groups show for groups of the same stage to come apart.
+constexpr double kWorthMeeting = 1e-3, kWorthDrift = 0.01;
 
-/// What groups along an axis cost each other in an operation.
-Seconds cost_along(const ParallelPlan& plan, PlanAxis axis, std::int32_t degree, network::CollectiveKey asked,
-                   const network::CollectivePrices& collectives) {
+/// What groups along the context axis cost each other in an operation.
+Seconds cost_along_context(const ParallelPlan& plan, network::CollectiveKey asked,
+                           const network::CollectivePrices& collectives) {
   const Seconds at_once = collectives.time_without_faults(asked);
-  asked.slice = {{degree, network::PlanLayout(plan).stride(axis)}, 0};
+  asked.slice = {{plan.context, network::PlanLayout(plan).stride(PlanAxis::context)}, 0};
   return std::max(Seconds(0), at_once - collectives.time_within_slice(asked));
 }
 
@@ -193,9 +193,9 @@ class ContentionSum {
     Breakdown priced = kMet * added_;
     const bool drift =
         in_.plan.context > 1 && drifts(in_.setting.system.fabric, groups_[ParallelGroup::context]);
-    const ContendedCalls::Apart apart = calls_apart(priced, step, drift);
+    const Seconds apart = drift ? calls_apart(step) : Seconds(0);
     const Seconds calls = priced[TimeClass::tensor_comm] + priced[TimeClass::expert_comm];
-    Seconds open = kCallsOpen * calls + kApartOpen * (apart.context + apart.data);
+    Seconds open = kCallsOpen * calls + kApartOpen * apart;
     // When exchanges whose ranks drift meet traffic of once a step is not known.
     if (drift && !sends_beside_passes(in_)) {
       for (const Seconds time : priced) open += time;
@@ -203,7 +203,7 @@ class ContentionSum {
     } else {
       open += kContextOpen * priced[TimeClass::context_comm];
     }
-    priced[TimeClass::tensor_comm] -= kApartSpared * apart.context;
+    priced[TimeClass::tensor_comm] -= kApartSpared * apart;
     return {priced, std::max(0.0, open / step.step) + open_share};  // rounding may leave less than nothing
   }
 
@@ -270,27 +270,19 @@ class ContentionSum {
     return late - hidden;
   }
 
-  /// What groups of the same stage cost each other's calls of tensor groups, where they could come apart: the ranks of
-  /// a context group drift, or traffic beside the passes of all microbatches slows the exchanges of some of them.
-  ContendedCalls::Apart calls_apart(const Breakdown& priced, const TimedStage& step, bool drift) {
-    if (in_.plan.context == 1 || in_.plan.tensor == 1) return {};
-    // Traffic beside all passes goes over the ranks of context groups too, and holds together those that would drift.
-    const bool beside = sends_beside_passes(in_);
-    const Seconds met = priced[TimeClass::tensor_comm] + priced[TimeClass::context_comm];
-    const bool apart = drift ? !beside && step.shown[TimeClass::context_comm] > kWorthDrift * step.step
-                             : beside && met > kWorthMeeting * step.step;
-    if (!apart) return {};
-    if (!calls_.apart)
-      calls_.apart = {apart_along(PlanAxis::context, in_.plan.context),
-                      apart_along(PlanAxis::data, in_.plan.data)};
-    return {calls_.apart->context, drift ? Seconds(0) : calls_.apart->data};
+  /// What groups of the same stage cost each other's calls of tensor groups where the ranks of a context group drift:
+  /// they come apart, unless traffic beside all passes, which goes over these ranks too, holds them together.
+  Seconds calls_apart(const TimedStage& step) {
+    const bool shown = step.shown[TimeClass::context_comm] > kWorthDrift * step.step;
+    if (in_.plan.tensor == 1 || sends_beside_passes(in_) || !shown) return Seconds(0);
+    if (!calls_.apart) calls_.apart = cost_of_contexts();
+    return *calls_.apart;
   }
-  [[nodiscard]] Seconds apart_along(PlanAxis axis, std::int32_t degree) {
+  [[nodiscard]] Seconds cost_of_contexts() {
     Seconds sum;
-    if (degree == 1) return sum;
     const auto longer = [&](const CollectiveCall& call) {  // by so many times its time on links
       const network::CollectiveKey asked = prices_.healthy(call);
-      const Seconds cost = cost_along(in_.plan, axis, degree, asked, collectives_);
+      const Seconds cost = cost_along_context(in_.plan, asked, collectives_);
       return cost > Seconds(0) ? cost / collectives_.healthy().time_on_links(asked) : 0.0;
     };
     boost::container::small_vector<std::optional<double>, 8> known(calls_.calls.size());
@@ -434,7 +426,7 @@ auto with_stage(const StepMachine& machine, const TimedStage& step, const Use& u
 Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& asked,
                      const network::CollectivePrices& collectives) {
   if (plan.context == 1 || plan.tensor == 1) return Seconds(0);
-  return kApartSpared * cost_along(plan, PlanAxis::context, plan.context, asked, collectives);
+  return kApartSpared * cost_along_context(plan, asked, collectives);
 }
 
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {

@@ -21,9 +21,9 @@
 //
 // Priced is kMet of the sum over the critical stage, of every microbatch's share also what the bubble of the pipeline
 // grows by; less kApartSpared of what groups of the same stage along the context axis cost each other's calls of tensor
-// groups, where they come apart. The mark is what of that may be wrong, as a share of the step: of what exchanges of
+// groups, where ranks drift so that they come apart. The mark is what of that may be wrong, as a share of the step: of what exchanges of
 // context groups and other calls take longer (kContextOpen, kCallsOpen), of what groups of the same stage cost each
-// other's calls of tensor groups where they could come apart (kApartOpen), of turns and of messages between stages that
+// other's calls of tensor groups where they come apart (kApartOpen), of turns and of messages between stages that
 // meet each other (step_contention.h), and the time for which such messages are under way beside traffic of every
 // microbatch that crosses their links: what they cost is not priced. Left out: calls of the embedding and the head.
 //
