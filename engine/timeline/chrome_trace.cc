@@ -8,10 +8,13 @@ namespace shardscape::timeline {
 
 using nlohmann::ordered_json;
 
-double ChromeTrace::at(double time) const {
-  constexpr double kMicroseconds = 1e6;
-  return (begin_ + time) * kMicroseconds;
-}
+namespace {
+
+constexpr double kMicroseconds = 1e6;
+
+}  // namespace
+
+double ChromeTrace::at(double time) const { return (begin_ + time) * kMicroseconds; }
 
 void ChromeTrace::begin_event(char phase, std::int64_t process, std::int64_t track, std::string_view name) {
   if (!events_.empty()) events_ += ",\n";
@@ -31,7 +34,7 @@ void ChromeTrace::slice(std::int64_t process, std::int64_t track, std::string_vi
   begin_event('X', process, track, name);
   if (!category.empty()) events_ += fmt::format(R"(,"cat":"{}")", category);
   number("ts", at(start));
-  number("dur", at(end) - at(start));
+  number("dur", (end - start) * kMicroseconds);
   end_event(args);
 }
 

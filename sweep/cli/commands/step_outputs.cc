@@ -4,7 +4,6 @@
 #include <iostream>
 #include <vector>
 
-#include "engine/timeline/program_export.h"
 #include "engine/timeline/schedule_text.h"
 #include "sweep/chakra/trace_folder.h"
 #include "sweep/cli/terminal/terminal.h"

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/execution/program.h"
 #include "engine/spec/scenario.h"
+#include "engine/timeline/program_export.h"
 #include "engine/timeline/timed_step.h"
 #include "results_schema/disk/output_file.h"
 
