@@ -130,5 +130,47 @@ TEST(ModesDrift, RingsWhoseStepsDoNotFitIntoDomainsSpareNothing) {
   }
 }
 
+/// A torus of 16 ranks, whose hops are all alike within a dimension, in two domains.
+Setting torus_setting() {
+  Setting setting = setting_of(16, 32000);
+  setting.system.fabric = {"torus",
+                           {test::dimension("inner", DimensionKind::torus, {4, 4}, 100e9, 5e-7),
+                            test::dimension("outer", DimensionKind::ring, {2}, 25e9, 2e-6)}};
+  setting.system.fabric.dimensions[1].scope = LinkScope::scale_out;
+  return setting;
+}
+
+TEST(ModesDrift, RanksThatDoNotDriftCallTogether) {
+  // Tensor groups of one stage share links, and traffic goes beside all passes. Hops of the context groups are alike,
+  // so that their ranks keep step: calls of all tensor groups begin together and cost each other all that they can.
+  for (const std::int32_t tensor : {4, 8}) {
+    Setting setting = torus_setting();
+    setting.system.stack.communication.data_overlap = 1;
+    setting.workload = test::training(4096, 32);
+    ParallelPlan plan = test::plan_of(tensor, 2, 1, 16 / tensor);
+    plan.zero_stage = 3;
+    plan.order = {PlanAxis::data, PlanAxis::context, PlanAxis::tensor, PlanAxis::pipeline};
+    SCOPED_TRACE(test::describe(0, plan));
+    EXPECT_NEAR(ratio(setting, plan), 1, 0.015);
+  }
+}
+
+TEST(ModesDrift, MessagesArePutTogetherAlone) {
+  // What a stage has received in parts, its tensor groups gather when it comes, while the groups of other stages, over
+  // whose links they go, are at work or wait: that fill and drain of a pipeline take is the time of one stage alone.
+  for (const std::int32_t stages : {2, 4}) {
+    Setting setting = torus_setting();
+    setting.system.stack.communication.scatter_boundaries = true;
+    setting.system.stack.communication.pipeline_async = true;
+    setting.model.layers = stages;
+    setting.workload = test::training(4096, 2 * stages);
+    ParallelPlan plan = test::plan_of(4, 1, stages, 8 / stages);
+    plan.schedule = ScheduleKind::gpipe;
+    plan.order = {PlanAxis::data, PlanAxis::pipeline, PlanAxis::context, PlanAxis::tensor};
+    SCOPED_TRACE(test::describe(0, plan));
+    EXPECT_NEAR(ratio(setting, plan), 1, 0.02);
+  }
+}
+
 }  // namespace
 }  // namespace shardscape::modes_drift
