@@ -155,22 +155,5 @@ TEST(ModesDrift, RanksThatDoNotDriftCallTogether) {
   }
 }
 
-TEST(ModesDrift, MessagesArePutTogetherAlone) {
-  // What a stage has received in parts, its tensor groups gather when it comes, while the groups of other stages, over
-  // whose links they go, are at work or wait: that fill and drain of a pipeline take is the time of one stage alone.
-  for (const std::int32_t stages : {2, 4}) {
-    Setting setting = torus_setting();
-    setting.system.stack.communication.scatter_boundaries = true;
-    setting.system.stack.communication.pipeline_async = true;
-    setting.model.layers = stages;
-    setting.workload = test::training(4096, 2 * stages);
-    ParallelPlan plan = test::plan_of(4, 1, stages, 8 / stages);
-    plan.schedule = ScheduleKind::gpipe;
-    plan.order = {PlanAxis::data, PlanAxis::pipeline, PlanAxis::context, PlanAxis::tensor};
-    SCOPED_TRACE(test::describe(0, plan));
-    EXPECT_NEAR(ratio(setting, plan), 1, 0.02);
-  }
-}
-
 }  // namespace
 }  // namespace shardscape::modes_drift
