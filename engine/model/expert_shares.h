@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -62,6 +63,22 @@ inline std::vector<std::int32_t> distinct_members(const Setting& setting, const 
   for (const auto& [load, member] : members) distinct.push_back(member);
   std::ranges::sort(distinct);
   return distinct;
+}
+
+/// The share of the other members of an expert group that get clearly fewer tokens than this one.
+inline double idler_others(const Setting& setting, const LayerKey& key, std::int32_t member) {
+  constexpr double kClearly = 0.9;  // as kNearlyBusiest in network/prices/expert_traffic.cc
+  const ExpertSplit split = key.experts();
+  const MixtureOfExperts& moe = *setting.model.moe;
+  const std::vector<double> all = compute::popularity(setting.workload.expert_load, moe.experts, moe.top_k);
+  const auto tokens = [&](std::int32_t of) {
+    const std::vector<double> experts = experts_of(all, split, of);
+    return std::accumulate(experts.begin(), experts.end(), 0.0);
+  };
+  double idler = 0;
+  for (std::int32_t other = 0; other < split.ranks; ++other)
+    idler += tokens(other) < kClearly * tokens(member) ? 1 : 0;
+  return idler / (split.ranks - 1);
 }
 
 /// Load of the busiest rank over the mean where all experts are equally popular, >= 1. Where ranks divide the experts,

@@ -130,5 +130,30 @@ TEST(ModesDrift, RingsWhoseStepsDoNotFitIntoDomainsSpareNothing) {
   }
 }
 
+/// A torus of 16 ranks, whose hops are all alike within a dimension, in two domains.
+Setting torus_setting() {
+  Setting setting = setting_of(16, 32000);
+  setting.system.fabric = {"torus",
+                           {test::dimension("inner", DimensionKind::torus, {4, 4}, 100e9, 5e-7),
+                            test::dimension("outer", DimensionKind::ring, {2}, 25e9, 2e-6)}};
+  setting.system.fabric.dimensions[1].scope = LinkScope::scale_out;
+  return setting;
+}
+
+TEST(ModesDrift, RanksThatDoNotDriftCallTogether) {
+  // Tensor groups of one stage share links, and traffic goes beside all passes. Hops of the context groups are alike,
+  // so that their ranks keep step: calls of all tensor groups begin together and cost each other all that they can.
+  for (const std::int32_t tensor : {4, 8}) {
+    Setting setting = torus_setting();
+    setting.system.stack.communication.data_overlap = 1;
+    setting.workload = test::training(4096, 32);
+    ParallelPlan plan = test::plan_of(tensor, 2, 1, 16 / tensor);
+    plan.zero_stage = 3;
+    plan.order = {PlanAxis::data, PlanAxis::context, PlanAxis::tensor, PlanAxis::pipeline};
+    SCOPED_TRACE(test::describe(0, plan));
+    EXPECT_NEAR(ratio(setting, plan), 1, 0.015);
+  }
+}
+
 }  // namespace
 }  // namespace shardscape::modes_drift

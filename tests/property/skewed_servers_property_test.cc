@@ -127,5 +127,22 @@ TEST(SkewedServers, BothModesAgree) {
   }
 }
 
+// Between nodes the ways out are shared: when the slowest member's results come, those of the others have gone.
+TEST(SkewedServers, BothModesAgreeBetweenNodes) {
+  for (std::uint64_t seed = 0; seed < test::seeds(10); ++seed) {
+    CounterRng random(seed, 7);
+    Setting s = skewed_setting(static_cast<std::int64_t>(64 << random.below(4)), ServedDispatch::kernels);
+    s.system.fabric = {"nodes",
+                       {test::dimension("inner", DimensionKind::switched, {4}, 300e9, 1e-6),
+                        test::dimension("outer", DimensionKind::switched, {2}, 25e9, 2e-6)}};
+    s.system.fabric.dimensions.back().scope = LinkScope::scale_out;
+    s.workload.expert_load = seed == 0 ? one_hot() : drawn_load(random);
+    const Prediction fast = serve_skewed(s), slow = serve_skewed(s, ExecutionMode::flattened);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    EXPECT_NEAR(slow.itl / fast.itl, 1, 0.04);
+    EXPECT_NEAR(slow.ttft / fast.ttft, 1, 0.04);
+  }
+}
+
 }  // namespace
 }  // namespace shardscape

@@ -70,13 +70,13 @@ Seconds CollectivePrices::late_combine(Bytes bytes, const RankGroup& group, Seco
   return std::clamp(well - (1 - least / most) * work, std::min(alone, well), well) + sick;
 }
 
-Seconds CollectivePrices::late_exchange(const CollectiveKey& combine, Seconds lead) const {
+Seconds CollectivePrices::late_exchange(const CollectiveKey& combine, Seconds lead, double gone) const {
   const Seconds all = time(combine);
   if (lead <= Seconds(0) || combine.nothing()) return all;
   CollectiveKey of_one = combine;
   of_one.op = CollectiveOp::last_combine;
   of_one.bytes = healthy_->wire_bytes(combine.op, combine.bytes, combine.group);
-  const Seconds sent_before = healthy_->time_on_links(combine) - healthy_->time_on_links(of_one);
+  const Seconds sent_before = gone * (healthy_->time_on_links(combine) - healthy_->time_on_links(of_one));
   return all - std::clamp(sent_before, Seconds(0), lead);
 }
 

@@ -84,9 +84,9 @@ class CollectivePrices {
   [[nodiscard]] Seconds late_combine(Bytes bytes, const RankGroup& group, Seconds work,
                                      const Slice& slice = {}) const;
   /// Time of a combine by kernels, in which members send equally much, behind work that lasts `lead` seconds longer on
-  /// one of them than on the others: by then these have sent so much of it. The links of the late one take no less than
-  /// for what it sends alone; what kernels take beyond links, it takes itself.
-  [[nodiscard]] Seconds late_exchange(const CollectiveKey& combine, Seconds lead) const;
+  /// one of them than with balanced loads: by then the share `gone` of the others has sent, as far as that takes no
+  /// longer. What the late one sends alone is left, and what kernels take beyond links.
+  [[nodiscard]] Seconds late_exchange(const CollectiveKey& combine, Seconds lead, double gone) const;
 
   /// Time of one message over each boundary of the groups' chains: entry b is for every b-th member and the
   /// next one, both ways and in all groups at once; the last entry for the last member and the first, 0 where

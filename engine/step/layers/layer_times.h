@@ -113,8 +113,8 @@ struct ContendedCalls {
   /// Seconds by which tensor groups of the same stage that lie along the context axis make each other's calls longer;
   /// filled when first asked for.
   std::optional<Seconds> apart = {};
-  SiblingTimes siblings = {};       ///< of the calls of blocks, of all microbatches together
-  Seconds time = {};                ///< seconds of all calls, one after the other
+  SiblingTimes siblings = {};  ///< of the calls of blocks, of all microbatches together
+  Seconds time = {};           ///< seconds of all calls, one after the other
   boost::container::small_vector<Meeting, 2> meetings = {};
   boost::container::small_vector<const model::CollectiveCall*, 8> calls =
       {};                                              ///< the different calls of the stage

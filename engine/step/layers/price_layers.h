@@ -47,9 +47,10 @@ compute::OperatorCost cost_of(const OperatorTimes& times, LayerPart part);
 /// Sums over the operators of one part of a layer.
 struct PartCost {
   Seconds device;
-  Seconds attention_core;  ///< the part of `device` that is the attention core
-  Seconds experts;         ///< the part of `device` that is experts whose loads differ
-  Seconds lead;            ///< of a server: `device` less what it is where loads are alike
+  Seconds attention_core;   ///< the part of `device` that is the attention core
+  Seconds experts;          ///< the part of `device` that is experts whose loads differ
+  Seconds lead;             ///< of a server: `device` less what it is where loads are alike
+  double idler_others = 0;  ///< model::idler_others()
   struct Call : model::CollectiveCall {
     std::int32_t hider = -1;  ///< index in `works` of the work that hides it (overlap.h); -1: none does
     std::size_t piece = 0;    ///< index in `between` of the piece that it stands in

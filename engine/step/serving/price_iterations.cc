@@ -67,7 +67,8 @@ IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
         const network::CollectiveKey asked{call.op, call.bytes, layout_.group(call.group)};
         const bool back = call.op == network::CollectiveOp::expert_combine ||
                           call.op == network::CollectiveOp::low_latency_combine;
-        return back ? collectives_.late_exchange(asked, layer.lead) : collectives_.time(asked);
+        return back ? collectives_.late_exchange(asked, layer.lead, layer.idler_others)
+                    : collectives_.time(asked);
       },
       [&](const model::CollectiveCall& call, Seconds work) {
         return collectives_.late_combine(call.bytes, layout_.group(call.group), work);

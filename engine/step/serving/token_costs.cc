@@ -91,7 +91,9 @@ const TokenCost& TokenCosts::at(TokenTable table, std::int64_t tokens) {
       return price_served(operators(table, block_layer(kind), tokens, member), setting_);
     };
     PartCost& own = cost.blocks.emplace_back(block(slowest));
-    if (!distinct_members_.empty()) own.lead = own.device - block(model::kBalancedMember).device;
+    if (slowest < 0) continue;
+    own.lead = own.device - block(model::kBalancedMember).device;
+    own.idler_others = model::idler_others(setting_, layout_, slowest);
   }
   return cost;
 }

@@ -23,8 +23,7 @@ using network::PlanLayout;
 using network::RankGroups;
 
 /// Seconds of one message over each boundary between stages, as if no other boundary were sending: a stage sends when
-/// it has worked, so that messages of different boundaries are under way at different times, and so are the gathers
-/// that put them together.
+/// it has worked, so that messages of different boundaries are under way at different times.
 void price_boundaries(const StepMachine& machine, std::vector<double>& seconds) {
   const TrainingStep& in = machine.in;
   const network::CollectivePrices collectives = machine.collectives.with_memory(memory_share(in));
@@ -36,10 +35,8 @@ void price_boundaries(const StepMachine& machine, std::vector<double>& seconds) 
   if (!closed) seconds.back() = seconds.front();
   if (std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end()) seconds.resize(1);
   if (boundary.gathered <= Bytes(0)) return;
-  const network::CollectiveKey asked{CollectiveOp::all_gather, boundary.gathered,
-                                     machine.groups[ParallelGroup::tensor]};
   const Seconds gather =
-      collectives.time(asked) - machine.calls_of(0, collectives).cost_of_siblings(asked);
+      collectives.time({CollectiveOp::all_gather, boundary.gathered, machine.groups[ParallelGroup::tensor]});
   for (double& of_boundary : seconds) of_boundary += gather.value();
 }
 

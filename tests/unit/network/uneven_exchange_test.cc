@@ -153,6 +153,26 @@ TEST(Exchange, ACombineEndsSoonerWhereTheOthersHaveGone) {
   EXPECT_EQ(after(unit), machine.seconds(CollectiveOp::all_to_all, bytes, 4));
 }
 
+TEST(Exchange, ACombineByKernelsEndsSoonerWhereTheOthersHaveGone) {
+  // The same machine. Without loads each way out of a node carries what both its members send to one of the other's; a
+  // late one alone half of that, as its two messages leave by different ways.
+  FabricSpec spec{"nodes",
+                  {test::dimension("inner", DimensionKind::switched, {2}, 1e14),
+                   test::dimension("outer", DimensionKind::switched, {2}, kWireRate)}};
+  spec.dimensions.back().scope = LinkScope::scale_out;
+  ExchangeMachine machine(spec);
+  const CollectiveKey combine{CollectiveOp::low_latency_combine, Bytes(1e9), whole_group(4)};
+  const double all = machine.model.time(combine).value();
+  const auto after = [&](double lead, double gone) {
+    return machine.model.late_exchange(combine, Seconds(lead), gone).value();
+  };
+  EXPECT_EQ(after(0, 1), all);
+  EXPECT_NEAR(after(0.1 * all, 1), 0.9 * all, 1e-6 * all);
+  EXPECT_NEAR(after(all, 1), 0.5 * all, 1e-6 * all);
+  EXPECT_NEAR(after(all, 1.0 / 3), (1 - 0.5 / 3) * all,
+              1e-6 * all);  // two of the other three are late as well
+}
+
 TEST(Exchange, ASickLinkSlowsIt) {
   // The way into the busiest member at a quarter of its rate.
   ExchangeMachine machine(test::crossbar(4, kWireRate, 0));
