@@ -102,7 +102,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
         "results_schema/rows", "results_schema/disk", "engine/serving/load", "engine/network/fabric",
         "engine/spec", "engine/base"}},
       {"sweep/placement", {"engine/network/placement", "engine/base"}},
-      {"sweep/ranks", {"sweep/modules"}},
+      {"sweep/ranks", {"sweep/modules", "engine/base"}},
       {"sweep/runner",
        {"sweep/ranks", "sweep/placement", "sweep/study", "sweep/evidence", "sweep/faults", "sweep/space",
         "results_schema/segments", "results_schema/hdf5", "results_schema/rows", "engine",
