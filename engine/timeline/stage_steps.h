@@ -79,8 +79,10 @@ struct StageSteps {
   std::vector<ProgramStep> backward_gather;       ///< weights under ZeRO-3, beside each backward
   std::vector<ProgramStep> microbatch_gradients;  ///< beside each backward (zero_bubble: weight gradient)
   std::vector<GradientSteps> gradients;
-  std::vector<ProgramStep> weights;       ///< updated weights, once, after the optimizer
-  std::vector<ProgramStep> first_gather;  ///< weights that the step before updated, beside the first forward
+  std::vector<ProgramStep> weights;  ///< updated weights, once, after the optimizer
+  /// Weights that the step before updated: beside the first forward (dualpipe: of each chunk), and of each further chunk
+  /// from the first forward of the chunk before to the end of its own.
+  std::vector<ProgramStep> first_gather, next_gather;
   /// After the last backward: steps of the head's deferred weight gradient, for one microbatch.
   std::vector<ProgramStep> deferred;
   std::int32_t deferrals = 0;  ///< number of microbatches that they are repeated for

@@ -124,7 +124,9 @@ class RankBuilder {
     const double lead = (1 - program_.data_overlap) * length;
     const bool cut = program_.shape.cuts();
     if (!op.backward) start_within(stage().forward_gather, lead);
-    if (!op.backward && op.microbatch == 0) start_within(stage().first_gather, 0);
+    const bool first = !op.backward && op.microbatch == 0, wraps = program_.shape.wraps();
+    if (first && (op.chunk == 0 || !wraps)) start_within(stage().first_gather, 0);
+    if (first) pass_ids_ = std::exchange(gather_ids_, {});
     if (op.backward && !op.weight) start_within(stage().backward_gather, lead);
     if (op.backward && op.weight == cut) start_within(stage().microbatch_gradients, lead);
     const bool completes = op.backward && op.weight == cut && op.microbatch + 1 == program_.shape.per_chunk();
@@ -139,6 +141,9 @@ class RankBuilder {
     join();
     front_.insert(front_.end(), pass_ids_.begin(), pass_ids_.end());
     pass_ids_.clear();
+    if (!first || !wraps || op.chunk + 1 == program_.shape.virtual_stages) return;
+    for (const ProgramStep& step : stage().next_gather)
+      gather_ids_ = communicate(step.name, step, joined(front_, gather_ids_));
   }
 
   void run_step(const std::string& prefix, const ProgramStep& step, double done) {
@@ -361,7 +366,8 @@ class RankBuilder {
   Ids beside_;  ///< nodes that end what runs beside the latest compute
   Held held_;   ///< compute that is not yet a node; it follows front_
   std::vector<Passing> passing_;
-  Ids pass_ids_;      ///< nodes that end the pass's data-parallel traffic so far; all groups in one order
+  Ids pass_ids_;    ///< nodes that end the pass's data-parallel traffic so far; all groups in one order
+  Ids gather_ids_;  ///< nodes that end the gather of the weights of the chunk whose first forward comes next
   Ids gradient_ids_;  ///< nodes that end the buckets of gradients sent so far
   /// Buckets sent so far, by part of the gradients.
   std::array<std::int32_t, kCopyGroups.size()> buckets_gone_{};

@@ -209,6 +209,10 @@ StagePasses StageTimer::passes_through(const LayerRuns& runs) {
     passes.backward += backward;
     passes.backwards[run.kind] += alone;
   }
+  const Seconds before = pass_lead(in_);
+  passes.forward[TimeClass::host] += before;
+  passes.backward[TimeClass::host] += before;
+  passes.cut += before;
   return passes;
 }
 
@@ -281,7 +285,8 @@ Seconds StageTimer::hidden(const LayerRuns& forward, const LayerRuns& backward) 
   const Seconds least = launched_together(back, ahead);
   const double seconds = exchanges ? pair_up(ahead.steps, back.steps, stack.expert_overlap).hidden : 0;
   device -= Seconds(stack.expert_hidden * seconds);
-  const Seconds apart = passes_through(forward).forward.total() + passes_through(backward).backward.total();
+  const Seconds apart = passes_through(forward).forward.total() + passes_through(backward).backward.total() -
+                        2 * pass_lead(in_);
   return std::max(Seconds(0), apart - std::max(device, least));
 }
 

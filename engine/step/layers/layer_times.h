@@ -60,6 +60,7 @@ struct ChunkPasses {
   StageTraffic beside;
 };
 struct StagePasses : ChunkPasses {
+  Seconds slowed;       ///< by which sick devices make the forward longer
   Seconds weight_host;  ///< the part of `weight` that waits for the host
   BackwardByRole backwards;
 };

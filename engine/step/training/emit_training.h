@@ -74,9 +74,8 @@ class TrainingEmitter {
     double last_backward = 0;      ///< expected seconds of the last microbatch's backward on all chunks
     double backward_done = 0;      ///< the part of last_backward in the chunks built so far
     std::int32_t layers_done = 0;  ///< number of layers in these chunks
-    double weights_hidden = 0;   ///< share (0..1) of the gather of weights that runs beside the first forward
-    Seconds gather_beside = {};  ///< seconds of that
-    bool gate_open = false;      ///< whether 1 - data_overlap of the last backward is done
+    HiddenGather hidden = {};      ///< of the gather of updated weights, expected
+    bool gate_open = false;        ///< whether 1 - data_overlap of the last backward is done
     std::array<double, kCopyGroups.size()> buckets_gone =
         {};  ///< by part of traffic.gradients: what has left
   };
@@ -98,6 +97,7 @@ class TrainingEmitter {
   std::int32_t build_pair(const ChunkPass& forward, const ChunkPass& backward);
   void receive_inputs(const ChunkPass& pass);
   [[nodiscard]] std::int32_t channel(const ChunkPass& pass) const;
+  void begin_passes(double passes);
   void send_boundary(const ChunkPass& pass);
   /// Waits until the message has been sent, unless sends are asynchronous.
   void await_boundary(const ChunkPass& pass);
@@ -110,7 +110,11 @@ class TrainingEmitter {
   void emit_beside(const std::vector<Item>& items, const std::vector<execution::Instruction>& calls,
                    Seconds traffic);
   void add_lost(Seconds lost);
-  void emit_gathering(const std::vector<Item>& items);
+  /// The share of the gather of weights that lies beside forwards, and that of a chunk.
+  [[nodiscard]] double gathered_beside() const;
+  [[nodiscard]] double gathered_beside(std::int32_t chunk) const;
+  void start_gather(double share);
+  void emit_gathering(const std::vector<Item>& items, std::int32_t chunk);
   void split_weights();
   void emit_releasing(const std::vector<Item>& items, std::int32_t chunk);
   void release_buckets();

@@ -230,7 +230,7 @@ class StepMaker {
            bucket_releases(in_, s, last_backward(in_, times_, index), part.group, part.calls)});
     }
     stage.lost = times_.tails[index].lost.value();
-    split_weights(times_.tails[index].weights_hidden, calls.weights, stage);
+    split_weights(times_.tails[index].hidden, calls.weights, stage);
   }
 
   /// Makes one of `parts` equal parts of the traffic.
@@ -249,18 +249,22 @@ class StepMaker {
     return made;
   }
 
-  /// Splits the gather of updated weights into the share that the first forward hides, and the rest.
-  void split_weights(double hidden, const DataTraffic::Parts& parts, timeline::StageSteps& stage) const {
-    constexpr const char* kName = "updated weights";
-    const double chunks = in_.pipeline.virtual_stages;
-    const auto part_of = [](const DataTraffic::Part& part, double share) {
-      return DataTraffic::Part{part.group, part.op, share * part.bytes,
-                               std::max(1.0, std::round(share * part.calls))};
+  /// Splits the gather of updated weights into what forwards hide, and the rest.
+  void split_weights(const HiddenGather& hidden, const DataTraffic::Parts& parts,
+                     timeline::StageSteps& stage) const {
+    Seconds whole;
+    for (const DataTraffic::Part& part : parts) whole += collectives_.time(part.key(groups_, slice_));
+    const auto add = [&](std::vector<ProgramStep>& steps, double share, double times) {
+      for (const DataTraffic::Part& part : parts) {
+        const DataTraffic::Part mine{part.group, part.op, share * part.bytes,
+                                     std::max(1.0, std::round(share * part.calls))};
+        if (share > 0) steps.push_back(traffic_step(mine, "updated weights", times));
+      }
     };
-    for (const DataTraffic::Part& part : parts) {
-      if (hidden > 0) stage.first_gather.push_back(traffic_step(part_of(part, hidden), kName, chunks));
-      if (hidden < 1) stage.weights.push_back(traffic_step(part_of(part, 1 - hidden), kName, 1));
-    }
+    if (whole <= Seconds(0)) return;
+    add(stage.first_gather, hidden.first / whole, in_.pipeline.both_ways() ? in_.pipeline.virtual_stages : 1);
+    add(stage.next_gather, hidden.chunks > 1 ? hidden.later / whole : 0, 1);
+    add(stage.weights, 1 - hidden.all() / whole, 1);
   }
 
   /// Appends to each pass what compute loses to the traffic beside it.

@@ -56,7 +56,10 @@ Seconds in_pair(const ChunkPasses& forward, const ChunkPasses& backward, std::si
 /// device.
 void keep_slower(StagePasses& kept, const StagePasses& other, bool pairs) {
   const Seconds pair = std::max(in_pair(kept, kept, 0), in_pair(other, other, 0));
-  if (other.forward.total() > kept.forward.total()) kept.forward = other.forward;
+  if (other.forward.total() > kept.forward.total()) {
+    kept.slowed += other.forward.total() - kept.forward.total();
+    kept.forward = other.forward;
+  }
   if (other.backward.total() > kept.backward.total()) {
     kept.backward = other.backward;
     kept.weight = other.weight;
