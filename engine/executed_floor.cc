@@ -173,8 +173,9 @@ class ExecutedFloor {
     for (const step::DataTraffic::Part& part : traffic.weights)
       gather.add(collectives.time({part.op, part.bytes, groups_[part.group], part.calls}), part.calls);
     if (gather.whole <= Seconds(0)) return {};
-    const double shown =
-        1 - step::hidden_gather(in_.setting.system.stack.communication, gather, forward) / gather.whole;
+    const Seconds hidden =
+        step::hidden_gather(in_.setting.system.stack.communication, gather, forward, in_.pipeline).all();
+    const double shown = 1 - hidden / gather.whole;
     Seconds sum;
     if (shown <= 0) return sum;
     for (const step::DataTraffic::Part& part : traffic.weights)

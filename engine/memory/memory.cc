@@ -168,8 +168,8 @@ MemoryUse training_state(const MemoryInputs& in, std::int32_t stage) {
     use.optimizer += Bytes((stack.state.master_bytes + stack.state.moment_bytes) * held.count /
                            (zero_shards(in.plan, ZeroState::optimizer) ? owners : 1.0));
     if (owners > 1)
-      use.buffers +=
-          std::min(stack.communication.bucket, Bytes(stack.state.gradient_comm_bytes * held.count));
+      use.buffers += std::min(gradient_bucket(in.plan, stack, copies),
+                              Bytes(stack.state.gradient_comm_bytes * held.count));
   }
   return use;
 }

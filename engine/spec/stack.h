@@ -141,6 +141,8 @@ struct StackProfile {
     /// cut and copy one tensor for each rank or drive each rank's transfers from the host. A block's pass
     /// takes at least the longer of the two.
     Seconds per_collective_rank;
+    /// Before each pass of a chunk in a pipeline: messages posted and awaited, buffers freed, the loop over passes.
+    Seconds stage_pass;
     Seconds step_fixed;  ///< once per step: data loading, logging, optimizer loop set-up
     /// The same in training whose passes are CUDA graphs (Setting::training_host); 0: no passes are.
     Seconds graph_step;

@@ -37,6 +37,8 @@ constexpr StackNumber kStackNumbers[] = {
     {SHARDSCAPE_NUMBER(host.per_collective_rank), kTime,
      "host time of each collective call and rank of its group",
      FitRule{time, logarithmic, 1e-7, 5e-3, "from one pointer per rank to one tensor copied per rank", 0.7}},
+    {SHARDSCAPE_NUMBER(host.stage_pass), kTime, "before each pass of a chunk in a pipeline",
+     FitRule{time, logarithmic, 1e-6, 5e-3, kHostRange, 0.7}},
     {SHARDSCAPE_NUMBER(host.step_fixed), kTime, "once per training step",
      FitRule{time, logarithmic, 1e-4, 2.0, kStepRange, 0.7}},
     {SHARDSCAPE_NUMBER(host.graph_step), kTime, "the same where passes are CUDA graphs; 0: none are"},

@@ -2,6 +2,8 @@
 // and when their gradients are scattered.
 #pragma once
 
+#include <algorithm>
+
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/stack.h"
 
@@ -26,6 +28,14 @@ constexpr bool scatters_each_microbatch(const ParallelPlan& plan, const StackPro
 constexpr std::int32_t timed_zero_stage(const ParallelPlan& plan, const StackProfile& stack) {
   const bool once = zero_shards(plan, ZeroState::gradients) && !scatters_each_microbatch(plan, stack);
   return once ? static_cast<std::int32_t>(ZeroState::optimizer) : plan.zero_stage;
+}
+
+/// What one call of the gradients of these copies sends: the bucket of the stack, under ZeRO its own, grown with the
+/// ranks of the group (Megatron Core: a bucket_size of max(40 M, 1 M x data-parallel ranks) where none is given).
+inline Bytes gradient_bucket(const ParallelPlan& plan, const StackProfile& stack, ParallelGroup copies) {
+  const StackProfile::Communication& of = stack.communication;
+  const bool own = zero_shards(plan, ZeroState::optimizer) && of.zero_bucket > Bytes(0);
+  return std::max(own ? of.zero_bucket : of.bucket, ranks_of(plan, copies) * of.bucket_per_rank);
 }
 
 }  // namespace shardscape

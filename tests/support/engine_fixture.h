@@ -231,11 +231,17 @@ class ScenarioGenerator {
     s.keep_gathered = coin();
     s.zero_slice = Seconds(pick({0.0, 1e-6}));
     const double host = pick({0.0, 1e-5, 1e-3});
-    s.host = {Seconds(host * between(0, 2)),   Seconds(host * between(0, 2)),
-              Seconds(host * between(0, 0.2)), Seconds(host * pick({0.0, 0.1})),
-              Seconds(host * between(0, 9)),   {},
-              Seconds(host * between(0, 1)),   Seconds(host * between(0, 9)),
-              Seconds(host * between(0, 0.1)), Seconds(host * between(0, 0.1))};
+    s.host = {Seconds(host * between(0, 2)),
+              Seconds(host * between(0, 2)),
+              Seconds(host * between(0, 0.2)),
+              Seconds(host * pick({0.0, 0.1})),
+              Seconds(s.keep_gathered ? host : 0),
+              Seconds(host * between(0, 9)),
+              {},
+              Seconds(host * between(0, 1)),
+              Seconds(host * between(0, 9)),
+              Seconds(host * between(0, 0.1)),
+              Seconds(host * between(0, 0.1))};
     s.serving.scheduler = coin() ? ServingPolicy::chunked : ServingPolicy::prefill_priority;
     s.serving.max_batch = pick<std::int64_t>({1, 4, 256});
     s.serving.token_budget = s.serving.max_batch + pick<std::int64_t>({0, 100, 2048});
@@ -260,6 +266,9 @@ class ScenarioGenerator {
     // Of what has been drawn, so that scenarios of earlier numbers stay as they are.
     s.communication.data_hidden = s.fused_loss ? 0.4 : 1;
     s.communication.gather_overlap = s.keep_gathered ? 0.7 : 0;
+    s.communication.bucket_per_rank = Bytes(s.communication.zero_bucket > Bytes(0) ? 2e7 : 0);
+    if (s.fused_loss) s.host.graph_step = 0.5 * s.host.step_fixed;
+    s.graphs_from = s.keep_gathered ? Architecture::hopper : Architecture::other;
     s.quantisation = {s.keep_gathered ? 1.0 : 0.0, s.fused_loss ? 8.0 : 0.0};
     s.memory = {Bytes(between(0, 2e9)), Bytes(pick({0.0, 1e8})), between(1, 1.2)};
     return s;

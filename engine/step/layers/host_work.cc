@@ -8,6 +8,10 @@ namespace shardscape::step {
 
 Seconds once_per_step(const Setting& setting) { return setting.training_host().step_fixed; }
 
+Seconds pass_lead(const TrainingStep& in) {
+  return in.plan.pipeline > 1 ? in.setting.training_host().stage_pass : Seconds(0);
+}
+
 Seconds segments_launch(const TrainingStep& in, LayerKind kind, const Segments& segments) {
   const StackProfile::Host host = in.setting.training_host();
   const LayerCost& layer = in.costs[kind];

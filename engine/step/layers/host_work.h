@@ -21,6 +21,8 @@ struct TrainingStep;
 
 /// Time of the host once per training step, before everything else.
 Seconds once_per_step(const Setting& setting);
+/// Seconds of the host before each pass of a chunk, where there is a pipeline.
+Seconds pass_lead(const TrainingStep& in);
 
 /// Host time of a pass through a layer. For each part this is its launches and those of its calls or, if longer, what
 /// the library's thread needs to serve the calls. Of a backward that is cut the host launches both parts in proportion

@@ -54,6 +54,7 @@ struct ChunkPasses {
   Seconds weight_exposed;  ///< by which data-parallel traffic beside it makes `weight` longer
 };
 struct StagePasses : ChunkPasses {
+  Seconds slowed;  ///< by which sick devices make the forward longer
   BackwardByRole backwards;
 };
 

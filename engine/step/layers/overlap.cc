@@ -33,9 +33,12 @@ Seconds lost_beside(const StackProfile::Communication& stack, Seconds together) 
   return (1 - stack.data_hidden) * together;
 }
 
-Seconds hidden_gather(const StackProfile::Communication& stack, const WeightGather& gather, Seconds forward) {
-  Seconds room = stack.gather_overlap * forward;
-  return hide(gather.whole - gather.first_bucket, 1, room);
+HiddenGather hidden_gather(const StackProfile::Communication& stack, const WeightGather& gather,
+                           Seconds forward, const schedule::PipelineShape& shape) {
+  const double chunks = shape.wraps() ? shape.virtual_stages : 1;
+  const Seconds part = 1 / chunks * gather.whole, window = stack.gather_overlap / chunks * forward;
+  return {std::min(part - std::min(part, gather.first_bucket), window),
+          std::min(part, static_cast<double>(shape.stages) * window), chunks};
 }
 
 Seconds gradients_beside(const StackProfile::Communication& stack, Seconds all_but_last,

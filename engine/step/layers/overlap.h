@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "engine/base/quantity.h"
+#include "engine/schedule/pipeline.h"
 #include "engine/spec/scenario.h"
 #include "engine/step/layers/layer_parts.h"
 
@@ -84,8 +85,18 @@ struct WeightGather {
     whole += time;
   }
 };
-/// How much of the gather the first microbatch's forward hides; never its first bucket.
-Seconds hidden_gather(const StackProfile::Communication& stack, const WeightGather& gather, Seconds forward);
+/// How much of the gather lies beside forwards, in seconds: the part of the first chunk beside its first forward, but
+/// never its first bucket; that of each later chunk, which is sent when the chunk before it has run its first
+/// microbatch, beside the rest of that chunk's group of microbatches and its own first forward (Megatron Core:
+/// overlap_param_gather with virtual stages). Elsewhere all of it beside the first microbatch.
+struct HiddenGather {
+  Seconds first, later;  ///< of the first chunk, of each later one
+  double chunks = 1;     ///< that gather apart
+  [[nodiscard]] Seconds all() const { return first + (chunks - 1) * later; }
+};
+/// `forward`: of one microbatch through all chunks of the stage.
+HiddenGather hidden_gather(const StackProfile::Communication& stack, const WeightGather& gather,
+                           Seconds forward, const schedule::PipelineShape& shape);
 
 /// Seconds of gradient traffic beside compute: all buckets but the last one may lie beside the last backward of the
 /// stage's chunks. Traffic that lies in the bubble of a pipeline, or behind other microbatches, costs compute nothing.

@@ -16,10 +16,7 @@ void add_traffic(const TrainingStep& in, const model::ParameterGroup& parameters
   const StackProfile& stack = in.setting.system.stack;
   const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters.held.count);
   const bool sharded = zero_shards(in.plan, ZeroState::optimizer);
-  const bool own = sharded && stack.communication.zero_bucket > Bytes(0);
-  const double ranks = ranks_of(in.plan, parameters.copies);
-  const Bytes bucket = std::max(own ? stack.communication.zero_bucket : stack.communication.bucket,
-                                ranks * stack.communication.bucket_per_rank);
+  const Bytes bucket = gradient_bucket(in.plan, stack, parameters.copies);
   const auto add = [&](DataTraffic::Parts& parts, CollectiveOp op, Bytes bytes) {
     if (bytes > Bytes(0))
       parts.push_back({parameters.copies, op, bytes, std::max(1.0, std::ceil(bytes / bucket))});

@@ -100,9 +100,8 @@ class TrainingEmitter {
     double last_backward = 0;      ///< expected seconds of the last microbatch's backward on all chunks
     double backward_done = 0;      ///< the part of last_backward in the chunks built so far
     std::int32_t layers_done = 0;  ///< number of layers in these chunks
-    double weights_hidden = 0;   ///< share (0..1) of the gather of weights that runs beside the first forward
-    Seconds gather_beside = {};  ///< seconds of that
-    bool gate_open = false;      ///< whether 1 - data_overlap of the last backward is done
+    HiddenGather hidden = {};      ///< of the gather of updated weights, expected
+    bool gate_open = false;        ///< whether 1 - data_overlap of the last backward is done
     std::array<double, kCopyGroups.size()> buckets_gone =
         {};  ///< by part of traffic.gradients: what has left
   };
@@ -184,6 +183,12 @@ class TrainingEmitter {
     builder_.add(host_sync());
   }
 
+  /// What the host does before passes, the device waiting.
+  void begin_passes(double passes) {
+    const Seconds lead = passes * pass_lead(in_);
+    if (lead > Seconds(0)) builder_.add(host_launch(lead.value()));
+  }
+
   void send_boundary(const ChunkPass& pass) {
     if (has_neighbour(pass, pass.forward()))
       builder_.add(on_channel(Kind::send, channel(pass), in_.boundary().message.value()));
@@ -256,18 +261,35 @@ class TrainingEmitter {
                          builder_.name("lost to data-parallel traffic", {Work{}, lost.value()})));
   }
 
-  /// Adds the first microbatch's forward, and beside it the gather of updated weights.
-  void emit_gathering(const std::vector<Item>& items) {
-    const double chunks = in_.pipeline.virtual_stages;
-    for (const DataTraffic::Part& part : now_.traffic.weights) {
-      const double calls = std::max(1.0, std::round(now_.weights_hidden * part.calls / chunks));
-      builder_.add(start(part, calls, now_.weights_hidden * part.bytes / chunks / calls));
-    }
-    emit(items);
-    join(now_.traffic.weights);
+  /// The share of the gather of updated weights that lies beside forwards, and that of a chunk.
+  [[nodiscard]] double gathered_beside() const {
+    const Seconds whole = now_.tail.weights.whole;
+    return whole > Seconds(0) ? now_.hidden.all() / whole : 0;
+  }
+  [[nodiscard]] double gathered_beside(std::int32_t chunk) const {
+    if (!in_.pipeline.wraps()) return gathered_beside() / in_.pipeline.virtual_stages;
+    return (chunk == 0 ? now_.hidden.first : now_.hidden.later) / now_.tail.weights.whole;
   }
 
-  /// Decides how much of the weights' gather the first forward hides; the rest stays behind the optimizer.
+  /// Starts a share of the gather of updated weights.
+  void start_gather(double share) {
+    for (const DataTraffic::Part& part : now_.traffic.weights) {
+      const double calls = std::max(1.0, std::round(share * part.calls));
+      if (share > 0) builder_.add(start(part, calls, share * part.bytes / calls));
+    }
+  }
+
+  /// Adds the first microbatch's forward through a chunk, and beside it the gather of the chunk's updated weights.
+  /// Under interleaved schedules that of the next chunk follows, which goes on until its own first forward ends.
+  void emit_gathering(const std::vector<Item>& items, std::int32_t chunk) {
+    const bool leads = in_.pipeline.wraps();
+    if (chunk == 0 || !leads) start_gather(gathered_beside(chunk));
+    emit(items);
+    join(now_.traffic.weights);
+    if (leads && chunk + 1 < in_.pipeline.virtual_stages) start_gather(gathered_beside(chunk + 1));
+  }
+
+  /// Decides how much of the weights' gather forwards hide; the rest stays behind the optimizer.
   void split_weights() {
     if (now_.traffic.weights.empty() || stack_.communication.gather_overlap <= 0) return;
     // Under dualpipe a stage and its mirror make these calls together, so both must find the same share. So both sum up
@@ -291,8 +313,7 @@ class TrainingEmitter {
     }
     const WeightGather& gather = now_.tail.weights;
     if (gather.whole <= Seconds(0)) return;
-    now_.gather_beside = hidden_gather(stack_.communication, gather, Seconds(forward));
-    now_.weights_hidden = now_.gather_beside / gather.whole;
+    now_.hidden = hidden_gather(stack_.communication, gather, Seconds(forward), in_.pipeline);
   }
 
   [[nodiscard]] Seconds expected(const DataTraffic::Part& part) const {
@@ -352,6 +373,7 @@ class TrainingEmitter {
     builder_.add(host_sync());
     const double chunks = in_.pipeline.virtual_stages;
     receive_inputs(pass);
+    if (pass.pass != Pass::weight) begin_passes(1);
     const std::vector<Item> items = layers_of(pass);
     std::vector<Instruction> calls;
     Seconds traffic;
@@ -363,7 +385,7 @@ class TrainingEmitter {
     if (!calls.empty()) {
       emit_beside(items, calls, traffic);
     } else if (pass.gathers) {
-      emit_gathering(items);
+      emit_gathering(items, pass.chunk);
     } else if (pass.releases) {
       emit_releasing(items, pass.chunk);
     } else {
@@ -397,6 +419,7 @@ class TrainingEmitter {
     builder_.add(host_sync());
     receive_inputs(forward);
     receive_inputs(backward);
+    begin_passes(2);
     const std::vector<Item> ahead = layers_of(forward), back = layers_of(backward);
     const PairOrder order = pair_up(pair_steps(ahead), pair_steps(back), stack_.communication.expert_overlap);
     for (const PairOrder::Part& part : order.parts) {
@@ -432,18 +455,13 @@ class TrainingEmitter {
       if (calls > 0) builder_.add(start(part, calls, part.bytes / part.calls));
     }
     join(now_.traffic.gradients);
-    add_lost(lost_in_step(in_, now_.tail, now_.gather_beside, Seconds(now_.last_backward)));
+    add_lost(lost_in_step(in_, now_.tail, now_.hidden.all(), Seconds(now_.last_backward)));
     const OptimizerCost optimizer = optimizer_cost(in_, *device_, now_.stage);
     builder_.add(compute(optimizer.total().value(), Account::optimizer,
                          builder_.name("optimizer", {optimizer.update.work, optimizer.total().value()}),
                          builder_.bound(name_of(optimizer.update.bound))));
-    if (const double rest = 1 - now_.weights_hidden; rest > 0) {
-      for (const DataTraffic::Part& part : now_.traffic.weights) {
-        const double calls = std::max(1.0, std::round(rest * part.calls));
-        builder_.add(start(part, calls, rest * part.bytes / calls));
-      }
-      join(now_.traffic.weights);
-    }
+    start_gather(1 - gathered_beside());
+    join(now_.traffic.weights);
     return builder_.end_block("end of step");
   }
 
@@ -451,7 +469,7 @@ class TrainingEmitter {
   [[nodiscard]] ChunkPass pass_of(const schedule::PipelineOperation& op) const {
     ChunkPass pass{.chunk = op.chunk};
     if (!op.backward) {
-      pass.gathers = op.microbatch == 0 && now_.weights_hidden > 0;
+      pass.gathers = op.microbatch == 0 && now_.hidden.all() > Seconds(0);
       return pass;
     }
     pass.pass = op.weight ? Pass::weight : op.cut && !in_.cuts() ? Pass::input : Pass::backward;

@@ -59,7 +59,10 @@ Seconds in_pair(const ChunkPasses& forward, const ChunkPasses& backward, std::si
 /// device.
 void keep_slower(StagePasses& kept, const StagePasses& other, bool pairs) {
   const Seconds pair = std::max(in_pair(kept, kept, 0), in_pair(other, other, 0));
-  if (other.forward.total() > kept.forward.total()) kept.forward = other.forward;
+  if (other.forward.total() > kept.forward.total()) {
+    kept.slowed += other.forward.total() - kept.forward.total();
+    kept.forward = other.forward;
+  }
   if (other.backward.total() > kept.backward.total()) {
     kept.backward = other.backward;
     kept.weight = other.weight;
@@ -135,6 +138,10 @@ class StageTimer {
       passes.backward += backward;
       passes.backwards[run.kind] += alone;
     }
+    const Seconds before = pass_lead(in_);
+    passes.forward[TimeClass::host] += before;
+    passes.backward[TimeClass::host] += before;
+    passes.cut += before;
     return passes;
   }
 
@@ -178,7 +185,8 @@ class StageTimer {
     const Seconds least = launched_together(back, ahead);
     const double seconds = exchanges ? pair_up(ahead.steps, back.steps, stack.expert_overlap).hidden : 0;
     device -= Seconds(stack.expert_hidden * seconds);
-    const Seconds apart = passes_through(forward).forward.total() + passes_through(backward).backward.total();
+    const Seconds apart = passes_through(forward).forward.total() +
+                          passes_through(backward).backward.total() - 2 * pass_lead(in_);
     return std::max(Seconds(0), apart - std::max(device, least));
   }
 

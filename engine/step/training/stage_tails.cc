@@ -72,8 +72,11 @@ TailCosts costs_of_tail(const StepMachine& machine, std::size_t s) {
 StageTail without_gradients(const TrainingStep& in, const StepTimes& step, std::size_t s,
                             const TailCosts& costs) {
   StageTail tail;
-  const Seconds hidden =
-      hidden_gather(in.setting.system.stack.communication, costs.weights, step.stages[s].forward.total());
+  // What a sick device lengthens hides no more: the other ranks of the gather do not wait for its share (nor executed).
+  const StagePasses& passes = step.stages[s];
+  tail.hidden = hidden_gather(in.setting.system.stack.communication, costs.weights,
+                              passes.forward.total() - passes.slowed, in.pipeline);
+  const Seconds hidden = tail.hidden.all();
   double last_backward = 0;
   for (const schedule::StageTime& chunk : chunk_times(in, step, s))
     last_backward += gradient_pass(chunk, in.cuts());

@@ -43,8 +43,9 @@ struct PipelineTimes {
 
 /// What a stage does after its last backward, and behind the deferred weight gradients of the head.
 struct StageTail {
-  Seconds data_comm;  ///< exposed gradient traffic and gather of updated weights, plus `lost`
-  Seconds lost;       ///< what compute loses to the parts of this traffic that run beside it
+  Seconds data_comm;    ///< exposed gradient traffic and gather of updated weights, plus `lost`
+  Seconds lost;         ///< what compute loses to the parts of this traffic that run beside it
+  HiddenGather hidden;  ///< of the gather of updated weights
   Seconds optimizer;
 };
 

@@ -124,6 +124,26 @@ TEST(TrainingStep, TheFirstForwardHidesTheGatherOfWeights) {
   EXPECT_NEAR(data_comm(1), 10 * tenth < 0.9 * gather ? none - 10 * tenth : all, 1e-12);
 }
 
+TEST(TrainingStep, LaterChunksHideTheirGatherBesideTheChunkBefore) {
+  // Two stages of two chunks of one layer, two microbatches, ZeRO-1: a share g of one forward f of a chunk hides g f of
+  // the first chunk's gather, which takes longer. The gather of the second chunk has the first one's other microbatch
+  // and its own first forward: 2 g f. In all 3 g f, where one chunk of both layers hides 2 g f.
+  const auto step = [&](std::int32_t chunks, double share) {
+    Setting setting = one_layer(4, 4);
+    setting.model.layers = 4;
+    setting.system.stack.communication.bucket = Bytes(1e6);
+    setting.system.stack.communication.gather_overlap = share;
+    ParallelPlan plan = test::plan_of(1, 1, 2, 2);
+    plan.zero_stage = 1;
+    plan.virtual_stages = chunks;
+    if (chunks > 1) plan.schedule = ScheduleKind::interleaved;
+    return Simulator(setting).run(plan).step_time.value();
+  };
+  const auto hidden = [&](std::int32_t chunks) { return step(chunks, 0) - step(chunks, 0.1); };
+  ASSERT_GT(hidden(1), 0);
+  EXPECT_NEAR(hidden(2) / hidden(1), 1.5, 1e-6);
+}
+
 TEST(TrainingStep, ComputeLosesWhatTrafficBesideItDoesNotHide) {
   // ZeRO-3 hides all of its traffic where the links are fast; of the time that it is under way 1 - h is lost. What
   // outlasts the passes on slow links shows in any case.

@@ -200,6 +200,7 @@ TEST(Validate, Stack) {
        {"host.forward_layer", [](S& s) { s.host.forward_layer = Seconds(-1); }},
        {"host.backward_layer", [](S& s) { s.host.backward_layer = Seconds(-1); }},
        {"host.per_collective", [](S& s) { s.host.per_collective = Seconds(-1); }},
+       {"host.stage_pass", [](S& s) { s.host.stage_pass = Seconds(-1); }},
        {"host.step_fixed", [](S& s) { s.host.step_fixed = Seconds(-1); }},
        {"host.decode_layer", [](S& s) { s.host.decode_layer = Seconds(-1); }},
        {"host.decode_gap", [](S& s) { s.host.decode_gap = Seconds(-1); }},
