@@ -269,12 +269,12 @@ Seconds ProgramBuilder::estimate(std::int32_t lane, CollectiveOp op, Bytes bytes
   return collectives_.time({op, bytes, lanes_[static_cast<std::size_t>(lane)].group, calls, slice});
 }
 
-void ProgramBuilder::note_least_seconds(
-    const std::function<Seconds(const network::RankGroup&, const CallKind&)>& least) {
-  programs_.least_seconds.resize(lanes_.size());
+void ProgramBuilder::note_least_times(
+    const std::function<network::LeastOfRow(const network::RankGroup&, const CallKind&)>& least) {
+  programs_.least_times.resize(lanes_.size());
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane)
     for (const CallKind& kind : programs_.call_kinds[lane])
-      programs_.least_seconds[lane].push_back(least(lanes_[lane].group, kind).value());
+      programs_.least_times[lane].push_back(least(lanes_[lane].group, kind));
 }
 
 std::int32_t ProgramBuilder::end_block(std::string_view name) {

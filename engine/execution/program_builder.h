@@ -46,8 +46,9 @@ class ProgramBuilder {
   /// Time of the call in the hierarchical model.
   [[nodiscard]] Seconds estimate(std::int32_t lane, network::CollectiveOp op, Bytes bytes, double calls = 1,
                                  const network::Slice& slice = {});
-  /// Notes of all calls made so far how long they take at least (Programs::least_seconds), by least(group, kind).
-  void note_least_seconds(const std::function<Seconds(const network::RankGroup&, const CallKind&)>& least);
+  /// Notes of all calls made so far how long they take at least (Programs::least_times), by least(group, kind).
+  void note_least_times(
+      const std::function<network::LeastOfRow(const network::RankGroup&, const CallKind&)>& least);
   [[nodiscard]] const network::CollectivePrices& collectives() const { return collectives_; }
 
   /// Adds an instruction to the block under construction; end_block() ends it and returns its number.
