@@ -16,7 +16,7 @@ namespace {
 
 /// Notes how long calls take at least, for those plans whose floors count calls (engine/plan_floor.h).
 void note_least_times(const TrainingStep& in, const network::CollectivePrices& collectives,
-                        const network::Fabric& fabric, execution::ProgramBuilder& builder) {
+                      const network::Fabric& fabric, execution::ProgramBuilder& builder) {
   const bool unlike = in.plan.expert > 1 && loads_differ(in.setting.model, in.setting.workload);
   if (unlike || in.pipeline.overlaps || in.pipeline.both_ways() || collectives.has_faults()) return;
   const auto stages = network::PlanLayout(in.plan).stages();
