@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/network/prices/least_time.h"
 #include "engine/plan_floor.h"
 #include "engine/step/layers/host_work.h"
 #include "engine/step/layers/layer_timer.h"
@@ -87,22 +88,13 @@ class ExecutedFloor {
     return transfer;
   }
 
-  /// A floor of calls one behind the other. A rank that is through with one begins the next while others are still at
-  /// it, so its copies, latencies and waits on fast links may overlap with what the slowest link does for the others.
-  /// So one call counts in full, and the others by that link's time alone, which grows with the bytes.
+  /// A floor of calls one behind the other.
   Seconds in_a_row(const step::DataTraffic::Part& part, Bytes bytes, double calls) {
     const network::RankGroup& group = groups_[part.group];
     if (group.alone() || bytes <= Bytes(0)) return {};
-    const Bytes each = bytes / calls;
-    const Seconds one = floors_.alone(in_.plan, part.op, each, group, 1);
-    if (calls <= 1) return one;
-    // At most so many reads and writes per byte (network README, Collectives).
-    constexpr double kMostCopied = 6;
-    const Seconds copies = kMostCopied * in_.setting.system.stack.communication.local_copy * each /
-                           in_.setting.system.device.hbm_peak();
-    const Seconds wire =
-        std::clamp(floors_.alone(in_.plan, part.op, 2 * each, group, 1) - one - copies, Seconds(0), one);
-    return one + (calls - 1) * wire;
+    return network::least_of_row(floors_.machine().collectives(), floors_.machine().fabric(),
+                                 {part.op, bytes / calls, group}, network::PlanLayout(in_.plan).stages())
+        .of(calls);
   }
 
   /// Adds to the passes the gathers and scatters of every microbatch that they wait for (beside_pass() in

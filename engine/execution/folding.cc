@@ -42,7 +42,7 @@ class Folder {
     to.blocks = p_.blocks;
     to.sequences = p_.sequences;
     to.turns = p_.turns;
-    to.least_seconds = p_.least_seconds;
+    to.least_times = p_.least_times;
     to.call_seconds = p_.call_seconds;
     for (const std::int32_t rank : like_.ranks.first) {
       to.sequence_of.push_back(p_.sequence_of[at(rank)]);

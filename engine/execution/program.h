@@ -27,6 +27,7 @@
 #include "engine/base/work.h"
 #include "engine/network/collectives/traffic.h"
 #include "engine/network/prices/collective_prices.h"
+#include "engine/network/prices/least_time.h"
 #include "engine/spec/time_class.h"
 
 namespace shardscape::execution {
@@ -119,9 +120,9 @@ struct Programs {
   std::vector<std::string> block_names, sequence_names, lane_names, channel_names;
   std::vector<std::vector<CallKind>> call_kinds;  ///< by lane and call
 
-  /// By lane and call: seconds that a member of the call takes from its entry to its exit at least, whatever others do;
-  /// may be shorter or empty (0). Read only where a watch follows the execution.
-  std::vector<std::vector<double>> least_seconds;
+  /// By lane and call: what a member of the call takes from its entry to its exit at least, whatever others do; may be
+  /// shorter or empty (0). Read only where a watch follows the execution.
+  std::vector<std::vector<network::LeastOfRow>> least_times;
 
   std::vector<Communicator> communicators;
   std::vector<std::vector<std::string>> call_names;  ///< by lane and call

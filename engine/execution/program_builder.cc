@@ -238,14 +238,6 @@ Seconds ProgramBuilder::estimate(std::int32_t lane, CollectiveOp op, Bytes bytes
   return collectives_.time({op, bytes, lanes_[static_cast<std::size_t>(lane)].group, calls, slice});
 }
 
-std::vector<std::vector<double>> ProgramBuilder::seconds_of_calls(const TimeOfCall& time) const {
-  std::vector<std::vector<double>> seconds(lanes_.size());
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane)
-    for (const CallKind& kind : programs_.call_kinds[lane])
-      seconds[lane].push_back(time(lanes_[lane].group, kind).value());
-  return seconds;
-}
-
 std::int32_t ProgramBuilder::end_block(std::string_view name) {
   const auto end = static_cast<std::int32_t>(programs_.instructions.size());
   programs_.blocks.push_back({block_begin_, end});

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/base/quantity.h"
@@ -46,11 +47,19 @@ class ProgramBuilder {
   /// Time of the call in the hierarchical model.
   [[nodiscard]] Seconds estimate(std::int32_t lane, network::CollectiveOp op, Bytes bytes, double calls = 1,
                                  const network::Slice& slice = {});
-  using TimeOfCall = std::function<Seconds(const network::RankGroup&, const CallKind&)>;
-  /// Seconds of all calls made so far, by lane and call.
-  [[nodiscard]] std::vector<std::vector<double>> seconds_of_calls(const TimeOfCall& time) const;
-  /// Notes how long they take at least (Programs::least_seconds).
-  void note_least_seconds(const TimeOfCall& least) { programs_.least_seconds = seconds_of_calls(least); }
+  /// of(group, kind) of all calls made so far, by lane and call.
+  template <class Of>
+  [[nodiscard]] auto of_calls(const Of& of) const {
+    std::vector<std::vector<decltype(of(std::declval<network::RankGroup>(), CallKind()))>> all(lanes_.size());
+    for (std::size_t lane = 0; lane < lanes_.size(); ++lane)
+      for (const CallKind& kind : programs_.call_kinds[lane])
+        all[lane].push_back(of(lanes_[lane].group, kind));
+    return all;
+  }
+  /// Notes how long they take at least (Programs::least_times).
+  void note_least_times(std::vector<std::vector<network::LeastOfRow>> times) {
+    programs_.least_times = std::move(times);
+  }
   [[nodiscard]] const network::CollectivePrices& collectives() const { return collectives_; }
 
   /// Adds an instruction to the block under construction; end_block() ends it and returns its number.

@@ -1,9 +1,12 @@
 // A lower bound on the end of programs while they are executed: no rank ends before it has done the blocks that its
 // program still holds, however early the things that it waits for come. A block takes at least what its compute work
-// and the calls that it both starts and joins take for a rank alone; of a block that is under way only the work counts.
+// and the calls that it both starts and joins take for a rank alone; the last blocks, in which gradients are sent that
+// are waited for at the very end, take that as if they were one. Of a block that is under way only the work counts.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -22,14 +25,24 @@ class WorkLeft {
       const bool works = one.kind == Instruction::Kind::compute;
       before_.push_back(before_.back() + (works ? one.value : 0));
     }
-    alone_.clear();
-    for (const Block& block : programs.blocks) alone_.push_back(alone(block));
+    std::vector<double> alone;  // by block
+    for (const Block& block : programs.blocks) {
+      begin_alone();
+      alone.push_back(run(block, 0));
+    }
     after_.resize(programs.sequences.size());
     for (std::size_t s = 0; s < after_.size(); ++s) {
       const std::vector<std::int32_t>& sequence = programs.sequences[s];
       after_[s].assign(sequence.size() + 1, 0);
-      for (std::size_t i = sequence.size(); i-- > 0;)
-        after_[s][i] = after_[s][i + 1] + alone_[static_cast<std::size_t>(sequence[i])];
+      for (std::size_t i = sequence.size(); i-- > 0;) {
+        after_[s][i] = after_[s][i + 1] + alone[static_cast<std::size_t>(sequence[i])];
+        if (sequence.size() - i > kLast) continue;
+        begin_alone();
+        double clock = 0;
+        for (std::size_t b = i; b < sequence.size(); ++b)
+          clock = run(programs.blocks[static_cast<std::size_t>(sequence[b])], clock);
+        after_[s][i] = std::max(after_[s][i], clock);
+      }
     }
   }
 
@@ -49,31 +62,33 @@ class WorkLeft {
     return before_[static_cast<std::size_t>(end)] - before_[static_cast<std::size_t>(begin)];
   }
 
-  /// Seconds of a block for a rank that waits for nobody else. Of the calls that one instruction starts in a row one
-  /// counts: those after it may begin while other members are still at it.
-  [[nodiscard]] double alone(const Block& block) {
-    double clock = 0;
-    lanes_.assign(static_cast<std::size_t>(programs_->lanes), 0);
-    const auto lane_of = [&](const Instruction& one) -> double& {
-      return lanes_[static_cast<std::size_t>(programs_->turns[one.lane])];
-    };
+  /// Begins with lanes that are free.
+  void begin_alone() { lanes_.assign(static_cast<std::size_t>(programs_->lanes), 0); }
+  /// When a block that begins at `clock` ends for a rank that waits for nobody else. Calls that begin while their lane
+  /// is in use count as further ones of a row: others may still be at the one before.
+  [[nodiscard]] double run(const Block& block, double clock) {
     for (std::int32_t i = block.begin; i < block.end; ++i) {
       const Instruction& one = programs_->instructions[static_cast<std::size_t>(i)];
       if (one.kind == Instruction::Kind::compute) clock += one.value;
-      if (one.kind == Instruction::Kind::join) clock = std::max(clock, lane_of(one));
-      if (one.kind == Instruction::Kind::start) lane_of(one) = std::max(lane_of(one), clock) + least(one);
+      if (one.kind != Instruction::Kind::join && one.kind != Instruction::Kind::start) continue;
+      double& lane = lanes_[static_cast<std::size_t>(programs_->turns[one.lane])];
+      if (one.kind == Instruction::Kind::join) clock = std::max(clock, lane);
+      if (one.kind == Instruction::Kind::join) continue;
+      const network::LeastOfRow least = least_of(one.lane, one.what);
+      lane = lane > clock ? lane + (one.repeats * least.next).value() : clock + least.of(one.repeats).value();
     }
     return clock;
   }
-  [[nodiscard]] double least(const Instruction& start) const {
-    const auto lane = static_cast<std::size_t>(start.lane), call = static_cast<std::size_t>(start.what);
-    if (lane >= programs_->least_seconds.size() || start.what < 0) return 0;
-    return call < programs_->least_seconds[lane].size() ? programs_->least_seconds[lane][call] : 0;
+  [[nodiscard]] network::LeastOfRow least_of(std::int32_t lane, std::int32_t call) const {
+    const auto of = static_cast<std::size_t>(lane), number = static_cast<std::size_t>(call);
+    if (of >= programs_->least_times.size() || call < 0) return {};
+    return number < programs_->least_times[of].size() ? programs_->least_times[of][number]
+                                                      : network::LeastOfRow();
   }
 
+  static constexpr std::size_t kLast = 32;  ///< blocks of a sequence that are looked at together
   const Programs* programs_ = nullptr;
   std::vector<double> before_;              ///< compute seconds of all instructions before each one
-  std::vector<double> alone_;               ///< least seconds of each block
   std::vector<std::vector<double>> after_;  ///< by sequence: least seconds of the blocks from each one on
   std::vector<double> lanes_;               ///< scratch memory
 };

@@ -199,6 +199,7 @@ class Search {
       most = std::min(2 * most, kMostParts);
     }
     if (ranks_.rank() != 0) return {};
+    if (watch_.stopped() && visited_.empty() && ids_.empty() && !executes()) probe();
     leave_rest();
     return outcome();
   }
@@ -274,6 +275,16 @@ class Search {
     if (job_.judged(point.setting, point.plan, hint.prediction).status != Status::ok) return;
     answer_.offer_hint(hint.id, hint.prediction, value_of(objective_, hint.prediction));
     hints_.push_back(hint);
+  }
+
+  /// Looks at some points of a search that was stopped before it had visited any, so that it has an answer all the same.
+  void probe() {
+    constexpr std::size_t kProbes = 16;
+    if (queue_.empty()) return;
+    for (const VisitedPoint& point : own().probe(queue_.top().setting, kProbes)) {
+      answer_.offer_hint(point.id, point.prediction, point.value);
+      hints_.push_back(point);
+    }
   }
 
   /// Counts a hint in the answer as visited, even if its region was cut off by the answer.

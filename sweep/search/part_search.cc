@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 #include <utility>
 
@@ -375,6 +376,32 @@ std::optional<Prediction> PartSearch::execute(std::uint64_t id, const std::funct
   const PointIndex point = frame_.job.space().point(id);
   open_setting(point.setting);
   return execute(point.plan, [&](Seconds) { return go_on(); });
+}
+
+/// The multiples of the golden section of a number, modulo that number, lie far from each other.
+std::vector<VisitedPoint> PartSearch::probe(std::uint64_t setting, std::size_t most) {
+  constexpr std::uint64_t kMostLookedAt = 4096;
+  open_setting(setting);
+  const std::uint64_t plans = frame_.job.space().plans();
+  std::uint64_t step = static_cast<std::uint64_t>(static_cast<double>(plans) / std::numbers::phi);
+  while (std::gcd(++step, plans) > 1) {
+  }
+  if (frame_.objective == TimeObjective::expected_step_time) race_.emplace(*frame_.job.fault_draws());
+  std::vector<VisitedPoint> found;
+  for (std::uint64_t i = 0; i < std::min(plans, kMostLookedAt) && found.size() < most; ++i) {
+    const std::uint64_t id = setting * plans + i * step % plans;
+    const ParallelPlan plan = frame_.job.space().point(id).plan;
+    if (!verdict_of(plan)) continue;
+    const Prediction prediction = evaluator().evaluate(plan);
+    if (!is_result(id, prediction)) continue;
+    found.push_back({id, prediction, value_of(frame_.objective, prediction)});
+    if (!race_) continue;
+    const std::uint32_t runner = race_->join(id);
+    FaultRace::Standing now;
+    while (!now.finished) now = race_->draw_on(runner, prediction, evaluator());
+    found.back().value = now.seconds;
+  }
+  return found;
 }
 
 /// Executes a plan in the current setting. The watch is not told times where ranks are placed anew

@@ -205,7 +205,10 @@ double HealthyCosts::seconds_of(const OperationCosts& costs, KnownWay& way, doub
   std::optional<CurveKey> key;
   if (!way.curve.needs_no_simulation()) key = shared_key(costs, way, {});
   if (!key) return at(way.curve, bytes);
-  const CurvePoint point{*std::move(key), bytes, setup_.tolerance};
+  CurvePoint point{*std::move(key), bytes, setup_.tolerance};
+  // A ring scatters with the messages that it gathers with.
+  if (way.choice.algorithm == Algorithm::ring && costs.op == CollectiveOp::reduce_scatter)
+    point.curve.op = CollectiveOp::all_gather;
   if (const std::optional<double> known = setup_.curves->find(point)) return *known;
   const double seconds = at(way.curve, bytes);
   setup_.curves->keep(point, seconds);

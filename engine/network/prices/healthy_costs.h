@@ -95,7 +95,7 @@ struct OperationCosts {
   BytesPerSecond node_link;
   bool closed = false;  ///< a closed form may apply: that of a node's protocols, or of an exchange of experts
   ExpertTraffic::Reach reach;
-  double busiest = 1;              ///< bytes of the busiest member over those of a mean one
+  double busiest = 1;                   ///< bytes of the busiest member over those of a mean one
   HandyMemo<double, ChosenWay> chosen;  ///< key: bytes of one call, as the network counts them
 
   /// The bytes of one call as the network counts them.

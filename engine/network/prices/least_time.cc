@@ -54,4 +54,19 @@ Seconds least_time(const CollectivePrices& collectives, const Fabric& fabric, co
   return (1 - kCollectiveTolerance) * least_share_of_price(fabric, asked.group) * price;
 }
 
+LeastOfRow least_of_row(const CollectivePrices& collectives, const Fabric& fabric, const CollectiveKey& asked,
+                        const std::optional<RankGroup::Level>& stages) {
+  const Seconds one = least_time(collectives, fabric, asked, stages);
+  if (one <= Seconds(0)) return {};
+  // At most so many reads and writes per byte (network README, Collectives).
+  constexpr double kMostCopied = 6;
+  const CollectiveSetup& setup = collectives.healthy().setup();
+  Seconds copies;
+  if (setup.communication.local_copy > 0)
+    copies = kMostCopied * setup.communication.local_copy * asked.bytes / setup.memory_rate;
+  CollectiveKey doubled = asked;
+  doubled.bytes *= 2.0;
+  return {one, std::clamp(least_time(collectives, fabric, doubled, stages) - one - copies, Seconds(0), one)};
+}
+
 }  // namespace shardscape::network

@@ -32,8 +32,8 @@ std::shared_ptr<const execution::Programs> emit_step(const TrainingStep& in,
     ranks.push_back(stage * network::PlanLayout(in.plan).stride(PlanAxis::pipeline));
     const network::Slice slice = slice_of(static_cast<std::size_t>(stage), in, collectives);
     call_seconds.push_back(
-        builder.seconds_of_calls([&](const network::RankGroup& group, const execution::CallKind& kind) {
-          return collectives.time({kind.op, Bytes(kind.bytes), group, 1, slice});
+        builder.of_calls([&](const network::RankGroup& group, const execution::CallKind& kind) {
+          return collectives.time({kind.op, Bytes(kind.bytes), group, 1, slice}).value();
         }));
   }
   auto programs = std::make_shared<const execution::Programs>(builder.finish());

@@ -15,14 +15,15 @@ namespace shardscape::step {
 namespace {
 
 /// Notes how long calls take at least, for those plans whose floors count calls (engine/plan_floor.h).
-void note_least_seconds(const TrainingStep& in, const network::CollectivePrices& collectives,
-                        const network::Fabric& fabric, execution::ProgramBuilder& builder) {
+void note_least_times(const TrainingStep& in, const network::CollectivePrices& collectives,
+                      const network::Fabric& fabric, execution::ProgramBuilder& builder) {
   const bool unlike = in.plan.expert > 1 && loads_differ(in.setting.model, in.setting.workload);
   if (unlike || in.pipeline.overlaps || in.pipeline.both_ways() || collectives.has_faults()) return;
   const auto stages = network::PlanLayout(in.plan).stages();
-  builder.note_least_seconds([&](const network::RankGroup& group, const execution::CallKind& kind) {
-    return network::least_time(collectives, fabric, {kind.op, Bytes(kind.bytes), group}, stages);
-  });
+  builder.note_least_times(
+      builder.of_calls([&](const network::RankGroup& group, const execution::CallKind& kind) {
+        return network::least_of_row(collectives, fabric, {kind.op, Bytes(kind.bytes), group}, stages);
+      }));
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ std::int32_t execute_training(const TrainingStep& in, const network::CollectiveP
   execution::ProgramBuilder builder(run.network, in.setting.system.stack.communication, collectives,
                                     run.placement);
   emit_training(in, builder);
-  if (run.executor.is_watched()) note_least_seconds(in, collectives, run.network.fabric(), builder);
+  if (run.executor.is_watched()) note_least_times(in, collectives, run.network.fabric(), builder);
   if (collectives.unreachable() || builder.unreachable()) return 0;
   const auto kept = std::make_shared<const execution::Programs>(builder.finish());
   const execution::Programs& programs = *kept;

@@ -125,7 +125,7 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::Se
         << " belongs here\n";
   } else if (info.complete) {
     out << "certified" << how << ": within " << format_percent(info.within) << " of the best\n";
-  } else if (!std::isnan(info.bound) && worst) {
+  } else if (worst && std::isfinite(info.bound) && info.bound > 0) {
     const double gap = *worst > info.bound ? *worst / info.bound - 1 : info.bound / *worst - 1;
     out << "stopped" << how << ": no point that was not visited is better than "
         << objective_text(job, objective, info.bound) << "; these are within " << format_percent(gap)
