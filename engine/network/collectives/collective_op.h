@@ -10,8 +10,8 @@ namespace shardscape::network {
 /// open chain send to each other, both ways at once (pipeline stages). expert_dispatch, expert_combine: as
 /// all_to_all or, with loads, as dispatch and combine, of copies of tokens. dispatch, combine: all-to-all in the parts
 /// that CollectiveSetup::expert_shares makes, to the members of a group and from them. last_combine: of a combine,
-/// what the busiest members send; without loads, one member. low_latency_dispatch, low_latency_combine: expert_dispatch and expert_combine by
-/// kernels that send a copy of a token for each of its experts.
+/// what the busiest members send; without loads, one member. low_latency_dispatch, low_latency_combine:
+/// expert_dispatch and expert_combine by kernels that send a copy of a token for each of its experts.
 enum class CollectiveOp : std::uint8_t {
   all_reduce,
   reduce_scatter,
