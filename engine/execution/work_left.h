@@ -63,19 +63,23 @@ class WorkLeft {
   }
 
   /// Begins with lanes that are free.
-  void begin_alone() { lanes_.assign(static_cast<std::size_t>(programs_->lanes), 0); }
-  /// When a block that begins at `clock` ends for a rank that waits for nobody else. Calls that begin while their lane
-  /// is in use count as further ones of a row: others may still be at the one before.
+  void begin_alone() { lanes_.assign(static_cast<std::size_t>(programs_->lanes), kJoined); }
+  /// When a block that begins at `clock` ends for a rank that waits for nobody else. Calls on a lane that has not been
+  /// joined since the one before count as further ones of a row: others may still be at it, however early it may end.
   [[nodiscard]] double run(const Block& block, double clock) {
     for (std::int32_t i = block.begin; i < block.end; ++i) {
       const Instruction& one = programs_->instructions[static_cast<std::size_t>(i)];
       if (one.kind == Instruction::Kind::compute) clock += one.value;
       if (one.kind != Instruction::Kind::join && one.kind != Instruction::Kind::start) continue;
       double& lane = lanes_[static_cast<std::size_t>(programs_->turns[one.lane])];
-      if (one.kind == Instruction::Kind::join) clock = std::max(clock, lane);
-      if (one.kind == Instruction::Kind::join) continue;
+      if (one.kind == Instruction::Kind::join) {
+        clock = std::max(clock, lane);
+        lane = kJoined;
+        continue;
+      }
       const network::LeastOfRow least = least_of(one.lane, one.what);
-      lane = lane > clock ? lane + (one.repeats * least.next).value() : clock + least.of(one.repeats).value();
+      lane = lane == kJoined ? clock + least.of(one.repeats).value()
+                             : std::max(lane, clock) + (one.repeats * least.next).value();
     }
     return clock;
   }
@@ -86,11 +90,12 @@ class WorkLeft {
                                                       : network::LeastOfRow();
   }
 
+  static constexpr double kJoined = -1;     ///< of a lane: no call is under way
   static constexpr std::size_t kLast = 32;  ///< blocks of a sequence that are looked at together
   const Programs* programs_ = nullptr;
   std::vector<double> before_;              ///< compute seconds of all instructions before each one
   std::vector<std::vector<double>> after_;  ///< by sequence: least seconds of the blocks from each one on
-  std::vector<double> lanes_;               ///< scratch memory
+  std::vector<double> lanes_;               ///< when their calls end; scratch memory
 };
 
 }  // namespace shardscape::execution

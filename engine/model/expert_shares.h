@@ -75,10 +75,10 @@ inline double idler_others(const Setting& setting, const LayerKey& key, std::int
     const std::vector<double> experts = experts_of(all, split, of);
     return std::accumulate(experts.begin(), experts.end(), 0.0);
   };
+  const double few = kClearly * tokens(member);
   double idler = 0;
-  for (std::int32_t other = 0; other < split.ranks; ++other)
-    idler += tokens(other) < kClearly * tokens(member) ? 1 : 0;
-  return idler / (split.ranks - 1);
+  for (std::int32_t other = 0; other < split.ranks; ++other) idler += tokens(other) < few ? 1 : 0;
+  return idler / std::max(1, split.ranks - 1);
 }
 
 /// Load of the busiest rank over the mean where all experts are equally popular, >= 1. Where ranks divide the experts,

@@ -90,7 +90,7 @@ struct TableReader::Files {
   }
 };
 
-/// A table over all files of a files.
+/// A table over all files of a snapshot.
 struct TableReader::Table {
   /// Rows [begin, end) of the table are the rows of one file, from its row 0 on.
   struct Piece {

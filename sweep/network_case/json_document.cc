@@ -1,7 +1,6 @@
 #include "sweep/network_case/json_document.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -11,16 +10,80 @@ namespace {
 
 using nlohmann::json;
 
-/// The parser's error, as the library words it but without its prefix and position.
-std::string plain_message(std::string text) {
-  if (text.starts_with("[json.exception")) text = text.substr(text.find("] ") + 2);
-  const std::size_t colon = text.starts_with("parse error at ") ? text.find(": ") : std::string::npos;
-  return colon == std::string::npos ? text : text.substr(colon + 2);
-}
+/// Builds the document from the inside out, from the values that the parser reports.
+class DocumentBuilder : public nlohmann::json_sax<json> {
+ public:
+  bool null() override { return put(nullptr); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(number_integer_t value) override { return put(value); }
+  bool number_unsigned(number_unsigned_t value) override { return put(value); }
+  bool number_float(number_float_t value, const string_t& /*text*/) override { return put(value); }
+  bool string(string_t& value) override { return put(std::move(value)); }
+  bool binary(binary_t& /*value*/) override { return false; }  // never called: text holds no binary values
+  bool start_object(std::size_t /*size*/) override { return start(json::object()); }
+  bool start_array(std::size_t /*size*/) override { return start(json::array()); }
+  bool end_object() override { return end(); }
+  bool end_array() override { return end(); }
+  bool key(string_t& name) override {
+    if (open_.back().value.contains(name)) {
+      failure_ = "the object has the key '" + name + "' twice";
+      return false;
+    }
+    open_.back().key = std::move(name);
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& /*last_token*/,
+                   const nlohmann::detail::exception& error) override {
+    position_ = position;
+    failure_ = error.what();
+    return false;
+  }
 
-/// Ends the parser where an object has a key twice, of which the library would keep the last.
-struct DuplicateKey {
-  std::string key;
+  /// The parser's error, as the library words it but without its prefix and position.
+  [[nodiscard]] std::string failure() const {
+    std::string text = failure_;
+    if (text.starts_with("[json.exception")) text = text.substr(text.find("] ") + 2);
+    if (text.starts_with("parse error at ")) {
+      const std::size_t colon = text.find(": ");
+      if (colon != std::string::npos) text = text.substr(colon + 2);
+    }
+    return text;
+  }
+  /// Number of bytes read up to the error; 0 where the parser did not say.
+  [[nodiscard]] std::size_t position() const { return position_; }
+  [[nodiscard]] json take() { return std::move(root_); }
+
+ private:
+  struct Open {
+    json value;
+    std::string key;  ///< key of the value that is read next, where this is an object
+  };
+
+  bool start(json value) {
+    open_.push_back({std::move(value), {}});
+    return true;
+  }
+  bool end() {
+    json value = std::move(open_.back().value);
+    open_.pop_back();
+    return put(std::move(value));
+  }
+  template <class T>
+  bool put(T&& value) {
+    if (open_.empty()) {
+      root_ = std::forward<T>(value);
+    } else if (open_.back().value.is_array()) {
+      open_.back().value.push_back(std::forward<T>(value));
+    } else {
+      open_.back().value[open_.back().key] = std::forward<T>(value);
+    }
+    return true;
+  }
+
+  json root_;
+  std::vector<Open> open_;
+  std::string failure_;
+  std::size_t position_ = 0;
 };
 
 /// Iterates over the text and counts bytes: the parser does not say where it met a duplicate key.
@@ -55,29 +118,17 @@ class CountingIterator {
 }  // namespace
 
 tl::expected<json, SyntaxError> parse_json(std::string_view text) {
+  DocumentBuilder builder;
   std::size_t read = 0;
   const CountingIterator begin(text.data(), &read), end(text.data() + text.size(), &read);
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto look = [&](int /*depth*/, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      throw DuplicateKey{value.get<std::string>()};
-    return true;
-  };
-  SyntaxError error;
-  try {
-    return json::parse(begin, end, look);
-  } catch (const json::exception& failure) {
-    error.message = plain_message(failure.what());
-  } catch (const DuplicateKey& twice) {
-    error.message = "the object has the key '" + twice.key + "' twice";
-  }
+  if (json::sax_parse(begin, end, &builder)) return builder.take();
   const std::size_t stop = std::min(text.size(), read);
   const std::string_view before = text.substr(0, stop == 0 ? 0 : stop - 1);
+  SyntaxError error;
   error.line = 1 + static_cast<std::size_t>(std::ranges::count(before, '\n'));
   const std::size_t line_start = before.rfind('\n');
   error.column = before.size() - (line_start == std::string_view::npos ? 0 : line_start + 1) + 1;
+  error.message = builder.failure();
   return tl::unexpected(std::move(error));
 }
 

@@ -199,8 +199,9 @@ class Search {
       most = std::min(2 * most, kMostParts);
     }
     if (ranks_.rank() != 0) return {};
-    if (watch_.stopped() && visited_.empty() && ids_.empty() && !executes()) probe();
+    if (!opened_ && !queue_.empty()) opened_ = queue_.top().setting;
     leave_rest();
+    if (watch_.stopped() && answer_.entries().empty()) probe();
     return outcome();
   }
 
@@ -277,11 +278,12 @@ class Search {
     hints_.push_back(hint);
   }
 
-  /// Looks at some points of a search that was stopped before it had visited any, so that it has an answer all the same.
+  /// Looks at some points of a search that was stopped before it had found any, so that it has an answer all the same;
+  /// not where that takes executions or samples of faults.
   void probe() {
     constexpr std::size_t kProbes = 16;
-    if (queue_.empty()) return;
-    for (const VisitedPoint& point : own().probe(queue_.top().setting, kProbes)) {
+    if (!opened_ || executes() || objective_ == TimeObjective::expected_step_time) return;
+    for (const VisitedPoint& point : own().probe(*opened_, kProbes)) {
       answer_.offer_hint(point.id, point.prediction, point.value);
       hints_.push_back(point);
     }
@@ -323,6 +325,7 @@ class Search {
       if (answer_.cuts(next.cost, 0)) {
         leave(next.cost, job_.space().plans(), Fate::bound);
       } else if (next.sharp) {
+        opened_ = next.setting;
         for (std::size_t i = 0; i < parts; ++i) pending_.push_back({next.setting, i, parts});
       } else {
         next.cost = std::max(next.cost, own().sharp_floor_of(next.setting));
@@ -461,6 +464,8 @@ class Search {
   Numbers& numbers_;
   std::priority_queue<Waiting> queue_;
   std::vector<Part> pending_;
+  std::optional<std::uint64_t>
+      opened_;  ///< the setting that parts were made of last, or the most promising one
   std::vector<VisitedPoint> visited_;
   std::vector<VisitedPoint> hints_;
   std::vector<std::uint64_t> ids_;  ///< ids of visited points whose predictions are not kept

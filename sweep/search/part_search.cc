@@ -386,20 +386,13 @@ std::vector<VisitedPoint> PartSearch::probe(std::uint64_t setting, std::size_t m
   std::uint64_t step = static_cast<std::uint64_t>(static_cast<double>(plans) / std::numbers::phi);
   while (std::gcd(++step, plans) > 1) {
   }
-  if (frame_.objective == TimeObjective::expected_step_time) race_.emplace(*frame_.job.fault_draws());
   std::vector<VisitedPoint> found;
   for (std::uint64_t i = 0; i < std::min(plans, kMostLookedAt) && found.size() < most; ++i) {
     const std::uint64_t id = setting * plans + i * step % plans;
     const ParallelPlan plan = frame_.job.space().point(id).plan;
     if (!verdict_of(plan)) continue;
     const Prediction prediction = evaluator().evaluate(plan);
-    if (!is_result(id, prediction)) continue;
-    found.push_back({id, prediction, value_of(frame_.objective, prediction)});
-    if (!race_) continue;
-    const std::uint32_t runner = race_->join(id);
-    FaultRace::Standing now;
-    while (!now.finished) now = race_->draw_on(runner, prediction, evaluator());
-    found.back().value = now.seconds;
+    if (is_result(id, prediction)) found.push_back({id, prediction, value_of(frame_.objective, prediction)});
   }
   return found;
 }

@@ -95,9 +95,10 @@ class PartSearch {
 
   PartFound run(const Part& part, const Answer& known, const AskPart& ask);
 
-  /// Executes a point, whose result is known from then on; nothing if `go_on`, which is asked meanwhile, ends it.
-  /// Evaluates so many results of a setting, spread over its plans; fewer where hardly any plan is one.
+  /// Evaluates so many results of a setting by their prices, spread over its plans; fewer where hardly any plan is one.
   std::vector<VisitedPoint> probe(std::uint64_t setting, std::size_t most);
+
+  /// Executes a point, whose result is known from then on; nothing if `go_on`, which is asked meanwhile, ends it.
   std::optional<Prediction> execute(std::uint64_t id, const std::function<bool()>& go_on);
 
  private:

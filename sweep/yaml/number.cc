@@ -1,5 +1,4 @@
 #include "sweep/yaml/number.h"
-#include "engine/base/words.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +6,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+
+#include "engine/base/words.h"
 
 namespace shardscape::yaml {
 

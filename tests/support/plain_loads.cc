@@ -323,11 +323,12 @@ class PlainPooledLoad {
       });
       PlainLiveServer* to = nullptr;
       for (PlainLiveServer& reader : readers_)
-        if (reader.takes_more() && (to == nullptr || reader.unread() < to->unread())) to = &reader;
+        if (reader.takes_more() && reader.reads_one_more() &&
+            (to == nullptr || reader.unread() < to->unread()))
+          to = &reader;
       if (head == queue_.end() || to == nullptr) return;
       const std::int64_t has = to->unread();
-      if (!to->reads_one_more() || (has > 0 && (whole ? !to->reads_whole(head->prompt) : has >= budget)))
-        return;
+      if (has > 0 && (whole ? !to->reads_whole(head->prompt) : has >= budget)) return;
       to->take(*head, now_);
       queue_.erase(head);
     }

@@ -44,7 +44,7 @@ struct LiveRules {
   /// Iterations of a server that decodes, from the one that a prompt's cache joins, until the client has the first
   /// token of a prompt that another server has read; 0: it has it as the cache arrives.
   std::int64_t answer_after = 0;
-  /// Of a server that only reads: prompts of which a rank reads in one iteration; 0: as many as the budget holds.
+  /// Of a server that only reads: prompts of an iteration for each of its ranks; 0: as many as the budget holds.
   std::int64_t pool_prompts = 0;
   /// Tokens of each sequence that decode iterations verify beside the one they give.
   std::int64_t drafts = 0;

@@ -137,7 +137,7 @@ class PooledService {
     alarms_.set(server, of.ends());
     wakes_.set(server, of.wakes());
     if (decodes) return;
-    const bool takes = !of.works() && !of.state().has_waiting();
+    const bool takes = !of.works() && !of.state().has_waiting() && !dealt_[reader].full();
     unread_.set(reader, takes ? tokens_[reader] : Least<std::int64_t>::none());
   }
 
@@ -184,7 +184,7 @@ class PooledService {
       const DrawnRequest& head = queue_.top().request;
       const std::size_t to = unread_.index();
       Batch& dealt = dealt_[to];
-      if (dealt.full() || (whole ? !dealt.takes_whole(head.prompt) : tokens_[to] >= budget)) return;
+      if (whole ? !dealt.takes_whole(head.prompt) : tokens_[to] >= budget) return;
       dealt.emptiest().prompt_tokens += head.prompt;
       ++dealt.reading;
       tokens_[to] += head.prompt;

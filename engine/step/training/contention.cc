@@ -180,8 +180,9 @@ class ContentionSum {
     const network::RankGroup& stages = groups_[ParallelGroup::pipeline];
     for (std::int32_t b = 0; b + (in_.pipeline.wraps() ? 0 : 1) < in_.plan.pipeline; ++b) {
       network::OperationCosts& boundary = healthy.boundary(healthy.boundaries(stages), stages, b);
+      const network::LinkSet links = healthy.links_of(boundary, boundary.ways.front());
       const bool meet = std::ranges::any_of(data.beside.sent, [&](const ContendedData::Sent& sent) {
-        return healthy.meet(boundary, sent.part.key(groups_));
+        return links.intersects(healthy.links(sent.part.key(groups_)));
       });
       if (meet) return share;
     }

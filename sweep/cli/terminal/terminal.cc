@@ -1,11 +1,12 @@
 #include "sweep/cli/terminal/terminal.h"
-#include "engine/base/words.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <iostream>
+
+#include "engine/base/words.h"
 
 namespace shardscape::cli {
 
