@@ -255,6 +255,7 @@ class Search {
     const SweepJob job(priced, job_);
     SearchOptions options;
     options.evaluator = options_.hints;
+    options.probes = false;
     options.threads = threads_;
     options.go_on = [this](const SearchProgress&) {
       return watch_.go_on({}, 0, std::nullopt) && (!options_.seek_hints || options_.seek_hints());
@@ -282,7 +283,7 @@ class Search {
   /// not where that takes executions or samples of faults.
   void probe() {
     constexpr std::size_t kProbes = 16;
-    if (!opened_ || executes() || objective_ == TimeObjective::expected_step_time) return;
+    if (!options_.probes || !opened_ || executes() || objective_ == TimeObjective::expected_step_time) return;
     for (const VisitedPoint& point : own().probe(*opened_, kProbes)) {
       answer_.offer_hint(point.id, point.prediction, point.value);
       hints_.push_back(point);

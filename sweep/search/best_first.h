@@ -82,6 +82,8 @@ struct SearchOptions {
   /// Called in the same way during the search for hints, beside `go_on`; where it returns false, the best so far are
   /// executed. May be empty.
   std::function<bool()> seek_hints;
+  /// Whether a search that is stopped before it has found anything looks at some points all the same.
+  bool probes = true;
   int threads = 1;  ///< number of threads of this process
   ranks::Ranks* together =
       nullptr;  ///< processes that search together by making this same call; null: this one alone

@@ -313,6 +313,7 @@ RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, co
   options.seek_hints = [&] {
     return cpu_seconds() - wanted.began < wanted.budget.cpu_seconds / 2 / ranks.size();
   };
+  options.probes = wanted.budget.cpu_seconds > 0 && wanted.budget.points > 0;
   options.threads = wanted.threads;
   options.together = &ranks;
   options.go_on = [&](const sweep::SearchProgress& progress) {
