@@ -44,6 +44,8 @@ struct BackwardByRole {
 /// The passes of one microbatch through one chunk of a stage, or through all of them.
 struct ChunkPasses {
   PassTime forward, backward;
+  /// Before the work of each of both, and in them (host_work.h): nothing of a pass lies beside it.
+  Seconds lead;
   Seconds weight;  ///< the part of `backward` that a schedule may put off
   /// The backward without weight gradients, where only some are put off (dualpipe). With them it takes longer than
   /// `backward`: cut, it has fewer operators beside its calls.

@@ -41,8 +41,8 @@ void add_exposed(const BesidePasses& traffic, ChunkPasses& passes) {
 BesidePasses add_beside(const StackProfile::Communication& stack, const BesideCosts& costs, double share,
                         ChunkPasses& passes) {
   const BesidePasses traffic{
-      beside_pass(stack, share * costs.forward, passes.forward.total()),
-      beside_pass(stack, share * costs.backward, passes.backward.total() - passes.weight),
+      beside_pass(stack, share * costs.forward, passes.forward.total() - passes.lead),
+      beside_pass(stack, share * costs.backward, passes.backward.total() - passes.weight - passes.lead),
       beside_pass(stack, share * costs.weight, passes.weight)};
   add_exposed(traffic, passes);
   return traffic;

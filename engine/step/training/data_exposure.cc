@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "engine/step/layers/host_work.h"
+
 namespace shardscape::step {
 
 GradientShares::GradientShares(const TrainingStep& in, std::int32_t stage, ParallelGroup copies)
@@ -102,7 +104,10 @@ double time_of(const Moment& moment, const LastBackward& backward) {
 class ChunkLayers {
  public:
   ChunkLayers(const TrainingStep& in, std::int32_t stage, const LastBackward& backward, std::int32_t chunk)
-      : chunk_(chunk), cut_(in.cuts()), pass_(backward.pass(static_cast<std::size_t>(chunk))) {
+      : chunk_(chunk),
+        cut_(in.cuts()),
+        pass_(backward.pass(static_cast<std::size_t>(chunk))),
+        sum_(cut_ ? 0 : pass_lead(in).value()) {
     const LayerRuns runs = in.chunk_layers(stage, chunk);
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
       if (cut_ && !in.cuts(run->kind)) continue;
@@ -138,7 +143,7 @@ class ChunkLayers {
   std::int32_t chunk_;
   bool cut_;
   double pass_;
-  double sum_ = 0;  ///< seconds of all layers together
+  double sum_;  ///< seconds of all layers together, and of what comes before them
   boost::container::small_vector<Run, 8> runs_;
 };
 

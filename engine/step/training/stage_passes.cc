@@ -138,10 +138,10 @@ class StageTimer {
       passes.backward += backward;
       passes.backwards[run.kind] += alone;
     }
-    const Seconds before = pass_lead(in_);
-    passes.forward[TimeClass::host] += before;
-    passes.backward[TimeClass::host] += before;
-    passes.cut += before;
+    passes.lead = pass_lead(in_);
+    passes.forward[TimeClass::host] += passes.lead;
+    passes.backward[TimeClass::host] += passes.lead;
+    passes.cut += passes.lead;
     return passes;
   }
 
@@ -385,8 +385,9 @@ void add_up_chunks(std::span<const ChunkPasses> chunks, ChunkPasses& stage) {
   };
   if (std::ranges::none_of(chunks, waits)) return;
   stage.forward = stage.backward = {};
-  stage.weight = {};
+  stage.weight = stage.lead = {};
   for (const ChunkPasses& chunk : chunks) {
+    stage.lead += chunk.lead;
     stage.forward += chunk.forward;
     stage.backward += chunk.backward;
     stage.weight += chunk.weight;

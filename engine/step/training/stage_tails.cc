@@ -77,7 +77,7 @@ StageTail without_gradients(const TrainingStep& in, const StepTimes& step, std::
   const StagePasses& passes = step.stages[s];
   const Seconds slowed = in.plan.pipeline > 1 ? passes.slowed : Seconds(0);
   tail.hidden = hidden_gather(in.setting.system.stack.communication, costs.weights,
-                              passes.forward.total() - slowed, in.pipeline);
+                              passes.forward.total() - passes.lead - slowed, in.pipeline);
   const Seconds hidden = tail.hidden.all();
   double last_backward = 0;
   for (const schedule::StageTime& chunk : chunk_times(in, step, s))

@@ -42,14 +42,16 @@ TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size
   const double m = in.pipeline.per_chunk();
   const StagePasses& passes = times.passes(stage);
   const PassTime &forward = passes.forward, &backward = passes.backward;
-  const auto calling = [m](const PassTime& pass) { return m * (pass.total() - pass[TimeClass::data_comm]); };
+  const auto calling = [&](const PassTime& pass) {
+    return m * (pass.total() - pass[TimeClass::data_comm] - passes.lead);
+  };
   TimedStage timed{stage,
                    step,
                    busy.total() - busy[TimeClass::data_comm],
                    calling(forward),
                    calling(backward),
-                   m * forward[TimeClass::host],
-                   m * backward[TimeClass::host],
+                   m * (forward[TimeClass::host] - passes.lead),
+                   m * (backward[TimeClass::host] - passes.lead),
                    busy.total() > Seconds(0) ? waiting / busy.total() : 0,
                    times.tails[stage].data_comm - times.tails[stage].lost,
                    Seconds(2.0 * in.pipeline.forwards() * longest_message(times)),
