@@ -1,6 +1,7 @@
 // Is what gradients expose the end of a queue in which every bucket waits for its own gradients? Random stages, chunks
 // and buckets, served one by one.
 #include "engine/step/training/data_exposure.h"
+#include "engine/step/layers/host_work.h"
 
 #include <gtest/gtest.h>
 
@@ -30,15 +31,16 @@ std::vector<LayerKind> backward_layers(const TrainingStep& in, std::int32_t stag
   return layers;
 }
 
-/// When each layer of the last backward ends, chunk after chunk: one after the other from the beginning of the pass of
-/// the chunk, none after its end, the last one with it; blocks that only compute weight gradients share the pass.
+/// When each layer of the last backward ends, chunk after chunk: one after the other from where the host has begun the
+/// pass of the chunk (pass_lead()), none after its end, the last one with it; blocks that only compute weight gradients
+/// share the pass.
 std::vector<double> layer_ends(const TrainingStep& in, std::int32_t stage, const LastBackward& last) {
   std::vector<double> ends;
   for (auto chunk = static_cast<std::int32_t>(last.ends.size()) - 1; chunk >= 0; --chunk) {
     const auto c = static_cast<std::size_t>(chunk);
     const double end = last.ends[c], pass = last.pass(c);
     const std::vector<LayerKind> layers = backward_layers(in, stage, chunk);
-    double done = 0;
+    double done = pass_lead(in).value();
     for (std::size_t i = 0; i < layers.size(); ++i) {
       done += last.layer[layers[i]].value();
       const double share = static_cast<double>(i + 1) / static_cast<double>(layers.size());
