@@ -1,7 +1,6 @@
 // Is what gradients expose the end of a queue in which every bucket waits for its own gradients? Random stages, chunks
 // and buckets, served one by one.
 #include "engine/step/training/data_exposure.h"
-#include "engine/step/layers/host_work.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +12,7 @@
 
 #include "engine/model/partition.h"
 #include "engine/step/feasibility.h"
+#include "engine/step/layers/host_work.h"
 #include "engine/step/layers/price_layers.h"
 #include "engine/step/plan_pipeline.h"
 #include "tests/support/engine_fixture.h"
