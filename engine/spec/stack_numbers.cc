@@ -88,7 +88,7 @@ constexpr StackNumber kStackNumbers[] = {
      "SMs that traffic once a step takes from compute beside it",
      FitRule{time, linear, 0.0, 64.0, "from copies by engines to two for each of 32 channels", 8.0}},
     {SHARDSCAPE_NUMBER(communication.gather_overlap), kFraction,
-     "the gather of updated weights hidden behind the first forward",
+     "the gather of updated weights hidden behind the first forwards",
      FitRule{time, linear, 0.0, 1.0, kOverlapRange, 0.3}},
     {SHARDSCAPE_NUMBER(communication.expert_overlap), kFraction,
      "exchanges of experts hidden behind the other pass of a pair",

@@ -9,7 +9,7 @@
 //            than the host launches them (stage_passes.cc)
 //   tail     on the last stage the weight gradients of the head that the stack defers (spec/deferred_head.h);
 //            gradients that the last backward does not hide (data_exposure.h), optimizer, and of the weight
-//            gather under ZeRO-1 and 2 what the first forward does not hide
+//            gather under ZeRO-1 and 2 what forwards do not hide (overlap.h)
 //
 // The critical rank is the stage that ends last.
 //
