@@ -31,6 +31,11 @@ class Memo {
     const auto known = values_.find(key);
     return known != values_.end() ? *known : *values_.emplace(key, make()).first;
   }
+  /// The value of a key; null where it has none.
+  [[nodiscard]] Value* find(const Key& key) {
+    const auto known = values_.find(key);
+    return known != values_.end() ? &known->second : nullptr;
+  }
   void forget() { values_.clear(); }
 
  private:

@@ -11,10 +11,9 @@
 // contend with them (slices.h).
 //
 // Of several calls in a row that a sick link slows, only ranks beyond that link are late: the ranks before it have
-// entered the next call, and its messages are under way, while the late ones are still in theirs. A call takes h
-// seconds on healthy links and s on these; beside that it takes a seconds at the ranks and b seconds that a node adds
-// to its links. Then a call follows an equal one after max(s, (h + s) / 2 + a + b): either the link is never idle, or
-// ranks are ahead in every other call.
+// entered the next call, and its messages are under way, while the late ones are still in theirs. How much sooner a call
+// follows an equal one for that is said by rings (ring_time.h) and, of messages between all pairs, by which links are
+// sick (SickLinks::share_of_added()); the sick link is never busy for longer than all of the time.
 #pragma once
 
 #include <memory>
@@ -64,6 +63,9 @@ class CollectivePrices {
   };
   /// Both of these.
   [[nodiscard]] Priced priced(const CollectiveKey& key) const;
+  /// Seconds by which a call that sick links slow delays its ranks less than it takes by itself, in a row of equal ones
+  /// between which each rank works for `between` seconds.
+  [[nodiscard]] Seconds saved_in_row(const CollectiveKey& key, Seconds between) const;
 
   /// As HealthyCosts::time_of_call() and time_within_slice(), at this view's share of the memory's rate.
   [[nodiscard]] Seconds time_without_faults(const CollectiveKey& key) const {
@@ -107,6 +109,8 @@ class CollectivePrices {
     KnownWay& way;
     double now = 0, healthy = 0;  ///< seconds; `now` is infinite where dead links cut the operation
   };
+  [[nodiscard]] double saved_in_row(const OperationCosts& costs, const OnLinks& links, double bytes,
+                                    double between) const;
   [[nodiscard]] OnLinks on_links(OperationCosts& costs, double bytes, const Slice& slice) const;
   [[nodiscard]] Seconds price(const OperationCosts& costs, const OnLinks& links, double bytes,
                               const Slice& slice) const;

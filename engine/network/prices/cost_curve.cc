@@ -123,6 +123,32 @@ double CostCurve::time_of(std::size_t index, double bytes, PricedNetwork& networ
   return longest;
 }
 
+double CurveParts::Stage::saved_in_row(double bytes, double step, double gap) const {
+  double first = 0, next = 0;
+  for (const AffineCost& line : lines) next = std::max(next, gap + line.at(share * bytes));
+  first = next;
+  for (const RingTime& ring : rings) {
+    first = std::max(first, gap + ring.at(share * bytes) + ring.steps() * step);
+    next = std::max(next, ring.period(share * bytes, step, gap));
+  }
+  return std::max(0.0, first - next);
+}
+
+std::optional<double> CostCurve::saved_in_row(double bytes, double step, double gap) const {
+  std::optional<double> least;
+  const auto add = [&](const std::vector<Stage>& stages) {
+    if (std::ranges::all_of(stages, [](const Stage& stage) { return stage.rings.empty(); })) return;
+    const double all = sum_of(stages, bytes);
+    double saved = 0;
+    for (const Stage& stage : stages)
+      saved += stage.saved_in_row(bytes, step, gap + all - stage.at(bytes));
+    least = std::min(least.value_or(saved), saved);
+  };
+  add(parts_->stages);
+  for (const CurveParts::Contended& part : parts_->contended) add(part.upper);
+  return least;
+}
+
 double CostCurve::at_least(double bytes) const {
   double time = sum_of(parts_->stages, bytes);
   for (const CurveParts::Contended& part : parts_->contended)

@@ -74,6 +74,8 @@ struct CurveParts {
     std::vector<RingTime> rings;
     /// The time of the stage in seconds; 0 where there are no lines and no rings.
     [[nodiscard]] double at(double bytes) const;
+    /// How much sooner it follows one of the call before than if all members began together (RingTime::period()).
+    [[nodiscard]] double saved_in_row(double bytes, double step, double gap) const;
   };
   struct Contended {
     Pattern pattern;  ///< without bytes and chunks, which are filled in
@@ -110,6 +112,10 @@ class CostCurve {
   /// The time in seconds. `network`: the one that the curve was made for, or one like it, in the same state.
   /// `tolerance`: relative, for bounds that may stand for a simulation.
   [[nodiscard]] double at(double bytes, PricedNetwork& network, double tolerance);
+  /// Seconds by which a call follows an equal one sooner than at() says, as its rings tell: each message takes `step`
+  /// seconds beside the latency of its links, and a member is busy for `gap` seconds between two calls. Empty where the
+  /// curve has no rings. Of contended rings that of their upper bound.
+  [[nodiscard]] std::optional<double> saved_in_row(double bytes, double step, double gap) const;
   /// A lower bound of at(), found without a simulation.
   [[nodiscard]] double at_least(double bytes) const;
 

@@ -173,12 +173,15 @@ SiblingGroups HealthyCosts::representatives(const OperationCosts& costs, const S
 
 // ---- calls ----
 
-double HealthyCosts::at_ranks(const Way& way, double bytes, double memory_share) const {
+double HealthyCosts::in_steps(const Way& way) const {
   const StackProfile::Communication& stack = setup_.communication;
   const double far = stack.rank_step_scale_out > Seconds(0) ? way.far_steps : 0;
-  return (stack.call + (way.steps - far) * stack.rank_step + far * stack.rank_step_scale_out +
-          copying(Bytes(way.copied * bytes), memory_share))
-      .value();
+  return ((way.steps - far) * stack.rank_step + far * stack.rank_step_scale_out).value();
+}
+
+double HealthyCosts::at_ranks(const Way& way, double bytes, double memory_share) const {
+  const Seconds copies = copying(Bytes(way.copied * bytes), memory_share);
+  return (setup_.communication.call + copies).value() + in_steps(way);
 }
 
 /// The time in which a rank reads and writes so many bytes of its own.

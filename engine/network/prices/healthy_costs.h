@@ -193,6 +193,8 @@ class HealthyCosts {
   OperationCosts& boundary(BoundaryCosts& costs, const RankGroup& group, std::int32_t number) const;
   /// The way that carries out a call that sends so many bytes.
   [[nodiscard]] ChosenWay choose(OperationCosts& costs, double bytes) const;
+  /// Seconds of a call's steps at its ranks.
+  [[nodiscard]] double in_steps(const Way& way) const;
   /// The part of a call's seconds that is not the network's: fixed costs, steps and copies.
   [[nodiscard]] double at_ranks(const Way& way, double bytes, double memory_share) const;
   /// Seconds by which the closed form of a call exceeds the time at the ranks plus that on healthy links (`on_links`);

@@ -18,6 +18,12 @@ RingTime::RingTime(std::span<const Hop> hops, int steps) : steps_(steps) {
       rates_.push_back(hop.seconds_per_byte);
   }
   if (is_affine()) latency_ = best_window(0, rates_.front());
+  for (const Hop& hop : hops) {
+    round_.latency += hop.latency;
+    round_.seconds_per_byte += hop.seconds_per_byte;
+    second_ = std::max(second_, std::min(slowest_, hop.seconds_per_byte));
+    slowest_ = std::max(slowest_, hop.seconds_per_byte);
+  }
 }
 
 bool RingTime::is_of(std::span<const Hop> hops) const {
@@ -35,6 +41,16 @@ double RingTime::at(double message_bytes) const {
     longest = std::max(longest, steps_ * message_bytes * rate + best_window(message_bytes, rate));
   }
   return longest;
+}
+
+double RingTime::period(double message_bytes, double step, double gap) const {
+  const auto n = static_cast<double>(hops_->kind.size()), steps = static_cast<double>(steps_);
+  const double round = round_.latency + n * step + message_bytes * round_.seconds_per_byte;
+  const double slow = message_bytes * slowest_, other = message_bytes * second_;
+  double longest = std::max(steps * slow, gap + steps / n * round);
+  if (steps >= n) longest = std::max(longest, gap + round + (steps - n) * slow);
+  const double in_two_calls = round + (steps - 1) * slow + std::max(0.0, steps - n + 1) * other;
+  return std::max(longest, gap + in_two_calls / 2);
 }
 
 /// The largest sum over a window of hops that contains a hop no faster than the rate. Uses prefix sums, and a queue of

@@ -15,6 +15,19 @@
 // where v runs over the rates of hops and W over the windows of 1 .. S hops (the ring may be gone round more
 // than once) that hold a hop no faster than v. With one common rate the second term is the latency of the
 // slowest window of S hops: T is affine in c.
+//
+// Of equal calls in a row not all members enter together: those behind a slow hop are late, and the others' messages are
+// under way meanwhile. Let each member be busy for g seconds from the end of one call to its entry into the next. After
+// the first calls all members keep their distance, and a call follows the one before it after the greatest mean weight
+// of a cycle of who waits for whom (Baccelli et al. 1992, "Synchronization and Linearity", theorem 3.17). A path
+// through a call has S messages, the last of which takes it to another member; with R the time once round the ring, s
+// and t the w of the slowest hop and of the slowest other one, the cycles are
+//
+//     S s                                        the slow hop is never idle
+//     g + S R / n                                always on to the next member
+//     g + R + (S - n) s                          once round in a call, waiting at the slow hop (S >= n)
+//     g + (R + (S - 1) s + (S - n + 1) t) / 2    once round in two calls, waiting before the slow hop in the first one
+//                                                and before the other in the second
 #pragma once
 
 #include <cstdint>
@@ -39,6 +52,9 @@ class RingTime {
   /// Seconds until the last receipt if all members begin at once. O((hops + steps) * distinct rates), or O(1) if
   /// is_affine().
   [[nodiscard]] double at(double message_bytes) const;
+  /// Seconds after which a call follows an equal one before it. Each message takes `step` seconds beside the latency of
+  /// its hop, and each member is busy for `gap` seconds between two calls. O(1).
+  [[nodiscard]] double period(double message_bytes, double step, double gap) const;
 
   [[nodiscard]] bool is_affine() const { return rates_.size() == 1; }
   /// Whether the ring consists of these hops, in this order.
@@ -57,6 +73,8 @@ class RingTime {
   int steps_;
   std::vector<double> rates_;  ///< distinct seconds per byte
   double latency_ = 0;         ///< if affine: latency of the slowest window, seconds
+  Hop round_;                  ///< the sum of all hops
+  double slowest_ = 0, second_ = 0;  ///< seconds per byte of the slowest hop and of the slowest other one
 };
 
 }  // namespace shardscape::network

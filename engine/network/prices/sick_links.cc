@@ -4,6 +4,7 @@
 #include "engine/network/prices/sick_links.h"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <limits>
 
 #include "engine/base/check.h"
@@ -138,6 +139,41 @@ double SickLinks::seconds(const OperationCosts& costs, KnownWay& way, double byt
     });
     return curve.cut_off() ? kNever : at(curve, bytes);
   });
+}
+
+/// Of messages between all pairs: the share of what faults add to a call that is left of it in a row of calls. A member
+/// whose link out is sick makes the others late and is not late itself, one whose link in is sick is late and makes
+/// nobody late; so every other call is as on healthy links, two of three where one member has each, but none where a
+/// member has both, or two have the same.
+double SickLinks::share_of_added(const LinkSet& links) const {
+  const Fabric& fabric = healthy_.setup().fabric;
+  boost::container::small_vector<std::int32_t, 4> out, in;
+  for (const LinkFault& fault : faults_) {
+    if (!links.contains(fault.link)) continue;
+    const Link& link = fabric.links()[static_cast<std::size_t>(fault.link)];
+    if (link.source < fabric.ranks()) out.push_back(link.source);
+    if (link.destination < fabric.ranks()) in.push_back(link.destination);
+  }
+  if (out.size() > 1 || in.size() > 1 || (out.empty() && in.empty())) return 1;
+  if (out.empty() || in.empty()) return 0.5;
+  return out.front() == in.front() ? 1 : 2.0 / 3;
+}
+
+double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes, double step, double gap,
+                               double added) {
+  if (healthy_.plain() || added <= 0) return 0;
+  std::optional<double> saved;
+  const auto add = [&](const CostCurve& curve) {
+    const std::optional<double> of_curve = curve.saved_in_row(bytes, step, gap);
+    if (of_curve) saved = std::min(saved.value_or(*of_curve), *of_curve);
+  };
+  if (const CostCurve* const curve = now_->curves.find(way.number)) {
+    add(*curve);
+  } else if (const TouchedParts* const touched = now_->touched.find(way.number)) {
+    for (const auto& [number, part] : *touched) add(part);
+  }
+  if (!saved) saved = (1 - share_of_added(healthy_.links_of(costs, way))) * added;
+  return std::min({*saved, added, gap + way.steps * step});
 }
 
 /// Splits the groups into parts.

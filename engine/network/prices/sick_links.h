@@ -68,6 +68,11 @@ class SickLinks {
   [[nodiscard]] bool slow(const OperationCosts& costs, KnownWay& way, const Slice& slice);
   /// Seconds of a call on the links, which slow it; infinite where dead links cut it.
   [[nodiscard]] double seconds(const OperationCosts& costs, KnownWay& way, double bytes);
+  /// Seconds by which such a call follows an equal one sooner than seconds() says, as members behind sick links are late
+  /// and the others ahead of them. `step`, `gap`: as for CostCurve::saved_in_row(); `added`: what the faults add to
+  /// seconds().
+  [[nodiscard]] double saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes, double step,
+                                    double gap, double added);
   /// The links whose soft faults would slow the slice.
   [[nodiscard]] const LinkSet& links_minded(const OperationCosts& costs, KnownWay& way, const Slice& slice);
 
@@ -113,6 +118,7 @@ class SickLinks {
   [[nodiscard]] TouchedParts touched_parts(const OperationCosts& costs, const KnownWay& way,
                                            const Parts& all);
   [[nodiscard]] double healthy_part(const HealthyPartKey& key, CostCurve& curve);
+  [[nodiscard]] double share_of_added(const LinkSet& links) const;
   [[nodiscard]] std::optional<double> part_by_part(const OperationCosts& costs, KnownWay& way, double bytes);
 
   const HealthyCosts& healthy_;

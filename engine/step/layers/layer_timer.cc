@@ -42,9 +42,8 @@ Seconds work_of_each(const PartCost& part, const CallPrices& prices) {
 
 /// Times the calls of a part, which may overlap with work of the part under faults. Where a link is sick, only the
 /// ranks beyond it are late: the others have done the next work and entered the next call while the late ones are still
-/// at theirs. Half of what the fault adds lies beside such work, as far as there is any that hides nothing else, and
-/// less where there are few others: of two ranks whose link is sick both ways none is ahead. All calls of a part share
-/// that work equally. For exchanges of experts see expert_leads.h. `priced(call)`: CallPrices::priced().
+/// at theirs (CollectivePrices::saved_in_row()), as far as there is work that hides nothing else, which all calls of a
+/// part share equally. For exchanges of experts see expert_leads.h. `priced(call)`: CallPrices::priced().
 template <class Price>
 GroupTimes price_calls(const PartCost& part, const CallPrices& prices, const Price& priced) {
   std::optional<Seconds> work;
@@ -52,7 +51,7 @@ GroupTimes price_calls(const PartCost& part, const CallPrices& prices, const Pri
     const auto [time, added] = priced(call);
     if (added <= Seconds(0) || is_of_experts(call.group)) return time;
     if (!work) work = work_of_each(part, prices);
-    return time - std::min(0.5 * (1 - 2.0 / prices.groups[call.group].size()) * added, *work);
+    return time - prices.collectives.saved_in_row(prices.on_stage(call), *work);
   };
   GroupTimes times = call_times(part, prices.setting.system.stack.communication, time_of,
                                 [&](const model::CollectiveCall& call, Seconds before) {
