@@ -74,8 +74,9 @@ struct CurveParts {
     std::vector<RingTime> rings;
     /// The time of the stage in seconds; 0 where there are no lines and no rings.
     [[nodiscard]] double at(double bytes) const;
-    /// How much sooner it follows one of the call before than if all members began together (RingTime::period()).
-    [[nodiscard]] double saved_in_row(double bytes, double step, double gap) const;
+    /// How much sooner than at() it follows that of the call before, from which members are `gap` seconds away, if they
+    /// need not wait for more than `least` of these (RingTime::period()).
+    [[nodiscard]] double saved_in_row(double bytes, double step, double gap, double least) const;
   };
   struct Contended {
     Pattern pattern;  ///< without bytes and chunks, which are filled in
@@ -114,8 +115,10 @@ class CostCurve {
   [[nodiscard]] double at(double bytes, PricedNetwork& network, double tolerance);
   /// Seconds by which a call follows an equal one sooner than at() says, as its rings tell: each message takes `step`
   /// seconds beside the latency of its links, and a member is busy for `gap` seconds between two calls. Empty where the
-  /// curve has no rings. Of contended rings that of their upper bound.
-  [[nodiscard]] std::optional<double> saved_in_row(double bytes, double step, double gap) const;
+  /// curve has no rings. Of contended rings that of their upper bound. Of several stages, each follows when the others
+  /// are over; but where each dimension is gone through once (`one_way`), members that a slow ring makes late find the
+  /// messages of the other stages waiting, and only they are late.
+  [[nodiscard]] std::optional<double> saved_in_row(double bytes, double step, double gap, bool one_way) const;
   /// A lower bound of at(), found without a simulation.
   [[nodiscard]] double at_least(double bytes) const;
 

@@ -18,7 +18,12 @@ RingTime::RingTime(std::span<const Hop> hops, int steps) : steps_(steps) {
       rates_.push_back(hop.seconds_per_byte);
   }
   if (is_affine()) latency_ = best_window(0, rates_.front());
+  fastest_ = hops.front().seconds_per_byte;
+  double before = hops.back().seconds_per_byte;
   for (const Hop& hop : hops) {
+    fastest_ = std::min(fastest_, hop.seconds_per_byte);
+    if (hops.size() > 1) neighbours_ = std::max(neighbours_, before + hop.seconds_per_byte);
+    before = hop.seconds_per_byte;
     round_.latency += hop.latency;
     round_.seconds_per_byte += hop.seconds_per_byte;
     second_ = std::max(second_, std::min(slowest_, hop.seconds_per_byte));
@@ -50,7 +55,9 @@ double RingTime::period(double message_bytes, double step, double gap) const {
   double longest = std::max(steps * slow, gap + steps / n * round);
   if (steps >= n) longest = std::max(longest, gap + round + (steps - n) * slow);
   const double in_two_calls = round + (steps - 1) * slow + std::max(0.0, steps - n + 1) * other;
-  return std::max(longest, gap + in_two_calls / 2);
+  const double in_three =
+      round + message_bytes * ((steps - 1) * neighbours_ + std::max(0.0, steps - n + 2) * fastest_);
+  return std::max({longest, gap + in_two_calls / 2, gap + in_three / 3});
 }
 
 /// The largest sum over a window of hops that contains a hop no faster than the rate. Uses prefix sums, and a queue of

@@ -28,6 +28,8 @@
 //     g + R + (S - n) s                          once round in a call, waiting at the slow hop (S >= n)
 //     g + (R + (S - 1) s + (S - n + 1) t) / 2    once round in two calls, waiting before the slow hop in the first one
 //                                                and before the other in the second
+//     g + (R + (S - 1) p + (S - n + 2) f) / 3    once round in three calls, waiting before two neighbouring hops of p
+//                                                together in the first two; f is the w of the fastest hop
 #pragma once
 
 #include <cstdint>
@@ -74,7 +76,8 @@ class RingTime {
   std::vector<double> rates_;  ///< distinct seconds per byte
   double latency_ = 0;         ///< if affine: latency of the slowest window, seconds
   Hop round_;                  ///< the sum of all hops
-  double slowest_ = 0, second_ = 0;  ///< seconds per byte of the slowest hop and of the slowest other one
+  // Seconds per byte of the slowest hop, the slowest other one, the fastest, and the slowest two neighbours together.
+  double slowest_ = 0, second_ = 0, fastest_ = 0, neighbours_ = 0;
 };
 
 }  // namespace shardscape::network

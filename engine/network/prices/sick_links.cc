@@ -159,12 +159,14 @@ double SickLinks::share_of_added(const LinkSet& links) const {
   return out.front() == in.front() ? 1 : 2.0 / 3;
 }
 
-double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes, double step, double gap,
-                               double added) {
+double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes, double step,
+                               double gap, double added) {
   if (healthy_.plain() || added <= 0) return 0;
+  const bool several = way.choice.algorithm == Algorithm::dimension_wise,
+             one_way = several && passes_of(operation_of(costs.op)) == 1;
   std::optional<double> saved;
   const auto add = [&](const CostCurve& curve) {
-    const std::optional<double> of_curve = curve.saved_in_row(bytes, step, gap);
+    const std::optional<double> of_curve = curve.saved_in_row(bytes, step, gap, one_way);
     if (of_curve) saved = std::min(saved.value_or(*of_curve), *of_curve);
   };
   if (const CostCurve* const curve = now_->curves.find(way.number)) {
@@ -172,8 +174,8 @@ double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, doubl
   } else if (const TouchedParts* const touched = now_->touched.find(way.number)) {
     for (const auto& [number, part] : *touched) add(part);
   }
-  if (!saved) saved = (1 - share_of_added(healthy_.links_of(costs, way))) * added;
-  return std::min({*saved, added, gap + way.steps * step});
+  if (saved) return std::min(*saved, one_way ? added / 2 : added);
+  return std::min((1 - share_of_added(healthy_.links_of(costs, way))) * added, gap + way.steps * step);
 }
 
 /// Splits the groups into parts.
