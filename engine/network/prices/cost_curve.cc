@@ -123,27 +123,32 @@ double CostCurve::time_of(std::size_t index, double bytes, PricedNetwork& networ
   return longest;
 }
 
-double CurveParts::Stage::saved_in_row(double bytes, double step, double gap, double least) const {
-  double first = 0, next = 0;
-  for (const AffineCost& line : lines) next = std::max(next, gap + line.at(share * bytes));
-  first = next;
-  for (const RingTime& ring : rings) {
-    first = std::max(first, gap + ring.at(share * bytes) + ring.steps() * step);
-    next = std::max(next, ring.period(share * bytes, step, least));
-  }
-  return std::max(0.0, first - next);
+double CurveParts::Stage::at(double bytes, double step) const {
+  double longest = at(bytes);
+  for (const RingTime& ring : rings)
+    longest = std::max(longest, ring.at(share * bytes) + ring.steps() * step);
+  return longest;
+}
+
+double CurveParts::Stage::period(double bytes, double step, double gap) const {
+  double longest = 0;
+  for (const AffineCost& line : lines) longest = std::max(longest, gap + line.at(share * bytes));
+  for (const RingTime& ring : rings) longest = std::max(longest, ring.period(share * bytes, step, gap));
+  return longest;
 }
 
 std::optional<double> CostCurve::saved_in_row(double bytes, double step, double gap, bool one_way) const {
   std::optional<double> least;
   const auto add = [&](const std::vector<Stage>& stages) {
-    if (std::ranges::all_of(stages, [](const Stage& stage) { return stage.rings.empty(); })) return;
-    const double all = sum_of(stages, bytes);
-    double saved = 0;
+    const bool rings = std::ranges::any_of(stages, [](const Stage& stage) { return !stage.rings.empty(); });
+    if (stages.empty() || (!rings && !one_way)) return;
+    double all = gap, longest = 0, saved = 0;
+    for (const Stage& stage : stages) all += stage.at(bytes, step);
     for (const Stage& stage : stages) {
-      const double others = all - stage.at(bytes);
-      saved += stage.saved_in_row(bytes, step, gap + others, one_way ? gap : gap + others);
+      longest = std::max(longest, stage.period(bytes, step, gap));
+      saved += std::max(0.0, all - stage.period(bytes, step, all - stage.at(bytes, step)));
     }
+    if (one_way) saved = all - longest;
     least = std::min(least.value_or(saved), saved);
   };
   add(parts_->stages);

@@ -74,9 +74,11 @@ struct CurveParts {
     std::vector<RingTime> rings;
     /// The time of the stage in seconds; 0 where there are no lines and no rings.
     [[nodiscard]] double at(double bytes) const;
-    /// How much sooner than at() it follows that of the call before, from which members are `gap` seconds away, if they
-    /// need not wait for more than `least` of these (RingTime::period()).
-    [[nodiscard]] double saved_in_row(double bytes, double step, double gap, double least) const;
+    /// at(), where each message of a ring takes `step` seconds beside the latency of its links.
+    [[nodiscard]] double at(double bytes, double step) const;
+    /// Seconds after which it follows the same stage of an equal call, from which its members are `gap` seconds away
+    /// (RingTime::period()).
+    [[nodiscard]] double period(double bytes, double step, double gap) const;
   };
   struct Contended {
     Pattern pattern;  ///< without bytes and chunks, which are filled in

@@ -213,7 +213,7 @@ class ContentionSum {
   void add_part(const DataTraffic::Part& part, Pass pass, ContendedData::Traffic& traffic) {
     const network::CollectiveKey asked = part.key(groups_);
     if (asked.nothing()) return;
-    const Seconds time = collectives_.time(asked), others = prices_.cost_of_siblings(asked);
+    const Seconds time = collectives_.time(part.key(groups_, prices_.slice)), others = prices_.cost_of_siblings(asked);
     if (others > Seconds(0)) {
       AmongSiblings& among = traffic.siblings[part.group];
       const Seconds on_links = collectives_.healthy().time_on_links(asked);
@@ -313,7 +313,10 @@ class ContentionSum {
   }
 
   Seconds on_links(ContendedData::Sent& sent) {
-    if (!sent.on_links) sent.on_links = collectives_.healthy().time_on_links(sent.part.key(groups_));
+    if (sent.on_links) return *sent.on_links;
+    sent.on_links = collectives_.healthy().time_on_links(sent.part.key(groups_));
+    if (collectives_.has_faults())
+      *sent.on_links += sent.time - collectives_.without_faults().time(sent.part.key(groups_));
     return *sent.on_links;
   }
 
@@ -362,7 +365,8 @@ class ContentionSum {
     const network::CollectiveKey asked = prices_.healthy(call);
     calls_.calls.push_back(&call);
     const Seconds siblings = prices_.cost_of_siblings(asked);
-    listed_.push_back({collectives_.time(asked), siblings, collectives_.healthy().time_on_links(asked),
+    const auto [time, added] = collectives_.priced(prices_.on_stage(call));
+    listed_.push_back({time, siblings, collectives_.healthy().time_on_links(asked) + added,
                        siblings > Seconds(0) ? collectives_.healthy().most_use(asked) : 1});
     return listed_.size() - 1;
   }
@@ -380,13 +384,23 @@ class ContentionSum {
       if (sent.pass != meeting.pass || sent.seconds <= Seconds(0)) continue;
       const CollectiveCall& call = *calls_.calls[sent.call];
       std::optional<network::KeptPaces>& both = paces[sent.call];
-      if (!both) both = collectives_.healthy().paces_together(prices_.healthy(call), data);
+      if (!both) both = paces_together(prices_.healthy(call), data);
       const double kept = both->one, theirs = both->other;
       const Seconds longer = (sent.shown * (1 / kept - 1)) * sent.seconds;
       meeting.longer[call.group] += longer;
       meeting.done[call.group] += longer - ((1 - theirs) / kept) * sent.seconds;
     }
     return meeting;
+  }
+
+  /// The share of its pace that each keeps. Both have half of a sick link, which is the slowest one of each.
+  [[nodiscard]] network::KeptPaces paces_together(const network::CollectiveKey& call,
+                                                  const network::CollectiveKey& data) const {
+    const network::HealthyCosts& healthy = collectives_.healthy();
+    if (collectives_.has_faults() && collectives_.touched(healthy.links(call)) &&
+        collectives_.touched(healthy.links(data)))
+      return {0.5, 0.5, true};
+    return healthy.paces_together(call, data);
   }
 
   const TrainingStep& in_;
@@ -428,8 +442,9 @@ Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& ask
 }
 
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {
-  return with_stage(machine, step, [&](ContentionSum& sum, ContendedData& traffic) {
+  return with_stage(machine, step, [&](ContentionSum& sum, ContendedData& traffic) -> Contention {
     sum.add_data(traffic, step);
+    if (machine.collectives.has_faults()) return sum.of(step, 0);
     Contention contention = sum.of(step, sum.messages_beside(traffic, step));
     sum.bound_by_links(traffic, step, contention.added);
     return contention;

@@ -155,6 +155,12 @@ Seconds waits(const StepTimes& step, std::size_t stage, const PassTime& busy) {
   return std::max(Seconds(0), Seconds(step.pipeline.end_without_transfers[stage]) - busy.total());
 }
 
+Seconds total_of(const Breakdown& times) {
+  Seconds sum;
+  for (const Seconds time : times) sum += time;
+  return sum;
+}
+
 /// Times the healthy machine for what faults leave as it is: the contention and its mark.
 void time_healthy(const TrainingStep& in, const network::CollectivePrices& collectives,
                   TrainingScratch& scratch, StepPrediction& out) {
@@ -276,6 +282,11 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
                             open_in_messages(in, times, critical, out.step_time);
       times.contention = contended;
     }
+  }
+  if (collectives.has_faults()) {
+    const TimedStage stage = timed_stage(in, times, critical, out.step_time, busy, waiting);
+    const Breakdown sick = contention_of(machine, stage).added;
+    if (total_of(sick) > total_of(contended)) contended = sick;
   }
   b = busy;
   if (in.last(static_cast<std::int32_t>(critical))) b += times.deferred;
