@@ -63,6 +63,12 @@ class CollectivePrices {
   };
   /// Both of these.
   [[nodiscard]] Priced priced(const CollectiveKey& key) const;
+  /// The loads that an operation puts on sick links, if it takes `now` on its links, and longer than on healthy ones.
+  [[nodiscard]] LinkLoads sick_loads(const CollectiveKey& key, Seconds now) const {
+    const Seconds healthy = healthy_->time_on_links(key);
+    if (!has_faults() || now <= healthy) return {};
+    return sick_->loads(healthy_->loads(key), healthy.value(), now.value());
+  }
   /// Seconds by which a call that sick links slow delays its ranks less than it takes by itself, in a row of equal ones
   /// between which each rank works for `between` seconds.
   [[nodiscard]] Seconds saved_in_row(const CollectiveKey& key, Seconds between) const;

@@ -178,6 +178,17 @@ double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, doubl
   return std::min((1 - share_of_added(healthy_.links_of(costs, way))) * added, gap + way.steps * step);
 }
 
+LinkLoads SickLinks::loads(const LinkLoads& healthy_loads, double healthy, double now) const {
+  LinkLoads sick;
+  for (const LinkLoad& load : healthy_loads) {
+    const auto fault = std::ranges::find(faults_, load.link, &LinkFault::link);
+    if (fault == faults_.end() || fault->removed) continue;
+    const double use = std::min(1.0, load.use * healthy / (fault->derate * now));
+    sick.push_back({load.link, load.flows, use, std::min(1.0, std::max(use, load.active * healthy / now))});
+  }
+  return sick;
+}
+
 /// Splits the groups into parts.
 SickLinks::Parts SickLinks::split(const OperationCosts& costs, const KnownWay& way) const {
   Parts result;

@@ -73,6 +73,9 @@ class SickLinks {
   /// seconds().
   [[nodiscard]] double saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes, double step,
                                     double gap, double added);
+  /// The loads of an operation on sick links alone, where it takes so many seconds on its links `now` and `healthy`
+  /// without the faults.
+  [[nodiscard]] LinkLoads loads(const LinkLoads& healthy_loads, double healthy, double now) const;
   /// The links whose soft faults would slow the slice.
   [[nodiscard]] const LinkSet& links_minded(const OperationCosts& costs, KnownWay& way, const Slice& slice);
 

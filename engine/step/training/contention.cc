@@ -61,7 +61,7 @@ class ContentionSum {
         prices_(machine.calls_of(stage, collectives_)),
         groups_(machine.groups),
         calls_(calls),
-        shared_(machine.shared != nullptr) {}
+        shared_(machine.shared != nullptr || collectives_.has_faults()) {}
 
   /// Lists the calls of these layers in all microbatches. Only the calls of blocks meet data-parallel traffic.
   void list_calls(const LayerRuns& runs) {
@@ -384,23 +384,22 @@ class ContentionSum {
       if (sent.pass != meeting.pass || sent.seconds <= Seconds(0)) continue;
       const CollectiveCall& call = *calls_.calls[sent.call];
       std::optional<network::KeptPaces>& both = paces[sent.call];
-      if (!both) both = paces_together(prices_.healthy(call), data);
+      if (!both) {
+        both = collectives_.healthy().paces_together(prices_.healthy(call), data);
+        if (collectives_.has_faults()) {
+          const network::KeptPaces sick =
+              kept_paces(collectives_.sick_loads(prices_.healthy(call), listed_[sent.call].on_links),
+                         collectives_.sick_loads(data, on_links(sent_beside)));
+          both->one = std::min(both->one, sick.one);
+          both->other = std::min(both->other, sick.other);
+        }
+      }
       const double kept = both->one, theirs = both->other;
       const Seconds longer = (sent.shown * (1 / kept - 1)) * sent.seconds;
       meeting.longer[call.group] += longer;
       meeting.done[call.group] += longer - ((1 - theirs) / kept) * sent.seconds;
     }
     return meeting;
-  }
-
-  /// The share of its pace that each keeps. Both have half of a sick link, which is the slowest one of each.
-  [[nodiscard]] network::KeptPaces paces_together(const network::CollectiveKey& call,
-                                                  const network::CollectiveKey& data) const {
-    const network::HealthyCosts& healthy = collectives_.healthy();
-    if (collectives_.has_faults() && collectives_.touched(healthy.links(call)) &&
-        collectives_.touched(healthy.links(data)))
-      return {0.5, 0.5, true};
-    return healthy.paces_together(call, data);
   }
 
   const TrainingStep& in_;
