@@ -137,18 +137,25 @@ double CurveParts::Stage::period(double bytes, double step, double gap) const {
   return longest;
 }
 
+double CurveParts::Stage::busy(double bytes) const {
+  double longest = 0;
+  for (const RingTime& ring : rings) longest = std::max(longest, ring.busy(share * bytes));
+  return longest;
+}
+
 std::optional<double> CostCurve::saved_in_row(double bytes, double step, double gap, bool one_way) const {
   std::optional<double> least;
   const auto add = [&](const std::vector<Stage>& stages) {
     const bool rings = std::ranges::any_of(stages, [](const Stage& stage) { return !stage.rings.empty(); });
     if (stages.empty() || (!rings && !one_way)) return;
-    double all = gap, longest = 0, saved = 0;
+    double all = gap, longest = 0, saved = 0, busy = 0;
     for (const Stage& stage : stages) all += stage.at(bytes, step);
     for (const Stage& stage : stages) {
       longest = std::max(longest, stage.period(bytes, step, gap));
       saved += std::max(0.0, all - stage.period(bytes, step, all - stage.at(bytes, step)));
+      busy += stage.busy(bytes);
     }
-    if (one_way) saved = all - longest;
+    saved = one_way ? all - longest : std::min(saved, std::max(0.0, all - busy));
     least = std::min(least.value_or(saved), saved);
   };
   add(parts_->stages);

@@ -79,6 +79,8 @@ struct CurveParts {
     /// Seconds after which it follows the same stage of an equal call, from which its members are `gap` seconds away
     /// (RingTime::period()).
     [[nodiscard]] double period(double bytes, double step, double gap) const;
+    /// Seconds for which the slowest hop of its rings is busy.
+    [[nodiscard]] double busy(double bytes) const;
   };
   struct Contended {
     Pattern pattern;  ///< without bytes and chunks, which are filled in

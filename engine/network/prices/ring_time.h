@@ -57,6 +57,8 @@ class RingTime {
   /// Seconds after which a call follows an equal one before it. Each message takes `step` seconds beside the latency of
   /// its hop, and each member is busy for `gap` seconds between two calls. O(1).
   [[nodiscard]] double period(double message_bytes, double step, double gap) const;
+  /// Seconds for which a call keeps the slowest hop busy.
+  [[nodiscard]] double busy(double message_bytes) const { return steps_ * message_bytes * slowest_; }
 
   [[nodiscard]] bool is_affine() const { return rates_.size() == 1; }
   /// Whether the ring consists of these hops, in this order.

@@ -162,8 +162,8 @@ double SickLinks::share_of_added(const LinkSet& links) const {
 double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes, double step,
                                double gap, double added) {
   if (healthy_.plain() || added <= 0) return 0;
-  const bool one_way =
-      way.choice.algorithm == Algorithm::dimension_wise && passes_of(operation_of(costs.op)) == 1;
+  const bool several = way.choice.algorithm == Algorithm::dimension_wise,
+             one_way = several && passes_of(operation_of(costs.op)) == 1;
   std::optional<double> saved;
   const auto add = [&](const CostCurve& curve) {
     const std::optional<double> of_curve = curve.saved_in_row(bytes, step, gap, one_way);
@@ -174,7 +174,7 @@ double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, doubl
   } else if (const TouchedParts* const touched = now_->touched.find(way.number)) {
     for (const auto& [number, part] : *touched) add(part);
   }
-  if (saved) return std::min(*saved, one_way ? added / 2 : added);
+  if (saved) return std::min(*saved, several ? added / 2 : added);
   return std::min((1 - share_of_added(healthy_.links_of(costs, way))) * added, gap + way.steps * step);
 }
 
