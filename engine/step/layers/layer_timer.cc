@@ -152,6 +152,16 @@ Seconds LayerTimer::add_drifting(LayerKind kind, const Segments& segments, PassT
   return spared - busy;
 }
 
+Seconds LayerTimer::split_experts(LayerKind kind, const Segments& segments) const {
+  Seconds sum;
+  if (!prices_) return sum;
+  for (const Segment& segment : segments) {
+    for (const model::CollectiveCall& call : costs_[kind][segment.part].calls)
+      if (call.group == ParallelGroup::expert_tensor) sum += call.repeats * prices_->time(call);
+  }
+  return sum;
+}
+
 std::vector<std::vector<Seconds>> LayerTimer::pieces(LayerKind kind, const Segments& segments) const {
   std::vector<std::vector<Seconds>> list;
   for (const Segment& segment : segments) {

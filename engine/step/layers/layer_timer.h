@@ -29,6 +29,8 @@ class LayerTimer {
   /// Seconds that the calls of a pass take less than one after the other, because ranks of a context group drift apart
   /// (context_drift.h).
   [[nodiscard]] Seconds spared(LayerKind kind, const Segments& segments) const;
+  /// Seconds of the calls of ranks that split an expert, which count as exchanges of experts but hide beside nothing.
+  [[nodiscard]] Seconds split_experts(LayerKind kind, const Segments& segments) const;
   /// The piece_times() of each segment.
   [[nodiscard]] std::vector<std::vector<Seconds>> pieces(LayerKind kind, const Segments& segments) const;
 

@@ -149,8 +149,8 @@ EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const StackPr
 Seconds hidden_by_attention(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
                             Seconds attention);
 
-/// Seconds that a pass through a part takes before, between and behind its exchanges of experts: compute, and what
-/// calls of tensor and context groups expose there. `time(call)`: seconds of one call.
+/// Seconds that a pass through a part takes before, between and behind its exchanges of experts: compute, calls of ranks
+/// that split an expert, and what calls of tensor and context groups expose there. `time(call)`: seconds of one call.
 template <class Time>
 std::vector<Seconds> piece_times(const PartCost& part, const StackProfile::Communication& stack,
                                  const Time& time) {
@@ -159,7 +159,7 @@ std::vector<Seconds> piece_times(const PartCost& part, const StackProfile::Commu
   std::vector<Seconds> beside(part.works.size());
   std::vector<std::size_t> piece_of_work(part.works.size());
   for (const PartCost::Call& call : part.calls) {
-    if (call.group != ParallelGroup::tensor && call.group != ParallelGroup::context) continue;
+    if (is_of_experts(call.group) && call.group != ParallelGroup::expert_tensor) continue;
     const Seconds all = call.repeats * time(call);
     if (call.group == ParallelGroup::context && part.piece_of_core) {
       context += all;

@@ -164,18 +164,19 @@ class StageTimer {
     Seconds device;
     const auto add = [&](const LayerWork& work, const PassTime& time, PassInPair& pass) {
       const Seconds runs = time.total() - time[TimeClass::host];
-      const Seconds alone = exchanges ? runs - time[TimeClass::expert_comm] : runs;
+      const Segments segments = in_.segments(work.kind, work.pass);
+      const Seconds hideable =
+          exchanges ? time[TimeClass::expert_comm] - timer_.split_experts(work.kind, segments) : Seconds(0);
       device += work.count * runs;
       const std::size_t before = pass.steps.size();
       std::vector<std::vector<Seconds>> pieces;
-      if (exchanges) pieces = timer_.pieces(work.kind, in_.segments(work.kind, work.pass));
-      for (std::int32_t n = 0; n < work.count; ++n)
-        append_pieces(pieces, time[TimeClass::expert_comm], pass.steps);
+      if (exchanges) pieces = timer_.pieces(work.kind, segments);
+      for (std::int32_t n = 0; n < work.count; ++n) append_pieces(pieces, hideable, pass.steps);
       const std::int64_t calls =
           std::count_if(pass.steps.begin() + static_cast<std::ptrdiff_t>(before), pass.steps.end(),
                         [](const PairStep& step) { return step.kind == PairStep::Kind::exchange; });
       pass.layers.insert(pass.layers.end(), static_cast<std::size_t>(work.count),
-                         {alone, launch_of(work.kind, work.pass), calls / work.count});
+                         {runs - hideable, launch_of(work.kind, work.pass), calls / work.count});
       pass.exchanges += calls;
     };
     for (const LayerWork& work : in_.stream(backward, Pass::backward, true))
