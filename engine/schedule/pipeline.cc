@@ -39,7 +39,9 @@ std::array<std::array<HeldMicrobatches, 2>, 3> peaks_by_chunk(const PipelineShap
 
 std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
                                  const Transfer& transfer, std::vector<PipelineSpan>* spans) {
-  return OrderedRun().run(shape, times, transfer, spans);
+  OrderedRun run;
+  const std::span<const double> ends = run.run(shape, times, transfer, spans).stages;
+  return {ends.begin(), ends.end()};
 }
 
 std::vector<double> chunk_ends(const PipelineShape& shape, std::span<const PipelineSpan> spans,

@@ -15,7 +15,7 @@ PipelineEnds PipelineTimer::run(const PipelineShape& shape, std::span<const Stag
   const ScheduleRules& rules = rules_of(shape);
   const bool lone = shape.stages == 1 && shape.virtual_stages == 1;
   const bool fast = lone || rules.ends != nullptr || rules.waves;
-  if (shape.overlaps || !fast) return walk(shape, times, transfer);
+  if (shape.overlaps || !fast) return orders_.run(shape, times, transfer);
   const bool by_chunk = times.size() == stages * static_cast<std::size_t>(shape.virtual_stages);
   SHARDSCAPE_CHECK(times.size() == stages || (by_chunk && row_of(shape.kind).chunks), times.size(),
                    shape.stages);
@@ -32,17 +32,6 @@ PipelineEnds PipelineTimer::run(const PipelineShape& shape, std::span<const Stag
     rules.ends(shape, times, transfer, stage_end_);
     rules.ends(shape, times, no_transfer_, free_end_);
   }
-  return {stage_end_, chunk_end_, free_end_};
-}
-
-PipelineEnds PipelineTimer::walk(const PipelineShape& shape, std::span<const StageTime> times,
-                                 const Transfer& transfer) {
-  const bool chunked = shape.wraps();  // chunks end at times of their own
-  spans_.clear();
-  stage_end_ = orders_.run(shape, times, transfer, chunked ? &spans_ : nullptr);
-  chunk_end_ = chunked ? chunk_ends(shape, spans_, transfer) : std::vector<double>();
-  no_transfer_.blocking = transfer.blocking;
-  free_end_ = shape.stages == 1 ? stage_end_ : orders_.run(shape, times, no_transfer_, nullptr);
   return {stage_end_, chunk_end_, free_end_};
 }
 

@@ -21,11 +21,8 @@ class PipelineTimer {
   PipelineEnds run(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
 
  private:
-  PipelineEnds walk(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
-
   PipelineWave wave_;
   OrderedRun orders_;
-  std::vector<PipelineSpan> spans_;
   std::vector<double> stage_end_, chunk_end_, free_end_;
   Transfer no_transfer_;
 };

@@ -1,10 +1,17 @@
 // shardscape: the program. Parses the command line, runs one subcommand, and turns failures into messages and exit
 // codes.
 #include <fmt/format.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -98,6 +105,23 @@ int run_action(const Action& action) {
   }
 }
 
+/// Lets the heap grow in large pages, and keeps what is freed. Tables and files of megabytes come and go while a sweep
+/// runs: left to itself the C library gives them back to the system, which clears every page of the next one again.
+void keep_memory() {
+#ifdef __GLIBC__
+  constexpr int kMebibyte = 1 << 20;
+  constexpr int kLargestMapping = 32 * kMebibyte;  // more is refused
+  constexpr int kGrowth = 64 * kMebibyte;
+  mallopt(M_MMAP_THRESHOLD, kLargestMapping);
+  mallopt(M_TRIM_THRESHOLD, 16 * kGrowth);
+  mallopt(M_TOP_PAD, kGrowth);
+  std::free(std::malloc(kMebibyte));  // grows the heap by what is asked for
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0)) / page * page;
+  (void)madvise(reinterpret_cast<void*>(end - kGrowth), kGrowth, MADV_HUGEPAGE);
+#endif
+}
+
 int run(int argc, char** argv) {
   CommonOptions common;
   common.command_line.assign(argv, argv + argc);
@@ -153,6 +177,7 @@ int run(int argc, char** argv) {
 }  // namespace shardscape::cli
 
 int main(int argc, char** argv) {
+  shardscape::cli::keep_memory();
   std::signal(SIGXFSZ,
               SIG_IGN);  // exceeding a limit on file sizes is then an error of write(), like a full disk
   return shardscape::cli::run(argc, argv);

@@ -14,6 +14,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Gives a vector what `make` returns, where it keeps it.
+template <class Make>
+struct MadeInPlace {
+  Make make;
+  operator Prediction() const { return make(); }  // NOLINT(google-explicit-constructor): it has to convert
+};
+template <class Make>
+MadeInPlace(Make) -> MadeInPlace<Make>;
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -100,7 +109,7 @@ bool BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
   for (std::uint64_t row = first; row < first + rows; ++row) {
     const std::uint64_t id = layout_->point(row);
     const PointIndex& point = points_.emplace_back(job_->space().point(id));
-    Prediction& prediction = predictions_.emplace_back(predict(id, point));
+    Prediction& prediction = predictions_.emplace_back(MadeInPlace{[&] { return predict(id, point); }});
     sample(id);
     if (served && stopped()) return false;
     results::PointRecord& record = records_.emplace_back(id, point.plan, job_->workload(point.setting),

@@ -1,5 +1,6 @@
 // On random fabrics of every kind in any order: is each route the one the rules give, when the rules are
-// worked out the plain way, and is each detour the best one, when all are tried?
+// worked out the plain way, is each detour the best one, when all are tried, and do the legs of routes count what an
+// exchange sends over each link as its flows do?
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 
 #include "engine/base/counter_rng.h"
 #include "engine/network/fabric/faulty_fabric.h"
+#include "engine/network/prices/curve_maker.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/seeds.h"
 
@@ -395,6 +397,55 @@ TEST(Detours, AreTheBestOnRandomFabricsWithDeadLinks) {
     detours_cut += faulty.cut() ? 1 : 0;
   }
   EXPECT_GE(detours_cut, test::at_least(51));
+}
+
+/// Groups of equal size, of ranks in random order or in that of their numbers.
+SiblingGroups random_groups(CounterRng& rng, std::int32_t ranks) {
+  SiblingGroups groups;
+  groups.size = static_cast<std::size_t>(pick(rng, 2, std::max(2, std::min(ranks, 24))));
+  for (std::int32_t rank = 0; rank < ranks; ++rank) groups.ranks.push_back(rank);
+  for (std::size_t i = groups.ranks.size(); rng.below(2) == 0 && i > 1; --i)
+    std::swap(groups.ranks[i - 1], groups.ranks[rng.below(i)]);
+  groups.ranks.resize(groups.ranks.size() / groups.size * groups.size);
+  return groups;
+}
+
+TEST(Legs, CountAnExchangeAsItsFlowsDo) {
+  int several = 0, skewed = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(400); ++seed) {
+    SCOPED_TRACE(::testing::Message() << "stream " << seed);
+    CounterRng rng(78, seed);
+    const Fabric fabric = fabric_of(random_dimensions(rng));
+    if (fabric.ranks() < 2) continue;
+    const SiblingGroups groups = random_groups(rng, fabric.ranks());
+    Pattern pattern;
+    pattern.operation = Operation::all_to_all;
+    pattern.algorithm = Algorithm::direct;
+    pattern.skew.of_sender = rng.below(2) == 0;
+    for (std::size_t i = 0; seed % 2 == 0 && i < groups.size; ++i)
+      pattern.skew.shares.push_back(rng.below(4) == 0 ? 0 : 0.1 + rng.uniform());
+    FaultSet faults;
+    for (std::int64_t i = pick(rng, 0, 2); i > 0; --i)
+      faults.links.push_back({static_cast<std::int32_t>(rng.below(fabric.links().size())), 0.5});
+    const StackProfile::Communication communication;
+    PricedNetwork network(fabric, communication);
+    network.set_faults(faults);
+    CurveMaker by_flows(network), by_legs(network);
+    by_legs.take_shortcuts(true);
+    const LinkSet links = by_flows.links(pattern, groups), counted = by_legs.links(pattern, groups);
+    for (std::int32_t link = 0; link < static_cast<std::int32_t>(fabric.links().size()); ++link)
+      ASSERT_EQ(links.contains(link), counted.contains(link)) << fabric.link_name(link);
+    ASSERT_EQ(by_flows.loads(pattern, groups), by_legs.loads(pattern, groups));
+    Pattern ring;
+    ring.algorithm = Algorithm::ring;
+    const LinkSet along = by_flows.links(ring, groups), found = by_legs.links(ring, groups);
+    ASSERT_TRUE(along.contains_all(found) && found.contains_all(along));
+    ASSERT_EQ(by_flows.loads(ring, groups), by_legs.loads(ring, groups));
+    several += groups.count() > 1 && fabric.axes().size() > 1 ? 1 : 0;
+    skewed += pattern.skew.shares.empty() ? 0 : 1;
+  }
+  EXPECT_GE(several, test::at_least(150));
+  EXPECT_GE(skewed, test::at_least(150));
 }
 
 }  // namespace

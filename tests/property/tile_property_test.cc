@@ -197,8 +197,12 @@ void expect_links_shared_alike(const HealthyCosts& tiles, const HealthyCosts& di
   EXPECT_EQ(tiles.paces_together(one, two), kept_paces(of_one, of_two));
   const std::vector<Seconds> sending = {Seconds(2), Seconds(3)};
   std::map<std::int32_t, Seconds> busy;
-  for (const LinkLoad& load : of_one) busy[load.link] += load.use * sending[0];
-  for (const LinkLoad& load : of_two) busy[load.link] += load.use * sending[1];
+  const auto add = [&](const LinkLoads& loads, Seconds seconds) {
+    for (const LinkLoad& load : loads)
+      for (std::int32_t link = load.link; link < load.end(); ++link) busy[link] += load.use * seconds;
+  };
+  add(of_one, sending[0]);
+  add(of_two, sending[1]);
   Seconds most;
   for (const auto& [link, seconds] : busy) most = std::max(most, seconds);
   const std::vector<CollectiveKey> both = {one, two};

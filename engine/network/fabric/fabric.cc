@@ -147,21 +147,32 @@ void Fabric::append_route(std::int32_t source, std::int32_t destination,
   SHARDSCAPE_CHECK(source >= 0 && source < ranks_ && destination >= 0 && destination < ranks_, source,
                    destination);
   std::int32_t at = source;
-  for (std::size_t i = 0; i < axes_.size(); ++i) {
-    const Axis& axis = axes_[i];
-    const Seat* const seats = seats_.data() + i * static_cast<std::size_t>(ranks_);
-    const Seat& from = seats[at];
-    const std::int32_t steps = seats[destination].coordinate - from.coordinate;
-    if (steps == 0) continue;
-    wiring_[i]->append_route(from.endpoint, from.endpoint + steps * axis.lanes, from.first_link, path);
-    at += steps * axis.stride;
-  }
+  for (std::size_t i = 0; i < axes_.size(); ++i) at = append_leg(i, at, destination, path);
+}
+
+std::int32_t Fabric::append_leg(std::size_t index, std::int32_t from, std::int32_t destination,
+                                std::vector<std::int32_t>& path) const {
+  const Axis& axis = axes_[index];
+  const Seat* const seats = seats_.data() + index * static_cast<std::size_t>(ranks_);
+  const Seat& seat = seats[from];
+  const std::int32_t steps = seats[destination].coordinate - seat.coordinate;
+  if (steps == 0) return from;
+  wiring_[index]->append_route(seat.endpoint, seat.endpoint + steps * axis.lanes, seat.first_link, path);
+  return from + steps * axis.stride;
 }
 
 std::int32_t Fabric::find_link(std::int32_t source, std::int32_t destination) const {
   const auto found = std::ranges::find_if(
       links_, [&](const Link& l) { return l.source == source && l.destination == destination; });
   return found == links_.end() ? -1 : static_cast<std::int32_t>(found - links_.begin());
+}
+
+std::int32_t Fabric::end_of_dimension(std::int32_t link) const {
+  const std::int32_t dimension = links_[static_cast<std::size_t>(link)].dimension;
+  std::int32_t end = 0;
+  for (const Axis& axis : axes_)
+    if (axis.dimension == dimension) end = axis.first_link + axis.lines * axis.links_per_line;
+  return end;
 }
 
 std::int32_t Fabric::reverse_of(std::int32_t link) const {

@@ -51,9 +51,16 @@ class Fabric {
   /// Appends the link ids of the route between two ranks to `path`, in order of travel. Nothing for source ==
   /// destination.
   void append_route(std::int32_t source, std::int32_t destination, std::vector<std::int32_t>& path) const;
+  /// Appends the part of a route that lies along one axis: from a rank to the one that differs from it in that axis
+  /// alone, where it has the coordinate of `destination`. Returns that rank. A route is such a leg along every axis,
+  /// the innermost first.
+  std::int32_t append_leg(std::size_t axis, std::int32_t from, std::int32_t destination,
+                          std::vector<std::int32_t>& path) const;
 
   /// The link from one vertex to another (there is never more than one), or -1. O(links).
   [[nodiscard]] std::int32_t find_link(std::int32_t source, std::int32_t destination) const;
+  /// The number behind that of the last link of a link's dimension. O(axes).
+  [[nodiscard]] std::int32_t end_of_dimension(std::int32_t link) const;
   /// The link in the opposite direction, or -1 for a one-way link. O(dimensions).
   [[nodiscard]] std::int32_t reverse_of(std::int32_t link) const;
 

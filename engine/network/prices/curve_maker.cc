@@ -92,7 +92,22 @@ CostCurve CurveMaker::make(const Pattern& pattern, const SiblingGroups& groups) 
 
 LinkSet CurveMaker::links(const Pattern& pattern, const SiblingGroups& groups) {
   collects_ = true;
-  return parts(pattern, groups).links;
+  const bool shortcut = shortcuts_ && !network_.routes().cut();
+  const bool exchanged = pattern.operation == Operation::all_to_all && pattern.algorithm == Algorithm::direct;
+  if (exchanged && shortcut) return exchange_links(groups, pattern.skew);
+  links_only_ = shortcut && loads_ == nullptr;
+  LinkSet links = parts(pattern, groups).links;
+  links_only_ = false;
+  return links;
+}
+
+/// The links of a direct all-to-all, and their loads if they are asked for, without its flows.
+LinkSet CurveMaker::exchange_links(const SiblingGroups& groups, const Skew& skew) {
+  flows_.count_exchange(groups, skew);
+  LinkSet links;
+  flows_.collect_links(links);
+  if (flows_.slowest() > 0) add_stage(flows_.slowest());
+  return links;
 }
 
 LinkSet CurveMaker::links(std::span<const PointToPoint> sends) {
@@ -390,6 +405,7 @@ CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroup
     together = together && parts.uniform;
     messages += static_cast<double>(groups.size) * parts.steps;
   }
+  if (links_only_) return curve;
   // Detours may lead several stages over the same links.
   const bool cut = network_.routes().cut();
   if (!exact || (cut && !together)) {

@@ -49,9 +49,10 @@ class CurveMaker {
 
   /// Whether curves list the links that carry anything; on at first.
   void collect_links(bool on) { collects_ = on; }
-  /// Whether rings that come again (gathering and scattering take the same ones) are remembered and not analysed again;
-  /// off at first. Changes no curve as long as the network stays as it is.
-  void remember_rings(bool on) { remembers_ = on; }
+  /// Whether rings that come again (gathering and scattering take the same ones) are remembered and not analysed again,
+  /// links are found without rates, and loads of exchanges counted without their flows; off at first. Changes no result
+  /// as long as the network stays as it is.
+  void take_shortcuts(bool on) { shortcuts_ = on; }
 
   /// Makes the curve of an algorithm on groups of equal size that suit it. `pattern` names operation and algorithm; its
   /// groups, chunks and bytes are filled in from `groups`.
@@ -84,6 +85,7 @@ class CurveMaker {
     int steps = 0;
     double share = 0;
     bool with_links = false, rank_steps = false;
+    bool whole = true;  ///< with what curves need; otherwise loads alone
     RingParts parts;
   };
   /// The flows of one round from member to member, their share of the bytes, and how often the round comes.
@@ -99,6 +101,7 @@ class CurveMaker {
   enum class LowerBounds : std::uint8_t { rigid_flows, links_and_flows };
   [[nodiscard]] CurveParts round_of_flows(LowerBounds bounds, double copies);
   CurveParts exchange(const Pattern& pattern, const SiblingGroups& groups);
+  LinkSet exchange_links(const SiblingGroups& groups, const Skew& skew);
   void split_exchange(const Pattern& pattern, const SiblingGroups& groups, CurveParts& curve);
   CurveParts dimension_wise(const Pattern& pattern, const SiblingGroups& groups);
   [[nodiscard]] static std::vector<Round> rounds_of(const Pattern& pattern, std::size_t n);
@@ -110,6 +113,7 @@ class CurveMaker {
 
   RingParts rings(const Rings& rings, int steps, double share);
   RingParts analyse(const Rings& rings, int steps, double share);
+  RingParts links_of(const Rings& rings);
   void drifting_rings(const Rings& rings, int steps, double share, RingParts& parts);
   [[nodiscard]] bool keeps_step(std::span<const std::size_t> component, std::size_t size) const;
   [[nodiscard]] std::vector<Hop> hops(std::size_t ring, std::size_t size, double RoutedFlow::*rate) const;
@@ -124,11 +128,13 @@ class CurveMaker {
   static CurveParts unreachable();
 
   PricedNetwork& network_;
-  bool collects_ = true, remembers_ = false;
-  std::vector<StageLoads>* loads_ = nullptr;                        ///< set while loads are asked for
+  bool collects_ = true, shortcuts_ = false;
+  bool links_only_ = false;                   ///< set while nothing but links is asked for
+  std::vector<StageLoads>* loads_ = nullptr;  ///< set while loads are asked for
   std::unordered_multimap<std::uint64_t, KnownRings> known_rings_;  ///< key: hash
   std::size_t known_ranks_ = 0;                                     ///< number of ranks in all known rings
   FlowSet flows_;
+  std::vector<std::int32_t> route_;  ///< scratch memory
   std::vector<std::int32_t> user_;   ///< index: link; a ring or group that uses it, or -1
   std::vector<std::int32_t> label_;  ///< index: link; the hop that uses it, -1: none, -2: several
 };

@@ -19,7 +19,7 @@ constexpr std::size_t kMostKnownRanks = 1 << 19;
 }  // namespace
 
 CurveMaker::RingParts CurveMaker::rings(const Rings& rings, int steps, double share) {
-  if (!remembers_) return analyse(rings, steps, share);
+  if (!shortcuts_) return analyse(rings, steps, share);
   std::uint64_t hash = hash_word(rings.size, std::bit_cast<std::uint64_t>(share));
   const bool rank_steps = flows_.takes_rank_steps();
   hash = hash_word(hash, static_cast<std::uint64_t>(2 * steps + (rank_steps ? 1 : 0)));
@@ -28,16 +28,32 @@ CurveMaker::RingParts CurveMaker::rings(const Rings& rings, int steps, double sh
   for (auto known = first; known != last; ++known) {
     const KnownRings& k = known->second;
     if (k.size == rings.size && k.steps == steps && k.share == share && k.with_links == collects_ &&
-        k.rank_steps == rank_steps && k.ranks == rings.ranks)
+        k.rank_steps == rank_steps && (k.whole || loads_ != nullptr) && k.ranks == rings.ranks)
       return k.parts;
   }
+  if (links_only_) return links_of(rings);
   RingParts parts = analyse(rings, steps, share);
   if (known_ranks_ + rings.ranks.size() > kMostKnownRanks) {
     known_rings_.clear();
     known_ranks_ = 0;
   }
   known_ranks_ += rings.ranks.size();
-  known_rings_.emplace(hash, KnownRings{rings.ranks, rings.size, steps, share, collects_, rank_steps, parts});
+  known_rings_.emplace(hash, KnownRings{rings.ranks, rings.size, steps, share, collects_, rank_steps,
+                                        loads_ == nullptr, parts});
+  return parts;
+}
+
+/// The links of rings, and nothing else.
+CurveMaker::RingParts CurveMaker::links_of(const Rings& rings) {
+  RingParts parts;
+  const Fabric& fabric = network_.fabric();
+  for (std::size_t r = 0; r < rings.count(); ++r) {
+    const std::span<const std::int32_t> ring = rings.group(r);
+    route_.clear();
+    for (std::size_t i = 0; i < ring.size(); ++i)
+      fabric.append_route(ring[i], ring[i + 1 == ring.size() ? 0 : i + 1], route_);
+    for (const std::int32_t link : route_) parts.links.insert(link);
+  }
   return parts;
 }
 
@@ -54,7 +70,7 @@ CurveMaker::RingParts CurveMaker::analyse(const Rings& rings, int steps, double 
   if (!parts.reachable) return parts;
   flows_.settle();
   if (collects_) flows_.collect_links(parts.links);
-  if (loads_ != nullptr || remembers_) parts.loads = std::make_shared<const LinkLoads>(flows_.loads());
+  if (loads_ != nullptr || shortcuts_) parts.loads = std::make_shared<const LinkLoads>(flows_.loads());
   parts.uniform = flows_.uniform();
   parts.uncontended = flows_.uncontended();
   parts.steps = steps;
@@ -66,7 +82,7 @@ CurveMaker::RingParts CurveMaker::analyse(const Rings& rings, int steps, double 
     parts.fastest = std::min(parts.fastest, flows_.flow(f).alone);
   }
   if (!parts.uniform) {
-    drifting_rings(rings, steps, share, parts);
+    if (loads_ == nullptr) drifting_rings(rings, steps, share, parts);
     return parts;
   }
   const RoutedFlow& flow = flows_.flow(0);

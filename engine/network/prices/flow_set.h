@@ -18,7 +18,9 @@
 #include <span>
 #include <vector>
 
+#include "engine/network/collectives/patterns.h"
 #include "engine/network/fabric/link_set.h"
+#include "engine/network/groups/sibling_groups.h"
 #include "engine/network/prices/link_loads.h"
 #include "engine/network/prices/priced_network.h"
 
@@ -59,6 +61,10 @@ class FlowSet {
   bool add(std::int32_t source, std::int32_t destination, double weight = 1);
   /// Computes rates; call it once, after the last add().
   void settle();
+  /// Resets the set and counts the flows of an exchange, between every two members of a group of which the first has a
+  /// part for the second: links, loads and the slowest share are then those of add() for each and settle(), but there
+  /// is no single flow. Not where links are dead. O(members x coordinates) where groups are boxes.
+  void count_exchange(const SiblingGroups& groups, const Skew& skew);
 
   [[nodiscard]] std::size_t size() const { return flows_.size(); }
   [[nodiscard]] const RoutedFlow& flow(std::size_t i) const { return flows_[i]; }
@@ -71,9 +77,9 @@ class FlowSet {
   [[nodiscard]] bool uncontended() const { return uncontended_; }
   /// The largest `shared` of all flows.
   [[nodiscard]] double slowest() const { return slowest_; }
-  [[nodiscard]] bool rigid(std::size_t i) const;
+  [[nodiscard]] bool rigid(std::size_t i);
   /// Finds the busiest link; only for flows that are not uniform. O(links of all paths).
-  [[nodiscard]] BusiestLink busiest() const;
+  [[nodiscard]] BusiestLink busiest();
   void collect_links(LinkSet& set) const;
   /// Loads of links if all flows go at the pace of the slowest; the flows must be settled.
   [[nodiscard]] LinkLoads loads() const;
@@ -88,7 +94,7 @@ class FlowSet {
     double load = 0;   ///< number of flows on it
     double share = 0;  ///< seconds per byte if all of them are active; 0: not known yet
   };
-  /// About the flows on one link; filled where flows are not uniform.
+  /// About the flows on one link.
   struct OnLink {
     double slowest = 0;  ///< largest `shared` of its flows
     double weight = 0;   ///< sum of its flows' weights
@@ -97,10 +103,13 @@ class FlowSet {
   [[nodiscard]] std::size_t place(std::int32_t link) const {
     return static_cast<std::size_t>(place_[static_cast<std::size_t>(link)]);
   }
+  Use& use_of(std::int32_t link);
+  void look_at_links();
 
   std::vector<std::int32_t> place_;  ///< index: link; its place in uses_ and on_link_; -1: no flow uses it
   std::vector<Use> uses_;
-  std::vector<OnLink> on_link_;
+  std::vector<OnLink> on_link_;    ///< empty until it is asked for
+  std::vector<std::int32_t> leg_;  ///< scratch memory
   bool uniform_ = true, uncontended_ = true;
   bool rank_steps_ = false;
   double slowest_ = 0;

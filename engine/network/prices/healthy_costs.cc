@@ -36,7 +36,7 @@ HealthyCosts::HealthyCosts(CollectiveSetup setup)
   SHARDSCAPE_CHECK(setup_.tolerance >= 1e-9, setup_.tolerance);
   SHARDSCAPE_CHECK(setup_.placement.empty() || is_partial_placement(setup_.placement, setup_.fabric.ranks()),
                    setup_.placement.size(), setup_.fabric.ranks());
-  maker_->remember_rings(!plain());
+  maker_->take_shortcuts(!plain());
 }
 
 // ---- ways and their curves ----

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -33,14 +34,14 @@ double pace_of(const LinkLoad& mine, const LinkLoad& theirs) {
 
 KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other) {
   KeptPaces paces;
-  auto b = other.begin();
+  auto from = other.begin();
   for (const LinkLoad& a : one) {
-    while (b != other.end() && b->link < a.link) ++b;
-    if (b == other.end()) break;
-    if (b->link != a.link) continue;
-    paces.one = std::min(paces.one, pace_of(a, *b));
-    paces.other = std::min(paces.other, pace_of(*b, a));
-    paces.meet = true;
+    while (from != other.end() && from->end() <= a.link) ++from;
+    for (auto b = from; b != other.end() && b->link < a.end(); ++b) {
+      paces.one = std::min(paces.one, pace_of(a, *b));
+      paces.other = std::min(paces.other, pace_of(*b, a));
+      paces.meet = true;
+    }
   }
   return paces;
 }
@@ -81,14 +82,17 @@ class LinkClasses {
   void split_by(std::size_t operation, const LinkLoads& loads) {
     std::map<std::pair<std::size_t, double>, std::size_t> parts;
     for (const LinkLoad& load : loads) {
-      const auto link = static_cast<std::size_t>(load.link);
-      if (class_of_.size() <= link) class_of_.resize(link + 1);
-      const auto [part, fresh] = parts.try_emplace({class_of_[link], load.use}, classes_.size());
-      if (fresh) {
-        classes_.push_back(classes_[class_of_[link]]);
-        classes_.back()[operation] = load.use;
+      const auto end = static_cast<std::size_t>(load.end());
+      if (class_of_.size() < end) class_of_.resize(end);
+      for (auto link = static_cast<std::size_t>(load.link); link < end;) {
+        const std::size_t before = class_of_[link];
+        const auto [part, fresh] = parts.try_emplace({before, load.use}, classes_.size());
+        if (fresh) {
+          classes_.push_back(classes_[before]);
+          classes_.back()[operation] = load.use;
+        }
+        for (; link < end && class_of_[link] == before; ++link) class_of_[link] = part->second;
       }
-      class_of_[link] = part->second;
     }
   }
 
@@ -130,6 +134,37 @@ Seconds LinkUses::busiest(std::span<const Seconds> sending) const {
   return most;
 }
 
+namespace {
+
+/// The loads of both; on links that both load the most flows, and the sums of the rest.
+LinkLoads added(const LinkLoads& one, const LinkLoads& other) {
+  constexpr std::int32_t kBehindAll = std::numeric_limits<std::int32_t>::max();
+  LinkLoads sum;
+  sum.reserve(one.size() + other.size());
+  auto a = one.begin(), b = other.begin();
+  for (std::int32_t at = 0; a != one.end() || b != other.end();) {
+    const std::int32_t from_a = a == one.end() ? kBehindAll : std::max(at, a->link),
+                       from_b = b == other.end() ? kBehindAll : std::max(at, b->link),
+                       from = std::min(from_a, from_b);
+    const bool has_a = from_a == from, has_b = from_b == from;
+    LinkLoad load = has_a ? *a : *b;
+    if (has_a && has_b) {
+      load.flows = std::max(load.flows, b->flows);
+      load.use += b->use;
+      load.active += b->active;
+    }
+    at = std::min(has_a ? a->end() : from_a, has_b ? b->end() : from_b);
+    load.link = from;
+    load.links = at - from;
+    sum.push_back(load);
+    if (has_a && a->end() == at) ++a;
+    if (has_b && b->end() == at) ++b;
+  }
+  return sum;
+}
+
+}  // namespace
+
 LinkLoads mean_loads(std::span<const StageLoads> stages) {
   double all = 0;
   std::vector<StageLoads> different;  // gathering often has the same loads as scattering
@@ -142,30 +177,19 @@ LinkLoads mean_loads(std::span<const StageLoads> stages) {
       known->seconds += stage.seconds;
     }
   }
-  LinkLoads means, before;
+  LinkLoads means;
   for (const StageLoads& stage : different) {
     const double share = stage.seconds / all;
-    const bool behind =
-        means.empty() || stage.loads->empty() || means.back().link < stage.loads->front().link;
-    if (behind) {  // as for stages in separate dimensions, whose links follow each other
-      means.reserve(means.size() + stage.loads->size());
-      for (const LinkLoad& load : *stage.loads)
-        means.push_back({load.link, load.flows, share * load.use, share * load.active});
-      continue;
+    LinkLoads shared = *stage.loads;
+    for (LinkLoad& load : shared) {
+      load.use *= share;
+      load.active *= share;
     }
-    before.swap(means);
-    means.clear();
-    means.reserve(before.size() + stage.loads->size());
-    auto known = before.begin();
-    for (const LinkLoad& load : *stage.loads) {
-      while (known != before.end() && known->link < load.link) means.push_back(*known++);
-      means.push_back({load.link, load.flows, share * load.use, share * load.active});
-      if (known == before.end() || known->link != load.link) continue;
-      means.back().flows = std::max(load.flows, known->flows);
-      means.back().use += known->use;
-      means.back().active += known++->active;
-    }
-    means.insert(means.end(), known, before.end());
+    const bool behind = means.empty() || shared.empty() || means.back().end() <= shared.front().link;
+    if (behind)  // as for stages in separate dimensions, whose links follow each other
+      means.insert(means.end(), shared.begin(), shared.end());
+    else
+      means = added(means, shared);
   }
   return means;
 }

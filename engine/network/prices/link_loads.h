@@ -27,11 +27,14 @@
 
 namespace shardscape::network {
 
+/// The load of a link, or of each of several links whose numbers follow each other.
 struct LinkLoad {
   std::int32_t link = 0;
   double flows = 1;
-  double use = 1;     ///< share of the bandwidth, 0..1, in the mean over the operation's time
-  double active = 1;  ///< share of that time for which the link is in use, 0..1
+  double use = 1;          ///< share of the bandwidth, 0..1, in the mean over the operation's time
+  double active = 1;       ///< share of that time for which the link is in use, 0..1
+  std::int32_t links = 1;  ///< how many links
+  [[nodiscard]] std::int32_t end() const { return link + links; }
   friend bool operator==(const LinkLoad&, const LinkLoad&) = default;
 };
 /// Loads in ascending order of links, at most one for each.

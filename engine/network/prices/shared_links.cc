@@ -29,10 +29,14 @@ bool share_dimensions(const Fabric& fabric, const LinkSet& one, const LinkSet& o
 LinkLoads by_dimension(const Fabric& fabric, const LinkLoads& loads) {
   LinkLoads different;
   for (LinkLoad load : loads) {
-    load.link = fabric.links()[static_cast<std::size_t>(load.link)].dimension;
-    const auto last = different.rbegin();  // most are equal to the one before
-    if (last != different.rend() && *last == load) continue;
-    if (std::ranges::find(different, load) == different.end()) different.push_back(load);
+    std::int32_t link = load.link;
+    const std::int32_t end = load.end();
+    load.links = 1;
+    for (; link < end; link = fabric.end_of_dimension(link)) {
+      load.link = fabric.links()[static_cast<std::size_t>(link)].dimension;
+      if (!different.empty() && different.back() == load) continue;  // most are like the one before
+      if (std::ranges::find(different, load) == different.end()) different.push_back(load);
+    }
   }
   return different;
 }

@@ -46,6 +46,10 @@ InDomains in_domains(const FabricSpec& fabric, const RankGroup& group) {
           static_cast<std::int32_t>(std::min<std::int64_t>(extent, domain / stride))};
 }
 
+bool lies_unevenly(const InDomains& inside, const RankGroup& context) {
+  return inside.most != 1 && inside.most != context.size();
+}
+
 /// The share of what drift spares that is lost where calls of the tensor group leave domains as well: ranks that have
 /// drifted apart meet each other's calls on these links. Executed, 0.23 to 0.59 of it is lost in 24 plans of Llama 2
 /// 13B on 32 A100 (tensor 2; context 4 and 8; recomputing or not), 0.42 in the mean.
@@ -70,15 +74,16 @@ struct Drifting {
   Seconds slow, fast, busy, busy_fast;
   std::int32_t last = 1;
   double kept = 1;  ///< share of what drift spares that is not lost
+  friend bool operator==(const Drifting&, const Drifting&) = default;
 };
 std::optional<Drifting> drifting(const model::CollectiveCall& call, const CallPrices& prices) {
   const FabricSpec& fabric = prices.setting.system.fabric;
   const network::CollectivePrices& collectives = prices.collectives;
   const network::CollectiveKey pass = prices.healthy(call);
   const RankGroup& group = pass.group;
-  if (call.op != CollectiveOp::ring_pass || !drifts(fabric, group) || call.repeats + 1 != group.size())
-    return std::nullopt;
+  if (call.op != CollectiveOp::ring_pass || call.repeats + 1 != group.size()) return std::nullopt;
   const InDomains inside = in_domains(fabric, group);
+  if (!lies_unevenly(inside, group)) return std::nullopt;
   const bool dispatches = model::layer_key(prices.plan, prices.plan.microbatch).dispatches;
   const std::int32_t last =
       dispatches ? together(prices.groups[ParallelGroup::expert], group.levels.front()) : 1;
@@ -164,8 +169,7 @@ double mean_cycle(const Weights& weights) {
 }  // namespace
 
 bool drifts(const FabricSpec& fabric, const RankGroup& context) {
-  const InDomains inside = in_domains(fabric, context);
-  return inside.most != 1 && inside.most != context.size();
+  return lies_unevenly(in_domains(fabric, context), context);
 }
 
 Seconds spared_by_drift(const model::CollectiveCall& call, const CallPrices& prices) {
@@ -180,13 +184,18 @@ Seconds spared_by_drift(const model::CollectiveCall& call, const CallPrices& pri
 }
 
 Seconds added_by_turns(std::span<const model::CollectiveCall* const> exchanges, const CallPrices& prices) {
-  Weights all;
-  double apart = 0, kept = 1;
+  Weights all, own;
+  double apart = 0, kept = 1, cycle = 0;
+  std::optional<Drifting> before;
   for (const model::CollectiveCall* const call : exchanges) {
     const std::optional<Drifting> ring = drifting(*call, prices);
     if (!ring || ring->last > 1) return Seconds(0);
-    const Weights own = weights_of(*ring);
-    apart += mean_cycle(own);
+    if (ring != before) {  // most exchanges are like the one before
+      own = weights_of(*ring);
+      cycle = mean_cycle(own);
+      before = ring;
+    }
+    apart += cycle;
     kept = ring->kept;
     all = all.empty() ? own : one_after_the_other(all, own);
   }

@@ -115,9 +115,18 @@ Seconds LayerTimer::add_device(const LayerCost& layer, const Segment& segment, P
 Seconds LayerTimer::spared_of(const PartCost& part) const {
   Seconds sum;
   for (const model::CollectiveCall& call : part.calls) {
-    if (call.group == ParallelGroup::context) sum += spared_by_drift(call, *prices_);
+    if (call.group == ParallelGroup::context) sum += spared_by(call);
   }
   return sum;
+}
+
+Seconds LayerTimer::spared_by(const model::CollectiveCall& call) const {
+  const DriftKey key{call.op, call.bytes, call.repeats};
+  const auto known = std::ranges::find(drift_, key, &KnownDrift::key);
+  if (known != drift_.end()) return known->spared;
+  const Seconds spared = spared_by_drift(call, *prices_);
+  if (!prices_->collectives.healthy().plain()) drift_.push_back({key, spared});
+  return spared;
 }
 
 Seconds LayerTimer::spared(LayerKind kind, const Segments& segments) const {

@@ -42,6 +42,8 @@ class LayerTimer {
   Seconds add_drifting(LayerKind kind, const Segments& segments, PassTime& time) const;
   /// Seconds spared by drift in one part; for a whole pass the sum is too much where links are busy for longer.
   [[nodiscard]] Seconds spared_of(const PartCost& part) const;
+  /// spared_by_drift(), asked once for each of the few different calls.
+  [[nodiscard]] Seconds spared_by(const model::CollectiveCall& call) const;
 
   /// CallPrices::priced(); asks once for each of the few different calls that the passes of a stage make.
   [[nodiscard]] network::CollectivePrices::Priced priced(const model::CollectiveCall& call) const;
@@ -61,6 +63,18 @@ class LayerTimer {
     network::CollectivePrices::Priced priced;
   };
   mutable boost::container::small_vector<KnownCall, 8> known_;
+  /// All of a call of the context group that what drift spares of it depends on.
+  struct DriftKey {
+    network::CollectiveOp op = network::CollectiveOp::ring_pass;
+    Bytes bytes;
+    double repeats = 1;
+    friend bool operator==(const DriftKey&, const DriftKey&) = default;
+  };
+  struct KnownDrift {
+    DriftKey key;
+    Seconds spared;
+  };
+  mutable boost::container::small_vector<KnownDrift, 4> drift_;
 };
 
 /// Times a pass through a layer that consists of these segments, on the healthy machine; without `collectives`, calls

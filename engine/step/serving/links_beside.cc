@@ -43,9 +43,11 @@ class CallsOnLinks {
       seconds_[class_of(call.group)] += often * collectives_.time(key).value();
       double use = 0;
       for (const network::LinkLoad& load : collectives_.healthy().loads(key)) {
-        if (!caches_.contains(load.link)) continue;
-        use = std::max(use, load.use);
-        used.insert(load.link);
+        for (std::int32_t link = load.link; link < load.end(); ++link) {
+          if (!caches_.contains(link)) continue;
+          use = std::max(use, load.use);
+          used.insert(link);
+        }
       }
       if (use > 0)
         busy_[class_of(call.group)] += often * use * collectives_.healthy().time_on_links(key).value();

@@ -224,7 +224,8 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
   const auto takes_turns = [&](ParallelGroup group) { return turns.beside[group] > 0; };
   LastStage now = last;
   if (std::ranges::any_of(enum_values<ParallelGroup>(), takes_turns)) {
-    LayerTimes own;  // with their shares, so for this plan only
+    LayerTimes& own = scratch.memos.layers_in_turn;  // with their shares, so for this plan only
+    own.forget();
     const bool calls = std::ranges::any_of(enum_values<ParallelGroup>(), [&](ParallelGroup group) {
       return takes_turns(group) && !is_of_data(group);
     });

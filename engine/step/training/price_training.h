@@ -65,8 +65,9 @@ struct TrainingMemos {
   SlotMemo<StepKey, KnownTime, 512> steps;  ///< of plans that others are timed like
   schedule::PipelineMemo pipelines;
   LayerTimesMemo layers;
-  LayerTimes own_layers;    ///< of a plan whose layers' times can't be shared
-  LayerTimes stage_layers;  ///< of a stage likewise
+  LayerTimes own_layers;      ///< of a plan whose layers' times can't be shared
+  LayerTimes layers_in_turn;  ///< of a plan whose siblings take turns
+  LayerTimes stage_layers;    ///< of a stage likewise
   SickLayersMemo sick_layers;
   DataCostsMemo data;
   std::optional<Flops> useful;  ///< model FLOPs of a whole step

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <vector>
@@ -91,6 +92,51 @@ TEST(LinkLoads, LoadsThatMightMeetAreAtLeastAsFastAsIfAllDid) {
   EXPECT_DOUBLE_EQ(paces.one, 0.5);
   EXPECT_DOUBLE_EQ(paces.other, 1);
   EXPECT_EQ(least_paces({{1, 1, 1}}, other), KeptPaces());
+}
+
+/// Loads of 60 links, in runs of equal ones.
+LinkLoads drawn_runs(test::ScenarioGenerator& draw) {
+  LinkLoads runs;
+  for (std::int32_t link = 0; link < 60;) {
+    const auto links = std::min(60 - link, static_cast<std::int32_t>(1 + draw.below(9)));
+    if (draw.below(3) > 0) {
+      const double use = 0.25 * static_cast<double>(1 + draw.below(4));
+      runs.push_back({link, static_cast<double>(1 + draw.below(3)), use, 1, links});
+    }
+    link += links;
+  }
+  return runs;
+}
+
+LinkLoads one_by_one(const LinkLoads& runs) {
+  LinkLoads single;
+  for (const LinkLoad& run : runs) {
+    for (std::int32_t link = run.link; link < run.end(); ++link)
+      single.push_back({link, run.flows, run.use, run.active});
+  }
+  return single;
+}
+
+TEST(LinkLoads, RunsOfLinksCountAsTheirLinks) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(seed);
+    test::ScenarioGenerator draw(seed);
+    std::vector<StageLoads> stages, plain;
+    for (std::uint64_t i = 1 + draw.below(3); i > 0; --i) {
+      const LinkLoads runs = drawn_runs(draw);
+      const double seconds = draw.between(0.1, 2);
+      stages.push_back({seconds, std::make_shared<const LinkLoads>(runs)});
+      plain.push_back({seconds, std::make_shared<const LinkLoads>(one_by_one(runs))});
+    }
+    const LinkLoads mean = mean_loads(stages), plain_mean = mean_loads(plain), other = drawn_runs(draw);
+    ASSERT_EQ(one_by_one(mean), plain_mean);
+    ASSERT_EQ(kept_paces(mean, other), kept_paces(plain_mean, one_by_one(other)));
+    ASSERT_EQ(kept_paces(other, mean), kept_paces(one_by_one(other), plain_mean));
+    const LinkLoads one = one_by_one(other);
+    const std::array<const LinkLoads*, 2> in_runs = {&mean, &other}, alone = {&plain_mean, &one};
+    const std::array<Seconds, 2> sending = {Seconds(draw.between(0, 2)), Seconds(draw.between(0, 2))};
+    ASSERT_EQ(LinkUses(in_runs).busiest(sending), LinkUses(alone).busiest(sending));
+  }
 }
 
 TEST(LinkLoads, TheBusiestLinkIsThatOfSumsLinkByLink) {
