@@ -165,14 +165,13 @@ TEST(ModesPresets, AgreeWhereStagesShareLinks) {
   EXPECT_LE(compared.marked, compared.plans / 20);
 }
 
-// What a sick link adds hides in part behind the work of the ranks that it does not make late, as far as closed forms
-// say; plans that it slows by more than a tenth are marked.
+// Plans that a sick link slows by much are marked (kSickOpen).
 TEST(ModesPresets, AgreeOrSaySoWithASickLink) {
   const Compared compared = compare(200, 2000, draw, sick_link);
   if (!test::all_seeds()) return;
   EXPECT_LE(compared.p95(), 0.05) << compared.texts;
-  EXPECT_LE(compared.beyond, compared.plans / 25) << compared.texts;
-  EXPECT_LE(compared.marked, compared.plans * 11 / 20);
+  EXPECT_LE(compared.beyond, compared.plans / 50) << compared.texts;
+  EXPECT_LE(compared.marked, compared.plans * 2 / 5);
 }
 
 }  // namespace

@@ -180,12 +180,15 @@ double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, doubl
 
 LinkLoads SickLinks::loads(const LinkLoads& healthy_loads, double healthy, double now) const {
   LinkLoads sick;
-  for (const LinkLoad& load : healthy_loads) {
-    const auto fault = std::ranges::find(faults_, load.link, &LinkFault::link);
-    if (fault == faults_.end() || fault->removed) continue;
-    const double use = std::min(1.0, load.use * healthy / (fault->derate * now));
-    sick.push_back({load.link, load.flows, use, std::min(1.0, std::max(use, load.active * healthy / now))});
+  for (const LinkFault& fault : faults_) {
+    const auto load = std::ranges::find_if(
+        healthy_loads, [&](const LinkLoad& l) { return l.link <= fault.link && fault.link < l.end(); });
+    if (load == healthy_loads.end() || fault.removed) continue;
+    const double use = std::min(1.0, load->use * healthy / (fault.derate * now));
+    sick.push_back(
+        {fault.link, load->flows, use, std::min(1.0, std::max(use, load->active * healthy / now))});
   }
+  std::ranges::sort(sick, {}, &LinkLoad::link);
   return sick;
 }
 

@@ -1,0 +1,106 @@
+// Calls in a row over a sick link: priced against executing every message, with work between them and without.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "engine/execution/executor.h"
+#include "engine/execution/program_builder.h"
+#include "tests/support/engine_fixture.h"
+#include "tests/support/execution_fixture.h"
+#include "tests/support/fabrics.h"
+#include "tests/support/seeds.h"
+
+namespace shardscape::sick_rows {
+namespace {
+
+using execution::Instruction;
+using network::CollectiveOp;
+
+struct Row {
+  FabricSpec fabric;
+  FaultSet faults;
+  network::RankGroup group;
+  CollectiveOp op = CollectiveOp::all_reduce;
+  Bytes bytes;
+};
+
+/// A ring or a switch with one group over all of its ranks; a link of the group, or both ways of it, is sick.
+Row draw(test::ScenarioGenerator& random) {
+  Row row;
+  const std::int64_t ranks = random.pick({2, 3, 4, 8});
+  row.fabric = random.coin() ? test::crossbar(ranks, 50e9, 1e-6) : test::ring_of(ranks);
+  row.group = test::group_of(static_cast<std::int32_t>(ranks), 1);
+  row.op = random.pick({CollectiveOp::all_reduce, CollectiveOp::reduce_scatter, CollectiveOp::all_gather});
+  row.bytes = Bytes(random.pick({1e6, 1e7, 1e8}));
+  const network::Fabric fabric(row.fabric);
+  const auto link = static_cast<std::int32_t>(random.below(fabric.links().size()));
+  row.faults.links.push_back({link, random.pick({0.1, 0.25, 0.5}), Seconds(0), false});
+  if (random.coin() && fabric.reverse_of(link) >= 0)
+    row.faults.links.push_back({fabric.reverse_of(link), row.faults.links.front().derate, Seconds(0), false});
+  return row;
+}
+
+/// Seconds of so many calls, each behind `work`, executed message by message.
+double executed(const Row& row, const StackProfile::Communication& stack, int calls, double work) {
+  const network::Fabric fabric(row.fabric);
+  network::PricedNetwork network(fabric, stack);
+  network.set_faults(row.faults);
+  const network::CollectivePrices prices({fabric, stack, BytesPerSecond(2e12)});
+  execution::ProgramBuilder builder(network, stack, prices, {});
+  const std::int32_t lane = builder.add_lane(row.group, "group"),
+                     call = builder.call(lane, row.op, row.bytes);
+  for (int i = 0; i < calls; ++i) {
+    if (work > 0)
+      builder.add({Instruction::Kind::compute, TimeClass::compute, 0, builder.name("work"), 1, work});
+    const auto on_lane = static_cast<std::uint16_t>(lane);
+    builder.add({Instruction::Kind::start, TimeClass::compute, on_lane, call, 1, 0});
+    builder.add({Instruction::Kind::join, TimeClass::data_comm, on_lane, 0, 1, 0});
+  }
+  const std::int32_t sequence = builder.add_sequence({builder.end_block()});
+  for (std::int32_t rank = 0; rank < fabric.ranks(); ++rank) builder.set_sequence(rank, sequence);
+  const execution::Programs programs = builder.finish();
+  execution::Executor executor;
+  return std::ranges::max(
+      executor.run(programs, network.bytes_per_second(), nullptr, execution::Fold::every_message).end);
+}
+
+TEST(SickRows, CallsFollowEachOtherAsTheyAreExecuted) {
+  // What a call adds to a row is the difference of a long and a short one; both are whole periods of two and three
+  // calls. What is compared is the part of what the fault adds to a single call.
+  int rows = 0;
+  double sum = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(150); ++seed) {
+    test::ScenarioGenerator random(seed);
+    const Row row = draw(random);
+    StackProfile::Communication stack = test::plain_stack().communication;
+    stack.call = Seconds(random.pick({0.0, 1e-5}));
+    stack.rank_step = Seconds(random.pick({0.0, 2e-6}));
+    const network::Fabric fabric(row.fabric);
+    network::CollectivePrices prices({fabric, stack, BytesPerSecond(2e12)});
+    prices.set_faults(row.faults);
+    const network::CollectiveKey key{row.op, row.bytes, row.group};
+    const auto [first, added] = prices.priced(key);
+    const Seconds healthy = prices.time_without_faults(key);
+    if (added < 0.1 * healthy) continue;
+    const double work = random.pick({0.0, 0.3, 1.0, 5.0}) * healthy.value();
+    const double follows = (executed(row, stack, 24, work) - executed(row, stack, 12, work)) / 12;
+    const double priced = (first - prices.saved_in_row(key, Seconds(work))).value() + work;
+    const double off = (priced - follows) / added.value();
+    SCOPED_TRACE("seed " + std::to_string(seed) + " ranks " + std::to_string(row.group.size()) + " sick " +
+                 std::to_string(row.faults.links.size()) + " work " + std::to_string(work) + " follows " +
+                 std::to_string(follows) + " first " + std::to_string(first.value()));
+    EXPECT_LT(std::abs(off), 0.2);
+    EXPECT_GE(priced, healthy.value() * (1 - 1e-9));
+    sum += std::abs(off);
+    ++rows;
+  }
+  EXPECT_GE(rows, test::at_least(60));
+  if (!test::all_seeds()) return;
+  EXPECT_LT(sum / rows, 0.03);
+}
+
+}  // namespace
+}  // namespace shardscape::sick_rows
