@@ -42,7 +42,10 @@ fs::path config_in(const fs::path& folder) {
 
 tl::expected<fs::path, std::string> find_path(std::string_view name, const fs::path& relative_to) {
   const fs::path path(name);
-  if (!path.is_absolute() && !relative_to.empty() && is_file(relative_to / path)) return relative_to / path;
+  fs::path beside = relative_to;  // without `.`, which would grow along a chain of files
+  for (const fs::path& part : path)
+    if (part != ".") beside /= part;
+  if (!path.is_absolute() && !relative_to.empty() && is_file(beside)) return beside;
   if (is_file(path)) return path;
   std::string message = fmt::format("no such file: {}", name);
   if (!path.is_absolute() && !relative_to.empty()) {

@@ -260,7 +260,7 @@ int run_check(const StudyArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments, common);
   const sweep::SweepJob job(study);
   if (job.space().problem().empty()) print_study(study, job);
-  require_points(job, arguments.file);
+  require_points(job);
   print_estimates(job, common);
   return kDone;
 }

@@ -33,7 +33,7 @@ constexpr const char* kFates[] = {"simulated",
                                   "too slow for what is asked for by a floor",
                                   "do not fit in memory",
                                   "against a constraint",
-                                  "indivisible or unsupported"};
+                                  "against a rule"};
 static_assert(std::size(kFates) == enum_names<CapacityFate>().size());
 
 class CapacityWriter {
@@ -110,16 +110,14 @@ class CapacityWriter {
   /// What is known of smaller numbers of GPUs, or of all, and how.
   [[nodiscard]] std::string certificate(const CapacityAnswer& answer) const {
     const auto count = [&](CapacityFate fate) { return answer.fates[static_cast<std::size_t>(fate)]; };
-    const auto plans = [](std::uint64_t number) {
-      return format_count(number) + (number == 1 ? " plan" : " plans");
-    };
     std::string looked;
     for (const CapacityFate fate : enum_values<CapacityFate>()) {
       if (count(fate) == 0) continue;
       looked += fmt::format("{}{} {}", looked.empty() ? "" : ", ", format_count(count(fate)),
                             kFates[static_cast<std::size_t>(fate)]);
     }
-    looked = fmt::format("{} looked at{}{}", plans(answer.looked_at()), looked.empty() ? "" : ": ", looked);
+    looked = fmt::format("{} looked at{}{}", counted(answer.looked_at(), "plan"), looked.empty() ? "" : ": ",
+                         looked);
     if (!answer.complete && answer.best)
       return fmt::format("stopped: no plan on fewer GPUs does, another on {} may be better; {}",
                          answer.best->gpus, looked);
@@ -172,6 +170,11 @@ class CapacityWriter {
         {"least_gpus_above_floors", answer.least_simulated > 0 ? Json(answer.least_simulated) : Json()},
         {"most_gpus", answer.most_gpus},
         {"plans", std::move(fates)}};
+    json["rejected"] = Json::array();
+    for (const Reason reason : enum_values<Reason>())
+      if (const std::uint64_t plans = answer.rejected[reason]; plans > 0)
+        json["rejected"].push_back(
+            {{"reason", name_of(reason)}, {"plans", plans}, {"words", describe(name_of(reason))}});
     json["missed"] = Json::array();
     for (const sweep::CapacityKill& kill : answer.kills)
       json["missed"].push_back(
@@ -205,7 +208,9 @@ class CapacityWriter {
 
   void print_details(std::ostream& out, const CapacityAnswer& answer) const {
     out << '\n' << load(answer) << ": " << certificate(answer) << '\n';
-    if (answer.kills.empty() || answer.best) return;
+    if (answer.best) return;
+    if (answer.fates[static_cast<std::size_t>(CapacityFate::rule)] > 0) print_rejected(out, answer);
+    if (answer.kills.empty()) return;
     TextTable table({left("missed by plans that fit"), "plans", "at least by"});
     for (const sweep::CapacityKill& kill : answer.kills)
       table.add_row({bound(kill.reason), format_count(kill.plans), format_percent(kill.least)});
@@ -220,6 +225,15 @@ class CapacityWriter {
   }
 
  private:
+  static void print_rejected(std::ostream& out, const CapacityAnswer& answer) {
+    TextTable table({left("against a rule"), "plans", left("")});
+    for (const Reason reason : enum_values<Reason>()) {
+      if (answer.rejected[reason] == 0) continue;
+      table.add_row(
+          {std::string(name_of(reason)), format_count(answer.rejected[reason]), describe(name_of(reason))});
+    }
+    table.print(out, 2);
+  }
   [[nodiscard]] results::PointRecord record(const CapacityPoint& at) const {
     results::PointRecord row{at.id, at.point.plan, job_.workload(at.point.setting),
                              job_.hardware(at.point.setting), at.prediction};

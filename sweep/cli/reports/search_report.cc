@@ -35,7 +35,7 @@ constexpr const char* kMeanings[] = {"evaluated",
                                      "beyond the answer, by a bound",
                                      "do not fit in memory",
                                      "against a constraint",
-                                     "indivisible or unsupported",
+                                     "indivisible, unsupported or out of range",
                                      "not decided"};
 static_assert(std::size(kMeanings) == enum_names<Fate>().size());
 

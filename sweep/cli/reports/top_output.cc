@@ -201,6 +201,14 @@ class TableBuilder {
   }
 
  private:
+  /// Whether some row has a time, which an error may be expected of.
+  [[nodiscard]] bool any_timed() const {
+    const ColumnInfo* const status = reader_.find("status");
+    return status == nullptr || std::ranges::any_of(chosen_.values[place_of(*status)], [](double code) {
+             return code == static_cast<double>(Status::ok) || code == static_cast<double>(Status::missed);
+           });
+  }
+
   /// Shows the evidence below the table if all rows have the same, else as columns; nothing in files of older programs.
   void show_evidence() {
     std::vector<std::size_t> found;
@@ -213,6 +221,10 @@ class TableBuilder {
       same = same && std::ranges::all_of(values, [&](double value) {
                return value == values.front() || (std::isnan(value) && std::isnan(values.front()));
              });
+    }
+    if (!any_timed()) {
+      evidence_ = "no error is expected of these rows, as none of them has a time";
+      return;
     }
     const bool serves = reader_.find("itl_s") != nullptr;
     if (!same) {
