@@ -42,8 +42,8 @@ fs::path config_in(const fs::path& folder) {
 
 tl::expected<fs::path, std::string> find_path(std::string_view name, const fs::path& relative_to) {
   const fs::path path(name);
-  fs::path beside = relative_to;  // without `.`, which would grow along a chain of files
-  for (const fs::path& part : path)
+  fs::path beside;  // without `.`, of which a chain of files would have many
+  for (const fs::path& part : relative_to / path)
     if (part != ".") beside /= part;
   if (!path.is_absolute() && !relative_to.empty() && is_file(beside)) return beside;
   if (is_file(path)) return path;

@@ -184,9 +184,8 @@ class Confirmation {
   [[nodiscard]] std::string text() const {
     if (columns_.empty() || wish_.rows == 0) return "";
     if (!done_.why_none.empty()) return wish_.asked ? "not executed: " + done_.why_none : "";
-    std::string text = done_.rows == 0 ? "no row executed"
-                                       : fmt::format("{} executed in {} of CPU", counted(done_.rows, "row"),
-                                                     format_duration(done_.cpu_seconds));
+    std::string text = fmt::format("{} executed in {} of CPU", counted(done_.rows, "row"),
+                                   format_duration(done_.cpu_seconds));
     if (done_.too_long > 0) text += fmt::format(", {} would take too long or never end", done_.too_long);
     if (done_.left > 0)
       text += fmt::format(", {} not tried, as that takes longer: --confirm {} does", done_.left, wish_.rows);
