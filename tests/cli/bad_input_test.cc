@@ -143,9 +143,11 @@ TEST_F(BadInputTest, OutputThatCannotBeWrittenIsAnEnvironmentError) {
 TEST_F(BadInputTest, WhatAStudyLacksIsSaidWithItsPlace) {
   write("study.yaml", kSmallStudy);
   write("serving.yaml", kInferenceStudy);
-  std::string many = changed("virtual_stages: [2, 4]",
-                             "virtual_stages: {from: 2, to: 300}\n"
-                             "  context_parallel: divisors");
+  std::string many =
+      changed("virtual_stages: [2, 4]",
+              "virtual_stages: {from: 2, to: 300}\n"
+              "  context_parallel: divisors\n"
+              "  rank_order: [tp-cp-dp-pp, tp-pp-cp-dp, cp-tp-dp-pp, dp-tp-cp-pp, pp-tp-cp-dp]");
   for (const auto& [few, all] :
        {std::pair("gpus: 8", "gpus: 15120"), std::pair("batch: 32", "batch: 15120"),
         std::pair("tensor_parallel: powers_of_two", "tensor_parallel: divisors"),
