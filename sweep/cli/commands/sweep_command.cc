@@ -194,7 +194,7 @@ void print_summary(const sweep::SweepJob& job, const results::Summary& summary,
                    const sweep::SweepOutcome& outcome, const RunCost& cost, const ShownTop& shown,
                    const fs::path& output) {
   const std::uint64_t evaluated = outcome.progress.rows_evaluated;
-  std::cout << echo(job.study().title) << ": " << format_count(job.layout().rows()) << " points"
+  std::cout << echo(job.study().title) << ": " << counted(job.layout().rows(), "point")
             << in_brackets(of_the_study(job.layout(), job.shards()));
   if (outcome.progress.rows_before > 0)
     std::cout << ", " << format_count(evaluated) << " of them in this run";

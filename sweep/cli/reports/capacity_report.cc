@@ -51,7 +51,7 @@ class CapacityWriter {
   }
   /// What tells the answer from others: its rate, and the settings of its workload that are listed.
   [[nodiscard]] std::string load(const CapacityAnswer& answer) const {
-    std::string text = format_fixed(rate(answer), 3) + " requests/s";
+    std::string text = format_rate(rate(answer)) + " requests/s";
     for (const auto& [key, value] : settings(answer)) text += fmt::format(", {}={}", key, value);
     return text;
   }
@@ -95,8 +95,7 @@ class CapacityWriter {
     for (const LimitCheck::Miss& miss : at.misses) {
       if (miss.reason < results::kFirstLimitReason) {
         list.push_back(fmt::format("at most {} requests/s instead of {}",
-                                   format_fixed(at.prediction.load.sustained_per_s, 3),
-                                   format_fixed(offered, 3)));
+                                   format_rate(at.prediction.load.sustained_per_s), format_rate(offered)));
         continue;
       }
       const results::Limit& limit = job_.study().limits[miss.reason - results::kFirstLimitReason];
@@ -216,9 +215,9 @@ class CapacityWriter {
       table.add_row({bound(kill.reason), format_count(kill.plans), format_percent(kill.least)});
     table.print(out, 2);
     const CapacityPoint& nearest = *answer.nearest;
-    out << "nearest: " << plan_there(nearest) << " on " << nearest.gpus
-        << (nearest.simulated ? " GPUs, with " : " GPUs, by its floors with ") << joined_changes(answer)
-        << '\n';
+    out << "nearest: " << plan_there(nearest) << " on "
+        << counted(static_cast<std::uint64_t>(nearest.gpus), "GPU")
+        << (nearest.simulated ? ", with " : ", by its floors with ") << joined_changes(answer) << '\n';
     const bool overloaded = nearest.misses.front().reason < results::kFirstLimitReason;
     if (overloaded && answer.complete)
       out << "more GPUs may do: the study's `gpus` go up to " << answer.most_gpus << '\n';
@@ -287,15 +286,15 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
   table.add_column("requests/s/GPU");
   for (const ColumnInfo* column : shown) table.add_column(short_heading(*column));
   for (const CapacityAnswer& answer : answers) {
-    std::vector<std::string> cells = {format_fixed(writer.rate(answer), 3)};
+    std::vector<std::string> cells = {format_rate(writer.rate(answer))};
     for (const auto& [key, text] : writer.settings(answer)) cells.push_back(text);
     const sweep::CapacityPoint* const best = answer.best ? &*answer.best : nullptr;
     cells.push_back(best ? format_count(best->gpus) : answer.complete ? "none" : "?");
     cells.push_back(best ? writer.plan_there(*best) : "");
     if (attainment != nullptr)
       cells.push_back(best ? shown_value(*attainment, best->prediction.load.attainment) : "");
-    cells.push_back(
-        best ? format_fixed(best->prediction.load.requests_per_s / static_cast<double>(best->gpus), 3) : "");
+    cells.push_back(best ? format_rate(best->prediction.load.requests_per_s / static_cast<double>(best->gpus))
+                         : "");
     for (const ColumnInfo* column : shown)
       cells.push_back(best ? shown_value(*column, writer.value(*best, column->name)) : "");
     table.add_row(std::move(cells));

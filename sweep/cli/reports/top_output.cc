@@ -105,7 +105,8 @@ std::string shown_value(const ColumnInfo& column, double value) {
   if (column.name == "outside_domain") return value > 0 ? "yes" : "no";
   if (column.name == "missed_by") return std::isfinite(value) ? format_percent(value) : "-";
   // Requests of a replica are few a second, tokens many.
-  if (column.unit == "s-1" && std::isfinite(value)) return format_fixed(value, value < 10 ? 3 : 1);
+  if (column.unit == "s-1" && std::isfinite(value))
+    return value < 10 ? format_rate(value) : format_fixed(value, 1);
   return format_value(value, column.unit);
 }
 

@@ -43,6 +43,12 @@ std::string format_fixed(double value, int digits) {
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
+std::string format_rate(double per_second) {
+  constexpr double kSmall = 0.01;
+  const bool small = per_second > 0 && per_second < kSmall;
+  return small ? fmt::format("{:.3g}", per_second) : format_fixed(per_second, 3);
+}
+
 std::string format_si(double value, std::string_view unit) {
   if (!std::isfinite(value)) return not_a_number();
   struct Prefix {
