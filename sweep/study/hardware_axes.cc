@@ -91,8 +91,8 @@ std::string unknown_path(const std::vector<Leaf>& leaves, const std::string& key
     if (!group.empty() && leaf.path.starts_with(group)) siblings.push_back(leaf.path);
   }
   // A key that stands in another group is meant rather than one that looks like it.
-  if (const std::string path = yaml::same_key(key, all); !path.empty())
-    return "unknown path; did you mean \"" + path + "\"?";
+  const std::string path = group.empty() ? "" : yaml::same_key(key, all);
+  if (!path.empty()) return "unknown path; did you mean \"" + path + "\"?";
   const bool near = !yaml::closest(key, all).empty();
   return "unknown path" + yaml::suggestion(key, near || siblings.empty() ? all : siblings, "paths");
 }
