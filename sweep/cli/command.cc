@@ -162,15 +162,17 @@ Budget parse_budget(const std::string& text, bool points) {
   const std::string_view point = text.ends_with('s') ? "points" : "point";
   const auto number = points ? number_before(text, point) : std::nullopt;
   const auto seconds = yaml::parse_quantity(text, yaml::Dimension::time);
-  if (number && *number == std::floor(*number)) {
+  if (number && *number != std::floor(*number))
+    throw BadInput("--budget: '" + text + "' is no whole number of points");
+  if (number) {
     budget.points = *number;
   } else if (const auto minutes = number_before(text, "min")) {
     budget.cpu_seconds = 60 * *minutes;
   } else if (seconds && *seconds >= 0) {
     budget.cpu_seconds = *seconds;
   } else {
-    throw BadInput("--budget: '" + text + "' is no CPU time, such as 500ms, 10s or 5min" +
-                   (points ? ", and no whole number of points, such as '20000 points'" : ""));
+    throw BadInput("--budget: '" + text + "' is no CPU time, such as 10s or 5min" +
+                   (points ? ", and no number of points, such as '20000 points'" : ""));
   }
   return budget;
 }
