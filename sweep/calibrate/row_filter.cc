@@ -26,8 +26,10 @@ sweep::ExpressionName name_of_column(const validate::Table& table, std::size_t c
     numbers = numbers && yaml::parse_number(cell).has_value();
     texts.insert(cell);
   }
-  if (numbers) return {table.columns[column]};
-  return {table.columns[column], sweep::NameKind::choice, {texts.begin(), texts.end()}};
+  const std::string& name = table.columns[column];
+  const bool rate = name.find("rate") != std::string::npos || name.find("per_s") != std::string::npos;
+  if (numbers) return {name, sweep::NameKind::number, {}, rate};
+  return {name, sweep::NameKind::choice, {texts.begin(), texts.end()}};
 }
 
 /// The table with a column of the releases that its rows state, unless it has a column of that name.

@@ -216,6 +216,7 @@ class Search {
   void take(Looked looked, CapacityAnswer& answer) {
     ++answer.fates[static_cast<std::size_t>(looked.fate)];
     CapacityPoint& at = looked.point;
+    if (looked.fate == CapacityFate::rule) ++answer.rejected[at.prediction.reason];
     const bool simulated = looked.fate == CapacityFate::simulated;
     if (!simulated && at.misses.empty()) return;
     for (const Miss& miss : at.misses) {

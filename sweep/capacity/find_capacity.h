@@ -21,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/base/enum_array.h"
 #include "engine/base/enum_names.h"
 #include "sweep/runner/evaluator.h"
 #include "sweep/runner/sweep_job.h"
@@ -59,7 +60,8 @@ struct CapacityAnswer {
   /// Where nothing does: the plan whose largest miss is the least; of those that keep up with the requests, if any do.
   /// Where floors cut off all plans: the nearest by its floors.
   std::optional<CapacityPoint> nearest;
-  std::array<std::uint64_t, 6> fates{};  ///< by CapacityFate
+  std::array<std::uint64_t, 6> fates{};         ///< by CapacityFate
+  EnumArray<Reason, std::uint64_t> rejected{};  ///< plans of CapacityFate::rule, by their reason
   /// The least number of GPUs with a plan that had to be simulated: all smaller ones are cut off without; 0 where there
   /// is none.
   std::int64_t least_simulated = 0;

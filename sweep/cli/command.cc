@@ -21,6 +21,7 @@
 #include "sweep/study/expert_load_parser.h"
 #include "sweep/study/load_parser.h"
 #include "sweep/study/load_study.h"
+#include "sweep/yaml/quantity_text.h"
 
 namespace shardscape::cli {
 
@@ -45,7 +46,7 @@ std::optional<fs::path> built_in_presets() {
 const results::StudyExtras kAllExtras{.faults = true, .reliability = true, .load = true, .promises = true};
 
 /// Problems of columns that the study names and does not have: those of the other phase, of faults, of reliability.
-ProblemList column_problems(const sweep::Study& study, const fs::path& file) {
+ProblemList column_problems(const sweep::Study& study) {
   const results::ColumnTable table(study.phase(), {}, study.extras());
   const results::ColumnTable faulty(study.phase(), {}, {.faults = true, .reliability = true});
   const results::ColumnTable loaded(study.phase(), {}, {.load = true});
@@ -61,7 +62,7 @@ ProblemList column_problems(const sweep::Study& study, const fs::path& file) {
         : complete.find(name) != nullptr
             ? "a load that is not simulated request by request (client, request_rate, sessions, trace)"
             : std::string(name_of(study.phase()));
-    problems.add(file.string() + ": " + key + ": '" + name + "' has no meaning for " + lacking);
+    problems.add(fmt::format("{}'{}' has no meaning for {}", study.at(key), name, lacking));
   };
   for (const std::string& objective : study.objectives) check("objectives", objective);
   for (const std::string& column : study.stored_columns.value_or(std::vector<std::string>()))
@@ -158,11 +159,16 @@ std::optional<double> number_before(std::string_view text, std::string_view unit
 Budget parse_budget(const std::string& text, bool points) {
   Budget budget;
   if (text.empty()) return budget;
-  if (const auto number = points ? number_before(text, "points") : std::nullopt) {
+  const std::string_view point = text.ends_with('s') ? "points" : "point";
+  const auto number = points ? number_before(text, point) : std::nullopt;
+  const auto seconds = yaml::parse_quantity(text, yaml::Dimension::time);
+  if (number && *number != std::floor(*number))
+    throw BadInput("--budget: '" + text + "' is no whole number of points");
+  if (number) {
     budget.points = *number;
   } else if (const auto minutes = number_before(text, "min")) {
     budget.cpu_seconds = 60 * *minutes;
-  } else if (const auto seconds = number_before(text, "s")) {
+  } else if (seconds && *seconds >= 0) {
     budget.cpu_seconds = *seconds;
   } else {
     throw BadInput("--budget: '" + text + "' is no CPU time, such as 10s or 5min" +
@@ -213,7 +219,7 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
   options.fixed_columns = column_names([](const auto&) { return true; });
   auto study = sweep::load_study(arguments.file, make_catalog(common), options);
   if (!study) throw BadInput(study.error());
-  column_problems(*study, arguments.file).finish();
+  column_problems(*study).finish();
   for (const std::string& assumption : study->assumptions)
     if (!quiet) std::cerr << "warning: " << message_line(assumption) << '\n';
   return *std::move(study);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -100,7 +99,7 @@ struct Budget {
   double cpu_seconds = HUGE_VAL;
   double points = HUGE_VAL;
 };
-/// Of "10s", "5min" and, with `points`, "20000 points"; no limit where the text is empty.
+/// Of "500ms", "10s", "5min" and, with `points`, "20000 points"; no limit where the text is empty.
 Budget parse_budget(const std::string& text, bool points = true);
 /// The parts of a text between commas.
 std::vector<std::string> split_names(std::string_view text);
@@ -173,7 +172,7 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
 std::vector<std::filesystem::path> input_files(const sweep::Study& study);
 
 /// BadInput where the study has no points.
-void require_points(const sweep::SweepJob& job, const std::filesystem::path& study);
+void require_points(const sweep::SweepJob& job);
 
 /// Adds an option with a value of the type that help shows; repeated, it takes one value each time.
 template <class Target>
@@ -202,7 +201,7 @@ struct ShownTop {
   bool count_points = false;
   std::string pareto = {}, format = "table";
   std::optional<std::size_t> confirm = {};  ///< rows to execute; nothing: as many as `top` executes unasked
-  const std::atomic<bool>* stop = nullptr;  ///< stops executions when it becomes true
+  std::function<const char*()> why_stop = {};  ///< as in ConfirmWish
 };
 int show_top(const std::filesystem::path& file, const ShownTop& shown);
 /// Adds --confirm to a command.

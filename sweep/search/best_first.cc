@@ -61,7 +61,12 @@ class Watch {
  public:
   Watch(const SearchOptions& options, ranks::Ranks& ranks, Stops stops, TimeObjective objective,
         results::Better better, std::uint64_t points)
-      : go_on_(options.go_on), ranks_(ranks), stops_(stops), objective_(objective), better_(better) {
+      : go_on_(options.go_on),
+        may_visit_(options.may_visit),
+        ranks_(ranks),
+        stops_(stops),
+        objective_(objective),
+        better_(better) {
     progress_.points = points;
   }
 
@@ -71,7 +76,6 @@ class Watch {
     if (stopped_ || !go_on_) return !stopped_;
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < more.size(); ++i) progress_.counts[i] += more[i];
-    progress_.visited_here += more[static_cast<std::size_t>(Fate::visited)];
     progress_.bound = cost_of(objective_, cost);  // cost_of() is its own inverse
     if (best && (!progress_.best || ranks_before(*best, *progress_.best, better_))) progress_.best = best;
     if (!stopped_ && !go_on_(progress_)) {
@@ -80,6 +84,13 @@ class Watch {
     }
     return !stopped_;
   }
+  /// Whether another point may be visited. Those that are being visited are not ended where not.
+  bool may_visit() {
+    const std::lock_guard lock(mutex_);
+    refused_ = refused_ || (may_visit_ && !may_visit_());
+    return !stopped_ && !refused_;
+  }
+  [[nodiscard]] bool refused() const { return refused_; }
   /// Sets the counts of all ranks together.
   void set_counts(const results::FateCounts& counts) {
     const std::lock_guard lock(mutex_);
@@ -90,13 +101,14 @@ class Watch {
 
  private:
   const std::function<bool(const SearchProgress&)>& go_on_;
+  const std::function<bool()>& may_visit_;
   ranks::Ranks& ranks_;
   Stops stops_;
   TimeObjective objective_;
   results::Better better_;
   std::mutex mutex_;
   SearchProgress progress_;
-  std::atomic<bool> stopped_{false};
+  std::atomic<bool> stopped_{false}, refused_{false};
 };
 
 /// Hands out the numbers of a round's parts, each to one rank.
@@ -183,7 +195,8 @@ class Search {
                calls_,
                shared_networks(),
                executes() ? &executions_ : nullptr,
-               executes() ? &executed_ : nullptr},
+               executes() ? &executed_ : nullptr,
+               [this] { return watch_.may_visit(); }},
         searches_([this] { return std::make_unique<PartSearch>(frame_); }),
         numbers_(numbers) {}
 
@@ -220,7 +233,7 @@ class Search {
     results::FateCounts one{};
     one[static_cast<std::size_t>(Fate::visited)] = 1;
     const auto execute = [&](std::size_t i) {
-      if (i % ranks != rank) return;
+      if (i % ranks != rank || !watch_.may_visit()) return;
       const auto prediction = own().execute(best[i], [this] { return watch_.go_on({}, 0, std::nullopt); });
       if (!prediction) return;
       executed[i] = {best[i], *prediction, 0};
@@ -235,7 +248,7 @@ class Search {
     }
     Found found(ranks);
     PartFound& mine = found[rank].emplace();
-    mine.stopped = watch_.stopped();
+    mine.stopped = watch_.stopped() || watch_.refused();
     for (const std::optional<VisitedPoint>& point : executed)
       if (point) mine.visited.push_back(*point);
     std::string text;

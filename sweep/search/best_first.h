@@ -63,9 +63,8 @@ inline constexpr std::uint64_t kMostFloors = std::uint64_t{1} << 27U;
 std::string why_too_many_regions(const SweepJob& job);
 
 struct SearchProgress {
-  std::uint64_t points = 0;        ///< number of points of the study
-  results::FateCounts counts{};    ///< on rank 0 with those of other ranks, up to the round before
-  std::uint64_t visited_here = 0;  ///< number of points visited by this process
+  std::uint64_t points = 0;      ///< number of points of the study
+  results::FateCounts counts{};  ///< on rank 0 with those of other ranks, up to the round before
   double bound = 0;  ///< the best value of the first objective that the rest of the current setting can reach
   std::optional<BestPoint> best;
 };
@@ -79,6 +78,9 @@ struct SearchOptions {
   /// Called before each region is opened and every few milliseconds of an execution, never from two threads at once;
   /// the search stops where it returns false. May be empty.
   std::function<bool(const SearchProgress&)> go_on;
+  /// Called before each point that is evaluated in full, never from two threads at once; where it returns false the
+  /// point is not visited, and the search stops once those that are being visited are done. May be empty.
+  std::function<bool()> may_visit;
   /// Called in the same way during the search for hints, beside `go_on`; where it returns false, the best so far are
   /// executed. May be empty.
   std::function<bool()> seek_hints;

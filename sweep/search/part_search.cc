@@ -199,12 +199,15 @@ PartFound PartSearch::run(const Part& part, const Answer& known, const AskPart& 
   return std::move(found_);
 }
 
-/// Asks whether to go on. An execution that was given up counts as a visit here, since it has taken as long.
+/// Asks whether to go on.
 bool PartSearch::go_on(double cost) {
-  results::FateCounts counts = found_.counts;
-  counts[static_cast<std::size_t>(Fate::visited)] += found_.given_up;
-  counts[static_cast<std::size_t>(Fate::bound)] -= found_.given_up;
-  found_.stopped = !(*ask_)(counts, cost, *answer_);
+  found_.stopped = !(*ask_)(found_.counts, cost, *answer_);
+  return !found_.stopped;
+}
+
+/// Asks whether to visit a point; the part ends where not.
+bool PartSearch::may_visit() {
+  found_.stopped = found_.stopped || !frame_.may_visit();
   return !found_.stopped;
 }
 
@@ -361,7 +364,7 @@ void PartSearch::visit(const Node& node) {
     }
     const std::uint64_t id = frame_.regions.id(setting_->index, variant.listed[i], node.choice);
     if (!race_ && frame_.executed == nullptr) {
-      evaluate(id);
+      may_visit() ? evaluate(id) : leave(floor, 1, Fate::open);
       continue;
     }
     Node point = node;  // a point that takes long waits in the queue, for others may cut it off
@@ -425,6 +428,7 @@ void PartSearch::execute(const Node& node) {
   const std::uint64_t listed =
       frame_.regions.families()[node.family].variants[node.variant].listed[node.runner];
   const std::uint64_t id = frame_.regions.id(setting_->index, listed, node.choice);
+  if (!may_visit()) return queue_.push_back(node);
   bool slow = false;
   const auto executed = execute(frame_.job.space().point(id).plan, [&](Seconds at_least) {
     slow = is_slow(at_least, node.memory);
@@ -456,11 +460,14 @@ void PartSearch::evaluate(std::uint64_t id) {
 void PartSearch::draw_on(Node node) {
   const std::uint64_t id = race_->point(node.runner);
   const Prediction healthy = evaluator().evaluate(frame_.job.space().point(id).plan);
-  if (!is_result(id, healthy)) return keep_visited(id, healthy, kNoValue);
+  const auto finish = [&](double value) {
+    may_visit() ? keep_visited(id, healthy, value) : queue_.push_back(node);
+  };
+  if (!is_result(id, healthy)) return finish(kNoValue);
   const double least = kRounding * kLeastExpected * healthy.step_time.value();
   if (least > node.cost && answer_->cuts(least, node.memory)) return leave(least, 1, Fate::bound);
   const FaultRace::Standing now = race_->draw_on(node.runner, healthy, evaluator());
-  if (now.finished) return keep_visited(id, healthy, now.seconds);
+  if (now.finished) return finish(now.seconds);
   node.cost = std::max(node.cost, kRounding * now.seconds);
   push(node);
 }

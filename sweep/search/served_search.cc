@@ -50,15 +50,16 @@ class ServedSearch {
   SearchOutcome run() {
     std::size_t next = 0, most = 1;
     find_floors();
-    while (next < waiting_.size() && !is_beyond(waiting_[next])) {
+    while (next < waiting_.size() && !refused_ && !is_beyond(waiting_[next])) {
       progress_.bound = waiting_[next].objective;
       if (!goes_on()) break;
       std::size_t end = next;
-      while (end < waiting_.size() && end < next + most && !is_beyond(waiting_[end])) ++end;
+      while (end < waiting_.size() && end < next + most && !is_beyond(waiting_[end]) && may_visit()) ++end;
       visit(next, end);
       next = end;
       most = std::min(2 * most, kMostInRound);
     }
+    stopped_ = stopped_ || refused_;
     count(stopped_ ? Fate::open : Fate::bound) += waiting_.size() - next;
     return outcome(std::min(next, left_));
   }
@@ -82,6 +83,11 @@ class ServedSearch {
     const std::lock_guard lock(asking_);
     stopped_ = stopped_ || (options_.go_on && !options_.go_on(progress_));
     return !stopped_;
+  }
+  /// Whether another point may be visited; not asked while any is.
+  [[nodiscard]] bool may_visit() {
+    refused_ = refused_ || (options_.may_visit && !options_.may_visit());
+    return !refused_;
   }
   /// The evaluator of a setting, which ends what it does where the search is stopped.
   Evaluator& watched(SettingEvaluators& evaluators, std::uint64_t setting) {
@@ -149,7 +155,6 @@ class ServedSearch {
       if (!round[i].whole) left_ = std::min(left_, first + i);
       ++count(round[i].whole ? Fate::visited : Fate::open);
     }
-    progress_.visited_here = visited_.size();
     if (!best_.empty()) progress_.best = best_.front();
   }
 
@@ -191,7 +196,7 @@ class ServedSearch {
   std::vector<Visited> visited_;
   std::size_t left_ = std::numeric_limits<std::size_t>::max();  ///< the first that a stopped round left
   std::mutex asking_;                                           ///< guards stopped_ and options_.go_on
-  bool stopped_ = false;
+  bool stopped_ = false, refused_ = false;
 };
 
 }  // namespace

@@ -53,7 +53,9 @@ const std::vector<Name>& table() {
     add("global_batch", [](Plan, Load w) { return static_cast<double>(w.global_batch); });
     add("concurrency", [](Plan, Load w) { return static_cast<double>(w.concurrency); });
     for (const char* name : {"request_rate", "request_rate_per_s"})  // as the study and as results name it
-      add(name, [](Plan, Load w) { return w.load ? w.load->request_rate : 0; });
+      names.push_back({{name, NameKind::number, {}, true}, nullptr, [](Plan, Load w) {
+                         return w.load ? w.load->request_rate : 0;
+                       }});
     add_axes(AxisKind::pool, AxisKind::pool);
     add("prefill_gpus", [](Plan p, Load) { return static_cast<double>(p.prefill.gpus()); });
     return names;

@@ -88,6 +88,15 @@ std::optional<std::vector<ParallelPlan>> distinct_settings(const SpaceSpec& spec
   return plans;
 }
 
+/// As many entries as plans with the same degrees have, or more; at most one more than may be listed.
+std::uint64_t most_of_degrees(const SpaceSpec& spec, Phase phase) {
+  std::uint64_t most = spec[PlanKey::order].values.size();
+  for (const PlanAxisRow& row : kPlanRows)
+    if (is_listed(row) && applies(row.phases, phase) && most <= DesignSpace::kMostListedPlans)
+      most *= spec[row.key].values.size();
+  return std::min(most, DesignSpace::kMostListedPlans + 1);
+}
+
 /// The axis of listed entries that has most values, as text; degrees count only if `degrees`.
 std::string longest_axis(const SpaceSpec& spec, Phase phase, bool degrees) {
   const PlanAxisRow* longest = nullptr;
@@ -125,15 +134,18 @@ DesignSpace::DesignSpace(const SpaceSpec& spec, const std::vector<std::int64_t>&
     free_axes_.push_back({&row, spec[row.key].values});
     free_ *= spec[row.key].values.size();
   }
-  for (const std::int64_t count : gpus) {
-    SHARDSCAPE_CHECK(count >= 1, count);
-    list_pools(spec, count);
-    ends_.push_back(listed_.size());
+  for (const Pass pass : {Pass::bound, Pass::count, Pass::list}) {
+    if (pass == Pass::count && entries_ <= kMostListedPlans) continue;
+    pass_ = pass;
+    entries_ = tuples_ = 0;
+    ends_.clear();
+    for (const std::int64_t count : gpus) {
+      SHARDSCAPE_CHECK(count >= 1, count);
+      if (problem_.empty()) list_pools(spec, count);
+      ends_.push_back(listed_.size());
+    }
   }
-  if (problem_.empty()) return;
-  listed_ = {};
-  std::ranges::fill(ends_, 0);
-  tuples_ = 0;
+  if (!problem_.empty()) tuples_ = 0;
 }
 
 void DesignSpace::list_pools(const SpaceSpec& spec, std::int64_t gpus) {
@@ -164,7 +176,7 @@ void DesignSpace::list_tuples(const SpaceSpec& spec, std::int64_t gpus, const Pr
 /// The loops from row `from` of the table on: every value of a degree that divides the `left` GPUs.
 void DesignSpace::list_degrees(const SpaceSpec& spec, std::size_t from, std::int64_t left,
                                const PlanAxisRow* filling, ParallelPlan& degrees) {
-  if (!problem_.empty()) return;
+  if (!problem_.empty() || entries_ > kMostListedPlans) return;
   while (from < kPlanRows.size() && kPlanRows[from].kind != AxisKind::degree) ++from;
   if (from == kPlanRows.size()) {
     if (filling == nullptr && left != 1) return;
@@ -183,9 +195,11 @@ void DesignSpace::list_degrees(const SpaceSpec& spec, std::size_t from, std::int
 }
 
 void DesignSpace::list_plans(const SpaceSpec& spec, const ParallelPlan& degrees) {
+  if (pass_ == Pass::bound) return void(entries_ += most_of_degrees(spec, phase_));
   const std::vector<RankOrder> orders = distinct_orders(spec, degrees);
   const auto plans = distinct_settings(spec, degrees, phase_);
-  if (!plans || listed_.size() + plans->size() * orders.size() > kMostListedPlans) {
+  if (plans) entries_ += plans->size() * orders.size();
+  if (!plans || entries_ > kMostListedPlans) {
     problem_ = fmt::format(
         "makes too many combinations of its axes, recompute and microbatch_size aside: {}; give fewer values "
         "of {}",
@@ -194,6 +208,7 @@ void DesignSpace::list_plans(const SpaceSpec& spec, const ParallelPlan& degrees)
         longest_axis(spec, phase_, plans.has_value()));
     return;
   }
+  if (pass_ == Pass::count) return;
   for (ParallelPlan plan : *plans) {
     for (const RankOrder& order : orders) {
       plan.order = order;

@@ -94,6 +94,10 @@ class DesignSpace {
                     ParallelPlan& degrees);
   void list_plans(const SpaceSpec& spec, const ParallelPlan& degrees);
 
+  /// Entries take memory, so that what may be too many of them is counted before any is kept.
+  enum class Pass : std::uint8_t { bound, count, list };
+  Pass pass_ = Pass::bound;
+  std::uint64_t entries_ = 0;  ///< of this pass so far; of `bound` not less than there are
   Phase phase_;
   std::string problem_;
   std::deque<ParallelPlan> listed_;

@@ -29,6 +29,7 @@ struct Token {
   std::size_t offset = 0;
   std::string_view text;  ///< text of the token, without quotes
   double number = 0;
+  bool rate = false;  ///< a number with the unit of a rate
 };
 
 bool is_word_char(char c) {
@@ -86,6 +87,7 @@ class Lexer {
       const std::size_t end = slash + unit.size();
       if (end < text_.size() && is_word_char(text_[end])) continue;
       token.number /= seconds;  // rounded as parse_request_rate() does
+      token.rate = true;
       at_ = end;
     }
   }
@@ -161,8 +163,9 @@ class ExpressionParser {
   /// The value that a sub-expression has left on the stack. A `word` is not resolved yet and has left nothing.
   struct Operand {
     Type type = Type::number;
-    Token token;           ///< its first token
-    std::size_t name = 0;  ///< index of the name of a choice
+    Token token;                            ///< its first token
+    std::size_t name = 0;                   ///< index of the name of a choice
+    bool rate = false, per_second = false;  ///< has numbers with the unit of a rate; has names of rates
   };
   using Parsed = tl::expected<Operand, ExpressionError>;
   using Done = tl::expected<void, ExpressionError>;
@@ -257,7 +260,7 @@ class ExpressionParser {
     if (!operand) return operand;
     if (auto ok = require(*operand); !ok) return Failure(ok.error());
     if (auto ok = emit(op, first.offset); !ok) return Failure(ok.error());
-    return Operand{result, first, 0};
+    return Operand{result, first, 0, operand->rate, operand->per_second};
   }
 
   [[nodiscard]] std::optional<Op> comparison_op() const {
@@ -300,7 +303,12 @@ class ExpressionParser {
     if (left.type == Type::choice) return {};
     if (right.type == Type::choice && left.type == Type::word) return emit_value(right.name, left.token);
     if (auto ok = require_number(left); !ok) return ok;
-    return require_number(right);
+    if (auto ok = require_number(right); !ok) return ok;
+    const Operand& named = left.rate ? right : left;
+    if ((!left.rate && !right.rate) || named.per_second || (left.rate && right.rate)) return {};
+    return fail((left.rate ? left : right).token.offset,
+                "a number per second or minute is compared with a rate alone, which " +
+                    quote(named.token.text) + " is not; leave its unit out");
   }
 
   Parsed choice_value(std::size_t name) {
@@ -344,6 +352,8 @@ class ExpressionParser {
       if (auto ok = require_number(*right); !ok) return Failure(ok.error());
       if (auto ok = emit(op->second, offset); !ok) return Failure(ok.error());
       left->type = Type::number;
+      left->rate = left->rate || right->rate;
+      left->per_second = left->per_second || right->per_second;
     }
     return left;
   }
@@ -400,7 +410,7 @@ class ExpressionParser {
 
   Parsed push_number(const Token& token, double number, Type type) {
     if (auto ok = emit(Op::push_number, token.offset, 0, number); !ok) return Failure(ok.error());
-    return Operand{type, token, 0};
+    return Operand{type, token, 0, token.rate};
   }
   Parsed push_name(const Token& token, std::size_t name) {
     if (auto ok = emit(Op::push_name, token.offset, name); !ok) return Failure(ok.error());
@@ -409,7 +419,7 @@ class ExpressionParser {
     const Type type = kind == NameKind::choice  ? Type::choice
                       : kind == NameKind::truth ? Type::truth
                                                 : Type::number;
-    return Operand{type, token, name};
+    return Operand{type, token, name, false, names_[name].rate};
   }
 
   Lexer lexer_;

@@ -27,6 +27,7 @@ struct ExpressionName {
   std::string name;
   NameKind kind = NameKind::number;
   std::vector<std::string> choices = {};
+  bool rate = false;  ///< per second, so that a number with the unit of a rate may be compared with it
 };
 
 struct ExpressionError {

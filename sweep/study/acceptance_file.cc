@@ -49,7 +49,7 @@ std::string missing_series(const std::array<std::string_view, 3>& names,
 }  // namespace
 
 tl::expected<std::vector<double>, std::string> parse_acceptance(std::string_view text,
-                                                                const AcceptanceSeries& series) {
+                                                                const AcceptanceSeries& series, int* most) {
   constexpr std::array<std::string_view, 5> kNames = {"draft_tokens", "acceptance_length", "model", "method",
                                                       "mode"};
   constexpr std::size_t kNeeded = 3,
@@ -88,8 +88,7 @@ tl::expected<std::vector<double>, std::string> parse_acceptance(std::string_view
     const auto drafts = yaml::parse_integer(cell(0), 1, kMostDraftTokens);
     if (!drafts) return tl::unexpected(fmt::format("line {}: draft_tokens {}", line, drafts.error()));
     const std::optional<double> length = yaml::parse_finite(cell(1));
-    const auto most = static_cast<double>(1 + *drafts);
-    if (!length || *length < 1 || *length > most)
+    if (!length || *length < 1 || *length > static_cast<double>(1 + *drafts))
       return tl::unexpected(
           fmt::format("line {}: acceptance_length must be from 1 to {}", line, 1 + *drafts));
     auto& [sum, number] = lengths[*drafts];
@@ -100,6 +99,8 @@ tl::expected<std::vector<double>, std::string> parse_acceptance(std::string_view
     return tl::unexpected(fmt::format("has lines of {}: say which `model`", fmt::join(models, ", ")));
   if (lengths.empty())
     return tl::unexpected(missing_series({kNames[2], kNames[3], kNames[4]}, wanted, there));
+  for (const auto& [drafts, sum] : lengths)
+    if (most != nullptr) *most = std::max(*most, sum.second);
   return shares_of(lengths);
 }
 

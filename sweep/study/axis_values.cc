@@ -33,6 +33,15 @@ std::vector<std::int32_t> divisors_within(const IntegerDomain& domain) {
 
 /// The values of {from: a, to: b, step: c}: a, a + c, ... up to b.
 std::vector<std::int32_t> range_values(const AxisPlace& place, const IntegerDomain& domain) {
+  if (place.node.find("from") == nullptr && place.node.find("to") == nullptr) {
+    const std::vector<yaml::Entry>& entries = place.node.entries;
+    place.diagnostics.add(
+        place.node.where, place.path,
+        fmt::format("must be a number, a list, or a range such as {{from: 1, to: 8, step: 1}}, not "
+                    "a map{}",
+                    entries.empty() ? "" : " with the key \"" + entries.front().key + '"'));
+    return {};
+  }
   const std::size_t before = place.diagnostics.size();
   yaml::ReadState state(place.node.where, "", place.diagnostics);
   yaml::Reader reader(place.node, place.path, state);

@@ -90,6 +90,9 @@ std::string unknown_path(const std::vector<Leaf>& leaves, const std::string& key
     all.push_back(leaf.path);
     if (!group.empty() && leaf.path.starts_with(group)) siblings.push_back(leaf.path);
   }
+  // A key that stands in another group is meant rather than one that looks like it.
+  const std::string path = group.empty() ? "" : yaml::same_key(key, all);
+  if (!path.empty()) return "unknown path; did you mean \"" + path + "\"?";
   const bool near = !yaml::closest(key, all).empty();
   return "unknown path" + yaml::suggestion(key, near || siblings.empty() ? all : siblings, "paths");
 }

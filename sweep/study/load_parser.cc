@@ -244,7 +244,7 @@ std::string too_long_request(const Trace& trace, const ModelSpec& model) {
 }
 
 yaml::Parsed<double> parse_rate(const yaml::Node& node) {
-  return yaml::bare_text(node, "a rate such as 3 /s").and_then([](const auto& text) {
+  return yaml::scalar_text(node, "a rate such as 3 /s").and_then([](const auto& text) {
     return parse_request_rate(text);
   });
 }

@@ -81,6 +81,7 @@ class StudyParser {
     check_simulated_load();
     if (phase_) check_served_experts(study_, *phase_, root_, state_);
     if (!diagnostics_.empty()) return std::nullopt;
+    note_places();
     study_.resolved_yaml = resolved();
     note_assumed_shares();
     attach_evidence(catalog_, study_, diagnostics_);
@@ -91,6 +92,12 @@ class StudyParser {
   [[nodiscard]] const std::vector<yaml::InputFile>& files() const { return loader_.files(); }
 
  private:
+  void note_places() {
+    study_.places[""] = *root_.where.source;
+    for (const yaml::Entry& entry : root_.entries)
+      study_.places[entry.key] = yaml::to_string(entry.key_where);
+  }
+
   void read_title() {
     study_.title = fs::path(name_).stem().string();
     reader_.optional("study", study_.title);
@@ -178,6 +185,7 @@ class StudyParser {
     study_.workloads = std::move(parsed.workloads);
     workload_resolved_ = std::move(parsed.resolved);
     study_.tables = std::move(parsed.tables);
+    study_.assumptions = std::move(parsed.assumptions);
     const yaml::Node* const speculation = node->is_map() ? node->find("speculation") : nullptr;
     if (!study_.workloads.empty() && speculation != nullptr) read_drafting_model(*speculation);
   }

@@ -22,8 +22,7 @@ yaml::Parsed<double> parse_share(const yaml::Node& node) {
 /// Shares from a table of lengths; an empty error stands for problems that are told already.
 tl::expected<std::vector<double>, std::string> read_table(const yaml::Node& node, const std::string& path,
                                                           const std::filesystem::path& folder,
-                                                          yaml::ReadState& state,
-                                                          std::vector<std::filesystem::path>& tables) {
+                                                          yaml::ReadState& state, ParsedSpeculation& result) {
   yaml::Reader of(node, path, state);
   const yaml::Node* const name = of.take_required("table");
   AcceptanceSeries series;
@@ -38,8 +37,15 @@ tl::expected<std::vector<double>, std::string> read_table(const yaml::Node& node
   if (!file) return tl::unexpected(file.error());
   const std::filesystem::path where = folder / *file;
   const auto text = input::read_file(where, input::kMostTableBytes, "a table of lengths");
-  if (text) tables.push_back(where);
-  const auto shares = text ? parse_acceptance(*text, series) : tl::unexpected(text.error());
+  if (text) result.tables.push_back(where);
+  int most = 0;
+  const auto shares = text ? parse_acceptance(*text, series, &most) : tl::unexpected(text.error());
+  if (most > 1)
+    result.assumption = fmt::format(
+        "{}: accepted lengths are means of up to {} lines with the same number of draft tokens; {}", path,
+        most,
+        series.method.empty() || series.mode.empty() ? "name model, method and mode to choose lines"
+                                                     : "their model, method and mode are the same");
   if (!shares) return tl::unexpected(where.string() + ": " + shares.error());
   return *shares;
 }
@@ -61,7 +67,7 @@ ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& p
   const yaml::Node* const written = reader.take_required("acceptance");
   const yaml::Node* rates = written;
   if (rates != nullptr && rates->is_map()) {
-    const auto shares = read_table(*rates, path + ".acceptance", folder, state, result.tables);
+    const auto shares = read_table(*rates, path + ".acceptance", folder, state, result);
     if (!shares && !shares.error().empty()) reader.bad("acceptance", *rates, shares.error());
     result.resolved.set("acceptance",
                         yaml::flow_list(shares.value_or(std::vector<double>()), [](double share) {

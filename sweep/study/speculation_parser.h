@@ -17,6 +17,7 @@ struct ParsedSpeculation {
   std::vector<std::int64_t> draft_tokens;     ///< an axis; empty where it could not be read
   yaml::Node resolved;                        ///< the block in full
   std::vector<std::filesystem::path> tables;  ///< those that were read
+  std::string assumption;                     ///< as in Study::assumptions; empty where there is none
 };
 
 /// `acceptance`: a rate at which each draft is accepted where those before it are, or the share of iterations in which

@@ -107,6 +107,7 @@ class WorkloadParser {
     ParsedSpeculation parsed = parse_speculation(node, path("speculation"), folder_, state_, diagnostics_);
     load_->load.speculation = std::move(parsed.speculation);
     std::ranges::move(parsed.tables, std::back_inserter(result_.tables));
+    if (!parsed.assumption.empty()) result_.assumptions.push_back(std::move(parsed.assumption));
     add_axis(parsed.draft_tokens, [](WorkloadSpec& workload, std::int64_t tokens) {
       workload.load->speculation.draft_tokens = tokens;
     });
@@ -193,7 +194,12 @@ class WorkloadParser {
       const bool rated =
           load_ && field.member == &WorkloadSpec::concurrency && node_.find("request_rate") != nullptr;
       if (result_.phase_known && field.phase == result_.phase && !traced && !rated) {
-        reader_.take_required(field.key);
+        const yaml::Node* const node = reader_.take(field.key);
+        const bool loop = field.member == &WorkloadSpec::concurrency;
+        if (node == nullptr && node_.is_map())
+          reader_.bad(field.key, node_,
+                      loop ? "missing; say how many requests are in flight, or give request_rate or trace"
+                           : "missing; this key is required");
       } else {
         reader_.take(field.key);
       }

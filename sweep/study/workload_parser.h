@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "engine/spec/model.h"
@@ -18,6 +19,7 @@ struct ParsedWorkload {
   std::vector<WorkloadSpec> workloads;  ///< the file's first key is slowest; empty where there are problems
   yaml::Node resolved;                  ///< the same map with every default filled in
   std::vector<std::filesystem::path> tables;  ///< those that were read
+  std::vector<std::string> assumptions;       ///< as in Study
 };
 
 /// Reads the workload. Paths in it are relative to `folder`. `model`: whose positions end sessions; null: none do.

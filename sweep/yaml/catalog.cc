@@ -40,9 +40,17 @@ fs::path config_in(const fs::path& folder) {
   return is_file(folder / "config.json") ? folder / "config.json" : fs::path();
 }
 
+/// The path without its parts `.`, of which a chain of files would have many.
+fs::path without_dots(const fs::path& path) {
+  fs::path plain;
+  for (const fs::path& part : path)
+    if (part != ".") plain /= part;
+  return plain;
+}
+
 tl::expected<fs::path, std::string> find_path(std::string_view name, const fs::path& relative_to) {
-  const fs::path path(name);
-  if (!path.is_absolute() && !relative_to.empty() && is_file(relative_to / path)) return relative_to / path;
+  const fs::path path = without_dots(name), beside = without_dots(relative_to / name);
+  if (!path.is_absolute() && !relative_to.empty() && is_file(beside)) return beside;
   if (is_file(path)) return path;
   std::string message = fmt::format("no such file: {}", name);
   if (!path.is_absolute() && !relative_to.empty()) {

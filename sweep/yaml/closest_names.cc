@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "engine/base/suggest.h"
@@ -47,6 +48,15 @@ std::vector<std::string> closest(std::string_view text, std::span<const std::str
     names.push_back(name);
   }
   return names;
+}
+
+std::string same_key(std::string_view path, std::span<const std::string> paths) {
+  const std::string last = "." + std::string(path.substr(path.rfind('.') + 1));
+  std::vector<std::string> same;
+  std::ranges::copy_if(paths, std::back_inserter(same),
+                       [&](const std::string& p) { return p.ends_with(last); });
+  const std::vector<std::string> near = closest(path, same);
+  return !near.empty() ? near.front() : same.empty() ? "" : same.front();
 }
 
 std::string join(std::span<const std::string> names) {

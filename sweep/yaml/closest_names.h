@@ -13,6 +13,9 @@ namespace shardscape::yaml {
 std::vector<std::string> closest(std::string_view text, std::span<const std::string> candidates,
                                  std::size_t limit = 1);
 
+/// Of paths with dots the one with the same last key, the closest of several; empty where there is none.
+std::string same_key(std::string_view path, std::span<const std::string> paths);
+
 /// The end of a message: `; did you mean "x"?` where a candidate is close, else `; known <what>: a, b, c` (shortened
 /// where there are many).
 std::string suggestion(std::string_view text, std::span<const std::string> candidates, std::string_view what);

@@ -10,11 +10,13 @@ namespace shardscape::yaml {
 
 /// The spec of a map if it passes its own validate(); otherwise nothing, with every problem in `diagnostics`.
 /// `take_references` first reads the keys that refer to other specs, and returns false where one of them is bad.
+/// `paths`: as in ReadState::set_paths().
 template <class Spec, class Take>
 std::optional<Spec> read_spec(const Node& node, const std::string& prefix, Diagnostics& diagnostics,
-                              const Take& take_references) {
+                              const Take& take_references, std::vector<std::string> (*paths)() = nullptr) {
   Spec spec;
   ReadState state(node.where, prefix, diagnostics);
+  state.set_paths(paths);
   Reader reader(node, "", state);
   if (!node.is_map()) return std::nullopt;
   const bool references = take_references(reader, spec);

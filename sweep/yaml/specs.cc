@@ -28,7 +28,13 @@ std::optional<DevicePreset> read_device(const Node& node, const std::string& pre
 }
 
 std::optional<StackPreset> read_stack(const Node& node, const std::string& prefix, Diagnostics& diagnostics) {
-  return read_spec<StackPreset>(node, prefix, diagnostics);
+  constexpr auto paths = [] {
+    std::vector<std::string> all;
+    for (const Leaf& leaf : leaves<StackPreset>("")) all.push_back(leaf.path);
+    return all;
+  };
+  return read_spec<StackPreset>(
+      node, prefix, diagnostics, [](Reader&, StackPreset&) { return true; }, paths);
 }
 
 std::optional<FabricTemplate> read_fabric(const Node& node, const std::string& prefix,

@@ -62,6 +62,10 @@ bool ReadState::follows_from_bad(const std::string& field) const {
   });
 }
 
+std::string ReadState::elsewhere(std::string_view field) const {
+  return paths_ == nullptr ? "" : same_key(field, paths_());
+}
+
 void ReadState::report(const Problems& problems) {
   for (const Problem& problem : problems.list()) {
     if (follows_from_bad(problem.field)) continue;
@@ -105,8 +109,11 @@ void Reader::finish() {
   if (!node_.is_map() || !strict_) return;
   for (const Entry& entry : node_.entries) {
     if (std::ranges::find(known_, entry.key) != known_.end()) continue;
+    const std::string elsewhere = closest(entry.key, known_).empty() ? state_.elsewhere(at(entry.key)) : "";
     state_.bad(at(entry.key), entry.key_where,
-               "unknown key" + (state_.full() ? "" : suggestion(entry.key, known_, "keys")));
+               "unknown key" + (state_.full()       ? ""
+                                : elsewhere.empty() ? suggestion(entry.key, known_, "keys")
+                                                    : "; did you mean \"" + elsewhere + "\"?"));
   }
 }
 

@@ -53,6 +53,10 @@ class ReadState {
   /// fields.
   void report(const Problems& problems);
   [[nodiscard]] bool failed() const { return failed_; }
+  /// Paths that the spec has, for suggestions where a key stands in a wrong group.
+  void set_paths(std::vector<std::string> (*paths)()) { paths_ = paths; }
+  /// Of these the one with this last key; empty where there is none.
+  [[nodiscard]] std::string elsewhere(std::string_view field) const;
   /// Whether further problems are only counted: see Diagnostics.
   [[nodiscard]] bool full() const { return diagnostics_.full(); }
 
@@ -69,6 +73,7 @@ class ReadState {
   std::string prefix_;
   Diagnostics& diagnostics_;
   std::map<std::string, Place> places_;
+  std::vector<std::string> (*paths_)() = nullptr;
   bool failed_ = false;
 };
 

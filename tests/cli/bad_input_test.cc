@@ -140,5 +140,50 @@ TEST_F(BadInputTest, OutputThatCannotBeWrittenIsAnEnvironmentError) {
   EXPECT_EQ(left_behind(), std::vector<std::string>{"study.yaml"});
 }
 
+TEST_F(BadInputTest, WhatAStudyLacksIsSaidWithItsPlace) {
+  write("study.yaml", kSmallStudy);
+  write("serving.yaml", kInferenceStudy);
+  std::string many =
+      changed("virtual_stages: [2, 4]",
+              "virtual_stages: {from: 2, to: 300}\n"
+              "  context_parallel: divisors\n"
+              "  rank_order: [tp-cp-dp-pp, tp-pp-cp-dp, cp-tp-dp-pp, dp-tp-cp-pp, pp-tp-cp-dp]");
+  for (const auto& [few, all] :
+       {std::pair("gpus: 8", "gpus: 15120"), std::pair("batch: 32", "batch: 15120"),
+        std::pair("tensor_parallel: powers_of_two", "tensor_parallel: divisors"),
+        std::pair("pipeline_parallel: powers_of_two", "pipeline_parallel: divisors")})
+    many.replace(many.find(few), std::string(few).size(), all);
+  write("many.yaml", many);
+  write("stack.yaml", "base: vllm\nname: mine\ncommunication: {dispatch_sms: 10}\n");
+  for (int i = 0; i < 66; ++i)
+    write("c" + std::to_string(i) + ".yaml", "name: c\nbase: ./c" + std::to_string(i + 1) + ".yaml\n");
+  const auto says = [&](const std::vector<std::string>& words, const std::string& what) {
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, 2) << words.back();
+    EXPECT_TRUE(contains(finished.err, what)) << finished.err;
+  };
+  says({"capacity", "study.yaml"}, "study.yaml:6:1: workload: capacity is of requests");
+  says({"capacity", "serving.yaml"}, "serving.yaml:6:1: workload: capacity is of requests");
+  says({"sweep", "many.yaml", "-o", "out.h5"}, "many.yaml:7:1: space: makes too many");
+  says({"check", "study.yaml", "--set", "gpus={a: b}"}, "not a map with the key \"a\"");
+  says({"check", "serving.yaml", "--set", "stack=stack.yaml"}, "did you mean \"experts.dispatch_sms\"?");
+  says({"check", "serving.yaml", "--set", "hardware={stack.communication.dispatch_sms: [10, 20]}"},
+       "did you mean \"stack.experts.dispatch_sms\"?");
+  const std::string chain = run({"check", "serving.yaml", "--set", "stack=c0.yaml"}).err;
+  EXPECT_TRUE(contains(chain, "c63.yaml:2:7: base: is file 65")) << chain;
+  EXPECT_FALSE(contains(chain, "./c63")) << chain;
+  says({"check", "serving.yaml", "--set", "constraints=[tp <= 4 /s]"}, "which 'tp' is not");
+}
+
+TEST_F(BadInputTest, BudgetsAreTimesOrWholePoints) {
+  write("study.yaml", kSmallStudy);
+  const auto search = [&](const char* budget) {
+    return run({"search", "study.yaml", "--progress", "none", "--budget", budget}).code;
+  };
+  for (const char* good : {"500ms", "2 s", "1min", "1 point", "20 points"})
+    EXPECT_EQ(search(good), 0) << good;
+  for (const char* bad : {"1.5 points", "-1s", "3 GB", "points", "5"}) EXPECT_EQ(search(bad), 2) << bad;
+}
+
 }  // namespace
 }  // namespace shardscape::cli

@@ -255,5 +255,19 @@ TEST_F(CapacityTest, WhatIsWrongIsToldInItsOwnWords) {
   says({"--set", "faults={kind: soft_link, samples: 3, derate: 0.5}"}, "faults: have no effect here");
 }
 
+TEST_F(CapacityTest, SaysWhichRulePlansBreak) {
+  const std::vector<std::string> long_prompts = {"--set", "workload.prompt_tokens=100000",
+                                                 "--set", "workload.client.requests=1000000",
+                                                 "--set", "gpus=[1, 2]",
+                                                 "--set", "space.tensor_parallel=[1, 2]"};
+  const Finished text = capacity(long_prompts);
+  EXPECT_TRUE(contains(text.out, "3 against a rule")) << text.out;
+  EXPECT_TRUE(contains(text.out, "out_of_range        3  a time, a rate or the memory")) << text.out;
+  const json rejected = answers(long_prompts).at(0).at("rejected");
+  ASSERT_EQ(rejected.size(), 1U);
+  EXPECT_EQ(rejected.at(0).at("reason"), "out_of_range");
+  EXPECT_EQ(rejected.at(0).at("plans"), 3);
+}
+
 }  // namespace
 }  // namespace shardscape::cli

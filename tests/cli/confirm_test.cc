@@ -174,5 +174,30 @@ TEST_F(ConfirmTest, PlansThatTieAreOneRowOfTheTable) {
   EXPECT_EQ(named, both) << table;
 }
 
+TEST_F(ConfirmTest, TheOrderIsThatOfTheRowsThatWereExecuted) {
+  write("study.yaml", kSmallStudy);
+  ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--confirm", "0", "--progress", "none"}).code, 0);
+  const std::string all = run({"top", "out.h5", "-n", "4"}).out,
+                    some = run({"top", "out.h5", "-n", "14"}).out;
+  EXPECT_TRUE(contains(all, "of CPU: the order ")) << all;
+  EXPECT_FALSE(contains(all, "of these")) << all;
+  EXPECT_TRUE(contains(some, "10 rows executed in")) << some;
+  EXPECT_TRUE(contains(some, ": the order of these 10 ")) << some;
+  EXPECT_TRUE(contains(some, "; 4 more were not executed\n")) << some;
+}
+
+TEST_F(ConfirmTest, ASweepThatIsStoppedWhileItConfirmsIsInterruptedAndItsFileWhole) {
+  Running running =
+      start({"sweep", test::source_dir() + "/sweep/studies/llama3.1-70b-64xa100.yaml", "-o", "out.h5",
+             "--set", "workload.global_batch=8192", "--confirm", "5", "--progress", "none"});
+  while (!fs::exists(work() / "out.h5") && !running.ended())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  running.send(SIGINT);
+  const Finished finished = running.wait();
+  EXPECT_EQ(finished.code, 130) << finished.err;
+  EXPECT_TRUE(contains(finished.out, "left when it was stopped")) << finished.out;
+  EXPECT_EQ(run({"verify", "out.h5"}).code, 0);
+}
+
 }  // namespace
 }  // namespace shardscape::cli

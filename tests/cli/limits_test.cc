@@ -67,7 +67,7 @@ TEST_F(LimitsTest, SpacesThatCannotBeListedNameTheLongestAxis) {
                                              {"search", "study.yaml"},
                                              {"sweep", "study.yaml", "-o", "out.h5", "--sample", "10"},
                                              {"sweep", "study.yaml", "-o", "out.h5", "--limit", "10"}}) {
-    expect_refused(words, "study.yaml: space: makes too many combinations of its axes");
+    expect_refused(words, "study.yaml:8:1: space: makes too many combinations of its axes");
   }
   expect_refused({"check", "study.yaml"}, "give fewer values of ");
   EXPECT_EQ(left_behind(), std::vector<std::string>{"study.yaml"});
@@ -81,7 +81,7 @@ TEST_F(LimitsTest, RegionsThatCannotBeSearchedNameWhatIsTooLarge) {
                                           10)
                                 .wait();
   EXPECT_EQ(finished.code, 2) << finished.err;
-  EXPECT_TRUE(contains(finished.err, "study.yaml: space: its 4096 values of microbatch_size on up to "))
+  EXPECT_TRUE(contains(finished.err, "study.yaml:8:1: space: its 4096 values of microbatch_size on up to "))
       << finished.err;
 }
 

@@ -237,5 +237,29 @@ TEST_F(SearchTest, ABudgetIsHeardWithinASimulation) {
   EXPECT_TRUE(contains(finished.err, "no point was visited before the search was stopped")) << finished.err;
 }
 
+TEST_F(SearchTest, ABudgetOfPointsIsNotExceeded) {
+  for (const char* mode : {"hierarchical", "flattened"})
+    for (const char* threads : {"1", "2"})
+      for (const int points : {1, 2, 5, 8}) {
+        const Finished finished =
+            run({"search", test::source_dir() + "/sweep/studies/llama3.1-70b-64xa100.yaml", "--mode", mode,
+                 "--threads", threads, "--budget", std::to_string(points) + " points", "--confirm", "0", "-o",
+                 "out.h5", "--force", "--progress", "none"});
+        ASSERT_EQ(finished.code, 0) << finished.err;
+        const Finished verified = run({"verify", "out.h5"});
+        EXPECT_TRUE(contains(verified.out, "out.h5: " + std::to_string(points) + " point"))
+            << mode << threads << verified.out;
+      }
+}
+
+TEST_F(SearchTest, ConfirmingCountsToTheBudget) {
+  write("study.yaml", kSmallStudy);
+  const Finished finished =
+      run({"search", "study.yaml", "--budget", "1ms", "--confirm", "3", "--progress", "none"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_TRUE(contains(finished.out, "0 rows executed in")) << finished.out;
+  EXPECT_TRUE(contains(finished.out, "3 left as the budget was used up")) << finished.out;
+}
+
 }  // namespace
 }  // namespace shardscape::cli

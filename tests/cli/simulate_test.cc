@@ -357,5 +357,12 @@ TEST_F(SimulateTest, OfSeveralNumbersOfGpusItSaysWhichAndWhatTheMostAllow) {
   EXPECT_TRUE(contains(many, "must be the number of GPUs, 8 (or one of gpus: [2, 4, 8])")) << many;
 }
 
+TEST_F(ProgramTest, CountsOfOneAreNoPlural) {
+  write("study.yaml", kSmallStudy);
+  const std::string text =
+      run({"simulate", "study.yaml", "--set", "workload.global_batch=1", "--point", "tp=8,mbs=1"}).out;
+  EXPECT_TRUE(contains(text, ", 1 microbatch\n")) << text;
+}
+
 }  // namespace
 }  // namespace shardscape::cli

@@ -186,5 +186,13 @@ TEST_F(TopTest, NoMatchIsAnEmptyAnswer) {
   EXPECT_EQ(top({"--where", "tp > 1000"}).code, 0);
 }
 
+TEST_F(ProgramTest, RowsWithoutATimeHaveNoExpectedError) {
+  write("study.yaml", kSmallStudy);
+  ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--confirm", "0", "--progress", "none"}).code, 0);
+  const std::string table = run({"top", "out.h5", "--where", "status == memory", "-n", "2"}).out;
+  EXPECT_TRUE(contains(table, "no error is expected of these rows, as none of them has a time")) << table;
+  EXPECT_FALSE(contains(table, "unknown")) << table;
+}
+
 }  // namespace
 }  // namespace shardscape::cli

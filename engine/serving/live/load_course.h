@@ -22,37 +22,51 @@ inline Load lengths_of(const Offered& offered) {
   return lengths;
 }
 
-/// How the simulation is asked for: as the load is, or with servers that never lack requests.
-enum class Supply : std::uint8_t { as_sent, without_end };
+/// How the simulation is asked for: as the load is, with an end where the servers fall behind (is_given_up()) or without
+/// one, or with servers that never lack requests.
+enum class Supply : std::uint8_t { as_sent, all_as_sent, without_end };
 
 class LoadCourse {
  public:
+  /// The most iterations that read prompts, of servers that have fallen behind.
+  static constexpr std::int64_t kMostReads = std::int64_t{1} << 20U;
+
   /// `places`: the most requests that run at once, on all servers together.
   LoadCourse(const Offered& offered, double frontend, std::int64_t places, Supply supply,
              const LoadObserver& observer)
       : places_(places),
-        record_(supply == Supply::as_sent ? observer.record : nullptr),
+        record_(supply == Supply::without_end ? nullptr : observer.record),
         go_on_(observer.go_on),
-        steady_(offered.load.statistic == ClientStatistic::steady && supply == Supply::as_sent),
+        may_be_cut_(offered.load.open() && supply != Supply::all_as_sent),
+        steady_(offered.load.statistic == ClientStatistic::steady && supply != Supply::without_end),
         warm_up_(steady_ ? offered.load.warm_up.of(offered.clients) : 0),
         counted_(count_of(offered, places, supply)),
         senders(offered, frontend, most_sent(offered), supply == Supply::without_end ? places : 0) {}
 
-  [[nodiscard]] bool over() const { return done_ >= warm_up_ + counted_; }
+  [[nodiscard]] bool over() const { return cut_ || done_ >= warm_up_ + counted_; }
+  /// Whether it ended before all requests that count were done, as the servers had fallen behind for so long.
+  [[nodiscard]] bool cut() const { return cut_; }
   /// What the load's observer is given.
   [[nodiscard]] LoadRecord* record() const { return record_; }
-  /// Whether its observer wants no more of it, who is asked once in so many events.
-  [[nodiscard]] bool is_given_up() {
+  /// Whether its observer wants no more of it, who is asked once in so many events. `reads`: iterations so far that read
+  /// prompts, `waiting()`: requests in the queues. After kMostReads of servers that have fallen behind the course is
+  /// over: what they have done until then tells their rate, and their latencies only grow.
+  template <class Waiting>
+  [[nodiscard]] bool is_given_up(std::int64_t reads, const Waiting& waiting) {
     constexpr std::int64_t kUnasked = 1 << 12;
+    if (reads >= kMostReads && may_be_cut_ && done_ > warm_up_ && waiting() > came_ / 100) {
+      cut_ = true;
+      backlog_ = std::numeric_limits<std::int64_t>::max();
+    }
     return ++events_ % kUnasked == 0 && go_on_ && !go_on_();
   }
 
   /// A request comes, the last of those that count with `waiting` of them in the queues.
   template <class Waiting>
   void comes(const DrawnRequest& request, const Waiting& waiting) {
-    if (++came_ != warm_up_ + counted_) return;
-    backlog_ = waiting();
+    if (++came_ > warm_up_ + counted_) return;
     last_came_ = request.ready;
+    if (came_ == warm_up_ + counted_) backlog_ = waiting();
   }
 
   /// A request is done, its client sends the next one: counted(), then restart() where the warm-up ends with it.
@@ -81,7 +95,9 @@ class LoadCourse {
     return backlog_ > servers + (warm_up_ + counted_) / 100;
   }
   /// Requests that came per second until then.
-  [[nodiscard]] double came_per_s() const { return static_cast<double>(warm_up_ + counted_) / last_came_; }
+  [[nodiscard]] double came_per_s() const {
+    return static_cast<double>(std::min(came_, warm_up_ + counted_)) / last_came_;
+  }
   /// Requests per second from the first generation's end until no request waited.
   [[nodiscard]] double saturated_rate() const {
     return busy_done_ > first_done_
@@ -104,7 +120,7 @@ class LoadCourse {
   [[nodiscard]] static std::int64_t count_of(const Offered& offered, std::int64_t places, Supply supply) {
     constexpr std::int64_t kGenerations = 4, kMost = 1 << 17;
     const std::int64_t counted = std::max<std::int64_t>(1, offered.load.requests.of(offered.clients));
-    if (supply == Supply::as_sent) return counted;
+    if (supply != Supply::without_end) return counted;
     const std::optional<Sessions>& sessions = offered.load.sessions;
     const std::int64_t turns = sessions ? std::llround(std::ceil(sessions->means().turns)) : 1;
     return std::min(std::max(counted, kGenerations * turns * places), kMost);
@@ -120,7 +136,8 @@ class LoadCourse {
   LoadRecord* record_;
   std::function<bool()> go_on_;
   std::int64_t events_ = 0;
-  const bool steady_;
+  bool cut_ = false;
+  const bool may_be_cut_, steady_;
   const std::int64_t warm_up_, counted_;
   std::int64_t done_ = 0, noted_ = 0, came_ = 0, backlog_ = 0;
   std::int64_t first_done_ = 0, busy_done_ = 0;
@@ -141,7 +158,15 @@ LiveMeasured measure_load(const Offered& offered, std::int64_t servers, const Ru
   const double holds = run(Supply::without_end, saturated).saturated_rate();
   const double comes = offered.load.trace ? course.came_per_s()
                                           : offered.load.offered_per_s() / static_cast<double>(offered.every);
-  if (comes > holds) out.sustained_per_s = holds;
+  if (comes > holds) {
+    out.sustained_per_s = holds;
+    // What servers did for requests that are not done is no part of the others' time.
+    const double spent = total(out.classes);
+    if (course.cut() && spent > out.e2e.mean)
+      add(out.classes, IterationTime(out.classes), out.e2e.mean / spent - 1);
+  } else if (course.cut()) {  // they had fallen behind for a while only
+    run(Supply::all_as_sent, out);
+  }
   return out;
 }
 

@@ -36,7 +36,8 @@ class Service {
   LiveMeasured run() {
     while (!course_.over()) {
       const double next = course_.senders.next(), ends = ends_.value(), wakes = wakes_.value();
-      if (!(std::min({next, ends, wakes}) < kNever) || course_.is_given_up())
+      if (!(std::min({next, ends, wakes}) < kNever) ||
+          course_.is_given_up(tally_.reads(), [&] { return waiting(); }))
         return LoadCourse::without_end();
       if (next <= std::min(ends, wakes)) {
         deliver(course_.senders.take());

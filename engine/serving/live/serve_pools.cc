@@ -73,7 +73,9 @@ class PooledService {
     while (!course_.over()) {
       const double next =
           std::min({course_.senders.next(), alarms_.value(), wakes_.value(), caches_.next_time()});
-      if (!(next < LiveServer::kNever) || course_.is_given_up()) return LoadCourse::without_end();
+      if (!(next < LiveServer::kNever) ||
+          course_.is_given_up(tally_.reads() + read_tally_.reads(), [&] { return waiting(); }))
+        return LoadCourse::without_end();
       now_ = std::max(now_, next);
       caches_.advance_at(now_, [this] { return settle(); });
       caches_.note_meetings([this](std::size_t server) {

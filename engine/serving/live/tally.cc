@@ -9,6 +9,7 @@ namespace shardscape::serving {
 void Tally::work(const Work& work) {
   const auto progressing = static_cast<double>(work.progressing);
   add(sums_.spent, work.time, progressing);
+  if (work.progressing > work.decoding) ++reads_;
   sums_.held_seconds += work.held_seconds;
   sums_.peak = std::max(sums_.peak, work.blocks);
   if (work.decoding == 0) return;

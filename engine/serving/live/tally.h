@@ -59,6 +59,8 @@ class Tally {
 
   /// The moment from which on is measured.
   [[nodiscard]] double begun() const { return sums_.begin; }
+  /// Iterations in which prompts were read, those of the warm-up, too.
+  [[nodiscard]] std::int64_t reads() const { return reads_; }
   /// All measured so far is forgotten: the warm-up is over.
   void restart(double now) {
     sums_ = {};
@@ -72,6 +74,7 @@ class Tally {
  private:
   const LiveRules& rules_;
   const LatencyBounds promised_;
+  std::int64_t reads_ = 0;
   struct Sums {
     double begin = 0;
     LatencyDistribution gaps, ttft, tpot, e2e;

@@ -64,17 +64,15 @@ sweep::Study study_of(const CapacityArguments& arguments, const CommonOptions& c
   }
   wanted.rates_instead = !arguments.rates.empty();
   sweep::Study study = load(wanted, common);
-  const std::string file = arguments.study.file.string();
   if (study.phase() != Phase::inference || !study.workloads.front().open_loop())
-    throw BadInput(
-        file +
-        ": workload: capacity is of requests that come at a rate: give request_rate or trace, or --rate");
+    throw BadInput(study.at("workload") +
+                   "capacity is of requests that come at a rate: give request_rate or trace, or --rate");
   if (study.limits.empty())
-    throw BadInput(
-        file +
-        ": promises: missing: say what is to be kept, such as promises: {ttft_p95: 2 s, tpot_p95: 50 ms}");
+    throw BadInput(study.at("promises") +
+                   "missing: say what is to be kept, such as promises: {ttft_p95: 2 s, tpot_p95: 50 ms}");
   if (study.faults)
-    throw BadInput(file + ": faults: have no effect here: capacity is of healthy servers; leave them out");
+    throw BadInput(study.at("faults") +
+                   "have no effect here: capacity is of healthy servers; leave them out");
   return study;
 }
 
@@ -85,7 +83,7 @@ int run_capacity(const CapacityArguments& arguments, const CommonOptions& common
   const double began = cpu_seconds();
   const sweep::Study study = study_of(arguments, common);
   const sweep::SweepJob job(study);
-  require_points(job, arguments.study.file);
+  require_points(job);
   std::optional<results::OutputPath> page;
   if (!arguments.report.empty()) page.emplace(arguments.report, arguments.force, input_files(study));
   const InterruptGuard interrupt({"stopping; what is known so far follows", ""});
@@ -103,8 +101,8 @@ int run_capacity(const CapacityArguments& arguments, const CommonOptions& common
     const double rate = study.workloads[progress.workload].load->offered_per_s();
     line.update(
         [&] {
-          return fmt::format("{} requests/s: {} GPUs, {} plans simulated", format_fixed(rate, 3),
-                             progress.gpus, format_count(progress.simulated));
+          return fmt::format("{} requests/s: {} GPUs, {} plans simulated", format_rate(rate), progress.gpus,
+                             format_count(progress.simulated));
         },
         [&] {
           return nlohmann::ordered_json{{"event", "progress"},
@@ -142,7 +140,7 @@ void add_capacity_command(const Program& program) {
   command->add_option("--format", arguments->format, "table or json")->check(one_of({"table", "json"}));
   add_json(*command, arguments->json);
   add_value(*command, "--budget", arguments->budget, "TIME",
-            "CPU time after which it stops and says what is known, such as 10s or 5min");
+            "CPU time after which it stops and says what is known, such as 500ms, 10s or 5min");
   add_value(*command, "--report", arguments->report, "FILE.html",
             "Also write a page: GPUs against the rate, TTFT against throughput");
   add_force(*command, arguments->force);

@@ -228,8 +228,11 @@ void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
     bytes += stored_bytes(finished.block, plain_job.columns());
     for (std::uint32_t i = 0; i < finished.block.rows; ++i) points.push_back(layout.first_row(block) + i);
   }
-  std::cout << "\nverdicts on " << (rows == size ? "all " : "a sample of ") << format_count(rows)
-            << " points\n";
+  std::cout << "\nverdicts on "
+            << (rows < size ? "a sample of "
+                : size == 1 ? ""
+                            : "all ")
+            << counted(rows, "point") << '\n';
   print_verdicts(std::cout, verdict_counts(tally, rows, job.columns().find("reason")->meanings));
   const double scale = static_cast<double>(size) / static_cast<double>(rows);
   double cpu = scale * (worker.evaluate_seconds() + worker.encode_seconds()), fault_bytes = 0, draws = 0;
@@ -260,7 +263,7 @@ int run_check(const StudyArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments, common);
   const sweep::SweepJob job(study);
   if (job.space().problem().empty()) print_study(study, job);
-  require_points(job, arguments.file);
+  require_points(job);
   print_estimates(job, common);
   return kDone;
 }

@@ -74,8 +74,7 @@ sweep::SearchGoal goal_of(const SearchArguments& arguments, const sweep::SweepJo
   goal.front = !arguments.pareto.empty();
   if (!goal.front) {
     if (job.study().objectives.empty())
-      throw BadInput(arguments.study.file.string() +
-                     ": objectives: names none; search ranks by the first one");
+      throw BadInput(job.study().at("objectives") + "names none; search ranks by the first one");
     goal.objectives = {job.study().objectives.front()};
     return goal;
   }
@@ -145,14 +144,14 @@ struct WantedSearch {
         budget(parse_budget(arguments.budget)),
         study(with_all_rows(load(arguments.study, common, ranks.rank() != 0))),
         job(study),
-        goal((require_points(job, arguments.study.file), goal_of(arguments, job))),
+        goal((require_points(job), goal_of(arguments, job))),
         threads(arguments.threads > 0 ? arguments.threads : default_threads(ranks)) {
     if (ranks.rank() != 0) mode = ProgressMode::none;
     unbounded = why_unbounded(job, goal);
     executes = arguments.confirm.value_or(0) > 0 && study.mode == ExecutionMode::hierarchical &&
                study.phase() == Phase::training;
     if (const std::string why = unbounded.empty() ? why_too_many_regions(job) : ""; !why.empty())
-      throw BadInput(fmt::format("{}: space: {}", arguments.study.file.string(), why));
+      throw BadInput(study.at("space") + why);
     // Across machines the ranks share no folder except that of the user's file.
     shared_sweep = !arguments.output.empty() || ranks.on_this_machine() == ranks.size();
   }
@@ -264,8 +263,7 @@ std::unique_ptr<WantedSearch> agree(const SearchArguments& arguments, const Comm
 
 struct RanSearch {
   sweep::SearchOutcome outcome;
-  double cpu = 0;                  ///< CPU seconds of all ranks; known on rank 0
-  std::uint64_t visited_here = 0;  ///< points visited by this rank
+  double cpu = 0;  ///< CPU seconds of all ranks; known on rank 0
 };
 
 /// The number of points that the ranks may visit together: each takes a little at a time, so that ranks which visit
@@ -275,23 +273,22 @@ class PointBudget {
   PointBudget(double points, ranks::Ranks& ranks)
       : points_(points), portion_(std::max(1.0, std::floor(points / (32 * ranks.size())))), ranks_(ranks) {}
 
-  /// Whether this rank, which has visited `visited` points, may visit another. Not to be called from two threads at
-  /// once.
-  bool allows(std::uint64_t visited) {
-    const auto so_far = static_cast<double>(visited);
-    if (ranks_.size() == 1 || points_ == HUGE_VAL) return so_far < points_;
-    while (so_far >= granted_) {
+  /// Whether this rank may visit another point, which then counts. Not to be called from two threads at once.
+  bool allows_one() {
+    if (ranks_.size() == 1 || points_ == HUGE_VAL) return begun_++ < points_;
+    while (begun_ >= granted_) {
       constexpr int kCounter = 1;  // counter 0 is used by the search itself
       const double others = portion_ * static_cast<double>(ranks_.take(kCounter));
       if (others >= points_) return false;
       granted_ += std::min(portion_, points_ - others);
     }
+    ++begun_;
     return true;
   }
 
  private:
   double points_, portion_;
-  double granted_ = 0;  ///< points granted to this rank
+  double granted_ = 0, begun_ = 0;  ///< points granted to this rank, and those that it has begun to visit
   ranks::Ranks& ranks_;
 };
 
@@ -303,7 +300,6 @@ RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, co
   // Asking for CPU time takes time itself, so it is done only every few milliseconds.
   constexpr auto kUnasked = std::chrono::milliseconds(2);
   std::chrono::steady_clock::time_point asked{};
-  std::uint64_t visited_here = 0;
   sweep::SearchOptions options;
   options.hints = sweep::simulator_factory({.reference = common.reference});
   options.load_floors = sweep::simulator_factory({.reference = common.reference, .load_floors = true});
@@ -313,38 +309,34 @@ RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, co
   options.seek_hints = [&] {
     return cpu_seconds() - wanted.began < wanted.budget.cpu_seconds / 2 / ranks.size();
   };
-  options.probes = wanted.budget.cpu_seconds > 0 && wanted.budget.points > 0;
+  options.probes = wanted.budget.cpu_seconds > 0 && wanted.budget.points == HUGE_VAL;
   options.threads = wanted.threads;
   options.together = &ranks;
   options.go_on = [&](const sweep::SearchProgress& progress) {
-    visited_here = progress.visited_here;
-    if (stop.load(std::memory_order_relaxed) || !points.allows(visited_here)) return false;
+    if (stop.load(std::memory_order_relaxed)) return false;
     const auto now = std::chrono::steady_clock::now();
     if (now - asked < kUnasked) return true;
     asked = now;
     reporter.update(progress);
     return cpu_seconds() - wanted.began < wanted.budget.cpu_seconds / ranks.size();
   };
+  options.may_visit = [&] { return points.allows_one(); };
   RanSearch ran{search(wanted.job, wanted.goal, options)};
   for (const std::string& seconds : ranks.gather(json_text(nlohmann::json(cpu_seconds() - start))))
     ran.cpu += nlohmann::json::parse(seconds).get<double>();
   reporter.close();
-  ran.visited_here = ranks.size() == 1 ? ran.outcome.visited.size() : visited_here;
   return ran;
 }
 
 /// Finds the plan that executes best with what the search of prices has left of the budget. Every rank must call it;
 /// returns the result as text on rank 0.
 std::string run_executed(const WantedSearch& wanted, const CommonOptions& common,
-                         const std::atomic<bool>& stop, ranks::Ranks& ranks, PointBudget& points,
-                         std::uint64_t visited_before) {
+                         const std::atomic<bool>& stop, ranks::Ranks& ranks, PointBudget& points) {
   const double begins = cpu_seconds();
   const double left = wanted.budget.cpu_seconds / ranks.size() - (begins - wanted.began);
   ExecutedWish wish{common.reference, wanted.threads, wanted.mode, &ranks};
-  wish.go_on = [&](const sweep::SearchProgress& progress) {
-    return !stop.load(std::memory_order_relaxed) && points.allows(visited_before + progress.visited_here) &&
-           cpu_seconds() - begins < left;
-  };
+  wish.go_on = [&] { return !stop.load(std::memory_order_relaxed) && cpu_seconds() - begins < left; };
+  wish.may_visit = [&] { return points.allows_one(); };
   wish.seek_hints = [&] { return cpu_seconds() - begins < left / 2; };
   return executed_best(wanted.job, wanted.goal, wish);
 }
@@ -380,7 +372,12 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
                              .pareto = arguments.pareto,
                              .format = arguments.format,
                              .confirm = arguments.confirm,
-                             .stop = &interrupt.stop()});
+                             .why_stop = [&]() -> const char* {
+                               if (interrupt.stop()) return kStopped;
+                               const double left = wanted->budget.cpu_seconds / ranks.size();
+                               return cpu_seconds() - wanted->began < left ? nullptr
+                                                                           : "as the budget was used up";
+                             }});
   };
   if (!wanted->unbounded.empty()) {
     if (!arguments.budget.empty())
@@ -423,9 +420,8 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
     out << "executed: rows alone; that no other plan executes better is not confirmed of a front\n";
   if (execute && found.info.complete && !interrupt.stop().load()) {
     execute->begin();
-    out << in_common(ranks, [&] {
-      return run_executed(*wanted, common, interrupt.stop(), ranks, points, ran.visited_here);
-    }) << '\n';
+    out << in_common(ranks, [&] { return run_executed(*wanted, common, interrupt.stop(), ranks, points); })
+        << '\n';
   }
   return interrupted || interrupt.stop().load() ? kInterrupted : code;
 }
@@ -446,7 +442,7 @@ void follow(const SearchArguments& arguments, const CommonOptions& common, ranks
   PointBudget points(wanted->budget.points, ranks);
   const RanSearch ran = run_search(*wanted, common, interrupt.stop(), ranks, points);
   if (wanted->executes && !wanted->goal.front && hear_begin(ranks))
-    run_executed(*wanted, common, interrupt.stop(), ranks, points, ran.visited_here);
+    run_executed(*wanted, common, interrupt.stop(), ranks, points);
 }
 
 int run_search_command(const SearchArguments& given, const CommonOptions& common) {
@@ -471,8 +467,9 @@ void add_search_command(const Program& program) {
       ->excludes("-n");
   add_value(*command, "--within", arguments->within, "SHARE",
             "Stop where nothing left out can be better by more than this share (default 0%: exact)");
-  add_value(*command, "--budget", arguments->budget, "BUDGET",
-            "CPU time (10s, 5min) or points ('20000 points') after which the best found is the answer");
+  add_value(
+      *command, "--budget", arguments->budget, "BUDGET",
+      "CPU time (500ms, 10s, 5min) or points ('20000 points') after which the best found is the answer");
   add_value(*command, "-o,--output", arguments->output, "OUT.h5",
             "Keep the points that were visited in this result file");
   add_force(*command, arguments->force);

@@ -185,7 +185,7 @@ void print_none(const sweep::SweepJob& job, const fs::path& output) {
 std::string stored_clause(const sweep::SweepJob& job, const fs::path& output) {
   if (job.stored_rows().all()) return "";
   const std::uint64_t rows = results::ResultReader(output).row_count();
-  return fmt::format(", {} {}: {}", format_count(rows), rows == 1 ? "row" : "rows",
+  return fmt::format(", {}: {}", counted(rows, "row"),
                      stored_rows_text(job.stored_rows(), job.study().objectives));
 }
 
@@ -194,7 +194,7 @@ void print_summary(const sweep::SweepJob& job, const results::Summary& summary,
                    const sweep::SweepOutcome& outcome, const RunCost& cost, const ShownTop& shown,
                    const fs::path& output) {
   const std::uint64_t evaluated = outcome.progress.rows_evaluated;
-  std::cout << echo(job.study().title) << ": " << format_count(job.layout().rows()) << " points"
+  std::cout << echo(job.study().title) << ": " << counted(job.layout().rows(), "point")
             << in_brackets(of_the_study(job.layout(), job.shards()));
   if (outcome.progress.rows_before > 0)
     std::cout << ", " << format_count(evaluated) << " of them in this run";
@@ -272,7 +272,7 @@ int report_interrupted(const CommonOptions& common, const sweep::SweepOutcome& o
 
 /// Checks that the shard has rows: there may be more shards than blocks.
 void require_rows(const sweep::SweepJob& job, const SweepArguments& arguments) {
-  require_points(job, arguments.study.file);
+  require_points(job);
   if (job.layout().rows() == 0) {
     throw BadInput(fmt::format(
         "--shard: part {} of the study holds no points; it has {} blocks to share out", arguments.shard,
@@ -391,11 +391,13 @@ int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ra
     print_done(*summary, job, together.outcome, together.cost, arguments.output);
   } else {
     print_summary(job, *summary, together.outcome, together.cost,
-                  {.count = kShownRows, .confirm = arguments.confirm, .stop = &interrupt.stop()},
+                  {.count = kShownRows,
+                   .confirm = arguments.confirm,
+                   .why_stop = [&] { return interrupt.stop() ? kStopped : nullptr; }},
                   arguments.output);
   }
   if (arguments.stats) print_stats(together.outcome, together.cost);
-  return kDone;
+  return interrupt.stop() ? kInterrupted : kDone;
 }
 
 /// The part of any other rank: seals segments in rank 0's folder, and prints nothing.
@@ -415,14 +417,14 @@ int run_sweep_command(const SweepArguments& arguments, const CommonOptions& comm
 
 }  // namespace
 
-void require_points(const sweep::SweepJob& job, const fs::path& study) {
+void require_points(const sweep::SweepJob& job) {
   if (job.space().size() > 0) return;
-  if (const std::string& problem = job.space().problem(); !problem.empty())
-    throw BadInput(fmt::format("{}: space: {}", study.string(), problem));
-  throw BadInput(
-      fmt::format("{}: space: no tp * cp * pp * dp of these axes makes {} GPUs; 'data_parallel: fill' "
-                  "takes what the others leave",
-                  study.string(), job.study().gpus));
+  const std::string& problem = job.space().problem();
+  throw BadInput(job.study().at("space") +
+                 (problem.empty() ? fmt::format("no tp * cp * pp * dp of these axes makes {} GPUs; "
+                                                "'data_parallel: fill' takes what the others leave",
+                                                job.study().gpus)
+                                  : problem));
 }
 
 void add_sweep_command(const Program& program) {

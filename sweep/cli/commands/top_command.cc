@@ -137,7 +137,8 @@ void print_heading(const ResultReader& reader, const TopRows& found, const std::
 
 /// What is executed of the rows that a question found. A question that names statuses may find rows that have no step.
 ConfirmWish confirm_wish(const TopArguments& arguments, const TopRows& found, std::size_t unasked) {
-  ConfirmWish wish{arguments.confirm.value_or(unasked), arguments.confirm.has_value(), arguments.stop, {}};
+  ConfirmWish wish{
+      arguments.confirm.value_or(unasked), arguments.confirm.has_value(), arguments.why_stop, {}};
   if (found.any_status)
     wish.why_none = "--where names a status, and only feasible rows have a step to execute";
   return wish;
@@ -183,12 +184,12 @@ class Confirmation {
   [[nodiscard]] std::string text() const {
     if (columns_.empty() || wish_.rows == 0) return "";
     if (!done_.why_none.empty()) return wish_.asked ? "not executed: " + done_.why_none : "";
-    std::string text = fmt::format("{} {} executed in {} of CPU", done_.rows,
-                                   done_.rows == 1 ? "row" : "rows", format_duration(done_.cpu_seconds));
+    std::string text = fmt::format("{} executed in {} of CPU", counted(done_.rows, "row"),
+                                   format_duration(done_.cpu_seconds));
     if (done_.too_long > 0) text += fmt::format(", {} would take too long or never end", done_.too_long);
     if (done_.left > 0)
       text += fmt::format(", {} not tried, as that takes longer: --confirm {} does", done_.left, wish_.rows);
-    if (done_.stopped > 0) text += fmt::format(", {} left when it was stopped", done_.stopped);
+    if (done_.stopped > 0) text += fmt::format(", {} left {}", done_.stopped, done_.why_stopped);
     if (!order_.empty()) text += ": " + order_;
     return text;
   }
@@ -205,10 +206,16 @@ class Confirmation {
     std::vector<std::size_t> order = places;
     std::ranges::stable_sort(order, {}, [&](std::size_t row) { return sign * values[row]; });
     if (order.size() > 1) {
-      order_ = order == places ? "the order holds"
-               : order.front() == places.front()
-                   ? "the order turns over below the first"
-                   : fmt::format("the order turns over, the first was number {}", order.front() + 1);
+      // What was not executed may belong between the others.
+      const std::size_t others = groups.size() - order.size(),
+                        untold = others - done_.too_long - done_.left - done_.stopped;
+      order_ = fmt::format("the order{} ", others == 0 ? "" : fmt::format(" of these {}", order.size()));
+      order_ += order == places ? "holds"
+                : order.front() == places.front()
+                    ? "turns over below the first"
+                    : fmt::format("turns over, the first was number {}", order.front() + 1);
+      if (untold > 0)
+        order_ += fmt::format("; {} more {} not executed", untold, untold == 1 ? "was" : "were");
     }
     RowGroups ranked = groups;
     for (std::size_t i = 0; i < places.size(); ++i) ranked[places[i]] = std::move(groups[order[i]]);

@@ -33,7 +33,7 @@ constexpr const char* kFates[] = {"simulated",
                                   "too slow for what is asked for by a floor",
                                   "do not fit in memory",
                                   "against a constraint",
-                                  "indivisible or unsupported"};
+                                  "against a rule"};
 static_assert(std::size(kFates) == enum_names<CapacityFate>().size());
 
 class CapacityWriter {
@@ -51,7 +51,7 @@ class CapacityWriter {
   }
   /// What tells the answer from others: its rate, and the settings of its workload that are listed.
   [[nodiscard]] std::string load(const CapacityAnswer& answer) const {
-    std::string text = format_fixed(rate(answer), 3) + " requests/s";
+    std::string text = format_rate(rate(answer)) + " requests/s";
     for (const auto& [key, value] : settings(answer)) text += fmt::format(", {}={}", key, value);
     return text;
   }
@@ -95,8 +95,7 @@ class CapacityWriter {
     for (const LimitCheck::Miss& miss : at.misses) {
       if (miss.reason < results::kFirstLimitReason) {
         list.push_back(fmt::format("at most {} requests/s instead of {}",
-                                   format_fixed(at.prediction.load.sustained_per_s, 3),
-                                   format_fixed(offered, 3)));
+                                   format_rate(at.prediction.load.sustained_per_s), format_rate(offered)));
         continue;
       }
       const results::Limit& limit = job_.study().limits[miss.reason - results::kFirstLimitReason];
@@ -110,16 +109,14 @@ class CapacityWriter {
   /// What is known of smaller numbers of GPUs, or of all, and how.
   [[nodiscard]] std::string certificate(const CapacityAnswer& answer) const {
     const auto count = [&](CapacityFate fate) { return answer.fates[static_cast<std::size_t>(fate)]; };
-    const auto plans = [](std::uint64_t number) {
-      return format_count(number) + (number == 1 ? " plan" : " plans");
-    };
     std::string looked;
     for (const CapacityFate fate : enum_values<CapacityFate>()) {
       if (count(fate) == 0) continue;
       looked += fmt::format("{}{} {}", looked.empty() ? "" : ", ", format_count(count(fate)),
                             kFates[static_cast<std::size_t>(fate)]);
     }
-    looked = fmt::format("{} looked at{}{}", plans(answer.looked_at()), looked.empty() ? "" : ": ", looked);
+    looked = fmt::format("{} looked at{}{}", counted(answer.looked_at(), "plan"), looked.empty() ? "" : ": ",
+                         looked);
     if (!answer.complete && answer.best)
       return fmt::format("stopped: no plan on fewer GPUs does, another on {} may be better; {}",
                          answer.best->gpus, looked);
@@ -172,6 +169,11 @@ class CapacityWriter {
         {"least_gpus_above_floors", answer.least_simulated > 0 ? Json(answer.least_simulated) : Json()},
         {"most_gpus", answer.most_gpus},
         {"plans", std::move(fates)}};
+    json["rejected"] = Json::array();
+    for (const Reason reason : enum_values<Reason>())
+      if (const std::uint64_t plans = answer.rejected[reason]; plans > 0)
+        json["rejected"].push_back(
+            {{"reason", name_of(reason)}, {"plans", plans}, {"words", describe(name_of(reason))}});
     json["missed"] = Json::array();
     for (const sweep::CapacityKill& kill : answer.kills)
       json["missed"].push_back(
@@ -205,21 +207,32 @@ class CapacityWriter {
 
   void print_details(std::ostream& out, const CapacityAnswer& answer) const {
     out << '\n' << load(answer) << ": " << certificate(answer) << '\n';
-    if (answer.kills.empty() || answer.best) return;
+    if (answer.best) return;
+    if (answer.fates[static_cast<std::size_t>(CapacityFate::rule)] > 0) print_rejected(out, answer);
+    if (answer.kills.empty()) return;
     TextTable table({left("missed by plans that fit"), "plans", "at least by"});
     for (const sweep::CapacityKill& kill : answer.kills)
       table.add_row({bound(kill.reason), format_count(kill.plans), format_percent(kill.least)});
     table.print(out, 2);
     const CapacityPoint& nearest = *answer.nearest;
-    out << "nearest: " << plan_there(nearest) << " on " << nearest.gpus
-        << (nearest.simulated ? " GPUs, with " : " GPUs, by its floors with ") << joined_changes(answer)
-        << '\n';
+    out << "nearest: " << plan_there(nearest) << " on "
+        << counted(static_cast<std::uint64_t>(nearest.gpus), "GPU")
+        << (nearest.simulated ? ", with " : ", by its floors with ") << joined_changes(answer) << '\n';
     const bool overloaded = nearest.misses.front().reason < results::kFirstLimitReason;
     if (overloaded && answer.complete)
       out << "more GPUs may do: the study's `gpus` go up to " << answer.most_gpus << '\n';
   }
 
  private:
+  static void print_rejected(std::ostream& out, const CapacityAnswer& answer) {
+    TextTable table({left("against a rule"), "plans", left("")});
+    for (const Reason reason : enum_values<Reason>()) {
+      if (answer.rejected[reason] == 0) continue;
+      table.add_row(
+          {std::string(name_of(reason)), format_count(answer.rejected[reason]), describe(name_of(reason))});
+    }
+    table.print(out, 2);
+  }
   [[nodiscard]] results::PointRecord record(const CapacityPoint& at) const {
     results::PointRecord row{at.id, at.point.plan, job_.workload(at.point.setting),
                              job_.hardware(at.point.setting), at.prediction};
@@ -273,15 +286,15 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
   table.add_column("requests/s/GPU");
   for (const ColumnInfo* column : shown) table.add_column(short_heading(*column));
   for (const CapacityAnswer& answer : answers) {
-    std::vector<std::string> cells = {format_fixed(writer.rate(answer), 3)};
+    std::vector<std::string> cells = {format_rate(writer.rate(answer))};
     for (const auto& [key, text] : writer.settings(answer)) cells.push_back(text);
     const sweep::CapacityPoint* const best = answer.best ? &*answer.best : nullptr;
     cells.push_back(best ? format_count(best->gpus) : answer.complete ? "none" : "?");
     cells.push_back(best ? writer.plan_there(*best) : "");
     if (attainment != nullptr)
       cells.push_back(best ? shown_value(*attainment, best->prediction.load.attainment) : "");
-    cells.push_back(
-        best ? format_fixed(best->prediction.load.requests_per_s / static_cast<double>(best->gpus), 3) : "");
+    cells.push_back(best ? format_rate(best->prediction.load.requests_per_s / static_cast<double>(best->gpus))
+                         : "");
     for (const ColumnInfo* column : shown)
       cells.push_back(best ? shown_value(*column, writer.value(*best, column->name)) : "");
     table.add_row(std::move(cells));

@@ -50,7 +50,8 @@ class ExecutedValues {
 /// Executes plans of the settings of a study.
 class RowExecutor {
  public:
-  RowExecutor(const sweep::Study& study, const std::atomic<bool>* stop) : study_(study), stop_(stop) {
+  RowExecutor(const sweep::Study& study, const std::function<const char*()>& why_stop)
+      : study_(study), why_stop_(why_stop) {
     options_.mode = ExecutionMode::flattened;
   }
 
@@ -65,14 +66,18 @@ class RowExecutor {
     setting_index_ = point.setting;
     return *setting_;
   }
-  [[nodiscard]] bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
+  /// Why no row is executed any more; null as long as some may be.
+  const char* stopped() {
+    if (stopped_ == nullptr && why_stop_) stopped_ = why_stop_();
+    return stopped_;
+  }
   /// Executes a plan. The outcome is invalid if it was stopped meanwhile.
   Outcome run(const sweep::PointIndex& point, std::int64_t most_events) {
     const Setting& setting = setting_of(point);
     if (!simulator_ || options_.most_events != most_events) {
       options_.most_events = most_events;
       simulator_.emplace(setting, options_);
-      simulator_->watch([this](Seconds) { return !stopped(); });
+      simulator_->watch([this](Seconds) { return stopped() == nullptr; });
     }
     Details details;
     Outcome outcome{simulator_->run(point.plan, {}, &details), details.events};
@@ -84,7 +89,8 @@ class RowExecutor {
 
  private:
   const sweep::Study& study_;
-  const std::atomic<bool>* stop_;
+  const std::function<const char*()>& why_stop_;
+  const char* stopped_ = nullptr;
   SimulateOptions options_;
   std::optional<std::uint64_t> setting_index_;
   std::unique_ptr<Setting> setting_;
@@ -134,10 +140,10 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
   const double start = cpu_seconds();
   const sweep::DesignSpace space = study->design_space();
   const ExecutedValues executed(study->phase(), columns);
-  RowExecutor executor(*study, wish.stop);
+  RowExecutor executor(*study, wish.why_stop);
   std::int64_t left = kMostUnaskedEvents;
   for (std::size_t row = 0; row < std::min(rows.size(), wish.rows); ++row) {
-    if (executor.stopped()) {
+    if (executor.stopped() != nullptr) {
       ++done.stopped;
       continue;
     }
@@ -151,7 +157,7 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
     }
     const RowExecutor::Outcome outcome =
         executor.run(point, wish.asked ? kMostRowEvents : kMostUnaskedEvents);
-    if (executor.stopped()) {
+    if (executor.stopped() != nullptr) {
       ++done.stopped;
       continue;
     }
@@ -166,6 +172,7 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
       done.values[column][row] = executed.of(
           column, point, study->workloads[point.setting % study->workloads.size()], outcome.prediction);
   }
+  done.why_stopped = executor.stopped();
   done.cpu_seconds = cpu_seconds() - start;
   return done;
 }

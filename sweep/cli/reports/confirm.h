@@ -2,9 +2,9 @@
 // that are shown. The study in the file says what the plans are.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,12 +16,14 @@ namespace shardscape::cli {
 /// Number of rows that are executed where the user gives none.
 inline constexpr std::size_t kConfirmedRows = 10;
 
+inline constexpr const char* kStopped = "when it was stopped";
+
 struct ConfirmWish {
   std::size_t rows = kConfirmedRows;  ///< number of first rows to execute; 0: none
   /// Asked for by --confirm: executed whatever they take, up to kMostRowEvents each.
   bool asked = false;
-  /// Ends the execution of the current row when it becomes true; may be null.
-  const std::atomic<bool>* stop = nullptr;
+  /// Ends executions where it gives a reason, as a clause such as kStopped; null to go on. May be empty.
+  std::function<const char*()> why_stop = {};
   std::string why_none = {};  ///< why rows cannot be executed, as a clause; empty where they may be
 };
 
@@ -35,7 +37,8 @@ struct Executions {
   /// Number of rows given up or not begun, as they take too many events for any request.
   std::size_t too_long = 0;
   std::size_t left = 0;     ///< number of rows not begun, as the user did not ask for so much
-  std::size_t stopped = 0;  ///< number of rows not begun or not ended, as the user stopped the program
+  std::size_t stopped = 0;  ///< number of rows not begun or not ended for the reason `why_stopped`
+  const char* why_stopped = nullptr;
   double cpu_seconds = 0;
   std::string why_none;  ///< why no row can be executed, as a clause; empty where some may be
 };

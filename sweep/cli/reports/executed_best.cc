@@ -28,11 +28,12 @@ std::string executed_best(const sweep::SweepJob& priced, const sweep::SearchGoal
       {.reference = wish.reference, .mode = study.mode, .most_events = kMostRowEvents});
   options.threads = wish.threads;
   options.together = wish.together;
+  options.may_visit = wish.may_visit;
   options.seek_hints = wish.seek_hints;
   SearchReporter reporter(job, goal.objectives.front(), wish.progress);
   options.go_on = [&](const sweep::SearchProgress& progress) {
     reporter.update(progress);
-    return !wish.go_on || wish.go_on(progress);
+    return !wish.go_on || wish.go_on();
   };
   const double start = cpu_seconds();
   const sweep::SearchOutcome found = search(job, first, options);

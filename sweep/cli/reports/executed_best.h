@@ -14,8 +14,8 @@ struct ExecutedWish {
   int threads = 1;
   ProgressMode progress = ProgressMode::none;
   ranks::Ranks* together = nullptr;  ///< ranks that search together, as in sweep::SearchOptions
-  std::function<bool(const sweep::SearchProgress&)> go_on = {};  ///< as in sweep::SearchOptions
-  std::function<bool()> seek_hints = {};
+  std::function<bool()> go_on = {};
+  std::function<bool()> may_visit = {}, seek_hints = {};  ///< as in sweep::SearchOptions
 };
 
 /// The result in one line, as far as the wish lets the search of executed steps get. `priced`: a whole study in

@@ -35,7 +35,7 @@ constexpr const char* kMeanings[] = {"evaluated",
                                      "beyond the answer, by a bound",
                                      "do not fit in memory",
                                      "against a constraint",
-                                     "indivisible or unsupported",
+                                     "indivisible, unsupported or out of range",
                                      "not decided"};
 static_assert(std::size(kMeanings) == enum_names<Fate>().size());
 
@@ -91,7 +91,7 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::Se
                   const std::string& objective, std::optional<double> worst, double cpu_seconds) {
   const results::SearchInfo& info = outcome.info;
   const auto points = static_cast<double>(job.space().size());
-  out << echo(job.study().title) << ": searched " << format_count(job.space().size()) << " points, "
+  out << echo(job.study().title) << ": searched " << counted(job.space().size(), "point") << ", "
       << format_duration(cpu_seconds) << " of CPU\n";
   TextTable table({left(""), "points", "", left("")});
   for (const Fate fate : enum_values<Fate>()) {

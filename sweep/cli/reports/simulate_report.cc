@@ -253,7 +253,8 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   }
   if (!timed(p)) return;
   if (is_training(point)) {
-    out << "step      " << format_seconds(p.step_time.value()) << ", " << p.microbatches << " microbatches";
+    out << "step      " << format_seconds(p.step_time.value()) << ", "
+        << counted(static_cast<std::uint64_t>(p.microbatches), "microbatch", "es");
   } else {
     out << "request   " << format_seconds(p.e2e.value()) << ": first token " << format_seconds(p.ttft.value())
         << ", then one every " << format_seconds(p.itl.value());

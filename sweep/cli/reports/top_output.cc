@@ -105,7 +105,8 @@ std::string shown_value(const ColumnInfo& column, double value) {
   if (column.name == "outside_domain") return value > 0 ? "yes" : "no";
   if (column.name == "missed_by") return std::isfinite(value) ? format_percent(value) : "-";
   // Requests of a replica are few a second, tokens many.
-  if (column.unit == "s-1" && std::isfinite(value)) return format_fixed(value, value < 10 ? 3 : 1);
+  if (column.unit == "s-1" && std::isfinite(value))
+    return value < 10 ? format_rate(value) : format_fixed(value, 1);
   return format_value(value, column.unit);
 }
 
@@ -201,6 +202,14 @@ class TableBuilder {
   }
 
  private:
+  /// Whether some row has a time, which an error may be expected of.
+  [[nodiscard]] bool any_timed() const {
+    const ColumnInfo* const status = reader_.find("status");
+    return status == nullptr || std::ranges::any_of(chosen_.values[place_of(*status)], [](double code) {
+             return code == static_cast<double>(Status::ok) || code == static_cast<double>(Status::missed);
+           });
+  }
+
   /// Shows the evidence below the table if all rows have the same, else as columns; nothing in files of older programs.
   void show_evidence() {
     std::vector<std::size_t> found;
@@ -213,6 +222,10 @@ class TableBuilder {
       same = same && std::ranges::all_of(values, [&](double value) {
                return value == values.front() || (std::isnan(value) && std::isnan(values.front()));
              });
+    }
+    if (!any_timed()) {
+      evidence_ = "no error is expected of these rows, as none of them has a time";
+      return;
     }
     const bool serves = reader_.find("itl_s") != nullptr;
     if (!same) {

@@ -75,8 +75,8 @@ class RowFilter {
     std::vector<sweep::ExpressionName> names;
     const auto add = [&](std::string_view name, const ColumnInfo& column) {
       const bool coded = !column.meanings.empty();
-      names.push_back(
-          {std::string(name), coded ? sweep::NameKind::choice : sweep::NameKind::number, column.meanings});
+      names.push_back({std::string(name), coded ? sweep::NameKind::choice : sweep::NameKind::number,
+                       column.meanings, column.unit == "s-1"});
       columns_.push_back(column.name);
     };
     for (const ColumnInfo& column : reader.columns()) add(column.name, column);

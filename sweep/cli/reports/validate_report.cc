@@ -97,8 +97,7 @@ void print_unpredicted(std::ostream& out, const Evaluation& evaluation) {
   std::map<std::string, std::size_t> counts;
   for (const validate::UnpredictedRow& row : evaluation.unpredicted) ++counts[row.reason];
   const std::size_t rows = evaluation.unpredicted.size();
-  out << "  not predicted: " << format_count(rows) << (rows == 1 ? " row" : " rows")
-      << ", neither right nor wrong\n";
+  out << "  not predicted: " << counted(rows, "row") << ", neither right nor wrong\n";
   for (const auto& [reason, n] : counts) out << "    " << format_count(n) << ": " << echo(reason) << '\n';
 }
 
@@ -191,8 +190,7 @@ void print_bars(std::ostream& out, const ValidatedFile& file) {
 void print_file(std::ostream& out, const ValidatedFile& file, const ValidateView& view) {
   const Evaluation& evaluation = file.evaluation;
   const std::size_t rows = evaluation.rows.size();
-  out << file.path << ": " << format_count(rows) << (rows == 1 ? " row of " : " rows of ")
-      << name_of(evaluation.kind) << " predicted\n";
+  out << file.path << ": " << counted(rows, "row") << " of " << name_of(evaluation.kind) << " predicted\n";
   if (!file.title.empty()) out << "  " << echo(file.title) << '\n';
   if (!file.source.empty()) out << "  " << file.source << '\n';
   const std::vector<Part> split = parts(evaluation, view);

@@ -37,7 +37,7 @@ constexpr Verdict kVerdicts[] = {
     {Reason::no_route, Status::unreachable, "some ranks cannot reach each other"},
     {Reason::precision, Status::unsupported, "the device has no unit for the compute type"},
     {Reason::schedule, Status::unsupported, "this schedule is not modelled for such a plan"},
-    {Reason::out_of_range, Status::out_of_range, "a time, a rate or the memory is infinite, no number, or beyond all machines; or more passes or iterations would have to be walked through than are (global_batch, prompt_tokens, concurrency, client.requests)"},
+    {Reason::out_of_range, Status::out_of_range, "a time, a rate or the memory is infinite, no number, or beyond all machines; or a step has more passes, or a load more iterations, than are followed one by one: lower global_batch, prompt_tokens, concurrency or client.requests"},
     {Reason::no_experts, Status::indivisible, "the model has no experts for ep, etp or ffn_gpus"},
     {Reason::experts_by_ranks, Status::indivisible, "the experts do not divide by ep or ffn_gpus"},
     {Reason::expert_width_by_ranks, Status::indivisible, "the width of an expert does not divide by etp"},
@@ -136,8 +136,8 @@ std::string missed_text(std::span<const results::CodeCount> reasons, const std::
     const std::string name = reason_name(names, entry.code);
     if (status_of(name) != Status::missed) continue;
     const auto limit = results::limit_of_name(name);
-    text += fmt::format("{}{} ({} {})", text.empty() ? "" : ", ", limit ? limit_words(*limit) : name,
-                        format_count(entry.count), entry.count == 1 ? "point" : "points");
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", limit ? limit_words(*limit) : name,
+                        counted(entry.count, "point"));
   }
   return text;
 }

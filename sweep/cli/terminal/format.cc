@@ -33,10 +33,20 @@ std::string format_whole(std::uint64_t count) {
   return digits;
 }
 
+std::string counted(std::uint64_t count, std::string_view name, std::string_view plural) {
+  return fmt::format("{} {}{}", format_whole(count), name, count == 1 ? "" : plural);
+}
+
 std::string format_fixed(double value, int digits) {
   std::array<char, 400> text;  // the longest double has 309 digits before the point
   const int length = std::snprintf(text.data(), text.size(), "%.*f", digits, value);
   return {text.data(), static_cast<std::size_t>(length)};
+}
+
+std::string format_rate(double per_second) {
+  constexpr double kSmall = 0.01;
+  const bool small = per_second > 0 && per_second < kSmall;
+  return small ? fmt::format("{:.3g}", per_second) : format_fixed(per_second, 3);
 }
 
 std::string format_si(double value, std::string_view unit) {

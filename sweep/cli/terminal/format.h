@@ -14,8 +14,12 @@ template <std::integral Count>
 std::string format_count(Count count) {
   return format_whole(static_cast<std::uint64_t>(count));
 }
+/// So many things of a name: "1 row", "1,234 rows".
+std::string counted(std::uint64_t count, std::string_view name, std::string_view plural = "s");
 /// A number with `digits` decimals.
 std::string format_fixed(double value, int digits);
+/// A rate per second with three decimals, a small one with three digits: "8.000", "0.000389".
+std::string format_rate(double per_second);
 /// A number with four significant digits and an SI prefix: "312.0 TFLOP/s", "12.35 ms".
 std::string format_si(double value, std::string_view unit);
 /// A number of parameters: "70.55 B parameters".

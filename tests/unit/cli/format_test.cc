@@ -21,6 +21,19 @@ TEST(Format, CountsAreGroupedByThousands) {
   EXPECT_EQ(format_count(~std::uint64_t{0}), "18,446,744,073,709,551,615");
 }
 
+TEST(Format, CountsHaveTheirPlural) {
+  EXPECT_EQ(counted(1, "row"), "1 row");
+  EXPECT_EQ(counted(0, "row"), "0 rows");
+  EXPECT_EQ(counted(1234, "microbatch", "es"), "1,234 microbatches");
+}
+
+TEST(Format, SmallRatesKeepTheirDigits) {
+  EXPECT_EQ(format_rate(8), "8.000");
+  EXPECT_EQ(format_rate(0), "0.000");
+  EXPECT_EQ(format_rate(0.05), "0.050");
+  EXPECT_EQ(format_rate(0.000388712), "0.000389");
+}
+
 TEST(Format, PrefixesKeepFourDigits) {
   EXPECT_EQ(format_si(312e12, "FLOP/s"), "312.0 TFLOP/s");
   EXPECT_EQ(format_si(2.039e12, "B/s"), "2.039 TB/s");

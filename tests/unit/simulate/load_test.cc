@@ -140,5 +140,32 @@ TEST(SimulatedLoad, PoolsServeIt) {
   EXPECT_GT(out.load.requests_per_s, 0);
 }
 
+/// A server whose cache has room for four whole requests, and which begins as many as come, so that the youngest are
+/// preempted and read again without end.
+Setting thrashing() {
+  Setting setting = loaded(1, 0);
+  setting.system.device.hbm.capacity_per_stack = Bytes(24e9 / 5);
+  setting.workload.concurrency = 0;
+  setting.workload.prompt_tokens = setting.workload.output_tokens = 10000;
+  LoadSpec& load = *setting.workload.load;
+  load.prompt = load.output = Lengths::fixed(10000);
+  load.request_rate = 50;
+  load.requests = {2000, false};
+  return setting;
+}
+
+TEST(SimulatedLoad, ServersThatFallBehindAreFollowedUntilTheirRateIsKnown) {
+  const Setting setting = thrashing();
+  Simulator simulator(setting);
+  int asked = 0;  // once in 4,096 events
+  simulator.watch([&](Seconds) { return ++asked < 2000; });
+  const Prediction out = simulator.run(test::plan_of(1, 1, 1, 1));
+  ASSERT_EQ(out.status, Status::ok) << asked;
+  EXPECT_GT(out.load.preemptions, 10);
+  EXPECT_GT(out.load.sustained_per_s, 0);
+  EXPECT_LT(out.load.sustained_per_s, 1);
+  EXPECT_LE(out.breakdown.total(), out.e2e * (1 + 1e-9));
+}
+
 }  // namespace
 }  // namespace shardscape

@@ -54,6 +54,9 @@ TEST(Constraint, ReadsRatesWithTheirUnit) {
     EXPECT_TRUE(Constraint::parse("request_rate == " + rate)->holds(example_plan(), workload)) << rate;
   }
   EXPECT_FALSE(Constraint::parse("request_rate <= 4 /seconds").has_value());
+  EXPECT_TRUE(Constraint::parse("240 /min >= request_rate / gpus").has_value());
+  for (const char* text : {"tp <= 4 /s", "180 /min > concurrency", "gpus * 2 == -(3 /s)"})
+    EXPECT_FALSE(Constraint::parse(text).has_value()) << text;
 }
 
 TEST(Constraint, ReadsEveryName) {

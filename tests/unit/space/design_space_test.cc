@@ -156,5 +156,19 @@ TEST(DesignSpace, WithMoreEntriesThanAreListedItIsEmptyAndNamesTheLongestAxis) {
             "(tp, cp, pp, dp); give fewer values of expert_tensor_parallel, which has 1025 values");
 }
 
+// A bound on the number of entries that is too high does not refuse a space: 28 combinations of degrees, none of which
+// has the virtual stages.
+TEST(DesignSpace, EntriesAreCountedBeforeTheyAreListed) {
+  SpaceSpec spec;
+  spec[PlanKey::tensor].values = spec[PlanKey::pipeline].values = {1, 2, 4, 8, 16, 32, 64};
+  spec[PlanKey::virtual_stages].values.clear();
+  for (std::int32_t v = 2; v < 700'000; ++v) spec[PlanKey::virtual_stages].values.push_back(v);
+  const DesignSpace whole(spec, 64, Phase::training, 1);
+  EXPECT_EQ(whole.problem(), "");
+  EXPECT_EQ(whole.tuples(), 28U);
+  EXPECT_EQ(whole.plans(), 28U);
+  EXPECT_EQ(whole.point(27).plan.gpus(), 64);
+}
+
 }  // namespace
 }  // namespace shardscape::sweep

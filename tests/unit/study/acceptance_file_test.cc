@@ -69,5 +69,12 @@ TEST(AcceptanceTable, SaysWhatIsWrongAndWhere) {
             "has no method");
 }
 
+TEST(AcceptanceTable, TellsOfMeans) {
+  constexpr const char* kTwice = "model,draft_tokens,acceptance_length\nm,1,1.2\nm,1,1.6\nm,2,1.7\n";
+  int most = 0;
+  expect_near(parse_acceptance(kTwice, {"m", "", ""}, &most), {0.4, 0.3});
+  EXPECT_EQ(most, 2);
+}
+
 }  // namespace
 }  // namespace shardscape::sweep

@@ -145,7 +145,7 @@ bool says_at(const yaml::Diagnostics& diagnostics, const std::string& path, cons
 
 TEST(SimulatedLoads, RatesHaveUnitsOrArePerSecond) {
   const Study study =
-      good(with_workload("prompt_tokens: 10, output_tokens: 5, request_rate: [2, 3 /s, 240 /min]"));
+      good(with_workload("prompt_tokens: 10, output_tokens: 5, request_rate: [2, '3 /s', 240 /min]"));
   ASSERT_EQ(study.workloads.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i)
     EXPECT_EQ(study.workloads[i].load->request_rate, 2.0 + static_cast<double>(i));
