@@ -254,6 +254,34 @@ TEST(LawsExperts, BothModesAgreeOnRandomPlans) {
   }
 }
 
+// Calls of ranks that split an expert stand between an exchange and its work and hide beside nothing, in pairs of passes
+// as elsewhere.
+TEST(LawsExperts, RanksThatSplitAnExpertMakeTheirCallsInBothModes) {
+  for (const double overlap : {0.3, 0.6, 1.0}) {
+    for (const std::int32_t split : {2, 4, 8, 16}) {
+      for (const std::int32_t stages : {1, 2, 4}) {
+        for (const double bandwidth : {300e9, 100e9}) {
+          Setting setting = experts_setting(64);
+          setting.model.moe->expert_ffn_hidden = 4096;
+          setting.system.fabric.dimensions.front().bandwidth = BytesPerSecond(bandwidth);
+          setting.system.stack.communication.expert_overlap = overlap;
+          ParallelPlan plan = test::plan_of(2, 1, stages, 32 / stages);
+          plan.order = kDefaultRankOrder;
+          plan.expert = 2;
+          plan.expert_tensor = split;
+          plan.microbatch = 1;
+          if (stages > 1) plan.schedule = ScheduleKind::dualpipe;
+          if (!folds_evenly(plan)) continue;
+          const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical),
+                           f = in_mode(setting, plan, ExecutionMode::flattened);
+          EXPECT_NEAR(h.step_time / f.step_time, 1, 0.02)
+              << describe_experts(0, setting, plan) << " overlap " << overlap << " at " << bandwidth;
+        }
+      }
+    }
+  }
+}
+
 // Passes in pairs that the host bounds: it launches the layers of both in turn, whichever of the two it is late for.
 TEST(LawsExperts, TheHostIsAheadOfBothPassesOfAPair) {
   for (const double forward : {1e-4, 2e-3, 4e-3, 8e-3}) {

@@ -16,10 +16,10 @@
 // than once) that hold a hop no faster than v. With one common rate the second term is the latency of the
 // slowest window of S hops: T is affine in c.
 //
-// Of equal calls in a row not all members enter together: those behind a slow hop are late, and the others' messages are
-// under way meanwhile. Let each member be busy for g seconds from the end of one call to its entry into the next. After
-// the first calls all members keep their distance, and a call follows the one before it after the greatest mean weight
-// of a cycle of who waits for whom (Baccelli et al. 1992, "Synchronization and Linearity", theorem 3.17). A path
+// Of equal calls in a row not all members enter together: those behind a slow hop are late, and the others' messages
+// are under way meanwhile. Let each member be busy for g seconds from the end of one call to its entry into the next.
+// After the first calls all members keep their distance, and a call follows the one before it after the greatest mean
+// weight of a cycle of who waits for whom (Baccelli et al. 1992, "Synchronization and Linearity", theorem 3.17). A path
 // through a call has S messages, the last of which takes it to another member; with R the time once round the ring, s
 // and t the w of the slowest hop and of the slowest other one, the cycles are
 //

@@ -68,9 +68,9 @@ class SickLinks {
   [[nodiscard]] bool slow(const OperationCosts& costs, KnownWay& way, const Slice& slice);
   /// Seconds of a call on the links, which slow it; infinite where dead links cut it.
   [[nodiscard]] double seconds(const OperationCosts& costs, KnownWay& way, double bytes);
-  /// Seconds by which such a call follows an equal one sooner than seconds() says, as members behind sick links are late
-  /// and the others ahead of them. `step`, `gap`: as for CostCurve::saved_in_row(); `added`: what the faults add to
-  /// seconds().
+  /// Seconds by which such a call follows an equal one sooner than seconds() says, as members behind sick links are
+  /// late and the others ahead of them. `step`, `gap`: as for CostCurve::saved_in_row(); `added`: what the faults add
+  /// to seconds().
   [[nodiscard]] double saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes, double step,
                                     double gap, double added);
   /// The loads of an operation on sick links alone, where it takes so many seconds on its links `now` and `healthy`

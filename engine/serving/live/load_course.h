@@ -22,8 +22,8 @@ inline Load lengths_of(const Offered& offered) {
   return lengths;
 }
 
-/// How the simulation is asked for: as the load is, with an end where the servers fall behind (is_given_up()) or without
-/// one, or with servers that never lack requests.
+/// How the simulation is asked for: as the load is, with an end where the servers fall behind (is_given_up()) or
+/// without one, or with servers that never lack requests.
 enum class Supply : std::uint8_t { as_sent, all_as_sent, without_end };
 
 class LoadCourse {
@@ -48,9 +48,9 @@ class LoadCourse {
   [[nodiscard]] bool cut() const { return cut_; }
   /// What the load's observer is given.
   [[nodiscard]] LoadRecord* record() const { return record_; }
-  /// Whether its observer wants no more of it, who is asked once in so many events. `reads`: iterations so far that read
-  /// prompts, `waiting()`: requests in the queues. After kMostReads of servers that have fallen behind the course is
-  /// over: what they have done until then tells their rate, and their latencies only grow.
+  /// Whether its observer wants no more of it, who is asked once in so many events. `reads`: iterations so far that
+  /// read prompts, `waiting()`: requests in the queues. After kMostReads of servers that have fallen behind the course
+  /// is over: what they have done until then tells their rate, and their latencies only grow.
   template <class Waiting>
   [[nodiscard]] bool is_given_up(std::int64_t reads, const Waiting& waiting) {
     constexpr std::int64_t kUnasked = 1 << 12;

@@ -176,8 +176,8 @@ class PooledService {
     return all;
   }
 
-  /// Servers that rest take prompts from the queue, the one with the fewest tokens to read first. Whole prompts must fit
-  /// on a rank: what does not would be read alone later.
+  /// Servers that rest take prompts from the queue, the one with the fewest tokens to read first. Whole prompts must
+  /// fit on a rank: what does not would be read alone later.
   void deal() {
     const LiveRules& rules = reading_rules_;
     const std::int64_t budget = rules.token_budget * rules.ranks;

@@ -15,8 +15,8 @@
 // multiprocessing timing anomalies").
 //
 // Where prices of layers are put together (stage_passes.cc) c_i also has the calls of ranks that split an expert, and
-// what calls of tensor and context groups expose of themselves there: what compute hides of them no longer stands beside
-// the exchange, and counts once.
+// what calls of tensor and context groups expose of themselves there: what compute hides of them no longer stands
+// beside the exchange, and counts once.
 //
 // When an exchange is waited for stands in overlap.h, what of the hidden seconds is lost in
 // LayerEmitter::add_lost_to_exchanges().

@@ -149,8 +149,9 @@ EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const StackPr
 Seconds hidden_by_attention(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
                             Seconds attention);
 
-/// Seconds that a pass through a part takes before, between and behind its exchanges of experts: compute, calls of ranks
-/// that split an expert, and what calls of tensor and context groups expose there. `time(call)`: seconds of one call.
+/// Seconds that a pass through a part takes before, between and behind its exchanges of experts: compute, calls of
+/// ranks that split an expert, and what calls of tensor and context groups expose there. `time(call)`: seconds of one
+/// call.
 template <class Time>
 std::vector<Seconds> piece_times(const PartCost& part, const StackProfile::Communication& stack,
                                  const Time& time) {

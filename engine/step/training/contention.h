@@ -36,12 +36,13 @@
 
 namespace shardscape::step {
 
-/// The contention on a healthy machine.
+/// The contention in a step.
 struct Contention {
   Breakdown added;          ///< seconds added to the step, by the class of time that takes longer
   double marked_share = 0;  ///< share of the step by which its time may still be wrong
 };
-/// Computes the contention on a healthy machine.
+/// Computes the contention. Under faults of links calls and traffic have the times that these leave them, and their
+/// shares of sick links; no mark and no bound by links then.
 Contention contention_of(const StepMachine& machine, const TimedStage& step);
 
 /// The most that a call of a tensor group is spared because groups of its stage that lie along the context axis come

@@ -270,8 +270,8 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
   const PassTime busy = all_passes(in, times, critical);
   Breakdown& b = out.breakdown;
   const Seconds waiting = waits(times, critical, busy);
-  // With one stage, all devices go at the pace of the sick one. With several stages, or sick links, contention stays
-  // that of the healthy machine, so that no fault makes a step shorter.
+  // With one stage, all devices go at the pace of the sick one. With several stages contention stays that of the healthy
+  // machine, and sick links only add to it, so that no fault makes a step shorter.
   Breakdown& contended = times.contention_now = times.contention;
   const bool slower_machine = !in.sick.empty() && !collectives.has_faults() && in.plan.pipeline == 1;
   if (at_once || slower_machine) {

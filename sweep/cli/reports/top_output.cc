@@ -24,7 +24,7 @@ namespace shardscape::cli {
 
 namespace {
 
-/// Whether the value of a column says that there are no experts to deal and no drafts, or that requests come otherwise (a
+/// Whether the value of a column says that there are no experts to deal and no drafts, or that requests come otherwise
 /// loop is closed or open).
 bool says_nothing(const results::ColumnInfo& column, const std::string& value) {
   if (column.name == "concurrency") return value == "0";
