@@ -161,7 +161,7 @@ double SickLinks::share_of_added(const LinkSet& links) const {
 
 double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes, double step,
                                double gap, double added) {
-  if (healthy_.plain() || added <= 0) return 0;
+  if (added <= 0) return 0;
   const bool several = way.choice.algorithm == Algorithm::dimension_wise,
              one_way = several && passes_of(operation_of(costs.op)) == 1;
   std::optional<double> saved;
@@ -169,10 +169,13 @@ double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, doubl
     const std::optional<double> of_curve = curve.saved_in_row(bytes, step, gap, one_way);
     if (of_curve) saved = std::min(saved.value_or(*of_curve), *of_curve);
   };
-  if (const CostCurve* const curve = now_->curves.find(way.number)) {
-    add(*curve);
+  // seconds() has made what it took; which of its curves that were does not depend on other bytes asked for before.
+  if (healthy_.plain()) {
+    add(curve_of(maker(), costs.op, way, healthy_.siblings(costs), healthy_.setup().fabric));
   } else if (const TouchedParts* const touched = now_->touched.find(way.number)) {
     for (const auto& [number, part] : *touched) add(part);
+  } else if (const CostCurve* const curve = now_->curves.find(way.number)) {
+    add(*curve);
   }
   if (saved) return std::min(*saved, several ? added / 2 : added);
   return std::min((1 - share_of_added(healthy_.links_of(costs, way))) * added, gap + way.steps * step);

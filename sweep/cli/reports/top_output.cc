@@ -25,7 +25,7 @@ namespace shardscape::cli {
 namespace {
 
 /// Whether the value of a column says that there are no experts to deal and no drafts, or that requests come otherwise
-/// loop is closed or open).
+/// (a loop is closed or open).
 bool says_nothing(const results::ColumnInfo& column, const std::string& value) {
   if (column.name == "concurrency") return value == "0";
   if (column.name == "request_rate_per_s") return value == format_fixed(0, 3);
