@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #ifdef __GLIBC__
 #include <malloc.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #endif
 
 #include <algorithm>
@@ -105,20 +103,14 @@ int run_action(const Action& action) {
   }
 }
 
-/// Lets the heap grow in large pages, and keeps what is freed. Tables and files of megabytes come and go while a sweep
-/// runs: left to itself the C library gives them back to the system, which clears every page of the next one again.
+/// Keeps memory that is freed. Tables and files of megabytes come and go while a sweep runs: left to itself the C
+/// library gives them back to the system, which clears every page of the next one again.
 void keep_memory() {
 #ifdef __GLIBC__
   constexpr int kMebibyte = 1 << 20;
-  constexpr int kLargestMapping = 32 * kMebibyte;  // more is refused
-  constexpr int kGrowth = 64 * kMebibyte;
-  mallopt(M_MMAP_THRESHOLD, kLargestMapping);
-  mallopt(M_TRIM_THRESHOLD, 16 * kGrowth);
-  mallopt(M_TOP_PAD, kGrowth);
-  std::free(std::malloc(kMebibyte));  // grows the heap by what is asked for
-  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0)) / page * page;
-  (void)madvise(reinterpret_cast<void*>(end - kGrowth), kGrowth, MADV_HUGEPAGE);
+  mallopt(M_MMAP_THRESHOLD, 32 * kMebibyte);  // more is refused
+  mallopt(M_TRIM_THRESHOLD, 1024 * kMebibyte);
+  mallopt(M_TOP_PAD, 64 * kMebibyte);
 #endif
 }
 

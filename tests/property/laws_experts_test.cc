@@ -254,8 +254,8 @@ TEST(LawsExperts, BothModesAgreeOnRandomPlans) {
   }
 }
 
-// Calls of ranks that split an expert stand between an exchange and its work and hide beside nothing, in pairs of passes
-// as elsewhere.
+// Calls of ranks that split an expert stand between an exchange and its work and hide beside nothing, in pairs of
+// passes as elsewhere.
 TEST(LawsExperts, RanksThatSplitAnExpertMakeTheirCallsInBothModes) {
   for (const double overlap : {0.3, 0.6, 1.0}) {
     for (const std::int32_t split : {2, 4, 8, 16}) {
@@ -270,6 +270,7 @@ TEST(LawsExperts, RanksThatSplitAnExpertMakeTheirCallsInBothModes) {
           plan.expert = 2;
           plan.expert_tensor = split;
           plan.microbatch = 1;
+          plan.sequence_parallel = true;
           if (stages > 1) plan.schedule = ScheduleKind::dualpipe;
           if (!folds_evenly(plan)) continue;
           const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical),

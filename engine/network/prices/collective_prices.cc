@@ -60,8 +60,9 @@ double CollectivePrices::saved_in_row(const OperationCosts& costs, const OnLinks
   const double steps = healthy_->in_steps(links.way),
                at_ranks = healthy_->at_ranks(links.way, bytes, memory_share_),
                more = healthy_->beyond_links(costs, links.way, bytes, links.healthy, memory_share_);
-  return sick_->saved_in_row(costs, links.way, bytes, links.way.steps > 0 ? steps / links.way.steps : 0,
-                             at_ranks - steps + more + between, std::max(0.0, links.now - links.healthy));
+  return sick_->saved_in_row(costs, links.way, bytes,
+                             {links.way.steps > 0 ? steps / links.way.steps : 0,
+                              at_ranks - steps + more + between, links.healthy, links.now});
 }
 
 Seconds CollectivePrices::saved_in_row(const CollectiveKey& key, Seconds between) const {

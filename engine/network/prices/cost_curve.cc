@@ -148,19 +148,35 @@ std::optional<double> CostCurve::saved_in_row(double bytes, double step, double 
   const auto add = [&](const std::vector<Stage>& stages) {
     const bool rings = std::ranges::any_of(stages, [](const Stage& stage) { return !stage.rings.empty(); });
     if (stages.empty() || (!rings && !one_way)) return;
-    double all = gap, longest = 0, saved = 0, busy = 0;
+    double all = gap, longest = 0, saved = 0;
     for (const Stage& stage : stages) all += stage.at(bytes, step);
     for (const Stage& stage : stages) {
       longest = std::max(longest, stage.period(bytes, step, gap));
       saved += std::max(0.0, all - stage.period(bytes, step, all - stage.at(bytes, step)));
-      busy += stage.busy(bytes);
     }
-    saved = one_way ? all - longest : std::min(saved, std::max(0.0, all - busy));
+    if (one_way) saved = all - longest;
     least = std::min(least.value_or(saved), saved);
   };
   add(parts_->stages);
   for (const CurveParts::Contended& part : parts_->contended) add(part.upper);
   return least;
+}
+
+double CostCurve::busy(double bytes, bool one_way) const {
+  double longest = 0;
+  const auto add = [&](const std::vector<Stage>& stages) {
+    double rings = 0;
+    for (const Stage& stage : stages) {
+      const double of_rings = stage.busy(bytes);
+      rings = one_way ? std::max(rings, of_rings) : rings + of_rings;
+      for (const AffineCost& line : stage.lines)
+        longest = std::max(longest, stage.share * bytes * line.seconds_per_byte);
+    }
+    longest = std::max(longest, rings);
+  };
+  add(parts_->stages);
+  for (const CurveParts::Contended& part : parts_->contended) add(part.lower);
+  return longest;
 }
 
 double CostCurve::at_least(double bytes) const {

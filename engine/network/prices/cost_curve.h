@@ -123,6 +123,9 @@ class CostCurve {
   /// are over; but where each dimension is gone through once (`one_way`), members that a slow ring makes late find the
   /// messages of the other stages waiting, and only they are late.
   [[nodiscard]] std::optional<double> saved_in_row(double bytes, double step, double gap, bool one_way) const;
+  /// Seconds for which a call keeps its busiest link busy, as far as its rings and uniform rounds tell; of several stages
+  /// that go over the same links twice (not `one_way`) both times.
+  [[nodiscard]] double busy(double bytes, bool one_way) const;
   /// A lower bound of at(), found without a simulation.
   [[nodiscard]] double at_least(double bytes) const;
 

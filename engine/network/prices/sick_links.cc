@@ -4,7 +4,6 @@
 #include "engine/network/prices/sick_links.h"
 
 #include <algorithm>
-#include <boost/container/small_vector.hpp>
 #include <limits>
 
 #include "engine/base/check.h"
@@ -45,7 +44,7 @@ void SickLinks::set_faults(const std::vector<LinkFault>& faults) {
   }
   now_ = &known_.get(faults_, [&] {
     ++prices_;
-    return Known{++epochs_, {}, {}, {}, {}};
+    return Known{++epochs_, {}, {}, {}, {}, {}};
   });
 }
 
@@ -141,53 +140,81 @@ double SickLinks::seconds(const OperationCosts& costs, KnownWay& way, double byt
   });
 }
 
-/// Of messages between all pairs: the share of what faults add to a call that is left of it in a row of calls. A member
-/// whose link out is sick makes the others late and is not late itself, one whose link in is sick is late and makes
-/// nobody late; so every other call is as on healthy links, two of three where one member has each, but none where a
-/// member has both, or two have the same.
+/// Of messages between all pairs: the share of what faults of these links add to a call that is left of it in a row of
+/// calls. A member whose link out is sick makes the others late and is not late itself, one whose link in is sick is
+/// late and makes nobody late; so every other call is as on healthy links, one of three where one member has each. None
+/// is where a member has both, two have the same, or a link between switches is sick.
 double SickLinks::share_of_added(const LinkSet& links) const {
   const Fabric& fabric = healthy_.setup().fabric;
-  boost::container::small_vector<std::int32_t, 4> out, in;
+  std::int32_t out = -1, in = -1;
   for (const LinkFault& fault : faults_) {
     if (!links.contains(fault.link)) continue;
     const Link& link = fabric.links()[static_cast<std::size_t>(fault.link)];
-    if (link.source < fabric.ranks()) out.push_back(link.source);
-    if (link.destination < fabric.ranks()) in.push_back(link.destination);
+    const bool sends = link.source < fabric.ranks(), receives = link.destination < fabric.ranks();
+    if (sends && (out < 0 || out == link.source)) out = link.source;
+    if (receives && (in < 0 || in == link.destination)) in = link.destination;
+    const bool as_before = (!sends || out == link.source) && (!receives || in == link.destination);
+    if (!as_before || (!sends && !receives) || out == in) return 1;
   }
-  if (out.size() > 1 || in.size() > 1 || (out.empty() && in.empty())) return 1;
-  if (out.empty() || in.empty()) return 0.5;
-  return out.front() == in.front() ? 1 : 2.0 / 3;
+  if (out < 0 && in < 0) return 1;
+  return out < 0 || in < 0 ? 0.5 : 2.0 / 3;
 }
 
-double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes, double step,
-                               double gap, double added) {
-  if (added <= 0) return 0;
+/// What a call saves on the groups that a curve is of: a link is never busy for longer than all of the time, and a call
+/// takes no less than on healthy links. Algorithms that are neither rings nor direct save nothing that is known.
+double SickLinks::saved_on(const CostCurve& curve, const OperationCosts& costs, const KnownWay& way,
+                           double bytes, const InRow& row) const {
+  const double added = std::max(0.0, row.now - row.healthy), others = row.gap + way.steps * row.step;
   const bool several = way.choice.algorithm == Algorithm::dimension_wise,
              one_way = several && passes_of(operation_of(costs.op)) == 1;
-  std::optional<double> saved;
-  const auto add = [&](const CostCurve& curve) {
-    const std::optional<double> of_curve = curve.saved_in_row(bytes, step, gap, one_way);
-    if (of_curve) saved = std::min(saved.value_or(*of_curve), *of_curve);
-  };
-  // seconds() has made what it took; which of its curves that were does not depend on other bytes asked for before.
-  if (healthy_.plain()) {
-    add(curve_of(maker(), costs.op, way, healthy_.siblings(costs), healthy_.setup().fabric));
-  } else if (const TouchedParts* const touched = now_->touched.find(way.number)) {
-    for (const auto& [number, part] : *touched) add(part);
-  } else if (const CostCurve* const curve = now_->curves.find(way.number)) {
-    add(*curve);
+  if (const auto saved = curve.saved_in_row(bytes, row.step, row.gap, one_way)) {
+    const double idle = std::max(0.0, others + row.now - curve.busy(bytes, one_way));
+    return std::min({*saved, several ? added / 2 : added, idle});
   }
-  if (saved) return std::min(*saved, several ? added / 2 : added);
-  return std::min((1 - share_of_added(healthy_.links_of(costs, way))) * added, gap + way.steps * step);
+  const bool pairs =
+      way.choice.algorithm == Algorithm::direct || operation_of(costs.op) == Operation::point_to_point;
+  return pairs ? std::min((1 - share_of_added(curve.links())) * added, others) : 0;
 }
 
-LinkLoads SickLinks::loads(const LinkLoads& healthy_loads, double healthy, double now) const {
+double SickLinks::find_saved(const OperationCosts& costs, KnownWay& way, double bytes, const InRow& row) {
+  // The parts do not depend on what was asked before, and so neither does the answer.
+  const Parts* const all = detours() ? nullptr : &parts_.get(way.number, [&] { return split(costs, way); });
+  if (all == nullptr || all->parts.empty()) {
+    const CostCurve& curve = now_->curves.get(way.number, [&] {
+      ++prices_;
+      return curve_of(maker(), costs.op, way, healthy_.siblings(costs), healthy_.setup().fabric);
+    });
+    return saved_on(curve, costs, way, bytes, row);
+  }
+  double follows = row.healthy;
+  for (auto& [number, part] :
+       now_->touched.get(way.number, [&] { return touched_parts(costs, way, *all); })) {
+    InRow of_part = row;
+    of_part.now = at(part, bytes);
+    follows = std::max(follows, of_part.now - saved_on(part, costs, way, bytes, of_part));
+  }
+  return std::max(0.0, row.now - follows);
+}
+
+double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes, const InRow& row) {
+  if (row.now <= row.healthy) return 0;
+  return now_->saved.get({way.number, bytes, row.step, row.gap}, [&] {
+    ++prices_;
+    return find_saved(costs, way, bytes, row);
+  });
+}
+
+LinkLoads SickLinks::loads(const LinkLoads& healthy_loads, double healthy, double now) {
+  const std::span<const double> left = network().bytes_per_second(),
+                                all = healthy_.network().bytes_per_second();
   LinkLoads sick;
   for (const LinkFault& fault : faults_) {
     const auto load = std::ranges::find_if(
         healthy_loads, [&](const LinkLoad& l) { return l.link <= fault.link && fault.link < l.end(); });
-    if (load == healthy_loads.end() || fault.removed) continue;
-    const double use = std::min(1.0, load->use * healthy / (fault.derate * now));
+    const auto link = static_cast<std::size_t>(fault.link);
+    const bool known = std::ranges::find(sick, fault.link, &LinkLoad::link) != sick.end();
+    if (load == healthy_loads.end() || known || left[link] <= 0) continue;
+    const double use = std::min(1.0, load->use * healthy * all[link] / (left[link] * now));
     sick.push_back(
         {fault.link, load->flows, use, std::min(1.0, std::max(use, load->active * healthy / now))});
   }

@@ -68,14 +68,20 @@ class SickLinks {
   [[nodiscard]] bool slow(const OperationCosts& costs, KnownWay& way, const Slice& slice);
   /// Seconds of a call on the links, which slow it; infinite where dead links cut it.
   [[nodiscard]] double seconds(const OperationCosts& costs, KnownWay& way, double bytes);
-  /// Seconds by which such a call follows an equal one sooner than seconds() says, as members behind sick links are
-  /// late and the others ahead of them. `step`, `gap`: as for CostCurve::saved_in_row(); `added`: what the faults add
-  /// to seconds().
-  [[nodiscard]] double saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes, double step,
-                                    double gap, double added);
   /// The loads of an operation on sick links alone, where it takes so many seconds on its links `now` and `healthy`
   /// without the faults.
-  [[nodiscard]] LinkLoads loads(const LinkLoads& healthy_loads, double healthy, double now) const;
+  [[nodiscard]] LinkLoads loads(const LinkLoads& healthy_loads, double healthy, double now);
+  /// A call in a row of equal ones.
+  struct InRow {
+    double step = 0;              ///< seconds that each message takes beside the latency of its links
+    double gap = 0;               ///< seconds for which members are busy between two calls
+    double healthy = 0, now = 0;  ///< seconds of a call on healthy links, and on these
+    friend bool operator==(const InRow&, const InRow&) = default;
+  };
+  /// Seconds by which such a call follows an equal one sooner than seconds() says, as members behind sick links are
+  /// late and the others ahead of them. seconds() must have been asked before.
+  [[nodiscard]] double saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes,
+                                    const InRow& row);
   /// The links whose soft faults would slow the slice.
   [[nodiscard]] const LinkSet& links_minded(const OperationCosts& costs, KnownWay& way, const Slice& slice);
 
@@ -101,12 +107,18 @@ class SickLinks {
   /// Number of a part that faults touch, and its curve under them.
   using TouchedParts = std::vector<std::pair<std::int32_t, CostCurve>>;
 
+  struct SickRowKey {
+    std::uint32_t way = 0;
+    double bytes = 0, step = 0, gap = 0;
+    friend bool operator==(const SickRowKey&, const SickRowKey&) = default;
+  };
   /// All that has been computed under one set of faults.
   struct Known {
     std::uint64_t epoch = 0;
     Memo<std::uint32_t, CostCurve> curves;  ///< key: KnownWay::number
     Memo<std::uint32_t, TouchedParts> touched;
     Memo<SickPriceKey, double> prices;
+    Memo<SickRowKey, double> saved;
     Memo<SlicesKey, SliceLinks> slices;  ///< links of slices where dead links make detours
   };
 
@@ -122,6 +134,9 @@ class SickLinks {
                                            const Parts& all);
   [[nodiscard]] double healthy_part(const HealthyPartKey& key, CostCurve& curve);
   [[nodiscard]] double share_of_added(const LinkSet& links) const;
+  [[nodiscard]] double saved_on(const CostCurve& curve, const OperationCosts& costs, const KnownWay& way,
+                                double bytes, const InRow& row) const;
+  [[nodiscard]] double find_saved(const OperationCosts& costs, KnownWay& way, double bytes, const InRow& row);
   [[nodiscard]] std::optional<double> part_by_part(const OperationCosts& costs, KnownWay& way, double bytes);
 
   const HealthyCosts& healthy_;

@@ -50,7 +50,7 @@ class LoadCourse {
   [[nodiscard]] LoadRecord* record() const { return record_; }
   /// Whether its observer wants no more of it, who is asked once in so many events. `reads`: iterations so far that
   /// read prompts, `waiting()`: requests in the queues. After kMostReads of servers that have fallen behind the course
-  /// is over: what they have done until then tells their rate, and their latencies only grow.
+  /// is over: their latencies only grow.
   template <class Waiting>
   [[nodiscard]] bool is_given_up(std::int64_t reads, const Waiting& waiting) {
     constexpr std::int64_t kUnasked = 1 << 12;

@@ -28,7 +28,7 @@ class Service {
         unfinished_(static_cast<std::size_t>(rules.servers), 0) {
     for (std::int64_t i = 0; i < rules.servers; ++i)
       servers_.emplace_back(rules, timer, times_, tally_, stride == Stride::plain);
-    if (course_.record() != nullptr) course_.record()->servers = rules.servers;
+    if (course_.record() != nullptr) *course_.record() = LoadRecord{0, rules.servers, {}, {}};
     for (std::size_t i = 0; course_.record() != nullptr && i < servers_.size(); ++i)
       servers_[i].keep_works(static_cast<std::int64_t>(i), course_.record()->works);
   }

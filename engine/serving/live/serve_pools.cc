@@ -150,7 +150,7 @@ class PooledService {
     return all;
   }
   void keep_works(LoadRecord& record) {
-    record.readers = static_cast<std::int64_t>(readers_.size());
+    record = LoadRecord{static_cast<std::int64_t>(readers_.size()), 0, {}, {}};
     record.servers = record.readers + static_cast<std::int64_t>(decoders_.size());
     std::int64_t number = 0;
     for (std::deque<LiveServer>* pool : {&readers_, &decoders_})

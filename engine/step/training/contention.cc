@@ -213,7 +213,8 @@ class ContentionSum {
   void add_part(const DataTraffic::Part& part, Pass pass, ContendedData::Traffic& traffic) {
     const network::CollectiveKey asked = part.key(groups_);
     if (asked.nothing()) return;
-    const Seconds time = collectives_.time(part.key(groups_, prices_.slice)), others = prices_.cost_of_siblings(asked);
+    const Seconds time = collectives_.time(part.key(groups_, prices_.slice)),
+                  others = prices_.cost_of_siblings(asked);
     if (others > Seconds(0)) {
       AmongSiblings& among = traffic.siblings[part.group];
       const Seconds on_links = collectives_.healthy().time_on_links(asked);
@@ -278,17 +279,21 @@ class ContentionSum {
       return Seconds(0);
     if (calls_.apart) return *calls_.apart;
     Seconds& sum = calls_.apart.emplace();
-    const auto longer = [&](const CollectiveCall& call) {  // by so many times its time on links
-      const network::CollectiveKey asked = prices_.healthy(call);
-      const Seconds cost = cost_along_context(in_.plan, asked, collectives_);
-      return cost > Seconds(0) ? cost / collectives_.healthy().time_on_links(asked) : 0.0;
-    };
+    const auto longer =
+        [&](std::size_t number) {  // by so many times its time on links, which faults may lengthen
+          const network::CollectiveKey asked = prices_.healthy(*calls_.calls[number]);
+          const Seconds cost = cost_along_context(in_.plan, asked, collectives_);
+          if (cost <= Seconds(0)) return 0.0;
+          const Seconds on_links = collectives_.has_faults() ? listed_[number].on_links
+                                                             : collectives_.healthy().time_on_links(asked);
+          return cost / on_links;
+        };
     boost::container::small_vector<std::optional<double>, 8> known(calls_.calls.size());
     for (const ContendedCalls::Sent& sent : calls_.sent) {
       const CollectiveCall& call = *calls_.calls[sent.call];
       if (call.group != ParallelGroup::tensor) continue;
       std::optional<double>& of_call = known[sent.call];
-      if (!of_call) of_call = longer(call);
+      if (!of_call) of_call = longer(sent.call);
       sum += *of_call * sent.seconds;
     }
     return sum;
@@ -374,8 +379,10 @@ class ContentionSum {
   ContendedCalls::Meeting& meeting_of(ContendedData::Sent& sent_beside) {
     const network::CollectiveKey data = sent_beside.part.key(groups_);
     if (!sent_beside.way) sent_beside.way = collectives_.healthy().way_number(data);
+    // Under faults paces depend on how much longer this part of the traffic takes.
     for (ContendedCalls::Meeting& known : calls_.meetings)
-      if (known.way == *sent_beside.way && known.pass == sent_beside.beside) return known;
+      if (!collectives_.has_faults() && known.way == *sent_beside.way && known.pass == sent_beside.beside)
+        return known;
     ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back();
     meeting.way = *sent_beside.way;
     meeting.pass = sent_beside.beside;
@@ -438,6 +445,16 @@ Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& ask
                      const network::CollectivePrices& collectives) {
   if (plan.context == 1 || plan.tensor == 1) return Seconds(0);
   return kApartSpared * cost_along_context(plan, asked, collectives);
+}
+
+bool sick_links_carry_data(const StepMachine& machine, std::size_t stage) {
+  const DataTraffic traffic =
+      data_traffic(machine.in, machine.in.parameters_of(static_cast<std::int32_t>(stage)));
+  const network::CollectivePrices& collectives = machine.collectives;
+  return std::ranges::any_of(traffic.all(), [&](const DataTraffic::Part& part) {
+    const network::CollectiveKey asked = part.key(machine.groups);
+    return !asked.nothing() && collectives.touched(collectives.healthy().links(asked));
+  });
 }
 
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {

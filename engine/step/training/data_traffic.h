@@ -29,6 +29,14 @@ struct DataTraffic {
   Parts gradients;         ///< sent once a step, with the last microbatch's backward
   Parts weights;           ///< gathered once a step, after the optimizer
 
+  /// All of it.
+  [[nodiscard]] boost::container::static_vector<Part, 5 * kCopyGroups.size()> all() const {
+    boost::container::static_vector<Part, 5 * kCopyGroups.size()> parts;
+    for (const Parts* const some :
+         {&forward_gather, &backward_gather, &backward_scatter, &gradients, &weights})
+      parts.insert(parts.end(), some->begin(), some->end());
+    return parts;
+  }
   /// The traffic beside one pass of every microbatch. Gradients leave in the pass that computes weight gradients.
   [[nodiscard]] boost::container::static_vector<Part, 2 * kCopyGroups.size()> beside(Pass pass,
                                                                                      bool cut) const;

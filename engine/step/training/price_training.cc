@@ -270,8 +270,8 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
   const PassTime busy = all_passes(in, times, critical);
   Breakdown& b = out.breakdown;
   const Seconds waiting = waits(times, critical, busy);
-  // With one stage, all devices go at the pace of the sick one. With several stages contention stays that of the healthy
-  // machine, and sick links only add to it, so that no fault makes a step shorter.
+  // With one stage, all devices go at the pace of the sick one. With several stages contention stays that of the
+  // healthy machine, and sick links only add to it, so that no fault makes a step shorter.
   Breakdown& contended = times.contention_now = times.contention;
   const bool slower_machine = !in.sick.empty() && !collectives.has_faults() && in.plan.pipeline == 1;
   if (at_once || slower_machine) {
@@ -285,7 +285,7 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
       times.contention = contended;
     }
   }
-  if (collectives.has_faults()) {
+  if (collectives.has_faults() && sick_links_carry_data(machine, critical)) {
     const TimedStage stage = timed_stage(in, times, critical, out.step_time, busy, waiting);
     const Breakdown sick = contention_of(machine, stage).added;
     if (total_of(sick) > total_of(contended)) contended = sick;
