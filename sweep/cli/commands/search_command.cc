@@ -328,12 +328,17 @@ RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, co
   return ran;
 }
 
+/// CPU seconds that this rank has left of the budget.
+double time_left(const WantedSearch& wanted, const ranks::Ranks& ranks) {
+  return wanted.budget.cpu_seconds / ranks.size() - (cpu_seconds() - wanted.began);
+}
+
 /// Finds the plan that executes best with what the search of prices has left of the budget. Every rank must call it;
 /// returns the result as text on rank 0.
 std::string run_executed(const WantedSearch& wanted, const CommonOptions& common,
                          const std::atomic<bool>& stop, ranks::Ranks& ranks, PointBudget& points) {
   const double begins = cpu_seconds();
-  const double left = wanted.budget.cpu_seconds / ranks.size() - (begins - wanted.began);
+  const double left = time_left(wanted, ranks);
   ExecutedWish wish{common.reference, wanted.threads, wanted.mode, &ranks};
   wish.go_on = [&] { return !stop.load(std::memory_order_relaxed) && cpu_seconds() - begins < left; };
   wish.may_visit = [&] { return points.allows_one(); };
@@ -418,7 +423,9 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
   const int code = show();
   if (wanted->executes && goal.front)
     out << "executed: rows alone; that no other plan executes better is not confirmed of a front\n";
-  if (execute && found.info.complete && !interrupt.stop().load()) {
+  if (execute && found.info.complete && !interrupt.stop().load() && time_left(*wanted, ranks) <= 0) {
+    out << "executed: rows alone; the budget was used up before the plan that executes best was looked for\n";
+  } else if (execute && found.info.complete && !interrupt.stop().load()) {
     execute->begin();
     out << in_common(ranks, [&] { return run_executed(*wanted, common, interrupt.stop(), ranks, points); })
         << '\n';

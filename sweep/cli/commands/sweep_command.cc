@@ -387,6 +387,7 @@ int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ra
   }
   if (!summary) return report_interrupted(common, together.outcome, wanted->mode);
 
+  const bool confirms = wanted->mode != ProgressMode::json && arguments.confirm > 0;
   if (wanted->mode == ProgressMode::json) {
     print_done(*summary, job, together.outcome, together.cost, arguments.output);
   } else {
@@ -397,7 +398,7 @@ int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ra
                   arguments.output);
   }
   if (arguments.stats) print_stats(together.outcome, together.cost);
-  return interrupt.stop() ? kInterrupted : kDone;
+  return confirms && interrupt.stop() ? kInterrupted : kDone;  // without that, nothing was left undone
 }
 
 /// The part of any other rank: seals segments in rank 0's folder, and prints nothing.
