@@ -257,6 +257,7 @@ TEST(LawsExperts, BothModesAgreeOnRandomPlans) {
 // Calls of ranks that split an expert stand between an exchange and its work and hide beside nothing, in pairs of
 // passes as elsewhere.
 TEST(LawsExperts, RanksThatSplitAnExpertMakeTheirCallsInBothModes) {
+  int plans = 0;
   for (const double overlap : {0.3, 0.6, 1.0}) {
     for (const std::int32_t split : {2, 4, 8, 16}) {
       for (const std::int32_t stages : {1, 2, 4}) {
@@ -273,6 +274,7 @@ TEST(LawsExperts, RanksThatSplitAnExpertMakeTheirCallsInBothModes) {
           plan.sequence_parallel = true;
           if (stages > 1) plan.schedule = ScheduleKind::dualpipe;
           if (!folds_evenly(plan)) continue;
+          ++plans;
           const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical),
                            f = in_mode(setting, plan, ExecutionMode::flattened);
           EXPECT_NEAR(h.step_time / f.step_time, 1, 0.02)
@@ -281,6 +283,7 @@ TEST(LawsExperts, RanksThatSplitAnExpertMakeTheirCallsInBothModes) {
       }
     }
   }
+  EXPECT_GE(plans, 60);
 }
 
 // Passes in pairs that the host bounds: it launches the layers of both in turn, whichever of the two it is late for.

@@ -13,7 +13,7 @@
 // Of several calls in a row that a sick link slows, only ranks beyond that link are late: the ranks before it have
 // entered the next call, and its messages are under way, while the late ones are still in theirs. How much sooner a
 // call follows an equal one for that is said by rings (ring_time.h) and, of messages between all pairs, by which links
-// are sick (SickLinks::share_of_added()); the sick link is never busy for longer than all of the time.
+// are sick (SickLinks::share_of_added()); no call follows sooner than its busiest link is done with the one before.
 #pragma once
 
 #include <memory>

@@ -118,13 +118,13 @@ class CostCurve {
   /// `tolerance`: relative, for bounds that may stand for a simulation.
   [[nodiscard]] double at(double bytes, PricedNetwork& network, double tolerance);
   /// Seconds by which a call follows an equal one sooner than at() says, as its rings tell: each message takes `step`
-  /// seconds beside the latency of its links, and a member is busy for `gap` seconds between two calls. Empty where the
-  /// curve has no rings. Of contended rings that of their upper bound. Of several stages, each follows when the others
-  /// are over; but where each dimension is gone through once (`one_way`), members that a slow ring makes late find the
-  /// messages of the other stages waiting, and only they are late.
+  /// seconds beside the latency of its links, and a member is busy for `gap` seconds between two calls. Empty where
+  /// the curve has no rings, unless `one_way`. Of contended rings that of their upper bound. Of several stages, each
+  /// follows when the others are over; but where each dimension is gone through once (`one_way`), members that a slow ring
+  /// makes late find the messages of the other stages waiting, and only they are late.
   [[nodiscard]] std::optional<double> saved_in_row(double bytes, double step, double gap, bool one_way) const;
-  /// Seconds for which a call keeps its busiest link busy, as far as its rings and uniform rounds tell; of several stages
-  /// that go over the same links twice (not `one_way`) both times.
+  /// Seconds for which a call keeps its busiest link busy, as far as its rings and uniform rounds tell; of several
+  /// stages that go over the same links twice (not `one_way`) both times.
   [[nodiscard]] double busy(double bytes, bool one_way) const;
   /// A lower bound of at(), found without a simulation.
   [[nodiscard]] double at_least(double bytes) const;
