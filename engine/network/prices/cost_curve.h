@@ -120,8 +120,8 @@ class CostCurve {
   /// Seconds by which a call follows an equal one sooner than at() says, as its rings tell: each message takes `step`
   /// seconds beside the latency of its links, and a member is busy for `gap` seconds between two calls. Empty where
   /// the curve has no rings, unless `one_way`. Of contended rings that of their upper bound. Of several stages, each
-  /// follows when the others are over; but where each dimension is gone through once (`one_way`), members that a slow ring
-  /// makes late find the messages of the other stages waiting, and only they are late.
+  /// follows when the others are over; but where each dimension is gone through once (`one_way`), members that a slow
+  /// ring makes late find the messages of the other stages waiting, and only they are late.
   [[nodiscard]] std::optional<double> saved_in_row(double bytes, double step, double gap, bool one_way) const;
   /// Seconds for which a call keeps its busiest link busy, as far as its rings and uniform rounds tell; of several
   /// stages that go over the same links twice (not `one_way`) both times.
