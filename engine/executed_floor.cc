@@ -82,9 +82,11 @@ class ExecutedFloor {
     if (in_.plan.pipeline == 1) return transfer;
     const bool closed = in_.pipeline.wraps();
     floors_.machine().collectives().boundary_times(in_.boundary().message, groups_[ParallelGroup::pipeline],
-                                                   closed, transfer.seconds);
-    if (!closed) transfer.seconds.back() = transfer.seconds.front();
-    for (double& seconds : transfer.seconds) seconds *= kLeft;
+                                                   closed, transfer.seconds, transfer.back);
+    for (std::vector<double>* const way : {&transfer.seconds, &transfer.back}) {
+      if (!closed) way->back() = way->front();
+      for (double& seconds : *way) seconds *= kLeft;
+    }
     return transfer;
   }
 

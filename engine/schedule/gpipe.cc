@@ -13,24 +13,24 @@ void gpipe_ends(const PipelineShape& shape, std::span<const StageTime> times, co
   const std::size_t stages = times.size();
   ends.resize(stages);
   const double repeats = shape.microbatches - 1;
-  const auto busy = [&](std::size_t boundary) { return transfer.blocking ? transfer.over(boundary) : 0; };
+  const auto busy = [&](double message) { return transfer.blocking ? message : 0; };
   // Arrival of the first microbatch at this stage; longest time per microbatch of the stages so far.
   double arrival = 0, slowest = 0;
   for (std::size_t s = 0; s < stages; ++s) {
     const bool sends = s + 1 < stages;
-    const double work = times[s].forward + (sends ? busy(s) : 0);
+    const double message = sends ? transfer.over(s) : 0, work = times[s].forward + busy(message);
     slowest = std::max(slowest, work);
     ends[s] = arrival + work + repeats * slowest;
-    arrival += times[s].forward + (sends ? transfer.over(s) : 0);
+    arrival += times[s].forward + message;
   }
   arrival = ends.back();
   slowest = 0;
   for (std::size_t s = stages; s-- > 0;) {
     const bool sends = s > 0;
-    const double work = times[s].backward + (sends ? busy(s - 1) : 0);
+    const double message = sends ? transfer.back_over(s - 1) : 0, work = times[s].backward + busy(message);
     slowest = std::max(slowest, work);
     ends[s] = arrival + work + repeats * slowest;
-    arrival += times[s].backward + (sends ? transfer.over(s - 1) : 0);
+    arrival += times[s].backward + message;
   }
 }
 

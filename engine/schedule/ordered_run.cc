@@ -27,8 +27,8 @@ OrderedRun::Work OrderedRun::work_of(std::int32_t stage, const PipelineOperation
   }
   work.output = place(op.backward ? part - 1 : part + 1, op.backward);
   // To the next stage (from the last to the first), or to the stage before.
-  const bool down = op.backward == (shape_.both_ways() && op.chunk == 1);
-  work.boundary = down ? stage : stage > 0 ? stage - 1 : shape_.stages - 1;
+  work.down = op.backward == (shape_.both_ways() && op.chunk == 1);
+  work.boundary = work.down ? stage : stage > 0 ? stage - 1 : shape_.stages - 1;
   return work;
 }
 
@@ -76,7 +76,10 @@ void OrderedRun::find_steps(const PipelineShape& shape) {
 /// Returns when the message arrives, or `end` where nothing is sent.
 TwoTimes OrderedRun::send(const Work& work, TwoTimes end, const Transfer& transfer) {
   TwoTimes arrival = end;
-  if (work.boundary >= 0) arrival += TwoTimes(transfer.over(static_cast<std::size_t>(work.boundary)), 0);
+  if (work.boundary >= 0) {
+    const auto boundary = static_cast<std::size_t>(work.boundary);
+    arrival += TwoTimes(work.down ? transfer.over(boundary) : transfer.back_over(boundary), 0);
+  }
   if (work.output >= 0) arrival_[static_cast<std::size_t>(work.output)] = arrival;
   if (work.chunk_end >= 0)
     chunk_end_[static_cast<std::size_t>(work.chunk_end)] = (transfer.blocking ? arrival : end).real();

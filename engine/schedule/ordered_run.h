@@ -28,6 +28,7 @@ class OrderedRun {
     std::int32_t input = -1;      ///< in arrival_: the message that it waits for
     std::int32_t output = -1;     ///< in arrival_: its own message
     std::int32_t boundary = -1;   ///< what its message crosses
+    bool down = true;             ///< its message goes to the next stage, not to the one before
     std::int32_t chunk_end = -1;  ///< in chunk_end_: it is the last backward of its chunk
   };
   /// What a stage does next: an operation, or two that are paired.

@@ -30,6 +30,7 @@
 // of B and F = W = B/2; unit tests hold all of them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -90,11 +91,21 @@ struct Transfer {
   Transfer(std::vector<double> by_boundary, bool blocks)
       : seconds(std::move(by_boundary)), blocking(blocks) {}
 
-  std::vector<double> seconds = {0};  ///< seconds per message, by boundary; a single entry holds for all
-  bool blocking = false;              ///< the sender is busy until its message has arrived
+  /// Seconds per message to the next stage, by boundary; a single entry holds for all.
+  std::vector<double> seconds = {0};
+  std::vector<double> back;  ///< likewise to the stage before; empty: as long as to the next one
+  bool blocking = false;     ///< the sender is busy until its message has arrived
 
   [[nodiscard]] double over(std::size_t boundary) const {
     return seconds.size() == 1 ? seconds.front() : seconds[boundary];
+  }
+  [[nodiscard]] double back_over(std::size_t boundary) const {
+    return back.empty() ? over(boundary) : back.size() == 1 ? back.front() : back[boundary];
+  }
+  /// The longest message.
+  [[nodiscard]] double longest() const {
+    const double there = std::ranges::max(seconds);
+    return back.empty() ? there : std::max(there, std::ranges::max(back));
   }
 };
 

@@ -24,12 +24,13 @@ void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTim
     while (next < times.size() && times[next].forward == times[s].forward &&
            times[next].backward == times[s].backward && times[next].weight == times[s].weight &&
            times[next].hidden == times[s].hidden && times[next].hidden_rarely == times[s].hidden_rarely &&
-           times[next].apart == times[s].apart && transfer.over(next / each) == transfer.over(s / each)) {
+           times[next].apart == times[s].apart && transfer.over(next / each) == transfer.over(s / each) &&
+           transfer.back_over(next / each) == transfer.back_over(s / each)) {
       ++next;
     }
     key_.insert(key_.end(), {times[s].forward, times[s].backward, times[s].weight, times[s].hidden,
                              times[s].hidden_rarely, times[s].apart, transfer.over(s / each),
-                             static_cast<double>(next - s)});
+                             transfer.back_over(s / each), static_cast<double>(next - s)});
     s = next;
   }
 }

@@ -12,6 +12,8 @@ PipelineEnds PipelineTimer::run(const PipelineShape& shape, std::span<const Stag
   const auto stages = static_cast<std::size_t>(shape.stages);
   SHARDSCAPE_CHECK(transfer.seconds.size() == 1 || transfer.seconds.size() == stages, transfer.seconds.size(),
                    shape.stages);
+  SHARDSCAPE_CHECK(transfer.back.empty() || transfer.back.size() == transfer.seconds.size(),
+                   transfer.back.size(), transfer.seconds.size());
   const ScheduleRules& rules = rules_of(shape);
   const bool lone = shape.stages == 1 && shape.virtual_stages == 1;
   const bool fast = lone || rules.ends != nullptr || rules.waves;

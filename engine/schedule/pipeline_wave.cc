@@ -118,6 +118,7 @@ void PipelineWave::prepare(std::span<const StageTime> times, const Transfer& tra
   backward_message_.resize(stages);
   const auto both = [](double seconds) { return TwoTimes(seconds, seconds); };
   const auto message = [&](std::size_t boundary) { return TwoTimes(transfer.over(boundary), 0); };
+  const auto back = [&](std::size_t boundary) { return TwoTimes(transfer.back_over(boundary), 0); };
   const bool by_chunk = times.size() > stages;
   chunks_.clear();
   if (by_chunk) prepare_chunks(times);
@@ -128,9 +129,10 @@ void PipelineWave::prepare(std::span<const StageTime> times, const Transfer& tra
     }
     weight_[s] = both(cut ? times[s].weight : 0);
     forward_message_[s] = s + 1 < stages ? message(s) : TwoTimes();
-    backward_message_[s] = s > 0 ? message(s - 1) : TwoTimes();
+    backward_message_[s] = s > 0 ? back(s - 1) : TwoTimes();
   }
-  forward_round_ = backward_round_ = message(stages - 1);
+  forward_round_ = message(stages - 1);
+  backward_round_ = back(stages - 1);
   forward_input_.assign(stages + 1, {});
   backward_input_.assign(stages + 1, {});
   second_.assign(stages + 1, {});

@@ -68,6 +68,10 @@ Transfer random_transfer(CounterRng& random, std::int32_t stages) {
   transfer.seconds.assign(static_cast<std::size_t>(stages), near);
   for (double& boundary : transfer.seconds)
     boundary = family == 2 ? message() : random.below(3) == 0 ? far : near;
+  if (random.below(2) == 0) return transfer;
+  transfer.back = transfer.seconds;
+  for (double& boundary : transfer.back)
+    if (random.below(3) == 0) boundary *= 3;
   return transfer;
 }
 
@@ -105,8 +109,8 @@ std::string text(const Case& c) {
   std::string result = std::string(name_of(c.shape.kind)) + " p=" + std::to_string(c.shape.stages) +
                        " v=" + std::to_string(c.shape.virtual_stages) +
                        " m=" + std::to_string(c.shape.microbatches) + (c.shape.overlaps ? " overlaps" : "") +
-                       " t=" + testing::PrintToString(c.transfer.seconds) +
-                       (c.transfer.blocking ? " blocking" : "");
+                       " t=" + testing::PrintToString(c.transfer.seconds) + " back " +
+                       testing::PrintToString(c.transfer.back) + (c.transfer.blocking ? " blocking" : "");
   for (const StageTime& time : c.times) {
     result += " (" + std::to_string(time.forward) + ", " + std::to_string(time.backward) + ", " +
               std::to_string(time.weight) + ", " + std::to_string(time.hidden) + ", " +
@@ -303,6 +307,7 @@ TEST(PipelineProperty, TimesScale) {
               1e-3 * time.hidden,  1e-3 * time.hidden_rarely, 1e-3 * time.apart};
     }
     for (double& boundary : c.transfer.seconds) boundary *= 1e-3;
+    for (double& boundary : c.transfer.back) boundary *= 1e-3;
     EXPECT_TRUE(same(timer.run(c.shape, c.times, c.transfer).stages, expected));
   }
 }

@@ -255,10 +255,11 @@ TEST(Tiles, CostWhatAllGroupsCost) {
       expect_links_shared_alike(by_tiles, by_groups, one, two);
     }
     const RankGroup chain = PlanLayout(plan).group(PlanAxis::pipeline);
-    std::vector<double> quickly, slowly;
-    tiles.boundary_times(Bytes(1e6), chain, seed % 2 == 0, quickly);
-    direct.boundary_times(Bytes(1e6), chain, seed % 2 == 0, slowly);
+    std::vector<double> quickly, slowly, back, slowly_back;
+    tiles.boundary_times(Bytes(1e6), chain, seed % 2 == 0, quickly, back);
+    direct.boundary_times(Bytes(1e6), chain, seed % 2 == 0, slowly, slowly_back);
     ASSERT_EQ(quickly, slowly) << fabric_text(seed, spec);
+    ASSERT_EQ(back, slowly_back) << fabric_text(seed, spec);
   }
 }
 

@@ -37,10 +37,12 @@ inline SlowPipeline slow_pipeline(const schedule::PipelineShape& shape,
     return std::get<0>(node) == 1 ? std::get<1>(node) > 0 : std::get<1>(node) + 1 < layers;
   };
   /// Between a layer and the next one, which is on the next stage, or on the first where there is no next.
-  const auto message = [&](std::int32_t layer, std::int32_t microbatch) {
+  const auto message = [&](std::int32_t layer, std::int32_t microbatch, bool forward) {
     const bool upward = dual && microbatch % 2 == 1;
     const auto stage = static_cast<std::size_t>(upward ? shape.stages - 2 - layer : layer % shape.stages);
-    return transfer.seconds.size() == 1 ? transfer.seconds[0] : transfer.seconds[stage];
+    const bool to_next = forward != upward;
+    const std::vector<double>& seconds = to_next || transfer.back.empty() ? transfer.seconds : transfer.back;
+    return seconds.size() == 1 ? seconds[0] : seconds[stage];
   };
   struct Work {
     std::vector<Node> nodes;  // two of a pair
@@ -76,8 +78,8 @@ inline SlowPipeline slow_pipeline(const schedule::PipelineShape& shape,
     const auto [pass, layer, microbatch] = node;
     if (pass == 2) return end[{1, layer, microbatch}];
     if (pass == 1 && layer + 1 == layers) return end[{0, layer, microbatch}];
-    if (pass == 1) return end[{1, layer + 1, microbatch}] + message(layer, microbatch);
-    return layer > 0 ? end[{0, layer - 1, microbatch}] + message(layer - 1, microbatch) : 0.0;
+    if (pass == 1) return end[{1, layer + 1, microbatch}] + message(layer, microbatch, false);
+    return layer > 0 ? end[{0, layer - 1, microbatch}] + message(layer - 1, microbatch, true) : 0.0;
   };
   SlowPipeline result{std::vector<double>(orders.size(), 0), 0};
   for (bool moved = true; moved;) {
@@ -95,7 +97,8 @@ inline SlowPipeline slow_pipeline(const schedule::PipelineShape& shape,
           known = std::max(known, finish);
           const auto [pass, layer, microbatch] = node;
           const std::int32_t boundary = pass == 0 ? layer : layer - 1;
-          if (transfer.blocking && sends(node)) free = std::max(free, known + message(boundary, microbatch));
+          if (transfer.blocking && sends(node))
+            free = std::max(free, known + message(boundary, microbatch, pass == 0));
           free = std::max(free, known);
         }
       }

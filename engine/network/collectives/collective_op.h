@@ -7,7 +7,8 @@
 namespace shardscape::network {
 
 /// ring_pass: every member sends to its successor, once, the last to the first. chain_pass: neighbours of an
-/// open chain send to each other, both ways at once (pipeline stages). expert_dispatch, expert_combine: as
+/// open chain send to each other, both ways at once (pipeline stages). message: the first of two members sends to the
+/// second. expert_dispatch, expert_combine: as
 /// all_to_all or, with loads, as dispatch and combine, of copies of tokens. dispatch, combine: all-to-all in the parts
 /// that CollectiveSetup::expert_shares makes, to the members of a group and from them. last_combine: of a combine,
 /// what the busiest members send; without loads, one member. low_latency_dispatch, low_latency_combine:
@@ -20,6 +21,7 @@ enum class CollectiveOp : std::uint8_t {
   broadcast,
   ring_pass,
   chain_pass,
+  message,
   expert_dispatch,
   expert_combine,
   dispatch,
@@ -28,7 +30,7 @@ enum class CollectiveOp : std::uint8_t {
   low_latency_dispatch,
   low_latency_combine
 };
-constexpr std::size_t kCollectiveOps = 14;
+constexpr std::size_t kCollectiveOps = 15;
 /// Whether kernels of low latency carry out the operation.
 constexpr bool is_low_latency(CollectiveOp op) {
   return op == CollectiveOp::low_latency_dispatch || op == CollectiveOp::low_latency_combine;

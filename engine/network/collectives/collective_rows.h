@@ -26,6 +26,7 @@ inline constexpr std::array<CollectiveRow, kCollectiveOps> kCollectiveRows = {{
     {CollectiveOp::broadcast, "broadcast", Operation::broadcast, 0},
     {CollectiveOp::ring_pass, "ring_pass", Operation::point_to_point, 0},
     {CollectiveOp::chain_pass, "send_recv", Operation::point_to_point, 0},
+    {CollectiveOp::message, "send_recv", Operation::point_to_point, 0},
     {CollectiveOp::expert_dispatch, "expert_dispatch", Operation::all_to_all},
     {CollectiveOp::expert_combine, "expert_combine", Operation::all_to_all},
     {CollectiveOp::dispatch, "uneven all_to_all", Operation::all_to_all},

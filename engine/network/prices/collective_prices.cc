@@ -52,17 +52,18 @@ CollectivePrices::Priced CollectivePrices::priced(const CollectiveKey& key) cons
   if (!has_faults() || !std::isfinite(links.now)) return {key.calls * first, {}};
   const double added = std::max(0.0, links.now - links.healthy);
   if (key.calls <= 1) return {key.calls * first, Seconds(added)};
-  return {key.calls * first - (key.calls - 1) * Seconds(saved_in_row(costs, links, sent, 0)), Seconds(added)};
+  return {key.calls * first - (key.calls - 1) * Seconds(saved_in_row(key, costs, links, 0)), Seconds(added)};
 }
 
-double CollectivePrices::saved_in_row(const OperationCosts& costs, const OnLinks& links, double bytes,
-                                      double between) const {
-  const double steps = healthy_->in_steps(links.way),
+double CollectivePrices::saved_in_row(const CollectiveKey& key, const OperationCosts& costs,
+                                      const OnLinks& links, double between) const {
+  const double bytes = costs.sent_by(key), steps = healthy_->in_steps(links.way),
                at_ranks = healthy_->at_ranks(links.way, bytes, memory_share_),
                more = healthy_->beyond_links(costs, links.way, bytes, links.healthy, memory_share_);
-  return sick_->saved_in_row(costs, links.way, bytes,
-                             {links.way.steps > 0 ? steps / links.way.steps : 0,
-                              at_ranks - steps + more + between, links.healthy, links.now});
+  return sick_->saved_in_row(
+      costs, links.way, bytes,
+      {links.way.steps > 0 ? steps / links.way.steps : 0, at_ranks - steps + more + between, links.healthy,
+       links.now, sick_->busy(healthy_->loads(key), links.healthy)});
 }
 
 Seconds CollectivePrices::saved_in_row(const CollectiveKey& key, Seconds between) const {
@@ -71,7 +72,7 @@ Seconds CollectivePrices::saved_in_row(const CollectiveKey& key, Seconds between
   const double sent = costs.sent_by(key);
   const OnLinks links = on_links(costs, sent, key.slice);
   if (!std::isfinite(links.now) || links.now <= links.healthy) return Seconds(0);
-  return Seconds(saved_in_row(costs, links, sent, between.value()));
+  return Seconds(saved_in_row(key, costs, links, between.value()));
 }
 
 Seconds CollectivePrices::late_combine(Bytes bytes, const RankGroup& group, Seconds work,
@@ -99,9 +100,10 @@ Seconds CollectivePrices::late_exchange(const CollectiveKey& combine, Seconds le
 }
 
 void CollectivePrices::boundary_times(Bytes bytes, const RankGroup& group, bool closed,
-                                      std::vector<double>& seconds) const {
+                                      std::vector<double>& seconds, std::vector<double>& back) const {
   const std::int32_t members = group.size(), used = closed ? members : members - 1;
   seconds.assign(static_cast<std::size_t>(members), 0);
+  back = seconds;
   if (members == 1 || bytes <= Bytes(0)) return;
   BoundaryCosts& costs = healthy_->boundaries(group);
   const bool shortcuts = !has_faults() && recorder_ == nullptr && !healthy_->plain();
@@ -110,13 +112,17 @@ void CollectivePrices::boundary_times(Bytes bytes, const RankGroup& group, bool 
   };
   if (shortcuts && costs.alike >= static_cast<std::size_t>(used)) {
     std::fill_n(seconds.begin(), used, priced(costs.each.front()));
+    back = seconds;
     return;
   }
   for (std::int32_t b = 0; b < used; ++b) {
     OperationCosts& boundary = healthy_->boundary(costs, group, b);
     const auto index = static_cast<std::size_t>(b);
     const std::size_t same = costs.same[index];
-    seconds[index] = shortcuts && same < index ? seconds[same] : priced(boundary);
+    seconds[index] = back[index] = shortcuts && same < index ? seconds[same] : priced(boundary);
+    if (!has_faults() || !sick_->touch(healthy_->links_of(boundary, boundary.ways.front()))) continue;
+    seconds[index] = priced(healthy_->message(costs, group, b, false));
+    back[index] = priced(healthy_->message(costs, group, b, true));
   }
 }
 

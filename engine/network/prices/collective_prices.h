@@ -73,6 +73,11 @@ class CollectivePrices {
   /// between which each rank works for `between` seconds.
   [[nodiscard]] Seconds saved_in_row(const CollectiveKey& key, Seconds between) const;
 
+  /// Whether sick links put members of an exchange ahead of others; not where all of them slow the same one both ways.
+  [[nodiscard]] bool some_get_ahead(const CollectiveKey& exchange) const {
+    return has_faults() && sick_->some_get_ahead(healthy_->links(exchange));
+  }
+
   /// As HealthyCosts::time_of_call() and time_within_slice(), at this view's share of the memory's rate.
   [[nodiscard]] Seconds time_without_faults(const CollectiveKey& key) const {
     const HealthyCosts::CallTime time = healthy_->time_of_call(key, memory_share_);
@@ -97,10 +102,11 @@ class CollectivePrices {
   [[nodiscard]] Seconds late_exchange(const CollectiveKey& combine, Seconds lead, double gone) const;
 
   /// Time of one message over each boundary of the groups' chains: entry b is for every b-th member and the
-  /// next one, both ways and in all groups at once; the last entry for the last member and the first, 0 where
-  /// the chain is not `closed`, and all that dead links cut. Messages over different boundaries do not meet:
-  /// the stages of a pipeline send at different times.
-  void boundary_times(Bytes bytes, const RankGroup& group, bool closed, std::vector<double>& seconds) const;
+  /// next one, in all groups at once; the last entry for the last member and the first, 0 where the chain is not
+  /// `closed`, and all that dead links cut. Messages over different boundaries do not meet: the stages of a pipeline
+  /// send at different times. `back`: of messages the other way, which take as long on a healthy machine.
+  void boundary_times(Bytes bytes, const RankGroup& group, bool closed, std::vector<double>& seconds,
+                      std::vector<double>& back) const;
 
   /// Whether, since the last set_faults(), a time was asked for that dead links make infinite.
   [[nodiscard]] bool unreachable() const { return sick_->unreachable(); }
@@ -115,8 +121,8 @@ class CollectivePrices {
     KnownWay& way;
     double now = 0, healthy = 0;  ///< seconds; `now` is infinite where dead links cut the operation
   };
-  [[nodiscard]] double saved_in_row(const OperationCosts& costs, const OnLinks& links, double bytes,
-                                    double between) const;
+  [[nodiscard]] double saved_in_row(const CollectiveKey& key, const OperationCosts& costs,
+                                    const OnLinks& links, double between) const;
   [[nodiscard]] OnLinks on_links(OperationCosts& costs, double bytes, const Slice& slice) const;
   [[nodiscard]] Seconds price(const OperationCosts& costs, const OnLinks& links, double bytes,
                               const Slice& slice) const;

@@ -19,11 +19,12 @@ constexpr double kMostChunksToChoose = 32;
 /// A later way must be cheaper by more than rounding, so that fast paths and simulation choose alike.
 constexpr double kCheaper = 1 - 1e-9;
 
-/// The groups themselves or, for a boundary between stages, the pairs of members at that boundary.
+/// The groups themselves or, for a boundary between stages (OperationCosts::boundary), the pairs of members there.
 SiblingGroups between(SiblingGroups groups, std::int32_t boundary) {
   if (boundary < 0) return groups;
-  const auto here = static_cast<std::size_t>(boundary);
-  return pairs_of(groups, here, (here + 1) % groups.size);
+  const std::size_t here = static_cast<std::size_t>(boundary) % groups.size, next = (here + 1) % groups.size;
+  const bool back = here != static_cast<std::size_t>(boundary);
+  return back ? pairs_of(groups, next, here) : pairs_of(groups, here, next);
 }
 
 }  // namespace
@@ -153,6 +154,15 @@ OperationCosts& HealthyCosts::boundary(BoundaryCosts& costs, const RankGroup& gr
   costs.same[index] = static_cast<std::size_t>(std::ranges::find_if(costs.each, alike) - costs.each.begin());
   if (costs.same[index] > index) costs.same[index] = index;
   if (costs.same[index] == 0 && costs.alike == index) ++costs.alike;
+  return result;
+}
+
+OperationCosts& HealthyCosts::message(BoundaryCosts& costs, const RankGroup& group, std::int32_t number,
+                                      bool back) const {
+  const std::int32_t members = group.size();
+  costs.one_way.resize(2 * static_cast<std::size_t>(members));
+  OperationCosts& result = costs.one_way[static_cast<std::size_t>(back ? members + number : number)];
+  if (result.ways.empty()) result = analysed(CollectiveOp::message, group, back ? members + number : number);
   return result;
 }
 

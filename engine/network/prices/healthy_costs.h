@@ -87,7 +87,8 @@ struct ChosenWay {
 struct OperationCosts {
   CollectiveOp op = CollectiveOp::all_reduce;
   RankGroup group;
-  /// >= 0: only between the member of each group with this number and the next one.
+  /// >= 0: only between the member of each group with this number and the next one. Of a message, the size of the group
+  /// more: from the next one back.
   std::int32_t boundary = -1;
   std::vector<KnownWay> ways;
   bool affine = false;  ///< whether the curves of all ways are affine
@@ -108,8 +109,9 @@ struct OperationCosts {
 struct BoundaryCosts {
   std::vector<OperationCosts>
       each;  ///< index: boundary; the last one closes the chain; no ways: not asked for yet
-  std::vector<std::size_t> same;  ///< index: boundary; the first boundary that costs the same
-  std::size_t alike = 0;          ///< number of boundaries, from the first on, that cost the same
+  std::vector<OperationCosts> one_way;  ///< messages to the next member, then those back, likewise
+  std::vector<std::size_t> same;        ///< index: boundary; the first boundary that costs the same
+  std::size_t alike = 0;                ///< number of boundaries, from the first on, that cost the same
 };
 
 // Keys of what is remembered.
@@ -191,6 +193,8 @@ class HealthyCosts {
   [[nodiscard]] BoundaryCosts& boundaries(const RankGroup& group) const;
   /// Prices a boundary of these where it is not known yet.
   OperationCosts& boundary(BoundaryCosts& costs, const RankGroup& group, std::int32_t number) const;
+  /// Likewise, messages one way: to the next member or back.
+  OperationCosts& message(BoundaryCosts& costs, const RankGroup& group, std::int32_t number, bool back) const;
   /// The way that carries out a call that sends so many bytes.
   [[nodiscard]] ChosenWay choose(OperationCosts& costs, double bytes) const;
   /// Seconds of a call's steps at its ranks.

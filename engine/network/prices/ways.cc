@@ -107,7 +107,7 @@ std::vector<PointToPoint> sends_of(CollectiveOp op, const SiblingGroups& groups)
     const std::span<const std::int32_t> group = groups.group(g);
     for (std::size_t i = 0; i < n; ++i) {
       const bool last = i + 1 == n;
-      if (op == CollectiveOp::chain_pass && last) break;
+      if (op != CollectiveOp::ring_pass && last) break;
       const std::int32_t next = group[last ? 0 : i + 1];
       sends.push_back({group[i], next, 1, 0});
       if (op == CollectiveOp::chain_pass) sends.push_back({next, group[i], 1, 0});

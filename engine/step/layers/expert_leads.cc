@@ -79,6 +79,7 @@ Seconds hidden_by_lead(const PartCost& part, const CallPrices& prices) {
   Seconds hidden = part.between[1];
   for (const CollectiveCall& call : part.calls) {
     if (call.group != ParallelGroup::expert || call.repeats <= 0) continue;
+    if (!prices.collectives.some_get_ahead(prices.healthy(call))) return Seconds(0);
     hidden = std::min(hidden, prices.collectives.added_by_faults(prices.on_stage(call)));
   }
   return hidden;

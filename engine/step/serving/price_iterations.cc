@@ -102,8 +102,10 @@ IterationCosts::Price IterationCosts::price_sample(TokenTable table, std::int64_
   }
   if (in_.plan.pipeline == 1) return price;
   constexpr bool kRing = false;
+  std::vector<double> back;  // nothing is sent back
   if (unit_ == Unit::seconds)
-    collectives_.boundary_times(cost.boundary, layout_.group(ParallelGroup::pipeline), kRing, price.hops);
+    collectives_.boundary_times(cost.boundary, layout_.group(ParallelGroup::pipeline), kRing, price.hops,
+                                back);
   price.hops.resize(static_cast<std::size_t>(in_.plan.pipeline - 1), cost.boundary.value());
   for (const double hop : price.hops) price.trip += hop;
   return price;

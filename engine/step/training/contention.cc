@@ -457,6 +457,17 @@ bool sick_links_carry_data(const StepMachine& machine, std::size_t stage) {
   });
 }
 
+bool sick_links_slow_data(const StepMachine& machine, std::size_t stage) {
+  const network::CollectivePrices &sick = machine.collectives, healthy = sick.without_faults();
+  const network::Slice slice = machine.calls_of(stage, sick).slice;
+  const DataTraffic traffic =
+      data_traffic(machine.in, machine.in.parameters_of(static_cast<std::int32_t>(stage)));
+  return std::ranges::any_of(traffic.all(), [&](const DataTraffic::Part& part) {
+    const network::CollectiveKey asked = part.key(machine.groups, slice);
+    return !asked.nothing() && sick.time(asked) > healthy.time(asked);
+  });
+}
+
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   return with_stage(machine, step, [&](ContentionSum& sum, ContendedData& traffic) -> Contention {
     sum.add_data(traffic, step);

@@ -47,6 +47,8 @@ Contention contention_of(const StepMachine& machine, const TimedStage& step);
 
 /// Whether data-parallel traffic of a stage, all of its groups at once, crosses sick links.
 bool sick_links_carry_data(const StepMachine& machine, std::size_t stage);
+/// Whether they make it slower.
+bool sick_links_slow_data(const StepMachine& machine, std::size_t stage);
 
 /// The most that a call of a tensor group is spared because groups of its stage that lie along the context axis come
 /// apart, for floors.

@@ -24,26 +24,34 @@ using network::RankGroups;
 
 /// Seconds of one message over each boundary between stages, as if no other boundary were sending: a stage sends when
 /// it has worked, so that messages of different boundaries are under way at different times.
-void price_boundaries(const StepMachine& machine, std::vector<double>& seconds) {
+void price_boundaries(const StepMachine& machine, schedule::Transfer& transfer) {
   const TrainingStep& in = machine.in;
   const network::CollectivePrices collectives = machine.collectives.with_memory(memory_share(in));
   const Boundary boundary = in.boundary();
   const bool closed = in.pipeline.wraps();  // the next chunk begins on the first stage again
-  collectives.boundary_times(boundary.message, machine.groups[ParallelGroup::pipeline], closed, seconds);
+  std::vector<double>&seconds = transfer.seconds, &back = transfer.back;
+  collectives.boundary_times(boundary.message, machine.groups[ParallelGroup::pipeline], closed, seconds,
+                             back);
   // In a chain the last boundary (from the last stage to the first) is not used. It takes the time of
   // another, so that a chain whose boundaries cost the same is seen to be so below.
-  if (!closed) seconds.back() = seconds.front();
-  if (std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end()) seconds.resize(1);
+  if (!closed) {
+    seconds.back() = seconds.front();
+    back.back() = back.front();
+  }
+  if (back == seconds) back.clear();
+  if (back.empty() && std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end())
+    seconds.resize(1);
   if (boundary.gathered <= Bytes(0)) return;
   const Seconds gather =
       collectives.time({CollectiveOp::all_gather, boundary.gathered, machine.groups[ParallelGroup::tensor]});
   for (double& of_boundary : seconds) of_boundary += gather.value();
+  for (double& of_boundary : back) of_boundary += gather.value();
 }
 
 schedule::Transfer priced_transfer(const StepMachine& machine) {
   const StackProfile& stack = machine.in.setting.system.stack;
   schedule::Transfer transfer(0, !stack.communication.pipeline_async);
-  if (machine.in.plan.pipeline > 1) price_boundaries(machine, transfer.seconds);
+  if (machine.in.plan.pipeline > 1) price_boundaries(machine, transfer);
   return transfer;
 }
 
@@ -231,6 +239,28 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
   return now;
 }
 
+/// What contention adds to a step whose sick links carry data-parallel traffic: what it adds to the stage that ends
+/// last, or to another one, as far as that makes it work longer than the busiest stage does.
+Breakdown contention_of_sick(const StepMachine& machine, const StepTimes& times, std::size_t critical,
+                             Seconds step) {
+  const TrainingStep& in = machine.in;
+  Seconds busiest;
+  for (std::size_t s = 0; s < times.stages.size(); ++s)
+    busiest = std::max(busiest, all_passes(in, times, s).total());
+  Breakdown most;
+  for (std::size_t s = 0; s < times.stages.size(); ++s) {
+    const bool looked_at = s == critical || !(times.is_twin(s) || in.pipeline.both_ways());
+    if (!looked_at || (s != critical && !sick_links_slow_data(machine, s))) continue;
+    const PassTime busy = all_passes(in, times, s);
+    Breakdown added =
+        contention_of(machine, timed_stage(in, times, s, step, busy, waits(times, s, busy))).added;
+    const Seconds idle = s == critical ? Seconds(0) : busiest - busy.total(), all = added.total();
+    if (all - idle <= most.total()) continue;
+    most = ((all - idle) / all) * added;
+  }
+  return most;
+}
+
 std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& collectives,
                        TrainingScratch& scratch, StepPrediction& out) {
   // The healthy machine is timed before any faults. If this is not the first time, `out` already has its time.
@@ -280,8 +310,7 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
     }
   }
   if (collectives.has_faults() && sick_links_carry_data(machine, critical)) {
-    const TimedStage stage = timed_stage(in, times, critical, out.step_time, busy, waiting);
-    const Breakdown sick = contention_of(machine, stage).added;
+    const Breakdown sick = contention_of_sick(machine, times, critical, out.step_time);
     if (sick.total() > contended.total()) contended = sick;
   }
   b = busy;

@@ -17,8 +17,6 @@ constexpr double kTurnsOpen = 0.25;
 /// gpipe and interleaved schedules 0.1 of it is not spared, in one of ten 0.4; of 130 under the others 0.05 and 0.2.
 constexpr double kInStepOpen = 0.1;
 
-double longest_message(const StepTimes& times) { return std::ranges::max(times.pipeline.transfer.seconds); }
-
 }  // namespace
 
 double open_in_turns(const TrainingStep& in, const StepTimes& times, Seconds step) {
@@ -32,7 +30,7 @@ double open_in_messages(const TrainingStep& in, const StepTimes& times, std::siz
   double shortest = times.times.front().forward;
   for (const schedule::StageTime& time : times.times)
     shortest = std::min({shortest, time.forward, time.backward - (in.cuts() ? time.weight : 0)});
-  if (longest_message(times) <= shortest) return 0;
+  if (times.pipeline.transfer.longest() <= shortest) return 0;
   const PipelineTimes& ends = times.pipeline;
   return std::max(0.0, ends.end[stage] - ends.end_without_transfers[stage]) / step.value();
 }
@@ -54,7 +52,7 @@ TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size
                    m * (backward[TimeClass::host] - passes.lead),
                    busy.total() > Seconds(0) ? waiting / busy.total() : 0,
                    times.tails[stage].data_comm - times.tails[stage].lost,
-                   Seconds(2.0 * in.pipeline.forwards() * longest_message(times)),
+                   Seconds(2.0 * in.pipeline.forwards() * times.pipeline.transfer.longest()),
                    busy,
                    times.pipeline.end};
   if (in.cuts()) timed.backward -= m * (passes.weight - passes.weight_exposed);

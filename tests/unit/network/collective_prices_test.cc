@@ -277,19 +277,19 @@ TEST(Boundaries, EachIsPricedOnTheLinksItCrosses) {
                   far);
   const double inside = kCallTime + kRankStep + 2 * kLinkLatency + kBuffer / kLinkRate;
   const double across = kCallTime + 50e-6 + 4 * kLinkLatency + 10 * kBuffer / kLinkRate;
-  std::vector<double> seconds;
+  std::vector<double> seconds, back;
   for (const Analysis analysis : {Analysis::by_tiles, Analysis::plain}) {
     bench.setup.analysis = analysis;
     bench.model = CollectivePrices(bench.setup);
-    bench.model.boundary_times(Bytes(kBuffer), group({{8, 1}}), false, seconds);
+    bench.model.boundary_times(Bytes(kBuffer), group({{8, 1}}), false, seconds, back);
     ASSERT_EQ(seconds.size(), 8U);
     for (const std::size_t b : {0U, 1U, 2U, 4U, 5U, 6U}) expect_equal(seconds[b], inside);
     expect_equal(seconds[3], across);
     EXPECT_EQ(seconds[7], 0);
-    bench.model.boundary_times(Bytes(kBuffer), group({{8, 1}}), true, seconds);
+    bench.model.boundary_times(Bytes(kBuffer), group({{8, 1}}), true, seconds, back);
     expect_equal(seconds[7], across);
     // 4 stages of two neighbouring ranks each: every message has links of its own.
-    bench.model.boundary_times(Bytes(kBuffer), group({{4, 2}}), true, seconds);
+    bench.model.boundary_times(Bytes(kBuffer), group({{4, 2}}), true, seconds, back);
     ASSERT_EQ(seconds.size(), 4U);
     expect_equal(seconds[0], inside);
     expect_equal(seconds[1], across);
@@ -301,8 +301,8 @@ TEST(Boundaries, EachIsPricedOnTheLinksItCrosses) {
 TEST(Boundaries, SiblingsOfOneBoundaryShareItsLinks) {
   // Ring of 8, two stages of 4: i -> i+4 and back, both half way in + direction: every link carries 4.
   OneFabric bench({fast_dimension(DimensionKind::ring, {8})});
-  std::vector<double> seconds;
-  bench.model.boundary_times(Bytes(kBuffer), group({{2, 4}}), true, seconds);
+  std::vector<double> seconds, back;
+  bench.model.boundary_times(Bytes(kBuffer), group({{2, 4}}), true, seconds, back);
   for (const double boundary : seconds)
     expect_equal(boundary, kCallTime + kRankStep + 4 * kLinkLatency + 4 * kBuffer / kLinkRate);
 }
@@ -310,28 +310,33 @@ TEST(Boundaries, SiblingsOfOneBoundaryShareItsLinks) {
 TEST(Boundaries, ASickLinkSlowsItsOwn) {
   OneFabric bench({fast_dimension(DimensionKind::ring, {4})});
   const double healthy = kCallTime + kRankStep + kLinkLatency + kBuffer / kLinkRate;
-  std::vector<double> seconds;
+  std::vector<double> seconds, back;
   for (const Analysis analysis : {Analysis::plain, Analysis::by_tiles}) {
     bench.setup.analysis = analysis;
     bench.model = CollectivePrices(bench.setup);
     bench.model.set_faults({{{2, 0.25, Seconds(5e-6)}}});  // link 2: rank 1 -> 2
-    bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), true, seconds);
+    bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), true, seconds, back);
     for (const std::size_t b : {0U, 2U, 3U}) expect_equal(seconds[b], healthy);
     expect_equal(seconds[1], healthy + 5e-6 + 3 * kBuffer / kLinkRate);
+    for (const double no_slower : back) expect_equal(no_slower, healthy);
+    bench.model.set_faults({{{3, 0.25, Seconds(0)}}});  // and the one back
+    bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), true, seconds, back);
+    for (const double no_slower : seconds) expect_equal(no_slower, healthy);
+    expect_equal(back[1], healthy + 3 * kBuffer / kLinkRate);
   }
   // Cut both ways, a message between 1 and 2 goes the long way over the three others.
   bench.model.set_faults({{{2, 1, Seconds(0), true}, {3, 1, Seconds(0), true}}});
-  bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), false, seconds);
+  bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), false, seconds, back);
   expect_equal(seconds[1], healthy + 2 * kLinkLatency);
   EXPECT_FALSE(bench.model.unreachable());
 }
 
 TEST(Boundaries, RecordedLinksAreThoseOfAllThatAreUsed) {
   OneFabric bench({fast_dimension(DimensionKind::ring, {4})});
-  std::vector<double> seconds;
-  bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), false, seconds);  // remembered
+  std::vector<double> seconds, back;
+  bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), false, seconds, back);  // remembered
   LinkRecorder recorder(bench.model);
-  bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), false, seconds);
+  bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), false, seconds, back);
   for (std::int32_t link = 0; link < 8; ++link)
     EXPECT_EQ(recorder.all().contains(link), link < 6) << link;  // 6, 7: between 3 and 0
 }
