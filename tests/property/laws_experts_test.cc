@@ -465,6 +465,23 @@ TEST(LawsExperts, SickLinksHideBehindWorkInBothModes) {
   }
 }
 
+// A member whose links are sick both ways is as late as those that wait for it, so that no exchange hides.
+TEST(LawsExperts, NothingHidesBehindAMemberThatIsSickBothWays) {
+  const Setting setting = experts_setting(8);
+  ParallelPlan plan = test::plan_of(1, 1, 1, 8);
+  plan.expert = 8;
+  for (const double share : {0.1, 0.3, 0.5}) {
+    for (const std::int32_t member : {0, 3, 7}) {
+      FaultSet sick;
+      for (const std::int32_t link : {2 * member, 2 * member + 1})
+        sick.links.push_back({link, share, Seconds(0)});
+      const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical, sick);
+      const Prediction f = in_mode(setting, plan, ExecutionMode::flattened, sick);
+      EXPECT_NEAR(h.step_time / f.step_time, 1, 0.02) << share << ' ' << member;
+    }
+  }
+}
+
 // Servers, too, wait for the busiest rank: priced and executed.
 TEST(LawsExperts, ServersWaitForTheBusiest) {
   Setting setting = experts_setting(8);

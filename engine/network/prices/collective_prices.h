@@ -121,8 +121,8 @@ class CollectivePrices {
     KnownWay& way;
     double now = 0, healthy = 0;  ///< seconds; `now` is infinite where dead links cut the operation
   };
-  [[nodiscard]] double saved_in_row(const CollectiveKey& key, const OperationCosts& costs,
-                                    const OnLinks& links, double between) const;
+  [[nodiscard]] double saved_in_row(const OperationCosts& costs, const OnLinks& links, double bytes,
+                                    double between) const;
   [[nodiscard]] OnLinks on_links(OperationCosts& costs, double bytes, const Slice& slice) const;
   [[nodiscard]] Seconds price(const OperationCosts& costs, const OnLinks& links, double bytes,
                               const Slice& slice) const;

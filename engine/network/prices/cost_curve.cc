@@ -130,52 +130,35 @@ double CurveParts::Stage::at(double bytes, double step) const {
   return longest;
 }
 
-double CurveParts::Stage::period(double bytes, double step, double gap) const {
+double CurveParts::Stage::period(double bytes, double step, double gap, int passes) const {
   double longest = 0;
-  for (const AffineCost& line : lines) longest = std::max(longest, gap + line.at(share * bytes));
-  for (const RingTime& ring : rings) longest = std::max(longest, ring.period(share * bytes, step, gap));
+  for (const AffineCost& line : lines) longest = std::max(longest, gap + passes * line.at(share * bytes));
+  for (const RingTime& ring : rings)
+    longest = std::max(longest, ring.period(share * bytes, step, gap, passes));
   return longest;
 }
 
-double CurveParts::Stage::busy(double bytes) const {
-  double longest = 0;
-  for (const RingTime& ring : rings) longest = std::max(longest, ring.busy(share * bytes));
-  return longest;
-}
-
-std::optional<double> CostCurve::saved_in_row(double bytes, double step, double gap, bool one_way) const {
-  std::optional<double> least;
+std::optional<double> CostCurve::period(double bytes, double step, double gap, bool one_way) const {
+  std::optional<double> longest;
   const auto add = [&](const std::vector<Stage>& stages) {
     const bool rings = std::ranges::any_of(stages, [](const Stage& stage) { return !stage.rings.empty(); });
     if (stages.empty() || (!rings && !one_way)) return;
-    double all = gap, longest = 0, saved = 0;
+    double all = gap, period = 0;
     for (const Stage& stage : stages) all += stage.at(bytes, step);
-    for (const Stage& stage : stages) {
-      longest = std::max(longest, stage.period(bytes, step, gap));
-      saved += std::max(0.0, all - stage.period(bytes, step, all - stage.at(bytes, step)));
+    if (one_way) {
+      for (const Stage& stage : stages) period = std::max(period, stage.period(bytes, step, gap, 1));
+    } else {
+      period = all;
+      for (std::size_t i = 0; 2 * i < stages.size(); ++i) {
+        const int passes = 2 * i + 1 < stages.size() ? 2 : 1;
+        const double others = all - passes * stages[i].at(bytes, step);
+        period -= std::max(0.0, all - stages[i].period(bytes, step, others, passes));
+      }
     }
-    if (one_way) saved = all - longest;
-    least = std::min(least.value_or(saved), saved);
+    longest = std::max(longest.value_or(0), period);
   };
   add(parts_->stages);
   for (const CurveParts::Contended& part : parts_->contended) add(part.upper);
-  return least;
-}
-
-double CostCurve::busy(double bytes, bool one_way) const {
-  double longest = 0;
-  const auto add = [&](const std::vector<Stage>& stages) {
-    double rings = 0;
-    for (const Stage& stage : stages) {
-      const double of_rings = stage.busy(bytes);
-      rings = one_way ? std::max(rings, of_rings) : rings + of_rings;
-      for (const AffineCost& line : stage.lines)
-        longest = std::max(longest, stage.share * bytes * line.seconds_per_byte);
-    }
-    longest = std::max(longest, rings);
-  };
-  add(parts_->stages);
-  for (const CurveParts::Contended& part : parts_->contended) add(part.lower);
   return longest;
 }
 

@@ -77,10 +77,8 @@ struct CurveParts {
     /// at(), where each message of a ring takes `step` seconds beside the latency of its links.
     [[nodiscard]] double at(double bytes, double step) const;
     /// Seconds after which it follows the same stage of an equal call, from which its members are `gap` seconds away
-    /// (RingTime::period()).
-    [[nodiscard]] double period(double bytes, double step, double gap) const;
-    /// Seconds for which the slowest hop of its rings is busy.
-    [[nodiscard]] double busy(double bytes) const;
+    /// (RingTime::period()); each call goes through it so many times.
+    [[nodiscard]] double period(double bytes, double step, double gap, int passes) const;
   };
   struct Contended {
     Pattern pattern;  ///< without bytes and chunks, which are filled in
@@ -117,15 +115,13 @@ class CostCurve {
   /// The time in seconds. `network`: the one that the curve was made for, or one like it, in the same state.
   /// `tolerance`: relative, for bounds that may stand for a simulation.
   [[nodiscard]] double at(double bytes, PricedNetwork& network, double tolerance);
-  /// Seconds by which a call follows an equal one sooner than at() says, as its rings tell: each message takes `step`
-  /// seconds beside the latency of its links, and a member is busy for `gap` seconds between two calls. Empty where
-  /// the curve has no rings, unless `one_way`. Of contended rings that of their upper bound. Of several stages, each
-  /// follows when the others are over; but where each dimension is gone through once (`one_way`), members that a slow
-  /// ring makes late find the messages of the other stages waiting, and only they are late.
-  [[nodiscard]] std::optional<double> saved_in_row(double bytes, double step, double gap, bool one_way) const;
-  /// Seconds for which a call keeps its busiest link busy, as far as its rings and uniform rounds tell; of several
-  /// stages that go over the same links twice (not `one_way`) both times.
-  [[nodiscard]] double busy(double bytes, bool one_way) const;
+  /// Seconds after which a call follows an equal one, as its rings tell: each message takes `step` seconds beside the
+  /// latency of its links, and a member is busy for `gap` seconds between two calls. Empty where the curve has no rings,
+  /// unless `one_way`. Of contended rings that of their upper bound. Where each dimension is gone through once
+  /// (`one_way`), members that a slow ring makes late find the messages of the other stages waiting, and only they are
+  /// late. Else the stages on the way back are those on the way there, the last one the first: both are one ring that is
+  /// gone through twice, and it follows when the others are over.
+  [[nodiscard]] std::optional<double> period(double bytes, double step, double gap, bool one_way) const;
   /// A lower bound of at(), found without a simulation.
   [[nodiscard]] double at_least(double bytes) const;
 

@@ -48,8 +48,8 @@ double RingTime::at(double message_bytes) const {
   return longest;
 }
 
-double RingTime::period(double message_bytes, double step, double gap) const {
-  const auto n = static_cast<double>(hops_->kind.size()), steps = static_cast<double>(steps_);
+double RingTime::period(double message_bytes, double step, double gap, int passes) const {
+  const auto n = static_cast<double>(hops_->kind.size()), steps = static_cast<double>(passes * steps_);
   const double round = round_.latency + n * step + message_bytes * round_.seconds_per_byte;
   const double slow = message_bytes * slowest_, other = message_bytes * second_;
   double longest = std::max(steps * slow, gap + steps / n * round);

@@ -55,10 +55,9 @@ class RingTime {
   /// is_affine().
   [[nodiscard]] double at(double message_bytes) const;
   /// Seconds after which a call follows an equal one before it. Each message takes `step` seconds beside the latency of
-  /// its hop, and each member is busy for `gap` seconds between two calls. For rings of n - 1 steps or more. O(1).
-  [[nodiscard]] double period(double message_bytes, double step, double gap) const;
-  /// Seconds for which a call keeps the slowest hop busy.
-  [[nodiscard]] double busy(double message_bytes) const { return steps_ * message_bytes * slowest_; }
+  /// its hop, a call takes its steps so many times, and each member is busy for `gap` seconds in between. For rings of
+  /// n - 1 steps or more. O(1).
+  [[nodiscard]] double period(double message_bytes, double step, double gap, int passes = 1) const;
 
   [[nodiscard]] bool is_affine() const { return rates_.size() == 1; }
   /// Whether the ring consists of these hops, in this order.

@@ -160,19 +160,15 @@ double SickLinks::share_of_added(const LinkSet& links) const {
   return out < 0 || in < 0 ? 0.5 : 2.0 / 3;
 }
 
-/// What a call saves on the groups that a curve is of: a link is never busy for longer than all of the time, and a call
-/// takes no less than on healthy links. Algorithms that are neither rings nor direct save nothing that is known.
+/// What a call saves on the groups that a curve is of; a call takes no less than on healthy links. Algorithms that are
+/// neither rings nor direct save nothing that is known.
 double SickLinks::saved_on(const CostCurve& curve, const OperationCosts& costs, const KnownWay& way,
                            double bytes, const InRow& row) const {
   const double added = std::max(0.0, row.now - row.healthy), others = row.gap + way.steps * row.step;
   const bool several = way.choice.algorithm == Algorithm::dimension_wise,
              one_way = several && passes_of(operation_of(costs.op)) == 1;
-  if (const auto saved = curve.saved_in_row(bytes, row.step, row.gap, one_way)) {
-    // What stages that meet on links keep these busy for, no bound of the curve tells.
-    const double of_curve = curve.busy(bytes, one_way),
-                 busy = curve.needs_no_simulation() ? of_curve : std::max(of_curve, row.busy);
-    return std::min({*saved, several ? added / 2 : added, std::max(0.0, others + row.now - busy)});
-  }
+  if (const auto period = curve.period(bytes, row.step, row.gap, one_way))
+    return std::clamp(others + row.now - *period, 0.0, one_way ? added / 2 : added);
   const bool pairs =
       way.choice.algorithm == Algorithm::direct || operation_of(costs.op) == Operation::point_to_point;
   return pairs ? std::min((1 - share_of_added(curve.links())) * added, others) : 0;
@@ -206,37 +202,22 @@ double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, doubl
   });
 }
 
-/// Calls visit(load, seconds) for each sick link of an operation, with its load on healthy links and the seconds for
-/// which it is busy now.
-template <class Visit>
-void SickLinks::each_busy(const LinkLoads& healthy_loads, double healthy, const Visit& visit) {
+LinkLoads SickLinks::loads(const LinkLoads& healthy_loads, double healthy, double now) {
   const std::span<const double> left = network().bytes_per_second(),
                                 all = healthy_.network().bytes_per_second();
+  LinkLoads sick;
   for (const LinkFault& fault : faults_) {
     const auto load = std::ranges::find_if(
         healthy_loads, [&](const LinkLoad& l) { return l.link <= fault.link && fault.link < l.end(); });
     const auto link = static_cast<std::size_t>(fault.link);
-    if (load == healthy_loads.end() || left[link] <= 0) continue;
-    visit(fault.link, *load, load->use * healthy * all[link] / left[link]);
+    const bool known = std::ranges::find(sick, fault.link, &LinkLoad::link) != sick.end();
+    if (load == healthy_loads.end() || known || left[link] <= 0) continue;
+    const double use = std::min(1.0, load->use * healthy * all[link] / (left[link] * now));
+    sick.push_back(
+        {fault.link, load->flows, use, std::min(1.0, std::max(use, load->active * healthy / now))});
   }
-}
-
-LinkLoads SickLinks::loads(const LinkLoads& healthy_loads, double healthy, double now) {
-  LinkLoads sick;
-  each_busy(healthy_loads, healthy, [&](std::int32_t link, const LinkLoad& load, double busy) {
-    if (std::ranges::find(sick, link, &LinkLoad::link) != sick.end()) return;
-    const double use = std::min(1.0, busy / now);
-    sick.push_back({link, load.flows, use, std::min(1.0, std::max(use, load.active * healthy / now))});
-  });
   std::ranges::sort(sick, {}, &LinkLoad::link);
   return sick;
-}
-
-double SickLinks::busy(const LinkLoads& healthy_loads, double healthy) {
-  double longest = 0;
-  each_busy(healthy_loads, healthy,
-            [&](std::int32_t, const LinkLoad&, double busy) { longest = std::max(longest, busy); });
-  return longest;
 }
 
 /// Splits the groups into parts.

@@ -71,14 +71,11 @@ class SickLinks {
   /// The loads of an operation on sick links alone, where it takes so many seconds on its links `now` and `healthy`
   /// without the faults.
   [[nodiscard]] LinkLoads loads(const LinkLoads& healthy_loads, double healthy, double now);
-  /// Seconds for which it keeps the busiest of them busy, at most: its latency counts.
-  [[nodiscard]] double busy(const LinkLoads& healthy_loads, double healthy);
   /// A call in a row of equal ones.
   struct InRow {
     double step = 0;              ///< seconds that each message takes beside the latency of its links
     double gap = 0;               ///< seconds for which members are busy between two calls
     double healthy = 0, now = 0;  ///< seconds of a call on healthy links, and on these
-    double busy = 0;              ///< seconds for which it keeps its busiest sick link busy
     friend bool operator==(const InRow&, const InRow&) = default;
   };
   /// Seconds by which such a call follows an equal one sooner than seconds() says, as members behind sick links are
@@ -99,8 +96,6 @@ class SickLinks {
   [[nodiscard]] std::string describe_unreachable();
 
  private:
-  template <class Visit>
-  void each_busy(const LinkLoads& healthy_loads, double healthy, const Visit& visit);
   /// Sibling groups that share links with each other but with no other group, so that faults on one part leave the
   /// times of the others unchanged.
   struct Part {
