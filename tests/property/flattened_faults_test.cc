@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "engine/network/fabric/fabric.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/seeds.h"
@@ -58,6 +59,38 @@ TEST(FlattenedFaults, AMachineOfSickDevicesIsASlowerMachine) {
     ++compared;
   }
   EXPECT_GE(compared, test::cases(40));
+}
+
+// Forwards send to the next stage, backwards to the one before: a link that is sick one way slows those that take it.
+// Left out is dualpipe, whose pairs send two messages the same way at once.
+TEST(FlattenedFaults, MessagesMindWhichWayALinkIsSick) {
+  Setting setting;
+  setting.model = test::llama(8, 1024, 16, 4, 4096, 32000);
+  setting.system.device = test::round_device();
+  setting.system.fabric = {"pairs",
+                           {test::dimension("links", DimensionKind::fully_connected, {4}, 50e9, 1e-6)}};
+  setting.system.stack = test::plain_stack();
+  setting.workload = test::training(1024, 32);
+  const network::Fabric fabric(setting.system.fabric);
+  std::vector<std::int32_t> path;
+  for (const ScheduleKind kind : enum_values<ScheduleKind>()) {
+    if (kind == ScheduleKind::dualpipe) continue;
+    ParallelPlan plan = test::plan_of(1, 1, 4, 1);
+    plan.schedule = kind;
+    if (kind == ScheduleKind::interleaved) plan.virtual_stages = 2;
+    const Prediction well = predict(setting, plan, ExecutionMode::hierarchical);
+    for (const auto& [from, to] : {std::pair(0, 1), {1, 0}, {2, 3}, {3, 2}}) {
+      path.clear();
+      fabric.append_route(from, to, path);
+      FaultSet sick;
+      sick.links.push_back({path.front(), 0.01, Seconds(0), false});
+      const Prediction h = predict(setting, plan, ExecutionMode::hierarchical, sick),
+                       f = predict(setting, plan, ExecutionMode::flattened, sick);
+      ASSERT_TRUE(timed(h) && timed(f));
+      EXPECT_GT(f.step_time, 1.01 * well.step_time) << name_of(kind) << ' ' << from << ' ' << to;
+      EXPECT_NEAR(h.step_time / f.step_time, 1, 0.01) << name_of(kind) << ' ' << from << ' ' << to;
+    }
+  }
 }
 
 // A link for each pair of ranks, a host that is never late: nothing contends. One axis at a time the peers
