@@ -205,16 +205,16 @@ double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, doubl
 }
 
 LinkLoads SickLinks::loads(const LinkLoads& healthy_loads, double healthy, double now) {
-  const std::span<const double> left = network().bytes_per_second(),
-                                all = healthy_.network().bytes_per_second();
   LinkLoads sick;
   for (const LinkFault& fault : faults_) {
     const auto load = std::ranges::find_if(
         healthy_loads, [&](const LinkLoad& l) { return l.link <= fault.link && fault.link < l.end(); });
     const auto link = static_cast<std::size_t>(fault.link);
     const bool known = std::ranges::find(sick, fault.link, &LinkLoad::link) != sick.end();
-    if (load == healthy_loads.end() || known || left[link] <= 0) continue;
-    const double use = std::min(1.0, load->use * healthy * all[link] / (left[link] * now));
+    if (load == healthy_loads.end() || known) continue;
+    const double left = network().bytes_per_second()[link], all = healthy_.network().bytes_per_second()[link];
+    if (left <= 0) continue;
+    const double use = std::min(1.0, load->use * healthy * all / (left * now));
     sick.push_back(
         {fault.link, load->flows, use, std::min(1.0, std::max(use, load->active * healthy / now))});
   }

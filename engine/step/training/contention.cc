@@ -61,7 +61,8 @@ class ContentionSum {
         prices_(machine.calls_of(stage, collectives_)),
         groups_(machine.groups),
         calls_(calls),
-        shared_(machine.shared != nullptr || collectives_.has_faults()) {}
+        shared_(machine.shared != nullptr || collectives_.has_faults()),
+        slowed_(machine.shared == nullptr && collectives_.has_faults()) {}
 
   /// Lists the calls of these layers in all microbatches. Only the calls of blocks meet data-parallel traffic.
   void list_calls(const LayerRuns& runs) {
@@ -180,9 +181,8 @@ class ContentionSum {
     const network::RankGroup& stages = groups_[ParallelGroup::pipeline];
     for (std::int32_t b = 0; b + (in_.pipeline.wraps() ? 0 : 1) < in_.plan.pipeline; ++b) {
       network::OperationCosts& boundary = healthy.boundary(healthy.boundaries(stages), stages, b);
-      const network::LinkSet links = healthy.links_of(boundary, boundary.ways.front());
       const bool meet = std::ranges::any_of(data.beside.sent, [&](const ContendedData::Sent& sent) {
-        return links.intersects(healthy.links(sent.part.key(groups_)));
+        return healthy.meet(boundary, sent.part.key(groups_));
       });
       if (meet) return share;
     }
@@ -284,8 +284,8 @@ class ContentionSum {
           const network::CollectiveKey asked = prices_.healthy(*calls_.calls[number]);
           const Seconds cost = cost_along_context(in_.plan, asked, collectives_);
           if (cost <= Seconds(0)) return 0.0;
-          const Seconds on_links = collectives_.has_faults() ? listed_[number].on_links
-                                                             : collectives_.healthy().time_on_links(asked);
+          const Seconds on_links =
+              slowed_ ? listed_[number].on_links : collectives_.healthy().time_on_links(asked);
           return cost / on_links;
         };
     boost::container::small_vector<std::optional<double>, 8> known(calls_.calls.size());
@@ -379,24 +379,26 @@ class ContentionSum {
   ContendedCalls::Meeting& meeting_of(ContendedData::Sent& sent_beside) {
     const network::CollectiveKey data = sent_beside.part.key(groups_);
     if (!sent_beside.way) sent_beside.way = collectives_.healthy().way_number(data);
-    // Under faults paces depend on how much longer this part of the traffic takes.
+    // Paces of calls that faults slow depend on how much longer this part of the traffic takes.
     for (ContendedCalls::Meeting& known : calls_.meetings)
-      if (!collectives_.has_faults() && known.way == *sent_beside.way && known.pass == sent_beside.beside)
-        return known;
+      if (!slowed_ && known.way == *sent_beside.way && known.pass == sent_beside.beside) return known;
     ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back();
     meeting.way = *sent_beside.way;
     meeting.pass = sent_beside.beside;
     boost::container::small_vector<std::optional<network::KeptPaces>, 8> paces(calls_.calls.size());
+    std::optional<network::LinkLoads> of_data;  // on sick links
     for (const ContendedCalls::Sent& sent : calls_.sent) {
       if (sent.pass != meeting.pass || sent.seconds <= Seconds(0)) continue;
       const CollectiveCall& call = *calls_.calls[sent.call];
       std::optional<network::KeptPaces>& both = paces[sent.call];
       if (!both) {
         both = collectives_.healthy().paces_together(prices_.healthy(call), data);
-        if (collectives_.has_faults()) {
-          const network::KeptPaces sick =
-              kept_paces(collectives_.sick_loads(prices_.healthy(call), listed_[sent.call].on_links),
-                         collectives_.sick_loads(data, on_links(sent_beside)));
+        const network::LinkLoads of_call =
+            slowed_ ? collectives_.sick_loads(prices_.healthy(call), listed_[sent.call].on_links)
+                    : network::LinkLoads();
+        if (!of_call.empty()) {
+          if (!of_data) of_data = collectives_.sick_loads(data, on_links(sent_beside));
+          const network::KeptPaces sick = kept_paces(of_call, *of_data);
           both->one = std::min(both->one, sick.one);
           both->other = std::min(both->other, sick.other);
         }
@@ -415,6 +417,7 @@ class ContentionSum {
   const network::RankGroups& groups_;
   ContendedCalls& calls_;
   bool shared_;
+  bool slowed_;  ///< whether faults may slow the calls; `shared` ones take what they take on healthy links
   boost::container::small_vector<OneCall, 8> listed_;
   Breakdown added_;
 };
@@ -432,9 +435,8 @@ auto with_stage(const StepMachine& machine, const TimedStage& step, const Use& u
   if (fresh) calls = listed.insert(calls, ContendedCalls{contents});
   ContentionSum sum(machine, step.stage, *calls);
   if (fresh) sum.list_calls(machine.in.stage_layers(stage));
-  std::optional<ContendedData> own_data;
-  std::optional<ContendedData>& data =
-      machine.data != nullptr ? machine.data->costs_of_stage(machine.in, stage).contended : own_data;
+  DataCosts own_data;
+  std::optional<ContendedData>& data = machine.data_of(step.stage, own_data).contended;
   if (!data) data = sum.data_of(stage);
   return use(sum, *data);
 }
@@ -447,14 +449,14 @@ Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& ask
   return kApartSpared * cost_along_context(plan, asked, collectives);
 }
 
-bool sick_links_carry_data(const StepMachine& machine, std::size_t stage) {
-  const DataTraffic traffic =
-      data_traffic(machine.in, machine.in.parameters_of(static_cast<std::int32_t>(stage)));
-  const network::CollectivePrices& collectives = machine.collectives;
-  return std::ranges::any_of(traffic.all(), [&](const DataTraffic::Part& part) {
+network::LinkSet links_of_data(const StepMachine& machine, std::size_t stage) {
+  network::LinkSet links;
+  const model::ParameterGroups parameters = machine.in.parameters_of(static_cast<std::int32_t>(stage));
+  for (const DataTraffic::Part& part : data_traffic(machine.in, parameters).all()) {
     const network::CollectiveKey asked = part.key(machine.groups);
-    return !asked.nothing() && collectives.touched(collectives.healthy().links(asked));
-  });
+    if (!asked.nothing()) links.insert_all(machine.collectives.healthy().links(asked));
+  }
+  return links;
 }
 
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {

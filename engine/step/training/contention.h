@@ -45,8 +45,8 @@ struct Contention {
 /// shares of sick links; no mark and no bound by links then.
 Contention contention_of(const StepMachine& machine, const TimedStage& step);
 
-/// Whether data-parallel traffic of a stage, all of its groups at once, crosses sick links.
-bool sick_links_carry_data(const StepMachine& machine, std::size_t stage);
+/// The links that data-parallel traffic of a stage crosses, all of its groups at once, while they are healthy.
+network::LinkSet links_of_data(const StepMachine& machine, std::size_t stage);
 
 /// The most that a call of a tensor group is spared because groups of its stage that lie along the context axis come
 /// apart, for floors.

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engine/network/prices/collective_prices.h"
@@ -34,6 +35,7 @@ struct KnownStep {
   /// The links whose faults change a part of a stage's step: its passes, the traffic beside them, and its tail.
   struct Links {
     network::LinkSet passes, beside, tail;
+    std::optional<network::LinkSet> data;  ///< links_of_data(), once asked for
   };
   std::vector<Links> links;
   network::LinkSet boundaries;

@@ -178,7 +178,7 @@ const KnownStep* begin_step(const TrainingStep& in, const network::CollectivePri
     LayerTimesMemo& layers = scratch.memos.layers;
     known.layers_id = scratch.step.turns.any ? layers.next_id() : layers.times_for(in).id;
     known.links.assign(static_cast<std::size_t>(in.plan.pipeline),
-                       {recorder->all(), recorder->all(), recorder->all()});
+                       {recorder->all(), recorder->all(), recorder->all(), {}});
     known.boundaries = recorder->all();
   } else if (!anew && known.layers_id > 0 && known.plan == in.plan && !scratch.options.reference &&
              !scratch.options.every_tail && !collectives.detours()) {
@@ -231,6 +231,21 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
   return now;
 }
 
+/// Whether data-parallel traffic of a stage crosses sick links.
+bool sick_links_carry_data(const StepMachine& machine, std::size_t stage, TrainingScratch& scratch) {
+  if (scratch.parts.known() == nullptr) return machine.collectives.touched(links_of_data(machine, stage));
+  std::optional<network::LinkSet>& links = scratch.known.links[stage].data;
+  if (!links) links = links_of_data(machine, stage);
+  return machine.collectives.touched(*links);
+}
+
+/// The machine with the calls of a stage that plans share, if no fault touches them.
+StepMachine with_calls(const StepMachine& machine, std::size_t stage, TrainingScratch& scratch) {
+  const bool healthy = scratch.parts.known() != nullptr && !scratch.parts.passes(stage);
+  LayerTimes* const shared = healthy ? &scratch.memos.layers.times_for(machine.in) : nullptr;
+  return {machine.in, machine.groups, machine.collectives, shared, machine.data, machine.sick_data};
+}
+
 std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& collectives,
                        TrainingScratch& scratch, StepPrediction& out) {
   // The healthy machine is timed before any faults. If this is not the first time, `out` already has its time.
@@ -251,7 +266,8 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
   if (step == nullptr && !layers.groups) layers.groups = PlanLayout(in.plan).groups();
   const RankGroups& groups = step != nullptr ? step->groups : *layers.groups;
   StageDataCosts* const data = plain ? &scratch.memos.data.costs_for(in) : nullptr;
-  const StepMachine machine{in, groups, collectives, shared, data};
+  DataCostsMemo* const sick_data = step != nullptr && in.sick.empty() ? &scratch.memos.data : nullptr;
+  const StepMachine machine{in, groups, collectives, shared, data, sick_data};
   LastStage last = time_stages(machine, layers, scratch);
   if (at_once) last = take_turns(machine, last, scratch);
   const Seconds fixed = once_per_step(in.setting);
@@ -279,9 +295,9 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
       times.contention = contended;
     }
   }
-  if (collectives.has_faults() && sick_links_carry_data(machine, critical)) {
+  if (collectives.has_faults() && sick_links_carry_data(machine, critical, scratch)) {
     const TimedStage stage = timed_stage(in, times, critical, out.step_time, busy, waiting);
-    const Breakdown sick = contention_of(machine, stage).added;
+    const Breakdown sick = contention_of(with_calls(machine, critical, scratch), stage).added;
     if (sick.total() > contended.total()) contended = sick;
   }
   b = busy;

@@ -140,13 +140,11 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
   TailCosts own;
   std::span<const double> left;  // gradients_left(), where plans share it
   const auto price = [&](std::size_t s) {
-    if (machine.data == nullptr) {
-      own = costs_of_tail(machine, s);
-      return;
-    }
-    DataCosts& shared = machine.data->costs_of_stage(in, static_cast<std::int32_t>(s));
+    DataCosts of_plan;
+    DataCosts& shared = machine.data_of(s, of_plan);
     if (!shared.tail) shared.tail = costs_of_tail(machine, s);
     own = *shared.tail;
+    if (machine.data == nullptr) return;
     std::vector<double>& known = shared.left[in.deferred() > 0 ? 1 : 0];
     if (known.empty()) known = gradients_left(in, static_cast<std::int32_t>(s), own.gradients);
     left = known;
