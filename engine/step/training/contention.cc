@@ -244,8 +244,10 @@ class ContentionSum {
       const ContendedCalls::Meeting& meeting = meeting_of(sent);
       Breakdown longer;
       Seconds longer_in_all, done_more;
+      bool meets = false;
       for (const ParallelGroup group : enum_values<ParallelGroup>()) {
         if (meeting.longer[group] <= Seconds(0) && meeting.done[group] == Seconds(0)) continue;
+        meets = true;
         const double unspared = 1 - spared_share(group);
         longer[class_of(group)] += unspared * meeting.longer[group];
         longer_in_all += unspared * meeting.longer[group];
@@ -259,7 +261,7 @@ class ContentionSum {
       room -= together;
       left += traffic_time - done * together;
       const double beside = together / passes;
-      slowed += (often * beside) * longer;
+      if (meets) slowed += (often * beside) * longer;
       late += beside * longer_in_all;
     }
     // While the pass waits for the host, its calls may take longer; the traffic takes longer all the same.

@@ -76,6 +76,6 @@ struct SickLinksOfStage {
   friend bool operator==(const SickLinksOfStage&, const SickLinksOfStage&) = default;
 };
 /// Room for the draws of faults for one choice of degrees; some megabytes.
-using SickLayersMemo = SlotMemo<SickLinksOfStage, LayerTimes, 1024>;
+using SickLayersMemo = SlotMemo<SickLinksOfStage, LayerTimes, 8192>;
 
 }  // namespace shardscape::step
