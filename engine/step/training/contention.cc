@@ -237,6 +237,8 @@ class ContentionSum {
   /// calls take longer. Returns how much later the pass ends because of its calls.
   Seconds add_axes(ContendedData::Traffic& traffic, const Beside& of, double share, double often, bool once) {
     const auto& [pass, passes, window, wait] = of;
+    if (std::ranges::find(traffic.sent, pass, &ContendedData::Sent::beside) == traffic.sent.end())
+      return Seconds(0);
     Seconds room = window, data, late, left;
     Breakdown slowed;
     for (ContendedData::Sent& sent : traffic.sent) {
