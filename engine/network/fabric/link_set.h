@@ -1,6 +1,7 @@
 // Sets of links of one fabric.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -14,6 +15,15 @@ namespace shardscape::network {
 class LinkSet {
  public:
   void insert(std::int32_t link) { chunk(number(link))[word(link)] |= bit(link); }
+  /// Inserts all links from `link` up to, but not, `end`.
+  void insert(std::int32_t link, std::int32_t end) {
+    while (link < end) {
+      const std::int32_t next = std::min(end, (link / 64 + 1) * 64);
+      const std::uint64_t below = next % 64 == 0 ? 0 : bit(next);  // 0 - 1: all bits
+      chunk(number(link))[word(link)] |= (below - 1) & ~(bit(link) - 1);
+      link = next;
+    }
+  }
   [[nodiscard]] bool contains(std::int32_t link) const {
     const Chunk* chunk = find(number(link));
     return chunk != nullptr && ((*chunk)[word(link)] & bit(link)) != 0;

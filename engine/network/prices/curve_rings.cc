@@ -69,8 +69,10 @@ CurveMaker::RingParts CurveMaker::analyse(const Rings& rings, int steps, double 
   }
   if (!parts.reachable) return parts;
   flows_.settle();
-  if (collects_) flows_.collect_links(parts.links);
   if (loads_ != nullptr || shortcuts_) parts.loads = std::make_shared<const LinkLoads>(flows_.loads());
+  if (collects_ && parts.loads == nullptr) flows_.collect_links(parts.links);
+  if (collects_ && parts.loads != nullptr)
+    for (const LinkLoad& load : *parts.loads) parts.links.insert(load.link, load.end());
   parts.uniform = flows_.uniform();
   parts.uncontended = flows_.uncontended();
   parts.steps = steps;

@@ -189,12 +189,13 @@ LinkLoads FlowSet::loads() const {
     used[static_cast<std::size_t>(link) / kBits] |= std::uint64_t{1}
                                                     << (static_cast<std::size_t>(link) % kBits);
   LinkLoads loads;
+  double before = 0, share = 0;  // of the link before
   for (std::size_t word = 0; word < used.size(); ++word) {
     for (std::uint64_t bits = used[word]; bits != 0; bits &= bits - 1) {
       const auto link = static_cast<std::int32_t>(word * kBits) + std::countr_zero(bits);
       const Use& use = uses_[place(link)];
       LinkLoad* const last = loads.empty() ? nullptr : &loads.back();
-      const double share = use.share / slowest_;
+      if (last == nullptr || use.share != before) share = (before = use.share) / slowest_;
       if (last != nullptr && last->end() == link && last->flows == use.load && last->use == share) {
         ++last->links;
       } else {

@@ -176,6 +176,8 @@ class HealthyCosts {
   [[nodiscard]] const LinkSet& links(const CollectiveKey& key) const;
   /// Whether the two operations use any link in common.
   [[nodiscard]] bool meet(const CollectiveKey& one, const CollectiveKey& other) const;
+  /// The same of messages over a boundary.
+  [[nodiscard]] bool meet(OperationCosts& boundary, const CollectiveKey& other) const;
   /// The loads that an operation puts on its links while it sends.
   [[nodiscard]] const LinkLoads& loads(const CollectiveKey& key, Looked looked = Looked::all) const;
   /// The share of its busiest link's bandwidth that an operation takes, in the mean over its time, 0..1.

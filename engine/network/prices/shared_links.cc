@@ -68,13 +68,21 @@ bool HealthyCosts::meet(const CollectiveKey& one, const CollectiveKey& other) co
   return of_one.intersects(links(other));
 }
 
+bool HealthyCosts::meet(OperationCosts& boundary, const CollectiveKey& other) const {
+  return meet(Asked{boundary, boundary.ways.front()}, asked(other));
+}
+
 bool HealthyCosts::meet(const Asked& one, const Asked& other) const {
   const auto all_meet = [&] {
     return links_of(one.costs, one.way).intersects(links_of(other.costs, other.way));
   };
   if (!knows_tiles()) return all_meet();
   return meetings_.get({one.way.number, other.way.number}, [&] {
-    const LinkSet &first = one.way.curve.links(), &second = other.way.curve.links();
+    // Curves of boundaries list no links.
+    const auto looked_at = [&](const Asked& of) -> const LinkSet& {
+      return of.costs.boundary < 0 ? of.way.curve.links() : links_of(of.costs, of.way);
+    };
+    const LinkSet &first = looked_at(one), &second = looked_at(other);
     return first.intersects(second) || (share_dimensions(setup_.fabric, first, second) && all_meet());
   });
 }

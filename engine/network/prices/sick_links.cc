@@ -38,13 +38,13 @@ void SickLinks::set_faults(const std::vector<LinkFault>& faults) {
   faults_ = faults;
   now_ = nullptr;
   if (faults.empty()) return;
-  if (prices_ > kMostSickPrices) {
+  if (curves_ > kMostSickCurves) {
     known_.forget();
-    prices_ = 0;
+    curves_ = 0;
   }
   now_ = &known_.get(faults_, [&] {
-    ++prices_;
-    return Known{++epochs_, {}, {}, {}, {}, {}};
+    ++curves_;
+    return Known{++epochs_, {}, {}, {}, {}};
   });
 }
 
@@ -129,14 +129,18 @@ double SickLinks::at(CostCurve& curve, double bytes) {
 
 double SickLinks::seconds(const OperationCosts& costs, KnownWay& way, double bytes) {
   if (healthy_.plain()) return healthy_.simulated(network(), costs, way, bytes).value_or(kNever);
-  return now_->prices.get({way.number, bytes}, [&] {
-    ++prices_;
-    if (const auto time = part_by_part(costs, way, bytes)) return *time;
-    CostCurve& curve = now_->curves.get(way.number, [&] {
-      ++prices_;
-      return curve_of(maker(), costs.op, way, healthy_.siblings(costs), healthy_.setup().fabric);
-    });
-    return curve.cut_off() ? kNever : at(curve, bytes);
+  const auto [known, fresh] = prices_.at({epoch(), way.number, bytes});
+  if (!fresh) return known;
+  if (const auto time = part_by_part(costs, way, bytes)) return known = *time;
+  CostCurve& curve = sick_curve(costs, way);
+  return known = curve.cut_off() ? kNever : at(curve, bytes);
+}
+
+/// The curve of all groups under the current faults.
+CostCurve& SickLinks::sick_curve(const OperationCosts& costs, const KnownWay& way) {
+  return now_->curves.get(way.number, [&] {
+    ++curves_;
+    return curve_of(maker(), costs.op, way, healthy_.siblings(costs), healthy_.setup().fabric);
   });
 }
 
@@ -178,11 +182,7 @@ double SickLinks::find_saved(const OperationCosts& costs, KnownWay& way, double 
   // The parts do not depend on what was asked before, and so neither does the answer.
   const Parts* const all = detours() ? nullptr : &parts_.get(way.number, [&] { return split(costs, way); });
   if (all == nullptr || all->parts.empty()) {
-    const CostCurve& curve = now_->curves.get(way.number, [&] {
-      ++prices_;
-      return curve_of(maker(), costs.op, way, healthy_.siblings(costs), healthy_.setup().fabric);
-    });
-    return saved_on(curve, costs, way, bytes, row);
+    return saved_on(sick_curve(costs, way), costs, way, bytes, row);
   }
   double follows = row.healthy;
   for (auto& [number, part] :
@@ -196,23 +196,25 @@ double SickLinks::find_saved(const OperationCosts& costs, KnownWay& way, double 
 
 double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes, const InRow& row) {
   if (row.now <= row.healthy) return 0;
-  return now_->saved.get({way.number, bytes, row.step, row.gap}, [&] {
-    ++prices_;
-    return find_saved(costs, way, bytes, row);
-  });
+  const auto [saved, fresh] = saved_.at({epoch(), way.number, bytes, row.step, row.gap});
+  if (fresh) saved = find_saved(costs, way, bytes, row);
+  return saved;
 }
 
 LinkLoads SickLinks::loads(const LinkLoads& healthy_loads, double healthy, double now) {
-  const std::span<const double> left = network().bytes_per_second(),
-                                all = healthy_.network().bytes_per_second();
+  for (std::size_t i = now_->left.size(); i < faults_.size(); ++i)
+    now_->left.push_back(network().bytes_per_second()[static_cast<std::size_t>(faults_[i].link)]);
   LinkLoads sick;
-  for (const LinkFault& fault : faults_) {
+  for (std::size_t i = 0; i < faults_.size(); ++i) {
+    const LinkFault& fault = faults_[i];
     const auto load = std::ranges::find_if(
         healthy_loads, [&](const LinkLoad& l) { return l.link <= fault.link && fault.link < l.end(); });
     const auto link = static_cast<std::size_t>(fault.link);
     const bool known = std::ranges::find(sick, fault.link, &LinkLoad::link) != sick.end();
-    if (load == healthy_loads.end() || known || left[link] <= 0) continue;
-    const double use = std::min(1.0, load->use * healthy * all[link] / (left[link] * now));
+    if (load == healthy_loads.end() || known) continue;
+    const double left = now_->left[i], all = healthy_.network().bytes_per_second()[link];
+    if (left <= 0) continue;
+    const double use = std::min(1.0, load->use * healthy * all / (left * now));
     sick.push_back(
         {fault.link, load->flows, use, std::min(1.0, std::max(use, load->active * healthy / now))});
   }
@@ -263,6 +265,7 @@ SickLinks::TouchedParts SickLinks::touched_parts(const OperationCosts& costs, co
                          curve_of(maker(), costs.op, way, all.parts[static_cast<std::size_t>(part)].groups,
                                   healthy_.setup().fabric));
   }
+  curves_ += touched.size();
   return touched;
 }
 

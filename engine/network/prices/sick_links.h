@@ -1,7 +1,8 @@
 // A set of faults of links, and what operations take on the network that has them.
 //
-// Curves of operations that sick links touch are made anew on the sick network; they, and prices, are remembered for
-// each set of faults, up to kMostSickPrices. An operation that no sick link carries is not asked about here.
+// Curves of operations that sick links touch are made anew on the sick network; they are remembered for each set of
+// faults, up to kMostSickCurves, and so are the latest prices. An operation that no sick link carries is not asked
+// about here.
 //
 // A soft fault leaves every route as it is, so the groups still fall into the same parts, which share no links with
 // each other, and the operation takes as long as its slowest part. With T the healthy time of all parts, t(p) that of
@@ -24,12 +25,13 @@
 
 namespace shardscape::network {
 
-/// The most curves and prices under faults that are kept; some hundred bytes each.
-constexpr std::size_t kMostSickPrices = 1 << 17;
+/// The most curves under faults that are kept; some hundred bytes each.
+constexpr std::size_t kMostSickCurves = 1 << 16;
 
 // Keys of what is remembered; `way` is KnownWay::number.
 
 struct SickPriceKey {
+  std::uint64_t faults = 0;  ///< SickLinks::epoch()
   std::uint32_t way = 0;
   double bytes = 0;
   friend bool operator==(const SickPriceKey&, const SickPriceKey&) = default;
@@ -110,6 +112,7 @@ class SickLinks {
   using TouchedParts = std::vector<std::pair<std::int32_t, CostCurve>>;
 
   struct SickRowKey {
+    std::uint64_t faults = 0;  ///< epoch()
     std::uint32_t way = 0;
     double bytes = 0, step = 0, gap = 0;
     friend bool operator==(const SickRowKey&, const SickRowKey&) = default;
@@ -119,14 +122,14 @@ class SickLinks {
     std::uint64_t epoch = 0;
     Memo<std::uint32_t, CostCurve> curves;  ///< key: KnownWay::number
     Memo<std::uint32_t, TouchedParts> touched;
-    Memo<SickPriceKey, double> prices;
-    Memo<SickRowKey, double> saved;
     Memo<SlicesKey, SliceLinks> slices;  ///< links of slices where dead links make detours
+    std::vector<double> left;  ///< bytes per second of the link of each fault; filled when first asked for
   };
 
   PricedNetwork& network();
   CurveMaker& maker();
   [[nodiscard]] double at(CostCurve& curve, double bytes);
+  [[nodiscard]] CostCurve& sick_curve(const OperationCosts& costs, const KnownWay& way);
   [[nodiscard]] SliceLinks slice_links(const OperationCosts& costs, const KnownWay& way,
                                        RankGroup::Level axis);
   [[nodiscard]] SliceLinks slice_links_plainly(const OperationCosts& costs, const KnownWay& way,
@@ -150,7 +153,10 @@ class SickLinks {
   Memo<std::vector<LinkFault>, Known> known_;
   Known* now_ = nullptr;  ///< the entry of the current faults; null: there are none
   std::uint64_t epochs_ = 0;
-  std::size_t prices_ = 0;  ///< number of curves and prices in known_
+  std::size_t curves_ = 0;  ///< number of sets of faults and curves in known_
+  // Room for the draws of faults for one choice of degrees; some megabytes.
+  SlotMemo<SickPriceKey, double, 1 << 16> prices_;
+  SlotMemo<SickRowKey, double, 1 << 15> saved_;
   // The links of slices on the healthy network.
   Memo<SlicesKey, SliceLinks> slices_;
   Memo<std::uint32_t, Parts> parts_;  ///< key: KnownWay::number

@@ -103,59 +103,66 @@ std::optional<Drifting> drifting(const model::CollectiveCall& call, const CallPr
                   leaves ? 1 - kLostToTensor : 1};
 }
 
-/// Seconds of the longest way through an exchange from one place in a domain to another one, in whichever domain;
-/// [from][to], -infinity where there is none.
-using Weights = std::vector<std::vector<double>>;
 constexpr double kNoWay = -std::numeric_limits<double>::infinity();
+
+/// Seconds of the longest way through an exchange from one place in a domain to another one, in whichever domain;
+/// [from][to], kNoWay where there is none. Empty: of no exchange.
+class Weights {
+ public:
+  Weights() = default;
+  Weights(std::size_t rows, std::size_t places) : places_(places), seconds_(rows * places, kNoWay) {}
+  [[nodiscard]] std::size_t places() const { return places_; }
+  [[nodiscard]] double* operator[](std::size_t from) { return seconds_.data() + from * places_; }
+  [[nodiscard]] const double* operator[](std::size_t from) const { return seconds_.data() + from * places_; }
+
+ private:
+  std::size_t places_ = 0;
+  std::vector<double> seconds_;
+};
 
 Weights weights_of(const Drifting& ring) {
   const auto places = static_cast<std::size_t>(std::lround(ring.members));
-  const auto hop = [&](std::size_t place) { return (place + 1 == places ? ring.slow : ring.fast).value(); };
-  const auto stay = [&](std::size_t place) {
-    return (place + 1 == places ? ring.busy : ring.busy_fast).value();
-  };
-  Weights all(places);
+  std::vector<double> hop(places, ring.fast.value()), stay(places, ring.busy_fast.value()), next(places);
+  hop.back() = ring.slow.value();
+  stay.back() = ring.busy.value();
+  Weights all(places, places);
   for (std::size_t from = 0; from < places; ++from) {
-    std::vector<double> longest(places, kNoWay), next(places);
+    double* const longest = all[from];
     longest[from] = 0;
     const auto step = [&](bool last) {
-      std::ranges::fill(next, kNoWay);
-      for (std::size_t place = 0; place < places; ++place) {
-        double& there = next[place + 1 == places ? 0 : place + 1];
-        there = std::max(there, longest[place] + hop(place));
-        if (!last) next[place] = std::max(next[place], longest[place] + stay(place));
-      }
-      longest.swap(next);
+      next[0] = longest[places - 1] + hop[places - 1];
+      for (std::size_t place = 1; place < places; ++place) next[place] = longest[place - 1] + hop[place - 1];
+      for (std::size_t place = 0; !last && place < places; ++place)
+        next[place] = std::max(next[place], longest[place] + stay[place]);
+      std::ranges::copy(next, longest);
     };
     for (double message = 2; message < ring.n; ++message) step(false);
     step(true);
-    all[from] = std::move(longest);
   }
   return all;
 }
 
-Weights one_after_the_other(const Weights& first, const Weights& second) {
-  Weights both(first.size(), std::vector<double>(first.size(), kNoWay));
-  for (std::size_t from = 0; from < first.size(); ++from) {
-    for (std::size_t by = 0; by < first.size(); ++by) {
-      for (std::size_t to = 0; to < first.size(); ++to)
-        both[from][to] = std::max(both[from][to], first[from][by] + second[by][to]);
-    }
+/// The longest way behind each of some ways, by one more way: `ahead` has a value for each place where they end.
+void append_ways(const double* ahead, const Weights& ways, double* longest) {
+  for (std::size_t by = 0; by < ways.places(); ++by) {
+    const double* const from = ways[by];
+    for (std::size_t to = 0; to < ways.places(); ++to)
+      longest[to] = std::max(longest[to], ahead[by] + from[to]);
   }
+}
+
+Weights one_after_the_other(const Weights& first, const Weights& second) {
+  Weights both(first.places(), first.places());
+  for (std::size_t from = 0; from < first.places(); ++from) append_ways(first[from], second, both[from]);
   return both;
 }
 
 /// The greatest mean weight of a cycle (Karp 1978, "A characterization of the minimum cycle mean in a digraph").
 double mean_cycle(const Weights& weights) {
-  const std::size_t n = weights.size();
-  Weights longest(n + 1, std::vector<double>(n, kNoWay));  // from any place, by so many ways
-  std::ranges::fill(longest[0], 0.0);
-  for (std::size_t k = 0; k < n; ++k) {
-    for (std::size_t from = 0; from < n; ++from) {
-      for (std::size_t to = 0; to < n; ++to)
-        longest[k + 1][to] = std::max(longest[k + 1][to], longest[k][from] + weights[from][to]);
-    }
-  }
+  const std::size_t n = weights.places();
+  Weights longest(n + 1, n);  // from any place, by so many ways
+  std::fill_n(longest[0], n, 0.0);
+  for (std::size_t k = 0; k < n; ++k) append_ways(longest[k], weights, longest[k + 1]);
   double mean = kNoWay;
   for (std::size_t to = 0; to < n; ++to) {
     double least = std::numeric_limits<double>::infinity();
@@ -197,7 +204,7 @@ Seconds added_by_turns(std::span<const model::CollectiveCall* const> exchanges, 
     }
     apart += cycle;
     kept = ring->kept;
-    all = all.empty() ? own : one_after_the_other(all, own);
+    all = all.places() == 0 ? own : one_after_the_other(all, own);
   }
   return Seconds(kept * std::max(0.0, mean_cycle(all) - apart));
 }

@@ -14,20 +14,15 @@
 
 namespace shardscape::step {
 
-namespace {
-
-using GroupTimes = EnumArray<ParallelGroup, Seconds>;
-
-/// Seconds of a part's work that hide no call yet, per call.
-Seconds work_of_each(const PartCost& part, const CallPrices& prices) {
-  const StackProfile::Communication& stack = prices.setting.system.stack.communication;
+Seconds LayerTimer::work_of_each(const PartCost& part) const {
+  const StackProfile::Communication& stack = in_.setting.system.stack.communication;
   double calls = 0;
   Seconds context;
   boost::container::small_vector<Seconds, 8> beside(part.works.size());
   for (const PartCost::Call& call : part.calls) {
-    if (is_of_experts(call.group) || prices.groups[call.group].alone()) continue;
+    if (is_of_experts(call.group) || prices_->groups[call.group].alone()) continue;
     calls += call.repeats;
-    const Seconds all = call.repeats * prices.time(call);
+    const Seconds all = call.repeats * priced(call).time;
     if (call.group == ParallelGroup::context) context += all;
     if (call.hider >= 0) beside[static_cast<std::size_t>(call.hider)] += all;
   }
@@ -40,24 +35,23 @@ Seconds work_of_each(const PartCost& part, const CallPrices& prices) {
   return (1 / std::max(1.0, calls)) * std::max(Seconds(0), work);
 }
 
-/// Times the calls of a part, which may overlap with work of the part under faults. Where a link is sick, only the
-/// ranks beyond it are late: the others have done the next work and entered the next call while the late ones are still
-/// at theirs (CollectivePrices::saved_in_row()), as far as there is work that hides nothing else, which all calls of a
-/// part share equally. For exchanges of experts see expert_leads.h. `priced(call)`: CallPrices::priced().
-template <class Price>
-GroupTimes price_calls(const PartCost& part, const CallPrices& prices, const Price& priced) {
+/// Where a link is sick, only the ranks beyond it are late: the others have done the next work and entered the next
+/// call while the late ones are still at theirs (CollectivePrices::saved_in_row()), as far as there is work that hides
+/// nothing else, which all calls of a part share equally. For exchanges of experts see expert_leads.h.
+EnumArray<ParallelGroup, Seconds> LayerTimer::price_calls(const PartCost& part) const {
+  const CallPrices& prices = *prices_;
   std::optional<Seconds> work;
   const auto time_of = [&](const model::CollectiveCall& call) {
     const auto [time, added] = priced(call);
     if (added <= Seconds(0) || is_of_experts(call.group)) return time;
-    if (!work) work = work_of_each(part, prices);
-    return time - prices.collectives.saved_in_row(prices.on_stage(call), *work);
+    if (!work) work = work_of_each(part);
+    return time - saved_in_row(call, *work);
   };
-  GroupTimes times = call_times(part, prices.setting.system.stack.communication, time_of,
-                                [&](const model::CollectiveCall& call, Seconds before) {
-                                  return prices.collectives.late_combine(
-                                      call.bytes, prices.groups[call.group], before, prices.slice);
-                                });
+  EnumArray<ParallelGroup, Seconds> times = call_times(
+      part, prices.setting.system.stack.communication, time_of,
+      [&](const model::CollectiveCall& call, Seconds before) {
+        return prices.collectives.late_combine(call.bytes, prices.groups[call.group], before, prices.slice);
+      });
   times[ParallelGroup::expert] += crowding(part, prices);
   times[ParallelGroup::expert] -= hidden_by_lead(part, prices);
   for (const PartCost::Overlap& overlap : part.overlaps) {
@@ -67,8 +61,6 @@ GroupTimes price_calls(const PartCost& part, const CallPrices& prices, const Pri
   return times;
 }
 
-}  // namespace
-
 network::CollectivePrices::Priced LayerTimer::priced(const model::CollectiveCall& call) const {
   const CallKey key{call.op, call.group, call.bytes};
   const auto known = std::ranges::find(known_, key, &KnownCall::key);
@@ -76,6 +68,17 @@ network::CollectivePrices::Priced LayerTimer::priced(const model::CollectiveCall
   const auto priced = prices_->priced(call);
   if (!prices_->collectives.healthy().plain()) known_.push_back({key, priced});
   return priced;
+}
+
+Seconds LayerTimer::saved_in_row(const model::CollectiveCall& call, Seconds work) const {
+  const auto ask = [&] { return prices_->collectives.saved_in_row(prices_->on_stage(call), work); };
+  const auto known = std::ranges::find(known_, CallKey{call.op, call.group, call.bytes}, &KnownCall::key);
+  if (known == known_.end()) return ask();
+  if (known->work != work) {
+    known->saved = ask();
+    known->work = work;
+  }
+  return known->saved;
 }
 
 PassTime LayerTimer::operator()(LayerKind kind, Pass pass) const {
@@ -94,8 +97,7 @@ Seconds LayerTimer::add_device(const LayerCost& layer, const Segment& segment, P
   time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
   if (!prices_) return Seconds(0);
   const StackProfile::Communication& stack = in_.setting.system.stack.communication;
-  GroupTimes comm =
-      price_calls(part, *prices_, [&](const model::CollectiveCall& call) { return priced(call); });
+  EnumArray<ParallelGroup, Seconds> comm = price_calls(part);
   Seconds on_links = comm[ParallelGroup::context];
   for (const model::CollectiveCall& call : part.calls) {
     if (call.group != ParallelGroup::context) continue;

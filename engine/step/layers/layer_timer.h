@@ -45,8 +45,14 @@ class LayerTimer {
   /// spared_by_drift(), asked once for each of the few different calls.
   [[nodiscard]] Seconds spared_by(const model::CollectiveCall& call) const;
 
+  /// Times the calls of a part, which may overlap with work of the part under faults.
+  [[nodiscard]] EnumArray<ParallelGroup, Seconds> price_calls(const PartCost& part) const;
+  /// Seconds of a part's work that hide no call yet, per call.
+  [[nodiscard]] Seconds work_of_each(const PartCost& part) const;
   /// CallPrices::priced(); asks once for each of the few different calls that the passes of a stage make.
   [[nodiscard]] network::CollectivePrices::Priced priced(const model::CollectiveCall& call) const;
+  /// CollectivePrices::saved_in_row() of a call that was priced; asks once for equal calls of a part.
+  [[nodiscard]] Seconds saved_in_row(const model::CollectiveCall& call, Seconds work) const;
 
   const TrainingStep& in_;
   const LayerCosts& costs_;
@@ -61,6 +67,8 @@ class LayerTimer {
   struct KnownCall {
     CallKey key;
     network::CollectivePrices::Priced priced;
+    std::optional<Seconds> work = {};  ///< between calls of the row that was asked for last
+    Seconds saved = {};                ///< by one of them
   };
   mutable boost::container::small_vector<KnownCall, 8> known_;
   /// All of a call of the context group that what drift spares of it depends on.

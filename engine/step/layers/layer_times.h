@@ -27,6 +27,7 @@ namespace shardscape::step {
 /// The passes through one layer; `weight` and `input` are filled where some backward of it is cut.
 struct LayerPasses {
   PassTime forward, backward, weight, input;
+  std::array<Seconds, kPasses> launch;  ///< pass_launch(); index: Pass
 };
 
 /// Backward of layers for one microbatch (the head's on average), each by itself; within a pass some layers wait less
@@ -58,6 +59,11 @@ struct ChunkPasses {
 struct StagePasses : ChunkPasses {
   Seconds slowed;  ///< by which sick devices make the forward longer
   BackwardByRole backwards;
+};
+
+struct KnownLayer {
+  LayerKind kind;
+  LayerPasses passes;
 };
 
 /// What the passes of a stage or chunk depend on besides the times of its layers.
@@ -128,18 +134,18 @@ struct ContendedCalls {
 
 /// Times of layers that plans share; each entry is filled when it is first asked for.
 struct LayerTimes {
-  std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and different for different layers
-  std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< index: LayerKind::index()
-  std::vector<ContendedCalls> contended;                       ///< calls of the stages that were asked for
-  std::vector<Known<StagePasses>> stages;                      ///< stages that were asked for
-  std::vector<Known<ChunkPasses>> chunks;                      ///< chunks of stages that have several
-  std::vector<KnownPair> pairs;                                ///< pairs of passes through chunks
+  std::uint64_t id = 0;            ///< in a LayerTimesMemo: above 0, and different for different layers
+  std::vector<KnownLayer> layers;  ///< kinds of layers that were asked for
+  std::vector<ContendedCalls> contended;   ///< calls of the stages that were asked for
+  std::vector<Known<StagePasses>> stages;  ///< stages that were asked for
+  std::vector<Known<ChunkPasses>> chunks;  ///< chunks of stages that have several
+  std::vector<KnownPair> pairs;            ///< pairs of passes through chunks
   std::optional<network::RankGroups> groups;
   /// Of messages between stages: in a chain, in a ring.
   std::array<std::optional<schedule::Transfer>, 2> transfers;
 
   void forget() {
-    for (std::optional<LayerPasses>& layer : layers) layer.reset();
+    layers.clear();
     contended.clear();
     stages.clear();
     pairs.clear();

@@ -61,7 +61,8 @@ class ContentionSum {
         prices_(machine.calls_of(stage, collectives_)),
         groups_(machine.groups),
         calls_(calls),
-        shared_(machine.shared != nullptr || collectives_.has_faults()) {}
+        shared_(machine.shared != nullptr || collectives_.has_faults()),
+        slowed_(machine.shared == nullptr && collectives_.has_faults()) {}
 
   /// Lists the calls of these layers in all microbatches. Only the calls of blocks meet data-parallel traffic.
   void list_calls(const LayerRuns& runs) {
@@ -180,9 +181,8 @@ class ContentionSum {
     const network::RankGroup& stages = groups_[ParallelGroup::pipeline];
     for (std::int32_t b = 0; b + (in_.pipeline.wraps() ? 0 : 1) < in_.plan.pipeline; ++b) {
       network::OperationCosts& boundary = healthy.boundary(healthy.boundaries(stages), stages, b);
-      const network::LinkSet links = healthy.links_of(boundary, boundary.ways.front());
       const bool meet = std::ranges::any_of(data.beside.sent, [&](const ContendedData::Sent& sent) {
-        return links.intersects(healthy.links(sent.part.key(groups_)));
+        return healthy.meet(boundary, sent.part.key(groups_));
       });
       if (meet) return share;
     }
@@ -237,6 +237,8 @@ class ContentionSum {
   /// calls take longer. Returns how much later the pass ends because of its calls.
   Seconds add_axes(ContendedData::Traffic& traffic, const Beside& of, double share, double often, bool once) {
     const auto& [pass, passes, window, wait] = of;
+    if (std::ranges::find(traffic.sent, pass, &ContendedData::Sent::beside) == traffic.sent.end())
+      return Seconds(0);
     Seconds room = window, data, late, left;
     Breakdown slowed;
     for (ContendedData::Sent& sent : traffic.sent) {
@@ -244,8 +246,10 @@ class ContentionSum {
       const ContendedCalls::Meeting& meeting = meeting_of(sent);
       Breakdown longer;
       Seconds longer_in_all, done_more;
+      bool meets = false;
       for (const ParallelGroup group : enum_values<ParallelGroup>()) {
         if (meeting.longer[group] <= Seconds(0) && meeting.done[group] == Seconds(0)) continue;
+        meets = true;
         const double unspared = 1 - spared_share(group);
         longer[class_of(group)] += unspared * meeting.longer[group];
         longer_in_all += unspared * meeting.longer[group];
@@ -259,7 +263,7 @@ class ContentionSum {
       room -= together;
       left += traffic_time - done * together;
       const double beside = together / passes;
-      slowed += (often * beside) * longer;
+      if (meets) slowed += (often * beside) * longer;
       late += beside * longer_in_all;
     }
     // While the pass waits for the host, its calls may take longer; the traffic takes longer all the same.
@@ -284,8 +288,8 @@ class ContentionSum {
           const network::CollectiveKey asked = prices_.healthy(*calls_.calls[number]);
           const Seconds cost = cost_along_context(in_.plan, asked, collectives_);
           if (cost <= Seconds(0)) return 0.0;
-          const Seconds on_links = collectives_.has_faults() ? listed_[number].on_links
-                                                             : collectives_.healthy().time_on_links(asked);
+          const Seconds on_links =
+              slowed_ ? listed_[number].on_links : collectives_.healthy().time_on_links(asked);
           return cost / on_links;
         };
     boost::container::small_vector<std::optional<double>, 8> known(calls_.calls.size());
@@ -379,24 +383,26 @@ class ContentionSum {
   ContendedCalls::Meeting& meeting_of(ContendedData::Sent& sent_beside) {
     const network::CollectiveKey data = sent_beside.part.key(groups_);
     if (!sent_beside.way) sent_beside.way = collectives_.healthy().way_number(data);
-    // Under faults paces depend on how much longer this part of the traffic takes.
+    // Paces of calls that faults slow depend on how much longer this part of the traffic takes.
     for (ContendedCalls::Meeting& known : calls_.meetings)
-      if (!collectives_.has_faults() && known.way == *sent_beside.way && known.pass == sent_beside.beside)
-        return known;
+      if (!slowed_ && known.way == *sent_beside.way && known.pass == sent_beside.beside) return known;
     ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back();
     meeting.way = *sent_beside.way;
     meeting.pass = sent_beside.beside;
     boost::container::small_vector<std::optional<network::KeptPaces>, 8> paces(calls_.calls.size());
+    std::optional<network::LinkLoads> of_data;  // on sick links
     for (const ContendedCalls::Sent& sent : calls_.sent) {
       if (sent.pass != meeting.pass || sent.seconds <= Seconds(0)) continue;
       const CollectiveCall& call = *calls_.calls[sent.call];
       std::optional<network::KeptPaces>& both = paces[sent.call];
       if (!both) {
         both = collectives_.healthy().paces_together(prices_.healthy(call), data);
-        if (collectives_.has_faults()) {
-          const network::KeptPaces sick =
-              kept_paces(collectives_.sick_loads(prices_.healthy(call), listed_[sent.call].on_links),
-                         collectives_.sick_loads(data, on_links(sent_beside)));
+        const network::LinkLoads of_call =
+            slowed_ ? collectives_.sick_loads(prices_.healthy(call), listed_[sent.call].on_links)
+                    : network::LinkLoads();
+        if (!of_call.empty()) {
+          if (!of_data) of_data = collectives_.sick_loads(data, on_links(sent_beside));
+          const network::KeptPaces sick = kept_paces(of_call, *of_data);
           both->one = std::min(both->one, sick.one);
           both->other = std::min(both->other, sick.other);
         }
@@ -415,6 +421,7 @@ class ContentionSum {
   const network::RankGroups& groups_;
   ContendedCalls& calls_;
   bool shared_;
+  bool slowed_;  ///< whether faults may slow the calls; `shared` ones take what they take on healthy links
   boost::container::small_vector<OneCall, 8> listed_;
   Breakdown added_;
 };
@@ -432,9 +439,8 @@ auto with_stage(const StepMachine& machine, const TimedStage& step, const Use& u
   if (fresh) calls = listed.insert(calls, ContendedCalls{contents});
   ContentionSum sum(machine, step.stage, *calls);
   if (fresh) sum.list_calls(machine.in.stage_layers(stage));
-  std::optional<ContendedData> own_data;
-  std::optional<ContendedData>& data =
-      machine.data != nullptr ? machine.data->costs_of_stage(machine.in, stage).contended : own_data;
+  DataCosts own_data;
+  std::optional<ContendedData>& data = machine.data_of(step.stage, own_data).contended;
   if (!data) data = sum.data_of(stage);
   return use(sum, *data);
 }
@@ -447,25 +453,27 @@ Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& ask
   return kApartSpared * cost_along_context(plan, asked, collectives);
 }
 
-bool sick_links_carry_data(const StepMachine& machine, std::size_t stage) {
-  const DataTraffic traffic =
-      data_traffic(machine.in, machine.in.parameters_of(static_cast<std::int32_t>(stage)));
-  const network::CollectivePrices& collectives = machine.collectives;
-  return std::ranges::any_of(traffic.all(), [&](const DataTraffic::Part& part) {
+network::LinkSet links_of_data(const StepMachine& machine, std::size_t stage) {
+  network::LinkSet links;
+  const model::ParameterGroups parameters = machine.in.parameters_of(static_cast<std::int32_t>(stage));
+  for (const DataTraffic::Part& part : data_traffic(machine.in, parameters).all()) {
     const network::CollectiveKey asked = part.key(machine.groups);
-    return !asked.nothing() && collectives.touched(collectives.healthy().links(asked));
-  });
+    if (!asked.nothing()) links.insert_all(machine.collectives.healthy().links(asked));
+  }
+  return links;
 }
 
-bool sick_links_slow_data(const StepMachine& machine, std::size_t stage) {
-  const network::CollectivePrices &sick = machine.collectives, healthy = sick.without_faults();
+bool beside_passes_slowed(const StepMachine& machine, std::size_t stage) {
+  const network::CollectivePrices& sick = machine.collectives;
   const network::Slice slice = machine.calls_of(stage, sick).slice;
   const DataTraffic traffic =
       data_traffic(machine.in, machine.in.parameters_of(static_cast<std::int32_t>(stage)));
-  return std::ranges::any_of(traffic.all(), [&](const DataTraffic::Part& part) {
-    const network::CollectiveKey asked = part.key(machine.groups, slice);
-    return !asked.nothing() && sick.time(asked) > healthy.time(asked);
-  });
+  for (const DataTraffic::Parts* const parts :
+       {&traffic.forward_gather, &traffic.backward_gather, &traffic.backward_scatter}) {
+    for (const DataTraffic::Part& part : *parts)
+      if (sick.added_by_faults(part.key(machine.groups, slice)) > Seconds(0)) return true;
+  }
+  return false;
 }
 
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {

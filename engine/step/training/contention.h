@@ -45,10 +45,10 @@ struct Contention {
 /// shares of sick links; no mark and no bound by links then.
 Contention contention_of(const StepMachine& machine, const TimedStage& step);
 
-/// Whether data-parallel traffic of a stage, all of its groups at once, crosses sick links.
-bool sick_links_carry_data(const StepMachine& machine, std::size_t stage);
-/// Whether they make it slower.
-bool sick_links_slow_data(const StepMachine& machine, std::size_t stage);
+/// The links that data-parallel traffic of a stage crosses, all of its groups at once, while they are healthy.
+network::LinkSet links_of_data(const StepMachine& machine, std::size_t stage);
+/// Whether faults of links make traffic beside the passes of a stage slower.
+bool beside_passes_slowed(const StepMachine& machine, std::size_t stage);
 
 /// The most that a call of a tensor group is spared because groups of its stage that lie along the context axis come
 /// apart, for floors.

@@ -83,24 +83,35 @@ class StageDataCosts {
 struct DataKey {
   PlanOnRanks plan;
   std::int32_t zero_stage = 0;  ///< timed_zero_stage()
+  std::uint64_t faults = 0;     ///< CollectivePrices::fault_epoch()
+  std::size_t stage = 0;        ///< where faults tell stages apart
   friend bool operator==(const DataKey&, const DataKey&) = default;
 };
 
-/// Remembers costs for one setting on one healthy machine. They are exact, as only plans share them that agree in
-/// everything they depend on, and bounded.
+/// Remembers costs for one setting on one machine with healthy devices. They are exact, as only plans share them that
+/// agree in everything they depend on, and bounded.
 class DataCostsMemo {
  public:
-  /// Returns the costs for the plan. The reference is valid until the next call.
-  StageDataCosts& costs_for(const TrainingStep& inputs) {
-    const auto [costs, fresh] =
-        known_.at({on_ranks(inputs), timed_zero_stage(inputs.plan, inputs.setting.system.stack)});
-    if (fresh) costs.forget();
-    return costs;
+  /// Returns the costs for the plan on healthy links. The reference is valid until the next call.
+  StageDataCosts& costs_for(const TrainingStep& inputs) { return costs_in(known_, inputs, 0, 0); }
+  /// Returns those of a stage under faults of links. The reference is valid until the next call.
+  DataCosts& costs_for(const TrainingStep& inputs, std::uint64_t faults, std::size_t stage) {
+    return costs_in(sick_, inputs, faults, stage).costs_of_stage(inputs, static_cast<std::int32_t>(stage));
   }
 
  private:
+  template <class Slots>
+  static StageDataCosts& costs_in(Slots& slots, const TrainingStep& inputs, std::uint64_t faults,
+                                  std::size_t stage) {
+    const auto [costs, fresh] = slots.at(
+        {on_ranks(inputs), timed_zero_stage(inputs.plan, inputs.setting.system.stack), faults, stage});
+    if (fresh) costs.forget();
+    return costs;
+  }
   /// Enough for the plans of one choice of degrees in large studies; takes some hundred kilobytes in all.
   SlotMemo<DataKey, StageDataCosts, 128> known_;
+  /// Room for the draws of faults for one choice of degrees and ZeRO stage; some megabytes.
+  SlotMemo<DataKey, StageDataCosts, 2048> sick_;
 };
 
 }  // namespace shardscape::step

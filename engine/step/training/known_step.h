@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engine/network/prices/collective_prices.h"
@@ -34,6 +35,7 @@ struct KnownStep {
   /// The links whose faults change a part of a stage's step: its passes, the traffic beside them, and its tail.
   struct Links {
     network::LinkSet passes, beside, tail;
+    std::optional<network::LinkSet> data;  ///< links_of_data(), once asked for
   };
   std::vector<Links> links;
   network::LinkSet boundaries;
@@ -74,6 +76,6 @@ struct SickLinksOfStage {
   friend bool operator==(const SickLinksOfStage&, const SickLinksOfStage&) = default;
 };
 /// Room for the draws of faults for one choice of degrees; some megabytes.
-using SickLayersMemo = SlotMemo<SickLinksOfStage, LayerTimes, 1024>;
+using SickLayersMemo = SlotMemo<SickLinksOfStage, LayerTimes, 8192>;
 
 }  // namespace shardscape::step

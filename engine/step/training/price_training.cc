@@ -186,7 +186,7 @@ const KnownStep* begin_step(const TrainingStep& in, const network::CollectivePri
     LayerTimesMemo& layers = scratch.memos.layers;
     known.layers_id = scratch.step.turns.any ? layers.next_id() : layers.times_for(in).id;
     known.links.assign(static_cast<std::size_t>(in.plan.pipeline),
-                       {recorder->all(), recorder->all(), recorder->all()});
+                       {recorder->all(), recorder->all(), recorder->all(), {}});
     known.boundaries = recorder->all();
   } else if (!anew && known.layers_id > 0 && known.plan == in.plan && !scratch.options.reference &&
              !scratch.options.every_tail && !collectives.detours()) {
@@ -239,24 +239,44 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
   return now;
 }
 
+/// Whether data-parallel traffic of a stage crosses sick links.
+bool sick_links_carry_data(const StepMachine& machine, std::size_t stage, TrainingScratch& scratch) {
+  if (scratch.parts.known() == nullptr) return machine.collectives.touched(links_of_data(machine, stage));
+  std::optional<network::LinkSet>& links = scratch.known.links[stage].data;
+  if (!links) links = links_of_data(machine, stage);
+  return machine.collectives.touched(*links);
+}
+
+/// The machine with the calls of a stage that plans share, if no fault touches them.
+StepMachine with_calls(const StepMachine& machine, std::size_t stage, TrainingScratch& scratch) {
+  const bool healthy = scratch.parts.known() != nullptr && !scratch.parts.passes(stage);
+  LayerTimes* const shared = healthy ? &scratch.memos.layers.times_for(machine.in) : nullptr;
+  return {machine.in, machine.groups, machine.collectives, shared, machine.data, machine.sick_data};
+}
+
 /// What contention adds to a step whose sick links carry data-parallel traffic: what it adds to the stage that ends
-/// last, or to another one, as far as that makes it work longer than the busiest stage does.
-Breakdown contention_of_sick(const StepMachine& machine, const StepTimes& times, std::size_t critical,
-                             Seconds step) {
+/// last, or to another one with traffic beside its passes, as far as that makes it work longer than the busiest stage.
+Breakdown contention_of_sick(const StepMachine& machine, std::size_t critical, Seconds step,
+                             TrainingScratch& scratch) {
   const TrainingStep& in = machine.in;
-  Seconds busiest;
+  const StepTimes& times = scratch.step;
+  const auto added_to = [&](std::size_t s, const PassTime& busy) {
+    const TimedStage stage = timed_stage(in, times, s, step, busy, waits(times, s, busy));
+    return contention_of(with_calls(machine, s, scratch), stage).added;
+  };
+  const PassTime busy_last = all_passes(in, times, critical);
+  Breakdown most = added_to(critical, busy_last);
+  if (!sends_beside_passes(in) || in.pipeline.both_ways()) return most;
+  Seconds busiest = busy_last.total();
   for (std::size_t s = 0; s < times.stages.size(); ++s)
     busiest = std::max(busiest, all_passes(in, times, s).total());
-  Breakdown most;
   for (std::size_t s = 0; s < times.stages.size(); ++s) {
-    const bool looked_at = s == critical || !(times.is_twin(s) || in.pipeline.both_ways());
-    if (!looked_at || (s != critical && !sick_links_slow_data(machine, s))) continue;
+    const bool touched = scratch.parts.known() == nullptr || scratch.parts.beside(s);
+    if (s == critical || times.is_twin(s) || !touched || !beside_passes_slowed(machine, s)) continue;
     const PassTime busy = all_passes(in, times, s);
-    Breakdown added =
-        contention_of(machine, timed_stage(in, times, s, step, busy, waits(times, s, busy))).added;
-    const Seconds idle = s == critical ? Seconds(0) : busiest - busy.total(), all = added.total();
-    if (all - idle <= most.total()) continue;
-    most = ((all - idle) / all) * added;
+    const Breakdown added = added_to(s, busy);
+    const Seconds all = added.total(), longer = all - (busiest - busy.total());
+    if (longer > most.total()) most = (longer / all) * added;
   }
   return most;
 }
@@ -281,7 +301,8 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
   if (step == nullptr && !layers.groups) layers.groups = PlanLayout(in.plan).groups();
   const RankGroups& groups = step != nullptr ? step->groups : *layers.groups;
   StageDataCosts* const data = plain ? &scratch.memos.data.costs_for(in) : nullptr;
-  const StepMachine machine{in, groups, collectives, shared, data};
+  DataCostsMemo* const sick_data = step != nullptr && in.sick.empty() ? &scratch.memos.data : nullptr;
+  const StepMachine machine{in, groups, collectives, shared, data, sick_data};
   LastStage last = time_stages(machine, layers, scratch);
   if (at_once) last = take_turns(machine, last, scratch);
   const Seconds fixed = once_per_step(in.setting);
@@ -309,8 +330,8 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
       times.contention = contended;
     }
   }
-  if (collectives.has_faults() && sick_links_carry_data(machine, critical)) {
-    const Breakdown sick = contention_of_sick(machine, times, critical, out.step_time);
+  if (collectives.has_faults() && sick_links_carry_data(machine, critical, scratch)) {
+    const Breakdown sick = contention_of_sick(machine, critical, out.step_time, scratch);
     if (sick.total() > contended.total()) contended = sick;
   }
   b = busy;

@@ -252,26 +252,30 @@ class StageTimer {
   }
 
   /// Host time to launch a pass through a layer; for the head the mean over microbatches.
-  [[nodiscard]] Seconds launch_of(LayerKind kind, Pass pass) const {
-    const Seconds whole = pass_launch(in_, kind, pass);
+  [[nodiscard]] Seconds launch_of(LayerKind kind, Pass pass) {
+    const LayerPasses& layer = timed(kind);
+    const Seconds whole = layer.launch[static_cast<std::size_t>(pass)];
     if (pass != Pass::backward || !in_.defers(kind)) return whole;
     const double share = in_.deferred_share();
-    return share * pass_launch(in_, kind, Pass::input) + (1 - share) * whole;
+    return share * layer.launch[static_cast<std::size_t>(Pass::input)] + (1 - share) * whole;
   }
 
   const LayerPasses& timed(LayerKind kind) {
-    std::optional<LayerPasses>& layer = layers_[kind.index()];
-    if (!layer) {
-      layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}, {}};
-      if (in_.cuts(kind) || in_.defers(kind) || in_.splits(kind)) layer->weight = timer_(kind, Pass::weight);
-      if (in_.defers(kind) || in_.splits(kind)) layer->input = timer_(kind, Pass::input);
-    }
-    return *layer;
+    const auto known = std::ranges::find(layers_, kind, &KnownLayer::kind);
+    if (known != layers_.end()) return known->passes;
+    layers_.reserve(kLayerKinds);  // so that references stay valid
+    layers_.push_back({kind, {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}, {}, {}}});
+    LayerPasses& layer = layers_.back().passes;
+    for (std::size_t pass = 0; pass < kPasses; ++pass)
+      layer.launch[pass] = pass_launch(in_, kind, static_cast<Pass>(pass));
+    if (in_.cuts(kind) || in_.defers(kind) || in_.splits(kind)) layer.weight = timer_(kind, Pass::weight);
+    if (in_.defers(kind) || in_.splits(kind)) layer.input = timer_(kind, Pass::input);
+    return layer;
   }
 
   const TrainingStep& in_;
   const LayerTimer& timer_;
-  std::array<std::optional<LayerPasses>, kLayerKinds>& layers_;
+  std::vector<KnownLayer>& layers_;
 };
 
 /// The passes of a kind, made where they are not known.

@@ -139,21 +139,23 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
   // Costs of this stage, or of the run of equal stages that it is in.
   TailCosts own;
   std::span<const double> left;  // gradients_left(), where plans share it
+  const auto left_of = [&](DataCosts& shared, std::size_t s, const GradientTraffic& gradients) {
+    std::vector<double>& known = shared.left[in.deferred() > 0 ? 1 : 0];
+    if (known.empty()) known = gradients_left(in, static_cast<std::int32_t>(s), gradients);
+    return std::span<const double>(known);
+  };
   const auto price = [&](std::size_t s) {
-    if (machine.data == nullptr) {
-      own = costs_of_tail(machine, s);
-      return;
-    }
-    DataCosts& shared = machine.data->costs_of_stage(in, static_cast<std::int32_t>(s));
+    DataCosts of_plan;
+    DataCosts& shared = machine.data_of(s, of_plan);
     if (!shared.tail) shared.tail = costs_of_tail(machine, s);
     own = *shared.tail;
-    std::vector<double>& known = shared.left[in.deferred() > 0 ? 1 : 0];
-    if (known.empty()) known = gradients_left(in, static_cast<std::int32_t>(s), own.gradients);
-    left = known;
+    if (&shared != &of_plan) left = left_of(shared, s, own.gradients);
   };
   const auto exposed_on = [&](std::size_t s, const GradientTraffic& gradients) {
     const auto stage = static_cast<std::int32_t>(s);
     const LastBackward last = last_backward(in, step, s);
+    if (left.empty() && !parts.tail(s))
+      left = left_of(scratch.memos.data.costs_for(in).costs_of_stage(in, stage), s, gradients);
     return left.empty() ? exposed_gradients(in, stage, last, gradients)
                         : exposed_gradients(in, stage, last, left);
   };
@@ -162,6 +164,7 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
   StageTail whole;               // likewise, all but the gradients
   for (std::size_t s = 0; s < step.stages.size(); ++s) {
     if (!machine.like_the_one_before(s)) {
+      left = {};
       if (parts.tail(s)) price(s);
       known.reset();
     }

@@ -8,6 +8,11 @@ CallPrices StepMachine::calls_of(std::size_t stage, const network::CollectivePri
   return {in.setting, in.plan, in.turns, groups, prices, slice_of(stage, in, prices)};
 }
 
+DataCosts& StepMachine::data_of(std::size_t stage, DataCosts& own) const {
+  if (data != nullptr) return data->costs_of_stage(in, static_cast<std::int32_t>(stage));
+  return sick_data != nullptr ? sick_data->costs_for(in, collectives.fault_epoch(), stage) : own;
+}
+
 bool StepMachine::like_the_one_before(std::size_t stage) const {
   return stage > 1 && !in.last(static_cast<std::int32_t>(stage)) && in.sick.empty() &&
          !told_apart(collectives) && in.layers[stage] == in.layers[stage - 1];

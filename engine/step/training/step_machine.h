@@ -13,11 +13,14 @@ struct StepMachine {
   const TrainingStep& in;
   const network::RankGroups& groups;
   const network::CollectivePrices& collectives;
-  LayerTimes* shared;    ///< what plans of the same layers share, or null
-  StageDataCosts* data;  ///< what plans of the same data parallelism share, or null
+  LayerTimes* shared;                  ///< what plans of the same layers share, or null
+  StageDataCosts* data;                ///< what plans of the same data parallelism share, or null
+  DataCostsMemo* sick_data = nullptr;  ///< the same where links are sick, or null
 
   /// The calls of a stage by these prices.
   [[nodiscard]] CallPrices calls_of(std::size_t stage, const network::CollectivePrices& prices) const;
+  /// What data parallelism costs a stage, as far as it is known: shared, or `own`, empty, where it can't be.
+  [[nodiscard]] DataCosts& data_of(std::size_t stage, DataCosts& own) const;
   /// Whether a stage costs the same as the stage before, as inner stages of equal layers do on healthy links and
   /// devices.
   [[nodiscard]] bool like_the_one_before(std::size_t stage) const;
