@@ -129,13 +129,15 @@ std::pair<int, double> compare(std::uint64_t seeds, const Draw& draw_row, double
 TEST(SickRows, CallsFollowEachOtherAsTheyAreExecuted) {
   const auto [rows, mean] = compare(150, draw, 0.2);
   EXPECT_GE(rows, test::at_least(60));
-  if (test::all_seeds()) EXPECT_LT(mean, 0.03);
+  if (!test::all_seeds()) return;
+  EXPECT_LT(mean, 0.03);
 }
 
 TEST(SickRows, CallsOverNodesAndRailsFollowEachOtherAsTheyAreExecuted) {
   const auto [rows, mean] = compare(100, draw_nodes, 0.4);
   EXPECT_GE(rows, test::at_least(40));
-  if (test::all_seeds()) EXPECT_LT(mean, 0.05);
+  if (!test::all_seeds()) return;
+  EXPECT_LT(mean, 0.05);
 }
 
 }  // namespace
