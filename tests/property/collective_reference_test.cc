@@ -200,13 +200,17 @@ struct Drawn {
     const bool closed = random.below(2) == 0;
     const Bytes bytes(1e7 * random.uniform());
     SCOPED_TRACE(text + " stages " + std::to_string(chain.size()) + (closed ? " closed" : ""));
-    std::vector<double> expected, actual, again, whole;
-    reference.boundary_times(bytes, chain, closed, expected);
-    exact.boundary_times(bytes, chain, closed, actual);
-    fast.boundary_times(bytes, chain, closed, whole);
-    fast.boundary_times(bytes, chain, closed, again);
+    const auto both_ways = [&](const CollectivePrices& prices) {
+      std::vector<double> there, back;
+      prices.boundary_times(bytes, chain, closed, there, back);
+      EXPECT_EQ(there.size(), back.size());
+      there.insert(there.end(), back.begin(), back.end());
+      return there;
+    };
+    const std::vector<double> expected = both_ways(reference), actual = both_ways(exact),
+                              whole = both_ways(fast), again = both_ways(fast);
     ASSERT_EQ(exact.unreachable(), reference.unreachable());
-    ASSERT_EQ(expected.size(), static_cast<std::size_t>(chain.size()));
+    ASSERT_EQ(expected.size(), 2 * static_cast<std::size_t>(chain.size()));
     ASSERT_EQ(actual.size(), expected.size());
     EXPECT_EQ(again, whole) << "remembered";
     for (std::size_t b = 0; b < expected.size(); ++b) {
