@@ -3,6 +3,7 @@
 #include "engine/step/training/price_training.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "engine/base/check.h"
@@ -255,13 +256,15 @@ StepMachine with_calls(const StepMachine& machine, std::size_t stage, TrainingSc
 }
 
 /// What contention adds to a step whose sick links carry data-parallel traffic: what it adds to the stage that ends
-/// last, or to another one with traffic beside its passes, as far as that makes it work longer than the busiest stage.
+/// last, or the traffic beside its passes to another one, as far as that makes it work longer than the busiest stage.
 Breakdown contention_of_sick(const StepMachine& machine, std::size_t critical, Seconds step,
                              TrainingScratch& scratch) {
   const TrainingStep& in = machine.in;
   const StepTimes& times = scratch.step;
   const auto added_to = [&](std::size_t s, const PassTime& busy) {
-    const TimedStage stage = timed_stage(in, times, s, step, busy, waits(times, s, busy));
+    TimedStage stage = timed_stage(in, times, s, step, busy, waits(times, s, busy));
+    constexpr Seconds kAll(std::numeric_limits<double>::infinity());
+    if (s != critical) stage.data_tail = kAll;  // what is sent once in a step hides behind the stage that ends last
     return contention_of(with_calls(machine, s, scratch), stage).added;
   };
   const PassTime busy_last = all_passes(in, times, critical);
