@@ -35,11 +35,6 @@ constexpr double kContextOpen = 0.09, kCallsOpen = 0.4, kApartOpen = 0.1;
 /// are spared none of it or less and a tenth 0.5 or more; 0.13 in the median, 0.28 in the mean.
 constexpr double kApartSpared = 0.15;
 
-/// Of traffic that begins with the passes of all stages, the share that finds its links in use by the traffic of the
-/// other stages at the same time. With all of it 2,000 random plans whose stages share the links of a torus are up to
-/// 17 % too long, with none up to 11 % too short.
-constexpr double kInPhase = 0.5;
-
 /// The least shares of a step: of messages beside traffic for these to be looked at, and of what exchanges of context
 /// groups show for groups of the same stage to come apart.
 constexpr double kWorthMeeting = 1e-3, kWorthDrift = 0.01;
@@ -164,8 +159,6 @@ class ContentionSum {
       passes[group].time += in_.pipeline.per_chunk() * data.beside.siblings[group].time;
       passes[group].others += in_.pipeline.per_chunk() * data.beside.siblings[group].others;
       passes[group].in_use += in_.pipeline.per_chunk() * data.beside.siblings[group].in_use;
-      if (is_of_data(group))
-        passes[group].in_phase = kInPhase * in_.setting.system.stack.communication.data_overlap;
     }
     return passes;
   }
@@ -467,7 +460,8 @@ Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   });
 }
 
-SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step) {
+SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step,
+                               const std::function<MetTraffic()>& beside) {
   return with_stage(machine, step, [&](ContentionSum& sum, const ContendedData& traffic) {
     const SiblingTimes passes = sum.in_passes(traffic);
     if (!worth_turns(passes, traffic.once.siblings, step)) return SiblingTurns();
@@ -476,8 +470,7 @@ SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& ste
       const bool shared = passes[group].others + traffic.once.siblings[group].others > Seconds(0);
       by_others[group] = shared ? sent_by_others(machine.in, step.stage, group).mean : 1;
     }
-    return sibling_turns(passes, traffic.once.siblings, step, by_others,
-                         machine.in.setting.system.stack.communication.data_overlap);
+    return sibling_turns(passes, traffic.once.siblings, step, by_others, beside());
   });
 }
 

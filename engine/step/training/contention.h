@@ -31,6 +31,8 @@
 // busy. Of algorithms that are neither rings nor rounds all links are taken to be busy.
 #pragma once
 
+#include <functional>
+
 #include "engine/step/layers/sibling_turns.h"
 #include "engine/step/training/step_machine.h"
 
@@ -54,7 +56,8 @@ Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& ask
                      const network::CollectivePrices& collectives);
 
 /// How siblings take turns in a step on a healthy machine that was timed with all of them sending at once. `step`: its
-/// stage that ends last.
-SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step);
+/// stage that ends last. `beside()`: of its data-parallel traffic, asked for where it may matter.
+SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step,
+                               const std::function<MetTraffic()>& beside);
 
 }  // namespace shardscape::step
