@@ -31,9 +31,12 @@ constexpr double kMet = 0.9;
 constexpr double kContextOpen = 0.09, kCallsOpen = 0.4, kApartOpen = 0.1;
 
 /// The share of what groups of the same stage cost each other's calls of tensor groups that is spared, where they come
-/// apart: of 46 random plans on a torus whose ranks drift and whose context groups show more than kWorthDrift, a tenth
-/// are spared none of it or less and a tenth 0.5 or more; 0.13 in the median, 0.28 in the mean.
-constexpr double kApartSpared = 0.15;
+/// apart. Two members of a context group in a domain have one hop between them to come apart by, more have several: of
+/// random plans on a torus whose ranks drift and whose context groups show more than kWorthDrift, 86 with two members
+/// in a domain are spared 0.09 of it in the median (a tenth 0.03 or less, a tenth 0.27 or more), 41 with more 0.36
+/// (0.14 and 0.6).
+constexpr double kPairsApartSpared = 0.1, kApartSpared = 0.35;
+double apart_spared(double members) { return members > 2 ? kApartSpared : kPairsApartSpared; }
 
 /// The least shares of a step: of messages beside traffic for these to be looked at, and of what exchanges of context
 /// groups show for groups of the same stage to come apart.
@@ -186,8 +189,10 @@ class ContentionSum {
   [[nodiscard]] Contention of(const TimedStage& step, double open_share) {
     Breakdown priced = kMet * added_;
     // Traffic beside all passes goes over the ranks of context groups too, and holds together those that would drift.
-    const bool drift = in_.plan.context > 1 && !sends_beside_passes(in_) &&
-                       drifts(in_.setting.system.fabric, groups_[ParallelGroup::context]);
+    const double members = in_.plan.context > 1 && !sends_beside_passes(in_)
+                               ? drifting_members(in_.setting.system.fabric, groups_[ParallelGroup::context])
+                               : 1;
+    const bool drift = members > 1;
     const Seconds apart = drift ? calls_apart(step) : Seconds(0);
     const Seconds calls = priced[TimeClass::tensor_comm] + priced[TimeClass::expert_comm];
     Seconds open = kCallsOpen * calls + kApartOpen * apart;
@@ -198,7 +203,7 @@ class ContentionSum {
     } else {
       open += kContextOpen * priced[TimeClass::context_comm];
     }
-    priced[TimeClass::tensor_comm] -= kApartSpared * apart;
+    priced[TimeClass::tensor_comm] -= apart_spared(members) * apart;
     return {priced, std::max(0.0, open / step.step) + open_share};  // rounding may leave less than nothing
   }
 

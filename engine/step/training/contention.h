@@ -20,12 +20,12 @@
 //             the same way.
 //
 // Priced is kMet of the sum over the critical stage, of every microbatch's share also what the bubble of the pipeline
-// grows by; less kApartSpared of what groups of the same stage along the context axis cost each other's calls of tensor
-// groups, where ranks drift so that they come apart. The mark is what of that may be wrong, as a share of the step: of
-// what exchanges of context groups and other calls take longer (kContextOpen, kCallsOpen), of what groups cost each
-// other that come apart (kApartOpen), of turns and of messages between stages that meet each other (step_contention.h),
-// and the time for which such messages are under way beside traffic of every microbatch that crosses their links: what
-// they cost is not priced. Left out: calls of the embedding and the head.
+// grows by; less a share of what groups of the same stage along the context axis cost each other's calls of tensor
+// groups, where ranks drift so that they come apart (apart_spared()). The mark is what of that may be wrong, as a share
+// of the step: of what exchanges of context groups and other calls take longer (kContextOpen, kCallsOpen), of what
+// groups cost each other that come apart (kApartOpen), of turns and of messages between stages that meet each other
+// (step_contention.h), and the time for which such messages are under way beside traffic of every microbatch that
+// crosses their links: what they cost is not priced. Left out: calls of the embedding and the head.
 //
 // At least the step lasts as long as calls and traffic of a stage, those of embedding and head with them, keep any link
 // busy. Of algorithms that are neither rings nor rounds all links are taken to be busy.
