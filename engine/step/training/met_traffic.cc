@@ -94,7 +94,7 @@ std::vector<std::size_t> sharing_links(const StepMachine& machine, std::size_t s
     }
   }
   std::ranges::sort(others);
-  others.erase(std::ranges::unique(others).begin(), others.end());
+  others.erase(std::unique(others.begin(), others.end()), others.end());
   return others;
 }
 
