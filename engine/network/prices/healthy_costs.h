@@ -75,6 +75,8 @@ struct KnownWay : Way {
   std::optional<LinkSet> all_links = {};                 ///< the links that carry it, all siblings at once
   std::array<std::optional<LinkLoads>, 3> loads = {};    ///< index: Looked
   Memo<RankGroup::Level, CostCurve> within_slices = {};  ///< with the groups of an axis's first slice alone
+  Memo<RankGroup::Level, std::vector<LinkSet>> links_by_slice =
+      {};  ///< of the groups of each slice of an axis
 };
 
 /// The way that carries out a call, and its seconds on healthy links.
@@ -174,6 +176,8 @@ class HealthyCosts {
   [[nodiscard]] std::uint32_t way_number(const CollectiveKey& key) const;
   /// The links that carry the operation.
   [[nodiscard]] const LinkSet& links(const CollectiveKey& key) const;
+  /// The links that carry it for the groups of each slice along the axis of the key's slice.
+  [[nodiscard]] const std::vector<LinkSet>& links_by_slice(const CollectiveKey& key) const;
   /// Whether the two operations use any link in common.
   [[nodiscard]] bool meet(const CollectiveKey& one, const CollectiveKey& other) const;
   /// The same of messages over a boundary.
@@ -212,6 +216,9 @@ class HealthyCosts {
   /// group the two members at that boundary.
   [[nodiscard]] SiblingGroups siblings(const OperationCosts& costs, const Slice& slice = {}) const;
   [[nodiscard]] const LinkSet& links_of(const OperationCosts& costs, KnownWay& way) const;
+  /// The links of the groups of each slice along an axis.
+  [[nodiscard]] std::vector<LinkSet> links_by_slice(const OperationCosts& costs, const Way& way,
+                                                    const RankGroup::Level& axis) const;
   [[nodiscard]] CostCurve curve_on(const OperationCosts& costs, const Way& way,
                                    const SiblingGroups& groups) const;
   /// Simulates a call on `network`, which has the fabric of this object; empty where dead links cut it.

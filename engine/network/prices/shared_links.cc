@@ -62,6 +62,20 @@ const LinkSet& HealthyCosts::links(const CollectiveKey& key) const {
   return links_of(one.costs, one.way);
 }
 
+std::vector<LinkSet> HealthyCosts::links_by_slice(const OperationCosts& costs, const Way& way,
+                                                  const RankGroup::Level& axis) const {
+  std::vector<LinkSet> links;
+  for (std::int32_t i = 0; i < axis.extent; ++i)
+    links.push_back(network::links_of(*maker_, costs.op, way, siblings(costs, {axis, i}), setup_.fabric));
+  return links;
+}
+
+const std::vector<LinkSet>& HealthyCosts::links_by_slice(const CollectiveKey& key) const {
+  const Asked one = asked(key);
+  return one.way.links_by_slice.get(key.slice.axis,
+                                    [&] { return links_by_slice(one.costs, one.way, key.slice.axis); });
+}
+
 bool HealthyCosts::meet(const CollectiveKey& one, const CollectiveKey& other) const {
   if (!plain()) return meet(asked(one), asked(other));
   const LinkSet of_one = links(one);  // a copy: the next question overwrites it

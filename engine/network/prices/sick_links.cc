@@ -76,14 +76,11 @@ bool SickLinks::detours() const { return std::ranges::any_of(faults_, &LinkFault
 
 /// The links that the groups of each slice use, including those of detours.
 SliceLinks SickLinks::slice_links(const OperationCosts& costs, const KnownWay& way, RankGroup::Level axis) {
-  std::vector<LinkSet> links;
-  const bool detour = detours();
-  for (std::int32_t i = 0; i < axis.extent; ++i) {
+  std::vector<LinkSet> links = healthy_.links_by_slice(costs, way, axis);
+  for (std::int32_t i = 0; detours() && i < axis.extent; ++i) {
     const SiblingGroups groups = healthy_.siblings(costs, {axis, i});
-    links.push_back(healthy_.curve_on(costs, way, groups).links());
-    if (!detour) continue;
     const CostCurve sick = curve_of(maker(), costs.op, way, groups, healthy_.setup().fabric);
-    if (!sick.cut_off()) links.back().insert_all(sick.links());
+    if (!sick.cut_off()) links[static_cast<std::size_t>(i)].insert_all(sick.links());
   }
   return SliceLinks(std::move(links));
 }

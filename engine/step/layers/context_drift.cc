@@ -175,8 +175,9 @@ double mean_cycle(const Weights& weights) {
 
 }  // namespace
 
-bool drifts(const FabricSpec& fabric, const RankGroup& context) {
-  return lies_unevenly(in_domains(fabric, context), context);
+double drifting_members(const FabricSpec& fabric, const RankGroup& context) {
+  const InDomains inside = in_domains(fabric, context);
+  return lies_unevenly(inside, context) ? inside.mean : 1;
 }
 
 Seconds spared_by_drift(const model::CollectiveCall& call, const CallPrices& prices) {

@@ -44,7 +44,8 @@ Seconds spared_by_drift(const model::CollectiveCall& call, const CallPrices& pri
 /// How much longer these exchanges of one pass through a layer delay it together than each would by itself.
 Seconds added_by_turns(std::span<const model::CollectiveCall* const> exchanges, const CallPrices& prices);
 
-/// Whether ranks of the context groups drift apart: where these leave domains but not at every hop.
-bool drifts(const FabricSpec& fabric, const network::RankGroup& context);
+/// How many members of a context group lie in a domain, in the mean, where its ranks drift apart: where groups leave
+/// domains but not at every hop. 1 where they don't.
+double drifting_members(const FabricSpec& fabric, const network::RankGroup& context);
 
 }  // namespace shardscape::step

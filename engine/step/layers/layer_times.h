@@ -86,12 +86,12 @@ struct KnownPair {
 
 /// Times of the operations of one kind of groups.
 struct AmongSiblings {
-  Seconds time;         ///< with all groups sending at once
-  Seconds others;       ///< the part of it that is due to the groups of other stages
-  Seconds in_use;       ///< of it, for which its busiest links are in use
-  double in_phase = 0;  ///< share of it that finds these in use by the others at the same time, 0..1
-  /// What is spared where those of other stages send for a share of the time only.
-  [[nodiscard]] Seconds spared(ParallelGroup group, double share) const {
+  Seconds time;    ///< with all groups sending at once
+  Seconds others;  ///< the part of it that is due to the groups of other stages
+  Seconds in_use;  ///< of it, for which its busiest links are in use
+  /// What is spared where those of other stages send for a share of the time only. `in_phase`: the share of that for
+  /// which they use these links at the same time, 0..1.
+  [[nodiscard]] Seconds spared(ParallelGroup group, double share, double in_phase = 0) const {
     const double met = group == ParallelGroup::context ? network::kMetByExchanges : 1;
     const auto now = [&](Seconds used) {
       return network::among_siblings(time - others, time, used, share, met);

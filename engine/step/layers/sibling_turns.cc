@@ -56,7 +56,7 @@ bool worth_turns(const SiblingTimes& passes, const SiblingTimes& once, const Tim
 }
 
 SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage,
-                           const EnumArray<ParallelGroup, double>& by_others, double together) {
+                           const EnumArray<ParallelGroup, double>& by_others, const MetTraffic& beside) {
   if (!worth_turns(passes, once, stage)) return {};
   boost::container::static_vector<ParallelGroup, EnumNames<ParallelGroup>::names.size()> groups;
   for (const ParallelGroup group : enum_values<ParallelGroup>())
@@ -85,9 +85,9 @@ SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once,
   for (int round = 0; round < kRounds; ++round) {
     for (const ParallelGroup group : groups) {
       if (passes[group].others <= Seconds(0)) continue;
-      const double apart = (passes[group].time - spared[group]) / now, in_passes = 1 / (1 + stage.bubble);
-      const double share = is_of_data(group) ? together * in_passes + (1 - together) * apart : apart;
-      spared[group] = passes[group].spared(group, std::min(1.0, by_others[group] * share));
+      const double at_calls = by_others[group] * ((passes[group].time - spared[group]) / now);
+      spared[group] = is_of_data(group) ? passes[group].spared(group, beside.share, beside.in_phase)
+                                        : passes[group].spared(group, std::min(1.0, at_calls));
       turns.beside[group] = spared[group] / passes[group].others;
     }
     now = after_passes - shown(spared);

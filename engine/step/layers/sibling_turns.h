@@ -4,10 +4,8 @@
 // for a share u of it (network/prices/among_siblings.h). In a step of S seconds they are for u = T(u) / S, and S gets
 // shorter by what shows of T - T(u), in the bubble of the pipeline, too: u is what some rounds of both come to.
 //
-// Data-parallel traffic that runs beside passes begins with them, and the passes of stages begin together, as each
-// waits for its neighbours: of that, u is the share of the time in which the other stages are at passes. What a stack
-// does not overlap follows passes of unlike lengths, at any time. Traffic that goes once in a step begins when the
-// passes of a stage end: of another stage's as much is there as overlaps, if each takes as long as all at once.
+// When data-parallel traffic runs beside passes the schedule says (MetTraffic). Traffic that goes once in a step begins
+// when the passes of a stage end: of another stage's as much is there as overlaps, if each takes as long as all at once.
 //
 // Where anything beside passes takes turns, the passes of all stages and the pipeline are priced again with these
 // shares (price_training.cc): where the stage that ends last has waited for another, its own calls spare nothing.
@@ -47,6 +45,12 @@ struct SiblingTurns {
   Seconds left;  ///< what the step still takes longer than with each stage's groups on links of their own
 };
 
+/// How traffic of one stage beside its passes meets that of the stages which share its links (training/met_traffic.h).
+struct MetTraffic {
+  double share = 0;  ///< share of it beside which another stage's is under way, in the mean over those stages
+  double in_phase = 0;  ///< share of that which finds its links in use by the others at the same time
+};
+
 /// What groups of other stages have to send in a step, relative to those of one stage.
 struct SentByOthers {
   double mean = 1, least = 1;  ///< over all other stages, and at the one that sends least; at most 1
@@ -57,9 +61,9 @@ SentByOthers sent_by_others(const TrainingStep& inputs, std::size_t stage, Paral
 /// Whether the step could get shorter by more than a thousandth if siblings took turns.
 bool worth_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage);
 
-/// Nothing where that is not worth_turns(). `by_others(group)`: what other stages send, relative to this one.
-/// `together`: how much of data-parallel traffic beside passes begins when they do, 0..1.
+/// Nothing where that is not worth_turns(). `by_others(group)`: what other stages send, relative to this one. `beside`:
+/// of data-parallel traffic beside passes.
 SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once, const TimedStage& stage,
-                           const EnumArray<ParallelGroup, double>& by_others, double together);
+                           const EnumArray<ParallelGroup, double>& by_others, const MetTraffic& beside);
 
 }  // namespace shardscape::step

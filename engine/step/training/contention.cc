@@ -31,14 +31,12 @@ constexpr double kMet = 0.9;
 constexpr double kContextOpen = 0.09, kCallsOpen = 0.4, kApartOpen = 0.1;
 
 /// The share of what groups of the same stage cost each other's calls of tensor groups that is spared, where they come
-/// apart: of 46 random plans on a torus whose ranks drift and whose context groups show more than kWorthDrift, a tenth
-/// are spared none of it or less and a tenth 0.5 or more; 0.13 in the median, 0.28 in the mean.
-constexpr double kApartSpared = 0.15;
-
-/// Of traffic that begins with the passes of all stages, the share that finds its links in use by the traffic of the
-/// other stages at the same time. With all of it 2,000 random plans whose stages share the links of a torus are up to
-/// 17 % too long, with none up to 11 % too short.
-constexpr double kInPhase = 0.5;
+/// apart. Two members of a context group in a domain have one hop between them to come apart by, more have several: of
+/// random plans on a torus whose ranks drift and whose context groups show more than kWorthDrift, 86 with two members
+/// in a domain are spared 0.09 of it in the median (a tenth 0.03 or less, a tenth 0.27 or more), 41 with more 0.36
+/// (0.14 and 0.6).
+constexpr double kPairsApartSpared = 0.1, kApartSpared = 0.35;
+double apart_spared(double members) { return members > 2 ? kApartSpared : kPairsApartSpared; }
 
 /// The least shares of a step: of messages beside traffic for these to be looked at, and of what exchanges of context
 /// groups show for groups of the same stage to come apart.
@@ -165,8 +163,6 @@ class ContentionSum {
       passes[group].time += in_.pipeline.per_chunk() * data.beside.siblings[group].time;
       passes[group].others += in_.pipeline.per_chunk() * data.beside.siblings[group].others;
       passes[group].in_use += in_.pipeline.per_chunk() * data.beside.siblings[group].in_use;
-      if (is_of_data(group))
-        passes[group].in_phase = kInPhase * in_.setting.system.stack.communication.data_overlap;
     }
     return passes;
   }
@@ -193,8 +189,10 @@ class ContentionSum {
   [[nodiscard]] Contention of(const TimedStage& step, double open_share) {
     Breakdown priced = kMet * added_;
     // Traffic beside all passes goes over the ranks of context groups too, and holds together those that would drift.
-    const bool drift = in_.plan.context > 1 && !sends_beside_passes(in_) &&
-                       drifts(in_.setting.system.fabric, groups_[ParallelGroup::context]);
+    const double members = in_.plan.context > 1 && !sends_beside_passes(in_)
+                               ? drifting_members(in_.setting.system.fabric, groups_[ParallelGroup::context])
+                               : 1;
+    const bool drift = members > 1;
     const Seconds apart = drift ? calls_apart(step) : Seconds(0);
     const Seconds calls = priced[TimeClass::tensor_comm] + priced[TimeClass::expert_comm];
     Seconds open = kCallsOpen * calls + kApartOpen * apart;
@@ -205,7 +203,7 @@ class ContentionSum {
     } else {
       open += kContextOpen * priced[TimeClass::context_comm];
     }
-    priced[TimeClass::tensor_comm] -= kApartSpared * apart;
+    priced[TimeClass::tensor_comm] -= apart_spared(members) * apart;
     return {priced, std::max(0.0, open / step.step) + open_share};  // rounding may leave less than nothing
   }
 
@@ -486,7 +484,8 @@ Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   });
 }
 
-SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step) {
+SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step,
+                               const std::function<MetTraffic()>& beside) {
   return with_stage(machine, step, [&](ContentionSum& sum, const ContendedData& traffic) {
     const SiblingTimes passes = sum.in_passes(traffic);
     if (!worth_turns(passes, traffic.once.siblings, step)) return SiblingTurns();
@@ -495,8 +494,7 @@ SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& ste
       const bool shared = passes[group].others + traffic.once.siblings[group].others > Seconds(0);
       by_others[group] = shared ? sent_by_others(machine.in, step.stage, group).mean : 1;
     }
-    return sibling_turns(passes, traffic.once.siblings, step, by_others,
-                         machine.in.setting.system.stack.communication.data_overlap);
+    return sibling_turns(passes, traffic.once.siblings, step, by_others, beside());
   });
 }
 

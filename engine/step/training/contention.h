@@ -20,16 +20,18 @@
 //             the same way.
 //
 // Priced is kMet of the sum over the critical stage, of every microbatch's share also what the bubble of the pipeline
-// grows by; less kApartSpared of what groups of the same stage along the context axis cost each other's calls of tensor
-// groups, where ranks drift so that they come apart. The mark is what of that may be wrong, as a share of the step: of
-// what exchanges of context groups and other calls take longer (kContextOpen, kCallsOpen), of what groups cost each
-// other that come apart (kApartOpen), of turns and of messages between stages that meet each other (step_contention.h),
-// and the time for which such messages are under way beside traffic of every microbatch that crosses their links: what
-// they cost is not priced. Left out: calls of the embedding and the head.
+// grows by; less a share of what groups of the same stage along the context axis cost each other's calls of tensor
+// groups, where ranks drift so that they come apart (apart_spared()). The mark is what of that may be wrong, as a share
+// of the step: of what exchanges of context groups and other calls take longer (kContextOpen, kCallsOpen), of what
+// groups cost each other that come apart (kApartOpen), of turns and of messages between stages that meet each other
+// (step_contention.h), and the time for which such messages are under way beside traffic of every microbatch that
+// crosses their links: what they cost is not priced. Left out: calls of the embedding and the head.
 //
 // At least the step lasts as long as calls and traffic of a stage, those of embedding and head with them, keep any link
 // busy. Of algorithms that are neither rings nor rounds all links are taken to be busy.
 #pragma once
+
+#include <functional>
 
 #include "engine/step/layers/sibling_turns.h"
 #include "engine/step/training/step_machine.h"
@@ -56,7 +58,8 @@ Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& ask
                      const network::CollectivePrices& collectives);
 
 /// How siblings take turns in a step on a healthy machine that was timed with all of them sending at once. `step`: its
-/// stage that ends last.
-SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step);
+/// stage that ends last. `beside()`: of its data-parallel traffic, asked for where it may matter.
+SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step,
+                               const std::function<MetTraffic()>& beside);
 
 }  // namespace shardscape::step

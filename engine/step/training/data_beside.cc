@@ -8,8 +8,6 @@
 
 namespace shardscape::step {
 
-namespace {
-
 BesideCosts beside_costs(const StepMachine& machine, std::size_t s) {
   const TrainingStep& in = machine.in;
   const network::CollectivePrices collectives = machine.collectives.with_memory(memory_share(in, s));
@@ -23,6 +21,8 @@ BesideCosts beside_costs(const StepMachine& machine, std::size_t s) {
   };
   return {beside(Pass::forward), beside(Pass::backward), beside(Pass::weight)};
 }
+
+namespace {
 
 /// Traffic beside the passes of that name.
 struct BesidePasses {

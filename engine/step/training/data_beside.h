@@ -7,6 +7,9 @@
 
 namespace shardscape::step {
 
+/// What a stage sends beside its passes.
+BesideCosts beside_costs(const StepMachine& machine, std::size_t stage);
+
 /// Adds to the passes of each stage what data parallelism costs every microbatch.
 void add_data_parallel(const StepMachine& machine, TrainingScratch& scratch);
 

@@ -320,6 +320,13 @@ class TrainingEmitter {
     return builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls);
   }
 
+  /// What calls beside a pass are expected to take among groups of other stages that take turns.
+  [[nodiscard]] Seconds in_turn(const DataTraffic::Part& part, double calls, Bytes bytes) const {
+    const network::RankGroups groups = PlanLayout(in_.plan).groups();
+    const CallPrices prices{in_.setting, in_.plan, in_.turns, groups, builder_.collectives()};
+    return prices.time(part.group, {part.op, bytes, groups[part.group], calls});
+  }
+
   Instruction start(const DataTraffic::Part& part, double calls, Bytes bytes) {
     const std::int32_t lane = lanes_[part.group], number = builder_.call(lane, part.op, bytes);
     return {Kind::start,
@@ -380,7 +387,7 @@ class TrainingEmitter {
     for (const DataTraffic::Part& part : now_.traffic.beside(pass.pass, in_.cuts())) {
       const double mine = std::max(1.0, std::round(part.calls / chunks));
       calls.push_back(start(part, mine, part.bytes / chunks / mine));
-      traffic += builder_.estimate(lanes_[part.group], part.op, part.bytes / chunks, mine);
+      traffic += in_turn(part, mine, part.bytes / chunks);
     }
     if (!calls.empty()) {
       emit_beside(items, calls, traffic);

@@ -5,7 +5,8 @@
 //
 //   overlap of context traffic  the exchange runs beside the first `context_overlap` of the attention core
 //   overlap of tensor traffic   a call runs beside the operator next to it for as long as overlap.h says
-//   ZeRO-2 and 3 per microbatch gathers and scatters run beside the last `data_overlap` of a pass
+//   ZeRO-2 and 3 per microbatch gathers and scatters run beside the last `data_overlap` of a pass; compute loses what
+//                               it does to those of groups that take turns with other stages' (sibling_turns.h)
 //   one order of data traffic   gathers, scatters and buckets of experts and of all else run one after the other
 //   gradients once per step     buckets leave as the last microbatch's backward completes them (at the ends
 //                               of layers, data_exposure.h), the first when 1 - data_overlap of it is done

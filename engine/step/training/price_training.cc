@@ -11,6 +11,7 @@
 #include "engine/spec/zero.h"
 #include "engine/step/layers/host_work.h"
 #include "engine/step/training/data_beside.h"
+#include "engine/step/training/met_traffic.h"
 #include "engine/step/training/stage_passes.h"
 #include "engine/step/training/stage_tails.h"
 #include "engine/step/training/step_contention.h"
@@ -221,7 +222,8 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
   const PassTime busy = all_passes(in, times, last.stage);
   const Seconds step = last.end + once_per_step(in.setting);
   const SiblingTurns turns = turns_of_siblings(
-      machine, timed_stage(in, times, last.stage, step, busy, waits(times, last.stage, busy)));
+      machine, timed_stage(in, times, last.stage, step, busy, waits(times, last.stage, busy)),
+      [&] { return met_traffic(machine, times, last.stage, scratch.memos.orders); });
   if (!turns.any) return last;
   times.turns = turns;
   const auto takes_turns = [&](ParallelGroup group) { return turns.beside[group] > 0; };

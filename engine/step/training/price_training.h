@@ -64,6 +64,7 @@ struct KnownTime {
 struct TrainingMemos {
   SlotMemo<StepKey, KnownTime, 512> steps;  ///< of plans that others are timed like
   schedule::PipelineMemo pipelines;
+  schedule::OrderedRun orders;  ///< that lay traffic of stages out in time
   LayerTimesMemo layers;
   LayerTimes own_layers;      ///< of a plan whose layers' times can't be shared
   LayerTimes layers_in_turn;  ///< of a plan whose siblings take turns

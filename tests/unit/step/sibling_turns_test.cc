@@ -40,8 +40,8 @@ TEST(TurnsOfSiblings, SpareATailOnce) {
   one[ParallelGroup::data_shard] = half_of(8);
   two[ParallelGroup::data_shard] = two[ParallelGroup::expert_data] = half_of(4);
   for (const double share : {0.1, 0.5}) {
-    const SiblingTurns of_one = sibling_turns(passes, one, timed_stage(), by_others(share), 0);
-    const SiblingTurns of_two = sibling_turns(passes, two, timed_stage(), by_others(share), 0);
+    const SiblingTurns of_one = sibling_turns(passes, one, timed_stage(), by_others(share), {});
+    const SiblingTurns of_two = sibling_turns(passes, two, timed_stage(), by_others(share), {});
     EXPECT_GT(of_one.once, timed_stage().data_tail);
     EXPECT_NEAR(of_one.once.value(), of_two.once.value(), 1e-12);
     EXPECT_NEAR(of_one.beside[ParallelGroup::tensor], of_two.beside[ParallelGroup::tensor], 1e-12);
@@ -52,27 +52,44 @@ TEST(TurnsOfSiblings, SpareATailOnce) {
 // Likewise of calls in passes: what shows of a class is spared once, and the step is not shorter than what it works.
 TEST(TurnsOfSiblings, SpareNoMoreOfAClassThanShows) {
   SiblingTimes passes;
-  for (const ParallelGroup group : {ParallelGroup::data_shard, ParallelGroup::expert_data})
+  for (const ParallelGroup group : {ParallelGroup::expert, ParallelGroup::expert_tensor})
     passes[group] = half_of(4);
-  const SiblingTurns turns = sibling_turns(passes, {}, timed_stage(), by_others(0.1), 0);
+  TimedStage stage = timed_stage();
+  stage.shown[TimeClass::expert_comm] = Seconds(1);
+  const SiblingTurns turns = sibling_turns(passes, {}, stage, by_others(0.1), {});
   // Of 2 s that siblings cost each kind of groups 2 (1 - u) s are spared, where they send for u = 0.1 (2 + 2 u) / 9 of
   // the time: 9 s are left of the step, as 1 s shows of both kinds.
-  EXPECT_NEAR(turns.beside[ParallelGroup::data_shard], 1 - 0.2 / 8.8, 1e-4);
-  EXPECT_NEAR(turns.beside[ParallelGroup::expert_data], 1 - 0.2 / 8.8, 1e-4);
+  EXPECT_NEAR(turns.beside[ParallelGroup::expert], 1 - 0.2 / 8.8, 1e-4);
+  EXPECT_NEAR(turns.beside[ParallelGroup::expert_tensor], 1 - 0.2 / 8.8, 1e-4);
 }
 
-// Traffic that begins with passes meets that of the others whenever these are at passes, for 1 / (1 + 0.25) of the time
-// beside a bubble of a quarter: of 2 s that siblings cost, a fifth is spared. What follows the passes meets at any
-// time.
-TEST(TurnsOfSiblings, TrafficThatBeginsWithPassesMeetsAllOfThem) {
+// Traffic beside passes meets as much of the others' as the schedule says, whatever share of the step it takes: of 2 s
+// that siblings cost a fifth is spared where they send beside four fifths of it.
+TEST(TurnsOfSiblings, TrafficBesidePassesMeetsWhatTheScheduleSays) {
   SiblingTimes passes;
   passes[ParallelGroup::data_shard] = half_of(4);
   TimedStage stage = timed_stage();
-  stage.bubble = 0.25;
   stage.shown[TimeClass::data_comm] = Seconds(4);
-  const SiblingTurns together = sibling_turns(passes, {}, stage, by_others(1), 1);
-  EXPECT_NEAR(together.beside[ParallelGroup::data_shard], 0.2, 1e-12);
-  EXPECT_GT(sibling_turns(passes, {}, stage, by_others(1), 0).beside[ParallelGroup::data_shard], 0.6);
+  for (const double share : {0.0, 0.3, 0.8, 1.0}) {
+    for (const double others : {0.5, 1.0}) {
+      const SiblingTurns turns = sibling_turns(passes, {}, stage, by_others(others), {share, 0});
+      EXPECT_NEAR(turns.beside[ParallelGroup::data_shard], 1 - share, 1e-12);
+    }
+  }
+}
+
+// Where two groups share links for a part of their time only, those that are there together wait for each other.
+TEST(TurnsOfSiblings, TrafficInPhaseMeetsOnTheSharedLinks) {
+  SiblingTimes passes;
+  passes[ParallelGroup::data_shard] = {Seconds(4), Seconds(1), Seconds(2)};
+  TimedStage stage = timed_stage();
+  stage.shown[TimeClass::data_comm] = Seconds(4);
+  const auto spared = [&](double in_phase) {
+    return sibling_turns(passes, {}, stage, by_others(1), {1, in_phase}).beside[ParallelGroup::data_shard];
+  };
+  EXPECT_NEAR(spared(0), 2.0 / 3, 1e-12);
+  EXPECT_NEAR(spared(1), 0, 1e-12);
+  EXPECT_NEAR(spared(0.5), 1.0 / 3, 1e-12);
 }
 
 }  // namespace

@@ -1,0 +1,126 @@
+#include "engine/step/training/met_traffic.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "engine/step/training/data_beside.h"
+#include "engine/step/training/data_traffic.h"
+
+namespace shardscape::step {
+
+namespace {
+
+/// Traffic beside one pass.
+struct TrafficWindow {
+  double begin = 0, seconds = 0;
+  double call = 0;  ///< seconds of one of its calls
+  [[nodiscard]] double end() const { return begin + seconds; }
+};
+using TrafficWindows = std::vector<std::vector<TrafficWindow>>;  ///< index: stage; in the order of time
+
+/// The traffic beside a pass of a stage: seconds, and number of calls.
+struct TrafficOfPass {
+  Seconds seconds;
+  double calls = 0;
+};
+using TrafficOfStage = std::array<TrafficOfPass, std::size(kTrainingPasses)>;
+
+TrafficOfStage traffic_of(const StepMachine& machine, std::size_t stage) {
+  const TrainingStep& in = machine.in;
+  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(stage)));
+  const BesideCosts costs = beside_costs(machine, stage);
+  TrafficOfStage of;
+  for (const auto& [pass, seconds] :
+       {std::pair{Pass::forward, costs.forward}, std::pair{Pass::backward, costs.backward},
+        std::pair{Pass::weight, costs.weight}}) {
+    TrafficOfPass& here = of[static_cast<std::size_t>(pass)];
+    here.seconds = seconds;
+    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) here.calls += part.calls;
+  }
+  return of;
+}
+
+/// The work of a pass that its traffic lies beside, and what passes before that work.
+struct WorkOfPass {
+  Seconds lead, work;
+};
+WorkOfPass work_of(const ChunkPasses& passes, Pass pass) {
+  const auto working = [](const PassTime& time) { return time.total() - time[TimeClass::data_comm]; };
+  const Seconds weight = passes.weight - passes.weight_exposed;
+  if (pass == Pass::weight) return {Seconds(0), weight};
+  const bool forward = pass == Pass::forward;
+  return {passes.lead, (forward ? working(passes.forward) : working(passes.backward) - weight) - passes.lead};
+}
+
+TrafficWindows windows_of(const StepMachine& machine, const StepTimes& times, schedule::OrderedRun& orders) {
+  const TrainingStep& in = machine.in;
+  const std::size_t stages = times.stages.size(), chunks = times.times.size() / stages;
+  std::vector<schedule::PipelineSpan> spans;
+  orders.run(in.pipeline, times.times, times.pipeline.transfer, &spans);
+  std::vector<TrafficOfStage> traffic(stages);
+  for (std::size_t s = 0; s < stages; ++s) traffic[s] = traffic_of(machine, s);
+  const double before = 1 - in.setting.system.stack.communication.data_overlap;
+  TrafficWindows windows(stages);
+  for (const schedule::PipelineSpan& span : spans) {
+    const schedule::PipelineOperation& op = span.operation;
+    const Pass pass = !op.backward ? Pass::forward : op.weight ? Pass::weight : Pass::backward;
+    const auto s = static_cast<std::size_t>(span.stage);
+    const auto& [seconds, calls] = traffic[s][static_cast<std::size_t>(pass)];
+    if (seconds <= Seconds(0)) continue;
+    const auto [lead, work] =
+        work_of(times.chunk(times.twin[s] * chunks + static_cast<std::size_t>(op.chunk)), pass);
+    windows[s].push_back({span.start + (lead + before * work).value(),
+                          (seconds / static_cast<double>(chunks)).value(),
+                          (seconds / std::max(1.0, calls)).value()});
+  }
+  return windows;
+}
+
+/// The stages whose groups use links in common with those of this one, in traffic beside passes.
+std::vector<std::size_t> sharing_links(const StepMachine& machine, std::size_t stage) {
+  const TrainingStep& in = machine.in;
+  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(stage)));
+  std::vector<std::size_t> others;
+  for (const Pass pass : kTrainingPasses) {
+    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) {
+      const std::vector<network::LinkSet>& links = machine.collectives.healthy().links_by_slice(
+          part.key(machine.groups, network::stage_slice(0, network::PlanLayout(in.plan), in.plan)));
+      for (std::size_t s = 0; s < links.size(); ++s)
+        if (s != stage && links[stage].intersects(links[s])) others.push_back(s);
+    }
+  }
+  std::ranges::sort(others);
+  others.erase(std::unique(others.begin(), others.end()), others.end());
+  return others;
+}
+
+}  // namespace
+
+MetTraffic met_traffic(const StepMachine& machine, const StepTimes& times, std::size_t stage,
+                       schedule::OrderedRun& orders) {
+  if (!sends_beside_passes(machine.in)) return {};
+  const std::vector<std::size_t> others = sharing_links(machine, stage);
+  if (others.empty()) return {};
+  const TrafficWindows windows = windows_of(machine, times, orders);
+  double all = 0, met = 0, in_step = 0;
+  for (const TrafficWindow& own : windows[stage]) all += own.seconds;
+  for (const std::size_t other : others) {
+    auto first = windows[other].begin();
+    for (const TrafficWindow& own : windows[stage]) {
+      while (first != windows[other].end() && first->end() <= own.begin) ++first;
+      for (auto beside = first; beside != windows[other].end() && beside->begin < own.end(); ++beside) {
+        const double together = std::min(own.end(), beside->end()) - std::max(own.begin, beside->begin);
+        met += together;
+        in_step += together * std::max(0.0, 1 - std::abs(beside->begin - own.begin) / (0.5 * own.call));
+      }
+    }
+  }
+  if (met <= 0) return {};
+  return {met / all / static_cast<double>(others.size()), in_step / met};
+}
+
+}  // namespace shardscape::step
