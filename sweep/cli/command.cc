@@ -144,10 +144,6 @@ void print_problems(std::ostream& out, std::span<const std::string> problems, st
   if (left > 0) out << "and " << format_count(left) << " more like these\n";
 }
 
-std::string count_problems(std::size_t count) {
-  return fmt::format("{}{}", count, count == 1 ? " problem" : " problems");
-}
-
 std::optional<double> number_before(std::string_view text, std::string_view unit) {
   if (!text.ends_with(unit)) return std::nullopt;
   text.remove_suffix(unit.size());
