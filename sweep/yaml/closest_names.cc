@@ -14,7 +14,7 @@ namespace shardscape::yaml {
 namespace {
 
 constexpr std::size_t kMaxCompared = 128;  // longer texts cannot be misspelt names
-constexpr std::size_t kMaxListed = 40;
+constexpr std::size_t kMaxListed = 40, kMostAlike = 3;
 
 /// Distance between two texts regardless of case, or a large number where the candidate cannot be meant.
 std::size_t similarity(std::string_view text, std::string_view candidate) {
@@ -27,8 +27,8 @@ std::size_t similarity(std::string_view text, std::string_view candidate) {
     const std::size_t distance = edit_distance(a, b);
     if (distance <= allowed && distance < a.size()) return distance;
   }
-  const bool prefix = a.size() >= 3 && b.starts_with(a);
-  return prefix ? allowed + 1 : kUnrelated;
+  const bool part = a.size() >= 3 && (b.starts_with(a) || b.ends_with('-' + a));
+  return part ? allowed + 1 : kUnrelated;
 }
 
 }  // namespace
@@ -51,12 +51,13 @@ std::vector<std::string> closest(std::string_view text, std::span<const std::str
 }
 
 std::string same_key(std::string_view path, std::span<const std::string> paths) {
-  const std::string last = "." + std::string(path.substr(path.rfind('.') + 1));
   std::vector<std::string> same;
-  std::ranges::copy_if(paths, std::back_inserter(same),
-                       [&](const std::string& p) { return p.ends_with(last); });
+  for (std::string end = '.' + std::string(path); same.empty() && !end.empty();
+       end.erase(0, end.find('.', 1)))
+    std::ranges::copy_if(paths, std::back_inserter(same), [&](const auto& p) { return p.ends_with(end); });
   const std::vector<std::string> near = closest(path, same);
-  return !near.empty() ? near.front() : same.empty() ? "" : same.front();
+  if (!near.empty()) return near.front();
+  return same.size() > kMostAlike ? "" : fmt::format("{}", fmt::join(same, "\" or \""));
 }
 
 std::string join(std::span<const std::string> names) {
