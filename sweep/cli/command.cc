@@ -62,7 +62,7 @@ ProblemList column_problems(const sweep::Study& study) {
         : complete.find(name) != nullptr
             ? "a load that is not simulated request by request (client, request_rate, sessions, trace)"
             : std::string(name_of(study.phase()));
-    problems.add(fmt::format("{}'{}' has no meaning for {}", study.at(key), name, lacking));
+    problems.add(fmt::format("{}'{}' has no meaning for {}", study.at(key, name), name, lacking));
   };
   for (const std::string& objective : study.objectives) check("objectives", objective);
   for (const std::string& column : study.stored_columns.value_or(std::vector<std::string>()))
