@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/joined.h"
+#include "engine/base/words.h"
 
 namespace shardscape {
 
@@ -34,37 +35,47 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 namespace detail {
 
-/// Removes '_' and '-', as "steptime" is meant for "step_time_s".
+/// In lower case and without '_' and '-', as "steptime" is meant for "step_time_s".
 inline std::string without_joints(std::string_view name) {
-  std::string plain(name);
+  std::string plain = lower_case(name);
   std::erase_if(plain, [](char c) { return c == '_' || c == '-'; });
   return plain;
 }
 
 }  // namespace detail
 
-/// The candidate nearest to `word` (the first of equals), or nothing where none is near enough to be a slip
-/// of the keyboard: at most a third of the word, at least one edit; '_' and '-' may be left out or put in.
-/// `candidates`: any range of things that convert to string_view.
+/// The candidates nearest to `word`, at most `most`, nearest first and of equals in their order; none where none is
+/// near enough to be a slip of the keyboard: at most a third of the longer one, at least one edit, and not all of the
+/// word; '_' and '-' may be left out or put in. Farther than these are names of three letters and more that are the
+/// beginning or, behind a '-', the end of another. `candidates`: any range of things that convert to string_view.
 template <class Names>
-std::optional<std::string> nearest_name(std::string_view word, const Names& candidates) {
+std::vector<std::string> nearest_names(std::string_view word, const Names& candidates, std::size_t most) {
   constexpr std::size_t kLongest = 128;  // longer words are not misspelt names
-  std::optional<std::string> best;
-  if (word.size() > kLongest) return best;
-  const std::string plain = detail::without_joints(word);
-  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::vector<std::pair<std::size_t, std::string>> near;
+  if (word.size() > kLongest) return {};
+  const std::string plain = detail::without_joints(word), end = lower_case('-' + std::string(word));
   for (const auto& candidate : candidates) {
-    const std::string_view name = candidate;
-    const std::string plain_name = detail::without_joints(name);
+    const std::string name(candidate), plain_name = detail::without_joints(name);
+    const std::size_t allowed = std::max<std::size_t>(1, std::max(word.size(), name.size()) / 3);
     const std::size_t distance = std::min(edit_distance(word, name), edit_distance(plain, plain_name));
-    const bool prefix =
-        (word.size() >= 3 && name.starts_with(word)) || (plain.size() >= 3 && plain_name.starts_with(plain));
-    if (distance < best_distance || (prefix && !best)) {
-      best = std::string(name);
-      best_distance = std::min(best_distance, distance);
+    if (distance <= allowed && distance < word.size()) {
+      near.emplace_back(distance, name);
+    } else if (plain.size() >= 3 && (plain_name.starts_with(plain) || lower_case(name).ends_with(end))) {
+      near.emplace_back(kLongest, name);
     }
   }
-  return best;
+  std::ranges::stable_sort(near, {}, &std::pair<std::size_t, std::string>::first);
+  std::vector<std::string> names;
+  for (auto& [distance, name] : near)
+    if (names.size() < most) names.push_back(std::move(name));
+  return names;
+}
+
+/// The nearest of them, or nothing.
+template <class Names>
+std::optional<std::string> nearest_name(std::string_view word, const Names& candidates) {
+  const std::vector<std::string> names = nearest_names(word, candidates, 1);
+  return names.empty() ? std::nullopt : std::optional(names.front());
 }
 
 /// Returns " (did you mean 'x'?)", or "" where no name is near.

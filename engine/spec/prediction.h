@@ -46,6 +46,7 @@ struct LoadPrediction {
   std::array<double, 3> prefix_hits{};
   double accepted_tokens = 0;  ///< tokens that a decode iteration gives a sequence; 0 where none decodes
   double sustained_per_s = 0;  ///< where requests come faster than they are served: the rate that would hold
+  double done = 0;             ///< share of the requests that count which are done: the rest may never be
 };
 
 /// The time of one training step, or of a decode iteration, and what follows from it.

@@ -109,6 +109,11 @@ struct RequestCount {
   friend bool operator==(const RequestCount&, const RequestCount&) = default;
 };
 
+/// Most iterations that read prompts, which are walked through one by one and take some hundred bytes each: plans that
+/// would read the prompts of all clients once in more are not predicted, and servers that have fallen behind are not
+/// followed any further.
+inline constexpr std::int64_t kMostIterations = std::int64_t{1} << 20U;
+
 /// What every request is promised, in seconds; infinite where nothing is (engine/serving/live/attainment.h).
 struct LatencyBounds {
   double ttft = std::numeric_limits<double>::infinity();

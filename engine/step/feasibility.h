@@ -14,13 +14,11 @@ struct Verdict {
 /// The first rule that the plan breaks, in the order of Reason; ok where none. O(1).
 Verdict check_plan(const Setting& setting, const ParallelPlan& plan);
 
-/// Most passes of a step through all stages (flattened, dualpipe, and where passes run in pairs), and most iterations
-/// in which a server reads the prompts of all its clients once. These are walked through one by one and take some
-/// hundred bytes each; plans that would need more are not predicted.
+/// Most passes of a step through all stages (flattened, dualpipe, and where passes run in pairs). These are walked
+/// through one by one and take some hundred bytes each; plans that would need more are not predicted.
 inline constexpr std::int64_t kMostPasses = std::int64_t{1} << 24U;
-inline constexpr std::int64_t kMostIterations = std::int64_t{1} << 20U;
 
-/// Whether a plan that check_plan() accepts exceeds these limits. `every_pass`: the passes of all schedules are walked
+/// Whether a plan that check_plan() accepts exceeds this limit or that of iterations. `every_pass`: the passes of all schedules are walked
 /// through one by one. O(1).
 bool too_long(const Setting& setting, const ParallelPlan& plan, bool every_pass);
 

@@ -94,20 +94,10 @@ bool is_feasible(const PointRecord& row) { return row.prediction.status == Statu
 
 }  // namespace
 
-struct ChunkPacker::Compressor {
-  Compressor() : state(libdeflate_alloc_compressor(kDeflateLevel)) {
-    if (state == nullptr) throw std::bad_alloc();
-  }
-  ~Compressor() { libdeflate_free_compressor(state); }
-  Compressor(const Compressor&) = delete;
-  Compressor& operator=(const Compressor&) = delete;
-  libdeflate_compressor* state;
-};
-
-ChunkPacker::ChunkPacker() : compressor_(std::make_unique<Compressor>()) {}
-ChunkPacker::~ChunkPacker() = default;
-ChunkPacker::ChunkPacker(ChunkPacker&&) noexcept = default;
-ChunkPacker& ChunkPacker::operator=(ChunkPacker&&) noexcept = default;
+ChunkPacker::ChunkPacker()
+    : compressor_(libdeflate_alloc_compressor(kDeflateLevel), libdeflate_free_compressor) {
+  if (!compressor_) throw std::bad_alloc();
+}
 
 std::span<const std::byte> ChunkPacker::pack(std::span<const std::byte> plain, std::size_t width) {
   const std::byte* source = plain.data();
@@ -116,9 +106,9 @@ std::span<const std::byte> ChunkPacker::pack(std::span<const std::byte> plain, s
     shuffle(plain.data(), shuffled_.data(), plain.size() / width, width);
     source = shuffled_.data();
   }
-  packed_.resize(libdeflate_zlib_compress_bound(compressor_->state, plain.size()));
+  packed_.resize(libdeflate_zlib_compress_bound(compressor_.get(), plain.size()));
   const std::size_t size =
-      libdeflate_zlib_compress(compressor_->state, source, plain.size(), packed_.data(), packed_.size());
+      libdeflate_zlib_compress(compressor_.get(), source, plain.size(), packed_.data(), packed_.size());
   SHARDSCAPE_CHECK(size > 0, plain.size(), width);  // most_bytes() is large enough
   return std::span(packed_).first(size);
 }
@@ -282,27 +272,17 @@ std::uint64_t packed_bytes(std::span<const FaultSampleRecord> rows) {
   return bytes;
 }
 
-struct BlockDecoder::Decompressor {
-  Decompressor() : state(libdeflate_alloc_decompressor()) {
-    if (state == nullptr) throw std::bad_alloc();
-  }
-  ~Decompressor() { libdeflate_free_decompressor(state); }
-  Decompressor(const Decompressor&) = delete;
-  Decompressor& operator=(const Decompressor&) = delete;
-  libdeflate_decompressor* state;
-};
-
 BlockDecoder::BlockDecoder(std::uint32_t rows_per_block)
-    : rows_per_block_(rows_per_block), decompressor_(std::make_unique<Decompressor>()) {
+    : rows_per_block_(rows_per_block),
+      decompressor_(libdeflate_alloc_decompressor(), libdeflate_free_decompressor) {
+  if (!decompressor_) throw std::bad_alloc();
   plain_.resize(rows_per_block * sizeof(double));
   shuffled_.resize(plain_.size());
 }
 
-BlockDecoder::~BlockDecoder() = default;
-
 bool BlockDecoder::inflate(std::span<const std::byte> chunk, std::span<std::byte> target) {
   std::size_t size = 0;
-  const auto result = libdeflate_zlib_decompress(decompressor_->state, chunk.data(), chunk.size(),
+  const auto result = libdeflate_zlib_decompress(decompressor_.get(), chunk.data(), chunk.size(),
                                                  target.data(), target.size(), &size);
   return result == LIBDEFLATE_SUCCESS && size == target.size();
 }

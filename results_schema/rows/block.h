@@ -18,6 +18,9 @@
 #include "results_schema/rows/stored_rows.h"
 #include "results_schema/rows/summary.h"
 
+struct libdeflate_compressor;
+struct libdeflate_decompressor;
+
 namespace shardscape::results {
 
 inline constexpr std::uint32_t kMaxRowsPerBlock = 65536;
@@ -84,9 +87,6 @@ struct EncodedBlock {
 class ChunkPacker {
  public:
   ChunkPacker();
-  ~ChunkPacker();
-  ChunkPacker(ChunkPacker&&) noexcept;
-  ChunkPacker& operator=(ChunkPacker&&) noexcept;
 
   /// Packs values of `width` bytes. The result is valid until the next call.
   std::span<const std::byte> pack(std::span<const std::byte> plain, std::size_t width);
@@ -94,9 +94,8 @@ class ChunkPacker {
   static std::size_t most_bytes(std::size_t plain) { return 2 * plain + 1024; }
 
  private:
-  struct Compressor;
   std::vector<std::byte> shuffled_, packed_;
-  std::unique_ptr<Compressor> compressor_;
+  std::unique_ptr<libdeflate_compressor, void (*)(libdeflate_compressor*)> compressor_;
 };
 
 /// Turns evaluated points into chunks. A short block is padded with zeros. The result depends on the arguments only;
@@ -154,9 +153,6 @@ class BlockEncoder {
 class BlockDecoder {
  public:
   explicit BlockDecoder(std::uint32_t rows_per_block);
-  ~BlockDecoder();
-  BlockDecoder(const BlockDecoder&) = delete;
-  BlockDecoder& operator=(const BlockDecoder&) = delete;
 
   /// rows_per_block packed values, valid until the next call; empty where the chunk is damaged.
   std::span<const std::byte> decode(ColumnType type, std::span<const std::byte> chunk);
@@ -164,11 +160,10 @@ class BlockDecoder {
   bool is_whole(ColumnType type, std::span<const std::byte> chunk);
 
  private:
-  struct Decompressor;
   bool inflate(std::span<const std::byte> chunk, std::span<std::byte> target);
   std::uint32_t rows_per_block_;
   std::vector<std::byte> plain_, shuffled_;
-  std::unique_ptr<Decompressor> decompressor_;
+  std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> decompressor_;
 };
 
 }  // namespace shardscape::results

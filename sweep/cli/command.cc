@@ -62,7 +62,7 @@ ProblemList column_problems(const sweep::Study& study) {
         : complete.find(name) != nullptr
             ? "a load that is not simulated request by request (client, request_rate, sessions, trace)"
             : std::string(name_of(study.phase()));
-    problems.add(fmt::format("{}'{}' has no meaning for {}", study.at(key), name, lacking));
+    problems.add(fmt::format("{}'{}' has no meaning for {}", study.at(key, name), name, lacking));
   };
   for (const std::string& objective : study.objectives) check("objectives", objective);
   for (const std::string& column : study.stored_columns.value_or(std::vector<std::string>()))
@@ -142,10 +142,6 @@ void print_problems(std::ostream& out, std::span<const std::string> problems, st
   }
   const std::size_t left = problems.size() - std::min(kShown, problems.size()) + further;
   if (left > 0) out << "and " << format_count(left) << " more like these\n";
-}
-
-std::string count_problems(std::size_t count) {
-  return fmt::format("{}{}", count, count == 1 ? " problem" : " problems");
 }
 
 std::optional<double> number_before(std::string_view text, std::string_view unit) {

@@ -82,8 +82,6 @@ class Failure : public std::runtime_error {
 /// Prints a line for each problem, with characters that cannot be shown escaped and long repetitions cut
 /// (message_line()). `further`: number of problems that were only counted.
 void print_problems(std::ostream& out, std::span<const std::string> problems, std::size_t further = 0);
-/// The count in words: "1 problem", "3 problems".
-std::string count_problems(std::size_t count);
 /// The value that an option names, one of an enum's. BadInput where there is none.
 template <class E>
 E parse_choice(const char* option, const std::string& text) {

@@ -21,6 +21,7 @@
 #include "results_schema/disk/output_file.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/failure_text.h"
+#include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/usage.h"
 
 namespace shardscape::cli {
@@ -70,7 +71,7 @@ int parse_failure(const CLI::App& app, const CLI::ParseError& error, const std::
 }
 
 int refuse(const std::vector<std::string>& problems, std::size_t further = 0) {
-  const std::string count = count_problems(problems.size() + further);
+  const std::string count = counted(problems.size() + further, "problem");
   return fail(problems, count + "; nothing was written or changed", kBadInput, further);
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <queue>
@@ -196,7 +197,7 @@ class Search {
                shared_networks(),
                executes() ? &executions_ : nullptr,
                executes() ? &executed_ : nullptr,
-               [this] { return watch_.may_visit(); }},
+               [this](std::uint64_t id) { return hints_.contains(id) || watch_.may_visit(); }},
         searches_([this] { return std::make_unique<PartSearch>(frame_); }),
         numbers_(numbers) {}
 
@@ -289,7 +290,7 @@ class Search {
         [](Seconds) { return true; }, [&](const StepWatch&) { return hint.prediction; });
     if (job_.judged(point.setting, point.plan, hint.prediction).status != Status::ok) return;
     answer_.offer_hint(hint.id, hint.prediction, value_of(objective_, hint.prediction));
-    hints_.push_back(hint);
+    hints_.emplace(hint.id, hint);
   }
 
   /// Looks at some points of a search that was stopped before it had found any, so that it has an answer all the same;
@@ -299,7 +300,7 @@ class Search {
     if (!options_.probes || !opened_ || executes() || objective_ == TimeObjective::expected_step_time) return;
     for (const VisitedPoint& point : own().probe(*opened_, kProbes)) {
       answer_.offer_hint(point.id, point.prediction, point.value);
-      hints_.push_back(point);
+      hints_.emplace(point.id, point);
     }
   }
 
@@ -307,8 +308,8 @@ class Search {
   void count_hints() {
     std::unordered_set<std::uint64_t> known(ids_.begin(), ids_.end());
     for (const VisitedPoint& visited : visited_) known.insert(visited.id);
-    for (const VisitedPoint& hint : hints_) {
-      if (!known.insert(hint.id).second) continue;
+    for (const auto& [id, hint] : hints_) {
+      if (!known.insert(id).second) continue;
       const Fate left = counts_[static_cast<std::size_t>(Fate::bound)] > 0 ? Fate::bound : Fate::open;
       --counts_[static_cast<std::size_t>(left)];
       ++counts_[static_cast<std::size_t>(Fate::visited)];
@@ -481,7 +482,7 @@ class Search {
   std::optional<std::uint64_t>
       opened_;  ///< the setting that parts were made of last, or the most promising one
   std::vector<VisitedPoint> visited_;
-  std::vector<VisitedPoint> hints_;
+  std::map<std::uint64_t, VisitedPoint> hints_;
   std::vector<std::uint64_t> ids_;  ///< ids of visited points whose predictions are not kept
   RaceDraws draws_;
   std::uint64_t given_up_ = 0, too_large_ = 0;

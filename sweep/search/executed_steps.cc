@@ -58,12 +58,7 @@ std::optional<Prediction> ExecutedSteps::of(std::size_t group, const ParallelPla
 Prediction ExecutedSteps::with_times(Prediction own, const Prediction& executed) {
   own.status = executed.status;  // an execution may find that ranks wait for each other
   own.reason = executed.reason;
-  own.step_time = executed.step_time;
-  own.breakdown = executed.breakdown;
-  own.tokens_per_s_per_gpu = executed.tokens_per_s_per_gpu;
-  own.mfu = executed.mfu;
-  own.contention = executed.contention;
-  own.contended_share = executed.contended_share;
+  static_cast<StepPrediction&>(own) = executed;
   return own;
 }
 

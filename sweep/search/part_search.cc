@@ -206,8 +206,8 @@ bool PartSearch::go_on(double cost) {
 }
 
 /// Asks whether to visit a point; the part ends where not.
-bool PartSearch::may_visit() {
-  found_.stopped = found_.stopped || !frame_.may_visit();
+bool PartSearch::may_visit(std::uint64_t id) {
+  found_.stopped = found_.stopped || !frame_.may_visit(id);
   return !found_.stopped;
 }
 
@@ -364,7 +364,7 @@ void PartSearch::visit(const Node& node) {
     }
     const std::uint64_t id = frame_.regions.id(setting_->index, variant.listed[i], node.choice);
     if (!race_ && frame_.executed == nullptr) {
-      may_visit() ? evaluate(id) : leave(floor, 1, Fate::open);
+      may_visit(id) ? evaluate(id) : leave(floor, 1, Fate::open);
       continue;
     }
     Node point = node;  // a point that takes long waits in the queue, for others may cut it off
@@ -428,7 +428,7 @@ void PartSearch::execute(const Node& node) {
   const std::uint64_t listed =
       frame_.regions.families()[node.family].variants[node.variant].listed[node.runner];
   const std::uint64_t id = frame_.regions.id(setting_->index, listed, node.choice);
-  if (!may_visit()) return queue_.push_back(node);
+  if (!may_visit(id)) return queue_.push_back(node);
   bool slow = false;
   const auto executed = execute(frame_.job.space().point(id).plan, [&](Seconds at_least) {
     slow = is_slow(at_least, node.memory);
@@ -461,7 +461,7 @@ void PartSearch::draw_on(Node node) {
   const std::uint64_t id = race_->point(node.runner);
   const Prediction healthy = evaluator().evaluate(frame_.job.space().point(id).plan);
   const auto finish = [&](double value) {
-    may_visit() ? keep_visited(id, healthy, value) : queue_.push_back(node);
+    may_visit(id) ? keep_visited(id, healthy, value) : queue_.push_back(node);
   };
   if (!is_result(id, healthy)) return finish(kNoValue);
   const double least = kRounding * kLeastExpected * healthy.step_time.value();

@@ -37,7 +37,8 @@ struct SearchFrame {
   /// Groups of settings with equal executions, and the executions known; null in hierarchical mode.
   const SettingGroups* executions = nullptr;  ///< for ranks in plain order
   ExecutedSteps* executed = nullptr;
-  std::function<bool()> may_visit = {};  ///< whether another point may be visited; asked by any thread
+  std::function<bool(std::uint64_t id)> may_visit =
+      {};  ///< whether a point may be visited; asked by any thread
 
   /// The number of the settings that share executions with this one.
   [[nodiscard]] std::size_t execution_group(std::uint64_t setting) const {
@@ -118,7 +119,7 @@ class PartSearch {
   void sharpen(Node node);
   void split(const Node& node);
   void visit(const Node& node);
-  bool may_visit();
+  bool may_visit(std::uint64_t id);
   void evaluate(std::uint64_t id);
   void draw_on(Node node);
   [[nodiscard]] bool is_result(std::uint64_t id, const Prediction& prediction) const;

@@ -145,7 +145,10 @@ DesignSpace::DesignSpace(const SpaceSpec& spec, const std::vector<std::int64_t>&
       ends_.push_back(listed_.size());
     }
   }
-  if (!problem_.empty()) tuples_ = 0;
+  if (problem_.empty()) return;
+  tuples_ = 0;
+  listed_.clear();
+  ends_.assign(gpus.size(), 0);
 }
 
 void DesignSpace::list_pools(const SpaceSpec& spec, std::int64_t gpus) {

@@ -163,7 +163,7 @@ class ExpressionParser {
   /// The value that a sub-expression has left on the stack. A `word` is not resolved yet and has left nothing.
   struct Operand {
     Type type = Type::number;
-    Token token;                            ///< its first token
+    Token token;                            ///< its first number or name
     std::size_t name = 0;                   ///< index of the name of a choice
     bool rate = false, per_second = false;  ///< has numbers with the unit of a rate; has names of rates
   };
@@ -260,7 +260,8 @@ class ExpressionParser {
     if (!operand) return operand;
     if (auto ok = require(*operand); !ok) return Failure(ok.error());
     if (auto ok = emit(op, first.offset); !ok) return Failure(ok.error());
-    return Operand{result, first, 0, operand->rate, operand->per_second};
+    operand->type = result;
+    return operand;
   }
 
   [[nodiscard]] std::optional<Op> comparison_op() const {
@@ -304,11 +305,10 @@ class ExpressionParser {
     if (right.type == Type::choice && left.type == Type::word) return emit_value(right.name, left.token);
     if (auto ok = require_number(left); !ok) return ok;
     if (auto ok = require_number(right); !ok) return ok;
-    const Operand& named = left.rate ? right : left;
-    if ((!left.rate && !right.rate) || named.per_second || (left.rate && right.rate)) return {};
+    if (left.rate == right.rate || left.per_second || right.per_second) return {};
     return fail((left.rate ? left : right).token.offset,
                 "a number per second or minute is compared with a rate alone, which " +
-                    quote(named.token.text) + " is not; leave its unit out");
+                    quote((left.rate ? right : left).token.text) + " is not; leave its unit out");
   }
 
   Parsed choice_value(std::size_t name) {

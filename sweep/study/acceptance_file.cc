@@ -49,14 +49,14 @@ std::string missing_series(const std::array<std::string_view, 3>& names,
 }  // namespace
 
 tl::expected<std::vector<double>, std::string> parse_acceptance(std::string_view text,
-                                                                const AcceptanceSeries& series, int* most) {
+                                                                const AcceptanceSeries& series,
+                                                                std::string* means) {
   constexpr std::array<std::string_view, 5> kNames = {"draft_tokens", "acceptance_length", "model", "method",
                                                       "mode"};
   constexpr std::size_t kNeeded = 3,
                         kSeries = 2;  // columns that there must be; where those of a series begin
   const std::array<std::string, 3> wanted = {series.model, series.method, series.mode};
-  std::array<std::set<std::string>, 3> there;
-  std::set<std::string> models;  // of the lines that are meant
+  std::array<std::set<std::string>, 3> there, taken;  // of all lines, and of those that are meant
   std::array<std::size_t, kNames.size()> columns{};
   bool named = false;
   LengthSums lengths;
@@ -84,7 +84,7 @@ tl::expected<std::vector<double>, std::string> parse_acceptance(std::string_view
       meant = meant && (wanted[i].empty() || cell(kSeries + i) == wanted[i]);
     }
     if (!meant) continue;
-    models.emplace(cell(kSeries));
+    for (std::size_t i = 0; i < taken.size(); ++i) taken[i].emplace(cell(kSeries + i));
     const auto drafts = yaml::parse_integer(cell(0), 1, kMostDraftTokens);
     if (!drafts) return tl::unexpected(fmt::format("line {}: draft_tokens {}", line, drafts.error()));
     const std::optional<double> length = yaml::parse_finite(cell(1));
@@ -95,12 +95,20 @@ tl::expected<std::vector<double>, std::string> parse_acceptance(std::string_view
     sum += *length;
     ++number;
   }
-  if (models.size() > 1)
-    return tl::unexpected(fmt::format("has lines of {}: say which `model`", fmt::join(models, ", ")));
+  if (taken[0].size() > 1)
+    return tl::unexpected(fmt::format("has lines of {}: say which `model`", fmt::join(taken[0], ", ")));
   if (lengths.empty())
     return tl::unexpected(missing_series({kNames[2], kNames[3], kNames[4]}, wanted, there));
-  for (const auto& [drafts, sum] : lengths)
-    if (most != nullptr) *most = std::max(*most, sum.second);
+  int most = 1;
+  for (const auto& [drafts, sum] : lengths) most = std::max(most, sum.second);
+  std::string apart;
+  for (const std::size_t i : {1U, 2U})
+    if (taken[i].size() > 1)
+      apart += fmt::format("{}{}", apart.empty() ? "name " : " and ", kNames[kSeries + i]);
+  if (most > 1 && means != nullptr)
+    *means =
+        fmt::format("means of up to {} lines with the same number of draft tokens; {}", most,
+                    apart.empty() ? "no model, method or mode tells them apart" : apart + " to choose lines");
   return shares_of(lengths);
 }
 

@@ -16,10 +16,10 @@ struct AcceptanceSeries {
 
 /// Shares of iterations in which the i-th draft is accepted (Speculation::acceptance): the length with i drafts less
 /// that with i - 1. Each length is a measurement of its own, of several the mean: a share is no more than the one
-/// before it and at least 0. Or what is wrong, with the line. `most`, where given, gets the most lines of which a
-/// length is the mean.
+/// before it and at least 0. Or what is wrong, with the line. `means`, where given, gets what to say of lengths that are
+/// means of several lines; it stays empty where none is.
 tl::expected<std::vector<double>, std::string> parse_acceptance(std::string_view text,
                                                                 const AcceptanceSeries& series,
-                                                                int* most = nullptr);
+                                                                std::string* means = nullptr);
 
 }  // namespace shardscape::sweep

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/base/suggest.h"
 #include "engine/spec/fabric_numbers.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/yaml/closest_names.h"
@@ -93,7 +94,7 @@ std::string unknown_path(const std::vector<Leaf>& leaves, const std::string& key
   // A key that stands in another group is meant rather than one that looks like it.
   const std::string path = group.empty() ? "" : yaml::same_key(key, all);
   if (!path.empty()) return "unknown path; did you mean \"" + path + "\"?";
-  const bool near = !yaml::closest(key, all).empty();
+  const bool near = nearest_name(key, all).has_value();
   return "unknown path" + yaml::suggestion(key, near || siblings.empty() ? all : siblings, "paths");
 }
 

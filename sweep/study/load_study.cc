@@ -81,7 +81,8 @@ class StudyParser {
     check_simulated_load();
     if (phase_) check_served_experts(study_, *phase_, root_, state_);
     if (!diagnostics_.empty()) return std::nullopt;
-    note_places();
+    study_.places[""] = *root_.where.source;
+    note_places(root_, ".");
     study_.resolved_yaml = resolved();
     note_assumed_shares();
     attach_evidence(catalog_, study_, diagnostics_);
@@ -92,10 +93,12 @@ class StudyParser {
   [[nodiscard]] const std::vector<yaml::InputFile>& files() const { return loader_.files(); }
 
  private:
-  void note_places() {
-    study_.places[""] = *root_.where.source;
-    for (const yaml::Entry& entry : root_.entries)
-      study_.places[entry.key] = yaml::to_string(entry.key_where);
+  void note_places(const yaml::Node& node, const std::string& path) {
+    for (const yaml::Node& item : node.items) study_.places[path + item.text] = yaml::to_string(item.where);
+    for (const yaml::Entry& entry : node.entries) {
+      study_.places[path + entry.key] = yaml::to_string(entry.key_where);
+      note_places(entry.value, path + entry.key + '.');
+    }
   }
 
   void read_title() {

@@ -38,14 +38,10 @@ tl::expected<std::vector<double>, std::string> read_table(const yaml::Node& node
   const std::filesystem::path where = folder / *file;
   const auto text = input::read_file(where, input::kMostTableBytes, "a table of lengths");
   if (text) result.tables.push_back(where);
-  int most = 0;
-  const auto shares = text ? parse_acceptance(*text, series, &most) : tl::unexpected(text.error());
-  if (most > 1)
-    result.assumption = fmt::format(
-        "{}: accepted lengths are means of up to {} lines with the same number of draft tokens; {}", path,
-        most,
-        series.method.empty() || series.mode.empty() ? "name model, method and mode to choose lines"
-                                                     : "their model, method and mode are the same");
+  std::string means;
+  const auto shares = text ? parse_acceptance(*text, series, &means) : tl::unexpected(text.error());
+  if (!means.empty())
+    result.assumption = yaml::to_string({name->where, path + ".table", "accepted lengths are " + means});
   if (!shares) return tl::unexpected(where.string() + ": " + shares.error());
   return *shares;
 }

@@ -64,7 +64,8 @@ struct Study {
   std::optional<std::vector<std::string>> stored_columns;
   results::StoredRows stored_rows;  ///< which points become rows of the result file
   std::string resolved_yaml;        ///< every default filled in; parses back to the same study
-  /// Where the study and each of its keys stand ("study.yaml:3:1"), the study under "".
+  /// Where the study, its keys and the items of its lists stand ("study.yaml:3:1"), the study under "", others under
+  /// their paths: ".store.columns", ".store.columns.mfu".
   std::map<std::string, std::string> places;
   std::vector<SourceText> sources;
   std::vector<std::filesystem::path> tables;  ///< tables that were read: of requests, of accepted lengths
@@ -75,11 +76,12 @@ struct Study {
   /// Presets whose names the settings' devices and stacks have: name -> YAML.
   std::map<std::string, std::string> device_presets, stack_presets;
 
-  /// The beginning of a message about a key, at the study as a whole where it lacks the key: "study.yaml:3:1: space: ".
-  [[nodiscard]] std::string at(const std::string& key) const {
-    const auto place = places.find(key.substr(0, key.find('.')));
-    const std::string& where = place != places.end() ? place->second : places.at("");
-    return where + ": " + key + ": ";
+  /// The beginning of a message about a key or an item of its list, at the study as a whole where it lacks the key:
+  /// "study.yaml:3:1: space: ".
+  [[nodiscard]] std::string at(const std::string& key, const std::string& item = "") const {
+    std::string path = '.' + key + '.' + item;
+    while (!places.contains(path)) path.resize(path.rfind('.'));
+    return places.at(path) + ": " + key + ": ";
   }
   [[nodiscard]] Phase phase() const { return workloads.front().phase; }
   /// The parts of the study that need columns of their own.

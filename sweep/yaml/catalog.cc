@@ -11,6 +11,7 @@
 #include <map>
 #include <system_error>
 
+#include "engine/base/suggest.h"
 #include "engine/base/words.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/node.h"
@@ -129,8 +130,8 @@ std::string Catalog::model_advice(std::string_view name, const fs::path& relativ
       name, model);
   std::vector<std::string> names;
   for (const Entry& entry : list(PresetKind::model)) names.push_back(entry.name);
-  const std::vector<std::string> near = closest(model, names);
-  if (!near.empty()) advice += ", or take " + near.front() + ", which comes with the program";
+  if (const auto near = nearest_name(model, names))
+    advice += ", or take " + *near + ", which comes with the program";
   return advice;
 }
 
@@ -187,9 +188,8 @@ tl::expected<fs::path, std::string> Catalog::find(PresetKind kind, std::string_v
   std::vector<std::string> names;
   for (const Entry& entry : list(kind)) names.push_back(entry.name);
   std::string message = fmt::format("unknown {} \"{}\"", name_of(kind), name);
-  const std::vector<std::string> near = closest(name, names, 3);
-  for (std::size_t i = 0; i < near.size(); ++i) message += (i == 0 ? "; did you mean " : ", ") + near[i];
-  if (!near.empty()) message += '?';
+  const std::vector<std::string> near = nearest_names(name, names, 3);
+  if (!near.empty()) message += "; did you mean " + join(near) + '?';
   message += names.empty() ? "; the preset directories have none" : "; available: " + join(names);
   return tl::unexpected(message);
 }

@@ -9,11 +9,8 @@
 
 namespace shardscape::yaml {
 
-/// Up to `limit` candidates that are close enough to be meant, closest first. Differences in case count little.
-std::vector<std::string> closest(std::string_view text, std::span<const std::string> candidates,
-                                 std::size_t limit = 1);
-
-/// Of paths with dots the one with the same last key, the closest of several; empty where there is none.
+/// Of paths with dots the one with the same last keys, the closest of several, or all of two or three between quotes;
+/// empty where there is none.
 std::string same_key(std::string_view path, std::span<const std::string> paths);
 
 /// The end of a message: `; did you mean "x"?` where a candidate is close, else `; known <what>: a, b, c` (shortened

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/safe_text.h"
+#include "engine/base/suggest.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/huggingface_keys.h"
 
@@ -225,8 +226,8 @@ void HuggingFaceConfig::report(const Problems& problems) {
 std::string HuggingFaceConfig::meant(const std::string& key) const {
   std::vector<std::string> known(read_.begin(), read_.end());
   for (const IdleKeys& group : idle_keys()) known.insert(known.end(), group.keys.begin(), group.keys.end());
-  const std::vector<std::string> near = closest(key, known);
-  return near.empty() ? std::string() : "; did you mean \"" + near.front() + "\"?";
+  const auto near = nearest_name(key, known);
+  return near ? "; did you mean \"" + *near + "\"?" : "";
 }
 
 /// The place of a key's first appearance; the start of the file where it is absent.

@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/base/suggest.h"
 #include "engine/base/words.h"
-#include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/number.h"
 
 namespace shardscape::yaml {
@@ -106,12 +106,10 @@ std::string unknown_unit(std::string_view unit, Dimension dimension) {
     names.push_back(known.name);
     if (lower_case(known.name) == normalised(unit)) same.push_back(known.name);
   }
-  if (same.empty()) same = closest(unit, names, 2);
-  std::string text = fmt::format("unknown unit \"{}\"", unit);
+  if (same.empty()) same = nearest_names(unit, names, 2);
+  const std::string text = fmt::format("unknown unit \"{}\"", unit);
   if (same.empty()) return text + "; " + due(dimension);
-  text += "; did you mean \"" + same.front() + '"';
-  for (std::size_t i = 1; i < same.size(); ++i) text += " or \"" + same[i] + '"';
-  return text + '?';
+  return fmt::format("{}; did you mean \"{}\"?", text, fmt::join(same, "\" or \""));
 }
 
 /// Length of the leading number; an 'e' belongs to it only where digits follow ("1e3 s", but not "1 EB").

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/base/suggest.h"
 #include "engine/spec/fabric_spec.h"
 #include "sweep/yaml/closest_names.h"
 
@@ -109,7 +110,7 @@ void Reader::finish() {
   if (!node_.is_map() || !strict_) return;
   for (const Entry& entry : node_.entries) {
     if (std::ranges::find(known_, entry.key) != known_.end()) continue;
-    const std::string elsewhere = closest(entry.key, known_).empty() ? state_.elsewhere(at(entry.key)) : "";
+    const std::string elsewhere = nearest_name(entry.key, known_) ? "" : state_.elsewhere(at(entry.key));
     state_.bad(at(entry.key), entry.key_where,
                "unknown key" + (state_.full()       ? ""
                                 : elsewhere.empty() ? suggestion(entry.key, known_, "keys")

@@ -58,7 +58,7 @@ TEST_F(BadInputTest, LongListsOfProblemsEnd) {
   write("study.yaml", text);
   const Finished finished = run({"check", "study.yaml"});
   EXPECT_EQ(finished.code, 2);
-  EXPECT_TRUE(contains(finished.err, "and 900 more like these\nshardscape: 1000 problems;")) << finished.err;
+  EXPECT_TRUE(contains(finished.err, "and 900 more like these\nshardscape: 1,000 problems;")) << finished.err;
   EXPECT_EQ(std::ranges::count(finished.err, '\n'), 100 + 2);
 }
 
@@ -169,6 +169,10 @@ TEST_F(BadInputTest, WhatAStudyLacksIsSaidWithItsPlace) {
   says({"check", "serving.yaml", "--set", "stack=stack.yaml"}, "did you mean \"experts.dispatch_sms\"?");
   says({"check", "serving.yaml", "--set", "hardware={stack.communication.dispatch_sms: [10, 20]}"},
        "did you mean \"stack.experts.dispatch_sms\"?");
+  write("columns.yaml",
+        std::string(kSmallStudy) + "store:\n  rows: {pareto: [ttft_s]}\n  columns:\n  - mfu\n  - ttft_s\n");
+  says({"check", "columns.yaml"}, "columns.yaml:22:5: store.columns: 'ttft_s' has no meaning for training");
+  says({"check", "columns.yaml"}, "columns.yaml:19:19: store.rows.pareto: 'ttft_s' has no");
   const std::string chain = run({"check", "serving.yaml", "--set", "stack=c0.yaml"}).err;
   EXPECT_TRUE(contains(chain, "c63.yaml:2:7: base: is file 65")) << chain;
   EXPECT_FALSE(contains(chain, "./c63")) << chain;

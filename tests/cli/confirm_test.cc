@@ -184,6 +184,9 @@ TEST_F(ConfirmTest, TheOrderIsThatOfTheRowsThatWereExecuted) {
   EXPECT_TRUE(contains(some, "10 rows executed in")) << some;
   EXPECT_TRUE(contains(some, ": the order of these 10 ")) << some;
   EXPECT_TRUE(contains(some, "; 4 more were not executed\n")) << some;
+  const std::string of_each = run({"top", "out.h5", "--per", "tp,pp", "--confirm", "2"}).out;
+  EXPECT_TRUE(contains(of_each, " of CPU; ")) << of_each;
+  EXPECT_TRUE(contains(of_each, " more were not executed\n")) << of_each;
 }
 
 TEST_F(ConfirmTest, ASweepThatIsStoppedWhileItConfirmsIsInterruptedAndItsFileWhole) {
@@ -196,7 +199,12 @@ TEST_F(ConfirmTest, ASweepThatIsStoppedWhileItConfirmsIsInterruptedAndItsFileWho
   const Finished finished = running.wait();
   EXPECT_EQ(finished.code, 130) << finished.err;
   EXPECT_TRUE(contains(finished.out, "left when it was stopped")) << finished.out;
+  EXPECT_TRUE(contains(finished.err, "or the whole file, are safe")) << finished.err;
   EXPECT_EQ(run({"verify", "out.h5"}).code, 0);
+  const Finished again =
+      run({"sweep", test::source_dir() + "/sweep/studies/llama3.1-70b-64xa100.yaml", "-o", "out.h5", "--set",
+           "workload.global_batch=8192", "--resume", "--progress", "none"});
+  EXPECT_TRUE(contains(again.err, "is complete already; see it with: shardscape top out.h5")) << again.err;
 }
 
 }  // namespace

@@ -203,6 +203,8 @@ TEST_F(PartOfStudyTest, APrefix) {
   expect_said("out.h5", text);
   EXPECT_TRUE(page("out.h5").at("axes").empty());
   EXPECT_TRUE(contains(run({"verify", "out.h5"}).out, "200 points (" + text + "), "));
+  run({"sweep", "study.yaml", "-o", "one.h5", "--limit", "1"});
+  EXPECT_TRUE(contains(run({"verify", "one.h5"}).out, "one.h5: 1 point ("));
   EXPECT_FALSE(contains(run({"report", "out.h5", "-o", "page.html", "--force"}).out, "200 of 200"));
   const auto attributes = results::ResultReader(work() / "out.h5").attributes();
   EXPECT_EQ(attributes.at("study_points"), std::to_string(points_));

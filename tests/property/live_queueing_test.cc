@@ -139,6 +139,30 @@ TEST(LiveQueueing, OverloadIsAValue) {
   }
 }
 
+/// Servers that fall behind for more iterations than are followed at first are judged by all requests of a trace: after
+/// a burst at its beginning they keep up, and else those that were done are measured, a thousand iterations each.
+TEST(LiveQueueing, TracesAreJudgedByAllOfTheirRequests) {
+  const auto served = [](double later) {
+    LoadSpec load = poisson(Lengths::fixed(1000), 1);
+    load.requests = {2000, false};
+    load.request_rate = 0;
+    const auto trace = std::make_shared<Trace>();
+    for (std::int32_t i = 0; i < 2000; ++i)
+      trace->requests.push_back({(i < 1100 ? 0.01 : later) * i, 1000, 1, 0});
+    load.trace = trace;
+    LiveRules rules;  // a token an iteration
+    rules.kv_block = 1;
+    rules.kv_blocks = 1'000'000;
+    return serve_load({load, 1, 1}, rules, by_prompt());
+  };
+  const LiveMeasured burst = served(0.2), over = served(0.01);
+  EXPECT_FALSE(burst.overloaded()) << burst.sustained_per_s;
+  EXPECT_EQ(burst.requests, 2000);
+  EXPECT_EQ(burst.done, 1);
+  EXPECT_NEAR(over.sustained_per_s, 10, 0.1);
+  EXPECT_NEAR(over.done, 1048.0 / 2000, 0.001);
+}
+
 TEST(LiveQueueing, IterationsWithoutEndAreNoHang) {
   LoadSpec load = poisson(Lengths::fixed(10), 0.5);
   load.output = Lengths::fixed(20);

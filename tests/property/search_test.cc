@@ -334,6 +334,17 @@ TEST(SearchProperty, ExecutedStepsStoppedAnywhereKeepTheirBound) {
   expect_same(outcome.best, ranked(job, truth), 3);
 }
 
+/// The points with the best prices, which are executed first, are points like others then.
+TEST(SearchProperty, EachExecutionCountsOnceAgainstABudgetOfPoints) {
+  const Study study = random_executed_orders(1);
+  std::uint64_t asked = 0;
+  SearchOptions options = executing();
+  options.may_visit = [&] { return ++asked > 0; };
+  const SearchOutcome outcome = search(SweepJob(study), {10, false, {study.objectives.front()}, 0}, options);
+  EXPECT_TRUE(outcome.info.complete);
+  EXPECT_EQ(asked, outcome.visited.size() + outcome.given_up);
+}
+
 /// Plans of more events than are allowed are no part of a certificate.
 TEST(SearchProperty, PlansTooLargeToExecuteAreLeftOpen) {
   const Study study = random_executed_orders(1);

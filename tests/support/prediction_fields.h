@@ -70,7 +70,7 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   spread("itl", prediction.itl_spread);
   spread("e2e", prediction.e2e_spread);
   const auto& [ttft_tail, itl_tail, tpot_tail, e2e_tail, tpot, tpot_spread, queue, requests_per_s, kv_mean,
-               kv_peak, preemptions, attainment, prefix_hits, accepted_tokens, sustained_per_s] =
+               kv_peak, preemptions, attainment, prefix_hits, accepted_tokens, sustained_per_s, done] =
       prediction.load;
   for (const auto& tail : {ttft_tail, itl_tail, tpot_tail, e2e_tail}) {
     time("p90", tail.p90);
@@ -87,6 +87,7 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   for (const double share : prefix_hits) number("prefix_hits", share);
   number("accepted_tokens", accepted_tokens);
   number("sustained_per_s", sustained_per_s);
+  number("done", done);
   number("decode_batch", prediction.decode_batch);
   number("tokens_per_s_per_gpu", tokens_per_s_per_gpu);
   number("mfu", mfu);

@@ -22,15 +22,12 @@ inline Load lengths_of(const Offered& offered) {
   return lengths;
 }
 
-/// How the simulation is asked for: as the load is, with an end where the servers fall behind (is_given_up()) or
+/// How the simulation is asked for: as the load is, with an end where the servers fall behind (note_event()) or
 /// without one, or with servers that never lack requests.
 enum class Supply : std::uint8_t { as_sent, all_as_sent, without_end };
 
 class LoadCourse {
  public:
-  /// The most iterations that read prompts, of servers that have fallen behind.
-  static constexpr std::int64_t kMostReads = std::int64_t{1} << 20U;
-
   /// `places`: the most requests that run at once, on all servers together.
   LoadCourse(const Offered& offered, double frontend, std::int64_t places, Supply supply,
              const LoadObserver& observer)
@@ -48,25 +45,23 @@ class LoadCourse {
   [[nodiscard]] bool cut() const { return cut_; }
   /// What the load's observer is given.
   [[nodiscard]] LoadRecord* record() const { return record_; }
-  /// Whether its observer wants no more of it, who is asked once in so many events. `reads`: iterations so far that
-  /// read prompts, `waiting()`: requests in the queues. After kMostReads of servers that have fallen behind the course
-  /// is over: their latencies only grow.
+  /// Something happens, after `reads` iterations that read prompts and with `waiting()` requests in the queues: after
+  /// kMostIterations of servers that have fallen behind the course is over, as their latencies only grow. False where
+  /// the observer, who is asked once in so many events, wants no more of it.
   template <class Waiting>
-  [[nodiscard]] bool is_given_up(std::int64_t reads, const Waiting& waiting) {
+  [[nodiscard]] bool note_event(std::int64_t reads, const Waiting& waiting) {
     constexpr std::int64_t kUnasked = 1 << 12;
-    if (reads >= kMostReads && may_be_cut_ && done_ > warm_up_ && waiting() > came_ / 100) {
+    if (reads >= kMostIterations && may_be_cut_ && done_ > warm_up_ && waiting() > came_ / 100) {
       cut_ = true;
       backlog_ = std::numeric_limits<std::int64_t>::max();
     }
-    return ++events_ % kUnasked == 0 && go_on_ && !go_on_();
+    return ++events_ % kUnasked != 0 || !go_on_ || go_on_();
   }
 
   /// A request comes, the last of those that count with `waiting` of them in the queues.
   template <class Waiting>
-  void comes(const DrawnRequest& request, const Waiting& waiting) {
-    if (++came_ > warm_up_ + counted_) return;
-    last_came_ = request.ready;
-    if (came_ == warm_up_ + counted_) backlog_ = waiting();
+  void comes(const Waiting& waiting) {
+    if (++came_ == warm_up_ + counted_) backlog_ = waiting();
   }
 
   /// A request is done, its client sends the next one: counted(), then restart() where the warm-up ends with it.
@@ -94,9 +89,15 @@ class LoadCourse {
   [[nodiscard]] bool falls_behind(std::int64_t servers) const {
     return backlog_ > servers + (warm_up_ + counted_) / 100;
   }
-  /// Requests that came per second until then.
-  [[nodiscard]] double came_per_s() const {
-    return static_cast<double>(std::min(came_, warm_up_ + counted_)) / last_came_;
+  /// Requests per second that come until then, those that are cut off among them.
+  [[nodiscard]] double comes_per_s(const Offered& offered) const {
+    if (!offered.load.trace) return offered.load.offered_per_s() / static_cast<double>(offered.every);
+    const std::int64_t all = warm_up_ + counted_;
+    return static_cast<double>(all) / DrawnRequests(offered.load, offered.every).traced(all - 1);
+  }
+  /// The share of those that count which are done.
+  [[nodiscard]] double done() const {
+    return static_cast<double>(done_ - warm_up_) / static_cast<double>(counted_);
   }
   /// Requests per second from the first generation's end until no request waited.
   [[nodiscard]] double saturated_rate() const {
@@ -141,7 +142,7 @@ class LoadCourse {
   const std::int64_t warm_up_, counted_;
   std::int64_t done_ = 0, noted_ = 0, came_ = 0, backlog_ = 0;
   std::int64_t first_done_ = 0, busy_done_ = 0;
-  double first_until_ = 0, busy_until_ = 0, last_came_ = 0, now_ = 0;
+  double first_until_ = 0, busy_until_ = 0, now_ = 0;
 
  public:
   Senders senders;
@@ -156,10 +157,9 @@ LiveMeasured measure_load(const Offered& offered, std::int64_t servers, const Ru
   if (!offered.load.open() || !course.falls_behind(servers)) return out;
   LiveMeasured saturated;
   const double holds = run(Supply::without_end, saturated).saturated_rate();
-  const double comes = offered.load.trace ? course.came_per_s()
-                                          : offered.load.offered_per_s() / static_cast<double>(offered.every);
-  if (comes > holds) {
+  if (course.comes_per_s(offered) > holds) {
     out.sustained_per_s = holds;
+    out.done = course.done();
     // What servers did for requests that are not done is no part of the others' time.
     const double spent = total(out.classes);
     if (course.cut() && spent > out.e2e.mean)

@@ -37,7 +37,7 @@ class Service {
     while (!course_.over()) {
       const double next = course_.senders.next(), ends = ends_.value(), wakes = wakes_.value();
       if (!(std::min({next, ends, wakes}) < kNever) ||
-          course_.is_given_up(tally_.reads(), [&] { return waiting(); }))
+          !course_.note_event(tally_.reads(), [&] { return waiting(); }))
         return LoadCourse::without_end();
       if (next <= std::min(ends, wakes)) {
         deliver(course_.senders.take());
@@ -105,7 +105,7 @@ class Service {
     servers_[to].arrive(request);
     unfinished_.set(to, servers_[to].unfinished());
     keep_time(to);
-    course_.comes(request, [&] { return waiting(); });
+    course_.comes([&] { return waiting(); });
   }
 
   void finish(std::size_t i) {

@@ -74,7 +74,7 @@ class PooledService {
       const double next =
           std::min({course_.senders.next(), alarms_.value(), wakes_.value(), caches_.next_time()});
       if (!(next < LiveServer::kNever) ||
-          course_.is_given_up(tally_.reads() + read_tally_.reads(), [&] { return waiting(); }))
+          !course_.note_event(tally_.reads() + read_tally_.reads(), [&] { return waiting(); }))
         return LoadCourse::without_end();
       now_ = std::max(now_, next);
       caches_.advance_at(now_, [this] { return settle(); });
@@ -165,7 +165,7 @@ class PooledService {
 
   void come(const DrawnRequest& request) {
     queue_.push({queue_rank(in_.prefill.rules.queue, request), request.number, request});
-    course_.comes(request, [&] { return waiting(); });
+    course_.comes([&] { return waiting(); });
   }
 
   [[nodiscard]] std::int64_t waiting() const {

@@ -27,6 +27,7 @@ struct LiveMeasured {
       0;  ///< between tokens: of requests that count from their first token, output_tokens - requests
   /// Open loop: requests per second that the servers keep up with, where more come than that; else 0.
   double sustained_per_s = 0;
+  double done = 1;  ///< share of the requests that count which are done, and measured
   [[nodiscard]] bool overloaded() const { return sustained_per_s > 0; }
   /// Of two pools: mean seconds of a cache's way, and those of them in which nothing else goes on for its request.
   double transfer = 0, exposed_transfer = 0;

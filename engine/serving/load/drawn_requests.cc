@@ -148,19 +148,19 @@ double DrawnRequests::gap(std::int64_t number) const {
 
 DrawnRequest DrawnRequests::next_arrival() {
   DrawnRequest next = request(sent_);
-  if (load_.trace) {
-    const std::vector<TraceRequest>& all = load_.trace->requests;
-    const auto round = static_cast<double>(sent_ * every_ / static_cast<std::int64_t>(all.size()));
-    const double last = all.back().arrival;
-    const double gap = all.size() > 1 ? last / static_cast<double>(all.size() - 1) : 1;
-    next.sent = (round * (last + gap) + all[line_of(sent_)].arrival) / load_.speed_up;
-  } else {
-    // Of replicas that do the same each has a request for each of theirs: of so many arrivals one is drawn.
-    for (std::int64_t i = 0; i < every_; ++i) now_ += gap(drawn_++);
-    next.sent = now_;
-  }
+  // Of replicas that do the same each has a request for each of theirs: of so many arrivals one is drawn.
+  for (std::int64_t i = 0; i < every_ && !load_.trace; ++i) now_ += gap(drawn_++);
+  next.sent = load_.trace ? traced(sent_) : now_;
   ++sent_;
   return next;
+}
+
+double DrawnRequests::traced(std::int64_t number) const {
+  const std::vector<TraceRequest>& all = load_.trace->requests;
+  const auto round = static_cast<double>(number * every_ / static_cast<std::int64_t>(all.size()));
+  const double last = all.back().arrival;
+  const double gap = all.size() > 1 ? last / static_cast<double>(all.size() - 1) : 1;
+  return (round * (last + gap) + all[line_of(number)].arrival) / load_.speed_up;
 }
 
 void begin_sessions(LoadSpec& load) {

@@ -54,6 +54,8 @@ class DrawnRequests {
   /// Sends the next request of an open loop, or begins its next session. A trace that is at its end begins again, a
   /// mean gap later.
   [[nodiscard]] DrawnRequest next_arrival();
+  /// The moment at which a request of a trace is sent.
+  [[nodiscard]] double traced(std::int64_t number) const;
 
  private:
   [[nodiscard]] double gap(std::int64_t number) const;

@@ -182,6 +182,7 @@ void fill_load(const serving::LiveMeasured& m, double replicas, double gpus, Pre
   more.accepted_tokens = m.accepted;
   more.prefix_hits = m.hits;
   more.sustained_per_s = m.sustained_per_s * replicas;
+  more.done = m.done;
 }
 
 }  // namespace shardscape::step

@@ -101,8 +101,8 @@ int run_capacity(const CapacityArguments& arguments, const CommonOptions& common
     const double rate = study.workloads[progress.workload].load->offered_per_s();
     line.update(
         [&] {
-          return fmt::format("{} requests/s: {} GPUs, {} plans simulated", format_rate(rate), progress.gpus,
-                             format_count(progress.simulated));
+          return fmt::format("{} requests/s: {}, {} simulated", format_rate(rate),
+                             counted(progress.gpus, "GPU"), counted(progress.simulated, "plan"));
         },
         [&] {
           return nlohmann::ordered_json{{"event", "progress"},

@@ -65,12 +65,10 @@ int run_diff(const DiffArguments& arguments, const CommonOptions& /*common*/) {
                                              {"differences", rows_of(differences).json()}};
     std::cout << json_text(document, 2) << "\n";
   } else {
-    std::cout << format_count(a.row_count()) << " points, " << format_count(a.samples().row_count())
-              << " rows of fault samples: "
-              << (differences.empty()
-                      ? "nothing differs"
-                      : format_count(differences.size()) +
-                            (differences.size() == 1 ? " column differs" : " columns differ"));
+    std::cout << counted(a.row_count(), "point") << ", " << counted(a.samples().row_count(), "row")
+              << " of fault samples: "
+              << (differences.empty() ? "nothing differs"
+                                      : "values differ in " + counted(differences.size(), "column"));
     if (arguments.tolerance > 0) std::cout << " by more than " << exactly(arguments.tolerance);
     std::cout << "\n";
     if (!differences.empty()) rows_of(differences).print(std::cout, 2);

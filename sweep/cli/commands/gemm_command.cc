@@ -121,8 +121,7 @@ Facts report_of(const Request& request, const GemmCost& cost) {
   const auto waves = static_cast<std::uint64_t>(cost.waves);
   const std::string tile = tile_text(cost.tile);
   facts.add("tile", "tile",
-            {fmt::format("{}, {} stages, {}{}{}", tile, cost.tile.stages, format_count(waves),
-                         waves == 1 ? " wave" : " waves",
+            {fmt::format("{}, {}, {}{}", tile, counted(cost.tile.stages, "stage"), counted(waves, "wave"),
                          cost.split_k > 1 ? fmt::format(", K split by {}", cost.split_k) : ""),
              tile});
   facts.add_value("waves", waves);

@@ -19,7 +19,6 @@
 #include "sweep/cli/ranks/rank_part.h"
 #include "sweep/cli/ranks/rank_sweep.h"
 #include "sweep/cli/reports/confirm.h"
-#include "sweep/cli/reports/executed_best.h"
 #include "sweep/cli/reports/search_report.h"
 #include "sweep/cli/terminal/cpu_time.h"
 #include "sweep/cli/terminal/format.h"
@@ -292,11 +291,17 @@ class PointBudget {
   ranks::Ranks& ranks_;
 };
 
-/// Searches; every rank must call it.
-RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, const std::atomic<bool>& stop,
-                     ranks::Ranks& ranks, PointBudget& points) {
-  SearchReporter reporter(wanted.job, bounded_objective(wanted.goal), wanted.mode);
-  const double start = cpu_seconds();
+/// CPU seconds that this rank has left of the budget.
+double time_left(const WantedSearch& wanted, const ranks::Ranks& ranks) {
+  return wanted.budget.cpu_seconds / ranks.size() - (cpu_seconds() - wanted.began);
+}
+
+/// Searches, as far as the budget goes; every rank must call it. `job`: that of `wanted`, in one of the modes.
+RanSearch run_search(const sweep::SweepJob& job, const sweep::SearchGoal& goal, const WantedSearch& wanted,
+                     const CommonOptions& common, const std::atomic<bool>& stop, ranks::Ranks& ranks,
+                     PointBudget& points) {
+  SearchReporter reporter(job, bounded_objective(goal), wanted.mode);
+  const double start = cpu_seconds(), left = time_left(wanted, ranks);
   // Asking for CPU time takes time itself, so it is done only every few milliseconds.
   constexpr auto kUnasked = std::chrono::milliseconds(2);
   std::chrono::steady_clock::time_point asked{};
@@ -304,11 +309,9 @@ RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, co
   options.hints = sweep::simulator_factory({.reference = common.reference});
   options.load_floors = sweep::simulator_factory({.reference = common.reference, .load_floors = true});
   options.evaluator = sweep::simulator_factory(
-      {.reference = common.reference, .mode = wanted.study.mode, .most_events = kMostRowEvents});
+      {.reference = common.reference, .mode = job.study().mode, .most_events = kMostRowEvents});
   // Half of the budget is for prices that find what to execute first, so that the rest suffices to execute something.
-  options.seek_hints = [&] {
-    return cpu_seconds() - wanted.began < wanted.budget.cpu_seconds / 2 / ranks.size();
-  };
+  options.seek_hints = [&] { return cpu_seconds() - start < left / 2; };
   options.probes = wanted.budget.cpu_seconds > 0 && wanted.budget.points == HUGE_VAL;
   options.threads = wanted.threads;
   options.together = &ranks;
@@ -318,32 +321,29 @@ RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, co
     if (now - asked < kUnasked) return true;
     asked = now;
     reporter.update(progress);
-    return cpu_seconds() - wanted.began < wanted.budget.cpu_seconds / ranks.size();
+    return time_left(wanted, ranks) > 0;
   };
   options.may_visit = [&] { return points.allows_one(); };
-  RanSearch ran{search(wanted.job, wanted.goal, options)};
+  RanSearch ran{search(job, goal, options)};
   for (const std::string& seconds : ranks.gather(json_text(nlohmann::json(cpu_seconds() - start))))
     ran.cpu += nlohmann::json::parse(seconds).get<double>();
   reporter.close();
   return ran;
 }
 
-/// CPU seconds that this rank has left of the budget.
-double time_left(const WantedSearch& wanted, const ranks::Ranks& ranks) {
-  return wanted.budget.cpu_seconds / ranks.size() - (cpu_seconds() - wanted.began);
-}
-
 /// Finds the plan that executes best with what the search of prices has left of the budget. Every rank must call it;
 /// returns the result as text on rank 0.
 std::string run_executed(const WantedSearch& wanted, const CommonOptions& common,
                          const std::atomic<bool>& stop, ranks::Ranks& ranks, PointBudget& points) {
-  const double begins = cpu_seconds();
-  const double left = time_left(wanted, ranks);
-  ExecutedWish wish{common.reference, wanted.threads, wanted.mode, &ranks};
-  wish.go_on = [&] { return !stop.load(std::memory_order_relaxed) && cpu_seconds() - begins < left; };
-  wish.may_visit = [&] { return points.allows_one(); };
-  wish.seek_hints = [&] { return cpu_seconds() - begins < left / 2; };
-  return executed_best(wanted.job, wanted.goal, wish);
+  sweep::Study study = wanted.study;
+  study.mode = ExecutionMode::flattened;
+  const sweep::SweepJob job(study, wanted.job);
+  const sweep::SearchGoal first{
+      .count = 1, .objectives = wanted.goal.objectives, .within = wanted.goal.within};
+  if (const std::string why = why_unbounded(job, first); !why.empty())
+    return "executed: which plan is best of all is not known, as " + why;
+  const RanSearch ran = run_search(job, first, wanted, common, stop, ranks, points);
+  return executed_text(job, first, ran.outcome, ran.cpu);
 }
 
 /// Messages for signals: a search seals nothing from which it could be continued.
@@ -400,8 +400,9 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
   }
   word.begin();
   PointBudget points(wanted->budget.points, ranks);
-  const RanSearch ran =
-      in_common(ranks, [&] { return run_search(*wanted, common, interrupt.stop(), ranks, points); });
+  const RanSearch ran = in_common(ranks, [&] {
+    return run_search(wanted->job, wanted->goal, *wanted, common, interrupt.stop(), ranks, points);
+  });
   std::optional<Word> execute;
   if (wanted->executes && !goal.front) execute.emplace(ranks);
   const sweep::SearchOutcome& found = ran.outcome;
@@ -447,7 +448,8 @@ void follow(const SearchArguments& arguments, const CommonOptions& common, ranks
   if (!hear_begin(ranks)) return;
   const InterruptGuard interrupt({});
   PointBudget points(wanted->budget.points, ranks);
-  const RanSearch ran = run_search(*wanted, common, interrupt.stop(), ranks, points);
+  const RanSearch ran =
+      run_search(wanted->job, wanted->goal, *wanted, common, interrupt.stop(), ranks, points);
   if (wanted->executes && !wanted->goal.front && hear_begin(ranks))
     run_executed(*wanted, common, interrupt.stop(), ranks, points);
 }

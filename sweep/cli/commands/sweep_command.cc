@@ -21,6 +21,7 @@
 #include "sweep/cli/ranks/rank_agreement.h"
 #include "sweep/cli/ranks/rank_part.h"
 #include "sweep/cli/ranks/rank_sweep.h"
+#include "sweep/cli/reports/confirm.h"
 #include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/reports/sweep_progress.h"
@@ -357,14 +358,15 @@ int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ra
   const sweep::SweepJob& job = wanted->job;
   auto begun = SweepOutput(arguments, wanted->manifest, wanted->study).begin();
   if (std::holds_alternative<FinishedAlready>(begun)) {
-    std::cerr << arguments.output.string() << ": is complete already\n";
+    std::cerr << arguments.output.string() << ": is complete already; see it with: "
+              << shell_line({"shardscape", "top", arguments.output.string()}) << '\n';
     return kDone;
   }
   auto beginning = std::get<Beginning>(std::move(begun));
   say_what_was_found(beginning.store);
   const sweep::SharedStart start{beginning.store.missing(), beginning.store.sealed_rows(), {}, {}};
   const InterruptGuard interrupt(
-      {"finishing the blocks in flight; once more to leave at once (sealed rows are safe)",
+      {"finishing what is in flight; once more to leave at once (sealed rows, or the whole file, are safe)",
        "continue with\n  " + resume_command(common)});
   ProgressReporter reporter(job, wanted->mode);
   sweep::SweepOptions options = wanted->options(common, interrupt);

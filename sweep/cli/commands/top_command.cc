@@ -191,6 +191,9 @@ class Confirmation {
       text += fmt::format(", {} not tried, as that takes longer: --confirm {} does", done_.left, wish_.rows);
     if (done_.stopped > 0) text += fmt::format(", {} left {}", done_.stopped, done_.why_stopped);
     if (!order_.empty()) text += ": " + order_;
+    const std::size_t rows = done_.values.front().size();
+    if (const std::size_t more = rows - std::min(rows, wish_.rows); more > 0)
+      text += fmt::format("; {} more {} not executed", more, more == 1 ? "was" : "were");
     return text;
   }
 
@@ -207,15 +210,12 @@ class Confirmation {
     std::ranges::stable_sort(order, {}, [&](std::size_t row) { return sign * values[row]; });
     if (order.size() > 1) {
       // What was not executed may belong between the others.
-      const std::size_t others = groups.size() - order.size(),
-                        untold = others - done_.too_long - done_.left - done_.stopped;
-      order_ = fmt::format("the order{} ", others == 0 ? "" : fmt::format(" of these {}", order.size()));
+      const bool all = order.size() == groups.size();
+      order_ = fmt::format("the order{} ", all ? "" : fmt::format(" of these {}", order.size()));
       order_ += order == places ? "holds"
                 : order.front() == places.front()
                     ? "turns over below the first"
                     : fmt::format("turns over, the first was number {}", order.front() + 1);
-      if (untold > 0)
-        order_ += fmt::format("; {} more {} not executed", untold, untold == 1 ? "was" : "were");
     }
     RowGroups ranked = groups;
     for (std::size_t i = 0; i < places.size(); ++i) ranked[places[i]] = std::move(groups[order[i]]);

@@ -15,6 +15,7 @@
 #include "sweep/cli/ranks/rank_agreement.h"
 #include "sweep/cli/ranks/rank_part.h"
 #include "sweep/cli/reports/validate_report.h"
+#include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/usage.h"
 #include "sweep/evidence/evidence_file.h"
 #include "sweep/evidence/summarise.h"
@@ -210,7 +211,7 @@ int verdict(const std::vector<ValidatedFile>& files, bool check) {
   std::cout.flush();
   if (!problems.empty()) {
     print_problems(std::cerr, problems);
-    std::cerr << "shardscape: " << count_problems(problems.size()) << "; the other rows are reported\n";
+    std::cerr << "shardscape: " << counted(problems.size(), "problem") << "; the other rows are reported\n";
     return kBadInput;
   }
   if (!check || missed.empty()) return kDone;

@@ -25,12 +25,10 @@ int run_verify(const std::filesystem::path& file, const CommonOptions& /*common*
   // A damaged file is not opened here, as only the child process that verifies may hang on it.
   const std::string selection =
       verification.problems.empty() ? in_brackets(of_the_study(results::ResultReader(file))) : "";
-  std::cout << file.string() << ": " << format_count(verification.rows) << " points" << selection << ", "
-            << format_count(verification.samples) << " rows of fault samples: "
-            << (verification.problems.empty()
-                    ? "all is well"
-                    : format_count(verification.problems.size()) +
-                          (verification.problems.size() == 1 ? " problem" : " problems"))
+  std::cout << file.string() << ": " << counted(verification.rows, "point") << selection << ", "
+            << counted(verification.samples, "row") << " of fault samples: "
+            << (verification.problems.empty() ? "all is well"
+                                              : counted(verification.problems.size(), "problem"))
             << "\n";
   for (const std::string& problem : verification.problems) std::cout << "  " << message_line(problem) << "\n";
   return verification.problems.empty() ? kDone : kEnvironment;

@@ -129,16 +129,16 @@ std::string metric_line(const FileReport& file, std::size_t metric) {
 void print_calibration(std::ostream& out, const Calibration& calibration) {
   constant_rows(calibration).print(out, 0);
   for (const calibrate::FitReport& fit : calibration.fits) {
-    out << "\nfit of " << name_of(fit.sort) << ": " << format_count(fit.measurements)
-        << " measurements, objective " << format_fixed(fit.objective_before, 1) << " -> "
-        << format_fixed(fit.objective_after, 1) << ", " << fit.rounds
-        << (fit.rounds == 1 ? " round, " : " rounds, ") << fit.iterations << " iterations, "
-        << fit.evaluations << " evaluations, typical error " << format_percent(fit.typical_error)
-        << (fit.converged ? "" : ", not converged") << '\n';
+    out << "\nfit of " << name_of(fit.sort) << ": " << counted(fit.measurements, "measurement")
+        << ", objective " << format_fixed(fit.objective_before, 1) << " -> "
+        << format_fixed(fit.objective_after, 1) << ", " << counted(fit.rounds, "round") << ", "
+        << counted(fit.iterations, "iteration") << ", " << counted(fit.evaluations, "evaluation")
+        << ", typical error " << format_percent(fit.typical_error) << (fit.converged ? "" : ", not converged")
+        << '\n';
   }
   for (const FileReport& file : calibration.files) {
     out << '\n'
-        << file.file << ": " << format_count(file.rows) << " rows, " << format_count(file.fitted_rows)
+        << file.file << ": " << counted(file.rows, "row") << ", " << format_count(file.fitted_rows)
         << " in the fit\n";
     print_errors(out, file);
     print_judgements(out, file);

@@ -136,4 +136,23 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::Se
   out << '\n';
 }
 
+std::string executed_text(const sweep::SweepJob& job, const sweep::SearchGoal& goal,
+                          const sweep::SearchOutcome& found, double cpu_seconds) {
+  const auto text = [&](double value) { return objective_text(job, goal.objectives.front(), value); };
+  const std::string took =
+      fmt::format("{} points executed or known so, {} given up as slower, {} of CPU",
+                  format_count(found.visited.size()), format_count(found.given_up),
+                  format_duration(cpu_seconds)) +
+      (found.too_large > 0 ? fmt::format(", {} too large to execute", format_count(found.too_large)) : "");
+  if (found.best.empty()) return "executed: no plan is known to have a time; " + took;
+  const std::string best =
+      fmt::format("point {}, {}", found.best.front().point_id, text(found.best.front().objective));
+  if (found.info.complete)
+    return fmt::format("executed: {} is the best of all{}, as far as tests show that floors hold; {}", best,
+                       goal.within > 0 ? " within " + format_percent(goal.within) : "", took);
+  if (std::isnan(found.info.bound)) return "executed: stopped at " + best + "; " + took;
+  return fmt::format("executed: stopped at {}; as far as tests show, none is better than {}; {}", best,
+                     text(found.info.bound), took);
+}
+
 }  // namespace shardscape::cli

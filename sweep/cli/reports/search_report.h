@@ -34,4 +34,8 @@ class SearchReporter {
 void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::SearchOutcome& outcome,
                   const std::string& objective, std::optional<double> worst, double cpu_seconds);
 
+/// What a search for the plan that executes best has found, in one line.
+std::string executed_text(const sweep::SweepJob& job, const sweep::SearchGoal& goal,
+                          const sweep::SearchOutcome& found, double cpu_seconds);
+
 }  // namespace shardscape::cli

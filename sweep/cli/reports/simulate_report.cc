@@ -179,7 +179,9 @@ void print_load(std::ostream& out, const Prediction& p, bool promises) {
       << format_percent(l.kv_peak) << "; " << format_fixed(l.preemptions, 3) << " preemptions per request\n";
   if (l.sustained_per_s > 0) {
     out << "          overloaded: " << requests_text(l.sustained_per_s)
-        << " would hold; latencies grow with the number of requests\n";
+        << " would hold; latencies grow with the number of requests"
+        << (l.done < 1 ? fmt::format(", of which {} are done and measured", format_percent(l.done)) : "")
+        << '\n';
   }
   if (promises) {
     out << "          " << format_percent(l.attainment)

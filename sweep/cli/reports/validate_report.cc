@@ -123,7 +123,7 @@ void print_verdicts(std::ostream& out, const Evaluation& evaluation, const std::
   }
   const auto groups = static_cast<std::uint64_t>(value_of(all, "ranking.groups").value_or(0));
   if (groups > 0) {
-    out << "  ranking" << part << ": " << groups << (groups == 1 ? " group of " : " groups of ")
+    out << "  ranking" << part << ": " << counted(groups, "group") << " of "
         << validate::RankingStatistics::kSmallestGroup << " rows and more, Spearman "
         << number("ranking.spearman") << ", regret mean " << number("ranking.regret_mean") << ", max "
         << number("ranking.regret_max") << '\n';

@@ -33,10 +33,6 @@ std::string format_whole(std::uint64_t count) {
   return digits;
 }
 
-std::string counted(std::uint64_t count, std::string_view name, std::string_view plural) {
-  return fmt::format("{} {}{}", format_whole(count), name, count == 1 ? "" : plural);
-}
-
 std::string format_fixed(double value, int digits) {
   std::array<char, 400> text;  // the longest double has 309 digits before the point
   const int length = std::snprintf(text.data(), text.size(), "%.*f", digits, value);

@@ -15,7 +15,10 @@ std::string format_count(Count count) {
   return format_whole(static_cast<std::uint64_t>(count));
 }
 /// So many things of a name: "1 row", "1,234 rows".
-std::string counted(std::uint64_t count, std::string_view name, std::string_view plural = "s");
+template <std::integral Count>
+std::string counted(Count count, std::string_view name, std::string_view plural = "s") {
+  return (format_count(count) + ' ').append(name).append(count == 1 ? "" : plural);
+}
 /// A number with `digits` decimals.
 std::string format_fixed(double value, int digits);
 /// A rate per second with three decimals, a small one with three digits: "8.000", "0.000389".

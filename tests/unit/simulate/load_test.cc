@@ -164,6 +164,7 @@ TEST(SimulatedLoad, ServersThatFallBehindAreFollowedUntilTheirRateIsKnown) {
   EXPECT_GT(out.load.preemptions, 10);
   EXPECT_GT(out.load.sustained_per_s, 0);
   EXPECT_LT(out.load.sustained_per_s, 1);
+  EXPECT_EQ(out.load.done, 1);
   EXPECT_LE(out.breakdown.total(), out.e2e * (1 + 1e-9));
 }
 

@@ -55,6 +55,9 @@ TEST(Constraint, ReadsRatesWithTheirUnit) {
   }
   EXPECT_FALSE(Constraint::parse("request_rate <= 4 /seconds").has_value());
   EXPECT_TRUE(Constraint::parse("240 /min >= request_rate / gpus").has_value());
+  for (const char* text : {"request_rate - 4 /s > 0", "-1 < 240 /min - request_rate / gpus"})
+    EXPECT_TRUE(Constraint::parse(text).has_value()) << text;
+  EXPECT_NE(Constraint::parse("-gpus < 4 /s").error().message.find("which 'gpus' is not"), std::string::npos);
   for (const char* text : {"tp <= 4 /s", "180 /min > concurrency", "gpus * 2 == -(3 /s)"})
     EXPECT_FALSE(Constraint::parse(text).has_value()) << text;
 }

@@ -154,6 +154,14 @@ TEST(DesignSpace, WithMoreEntriesThanAreListedItIsEmptyAndNamesTheLongestAxis) {
             "makes too many combinations of its axes, recompute and microbatch_size aside: more than 1048576 "
             "on one "
             "(tp, cp, pp, dp); give fewer values of expert_tensor_parallel, which has 1025 values");
+  // None are kept, also where degrees that come later have too many.
+  spec[PlanKey::expert].values = spec[PlanKey::expert_tensor].values = count_to(512);
+  spec[PlanKey::pipeline].values = {1, 2};
+  spec[PlanKey::schedule].values = {0, 1, 2, 3, 4};
+  const DesignSpace later(spec, {4, 8}, Phase::training, 2);
+  EXPECT_NE(later.problem(), "");
+  EXPECT_EQ(later.size(), 0U);
+  EXPECT_EQ(later.points_on(1), (std::pair<std::uint64_t, std::uint64_t>{0, 0}));
 }
 
 // A bound on the number of entries that is too high does not refuse a space: 28 combinations of degrees, none of which

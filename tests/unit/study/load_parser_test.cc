@@ -250,6 +250,12 @@ TEST_F(TracedStudy, ATableOfLengthsIsToldWhereItIsWritten) {
   EXPECT_TRUE(says_at(bad(of("1", ", model: [m]")), at + ".model", "list"))
       << bad(of("1", ", model: [m]")).to_string();
   EXPECT_TRUE(says_at(bad(of("2", "")), at, "has 1 positions, but 2 tokens are drafted"));
+  write("lengths.csv", "model,draft_tokens,acceptance_length\nm,1,1.5\nm,1,1.7\n");
+  const Study study = good(replaced(of("1", ""), "draft_model: other", drafting(1000)));
+  EXPECT_TRUE(std::ranges::any_of(study.assumptions, [&](const std::string& assumed) {
+    return assumed.starts_with("s.yaml:31:") &&
+           assumed.find(": " + at + ".table: accepted lengths are means") != std::string::npos;
+  })) << study.assumptions.size();
 }
 
 TEST_F(TracedStudy, ReadsATraceBesideIt) {

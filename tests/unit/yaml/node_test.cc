@@ -143,6 +143,16 @@ TEST(Suggest, FarNamesAreListedInstead) {
   EXPECT_EQ(suggestion("HIDDEN", names, "keys"), "; did you mean \"hidden\"?");
   EXPECT_EQ(suggestion("zzz", names, "keys"), "; known keys: hidden, heads, layers");
   EXPECT_EQ(suggestion("x", {}, "keys"), "");
+  const std::vector<std::string> clusters = {"dgx-a100", "dgx-h100", "gb200-nvl72"};
+  EXPECT_EQ(suggestion("h100", clusters, "clusters"), "; did you mean \"dgx-h100\"?");
+}
+
+TEST(Suggest, PathsOfOneLastKeyAreToldApartOrAllNamed) {
+  const std::vector<std::string> paths = {"device.l2.capacity", "device.hbm.capacity", "device.clock"};
+  EXPECT_EQ(same_key("hbm.capacity", paths), "device.hbm.capacity");
+  EXPECT_EQ(same_key("stack.capacity", paths), "device.l2.capacity\" or \"device.hbm.capacity");
+  EXPECT_EQ(same_key("stack.clock", paths), "device.clock");
+  EXPECT_EQ(same_key("stack.speed", paths), "");
 }
 
 TEST(Diagnostics, SortsByPlaceAndDropsRepeats) {
