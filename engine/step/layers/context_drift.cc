@@ -122,22 +122,24 @@ class Weights {
 
 Weights weights_of(const Drifting& ring) {
   const auto places = static_cast<std::size_t>(std::lround(ring.members));
-  std::vector<double> hop(places, ring.fast.value()), stay(places, ring.busy_fast.value()), next(places);
+  std::vector<double> hop(places, ring.fast.value()), stay(places, ring.busy_fast.value());
   hop.back() = ring.slow.value();
   stay.back() = ring.busy.value();
   Weights all(places, places);
+  std::vector<double> longest(places), next(places);
   for (std::size_t from = 0; from < places; ++from) {
-    double* const longest = all[from];
+    std::ranges::fill(longest, kNoWay);
     longest[from] = 0;
     const auto step = [&](bool last) {
       next[0] = longest[places - 1] + hop[places - 1];
       for (std::size_t place = 1; place < places; ++place) next[place] = longest[place - 1] + hop[place - 1];
       for (std::size_t place = 0; !last && place < places; ++place)
         next[place] = std::max(next[place], longest[place] + stay[place]);
-      std::ranges::copy(next, longest);
+      longest.swap(next);
     };
     for (double message = 2; message < ring.n; ++message) step(false);
     step(true);
+    std::ranges::copy(longest, all[from]);
   }
   return all;
 }

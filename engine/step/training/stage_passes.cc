@@ -264,12 +264,16 @@ class StageTimer {
     const auto known = std::ranges::find(layers_, kind, &KnownLayer::kind);
     if (known != layers_.end()) return known->passes;
     layers_.reserve(kLayerKinds);  // so that references stay valid
-    layers_.push_back({kind, {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}, {}, {}}});
+    layers_.push_back({kind, {}});
     LayerPasses& layer = layers_.back().passes;
-    for (std::size_t pass = 0; pass < kPasses; ++pass)
-      layer.launch[pass] = pass_launch(in_, kind, static_cast<Pass>(pass));
-    if (in_.cuts(kind) || in_.defers(kind) || in_.splits(kind)) layer.weight = timer_(kind, Pass::weight);
-    if (in_.defers(kind) || in_.splits(kind)) layer.input = timer_(kind, Pass::input);
+    const auto fill = [&](Pass pass, PassTime& time) {
+      time = timer_(kind, pass);
+      layer.launch[static_cast<std::size_t>(pass)] = pass_launch(in_, kind, pass);
+    };
+    fill(Pass::forward, layer.forward);
+    fill(Pass::backward, layer.backward);
+    if (in_.cuts(kind) || in_.defers(kind) || in_.splits(kind)) fill(Pass::weight, layer.weight);
+    if (in_.defers(kind) || in_.splits(kind)) fill(Pass::input, layer.input);
     return layer;
   }
 
