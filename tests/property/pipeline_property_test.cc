@@ -283,6 +283,11 @@ TEST(PipelineProperty, MoreWorkOrSlowerTransfersNeverHelp) {
     Case slower = c;
     slower.transfer.seconds[random.below(slower.transfer.seconds.size())] += random.uniform();
     not_faster(slower);
+    if (!c.transfer.back.empty()) {
+      slower = c;
+      slower.transfer.back[random.below(slower.transfer.back.size())] += random.uniform();
+      not_faster(slower);
+    }
     slower = c;
     slower.transfer.blocking = true;
     not_faster(slower);

@@ -44,7 +44,7 @@ Row draw(test::ScenarioGenerator& random) {
 }
 
 /// Nodes of switches and a switch for each rail between them, with one group over all ranks; the link of a rank to the
-/// switch of its node, or from there, or both ways, is sick.
+/// switch of its node, or from there, is sick, or both ways, or also one of a rail.
 Row draw_nodes(test::ScenarioGenerator& random) {
   Row row;
   const std::int64_t local = random.pick({2, 4, 8});
@@ -56,13 +56,19 @@ Row draw_nodes(test::ScenarioGenerator& random) {
   row.group = test::group_of(fabric.ranks(), 1);
   row.op = random.pick({CollectiveOp::all_reduce, CollectiveOp::reduce_scatter, CollectiveOp::all_gather});
   row.bytes = Bytes(random.pick({1e7, 1e8}));
-  std::int32_t link = 0;
-  do {
-    link = static_cast<std::int32_t>(random.below(fabric.links().size()));
-  } while (fabric.links()[static_cast<std::size_t>(link)].dimension != 0);
-  row.faults.links.push_back({link, random.pick({0.1, 0.25, 0.5}), Seconds(0), false});
-  if (random.coin())
-    row.faults.links.push_back({fabric.reverse_of(link), row.faults.links.front().derate, Seconds(0), false});
+  const auto link_in = [&](std::int32_t dimension) {
+    std::int32_t link = 0;
+    do {
+      link = static_cast<std::int32_t>(random.below(fabric.links().size()));
+    } while (fabric.links()[static_cast<std::size_t>(link)].dimension != dimension);
+    return link;
+  };
+  const std::int32_t link = link_in(0);
+  const double derate = random.pick({0.1, 0.25, 0.5});
+  row.faults.links.push_back({link, derate, Seconds(0), false});
+  const std::uint64_t more = random.below(3);
+  if (more == 1) row.faults.links.push_back({fabric.reverse_of(link), derate, Seconds(0), false});
+  if (more == 2) row.faults.links.push_back({link_in(1), derate, Seconds(0), false});
   return row;
 }
 

@@ -98,6 +98,10 @@ Seconds CollectivePrices::late_exchange(const CollectiveKey& combine, Seconds le
   return all - std::clamp(sent_before, Seconds(0), lead);
 }
 
+double CollectivePrices::priced_on(OperationCosts& boundary, Bytes bytes) const {
+  return price(boundary, on_links(boundary, bytes.value(), {}), bytes.value(), {}).value();
+}
+
 void CollectivePrices::boundary_times(Bytes bytes, const RankGroup& group, bool closed,
                                       std::vector<double>& seconds, std::vector<double>& back) const {
   const std::int32_t members = group.size(), used = closed ? members : members - 1;
@@ -106,9 +110,7 @@ void CollectivePrices::boundary_times(Bytes bytes, const RankGroup& group, bool 
   if (members == 1 || bytes <= Bytes(0)) return;
   BoundaryCosts& costs = healthy_->boundaries(group);
   const bool shortcuts = !has_faults() && recorder_ == nullptr && !healthy_->plain();
-  const auto priced = [&](OperationCosts& boundary) {
-    return price(boundary, on_links(boundary, bytes.value(), {}), bytes.value(), {}).value();
-  };
+  const auto priced = [&](OperationCosts& boundary) { return priced_on(boundary, bytes); };
   if (shortcuts && costs.alike >= static_cast<std::size_t>(used)) {
     std::fill_n(seconds.begin(), used, priced(costs.each.front()));
     back = seconds;
@@ -118,10 +120,14 @@ void CollectivePrices::boundary_times(Bytes bytes, const RankGroup& group, bool 
     OperationCosts& boundary = healthy_->boundary(costs, group, b);
     const auto index = static_cast<std::size_t>(b);
     const std::size_t same = costs.same[index];
-    seconds[index] = back[index] = shortcuts && same < index ? seconds[same] : priced(boundary);
-    if (!has_faults() || !sick_->touch(healthy_->links_of(boundary, boundary.ways.front()))) continue;
-    seconds[index] = priced(healthy_->message(costs, group, b, false));
-    back[index] = priced(healthy_->message(costs, group, b, true));
+    if (!has_faults() || !sick_->touch(healthy_->links_of(boundary, boundary.ways.front()))) {
+      seconds[index] = back[index] = shortcuts && same < index ? seconds[same] : priced(boundary);
+      continue;
+    }
+    // On healthy links messages both ways at once take as long as one of them, or longer where they share some.
+    const double well = without_faults().priced_on(boundary, bytes);
+    seconds[index] = std::max(well, priced(healthy_->message(costs, group, b, false)));
+    back[index] = std::max(well, priced(healthy_->message(costs, group, b, true)));
   }
 }
 

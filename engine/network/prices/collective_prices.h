@@ -74,8 +74,10 @@ class CollectivePrices {
   [[nodiscard]] Seconds saved_in_row(const CollectiveKey& key, Seconds between) const;
 
   /// Whether sick links put members of an exchange ahead of others; not where all of them slow the same one both ways.
+  /// Beyond a domain the links of a rank carry what others send through it, too.
   [[nodiscard]] bool some_get_ahead(const CollectiveKey& exchange) const {
-    return has_faults() && sick_->some_get_ahead(healthy_->links(exchange));
+    return has_faults() && (healthy_->operation(exchange.op, exchange.group).reach.domains > 1 ||
+                            sick_->some_get_ahead(healthy_->links(exchange)));
   }
 
   /// As HealthyCosts::time_of_call() and time_within_slice(), at this view's share of the memory's rate.
@@ -104,7 +106,7 @@ class CollectivePrices {
   /// Time of one message over each boundary of the groups' chains: entry b is for every b-th member and the
   /// next one, in all groups at once; the last entry for the last member and the first, 0 where the chain is not
   /// `closed`, and all that dead links cut. Messages over different boundaries do not meet: the stages of a pipeline
-  /// send at different times. `back`: of messages the other way, which take as long on a healthy machine.
+  /// send at different times. `back`: of messages the other way, which count as long on a healthy machine.
   void boundary_times(Bytes bytes, const RankGroup& group, bool closed, std::vector<double>& seconds,
                       std::vector<double>& back) const;
 
@@ -124,6 +126,7 @@ class CollectivePrices {
   [[nodiscard]] double saved_in_row(const OperationCosts& costs, const OnLinks& links, double bytes,
                                     double between) const;
   [[nodiscard]] OnLinks on_links(OperationCosts& costs, double bytes, const Slice& slice) const;
+  [[nodiscard]] double priced_on(OperationCosts& boundary, Bytes bytes) const;  ///< seconds
   [[nodiscard]] Seconds price(const OperationCosts& costs, const OnLinks& links, double bytes,
                               const Slice& slice) const;
 

@@ -138,28 +138,30 @@ double CurveParts::Stage::period(double bytes, double step, double gap, int pass
   return longest;
 }
 
-std::optional<double> CostCurve::period(double bytes, double step, double gap, bool one_way) const {
-  std::optional<double> longest;
+std::optional<double> CostCurve::saved_in_row(double bytes, double step, double gap, bool one_way) const {
+  std::optional<double> least;
   const auto add = [&](const std::vector<Stage>& stages) {
     const bool rings = std::ranges::any_of(stages, [](const Stage& stage) { return !stage.rings.empty(); });
     if (stages.empty() || (!rings && !one_way)) return;
-    double all = gap, period = 0;
+    double all = gap, longest = 0, saved = 0;
     for (const Stage& stage : stages) all += stage.at(bytes, step);
     if (one_way) {
-      for (const Stage& stage : stages) period = std::max(period, stage.period(bytes, step, gap, 1));
+      for (const Stage& stage : stages) longest = std::max(longest, stage.period(bytes, step, gap, 1));
+      saved = all - longest;
     } else {
-      period = all;
       for (std::size_t i = 0; 2 * i < stages.size(); ++i) {
         const int passes = 2 * i + 1 < stages.size() ? 2 : 1;
         const double others = all - passes * stages[i].at(bytes, step);
-        period -= std::max(0.0, all - stages[i].period(bytes, step, others, passes));
+        saved += std::max(0.0, all - stages[i].period(bytes, step, others, passes));
+        longest = std::max(longest, stages[i].period(bytes, step, gap, passes));
       }
+      saved = std::min(saved, all - longest);
     }
-    longest = std::max(longest.value_or(0), period);
+    least = std::min(least.value_or(saved), saved);
   };
   add(parts_->stages);
   for (const CurveParts::Contended& part : parts_->contended) add(part.upper);
-  return longest;
+  return least;
 }
 
 double CostCurve::at_least(double bytes) const {

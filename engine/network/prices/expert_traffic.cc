@@ -91,9 +91,9 @@ Skew ExpertTraffic::skew_of(CollectiveOp op, std::size_t members) const {
 
 ExpertTraffic::Reach ExpertTraffic::reach_of(CollectiveOp op, const SiblingGroups& groups) const {
   Reach reach;
-  if (!is_exchange(op)) return reach;
+  if (operation_of(op) != Operation::all_to_all) return reach;
   reach.domains = most_domains(setup_.fabric, groups);
-  if (is_low_latency(op)) return reach;
+  if (!is_exchange(op) || is_low_latency(op)) return reach;
   TokenTargets to = token_targets(static_cast<double>(groups.size));
   to.domains = reach.domains;
   double copies = copies_sent(to);

@@ -58,8 +58,7 @@ class SickLinks {
   /// Replaces the faults. Throws nothing; ids must exist.
   void set_faults(const std::vector<LinkFault>& faults);
   [[nodiscard]] bool any() const { return now_ != nullptr; }
-  /// A number above 0 that stands for the current faults: equal faults have the same number as long as this object
-  /// lives. 0: there are none.
+  /// A number above 0 that stands for the current faults: what has the same number are equal faults. 0: there are none.
   [[nodiscard]] std::uint64_t epoch() const { return any() ? now_->epoch : 0; }
   /// Whether any of the links is sick.
   [[nodiscard]] bool touch(const LinkSet& links) const;

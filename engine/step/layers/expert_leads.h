@@ -26,7 +26,8 @@
 // exchange by the smaller of x and the work in between, w, before they do. Of the y that the second one takes longer
 // by itself
 //     min(x, y, w)
-// is over when the others come to it. Of a member whose links are sick both ways nothing is: it is as late as they are.
+// is over when the others come to it. Within a domain nothing is of a member whose links
+// are sick both ways: it is as late as they are.
 //
 // Flattened mode executes all of this (tests/property/laws_experts_test.cc).
 #pragma once

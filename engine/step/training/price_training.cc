@@ -266,7 +266,8 @@ Breakdown contention_of_sick(const StepMachine& machine, std::size_t critical, S
   const auto added_to = [&](std::size_t s, const PassTime& busy) {
     TimedStage stage = timed_stage(in, times, s, step, busy, waits(times, s, busy));
     constexpr Seconds kAll(std::numeric_limits<double>::infinity());
-    if (s != critical) stage.data_tail = kAll;  // what is sent once in a step hides behind the stage that ends last
+    if (s != critical)
+      stage.data_tail = kAll;  // what is sent once in a step hides behind the stage that ends last
     return contention_of(with_calls(machine, s, scratch), stage).added;
   };
   const PassTime busy_last = all_passes(in, times, critical);
@@ -281,7 +282,7 @@ Breakdown contention_of_sick(const StepMachine& machine, std::size_t critical, S
     const PassTime busy = all_passes(in, times, s);
     const Breakdown added = added_to(s, busy);
     const Seconds all = added.total(), longer = all - (busiest - busy.total());
-    if (longer > most.total()) most = (longer / all) * added;
+    if (longer > std::max(Seconds(0), most.total())) most = (longer / all) * added;
   }
   return most;
 }
