@@ -138,25 +138,27 @@ double CurveParts::Stage::period(double bytes, double step, double gap, int pass
   return longest;
 }
 
-std::optional<double> CostCurve::saved_in_row(double bytes, double step, double gap, bool one_way) const {
+std::optional<double> CostCurve::saved_in_row(double bytes, double now, double step, double gap,
+                                              bool one_way) const {
   std::optional<double> least;
   const auto add = [&](const std::vector<Stage>& stages) {
     const bool rings = std::ranges::any_of(stages, [](const Stage& stage) { return !stage.rings.empty(); });
     if (stages.empty() || (!rings && !one_way)) return;
-    double all = gap, longest = 0, saved = 0;
-    for (const Stage& stage : stages) all += stage.at(bytes, step);
-    if (one_way) {
-      for (const Stage& stage : stages) longest = std::max(longest, stage.period(bytes, step, gap, 1));
-      saved = all - longest;
-    } else {
-      for (std::size_t i = 0; 2 * i < stages.size(); ++i) {
-        const int passes = 2 * i + 1 < stages.size() ? 2 : 1;
-        const double others = all - passes * stages[i].at(bytes, step);
-        saved += std::max(0.0, all - stages[i].period(bytes, step, others, passes));
-        longest = std::max(longest, stages[i].period(bytes, step, gap, passes));
-      }
-      saved = std::min(saved, all - longest);
+    double all = gap, longest = 0, spared = 0, call = gap + now;
+    for (const Stage& stage : stages) {
+      const double time = stage.at(bytes, step);
+      all += time;
+      call += time - stage.at(bytes);
     }
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      const std::size_t mirrored = stages.size() - 1 - i;
+      if (!one_way && mirrored < i) break;
+      const int passes = !one_way && mirrored > i ? 2 : 1;
+      const double others = all - passes * stages[i].at(bytes, step);
+      longest = std::max(longest, stages[i].period(bytes, step, gap, passes));
+      spared += std::max(0.0, all - stages[i].period(bytes, step, others, passes));
+    }
+    const double saved = call - (one_way ? longest : std::max(longest, all - spared));
     least = std::min(least.value_or(saved), saved);
   };
   add(parts_->stages);

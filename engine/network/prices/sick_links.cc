@@ -168,7 +168,7 @@ double SickLinks::saved_on(const CostCurve& curve, const OperationCosts& costs, 
   const double added = std::max(0.0, row.now - row.healthy), others = row.gap + way.steps * row.step;
   const bool several = way.choice.algorithm == Algorithm::dimension_wise,
              one_way = several && passes_of(operation_of(costs.op)) == 1;
-  if (const auto saved = curve.saved_in_row(bytes, row.step, row.gap, one_way))
+  if (const auto saved = curve.saved_in_row(bytes, row.now, row.step, row.gap, one_way))
     return std::clamp(*saved, 0.0, one_way ? added / 2 : added);
   const bool pairs =
       way.choice.algorithm == Algorithm::direct || operation_of(costs.op) == Operation::point_to_point;
