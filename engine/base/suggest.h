@@ -45,28 +45,32 @@ inline std::string without_joints(std::string_view name) {
 }  // namespace detail
 
 /// The candidates nearest to `word`, at most `most`, nearest first and of equals in their order; none where none is
-/// near enough to be a slip of the keyboard: at most a third of the longer one, at least one edit, and not all of the
-/// word; '_' and '-' may be left out or put in. Farther than these are names of three letters and more that are the
-/// beginning or, behind a '-', the end of another. `candidates`: any range of things that convert to string_view.
+/// near enough to be a slip of the keyboard: at most a third of the word's letters, at least one edit, and not all of
+/// the word; '_' and '-' may be left out or put in. A word of three letters and more that begins a name or, behind a
+/// '-', ends it is farther than one edit and nearer than two. `candidates`: any range of things that convert to
+/// string_view.
 template <class Names>
 std::vector<std::string> nearest_names(std::string_view word, const Names& candidates, std::size_t most) {
   constexpr std::size_t kLongest = 128;  // longer words are not misspelt names
+  constexpr std::size_t kEdit = 2, kPart = 3;
   std::vector<std::pair<std::size_t, std::string>> near;
   if (word.size() > kLongest) return {};
   const std::string plain = detail::without_joints(word), end = lower_case('-' + std::string(word));
+  const std::size_t allowed = std::max<std::size_t>(1, word.size() / 3);
+  const auto edits = [&](std::string_view a, std::string_view b) {
+    const auto [shorter, longer] = std::minmax({a.size(), b.size()});
+    return longer - shorter > allowed ? kLongest : edit_distance(a, b);
+  };
   for (const auto& candidate : candidates) {
     const std::string name(candidate), plain_name = detail::without_joints(name);
-    const std::size_t allowed = std::max<std::size_t>(1, std::max(word.size(), name.size()) / 3);
-    const std::size_t distance = std::min(edit_distance(word, name), edit_distance(plain, plain_name));
-    if (distance <= allowed && distance < word.size()) {
-      near.emplace_back(distance, name);
-    } else if (plain.size() >= 3 && (plain_name.starts_with(plain) || lower_case(name).ends_with(end))) {
-      near.emplace_back(kLongest, name);
-    }
+    const std::size_t distance = std::min(edits(word, name), edits(plain, plain_name));
+    const bool slip = distance <= allowed && distance < word.size();
+    const bool part = plain.size() >= 3 && (plain_name.starts_with(plain) || lower_case(name).ends_with(end));
+    if (slip || part) near.emplace_back(std::min(kEdit * distance, part ? kPart : kEdit * kLongest), name);
   }
   std::ranges::stable_sort(near, {}, &std::pair<std::size_t, std::string>::first);
   std::vector<std::string> names;
-  for (auto& [distance, name] : near)
+  for (auto& [rank, name] : near)
     if (names.size() < most) names.push_back(std::move(name));
   return names;
 }

@@ -18,8 +18,8 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan);
 /// through one by one and take some hundred bytes each; plans that would need more are not predicted.
 inline constexpr std::int64_t kMostPasses = std::int64_t{1} << 24U;
 
-/// Whether a plan that check_plan() accepts exceeds this limit or that of iterations. `every_pass`: the passes of all schedules are walked
-/// through one by one. O(1).
+/// Whether a plan that check_plan() accepts exceeds this limit or that of iterations. `every_pass`: the passes of all
+/// schedules are walked through one by one. O(1).
 bool too_long(const Setting& setting, const ParallelPlan& plan, bool every_pass);
 
 }  // namespace shardscape::step

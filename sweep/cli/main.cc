@@ -36,7 +36,7 @@ constexpr const char* kMainFooter =
   shardscape simulate sweep/studies/llama3.1-70b-64xa100.yaml --point tp=8,pp=4,dp=2
   shardscape gemm 4096 12288 12288 --device a100-sxm-80gb
 
-Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 3 accuracy outside tolerance, 130 interrupted and resumable.
+Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 3 accuracy outside tolerance, 130 interrupted.
 'shardscape COMMAND --help' says more about a command.)";
 
 int fail(const std::vector<std::string>& problems, const std::string& summary, int code,

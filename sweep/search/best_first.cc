@@ -288,9 +288,9 @@ class Search {
     executed_.of(
         frame_.execution_group(point.setting), executed_plan(point.plan, setting.system.stack),
         [](Seconds) { return true; }, [&](const StepWatch&) { return hint.prediction; });
+    hints_.emplace(hint.id, hint);
     if (job_.judged(point.setting, point.plan, hint.prediction).status != Status::ok) return;
     answer_.offer_hint(hint.id, hint.prediction, value_of(objective_, hint.prediction));
-    hints_.emplace(hint.id, hint);
   }
 
   /// Looks at some points of a search that was stopped before it had found any, so that it has an answer all the same;
@@ -304,12 +304,12 @@ class Search {
     }
   }
 
-  /// Counts a hint in the answer as visited, even if its region was cut off by the answer.
+  /// Counts a hint that has a time as visited, even if its region was cut off by the answer.
   void count_hints() {
     std::unordered_set<std::uint64_t> known(ids_.begin(), ids_.end());
     for (const VisitedPoint& visited : visited_) known.insert(visited.id);
     for (const auto& [id, hint] : hints_) {
-      if (!known.insert(id).second) continue;
+      if (hint.prediction.status != Status::ok || !known.insert(id).second) continue;
       const Fate left = counts_[static_cast<std::size_t>(Fate::bound)] > 0 ? Fate::bound : Fate::open;
       --counts_[static_cast<std::size_t>(left)];
       ++counts_[static_cast<std::size_t>(Fate::visited)];

@@ -166,6 +166,7 @@ class ExpressionParser {
     Token token;                            ///< its first number or name
     std::size_t name = 0;                   ///< index of the name of a choice
     bool rate = false, per_second = false;  ///< has numbers with the unit of a rate; has names of rates
+    Token beside = {};  ///< what is no rate and has a number with the unit of one added to it, or taken off
   };
   using Parsed = tl::expected<Operand, ExpressionError>;
   using Done = tl::expected<void, ExpressionError>;
@@ -306,6 +307,10 @@ class ExpressionParser {
     if (auto ok = require_number(left); !ok) return ok;
     if (auto ok = require_number(right); !ok) return ok;
     if (left.rate == right.rate || left.per_second || right.per_second) return {};
+    if (const Token& beside = (left.rate ? left : right).beside; beside.kind != TokenKind::end)
+      return fail(beside.offset, quote(beside.text) +
+                                     " stands beside a number per second or minute and is no rate, as "
+                                     "request_rate is one; leave the unit out");
     return fail((left.rate ? left : right).token.offset,
                 "a number per second or minute is compared with a rate alone, which " +
                     quote((left.rate ? right : left).token.text) + " is not; leave its unit out");
@@ -351,6 +356,9 @@ class ExpressionParser {
       if (!right) return right;
       if (auto ok = require_number(*right); !ok) return Failure(ok.error());
       if (auto ok = emit(op->second, offset); !ok) return Failure(ok.error());
+      const bool adds = op->second == Op::add || op->second == Op::subtract;
+      if (adds && left->rate != right->rate && left->beside.kind == TokenKind::end)
+        left->beside = (left->rate ? *right : *left).token;
       left->type = Type::number;
       left->rate = left->rate || right->rate;
       left->per_second = left->per_second || right->per_second;

@@ -16,8 +16,8 @@ struct AcceptanceSeries {
 
 /// Shares of iterations in which the i-th draft is accepted (Speculation::acceptance): the length with i drafts less
 /// that with i - 1. Each length is a measurement of its own, of several the mean: a share is no more than the one
-/// before it and at least 0. Or what is wrong, with the line. `means`, where given, gets what to say of lengths that are
-/// means of several lines; it stays empty where none is.
+/// before it and at least 0. Or what is wrong, with the line. `means`, where given, gets what to say of lengths that
+/// are means of several lines; it stays empty where none is.
 tl::expected<std::vector<double>, std::string> parse_acceptance(std::string_view text,
                                                                 const AcceptanceSeries& series,
                                                                 std::string* means = nullptr);

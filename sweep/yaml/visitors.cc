@@ -110,11 +110,13 @@ void Reader::finish() {
   if (!node_.is_map() || !strict_) return;
   for (const Entry& entry : node_.entries) {
     if (std::ranges::find(known_, entry.key) != known_.end()) continue;
-    const std::string elsewhere = nearest_name(entry.key, known_) ? "" : state_.elsewhere(at(entry.key));
-    state_.bad(at(entry.key), entry.key_where,
-               "unknown key" + (state_.full()       ? ""
-                                : elsewhere.empty() ? suggestion(entry.key, known_, "keys")
-                                                    : "; did you mean \"" + elsewhere + "\"?"));
+    std::string meant;
+    if (!state_.full()) {
+      const std::string elsewhere = nearest_name(entry.key, known_) ? "" : state_.elsewhere(at(entry.key));
+      meant =
+          elsewhere.empty() ? suggestion(entry.key, known_, "keys") : "; did you mean \"" + elsewhere + "\"?";
+    }
+    state_.bad(at(entry.key), entry.key_where, "unknown key" + meant);
   }
 }
 

@@ -207,5 +207,19 @@ TEST_F(ConfirmTest, ASweepThatIsStoppedWhileItConfirmsIsInterruptedAndItsFileWho
   EXPECT_TRUE(contains(again.err, "is complete already; see it with: shardscape top out.h5")) << again.err;
 }
 
+TEST_F(ConfirmTest, ASearchThatIsEndedWhileItConfirmsSaysThatItsFileIsWhole) {
+  Running running =
+      start({"search", test::source_dir() + "/sweep/studies/llama3.1-70b-64xa100.yaml", "-o", "out.h5",
+             "--set", "workload.global_batch=8192", "--confirm", "5", "--progress", "none"});
+  while (!fs::exists(work() / "out.h5") && !running.ended())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  running.send(SIGTERM);
+  running.send(SIGINT);
+  const Finished finished = running.wait();
+  EXPECT_EQ(finished.code, 130) << finished.err;
+  EXPECT_TRUE(contains(finished.err, "the file, where it is there, is whole")) << finished.err;
+  EXPECT_EQ(run({"verify", "out.h5"}).code, 0);
+}
+
 }  // namespace
 }  // namespace shardscape::cli

@@ -252,6 +252,18 @@ TEST_F(SearchTest, ABudgetOfPointsIsNotExceeded) {
       }
 }
 
+TEST_F(SearchTest, ABudgetThatIsJustUsedUpLeavesNothingToExecute) {
+  ASSERT_EQ(search({"-n", "3", "--confirm", "0", "-o", "out.h5"}).code, 0);
+  const std::uint64_t visited = results::ResultReader(work() / "out.h5").row_count();
+  const std::string just = std::to_string(visited) + " points",
+                    more = std::to_string(visited + 1) + " points";
+  const Finished none = search({"-n", "3", "--confirm", "3", "--budget", just});
+  EXPECT_TRUE(contains(none.out, "\nexact")) << none.out;
+  EXPECT_TRUE(contains(none.out, "executed: rows alone; the budget was used up before")) << none.out;
+  const Finished one = search({"-n", "3", "--confirm", "3", "--budget", more});
+  EXPECT_TRUE(contains(one.out, "; 1 point executed or known so")) << one.out;
+}
+
 TEST_F(SearchTest, ConfirmingCountsToTheBudget) {
   write("study.yaml", kSmallStudy);
   const Finished finished =

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,12 +15,11 @@
 #include "sweep/space/point_text.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/ranks_of_threads.h"
+#include "tests/support/search_truth.h"
 #include "tests/support/seeds.h"
 
 namespace shardscape::sweep {
 namespace {
-
-using results::Fate;
 
 /// Two capacities of memory, two bandwidths of it and two of the links, times two batches: groups of settings that
 /// share floors and settings that don't.
@@ -74,100 +71,6 @@ Study random_search_study(std::uint64_t seed) {
   study.objectives = {random.pick({"step_time_s", "tokens_per_s_per_gpu", "mfu"}), "memory_peak_bytes"};
   study.resolved_yaml = "study: search\n";
   return study;
-}
-
-struct Truth {
-  std::uint64_t id = 0;
-  double value = 0, memory = 0;
-};
-
-/// Every feasible point of a study.
-std::vector<Truth> all_points(const SweepJob& job) {
-  std::vector<Truth> points;
-  std::optional<Setting> setting;
-  std::optional<Simulator> simulator;
-  std::optional<std::uint64_t> current;
-  const std::string& objective = job.study().objectives.front();
-  const SimulateOptions options{.mode = job.study().mode};
-  for (std::uint64_t id = 0; id < job.space().size(); ++id) {
-    const PointIndex point = job.space().point(id);
-    if (!job.admits(point.plan, job.workload(point.setting))) continue;
-    if (current != point.setting) {
-      simulator.reset();
-      setting.emplace(job.study().setting(point.setting));
-      simulator.emplace(*setting, options);
-      current = point.setting;
-    }
-    const Prediction out = simulator->run(point.plan);
-    if (out.status != Status::ok) continue;
-    const double value = objective == "step_time_s" ? out.step_time.value()
-                         : objective == "mfu"       ? out.mfu
-                                                    : out.tokens_per_s_per_gpu;
-    points.push_back({id, value, out.memory_peak.value()});
-  }
-  return points;
-}
-
-/// 1 where small values are better, else -1.
-double sign_of(const SweepJob& job) { return job.study().objectives.front() == "step_time_s" ? 1 : -1; }
-
-std::vector<Truth> ranked(const SweepJob& job, std::vector<Truth> points) {
-  const double sign = sign_of(job);
-  std::ranges::sort(points, [&](const Truth& a, const Truth& b) {
-    return a.value == b.value ? a.id < b.id : sign * a.value < sign * b.value;
-  });
-  return points;
-}
-
-/// The definition: points that no other beats in both; of equal ones the first.
-std::vector<Truth> front_of(const SweepJob& job, const std::vector<Truth>& points) {
-  std::vector<Truth> front;
-  double least = HUGE_VAL;
-  std::vector<Truth> sorted = points;
-  const double sign = sign_of(job);
-  std::ranges::sort(sorted, [&](const Truth& a, const Truth& b) {
-    if (a.value != b.value) return sign * a.value < sign * b.value;
-    return a.memory == b.memory ? a.id < b.id : a.memory < b.memory;
-  });
-  for (const Truth& point : sorted) {
-    if (point.memory >= least) continue;
-    least = point.memory;
-    front.push_back(point);
-  }
-  return front;
-}
-
-void expect_same(const std::vector<BestPoint>& found, const std::vector<Truth>& truth, std::size_t count) {
-  ASSERT_EQ(found.size(), std::min(count, truth.size()));
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    EXPECT_EQ(found[i].point_id, truth[i].id) << i;
-    EXPECT_EQ(found[i].objective, truth[i].value) << i;
-  }
-}
-
-/// Every point has one fate, and none that was not visited beats the bound.
-void expect_certified(const SweepJob& job, const SearchOutcome& outcome, const std::vector<Truth>& truth) {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t count : outcome.info.counts) sum += count;
-  EXPECT_EQ(sum, job.space().size());
-  EXPECT_EQ(outcome.info.counts[static_cast<std::size_t>(Fate::visited)], outcome.visited.size());
-  EXPECT_TRUE(std::ranges::is_sorted(outcome.visited));
-  for (const Truth& point : truth) {
-    if (std::ranges::binary_search(outcome.visited, point.id)) continue;
-    ASSERT_LE(sign_of(job) * outcome.info.bound, sign_of(job) * point.value) << point.id;
-  }
-}
-
-void expect_same_outcome(const SearchOutcome& a, const SearchOutcome& b) {
-  EXPECT_EQ(a.visited, b.visited);
-  EXPECT_EQ(a.info.counts, b.info.counts);
-  EXPECT_EQ(a.info.complete, b.info.complete);
-  EXPECT_TRUE(a.info.bound == b.info.bound || (std::isnan(a.info.bound) && std::isnan(b.info.bound)));
-  ASSERT_EQ(a.best.size(), b.best.size());
-  for (std::size_t i = 0; i < a.best.size(); ++i) {
-    EXPECT_EQ(a.best[i].point_id, b.best[i].point_id);
-    EXPECT_EQ(a.best[i].objective, b.best[i].objective);
-  }
 }
 
 TEST(SearchProperty, FindsWhatAllPointsSay) {
@@ -343,6 +246,26 @@ TEST(SearchProperty, EachExecutionCountsOnceAgainstABudgetOfPoints) {
   const SearchOutcome outcome = search(SweepJob(study), {10, false, {study.objectives.front()}, 0}, options);
   EXPECT_TRUE(outcome.info.complete);
   EXPECT_EQ(asked, outcome.visited.size() + outcome.given_up);
+}
+
+/// Those that turn out too fast for a constraint are no exception.
+TEST(SearchProperty, EachExecutionCountsOnceWhereItMissesAConstraint) {
+  Study study = random_executed_orders(1);
+  study.objectives.front() = "step_time_s";
+  const SweepJob free(study);
+  const double third = ranked(free, all_points(free)).at(2).value;
+  study.limits = {{"step_time_s", results::Relation::above, third, false}};
+  const SweepJob job(study);
+  std::uint64_t asked = 0;
+  SearchOptions options = executing();
+  options.may_visit = [&] { return ++asked > 0; };
+  const SearchOutcome outcome = search(job, {1, false, {"step_time_s"}, 0}, options);
+  EXPECT_TRUE(outcome.info.complete);
+  ASSERT_FALSE(outcome.best.empty());
+  EXPECT_GT(outcome.best.front().objective, third);
+  EXPECT_EQ(asked, outcome.visited.size() + outcome.given_up);
+  options.may_visit = [asked = 0]() mutable { return ++asked <= 1; };
+  EXPECT_EQ(search(job, {1, false, {"step_time_s"}, 0}, options).visited.size(), 1U);
 }
 
 /// Plans of more events than are allowed are no part of a certificate.

@@ -5,7 +5,7 @@
 // shorter by what shows of T - T(u), in the bubble of the pipeline, too: u is what some rounds of both come to.
 //
 // When data-parallel traffic runs beside passes the schedule says (MetTraffic). Traffic that goes once in a step begins
-// when the passes of a stage end: of another stage's as much is there as overlaps, if each takes as long as all at once.
+// when the passes of a stage end: of another stage's as much is there as overlaps if each takes as long as all at once.
 //
 // Where anything beside passes takes turns, the passes of all stages and the pipeline are priced again with these
 // shares (price_training.cc): where the stage that ends last has waited for another, its own calls spare nothing.

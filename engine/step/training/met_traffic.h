@@ -7,8 +7,8 @@
 // traffic has that of another beside it is counted: of those alone whose groups use links in common with its own, which
 // need not be its neighbours.
 //
-// Traffic that begins within half a call of another stage's goes on in step with it, call by call and, within calls, one
-// stage of an algorithm after the other, so that both are on the same links at the same time (in_phase).
+// Traffic that begins within half a call of another stage's goes on in step with it, call by call and, within calls,
+// one stage of an algorithm after the other, so that both are on the same links at the same time (in_phase).
 #pragma once
 
 #include "engine/schedule/ordered_run.h"

@@ -44,8 +44,8 @@ int run_merge(const MergeArguments& arguments, const CommonOptions& common) {
   results::merge(parts, merge_output(arguments), run_info(common, 1));
   std::uint64_t rows = 0;
   for (const results::SweepPart& part : parts) rows += part.manifest.layout.rows();
-  std::cout << "merged " << parts.size() << " files: " << format_count(rows) << " of "
-            << format_count(parts.front().manifest.layout.total_points) << " points"
+  std::cout << "merged " << counted(parts.size(), "file") << ": " << format_count(rows) << " of "
+            << counted(parts.front().manifest.layout.total_points, "point")
             << in_brackets(of_the_study(results::ResultReader(arguments.output))) << " in "
             << arguments.output.string() << " ("
             << format_bytes(static_cast<double>(fs::file_size(arguments.output))) << ")\n";

@@ -49,8 +49,8 @@ int run_report(const ReportArguments& arguments, const CommonOptions& /*common*/
   input.commands = simulate_commands(reader);
   const std::uint64_t size = report::write_report(reader, input, output);
   const bool part = reader.complete() && !input.of_the_study.empty();
-  std::cout << "report on " << format_count(part ? reader.row_count() : reader.point_count())
-            << (part ? "" : " of " + format_count(reader.total_points())) << " points"
+  std::cout << "report on " << (part ? "" : format_count(reader.point_count()) + " of ")
+            << counted(part ? reader.row_count() : reader.total_points(), "point")
             << in_brackets(input.of_the_study) << " in " << arguments.output.string() << " ("
             << format_bytes(static_cast<double>(size)) << ")\n";
   return kDone;

@@ -272,15 +272,21 @@ class PointBudget {
   PointBudget(double points, ranks::Ranks& ranks)
       : points_(points), portion_(std::max(1.0, std::floor(points / (32 * ranks.size())))), ranks_(ranks) {}
 
-  /// Whether this rank may visit another point, which then counts. Not to be called from two threads at once.
-  bool allows_one() {
-    if (ranks_.size() == 1 || points_ == HUGE_VAL) return begun_++ < points_;
+  /// Whether this rank gets no other point. Not to be called from two threads at once.
+  bool used_up() {
+    if (ranks_.size() == 1 || points_ == HUGE_VAL) return begun_ >= points_;
     while (begun_ >= granted_) {
       constexpr int kCounter = 1;  // counter 0 is used by the search itself
       const double others = portion_ * static_cast<double>(ranks_.take(kCounter));
-      if (others >= points_) return false;
+      if (others >= points_) return true;
       granted_ += std::min(portion_, points_ - others);
     }
+    return false;
+  }
+
+  /// Whether this rank may visit another point, which then counts.
+  bool allows_one() {
+    if (used_up()) return false;
     ++begun_;
     return true;
   }
@@ -346,16 +352,20 @@ std::string run_executed(const WantedSearch& wanted, const CommonOptions& common
   return executed_text(job, first, ran.outcome, ran.cpu);
 }
 
-/// Messages for signals: a search seals nothing from which it could be continued.
+/// Messages for signals: a search seals nothing from which it could be continued. It may show, and execute, the rows of
+/// its file when it is ended.
 InterruptTexts interrupt_texts(const SearchArguments& arguments, const CommonOptions& common,
                                bool unbounded) {
   std::vector<std::string> again = common.command_line;
   if (!arguments.output.empty() && !arguments.force)
     again.emplace_back("--force");  // to replace what may then be there
-  return {unbounded
-              ? "stopping after the blocks in flight, of which nothing is kept; once more to leave at once"
-              : "stopping; what was found so far follows. Once more to leave at once, without it",
-          "nothing was kept; begin again with\n  " + shell_line(again)};
+  return {
+      unbounded ? "stopping after the blocks in flight, of which nothing is kept; once more to leave at once"
+                : "stopping; what was found so far follows. Once more to leave at once, without it",
+      (arguments.output.empty() ? "nothing was kept; begin again with\n  "
+                                : "the file, where it is there, is whole, and nothing else was kept; begin "
+                                  "again with\n  ") +
+          shell_line(again)};
 }
 
 /// Rank 0's part: searches with the others, and shows what was found.
@@ -424,7 +434,8 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
   const int code = show();
   if (wanted->executes && goal.front)
     out << "executed: rows alone; that no other plan executes better is not confirmed of a front\n";
-  if (execute && found.info.complete && !interrupt.stop().load() && time_left(*wanted, ranks) <= 0) {
+  if (execute && found.info.complete && !interrupt.stop().load() &&
+      (time_left(*wanted, ranks) <= 0 || points.used_up())) {
     out << "executed: rows alone; the budget was used up before the plan that executes best was looked for\n";
   } else if (execute && found.info.complete && !interrupt.stop().load()) {
     execute->begin();

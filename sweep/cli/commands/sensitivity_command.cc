@@ -225,9 +225,9 @@ int run_sensitivity(const SensitivityArguments& arguments, const CommonOptions& 
     const std::string of_study = of_the_study(reader);
     if (!reader.complete()) {
       std::cout << "so far, " << format_count(reader.point_count()) << " of "
-                << format_count(reader.total_points()) << " points" << in_brackets(of_study) << "\n\n";
+                << counted(reader.total_points(), "point") << in_brackets(of_study) << "\n\n";
     } else if (!of_study.empty()) {
-      std::cout << format_count(reader.row_count()) << " points" << in_brackets(of_study) << "\n\n";
+      std::cout << counted(reader.row_count(), "point") << in_brackets(of_study) << "\n\n";
     }
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (i > 0) std::cout << "\n";

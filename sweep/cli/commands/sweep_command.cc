@@ -276,8 +276,10 @@ void require_rows(const sweep::SweepJob& job, const SweepArguments& arguments) {
   require_points(job);
   if (job.layout().rows() == 0) {
     throw BadInput(fmt::format(
-        "--shard: part {} of the study holds no points; it has {} blocks to share out", arguments.shard,
-        results::BlockLayout::whole(job.layout().total_points, job.layout().rows_per_block).blocks.count));
+        "--shard: part {} of the study holds no points; it has {} to share out", arguments.shard,
+        counted(
+            results::BlockLayout::whole(job.layout().total_points, job.layout().rows_per_block).blocks.count,
+            "block")));
   }
 }
 

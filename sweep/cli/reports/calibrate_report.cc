@@ -179,7 +179,7 @@ ordered_json calibration_json(const Calibration& calibration) {
 std::vector<std::string> calibration_header(const Calibration& calibration, const std::string& command) {
   std::vector<std::string> lines = {command};
   for (const FileReport& file : calibration.files) {
-    lines.push_back(file_name(file.file) + ": " + format_count(file.rows) + " rows, " +
+    lines.push_back(file_name(file.file) + ": " + counted(file.rows, "row") + ", " +
                     format_count(file.fitted_rows) + " in the fit. Errors with the number of measurements:");
     for (std::size_t m = 0; m < file.before.metrics.size(); ++m) {
       if (!file.before.metrics[m].pairs.empty()) lines.push_back(metric_line(file, m));

@@ -82,7 +82,7 @@ namespace {
 void print_draws(std::ostream& out, const sweep::SweepJob& job, const sweep::RaceDraws& draws) {
   const std::uint64_t all = draws.points * job.fault_draws()->draws().size();
   out << "fault samples: " << format_count(draws.made) << " drawn of " << format_count(all) << " that "
-      << format_count(draws.points) << " raced points have\n";
+      << counted(draws.points, "raced point") << " would have\n";
 }
 
 }  // namespace
@@ -104,13 +104,11 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::Se
   table.print(out, 2);
   if (outcome.draws) print_draws(out, job, *outcome.draws);
   if (outcome.given_up > 0)
-    out << format_count(outcome.given_up)
-        << " executions were ended where their clock had passed the answer: they are among those by a "
-           "bound\n";
+    out << counted(outcome.given_up, "execution")
+        << " ended where the clock had passed the answer, among those by a bound\n";
   if (outcome.too_large > 0)
-    out << format_count(outcome.too_large) << " plans take more than "
-        << format_count(kMostRowEvents / 1'000'000)
-        << " million events: they were not executed to their end, and are not decided\n";
+    out << counted(outcome.too_large, "plan") << " of more than " << format_count(kMostRowEvents / 1'000'000)
+        << " million events: not executed to the end, and not decided\n";
   // Floors of prices are proved; those of executed steps are only tested (plan_floor.h).
   const bool served = job.study().phase() == Phase::inference;
   const bool executed = job.study().mode == ExecutionMode::flattened;
@@ -140,8 +138,8 @@ std::string executed_text(const sweep::SweepJob& job, const sweep::SearchGoal& g
                           const sweep::SearchOutcome& found, double cpu_seconds) {
   const auto text = [&](double value) { return objective_text(job, goal.objectives.front(), value); };
   const std::string took =
-      fmt::format("{} points executed or known so, {} given up as slower, {} of CPU",
-                  format_count(found.visited.size()), format_count(found.given_up),
+      fmt::format("{} executed or known so, {} given up as slower, {} of CPU",
+                  counted(found.visited.size(), "point"), format_count(found.given_up),
                   format_duration(cpu_seconds)) +
       (found.too_large > 0 ? fmt::format(", {} too large to execute", format_count(found.too_large)) : "");
   if (found.best.empty()) return "executed: no plan is known to have a time; " + took;

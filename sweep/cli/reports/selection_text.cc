@@ -72,7 +72,7 @@ std::string in_brackets(const std::string& text) { return text.empty() ? "" : " 
 void note_selection(const results::ResultReader& reader) {
   const std::string text = of_the_study(reader);
   if (!text.empty()) {
-    std::cerr << "note: these are " << format_count(reader.row_count()) << " points, " << text << "\n";
+    std::cerr << "note: " << counted(reader.row_count(), "point") << ", " << text << "\n";
   }
 }
 

@@ -161,14 +161,13 @@ std::string load_text(const WorkloadSpec& workload) {
   if (!workload.load) return "concurrency " + format_count(workload.concurrency);
   const LoadSpec& load = *workload.load;
   const std::string source =
-      load.trace    ? fmt::format("by a trace of {} requests",
-                                  format_count(static_cast<std::int64_t>(load.trace->requests.size())))
+      load.trace    ? "by a trace of " + counted(load.trace->requests.size(), "request")
       : load.open() ? fmt::format("{} ({})", requests_text(load.request_rate), name_of(load.arrivals))
                     : "concurrency " + format_count(workload.concurrency);
   const std::string sessions =
       load.sessions ? fmt::format(", sessions of {:.3g} turns", load.sessions->means().turns) : "";
-  return fmt::format("{}{}, {} requests simulated ({})", source, sessions,
-                     format_count(load.requests.of(workload.concurrency)), name_of(load.statistic));
+  return fmt::format("{}{}, {} simulated ({})", source, sessions,
+                     counted(load.requests.of(workload.concurrency), "request"), name_of(load.statistic));
 }
 
 /// Latencies, queue and cache of a load that is simulated request by request.

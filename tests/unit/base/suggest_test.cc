@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "tests/support/paths.h"
 
 namespace shardscape {
 namespace {
@@ -35,6 +39,32 @@ TEST(Suggest, NearestName) {
   // The first of equals; and a nearer name later beats a prefix found before.
   EXPECT_EQ(nearest_name("bat", std::vector<std::string>{"cat", "rat"}), "cat");
   EXPECT_EQ(nearest_name("rings", std::vector<std::string>{"rings_of_saturn", "ring"}), "ring");
+}
+
+/// The names of the presets in a folder, in their order.
+std::vector<std::string> presets_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(test::source_dir() + "/" + folder))
+    if (file.path().extension() == ".yaml") names.push_back(file.path().stem().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST(Suggest, PartsOfNamesAreNearerThanTwoEdits) {
+  const std::vector<std::string> models = presets_in("models"), clusters = presets_in("hw_presets/clusters");
+  const auto first_two = nearest_names("gpt3", models, 2);
+  EXPECT_EQ(std::ranges::count(first_two, "gpt3-175b"), 1) << join_names(first_two);
+  EXPECT_TRUE(nearest_name("mixtral", models).value_or("").starts_with("mixtral-"));
+  const auto llamas = nearest_names("llama3", models, 3);
+  EXPECT_EQ(std::ranges::count(llamas, "llama3.1-8b"), 1) << join_names(llamas);
+  EXPECT_EQ(nearest_name("qwen3-235b", models), "qwen3-235b-a22b");
+  EXPECT_EQ(nearest_name("gb200", clusters), "gb200-nvl72");
+  EXPECT_EQ(nearest_name("h100", clusters), "dgx-h100");
+  EXPECT_EQ(nearest_name("dgxh100", clusters), "dgx-h100");
+  // Short words are near to few names, however long these are.
+  const std::vector<std::string> columns = {"host_s", "tp_comm_s", "pp_comm_s", "step_time_s"};
+  EXPECT_EQ(nearest_name("cost", columns), std::nullopt);
+  EXPECT_EQ(nearest_name("comm", columns), std::nullopt);
 }
 
 TEST(Suggest, Text) {

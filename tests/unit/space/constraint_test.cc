@@ -58,6 +58,12 @@ TEST(Constraint, ReadsRatesWithTheirUnit) {
   for (const char* text : {"request_rate - 4 /s > 0", "-1 < 240 /min - request_rate / gpus"})
     EXPECT_TRUE(Constraint::parse(text).has_value()) << text;
   EXPECT_NE(Constraint::parse("-gpus < 4 /s").error().message.find("which 'gpus' is not"), std::string::npos);
+  for (const char* text : {"tp - 4 /s > 0", "0 < 4 /s - tp", "1 == 2 * tp + 4 /s - 3"}) {
+    const auto constraint = Constraint::parse(text);
+    ASSERT_FALSE(constraint.has_value()) << text;
+    const std::string& message = constraint.error().message;
+    EXPECT_TRUE(message.find("'tp' stands beside") == 0 || message.find("'2' stands beside") == 0) << message;
+  }
   for (const char* text : {"tp <= 4 /s", "180 /min > concurrency", "gpus * 2 == -(3 /s)"})
     EXPECT_FALSE(Constraint::parse(text).has_value()) << text;
 }
