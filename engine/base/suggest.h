@@ -47,8 +47,8 @@ inline std::string without_joints(std::string_view name) {
 /// The candidates nearest to `word`, at most `most`, nearest first and of equals in their order; none where none is
 /// near enough to be a slip of the keyboard: at most a third of the word's letters, at least one edit, and not all of
 /// the word; '_' and '-' may be left out or put in. A word of three letters and more that begins a name or, behind a
-/// '-', ends it is farther than one edit and nearer than two. `candidates`: any range of things that convert to
-/// string_view.
+/// '-', ends it is farther than one edit and nearer than two; of such names the shorter is nearer. `candidates`: any
+/// range of things that convert to string_view.
 template <class Names>
 std::vector<std::string> nearest_names(std::string_view word, const Names& candidates, std::size_t most) {
   constexpr std::size_t kLongest = 128;  // longer words are not misspelt names
@@ -68,7 +68,9 @@ std::vector<std::string> nearest_names(std::string_view word, const Names& candi
     const bool part = plain.size() >= 3 && (plain_name.starts_with(plain) || lower_case(name).ends_with(end));
     if (slip || part) near.emplace_back(std::min(kEdit * distance, part ? kPart : kEdit * kLongest), name);
   }
-  std::ranges::stable_sort(near, {}, &std::pair<std::size_t, std::string>::first);
+  std::ranges::stable_sort(near, {}, [](const auto& entry) {
+    return std::pair(entry.first, entry.first == kPart ? entry.second.size() : 0);
+  });
   std::vector<std::string> names;
   for (auto& [rank, name] : near)
     if (names.size() < most) names.push_back(std::move(name));
