@@ -115,12 +115,13 @@ class CostCurve {
   /// The time in seconds. `network`: the one that the curve was made for, or one like it, in the same state.
   /// `tolerance`: relative, for bounds that may stand for a simulation.
   [[nodiscard]] double at(double bytes, PricedNetwork& network, double tolerance);
-  /// Seconds by which a call of `now` seconds (at()) follows an equal one sooner, as its rings tell: each message takes
-  /// `step` seconds beside the latency of its links, and a member is busy for `gap` seconds between two calls. Empty
-  /// where the curve has no rings, unless `one_way`. Of contended rings that of their upper bound. Where each dimension is gone
-  /// through once (`one_way`), members that a slow ring makes late find the messages of the other stages waiting, and
-  /// only they are late. Else the stages on the way back are those on the way there, the last one the first: both are
-  /// one ring that is gone through twice, and it follows when the others are over, but no sooner than without them.
+  /// Seconds by which a call of `now` seconds (at()) follows an equal one sooner, as its rings tell: each message
+  /// takes `step` seconds beside the latency of its links, and a member is busy for `gap` seconds between two
+  /// calls. Empty where the curve has no rings, unless `one_way`. Of contended rings that of their upper bound.
+  /// Where each dimension is gone through once (`one_way`), members that a slow ring makes late find the messages
+  /// of the other stages waiting, and only they are late. Else the stages on the way back are those on the way
+  /// there, the last one the first: both are one ring that is gone through twice, and it follows when the others
+  /// are over, but no sooner than without them.
   [[nodiscard]] std::optional<double> saved_in_row(double bytes, double now, double step, double gap,
                                                    bool one_way) const;
   /// A lower bound of at(), found without a simulation.
