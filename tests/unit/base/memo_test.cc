@@ -120,7 +120,7 @@ TEST(Memo, EveryFieldOfAKeyCounts) {
             1 + of_group);
   EXPECT_EQ(expect_every_field_counts(network::TwoWays{3, 5}), 2U);
   EXPECT_EQ(expect_every_field_counts(network::SeveralWays{{3, 5, 7}}), 4U);
-  EXPECT_EQ(expect_every_field_counts(network::SickPriceKey{3, 1e6}), 2U);
+  EXPECT_EQ(expect_every_field_counts(network::SickPriceKey{1, 3, 1e6}), 3U);
   EXPECT_EQ(expect_every_field_counts(network::SlicesKey{3, {4, 8}}), 3U);
   EXPECT_EQ(expect_every_field_counts(network::HealthyPartKey{3, 1, 1e6}), 3U);
   // Each field of a fault, and one fault more.
