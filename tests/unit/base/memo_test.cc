@@ -142,7 +142,7 @@ TEST(Memo, EveryFieldOfAStepsKeyCounts) {
   const std::size_t of_plan = 2 * kPlanAxes + 2 + 1 + 1;
   EXPECT_EQ(expect_every_field_counts(step::PlanOnRanks()), of_plan);
   EXPECT_EQ(expect_every_field_counts(step::LayersKey()), of_plan + 3);
-  EXPECT_EQ(expect_every_field_counts(step::DataKey()), of_plan + 1);
+  EXPECT_EQ(expect_every_field_counts(step::DataKey()), of_plan + 3);  // ZeRO stage, faults, stage
   EXPECT_EQ(expect_every_field_counts(step::StepKey()), of_plan + 3 + 2);
   EXPECT_EQ(expect_every_field_counts(step::SickLinksOfStage{1, 2, 3}), 3U);
 }
