@@ -19,6 +19,18 @@ Prediction predict(const Setting& setting, const ParallelPlan& plan, ExecutionMo
   return Simulator(setting, {.time_infeasible = true, .mode = mode}).run(plan, faults);
 }
 
+/// A link for each pair of four ranks, a host that is never late: nothing contends.
+Setting pairs_setting() {
+  Setting setting;
+  setting.model = test::llama(8, 1024, 16, 4, 4096, 32000);
+  setting.system.device = test::round_device();
+  setting.system.fabric = {"pairs",
+                           {test::dimension("links", DimensionKind::fully_connected, {4}, 50e9, 1e-6)}};
+  setting.system.stack = test::plain_stack();
+  setting.workload = test::training(1024, 32);
+  return setting;
+}
+
 /// A late device finds the messages of its peers waiting, which the hierarchical mode has it wait for:
 /// executed steps are shorter by up to the communication. `more`: by how much they may be longer, relative.
 void expect_within(const Prediction& executed, const Prediction& h, double more, const std::string& what) {
@@ -64,13 +76,7 @@ TEST(FlattenedFaults, AMachineOfSickDevicesIsASlowerMachine) {
 // Forwards send to the next stage, backwards to the one before: a link that is sick one way slows those that take it.
 // Left out is dualpipe, whose pairs send two messages the same way at once.
 TEST(FlattenedFaults, MessagesMindWhichWayALinkIsSick) {
-  Setting setting;
-  setting.model = test::llama(8, 1024, 16, 4, 4096, 32000);
-  setting.system.device = test::round_device();
-  setting.system.fabric = {"pairs",
-                           {test::dimension("links", DimensionKind::fully_connected, {4}, 50e9, 1e-6)}};
-  setting.system.stack = test::plain_stack();
-  setting.workload = test::training(1024, 32);
+  const Setting setting = pairs_setting();
   const network::Fabric fabric(setting.system.fabric);
   std::vector<std::int32_t> path;
   for (const ScheduleKind kind : enum_values<ScheduleKind>()) {
@@ -93,18 +99,12 @@ TEST(FlattenedFaults, MessagesMindWhichWayALinkIsSick) {
   }
 }
 
-// A link for each pair of ranks, a host that is never late: nothing contends. One axis at a time the peers
+// One axis at a time the peers
 // of a sick device wait for it wherever they meet, as the hierarchical mode has it. Chunks of an interleaved
 // schedule are uneven (embedding, head), which that mode averages over a stage.
 TEST(FlattenedFaults, OneSickDeviceCostsWhatTheHierarchicalModeSays) {
-  Setting setting;
-  setting.model = test::llama(8, 1024, 16, 4, 4096, 32000);
-  setting.system.device = test::round_device();
-  setting.system.fabric = {"pairs",
-                           {test::dimension("links", DimensionKind::fully_connected, {4}, 50e9, 1e-6)}};
-  setting.system.stack = test::plain_stack();
+  Setting setting = pairs_setting();
   setting.system.stack.communication.call = Seconds(5e-6);
-  setting.workload = test::training(1024, 32);
   std::vector<ParallelPlan> plans = {test::plan_of(4, 1, 1, 1), test::plan_of(1, 4, 1, 1),
                                      test::plan_of(1, 1, 1, 4)};
   for (const ScheduleKind kind :
