@@ -40,27 +40,41 @@ Distance distance(const Regime& regime, const Cell& cell) {
     far.gaps.emplace_back(spread, gap);
   };
   const Regime& known = cell.regime;
-  differ(known.device != regime.device, EvidenceGap::device, kWidening.device);
-  differ(known.precision != regime.precision, EvidenceGap::precision, kWidening.precision);
-  differ(known.model_kind != regime.model_kind, EvidenceGap::model_kind, kWidening.model_kind);
-  differ(known.stack != regime.stack, EvidenceGap::stack, kWidening.stack);
+  const Widening& widening = kWidening[regime.phase];
+  differ(known.device != regime.device, EvidenceGap::device, widening.device);
+  differ(known.precision != regime.precision, EvidenceGap::precision, widening.precision);
+  differ(known.model_kind != regime.model_kind, EvidenceGap::model_kind, widening.model_kind);
+  differ(known.stack != regime.stack, EvidenceGap::stack, widening.stack);
   far.doublings = doublings(regime, cell);
-  const double spread = kWidening.doubling * far.doublings;
+  const double spread = kDoubling * far.doublings;
   differ(far.doublings > kSameScale, EvidenceGap::scale, spread);
   if (far.doublings <= kSameScale) far.variance += spread * spread;
   return far;
 }
 
-/// The logarithm of the spread of a phase: the mean over its cells, weighted by their plans. As a mean of logarithms it
-/// is hardly moved by a single cell with wild rows.
-double log_sigma_of_phase(const Table& table, Phase phase) {
-  double sum = 0, weight = 0;
-  for (const Cell& cell : table.cells) {
-    if (cell.regime.phase != phase) continue;
-    sum += static_cast<double>(cell.plans) * std::log(cell.sigma);
-    weight += static_cast<double>(cell.plans);
+/// The logarithm of a spread, and the plans that it rests on.
+struct LogSpread {
+  double log_sigma = 0, plans = 0;
+
+  /// The mean of both, this one as if it were of `prior_plans` plans.
+  [[nodiscard]] LogSpread behind(const LogSpread& own, double prior_plans) const {
+    const double all = own.plans + prior_plans;
+    return {(own.plans * own.log_sigma + prior_plans * log_sigma) / all, own.plans};
   }
-  return sum / weight;
+};
+
+/// The mean spread of the cells of a phase, of one stack or (null) of all, weighted by their plans. As a mean of
+/// logarithms it is hardly moved by a single cell with wild rows.
+LogSpread mean_spread(const Table& table, Phase phase, const std::string* stack) {
+  LogSpread mean;
+  for (const Cell& cell : table.cells) {
+    if (cell.regime.phase != phase || (stack != nullptr && cell.regime.stack != *stack)) continue;
+    const auto plans = static_cast<double>(cell.plans);
+    mean.log_sigma += plans * std::log(cell.sigma);
+    mean.plans += plans;
+  }
+  mean.log_sigma /= mean.plans;
+  return mean;
 }
 
 /// Classifies a regime by its distance. `beyond`: it has more GPUs than any row of the phase.
@@ -78,8 +92,8 @@ std::string words(const Regime& regime) {
 }
 
 /// The finding for a phase without any rows: every difference adds its spread.
-Finding unknown_phase() {
-  const Widening& w = kWidening;
+Finding unknown_phase(Phase phase) {
+  const Widening& w = kWidening[phase];
   const double variance = w.device * w.device + w.precision * w.precision + w.model_kind * w.model_kind +
                           w.stack * w.stack + kNoise * kNoise;
   Finding finding;
@@ -113,19 +127,19 @@ Finding assess(const Table* table, const Regime& regime) {
     most_gpus = std::max(most_gpus, cell.gpus_high);
     if (!known_stack || cell.regime.stack == regime.stack) finding.most = most_of(finding.most, cell.most);
   }
-  if (cells.empty()) return unknown_phase();
+  if (cells.empty()) return unknown_phase(regime.phase);
   const auto variance = [](const auto& candidate) { return candidate.second.variance; };
   const double least = variance(*std::ranges::min_element(cells, {}, variance));
   constexpr double kEqual = 1e-12;
   std::erase_if(cells, [&](const auto& candidate) { return variance(candidate) > least + kEqual; });
 
-  const double phase = log_sigma_of_phase(*table, regime.phase);
+  const LogSpread phase = mean_spread(*table, regime.phase, nullptr);
   double log_sigma = 0;
   finding.gpus_low = cells.front().first->gpus_low;
   for (const auto& [cell, far] : cells) {
     const auto plans = static_cast<double>(cell->plans);
-    const double own = (plans * std::log(cell->sigma) + kPriorPlans * phase) / (plans + kPriorPlans);
-    log_sigma += plans * own;
+    const LogSpread stack = phase.behind(mean_spread(*table, regime.phase, &cell->regime.stack), kPriorPlans);
+    log_sigma += plans * stack.behind({std::log(cell->sigma), plans}, kPriorPlans).log_sigma;
     finding.rows += cell->rows;
     finding.plans += cell->plans;
     finding.gpus_low = std::min(finding.gpus_low, cell->gpus_low);

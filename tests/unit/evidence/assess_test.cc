@@ -32,6 +32,8 @@ TEST(Assess, OneCellSpeaksForItself) {
   EXPECT_EQ(reason(found, kHome), "8 rows of 4 plans on gpu, bf16, dense, soft, 8 to 64 GPUs");
 }
 
+constexpr Widening kSpread = kWidening[Phase::training];
+
 TEST(Assess, EachDifferenceAddsItsSpread) {
   const Table table{{measured_cell(0.05, 4)}};
   const auto expect = [&](Regime regime, double spread, Evidence evidence, EvidenceGap gap) {
@@ -42,15 +44,15 @@ TEST(Assess, EachDifferenceAddsItsSpread) {
   };
   Regime other = kHome;
   other.device = "";
-  expect(other, kWidening.device, Evidence::near, EvidenceGap::device);
+  expect(other, kSpread.device, Evidence::near, EvidenceGap::device);
   other.stack = "fresh";
-  expect(other, std::hypot(kWidening.device, kWidening.stack), Evidence::extrapolated, EvidenceGap::stack);
+  expect(other, std::hypot(kSpread.device, kSpread.stack), Evidence::extrapolated, EvidenceGap::stack);
   other = kHome;
   other.precision = PolicyName::fp8;
-  expect(other, kWidening.precision, Evidence::near, EvidenceGap::precision);
+  expect(other, kSpread.precision, Evidence::near, EvidenceGap::precision);
   other = kHome;
   other.model_kind = "experts";
-  expect(other, kWidening.model_kind, Evidence::near, EvidenceGap::model_kind);
+  expect(other, kSpread.model_kind, Evidence::near, EvidenceGap::model_kind);
   // 4 is one doubling below 8, 2 two; 128 is one beyond 64, 1024 four, and no row has so many.
   for (const auto& [gpus, steps, evidence, gap] :
        {std::tuple{4, 1.0, Evidence::measured, EvidenceGap::none},
@@ -59,7 +61,7 @@ TEST(Assess, EachDifferenceAddsItsSpread) {
         std::tuple{1024, 4.0, Evidence::extrapolated, EvidenceGap::scale}}) {
     other = kHome;
     other.gpus = gpus;
-    expect(other, steps * kWidening.doubling, evidence, gap);
+    expect(other, steps * kDoubling, evidence, gap);
   }
 }
 
@@ -126,21 +128,24 @@ TEST(Assess, OfLargerDegreesThanAnyRowHadNothingIsKnown) {
   EXPECT_EQ(assess_plan(assess(&table, kHome), plan).evidence, Evidence::measured);
 }
 
-TEST(Assess, FewPlansLeanOnTheOthersOfTheirPhase) {
-  // Logarithms to base 4 over 0.04: own 0 with 2 plans, other 1 with 6. The phase: 6 / 8 = 3/4. Two plans count
-  // twice as much as the phase: (2 * 0 + 3/4) / 3 = 1/4. Training alone counts.
-  Table table{{measured_cell(0.04, 2), measured_cell(0.16, 6, "gpu-2")}};
+TEST(Assess, FewPlansLeanOnTheOthersOfTheirStackAndThatOnThePhase) {
+  // Logarithms to base 4 over 0.04: own 0 with 2 plans, 1 with 6 of the same stack, 2 with 8 of another one. The phase:
+  // (6 + 16) / 16 = 11/8. The stack: of its own 6 / 8 = 3/4, with the phase as one plan (8 * 3/4 + 11/8) / 9 = 59/72.
+  // The cell: (2 * 0 + 59/72) / 3. Training alone counts.
+  Table table{{measured_cell(0.04, 2), measured_cell(0.16, 6, "gpu-2"), measured_cell(0.64, 8, "gpu-2")}};
+  table.cells[2].regime.stack = "other";
   Cell serving = measured_cell(0.9, 100);
   serving.regime.phase = Phase::inference;
   table.cells.push_back(serving);
-  EXPECT_NEAR(assess(&table, kHome).assessment.expected_error, 0.04 * std::pow(4, 0.25), 1e-12);
-  // A device of neither: both are as near, and weigh as their plans. Of the six: (6 * 1 + 3/4) / 7 = 27/28;
-  // together (2 * 1/4 + 6 * 27/28) / 8 = 11/14.
+  constexpr double kOwn = 59.0 / 72 / 3;
+  EXPECT_NEAR(assess(&table, kHome).assessment.expected_error, 0.04 * std::pow(4, kOwn), 1e-12);
+  // A device of neither: both of the stack are as near, and weigh as their plans.
+  constexpr double kOther = (6 * 1 + 59.0 / 72) / 7;
   Regime third = kHome;
   third.device = "gpu-3";
   const Finding found = assess(&table, third);
-  EXPECT_NEAR(found.assessment.expected_error, std::hypot(0.04 * std::pow(4, 11.0 / 14), kWidening.device),
-              1e-12);
+  EXPECT_NEAR(found.assessment.expected_error,
+              std::hypot(0.04 * std::pow(4, (2 * kOwn + 6 * kOther) / 8), kSpread.device), 1e-12);
   EXPECT_EQ(found.plans, 8);
   EXPECT_TRUE(
       reason(found, third).starts_with("no rows of this device (gpu-3); nearest are 16 rows of 8 plans"));
@@ -169,7 +174,7 @@ TEST(Assess, WithoutEvidenceItSaysSo) {
   const Finding other = assess(&table, serving);
   EXPECT_EQ(other.assessment.evidence, Evidence::extrapolated);
   EXPECT_EQ(other.assessment.gap, EvidenceGap::phase);
-  EXPECT_GT(other.assessment.expected_error, kWidening.stack);
+  EXPECT_GT(other.assessment.expected_error, kWidening[Phase::inference].stack);
   EXPECT_EQ(reason(other, serving), "no rows of inference");
 }
 
