@@ -150,6 +150,8 @@ struct StackProfile {
     Seconds decode_step_fixed;  ///< once per decode step: sampling, scheduling
     Seconds decode_gap;         ///< device idle between the kernels of one block in inference, always paid
     Seconds decode_sequence;    ///< per sequence and iteration: sampling, detokenising, streaming a token
+    /// Per sequence of all replicas and iteration: what one process does for all of them before the next iteration.
+    Seconds decode_stream;
     friend bool operator==(const Host&, const Host&) = default;
   };
   struct Communication {

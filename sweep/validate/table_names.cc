@@ -97,8 +97,11 @@ void TableNames::read() {
     const auto stack = presets_.stack(entry.name);
     if (!stack) continue;
     // As the name of software, a text may mean another profile than the one of that name.
-    for (const std::string& name : (*stack)->tables.software) stacks_.insert_or_assign(name, entry.name);
     const yaml::StackTables& tables = (*stack)->tables;
+    for (const std::string& name : tables.software) {
+      if (tables.software_of.empty()) stacks_.insert_or_assign(name, entry.name);
+      for (const std::string& source : tables.software_of) of_sources_.push_back({name, source, entry.name});
+    }
     const double from = release_number(tables.expert_software_from).value_or(0);
     for (const std::string& name : tables.expert_software)
       of_experts_[name].push_back({from, tables.expert_software_on, entry.name});
@@ -134,6 +137,8 @@ Architecture TableNames::architecture(const std::string& device_text) {
 TableNames::Named TableNames::stack(const std::string& text, bool experts, const SoftwareRun& run) {
   if (yaml::is_path(text)) return text;
   read();
+  for (const auto& [software, source, preset] : of_sources_)
+    if (text == software && run.source.starts_with(source)) return preset;
   const auto found_experts = of_experts_.find(text.substr(0, text.find(' ')));
   if (experts && found_experts != of_experts_.end()) {
     const OfExperts* last = nullptr;

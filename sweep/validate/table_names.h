@@ -29,6 +29,7 @@ struct Nameless {
 struct SoftwareRun {
   std::optional<double> release;  ///< from stated_release()
   Architecture architecture = Architecture::other;
+  std::string source = {};  ///< where the row is from
 };
 
 /// Reads every device and stack preset once, when first needed. `presets` must outlive the object. `own_device`: a
@@ -81,6 +82,11 @@ class TableNames {
     std::string preset;
   };
   std::map<std::string, std::vector<OfExperts>> of_experts_;
+  /// The stack of software in runs whose source begins so.
+  struct OfSource {
+    std::string software, source, preset;
+  };
+  std::vector<OfSource> of_sources_;
 };
 
 /// Whether a model of this name in public tables is a mixture of experts.

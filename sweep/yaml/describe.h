@@ -240,6 +240,7 @@ template <class V>
 void describe(V& v, StackPreset& s) {
   describe(v, static_cast<StackProfile&>(s));
   v.words("software", s.tables.software);
+  v.words("software_of", s.tables.software_of);
   v.words("expert_software", s.tables.expert_software);
   v.fact("expert_software_from", s.tables.expert_software_from);
   v.fact("expert_software_on", s.tables.expert_software_on);

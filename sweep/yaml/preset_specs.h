@@ -17,6 +17,8 @@ namespace shardscape::yaml {
 struct StackTables {
   std::string years;                  ///< years of the software: "2022", "2024 on"; for the reader
   std::vector<std::string> software;  ///< names that stand for this profile, each for one profile only
+  /// Beginnings of the `source` of those runs of the software that are meant; none: of all.
+  std::vector<std::string> software_of;
   /// Names that stand for this profile, before any other, in runs of mixtures of experts.
   std::vector<std::string> expert_software;
   /// For those runs of mixtures of experts: the first release, YY.MM, and the architecture from which on the profile

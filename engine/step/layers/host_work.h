@@ -54,11 +54,12 @@ struct BlockHost {
 };
 BlockHost host_of_block(const StackProfile& stack, double calls, std::int64_t batches);
 
-/// Seconds of the host between two iterations of the same sequences, of which `rows` get a token.
+/// Seconds of the host between two iterations of the same sequences, of which `rows` get a token, as many of each of
+/// the replicas.
 struct IterationHost {
   double scheduling = 0, tokens = 0;
   [[nodiscard]] double total() const { return scheduling + tokens; }
 };
-IterationHost host_of_iteration(const StackProfile& stack, double rows);
+IterationHost host_of_iteration(const StackProfile& stack, std::int32_t replicas, double rows);
 
 }  // namespace shardscape::step

@@ -30,7 +30,7 @@ Setting draft_setting(const Setting& target) {
       speculation.method == DraftMethod::draft_model ? *speculation.draft_model : own_module(setting.model);
   speculation = {};
   setting.system.stack.host.decode_step_fixed = Seconds(0);
-  setting.system.stack.host.decode_sequence = Seconds(0);
+  setting.system.stack.host.decode_sequence = setting.system.stack.host.decode_stream = Seconds(0);
   return setting;
 }
 

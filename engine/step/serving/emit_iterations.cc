@@ -45,8 +45,9 @@ class IterationEmitter {
     back_ = builder_.add_channel([=](std::int32_t rank) {
       return rank / stride % stages + 1 < stages ? rank : rank - (stages - 1) * stride;
     });
-    builder_.delay_channel(
-        back_, Seconds(host_of_iteration(in_.setting.system.stack, static_cast<double>(shape.rows)).total()));
+    builder_.delay_channel(back_, Seconds(host_of_iteration(in_.setting.system.stack, in_.plan.data,
+                                                            static_cast<double>(shape.rows))
+                                              .total()));
   }
 
   void build(std::int64_t groups, std::int64_t rounds) {
@@ -88,7 +89,7 @@ class IterationEmitter {
     const auto rows = static_cast<double>(shape_.rows);
     if (piped()) return builder_.add(on_channel(Kind::send, back_, kTokenBytes * rows));
     builder_.add(host_sync());
-    builder_.add(host_launch(host_of_iteration(in_.setting.system.stack, rows).total()));
+    builder_.add(host_launch(host_of_iteration(in_.setting.system.stack, in_.plan.data, rows).total()));
   }
 
  private:

@@ -104,6 +104,20 @@ TEST(TableNames, ReleaseAndArchitectureDecideBetweenProfilesOfExperts) {
   EXPECT_EQ(names.architecture("b61"), Architecture::other);
 }
 
+TEST(TableNames, TheSourceDecidesBetweenProfilesOfSoftware) {
+  Presets presets(shipped_presets());
+  TableNames names(presets);
+  const auto vllm = [&](const char* text, bool experts, std::string source) {
+    return *names.stack(text, experts, {std::nullopt, Architecture::hopper, std::move(source)});
+  };
+  for (const bool experts : {false, true}) {
+    EXPECT_EQ(vllm("vllm", experts, "ml-energy/leaderboard public/data/x.json"), "vllm-sync");
+    EXPECT_EQ(vllm("vllm", experts, "InferenceX"), "vllm");
+    EXPECT_EQ(vllm("vllm", experts, ""), "vllm");
+    EXPECT_EQ(vllm("sglang", experts, "ml-energy/leaderboard"), "sglang");
+  }
+}
+
 TEST(TableNames, NoTwoProfilesOfExpertsAreMeantOfTheSameRuns) {
   const yaml::Catalog catalog = shipped_presets();
   Presets presets(catalog);
