@@ -139,19 +139,21 @@ void add_casts(std::vector<Operator>& ops, const OperatorBuilder& b) {
   }
 }
 
-/// Inserts the casts of servers of mixtures of experts in fp8, which scale activations token by token and block by
-/// block (DeepSeek-V3, arXiv:2412.19437, section 3.3; Qwen3's and GLM-4.5's fp8 checkpoints): one kernel before each
-/// product; shared experts use the cast of the routed ones.
+/// Inserts the casts of servers whose activations are scaled as they come, block by block: one kernel before each
+/// product. In fp8 those of mixtures of experts (DeepSeek-V3, arXiv:2412.19437, section 3.3; Qwen3's and GLM-4.5's fp8
+/// checkpoints), whose shared experts use the cast of the routed ones; in fp4 those of dense models (TensorRT-LLM:
+/// fp4_quantize, vLLM: scaled_fp4_quant). Checkpoints of mixtures have their experts alone in fp4, whose kernels cast.
 void add_server_casts(std::vector<Operator>& ops, const OperatorBuilder& b) {
-  if (!b.serves() || !b.model().moe || b.policy().products != Precision::fp8) return;
+  const Precision narrow = b.policy().products;
+  if (!b.serves() || narrow != (b.model().moe ? Precision::fp8 : Precision::fp4)) return;
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i].kind != OperatorKind::gemm || ops[i].operands != Precision::fp8 || ops[i].name == "shared_in")
+    if (ops[i].kind != OperatorKind::gemm || ops[i].operands != narrow || ops[i].name == "shared_in")
       continue;
     const compute::GemmShape& g = ops[i].gemm;
     Operator op;
     op.name = "quantise";
     op.cast = true;
-    op.forward = {Bytes((b.element() + bytes_per_element(Precision::fp8)) *
+    op.forward = {Bytes((b.element() + bytes_per_element(narrow)) *
                         static_cast<double>(g.m * g.k * (ops[i].grouped ? g.batch : 1))),
                   Flops(0), 1};
     ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(i), op);
