@@ -105,8 +105,8 @@ TEST(EvidenceCoverage, OfModelsThatWereHeldOut) {
   EXPECT_LE(share, 0.76);
 }
 
-/// The shipped evidence against results that took no part in it, and whose clusters are up to eleven thousand GPUs. No
-/// upper bar: two thirds of them are one model on three systems, on which predictions are better than they promise.
+/// The shipped evidence against results that took no part in it, and whose clusters are up to eleven thousand GPUs. More
+/// than 76 % may lie within: half of them are one model, whose rows err together and less than they promise.
 TEST(EvidenceCoverage, OfResultsThatNothingWasFittedTo) {
   const std::filesystem::path file =
       std::filesystem::path(test::reference_dir()) / "measurements/mlperf-training.csv";
@@ -125,6 +125,7 @@ TEST(EvidenceCoverage, OfResultsThatNothingWasFittedTo) {
   ASSERT_GE(rows, 30);
   std::printf("never fitted: %d of %d rows within one sigma\n", within, rows);
   EXPECT_GE(within, 0.60 * rows);
+  EXPECT_LE(within, 0.86 * rows);
 }
 
 }  // namespace

@@ -360,6 +360,32 @@ TEST(ServedExperts, KernelsAreFused) {
   }
 }
 
+// In fp4 a dense block casts the inputs of its four products, 2.5 bytes a value; mixtures of experts do so in the
+// kernels of their experts, which alone are in fp4.
+TEST(ServedExperts, DenseBlocksCastInputsToFourBits) {
+  Setting s = coupled_setting(1, 1);
+  s.system.device.sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::fp4)] = 4096;
+  s.workload.precision = PolicyName::nvfp4;
+  const auto decode = [&] {
+    return model::decode_block_operators(s, 0, model::serving_layer_key(coupled_plan(1, 1, 1), 8), 1000);
+  };
+  const auto casts = [](const std::vector<model::Operator>& ops) {
+    return std::ranges::count(ops, "quantise", &model::Operator::name);
+  };
+  EXPECT_EQ(casts(decode()), 0);
+  s.model.moe.reset();
+  s.model.latent.reset();
+  const std::vector<model::Operator> dense = decode();
+  EXPECT_EQ(casts(dense), 4);
+  for (std::size_t i = 1; i < dense.size(); ++i) {
+    if (dense[i].name == "qkv_projection") {
+      EXPECT_DOUBLE_EQ(dense[i - 1].forward.traffic.value(), 2.5 * 8 * kCoupledHidden);
+    }
+  }
+  s.workload.precision = PolicyName::fp8;  // scaled ahead, in the kernels before the products
+  EXPECT_EQ(casts(decode()), 0);
+}
+
 TEST(ServedExperts, RecipesHaveNarrowCachesWhereThereAreUnitsOfFourBits) {
   Setting s = coupled_setting(1, 1);
   s.workload.precision = PolicyName::fp8;

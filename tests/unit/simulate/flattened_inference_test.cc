@@ -77,6 +77,19 @@ TEST(FlattenedInference, TheHostSetsThePaceOfShortBlocks) {
   expect_same(out, predict_requests(setting, plan_of(1, 1, 1, 1), ExecutionMode::hierarchical), 1e-9);
 }
 
+// One process hands the tokens of all replicas to their clients: 3 requests on each of 4 cost 12 times 1 ms an
+// iteration.
+TEST(FlattenedInference, TheTokensOfAllReplicasGoThroughOneFrontEnd) {
+  Setting setting = server(4, 4, 12);
+  const ParallelPlan plan = plan_of(1, 1, 1, 4);
+  for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
+    setting.system.stack.host.decode_stream = {};
+    const Seconds without = predict_requests(setting, plan, mode).itl;
+    setting.system.stack.host.decode_stream = Seconds(1e-3);
+    EXPECT_NEAR((predict_requests(setting, plan, mode).itl - without).value(), 12e-3, 1e-9);
+  }
+}
+
 TEST(FlattenedInference, LoneReplicasAreAsPriced) {
   for (const std::int32_t tensor : {1, 2, 4}) {
     for (const std::int64_t concurrency : {1, 3, 8}) {
