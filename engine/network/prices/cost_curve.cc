@@ -123,16 +123,9 @@ double CostCurve::time_of(std::size_t index, double bytes, PricedNetwork& networ
   return longest;
 }
 
-double CurveParts::Stage::at(double bytes, double step) const {
-  double longest = at(bytes);
-  for (const RingTime& ring : rings)
-    longest = std::max(longest, ring.at(share * bytes) + ring.steps() * step);
-  return longest;
-}
-
 double CurveParts::Stage::period(double bytes, double step, double gap, int passes) const {
   double longest = 0;
-  for (const AffineCost& line : lines) longest = std::max(longest, gap + passes * line.at(share * bytes));
+  for (const AffineCost& line : lines) longest = std::max(longest, gap + passes * (line.at(share * bytes) + steps * step));
   for (const RingTime& ring : rings)
     longest = std::max(longest, ring.period(share * bytes, step, gap, passes));
   return longest;
