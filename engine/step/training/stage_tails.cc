@@ -72,12 +72,10 @@ TailCosts costs_of_tail(const StepMachine& machine, std::size_t s) {
 StageTail without_gradients(const TrainingStep& in, const StepTimes& step, std::size_t s,
                             const TailCosts& costs) {
   StageTail tail;
-  // What a sick device lengthens hides no more in a pipeline: there a pass may hide more of the gather than the step
-  // grows by. With a single stage it is as on a machine of such devices.
+  // What faults lengthen hides no more in a pipeline: there a pass may hide more of the gather than the step grows by.
   const StagePasses& passes = step.stages[s];
-  const Seconds slowed = in.plan.pipeline > 1 ? passes.slowed : Seconds(0);
   tail.hidden = hidden_gather(in.setting.system.stack.communication, costs.weights,
-                              passes.forward.total() - passes.lead - slowed, in.pipeline);
+                              passes.forward.total() - passes.lead - passes.slowed, in.pipeline);
   const Seconds hidden = tail.hidden.all();
   double last_backward = 0;
   for (const schedule::StageTime& chunk : chunk_times(in, step, s))
