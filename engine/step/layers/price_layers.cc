@@ -81,8 +81,8 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
                                     : compute::naive_backward(op.attention, precision, device)};
 }
 
-/// The kernels that tell how a layer's launch falls into parts. It takes no longer with shared experts, so those count as
-/// launched like the others: with them no part is launched sooner.
+/// The kernels that tell how a layer's launch falls into parts. It takes no longer with shared experts, whose kernels
+/// are launched in the same proportion as the others: with them no part is launched sooner.
 double kernels(const Operator& op, Pass pass) {
   if (op.shared_expert) return 0;
   switch (op.kind) {

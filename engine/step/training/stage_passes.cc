@@ -383,8 +383,8 @@ class StageFiller {
   StageTimer timer_;
 };
 
-/// Replaces a stage's times by the sums over its chunks, if it has several and the host is ever waited for. The host is ahead within the
-/// passes of each chunk only, not from one chunk to the next.
+/// Replaces a stage's times by the sums over its chunks, if it has several and the host is ever waited for. The host is
+/// ahead within the passes of each chunk only, not from one chunk to the next.
 void add_up_chunks(std::span<const ChunkPasses> chunks, ChunkPasses& stage) {
   const auto waits = [](const ChunkPasses& chunk) {
     return chunk.forward[TimeClass::host] > Seconds(0) || chunk.backward[TimeClass::host] > Seconds(0);
