@@ -250,8 +250,8 @@ StepMachine with_calls(const StepMachine& machine, std::size_t stage, TrainingSc
 }
 
 /// What contention adds to a step, `known`, or as much as sick links that carry data-parallel traffic make of it. Any
-/// stage may become the one that ends last: by what is added to it, less the time by which it ended sooner. What traffic
-/// beside its passes adds also counts as far as it makes the stage work longer than the busiest one.
+/// stage may become the one that ends last: by what is added to it, less the time by which it ended sooner. What
+/// traffic beside its passes adds also counts as far as it makes the stage work longer than the busiest one.
 Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, const Breakdown& known,
                              TrainingScratch& scratch) {
   const TrainingStep& in = machine.in;

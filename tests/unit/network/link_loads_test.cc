@@ -42,8 +42,8 @@ TEST(LinkLoads, OneLinkIsSharedMaxMinFairly) {
 }
 
 // An operation made again and again, which has a link for a share of its time, beside one that has it for a share of
-// its own, in far longer stages. Alone each has the whole link then, and half of it while both use it: by small steps of
-// time.
+// its own, in far longer stages. Alone each has the whole link then, and half of it while both use it: by small steps
+// of time.
 TEST(LinkLoads, StagesMeetOnlyWhileTheyUseTheLink) {
   for (const double active : {0.25, 0.5, 1.0}) {
     for (const double theirs : {0.3, 1.0}) {
