@@ -378,6 +378,7 @@ TEST(LawsExperts, ASharedExpertMakesNoStepShorter) {
       stack.host.forward_layer = Seconds(1e-3);
       stack.host.backward_layer = Seconds(2e-3);
       stack.selective_recompute = {RecomputePart::norms};
+      stack.partition = PartitionRule::uniform;
       Setting without = shared;
       without.model.moe->shared_experts = without.model.moe->shared_ffn_hidden = 0;
       ParallelPlan plan = test::plan_of(1, 1, 4, 2);
