@@ -57,6 +57,7 @@ struct Operator {
   bool attention_core = false;
   bool cast = false;             ///< a cast to the types of the product behind it (in backward, before it)
   bool beside_exchange = false;  ///< in forward it runs while the exchange of experts before it is under way
+  bool shared_expert = false;    ///< a part of shared experts
   bool again = false;            ///< selective recompute repeats it, with its collective call
   /// For a product: selective recompute makes its input again, so the input is not kept.
   bool input_again = false;

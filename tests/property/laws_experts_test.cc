@@ -366,6 +366,33 @@ TEST(LawsExperts, SharedExpertsHideExchangesInBothModes) {
 // Kernels that send a copy of a token to each rank or node, in unequal loads: in both modes alike, and sooner there
 // than an all-to-all of a copy for each expert. Between nodes 3 %: what ranks with few tokens send back early leaves
 // their node's links to the others, which hierarchical pricing does not see of kernels.
+// Where the host sets the pace, a layer with a shared expert is launched in the same time as one without. Neither the
+// part of its backward that runs later nor what recomputation repeats takes any of that from where it shows.
+TEST(LawsExperts, ASharedExpertMakesNoStepShorter) {
+  for (const ScheduleKind schedule :
+       {ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble, ScheduleKind::dualpipe}) {
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      Setting shared = experts_setting(8);
+      shared.workload = test::training(256, 16);
+      StackProfile& stack = shared.system.stack;
+      stack.host.forward_layer = Seconds(1e-3);
+      stack.host.backward_layer = Seconds(2e-3);
+      stack.selective_recompute = {RecomputePart::norms};
+      stack.partition = PartitionRule::uniform;
+      Setting without = shared;
+      without.model.moe->shared_experts = without.model.moe->shared_ffn_hidden = 0;
+      ParallelPlan plan = test::plan_of(1, 1, 4, 2);
+      plan.schedule = schedule;
+      plan.recompute = recompute;
+      const Prediction more = in_mode(shared, plan, ExecutionMode::hierarchical),
+                       less = in_mode(without, plan, ExecutionMode::hierarchical);
+      ASSERT_TRUE(has_time(more) && has_time(less));
+      EXPECT_GE(more.step_time, (1 - 1e-9) * less.step_time)
+          << name_of(schedule) << ' ' << name_of(recompute) << ' ' << more.step_time / less.step_time - 1;
+    }
+  }
+}
+
 TEST(LawsExperts, KernelsSendUnequalLoadsInBothModes) {
   for (const std::int64_t gpus : {8, 16}) {
     for (const double exponent : {0.3, 1.2}) {

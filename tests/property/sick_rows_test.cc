@@ -146,5 +146,34 @@ TEST(SickRows, CallsOverNodesAndRailsFollowEachOtherAsTheyAreExecuted) {
   EXPECT_LT(mean, 0.05);
 }
 
+/// A sick link on top of others, whatever dimension it lies in, makes no call follow an equal one sooner, but for a
+/// little where stages that take longer are waited for beside a stage that members were late for already.
+TEST(SickRows, NoCallFollowsSoonerOverAFurtherSickLink) {
+  constexpr double kBand = 0.02;
+  int rows = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(600); ++seed) {
+    test::ScenarioGenerator random(seed + 50000);
+    Row row = draw_nodes(random);
+    StackProfile::Communication stack = test::plain_stack().communication;
+    stack.rank_step = Seconds(random.pick({0.0, 2e-6}));
+    const network::Fabric fabric(row.fabric);
+    network::CollectivePrices prices({fabric, stack, BytesPerSecond(2e12)});
+    const network::CollectiveKey key{row.op, row.bytes, row.group};
+    const Seconds work(random.pick({0.0, 1e-4}));
+    Seconds before;
+    for (int more = 0; more < 4; ++more) {
+      prices.set_faults(row.faults);
+      const Seconds follows = prices.time(key) - prices.saved_in_row(key, work);
+      EXPECT_GE(follows.value(), (1 - kBand) * before.value())
+          << "seed " << seed << " sick " << row.faults.links.size();
+      before = follows;
+      const auto link = static_cast<std::int32_t>(random.below(fabric.links().size()));
+      row.faults.links.push_back({link, random.pick({0.1, 0.25, 0.5}), Seconds(0), false});
+      ++rows;
+    }
+  }
+  EXPECT_GE(rows, test::at_least(2400));
+}
+
 }  // namespace
 }  // namespace shardscape::sick_rows

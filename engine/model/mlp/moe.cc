@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "engine/model/expert_shares.h"
@@ -97,15 +98,18 @@ void append_shared_in(std::vector<Operator>& ops, const OperatorBuilder& b, Byte
   const double in = b.model().gated() ? 2 : 1;
   ops.push_back(b.remade(b.gemm("shared_in", b.hidden(), in * inner, input), b.repeats_norms()));
   ops.back().operands = b.policy().expert_products;
-  ops.back().beside_exchange = overlaps_shared(b);
   ops.push_back(activation(b, b.tokens() * inner));
-  ops.back().beside_exchange = overlaps_shared(b);
+  for (Operator& op : std::span(ops).last(2)) {
+    op.shared_expert = true;
+    op.beside_exchange = overlaps_shared(b);
+  }
 }
 void append_shared_out(std::vector<Operator>& ops, const OperatorBuilder& b) {
   const double inner = b.per_rank(b.model().moe->shared_ffn_hidden);
   ops.push_back(
       b.remade(b.gemm("shared_out", inner, b.hidden(), b.product_input(inner)), b.repeats_activations()));
   ops.back().operands = b.policy().expert_products;
+  ops.back().shared_expert = true;
   ops.back().beside_exchange = overlaps_shared(b);
 }
 
@@ -120,10 +124,12 @@ void append_shared_sum(std::vector<Operator>& ops, const OperatorBuilder& b) {
     gate.forward = {Bytes(3 * b.element() * elements), Flops(3 * elements), b.serves() ? 1.0 : 3.0};
     gate.backward = {Bytes(5 * b.element() * elements), Flops(6 * elements), 3};
     gate.saved = gate.saved_selective = b.tensor(b.hidden());
+    gate.shared_expert = true;
     ops.push_back(gate);
   }
   Operator sum;
   sum.name = "shared_sum";
+  sum.shared_expert = true;
   sum.forward = {Bytes(3 * b.element() * elements), Flops(elements), b.serves() ? 0.0 : 1.0};
   ops.push_back(sum);
 }

@@ -123,16 +123,10 @@ double CostCurve::time_of(std::size_t index, double bytes, PricedNetwork& networ
   return longest;
 }
 
-double CurveParts::Stage::at(double bytes, double step) const {
-  double longest = at(bytes);
-  for (const RingTime& ring : rings)
-    longest = std::max(longest, ring.at(share * bytes) + ring.steps() * step);
-  return longest;
-}
-
 double CurveParts::Stage::period(double bytes, double step, double gap, int passes) const {
   double longest = 0;
-  for (const AffineCost& line : lines) longest = std::max(longest, gap + passes * line.at(share * bytes));
+  for (const AffineCost& line : lines)
+    longest = std::max(longest, gap + passes * (line.at(share * bytes) + steps * step));
   for (const RingTime& ring : rings)
     longest = std::max(longest, ring.period(share * bytes, step, gap, passes));
   return longest;
@@ -158,7 +152,8 @@ std::optional<double> CostCurve::saved_in_row(double bytes, double now, double s
       longest = std::max(longest, stages[i].period(bytes, step, gap, passes));
       spared += std::max(0.0, all - stages[i].period(bytes, step, others, passes));
     }
-    const double saved = call - (one_way ? longest : std::max(longest, all - spared));
+    // Stages that share links when members are late may take longer than each by itself; that is not saved.
+    const double saved = std::min(call, all) - (one_way ? longest : std::max(longest, all - spared));
     least = std::min(least.value_or(saved), saved);
   };
   add(parts_->stages);

@@ -72,10 +72,11 @@ struct CurveParts {
     double share = 1;  ///< bytes of a message, relative to those of the operation
     std::vector<AffineCost> lines;
     std::vector<RingTime> rings;
+    double steps = 0;  ///< messages that a member of a ring sends one after the other; 0 where it is none
     /// The time of the stage in seconds; 0 where there are no lines and no rings.
     [[nodiscard]] double at(double bytes) const;
     /// at(), where each message of a ring takes `step` seconds beside the latency of its links.
-    [[nodiscard]] double at(double bytes, double step) const;
+    [[nodiscard]] double at(double bytes, double step) const { return at(bytes) + steps * step; }
     /// Seconds after which it follows the same stage of an equal call, from which its members are `gap` seconds away
     /// (RingTime::period()); each call goes through it so many times.
     [[nodiscard]] double period(double bytes, double step, double gap, int passes) const;

@@ -240,7 +240,7 @@ CurveParts CurveMaker::round_of_flows(LowerBounds bounds, double copies) {
       sure[static_cast<std::size_t>(known - upper.begin())] = 1;
   }
   if (std::ranges::find(sure, 0) == sure.end()) {
-    curve.stages.push_back({1, std::move(upper), {}});
+    curve.stages.push_back({1, std::move(upper), {}, 0});
     return curve;
   }
   for (std::size_t f = 0; f < count; ++f) {
@@ -254,8 +254,8 @@ CurveParts CurveMaker::round_of_flows(LowerBounds bounds, double copies) {
   }
   CurveParts::Contended part;
   part.messages = copies * static_cast<double>(flows_.size());
-  part.upper.push_back({1, std::move(upper), {}});
-  part.lower.push_back({1, upper_envelope(std::move(lower)), {}});
+  part.upper.push_back({1, std::move(upper), {}, 0});
+  part.lower.push_back({1, upper_envelope(std::move(lower)), {}, 0});
   curve.contended.push_back(std::move(part));
   return curve;
 }

@@ -60,6 +60,7 @@ CurveMaker::RingParts CurveMaker::links_of(const Rings& rings) {
 CurveMaker::RingParts CurveMaker::analyse(const Rings& rings, int steps, double share) {
   RingParts parts;
   parts.exact.share = parts.upper.share = share;
+  parts.exact.steps = parts.upper.steps = steps;
   flows_.reset();
   const std::size_t n = rings.size;
   for (std::size_t r = 0; r < rings.count() && parts.reachable; ++r) {
@@ -130,6 +131,7 @@ CurveParts::Contended CurveMaker::bounded(const Rings& rings, std::span<const st
   part.messages = static_cast<double>(component.size() * n) * steps;
   CurveParts::Stage lower, upper;
   lower.share = upper.share = share;
+  lower.steps = upper.steps = steps;
   AffineCost load{flows_.flow(component.front() * n).latency, 0};
   for (const std::size_t ring : component) {
     const std::vector<Hop> shared = hops(ring, n, &RoutedFlow::shared);

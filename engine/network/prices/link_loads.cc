@@ -24,10 +24,22 @@ double share_of(const LinkLoad& mine, const LinkLoad& theirs, double use) {
 /// A pace above this counts as unhindered: sums of shares are rounded.
 constexpr double kUnhindered = 1 - 1e-9;
 
-double pace_of(const LinkLoad& mine, const LinkLoad& theirs) {
+/// The pace that an operation keeps while both use the link, of its own pace there.
+double kept_there(const LinkLoad& mine, const LinkLoad& theirs) {
   const double use = mine.use / mine.active, kept = share_of(mine, theirs, use) / use;
-  if (kept >= kUnhindered) return 1;
-  return 1 / (1 - mine.active + mine.active / (1 - theirs.active + theirs.active * kept));
+  return kept >= kUnhindered ? 1 : kept;
+}
+
+/// The paces of both if this link alone slows them.
+KeptPaces paces_there(const LinkLoad& one, const LinkLoad& other) {
+  const double there = one.active / kept_there(one, other), longer = 1 - one.active + there;
+  const double theirs = other.active / (1 - there / longer * (1 - kept_there(other, one)));
+  const double of_other = 1 / (1 - other.active + theirs);
+  return {1 - theirs * of_other * (1 - 1 / longer), of_other, true};
+}
+
+void keep_slower(const KeptPaces& there, KeptPaces& paces) {
+  paces = {std::min(paces.one, there.one), std::min(paces.other, there.other), true};
 }
 
 }  // namespace
@@ -37,11 +49,7 @@ KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other) {
   auto from = other.begin();
   for (const LinkLoad& a : one) {
     while (from != other.end() && from->end() <= a.link) ++from;
-    for (auto b = from; b != other.end() && b->link < a.end(); ++b) {
-      paces.one = std::min(paces.one, pace_of(a, *b));
-      paces.other = std::min(paces.other, pace_of(*b, a));
-      paces.meet = true;
-    }
+    for (auto b = from; b != other.end() && b->link < a.end(); ++b) keep_slower(paces_there(a, *b), paces);
   }
   return paces;
 }
@@ -49,12 +57,8 @@ KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other) {
 KeptPaces least_paces(const LinkLoads& one, const LinkLoads& other) {
   KeptPaces paces;
   for (const LinkLoad& a : one) {
-    for (const LinkLoad& b : other) {
-      if (a.link != b.link) continue;
-      paces.one = std::min(paces.one, pace_of(a, b));
-      paces.other = std::min(paces.other, pace_of(b, a));
-      paces.meet = true;
-    }
+    for (const LinkLoad& b : other)
+      if (a.link == b.link) keep_slower(paces_there(a, b), paces);
   }
   return paces;
 }

@@ -10,9 +10,12 @@
 //   else                            a gets n_a / (n_a + n_b), b the rest
 //
 // Each operation goes at the pace of its slowest flow. Stages of an operation, such as those along a fabric's
-// dimensions, use links one after the other: operation a uses l for the share t_a(l) of its time only, and u and n are
-// those of this time. Beside b, which goes on all the while, it meets b there for t_b of that; if it keeps the pace p
-// while both use l, it keeps 1 / (1 - t_a + t_a / (1 - t_b + t_b p)) in all.
+// dimensions, use links one after the other: operation a uses l for the share t_a(l) of its time alone, and u and n are
+// those of this time. Let a and b keep the paces p_a and p_b while both use l, and let the stages of b outlast whole
+// operations a, as those of large traffic do beside calls. While b is on l, a takes w = 1 - t_a + t_a / p_a times as
+// long and is there for the share s = t_a / (p_a w) of the time. So b takes y = 1 / (1 - s (1 - p_b)) times as long
+// there, and in all keeps the pace 1 / (1 - t_b + t_b y); for t_b y of that time a keeps 1 / w of its pace, else all of
+// it. What b costs a depends on how long b has to be on l, whatever b does elsewhere.
 //
 // Left out: that members wait for each other at other times than alone, what a third operation takes, and that stages
 // on several links may each be slowed: the slowest link counts.

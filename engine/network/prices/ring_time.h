@@ -62,7 +62,6 @@ class RingTime {
   [[nodiscard]] bool is_affine() const { return rates_.size() == 1; }
   /// Whether the ring consists of these hops, in this order.
   [[nodiscard]] bool is_of(std::span<const Hop> hops) const;
-  [[nodiscard]] int steps() const { return steps_; }
 
  private:
   [[nodiscard]] double best_window(double message_bytes, double seconds_per_byte) const;

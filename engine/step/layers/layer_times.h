@@ -57,7 +57,7 @@ struct ChunkPasses {
   Seconds weight_exposed;  ///< by which data-parallel traffic beside it makes `weight` longer
 };
 struct StagePasses : ChunkPasses {
-  Seconds slowed;  ///< by which sick devices make the forward longer
+  Seconds slowed;  ///< by which faults make the forward longer, in a pipeline
   BackwardByRole backwards;
 };
 

@@ -81,7 +81,10 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
                                     : compute::naive_backward(op.attention, precision, device)};
 }
 
+/// The kernels that tell how a layer's launch falls into parts. It takes no longer with shared experts, whose kernels
+/// are launched in the same proportion as the others: with them no part is launched sooner.
 double kernels(const Operator& op, Pass pass) {
+  if (op.shared_expert) return 0;
   switch (op.kind) {
     case OperatorKind::gemm:
       return pass == Pass::backward ? 2 : 1;
@@ -247,7 +250,7 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
       cost.plain_forward += op.forward.kernels;
       cost.plain_backward += op.backward.kernels;
     }
-    if (op.kind == OperatorKind::gemm && op.cut) ++products;
+    if (op.kind == OperatorKind::gemm && op.cut) products += kernels(op, Pass::forward);
   }
   if (all > 0) cost.weight_kernels = products / all;
   cost.repeated_kernels = repeated_kernels(operators);

@@ -29,6 +29,7 @@ struct TimedStage {
   Seconds forward_host, backward_host;  ///< the parts of `passes` that wait for the host
   double bubble = 0;                    ///< waiting for other stages, relative to `passes`
   Seconds data_tail;                    ///< data-parallel traffic that is left after the passes
+  Seconds gather_hidden;                ///< of the gather of updated weights, beside forwards
   Seconds messages;                     ///< to other stages, one after the other
   Breakdown shown;                      ///< of the passes, with data-parallel traffic
   std::span<const double> ends;         ///< seconds at which the passes of each stage end

@@ -104,12 +104,16 @@ class ContentionSum {
     };
     for (const Pass pass : {Pass::forward, Pass::backward})
       if (overlap > 0) add(data.beside, pass, 1, overlap, count * (1 + step.bubble));
-    const Seconds once = data.once.time;
-    if (once <= Seconds(0)) return;
-    const double shown = std::min(1.0, step.data_tail / once);
-    if (shown >= 1) return;
-    const Seconds early = add(data.once, Pass::forward, 1 - shown, 1, 1);
-    const Seconds late = add(data.once, Pass::backward, 1 - shown, 1, 1);
+    const Seconds hidden = data.once.time - step.data_tail;
+    if (hidden <= Seconds(0)) return;
+    Seconds gather;
+    for (const ContendedData::Sent& sent : data.once.sent)
+      if (sent.beside == Pass::forward) gather += sent.time;
+    const Seconds beside_forward = std::min(hidden, step.gather_hidden);
+    const auto share_of = [](Seconds part, Seconds all) { return all > Seconds(0) ? part / all : 0; };
+    const Seconds early = add(data.once, Pass::forward, share_of(beside_forward, gather), 1, 1);
+    const Seconds late =
+        add(data.once, Pass::backward, share_of(hidden - beside_forward, data.once.time - gather), 1, 1);
     // The first microbatch goes down through the forwards of all stages and the last one comes back through the
     // backwards of those behind, one after the other, and each of these passes meets the traffic of its own stage.
     const auto others = static_cast<double>(in_.layers.size() - 1), stage = static_cast<double>(step.stage);
@@ -241,21 +245,23 @@ class ContentionSum {
     Breakdown slowed;
     for (ContendedData::Sent& sent : traffic.sent) {
       if (sent.beside != pass) continue;
+      const Seconds traffic_time = share * (sent.time - spared(sent, once));
+      if (traffic_time <= Seconds(0)) continue;
       const ContendedCalls::Meeting& meeting = meeting_of(sent);
+      const double sends = on_links(sent) / sent.time;
       Breakdown longer;
       Seconds longer_in_all, done_more;
       bool meets = false;
       for (const ParallelGroup group : enum_values<ParallelGroup>()) {
         if (meeting.longer[group] <= Seconds(0) && meeting.done[group] == Seconds(0)) continue;
         meets = true;
-        const double unspared = 1 - spared_share(group);
+        const double unspared = sends * (1 - spared_share(group));
         longer[class_of(group)] += unspared * meeting.longer[group];
         longer_in_all += unspared * meeting.longer[group];
         done_more += unspared * meeting.done[group];
       }
       // How much of the traffic gets done beside passes, relative to what the same time would do alone.
       const double done = 1 + done_more / passes;
-      const Seconds traffic_time = share * (on_links(sent) - spared(sent, once));
       const Seconds together = done * room > traffic_time ? (1 / done) * traffic_time : room;
       data += traffic_time;
       room -= together;

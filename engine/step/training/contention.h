@@ -9,15 +9,17 @@
 //             backward, those of gradients beside backward or, where zero_bubble puts weight gradients off, beside
 //             these, which call nobody. Where both use the same links each gets its fair share
 //             (network/prices/link_loads.h): call i, on its links for the share q_i of the pass, keeps f_i of its pace
-//             and the traffic g_i. While X seconds of the pass (as it were alone) go by beside it, the pass takes X sum
-//             q_i s_i (1 / f_i - 1) longer, and X (1 + sum q_i (s_i (1 / f_i - 1) - (1 - g_i) / f_i)) of the traffic
-//             gets done. s_i: the share of what a call takes longer that shows, 1 but for exchanges that the attention
-//             core hides. What calls take at the ranks, to begin and to copy, and the latency of paths leave the links
-//             to others. A pass that waits for the host hides what its calls take longer, but not that the traffic ends
-//             later.
+//             and the traffic, which is on its links for the share e of its time, g_i. While X seconds of the pass (as
+//             it were alone) go by beside it, the pass takes X e sum q_i s_i (1 / f_i - 1) longer, and X (1 + e sum q_i
+//             (s_i (1 / f_i - 1) - (1 - g_i) / f_i)) of the traffic gets done. s_i: the share of what a call takes
+//             longer that shows, 1 but for exchanges that the attention core hides. What calls and traffic take at
+//             the ranks, to begin and to copy, and the latency of paths leave the links to others. A pass that waits
+//             for the host hides what its calls take longer, but not that the traffic ends later.
 //
-//             Gradients and updated weights go once in a step: the part of them that passes hide meets their calls in
-//             the same way.
+//             Gradients and updated weights go once in a step: what of each its passes hide meets their calls in the
+//             same way. A pass of W seconds with traffic of T, H of it hidden, then takes the longer of two times:
+//             W + T - H and what its calls take longer; and T and what its calls keep from the traffic. Nothing that
+//             takes longer makes either less.
 //
 // Priced is kMet of the sum over the critical stage, of every microbatch's share also what the bubble of the pipeline
 // grows by; less a share of what groups of the same stage along the context axis cost each other's calls of tensor

@@ -242,14 +242,6 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
   return now;
 }
 
-/// Whether data-parallel traffic of a stage crosses sick links.
-bool sick_links_carry_data(const StepMachine& machine, std::size_t stage, TrainingScratch& scratch) {
-  if (scratch.parts.known() == nullptr) return machine.collectives.touched(links_of_data(machine, stage));
-  std::optional<network::LinkSet>& links = scratch.known.links[stage].data;
-  if (!links) links = links_of_data(machine, stage);
-  return machine.collectives.touched(*links);
-}
-
 /// The machine with the calls of a stage that plans share, if no fault touches them.
 StepMachine with_calls(const StepMachine& machine, std::size_t stage, TrainingScratch& scratch) {
   const bool healthy = scratch.parts.known() != nullptr && !scratch.parts.passes(stage);
@@ -257,32 +249,35 @@ StepMachine with_calls(const StepMachine& machine, std::size_t stage, TrainingSc
   return {machine.in, machine.groups, machine.collectives, shared, machine.data, machine.sick_data};
 }
 
-/// What contention adds to a step whose sick links carry data-parallel traffic: what it adds to the stage that ends
-/// last, or the traffic beside its passes to another one, as far as that makes it work longer than the busiest stage.
-Breakdown contention_of_sick(const StepMachine& machine, std::size_t critical, Seconds step,
+/// What contention adds to a step, `known`, or as much as sick links that carry data-parallel traffic make of it. Any
+/// stage may become the one that ends last: by what is added to it, less the time by which it ended sooner. What
+/// traffic beside its passes adds also counts as far as it makes the stage work longer than the busiest one.
+Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, const Breakdown& known,
                              TrainingScratch& scratch) {
   const TrainingStep& in = machine.in;
   const StepTimes& times = scratch.step;
-  const auto added_to = [&](std::size_t s, const PassTime& busy) {
-    TimedStage stage = timed_stage(in, times, s, step, busy, waits(times, s, busy));
-    constexpr Seconds kAll(std::numeric_limits<double>::infinity());
-    if (s != critical)
-      stage.data_tail = kAll;  // what is sent once in a step hides behind the stage that ends last
-    return contention_of(with_calls(machine, s, scratch), stage).added;
-  };
-  const PassTime busy_last = all_passes(in, times, critical);
-  Breakdown most = added_to(critical, busy_last);
-  if (!sends_beside_passes(in) || in.pipeline.both_ways()) return most;
-  Seconds busiest = busy_last.total();
+  Seconds busiest;
   for (std::size_t s = 0; s < times.stages.size(); ++s)
     busiest = std::max(busiest, all_passes(in, times, s).total());
+  Breakdown most = known;
+  const auto keep_longer = [&](const Breakdown& added, Seconds time_left) {
+    const Seconds all = added.total(), longer = all - time_left;
+    // Either may be less than nothing, where groups come apart.
+    if (longer > most.total() && longer / all > 0) most = (longer / all) * added;
+  };
   for (std::size_t s = 0; s < times.stages.size(); ++s) {
-    const bool touched = scratch.parts.known() == nullptr || scratch.parts.beside(s);
-    if (s == critical || times.is_twin(s) || !touched || !beside_passes_slowed(machine, s)) continue;
+    if (!sick_links_carry_data(machine, s, scratch)) continue;
     const PassTime busy = all_passes(in, times, s);
-    const Breakdown added = added_to(s, busy);
-    const Seconds all = added.total(), longer = all - (busiest - busy.total());
-    if (longer > std::max(Seconds(0), most.total())) most = (longer / all) * added;
+    TimedStage stage =
+        timed_stage(in, times, s, last.end + once_per_step(in.setting), busy, waits(times, s, busy));
+    const StepMachine own = with_calls(machine, s, scratch);
+    keep_longer(contention_of(own, stage).added, last.end - times.tails[s].end);
+    const bool touched = scratch.parts.known() == nullptr || scratch.parts.beside(s);
+    if (s == last.stage || !touched || in.pipeline.both_ways() || !sends_beside_passes(in) ||
+        !beside_passes_slowed(machine, s))
+      continue;
+    stage.data_tail = Seconds(std::numeric_limits<double>::infinity());  // nothing that is sent once
+    keep_longer(contention_of(own, stage).added, busiest - busy.total());
   }
   return most;
 }
@@ -336,10 +331,7 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
       times.contention = contended;
     }
   }
-  if (collectives.has_faults() && sick_links_carry_data(machine, critical, scratch)) {
-    const Breakdown sick = contention_of_sick(machine, critical, out.step_time, scratch);
-    if (sick.total() > contended.total()) contended = sick;
-  }
+  if (collectives.has_faults()) contended = contention_of_sick(machine, last, contended, scratch);
   b = busy;
   if (in.last(static_cast<std::int32_t>(critical))) b += times.deferred;
   b[TimeClass::data_comm] += times.tails[critical].data_comm;

@@ -59,10 +59,7 @@ Seconds in_pair(const ChunkPasses& forward, const ChunkPasses& backward, std::si
 /// device.
 void keep_slower(StagePasses& kept, const StagePasses& other, bool pairs) {
   const Seconds pair = std::max(in_pair(kept, kept, 0), in_pair(other, other, 0));
-  if (other.forward.total() > kept.forward.total()) {
-    kept.slowed += other.forward.total() - kept.forward.total();
-    kept.forward = other.forward;
-  }
+  if (other.forward.total() > kept.forward.total()) kept.forward = other.forward;
   if (other.backward.total() > kept.backward.total()) {
     kept.backward = other.backward;
     kept.weight = other.weight;
@@ -386,13 +383,13 @@ class StageFiller {
   StageTimer timer_;
 };
 
-/// Replaces a stage's times by the sums over its chunks if the host is ever waited for. The host is ahead within the
-/// passes of each chunk only, not from one chunk to the next.
+/// Replaces a stage's times by the sums over its chunks, if it has several and the host is ever waited for. The host is
+/// ahead within the passes of each chunk only, not from one chunk to the next.
 void add_up_chunks(std::span<const ChunkPasses> chunks, ChunkPasses& stage) {
   const auto waits = [](const ChunkPasses& chunk) {
     return chunk.forward[TimeClass::host] > Seconds(0) || chunk.backward[TimeClass::host] > Seconds(0);
   };
-  if (std::ranges::none_of(chunks, waits)) return;
+  if (chunks.size() < 2 || std::ranges::none_of(chunks, waits)) return;
   stage.forward = stage.backward = {};
   stage.weight = stage.lead = {};
   for (const ChunkPasses& chunk : chunks) {
@@ -400,6 +397,28 @@ void add_up_chunks(std::span<const ChunkPasses> chunks, ChunkPasses& stage) {
     stage.forward += chunk.forward;
     stage.backward += chunk.backward;
     stage.weight += chunk.weight;
+  }
+}
+
+/// Finds by how much faults make the forward of each stage of a pipeline longer. `fresh()`: for new layers.
+template <class Fresh>
+void find_slowed(const StepMachine& machine, const Fresh& fresh, TrainingScratch& scratch) {
+  const TrainingStep& in = machine.in;
+  if (in.plan.pipeline == 1 || (in.sick.empty() && !machine.collectives.has_faults())) return;
+  const network::CollectivePrices prices = machine.collectives.without_faults();
+  for (std::size_t s = 0; s < scratch.step.stages.size(); ++s) {
+    StagePasses well;
+    if (const KnownStep* const known = scratch.parts.known()) {
+      well = known->layers.stages[s];
+    } else {
+      StageFiller filler(machine, s, in.costs, prices, fresh());
+      well = filler.all_chunks();
+      std::vector<ChunkPasses> chunks(scratch.step.chunks_of(s).size());
+      filler.fill(chunks);
+      add_up_chunks(chunks, well);
+    }
+    StagePasses& stage = scratch.step.stages[s];
+    stage.slowed = std::max(Seconds(0), stage.forward.total() - well.forward.total());
   }
 }
 
@@ -448,8 +467,9 @@ void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch
     const PassTime deferred = filler.deferred();
     if (deferred.total() > step.deferred.total()) step.deferred = deferred;
   }
-  for (std::size_t s = 0; each > 1 && s < stages; ++s)
+  for (std::size_t s = 0; s < stages; ++s)
     if (parts.passes(s) && !step.is_twin(s)) add_up_chunks(step.chunks_of(s), step.stages[s]);
+  find_slowed(machine, own_layers, scratch);
 }
 
 void copy_to_twins(StepTimes& step) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/spec/zero.h"
+#include "engine/step/training/contention.h"
 #include "engine/step/training/data_exposure.h"
 #include "engine/step/training/data_traffic.h"
 
@@ -72,12 +73,10 @@ TailCosts costs_of_tail(const StepMachine& machine, std::size_t s) {
 StageTail without_gradients(const TrainingStep& in, const StepTimes& step, std::size_t s,
                             const TailCosts& costs) {
   StageTail tail;
-  // What a sick device lengthens hides no more in a pipeline: there a pass may hide more of the gather than the step
-  // grows by. With a single stage it is as on a machine of such devices.
+  // What faults lengthen hides no more in a pipeline: there a pass may hide more of the gather than the step grows by.
   const StagePasses& passes = step.stages[s];
-  const Seconds slowed = in.plan.pipeline > 1 ? passes.slowed : Seconds(0);
   tail.hidden = hidden_gather(in.setting.system.stack.communication, costs.weights,
-                              passes.forward.total() - passes.lead - slowed, in.pipeline);
+                              passes.forward.total() - passes.lead - passes.slowed, in.pipeline);
   const Seconds hidden = tail.hidden.all();
   double last_backward = 0;
   for (const schedule::StageTime& chunk : chunk_times(in, step, s))
@@ -131,6 +130,14 @@ Seconds wait_for_mirror(const TrainingStep& in, const StepTimes& step, std::size
   return std::max(Seconds(0), at_work(in, step, mirror) - at_work(in, step, stage));
 }
 
+bool sick_links_carry_data(const StepMachine& machine, std::size_t stage, TrainingScratch& scratch) {
+  if (!machine.collectives.has_faults()) return false;
+  if (scratch.parts.known() == nullptr) return machine.collectives.touched(links_of_data(machine, stage));
+  std::optional<network::LinkSet>& links = scratch.known.links[stage].data;
+  if (!links) links = links_of_data(machine, stage);
+  return machine.collectives.touched(*links);
+}
+
 LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
   const TrainingStep& in = machine.in;
   StepTimes& step = scratch.step;
@@ -174,6 +181,7 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
       scratch.known.links[s].tail = recorder->take_part();
     }
     if (!step.is_twin(s)) whole = without_gradients(in, step, s, costs);
+    const bool asked = scratch.options.every_tail || sick_links_carry_data(machine, s, scratch);
     Seconds exposed;
     if (!costs.gradients.empty()) {
       Seconds most;
@@ -181,7 +189,7 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
       if (known && exposes_no_more(in, step, s, known->stage)) most = std::min(most, known->time);
       const Seconds without = end_of(in, step, s, whole.data_comm, whole.optimizer);
       const bool may_end_last = s == 0 || (1 + kSumRounding) * (without + most) >= last.end;
-      if (may_end_last || scratch.options.every_tail) {
+      if (may_end_last || asked) {
         exposed = exposed_on(s, costs.gradients);
         known = {s, exposed};
       }
@@ -189,9 +197,10 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
     const Seconds end = end_of(in, step, s, whole.data_comm + exposed, whole.optimizer);
     const bool is_last = s == 0 || end > last.end;
     if (is_last) last = {s, end};
-    if (is_last || scratch.options.every_tail) {
+    if (is_last || asked) {
       step.tails[s] = whole;
       step.tails[s].data_comm += exposed;
+      step.tails[s].end = end;
     }
   }
   return last;

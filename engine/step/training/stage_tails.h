@@ -12,12 +12,15 @@
 namespace shardscape::step {
 
 /// The stage that ends last, the first of several, and when; fills the tails of the scratch, whose pipeline has been
-/// timed: those of all stages where every tail is asked for, else of this one and of some others.
+/// timed (StepTimes::tails).
 struct LastStage {
   std::size_t stage = 0;
   Seconds end;
 };
 LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch);
+
+/// Whether data-parallel traffic of a stage crosses sick links.
+bool sick_links_carry_data(const StepMachine& machine, std::size_t stage, TrainingScratch& scratch);
 
 /// Seconds that a stage waits for its mirror: gradients of a part of the model that lies on two stages (dualpipe) are
 /// added up when both are done. 0 under other schedules.

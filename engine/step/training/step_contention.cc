@@ -52,6 +52,7 @@ TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size
                    m * (backward[TimeClass::host] - passes.lead),
                    busy.total() > Seconds(0) ? waiting / busy.total() : 0,
                    times.tails[stage].data_comm - times.tails[stage].lost,
+                   times.tails[stage].hidden.all(),
                    Seconds(2.0 * in.pipeline.forwards() * times.pipeline.transfer.longest()),
                    busy,
                    times.pipeline.end};

@@ -47,6 +47,7 @@ struct StageTail {
   Seconds lost;         ///< what compute loses to the parts of this traffic that run beside it
   HiddenGather hidden;  ///< of the gather of updated weights
   Seconds optimizer;
+  Seconds end;  ///< of the stage's step
 };
 
 /// What the plan last timed without faults was found to take, as far as anything reads it later.
@@ -62,8 +63,10 @@ struct StepTimes : StageTimes, HealthyTimes {
   std::vector<std::size_t> twin;
   std::vector<schedule::StageTime> times;  ///< in the order that schedule::run_in_order() takes
   PipelineTimes pipeline;
-  std::vector<StageTail> tails;  ///< complete only where every tail is asked for
-  Breakdown contention_now;      ///< of whatever was timed last
+  /// Complete only where every tail is asked for; else of the stage that ends last, and of those whose data-parallel
+  /// traffic sick links carry.
+  std::vector<StageTail> tails;
+  Breakdown contention_now;  ///< of whatever was timed last
 
   [[nodiscard]] bool is_twin(std::size_t stage) const { return twin[stage] != stage; }
   [[nodiscard]] const StagePasses& passes(std::size_t stage) const { return stages[twin[stage]]; }

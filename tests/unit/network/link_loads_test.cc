@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <vector>
@@ -40,20 +41,23 @@ TEST(LinkLoads, OneLinkIsSharedMaxMinFairly) {
   }
 }
 
-// An operation that uses the link for a share of its time, beside one that goes on for ever and uses it for a share of
-// its own time, at phases that have nothing to do with each other: by small steps of work.
+// An operation made again and again, which has a link for a share of its time, beside one that has it for a share of
+// its own, in far longer stages. Alone each has the whole link then, and half of it while both use it: by small steps
+// of time.
 TEST(LinkLoads, StagesMeetOnlyWhileTheyUseTheLink) {
   for (const double active : {0.25, 0.5, 1.0}) {
     for (const double theirs : {0.3, 1.0}) {
-      const LinkLoad a{3, 1, active, active}, b{3, 1, theirs, theirs};  // the whole link while they use it
-      constexpr int kSteps = 1000;
-      double seconds = 0;  // of 1 s alone
-      for (int i = 0; i < kSteps; ++i) {
-        const bool uses = i < active * kSteps;
-        const double pace = uses ? (1 - theirs) * 1 + theirs * 0.5 : 1;
-        seconds += 1.0 / kSteps / pace;
+      constexpr double kStep = 2e-3;
+      double seconds = 0, mine = 0, all = 0;  // `mine`, `all`: what is done of both, by their seconds alone
+      for (; all < 400; seconds += kStep) {
+        const bool a_there = std::fmod(mine, 1) < active, b_there = std::fmod(all, 200) < 200 * theirs;
+        const double pace = a_there && b_there ? 0.5 : 1;
+        mine += a_there ? pace * kStep : kStep;
+        all += b_there ? pace * kStep : kStep;
       }
-      EXPECT_NEAR(kept_paces({a}, {b}).one, 1 / seconds, 1e-3) << active << ' ' << theirs;
+      const KeptPaces paces = kept_paces({{3, 1, active, active}}, {{3, 1, theirs, theirs}});
+      EXPECT_NEAR(paces.one, mine / seconds, 5e-3) << active << ' ' << theirs;
+      EXPECT_NEAR(paces.other, all / seconds, 5e-3) << active << ' ' << theirs;
     }
   }
   // Two stages on links of their own: each of them is on its link for half of the time, and fills it then.
@@ -62,6 +66,20 @@ TEST(LinkLoads, StagesMeetOnlyWhileTheyUseTheLink) {
   const LinkLoads means = mean_loads(std::vector<StageLoads>{{2, first}, {2, second}});
   EXPECT_EQ(means, (LinkLoads{{1, 1, 0.5, 0.5}, {2, 1, 0.5, 0.5}}));
   EXPECT_DOUBLE_EQ(kept_paces(means, {{2, 1, 1}}).one, 1 / (0.5 + 0.5 * 2));
+}
+
+// What 1 s of an operation on a link adds to another one, whatever the first one does elsewhere, too.
+TEST(LinkLoads, ShorterStagesElsewhereCostTheOtherOperationNoMore) {
+  for (const double active : {0.2, 0.7, 1.0}) {
+    double before = 0;
+    for (const double elsewhere : {9.0, 2.0, 0.5, 0.0}) {
+      const double share = 1 / (1 + elsewhere);
+      const KeptPaces paces = kept_paces({{3, 1, active, active}}, {{3, 1, share, share}});
+      const double added = (1 + elsewhere) * (1 - paces.one) / paces.other;
+      if (before > 0) EXPECT_NEAR(added, before, 1e-9) << active << ' ' << elsewhere;
+      before = added;
+    }
+  }
 }
 
 TEST(LinkLoads, TheSlowestFlowIsThePace) {
