@@ -143,15 +143,13 @@ Hid memory_type(ColumnType type) {
 
 // ---- Dataset ----
 
-Dataset::Dataset(const H5File& file, std::string path, Hid id)
+Dataset::Dataset(const H5File& file, std::string path, Hid id, const Hid& creation)
     : file_path_(file.path()),
       output_(file.output_),
       sums_(file.sums_),
       path_(std::move(path)),
       id_(std::move(id)),
-      chunk_rows_(stored_chunk_rows()) {
-  if (chunk_rows_ > 0) first_sum_ = integer_attribute(kFirstChecksum);
-}
+      chunk_rows_(chunk_rows_of(creation)) {}
 
 void Dataset::fail(const std::string& what) const { throw_store_error(file_path_, path_ + ": " + what); }
 
@@ -165,11 +163,10 @@ std::uint64_t Dataset::rows() const {
   return rows;
 }
 
-std::uint64_t Dataset::stored_chunk_rows() const {
-  const Hid list(H5Dget_create_plist(id()));
-  if (H5Pget_layout(list.get()) != H5D_CHUNKED) return 0;
+std::uint64_t Dataset::chunk_rows_of(const Hid& creation) const {
+  if (H5Pget_layout(creation.get()) != H5D_CHUNKED) return 0;
   hsize_t rows = 0;
-  if (H5Pget_chunk(list.get(), 1, &rows) != 1 || rows == 0) fail("has no readable chunk length");
+  if (H5Pget_chunk(creation.get(), 1, &rows) != 1 || rows == 0) fail("has no readable chunk length");
   return rows;
 }
 
@@ -426,7 +423,8 @@ Dataset H5File::create_bare_column(const std::string& group, const ColumnInfo& c
   Dataset dataset(*this, path,
                   Hid(check(H5Dcreate2(id(), path.c_str(), type.get(), space.get(), H5P_DEFAULT,
                                        creation.get(), H5P_DEFAULT),
-                            "can't write " + path)));
+                            "can't write " + path)),
+                  creation);
   dataset.add_checksums();
   return dataset;
 }
@@ -458,7 +456,9 @@ Dataset H5File::dataset(const std::string& path) const {
   const Hid list(H5Dget_create_plist(opened.get()));
   if (H5Pget_external_count(list.get()) != 0 || H5Pget_layout(list.get()) == H5D_VIRTUAL)
     fail(path + " has its values in other files; a result file holds all its data itself");
-  return {*this, path, std::move(opened)};
+  Dataset dataset(*this, path, std::move(opened), list);
+  if (dataset.chunk_rows() > 0) dataset.first_sum_ = dataset.integer_attribute(kFirstChecksum);
+  return dataset;
 }
 
 namespace {
@@ -485,7 +485,8 @@ Dataset H5File::write_piece(const std::string& path, hid_t type, std::size_t cou
   Dataset dataset(
       *this, path,
       Hid(check(H5Dcreate2(id(), path.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
-                "can't write " + path)));
+                "can't write " + path)),
+      creation);
   if (count > 0 && H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
     fail("can't write " + path);
   const std::uint32_t sum = checksum_of({static_cast<const std::byte*>(values), count * H5Tget_size(type)});
@@ -502,7 +503,8 @@ Dataset H5File::write_chunks(const std::string& path, hid_t type, std::size_t co
   Dataset dataset(
       *this, path,
       Hid(check(H5Dcreate2(id(), path.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
-                "can't write " + path)));
+                "can't write " + path)),
+      creation);
   dataset.add_checksums();
   write_packed(dataset, {static_cast<const std::byte*>(values), count * width}, width, chunk);
   return dataset;

@@ -92,7 +92,8 @@ class OutputDevice;
 /// its checksums.
 class Dataset {
  public:
-  Dataset(const H5File& file, std::string path, Hid id);
+  /// `creation`: the properties that it was created with.
+  Dataset(const H5File& file, std::string path, Hid id, const Hid& creation);
 
   [[nodiscard]] hid_t id() const { return id_.get(); }
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -160,7 +161,7 @@ class Dataset {
 
  private:
   friend class H5File;
-  [[nodiscard]] std::uint64_t stored_chunk_rows() const;
+  [[nodiscard]] std::uint64_t chunk_rows_of(const Hid& creation) const;
   /// Makes room for the checksums of its chunks, of a dataset that has just been created.
   void add_checksums();
   /// StoreError unless rows [begin, end) are stored as their checksums say.

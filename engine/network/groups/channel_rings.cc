@@ -1,8 +1,7 @@
 #include "engine/network/groups/channel_rings.h"
 
 #include <algorithm>
-#include <map>
-#include <utility>
+#include <compare>
 
 #include "engine/base/check.h"
 
@@ -11,15 +10,17 @@ namespace shardscape::network {
 namespace {
 
 struct Member {
-  std::int32_t seat = 0;
+  std::int64_t domain = 0, seat = 0;
   std::int32_t rank = 0;
+  friend auto operator<=>(const Member&, const Member&) = default;
 };
 
+/// A domain and its members, in ascending order of seats.
 struct Domain {
-  std::int32_t number = 0;
-  std::vector<Member> members;  ///< in ascending order of seats
+  std::int64_t number = 0;
+  std::span<const Member> members;
 
-  [[nodiscard]] bool has(std::int32_t seat) const {
+  [[nodiscard]] bool has(std::int64_t seat) const {
     return std::ranges::binary_search(members, seat, {}, &Member::seat);
   }
 };
@@ -29,18 +30,22 @@ bool leaves_domains(const Fabric& fabric, const Fabric::Axis& axis) {
   return fabric.spec().dimensions[dimension].scope == LinkScope::scale_out;
 }
 
-/// The domains that have members of the group, in ascending order of their numbers.
-std::vector<Domain> domains_with(const Fabric& fabric, std::span<const std::int32_t> group) {
-  const std::vector<std::int64_t> numbers = places_of(fabric, group, LinkScope::scale_out);
+/// The members of a group, domain by domain.
+std::vector<Member> members_of(const Fabric& fabric, std::span<const std::int32_t> group) {
+  const std::vector<std::int64_t> domains = places_of(fabric, group, LinkScope::scale_out);
   const std::vector<std::int64_t> seats = places_of(fabric, group, LinkScope::scale_up);
-  std::map<std::int32_t, std::vector<Member>> by_number;
-  for (std::size_t i = 0; i < group.size(); ++i)
-    by_number[static_cast<std::int32_t>(numbers[i])].push_back(
-        {static_cast<std::int32_t>(seats[i]), group[i]});
+  std::vector<Member> members(group.size());
+  for (std::size_t i = 0; i < group.size(); ++i) members[i] = {domains[i], seats[i], group[i]};
+  if (!std::ranges::is_sorted(members)) std::ranges::sort(members);
+  return members;
+}
+
+/// The domains of these members, in ascending order of their numbers.
+std::vector<Domain> domains_with(std::span<const Member> members) {
   std::vector<Domain> domains;
-  for (auto& [number, members] : by_number) {
-    std::ranges::sort(members, {}, &Member::seat);
-    domains.push_back({number, std::move(members)});
+  for (std::size_t i = 0, end = 0; i < members.size(); i = end) {
+    while (end < members.size() && members[end].domain == members[i].domain) ++end;
+    domains.push_back({members[i].domain, members.subspan(i, end - i)});
   }
   return domains;
 }
@@ -50,11 +55,11 @@ void by_leaves(const Fabric& fabric, std::vector<Domain>& domains) {
   const auto leaves = [&](const Fabric::Axis& axis) { return leaves_domains(fabric, axis); };
   if (std::ranges::count_if(fabric.axes(), leaves) != 1) return;
   std::vector<std::int32_t> numbers;
-  for (const Domain& domain : domains) numbers.push_back(domain.number);
+  for (const Domain& domain : domains) numbers.push_back(static_cast<std::int32_t>(domain.number));
   leaf_order(fabric, std::ranges::find_if(fabric.axes(), leaves)->dimension, numbers);
   std::vector<Domain> ordered;
   for (const std::int32_t number : numbers)
-    ordered.push_back(std::move(*std::ranges::lower_bound(domains, number, {}, &Domain::number)));
+    ordered.push_back(*std::ranges::lower_bound(domains, number, {}, &Domain::number));
   domains = std::move(ordered);
 }
 
@@ -65,21 +70,22 @@ void part_small_ones(std::vector<Domain>& domains) {
   const auto is_small = [&](const Domain& domain) { return domain.members.size() < most; };
   if (std::ranges::count_if(domains, is_small) < 2) return;
   std::vector<Domain> small, full, parted;
-  for (Domain& domain : domains) (is_small(domain) ? small : full).push_back(std::move(domain));
+  for (const Domain& domain : domains) (is_small(domain) ? small : full).push_back(domain);
   for (std::size_t i = 0; i < std::max(small.size(), full.size()); ++i) {
-    if (i < small.size()) parted.push_back(std::move(small[i]));
-    if (i < full.size()) parted.push_back(std::move(full[i]));
+    if (i < small.size()) parted.push_back(small[i]);
+    if (i < full.size()) parted.push_back(full[i]);
   }
   domains = std::move(parted);
 }
 
-/// The seats by which rings go from one domain to the next; those that have members in both domains come first.
-std::vector<std::int32_t> gateways(const Domain& from, const Domain& to, std::size_t channels) {
-  std::vector<std::int32_t> seats;
-  for (const Member& member : to.members) seats.push_back(member.seat);
-  std::stable_partition(seats.begin(), seats.end(), [&](std::int32_t seat) { return from.has(seat); });
-  seats.resize(channels);
-  return seats;
+/// Lists the seats by which rings go from one domain to the next; those that have members in both domains come first.
+void list_gateways(const Domain& from, const Domain& to, std::size_t channels,
+                   std::vector<std::int64_t>& seats) {
+  seats.clear();
+  for (const bool in_both : {true, false}) {
+    for (const Member& member : to.members)
+      if (seats.size() < channels && from.has(member.seat) == in_both) seats.push_back(member.seat);
+  }
 }
 
 }  // namespace
@@ -109,7 +115,8 @@ void leaf_order(const Fabric& fabric, std::int32_t dimension, std::vector<std::i
 }
 
 std::int32_t most_channels(const Fabric& fabric, std::span<const std::int32_t> group) {
-  const std::vector<Domain> domains = domains_with(fabric, group);
+  const std::vector<Member> members = members_of(fabric, group);
+  const std::vector<Domain> domains = domains_with(members);
   if (domains.size() < 2) return 0;
   std::size_t least = kMostChannels;
   for (const Domain& domain : domains) least = std::min(least, domain.members.size());
@@ -127,16 +134,18 @@ std::int32_t channels_of(const Fabric& fabric, const SiblingGroups& groups) {
 std::vector<std::vector<std::int32_t>> channel_rings(const Fabric& fabric,
                                                      std::span<const std::int32_t> group,
                                                      std::int32_t channels) {
-  std::vector<Domain> domains = domains_with(fabric, group);
+  const std::vector<Member> all = members_of(fabric, group);
+  std::vector<Domain> domains = domains_with(all);
   SHARDSCAPE_CHECK(domains.size() > 1 && channels >= 1, domains.size(), channels);
   by_leaves(fabric, domains);
   part_small_ones(domains);
   std::vector<std::vector<std::int32_t>> rings(static_cast<std::size_t>(channels));
+  for (std::vector<std::int32_t>& ring : rings) ring.reserve(group.size());
+  std::vector<std::int64_t> seats;
   for (std::size_t d = 0; d < domains.size(); ++d) {
-    const Domain& before = domains[d == 0 ? domains.size() - 1 : d - 1];
-    const std::vector<Member>& members = domains[d].members;
+    const std::span<const Member> members = domains[d].members;
     SHARDSCAPE_CHECK(rings.size() <= members.size(), channels, members.size());
-    const std::vector<std::int32_t> seats = gateways(before, domains[d], rings.size());
+    list_gateways(domains[d == 0 ? domains.size() - 1 : d - 1], domains[d], rings.size(), seats);
     for (std::size_t c = 0; c < rings.size(); ++c) {
       const auto entry = std::ranges::find(members, seats[c], &Member::seat);
       for (auto member = entry; member != members.end(); ++member) rings[c].push_back(member->rank);

@@ -130,18 +130,15 @@ SiblingGroups over_channels(const SiblingGroups& groups, const Fabric& fabric, s
 
 std::vector<std::int64_t> places_of(const Fabric& fabric, std::span<const std::int32_t> ranks,
                                     LinkScope scope) {
-  std::vector<std::int64_t> places;
-  for (const std::int32_t rank : ranks) {
-    std::int64_t stride = 1, place = 0, place_stride = 1;
-    for (const DimensionSpec& dimension : fabric.spec().dimensions) {
-      const std::int64_t size = dimension.size();
-      if (dimension.scope == scope) {
-        place += place_stride * (rank / stride % size);
-        place_stride *= size;
-      }
-      stride *= size;
+  std::vector<std::int64_t> places(ranks.size());
+  std::int64_t stride = 1, place_stride = 1;
+  for (const DimensionSpec& dimension : fabric.spec().dimensions) {
+    const std::int64_t size = dimension.size();
+    if (dimension.scope == scope) {
+      for (std::size_t i = 0; i < ranks.size(); ++i) places[i] += place_stride * (ranks[i] / stride % size);
+      place_stride *= size;
     }
-    places.push_back(place);
+    stride *= size;
   }
   return places;
 }

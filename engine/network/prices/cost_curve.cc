@@ -97,19 +97,17 @@ double CostCurve::at(double bytes, PricedNetwork& network, double tolerance) {
   double time = sum_of(parts_->stages, bytes);
   for (std::size_t i = 0; i < parts_->contended.size(); ++i) {
     const CurveParts::Contended& part = parts_->contended[i];
-    if (!part.upper.empty() && sum_of(part.upper, bytes) <= time) continue;
-    time = std::max(time, time_of(i, bytes, network, tolerance));
+    const double upper = sum_of(part.upper, bytes);
+    if (!part.upper.empty() && upper <= time) continue;
+    const bool bounded = !part.upper.empty() && (part.messages > kMostSimulatedMessages ||
+                                                 upper <= sum_of(part.lower, bytes) * (1 + tolerance));
+    time = std::max(time, bounded ? upper : simulated(i, bytes, network));
   }
   return time;
 }
 
-double CostCurve::time_of(std::size_t index, double bytes, PricedNetwork& network, double tolerance) {
+double CostCurve::simulated(std::size_t index, double bytes, PricedNetwork& network) {
   const CurveParts::Contended& part = parts_->contended[index];
-  if (!part.upper.empty()) {
-    const double upper = sum_of(part.upper, bytes);
-    if (part.messages > kMostSimulatedMessages) return upper;
-    if (upper <= sum_of(part.lower, bytes) * (1 + tolerance)) return upper;
-  }
   if (!part.one_round && !part.split) return simulate(part.pattern, bytes, network);
   simulated_.resize(parts_->contended.size());
   Simulated& known = simulated_[index];

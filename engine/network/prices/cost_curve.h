@@ -134,7 +134,7 @@ class CostCurve {
     std::vector<Pattern> classes;  ///< made by `split`
     std::optional<Stage> drained;  ///< for one round: one simulation gives the times for all bytes
   };
-  double time_of(std::size_t part, double bytes, PricedNetwork& network, double tolerance);
+  double simulated(std::size_t part, double bytes, PricedNetwork& network);
 
   std::shared_ptr<const CurveParts> parts_;
   std::optional<AffineCost> affine_;  ///< the whole curve, if it is one line

@@ -63,9 +63,9 @@ bool FlowSet::add(std::int32_t source, std::int32_t destination, double weight) 
   const std::span<const double> latency = network_.latency_seconds();
   RoutedFlow flow;
   flow.weight = weight;
-  for (std::size_t i = begin_.back(); i < links_.size(); ++i) {
-    use_of(links_[i]).load += 1;
-    flow.latency += latency[static_cast<std::size_t>(links_[i])];
+  for (const std::int32_t link : std::span(links_).subspan(begin_.back())) {
+    use_of(link).load += 1;
+    flow.latency += latency[static_cast<std::size_t>(link)];
   }
   begin_.push_back(links_.size());
   flows_.push_back(flow);

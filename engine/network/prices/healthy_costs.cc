@@ -173,7 +173,12 @@ SiblingGroups HealthyCosts::siblings(const OperationCosts& costs, const Slice& s
 /// The groups that stand for all others; where ranks are placed, all groups.
 SiblingGroups HealthyCosts::tile(const OperationCosts& costs, const Slice& slice) const {
   if (!setup_.placement.empty()) return siblings(costs, slice);
-  return between(first_tile(costs.group, setup_.fabric, slice), costs.boundary);
+  if (costs.boundary < 0 || !slice.everything())
+    return between(first_tile(costs.group, setup_.fabric, slice), costs.boundary);
+  // The boundaries of a group are asked for one after the other.
+  if (tile_.second.ranks.empty() || tile_.first != costs.group)
+    tile_ = {costs.group, first_tile(costs.group, setup_.fabric)};
+  return between(tile_.second, costs.boundary);
 }
 
 /// The groups that have to be looked at.

@@ -276,6 +276,7 @@ class HealthyCosts {
   mutable Memo<RankGroup, BoundaryCosts> boundaries_;
   mutable std::optional<OperationCosts> plain_;  ///< on the plain path, the operation asked for last
   mutable BoundaryCosts plain_boundaries_;
+  mutable std::pair<RankGroup, SiblingGroups> tile_;  ///< of the group whose boundary was asked for last
   mutable Memo<TwoWays, bool> meetings_;
   mutable Memo<TwoWays, KeptPaces> paces_;
   mutable Memo<SeveralWays, Uses> uses_;

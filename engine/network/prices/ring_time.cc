@@ -65,8 +65,9 @@ double RingTime::period(double message_bytes, double step, double gap, int passe
 double RingTime::best_window(double message_bytes, double seconds_per_byte) const {
   const Hops& hops = *hops_;
   const std::size_t n = hops.kind.size(), steps = static_cast<std::size_t>(steps_);
-  std::vector<double> prefix(n + steps);
-  std::vector<std::size_t> queue(n);
+  const auto prefix = std::make_unique_for_overwrite<double[]>(n + steps);
+  const auto queue = std::make_unique_for_overwrite<std::size_t[]>(n);
+  prefix[0] = 0;
   std::size_t head = 0, tail = 0, next = 0, k = 0;
   bool found = false;
   double best = 0;

@@ -122,25 +122,26 @@ class Weights {
 
 Weights weights_of(const Drifting& ring) {
   const auto places = static_cast<std::size_t>(std::lround(ring.members));
-  std::vector<double> hop(places, ring.fast.value()), stay(places, ring.busy_fast.value());
-  hop.back() = ring.slow.value();
-  stay.back() = ring.busy.value();
+  // By the place where they end, then by that where they begin, since all ways to a place go on alike.
+  Weights longest(places, places);
+  for (std::size_t from = 0; from < places; ++from) longest[from][from] = 0;
+  std::vector<double> round(places);
+  const auto step = [&](double stay_inside, double stay_last) {
+    std::copy_n(longest[places - 1], places, round.begin());
+    for (std::size_t place = places; place-- > 0;) {
+      const double* const before = place > 0 ? longest[place - 1] : round.data();
+      const double hop = (place > 0 ? ring.fast : ring.slow).value(),
+                   stay = place + 1 < places ? stay_inside : stay_last;
+      double* const ways = longest[place];
+      for (std::size_t from = 0; from < places; ++from)
+        ways[from] = std::max(before[from] + hop, ways[from] + stay);
+    }
+  };
+  for (double message = 2; message < ring.n; ++message) step(ring.busy_fast.value(), ring.busy.value());
+  step(kNoWay, kNoWay);
   Weights all(places, places);
-  std::vector<double> longest(places), next(places);
-  for (std::size_t from = 0; from < places; ++from) {
-    std::ranges::fill(longest, kNoWay);
-    longest[from] = 0;
-    const auto step = [&](bool last) {
-      next[0] = longest[places - 1] + hop[places - 1];
-      for (std::size_t place = 1; place < places; ++place) next[place] = longest[place - 1] + hop[place - 1];
-      for (std::size_t place = 0; !last && place < places; ++place)
-        next[place] = std::max(next[place], longest[place] + stay[place]);
-      longest.swap(next);
-    };
-    for (double message = 2; message < ring.n; ++message) step(false);
-    step(true);
-    std::ranges::copy(longest, all[from]);
-  }
+  for (std::size_t from = 0; from < places; ++from)
+    for (std::size_t to = 0; to < places; ++to) all[from][to] = longest[to][from];
   return all;
 }
 

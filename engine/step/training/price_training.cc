@@ -3,6 +3,7 @@
 #include "engine/step/training/price_training.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -221,9 +222,10 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
   SHARDSCAPE_CHECK(machine.collectives.recorder() == nullptr, last.stage);
   const PassTime busy = all_passes(in, times, last.stage);
   const Seconds step = last.end + once_per_step(in.setting);
+  const auto beside = [&] { return met_traffic(machine, times, last.stage, scratch.memos.orders); };
   const SiblingTurns turns = turns_of_siblings(
       machine, timed_stage(in, times, last.stage, step, busy, waits(times, last.stage, busy)),
-      [&] { return met_traffic(machine, times, last.stage, scratch.memos.orders); });
+      std::cref(beside));  // a reference takes no memory from the heap
   if (!turns.any) return last;
   times.turns = turns;
   const auto takes_turns = [&](ParallelGroup group) { return turns.beside[group] > 0; };
