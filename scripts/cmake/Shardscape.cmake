@@ -1,11 +1,12 @@
-# shardscape_library(name SOURCES ... [USES lower-layer targets ...] [LIBRARIES third-party ...] [COLD])
+# shardscape_library(name SOURCES ... [USES lower-layer targets ...] [LIBRARIES third-party ...] [COLD|HOT])
 #
-# COLD: nothing in it runs often enough to be worth the time that the compiler takes to optimise it.
+# COLD: nothing in it runs often enough to be worth the time that the compiler takes to optimise it. HOT: so much time is spent in it that it has
+# SHARDSCAPE_HOT_OPTIONS, as -O2 in an instrumented build that is not optimised.
 #
 # One library per folder. Includes are written from the source root ("engine/spec/plan.h"); tests/unit/architecture checks that they only point to
 # folders listed in USES (directly or through them), and linking enforces it: a library sees no symbol of a folder it does not use.
 function(shardscape_library name)
-  cmake_parse_arguments(ARG "COLD" "" "SOURCES;USES;LIBRARIES;INCLUDES" ${ARGN})
+  cmake_parse_arguments(ARG "COLD;HOT" "" "SOURCES;USES;LIBRARIES;INCLUDES" ${ARGN})
   add_library(shardscape_${name} STATIC ${ARG_SOURCES})
   set_target_properties(shardscape_${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 0)  # with CMAKE_UNITY_BUILD: a folder at a time
   target_include_directories(shardscape_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
@@ -15,7 +16,11 @@ function(shardscape_library name)
   list(TRANSFORM ARG_USES PREPEND shardscape_)
   target_link_libraries(shardscape_${name} PUBLIC ${ARG_USES} ${ARG_LIBRARIES} fmt::fmt)  # messages and tables, in every folder
   shardscape_warnings(shardscape_${name})
-  shardscape_precompiled(shardscape_${name} product)
+  if(ARG_HOT AND SHARDSCAPE_HOT_OPTIONS)  # precompiled headers of other options do not fit
+    target_compile_options(shardscape_${name} PRIVATE ${SHARDSCAPE_HOT_OPTIONS})
+  else()
+    shardscape_precompiled(shardscape_${name} product)
+  endif()
   if(ARG_COLD)
     shardscape_hardly_optimised(shardscape_${name})
   endif()

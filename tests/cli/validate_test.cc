@@ -275,8 +275,8 @@ TEST_F(ValidateTest, PublicTablesAreReadByDeviceAndSoftware) {
         "a,llama3.1-8b,h100-sxm-80gb,2,2,0,bfloat16,1000,200,8,nim 1.2,agg,0.2,0.01,\n"
         "b,deepseek-v3,l40s,8,8,8,fp8,1000,200,8,nim,agg,0.2,0.01,\n"
         "c,llama3.1-8b,h100-sxm-80gb,2,2,0,bfloat16,1000,200,,nim,agg,0.2,0.01,\n");
-  const Finished finished =
-      run({"validate", "runs.csv", "--json", "--by", "device,model", "--predictions", "out.csv"});
+  const Finished finished = run({"validate", "runs.csv", "--json", "--by", "device,model", "--by", "software",
+                                 "--predictions", "out.csv"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const json file = json::parse(finished.out).at("files").at(0);
   EXPECT_EQ(file.at("rows"), 1);
@@ -285,6 +285,9 @@ TEST_F(ValidateTest, PublicTablesAreReadByDeviceAndSoftware) {
   EXPECT_EQ(file.at("groups").at(0).at("device"), "h100-sxm-80gb");
   EXPECT_EQ(file.at("groups").at(0).at("model"), "llama3.1-8b");
   EXPECT_EQ(file.at("groups").at(0).at("n"), 1);
+  EXPECT_FALSE(file.at("groups").at(0).contains("software"));
+  EXPECT_EQ(file.at("groups").back().at("software"), "nim");
+  EXPECT_FALSE(file.at("groups").back().contains("device"));
   const std::vector<test::CsvRow> lines = test::read_csv(work() / "out.csv");
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_NE(lines[0].at("predicted_itl_s"), "");

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "sweep/validate/error_groups.h"
 #include "tests/support/csv.h"
+#include "tests/support/evaluated_tables.h"
 #include "tests/support/paths.h"
 
 namespace shardscape {
@@ -19,8 +21,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 /// The last part of `validate FILE --json`, whatever its exit code.
-json validated(const fs::path& file, const std::string& more = "") {
-  const std::string command = test::program() + " validate " + file.string() + " --json" + more;
+json validated(const fs::path& file) {
+  const std::string command = test::program() + " validate " + file.string() + " --json";
   FILE* pipe = popen(command.c_str(), "r");
   std::string text;
   std::array<char, 4096> buffer{};
@@ -94,8 +96,8 @@ TEST_P(Measurements, StayWithinTheirBars) {
 TEST(ServedMeasurements, StayWithinTheirBars) {
   const fs::path file = fs::path(test::reference_dir()) / "measurements/modern-inference.csv";
   if (!fs::exists(file)) GTEST_SKIP() << "no reference measurements at " << file;
-  const json report = validated(file, " --by software,model_kind,servers");
-  ASSERT_FALSE(report.is_null());
+  const std::vector<validate::ErrorGroup> groups =
+      validate::error_groups(test::evaluated("modern-inference"), {"software", "model_kind", "servers"});
   for (const GroupBar& bar :
        {GroupBar{"sglang", "mixture-of-experts", "one server", 0.08},
         GroupBar{"trtllm", "mixture-of-experts", "one server", 0.155},
@@ -105,14 +107,12 @@ TEST(ServedMeasurements, StayWithinTheirBars) {
         GroupBar{"trtllm", "mixture-of-experts", "two pools", 0.215}}) {
     bool found = false;
     double predicted = 0;
-    for (const json& group : report.at("groups")) {
-      if (group.at("metric") != "itl" || group.at("software") != bar.software ||
-          group.at("model_kind") != bar.kind)
-        continue;
-      predicted += group.at("n").get<double>();
-      if (group.at("servers") != bar.servers) continue;
+    for (const validate::ErrorGroup& group : groups) {
+      if (group.metric != "itl" || group.key[0] != bar.software || group.key[1] != bar.kind) continue;
+      predicted += static_cast<double>(group.errors.n);
+      if (group.key[2] != bar.servers) continue;
       found = true;
-      const double median = group.at("median").get<double>();
+      const double median = group.errors.median;
       std::printf("%-8s %-20s %-10s %8.4f  bar %.4f\n", bar.software.c_str(), bar.kind.c_str(),
                   bar.servers.c_str(), median, bar.median);
       EXPECT_LE(median, bar.median) << bar.software;

@@ -54,7 +54,7 @@ struct ValidateArguments {
   std::string collective_stack = validate::EvaluateOptions{}.collective_stack;
   std::vector<std::string> bars;
   std::string hold_out;
-  std::string by;
+  std::vector<std::string> by;
   std::size_t worst = ValidateView{}.worst;
   bool json = false, check = false, rows = false, force = false;
 };
@@ -248,10 +248,10 @@ int lead_validation(const ValidateArguments& arguments, const CommonOptions& com
     if (!hold_out) throw BadInput("--hold-out: " + hold_out.error());
     view.hold_out = *hold_out;
   }
-  if (!arguments.by.empty()) {
-    const auto by = validate::parse_regime_keys(arguments.by);
+  for (const std::string& keys : arguments.by) {
+    const auto by = validate::parse_regime_keys(keys);
     if (!by) throw BadInput("--by: " + by.error());
-    view.by = *by;
+    view.by.push_back(*by);
   }
   const std::vector<validate::Bar> bars = parse_bars(arguments.bars);
   std::optional<results::OutputPath> predictions;
@@ -306,10 +306,9 @@ void add_validate_command(const Program& program) {
       ->check(whole_number(0));
   add_value(*command, "--hold-out", arguments->hold_out, "N/M",
             "Report the rows that a fit holds out apart from the others");
-  command
-      ->add_option("--by", arguments->by,
-                   "Errors by group, too: " + join_names(validate::regime_keys()) + ", joined by commas")
-      ->type_name("KEYS");
+  add_value(
+      *command, "--by", arguments->by, "KEYS",
+      "Errors by group, too: " + join_names(validate::regime_keys()) + ", joined by commas; repeatable");
   command
       ->add_option("--device", arguments->device,
                    "Device of GEMM rows that name none; a file of yours stands for the name in it")

@@ -196,7 +196,7 @@ void print_file(std::ostream& out, const ValidatedFile& file, const ValidateView
   const std::vector<Part> split = parts(evaluation, view);
   print_unpredicted(out, evaluation);
   print_errors(out, evaluation, split);
-  if (!view.by.empty()) print_groups(out, evaluation, view.by);
+  for (const std::vector<std::string>& keys : view.by) print_groups(out, evaluation, keys);
   print_verdicts(out, evaluation, "");
   for (const Part& part : split) print_verdicts(out, part.evaluation, part.name);
   for (const Metric& metric : evaluation.metrics) print_pairs(out, file, metric, view);
@@ -242,7 +242,9 @@ ordered_json file_json(const ValidatedFile& file, const ValidateView& view) {
     json["parts"][part.key] = statistics_json(part.evaluation, Undefined::as_null);
     json["parts"][part.key]["rows"] = part.evaluation.rows.size();
   }
-  if (!view.by.empty()) json["groups"] = groups(file.evaluation, view.by).json();
+  if (!view.by.empty()) json["groups"] = ordered_json::array();
+  for (const std::vector<std::string>& keys : view.by)
+    for (const ordered_json& group : groups(file.evaluation, keys).json()) json["groups"].push_back(group);
   if (view.rows) json["row_list"] = rows_json(file.evaluation);
   if (view.check) json["checks"] = bars_json(file);
   ordered_json problems = ordered_json::array();

@@ -26,7 +26,7 @@ struct ValidateView {
   std::size_t worst = 5;  ///< otherwise the number of worst rows printed per metric
   bool check = false;     ///< print the bars, too
   std::optional<validate::HoldOut> hold_out;
-  std::vector<std::string> by;  ///< parts of the regime by which errors are grouped
+  std::vector<std::vector<std::string>> by;  ///< each: parts of the regime by which errors are grouped
 };
 
 /// The statistics by section and name. `undefined`: those without a value are there, too, as null.
