@@ -453,7 +453,7 @@ void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch
     StageFiller filler(machine, s, in.costs, collectives, layers_of(s));
     step.stages[s] = filler.all_chunks();
     if (s + 1 == stages) step.deferred = filler.deferred();
-    static constexpr ChunkPasses kNone;
+    static constexpr ChunkPasses kNone{};
     std::ranges::fill(step.chunks_of(s), kNone);
     filler.fill(step.chunks_of(s));
     if (network::LinkRecorder* const recorder = collectives.recorder())
