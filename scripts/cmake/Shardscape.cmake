@@ -18,17 +18,27 @@ function(shardscape_library name)
   shardscape_warnings(shardscape_${name})
   if(ARG_HOT AND SHARDSCAPE_HOT_OPTIONS)  # precompiled headers of other options do not fit
     target_compile_options(shardscape_${name} PRIVATE ${SHARDSCAPE_HOT_OPTIONS})
+  elseif(ARG_COLD)
+    shardscape_cold(shardscape_${name})
   else()
     shardscape_precompiled(shardscape_${name} product)
   endif()
-  if(ARG_COLD)
-    shardscape_hardly_optimised(shardscape_${name})
-  endif()
 endfunction()
 
-# shardscape_hardly_optimised(target): -O1 in a Release build, two thirds of the time to compile. (g++ takes precompiled headers of -O3 with -O1.)
+# shardscape_hardly_optimised(target): -O1 in a Release build, two thirds of the time to compile.
 function(shardscape_hardly_optimised target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
+# shardscape_cold(target): a part of the product that is hardly optimised, with headers that were precompiled so: g++ takes those of -O3 with -O1,
+# and then optimises as for -O3.
+function(shardscape_cold target)
+  shardscape_hardly_optimised(${target})
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    shardscape_precompiled(${target} cold)
+  else()
+    shardscape_precompiled(${target} product)
+  endif()
 endfunction()
 
 # shardscape_module(name SOURCES ... LIBRARIES third-party ...)
@@ -63,8 +73,8 @@ function(shardscape_prefer_archives)
   endforeach()
 endfunction()
 
-# shardscape_precompiled_headers(): with SHARDSCAPE_PRECOMPILED, what many files include and nobody here changes is compiled once for the product and
-# once for the tests. A build without it shows whether a file includes all that it uses.
+# shardscape_precompiled_headers(): with SHARDSCAPE_PRECOMPILED, what many files include and nobody here changes is compiled once for the product,
+# once for its parts that are hardly optimised, and once for the tests. A build without it shows whether a file includes all that it uses.
 function(shardscape_precompiled_headers)
   if(NOT SHARDSCAPE_PRECOMPILED)
     return()
@@ -74,7 +84,8 @@ function(shardscape_precompiled_headers)
               <variant> <vector> <fmt/format.h> <nlohmann/json.hpp> <tl/expected.hpp>)
   set(tests ${product} <random> <regex> <gtest/gtest.h>)
   find_package(GTest REQUIRED)
-  foreach(kind product tests)
+  set(cold ${product})
+  foreach(kind product cold tests)
     set(source ${PROJECT_BINARY_DIR}/precompiled_${kind}.cc)
     if(NOT EXISTS ${source})
       file(WRITE ${source} "// Compiled for the headers before it.\n")
@@ -86,10 +97,11 @@ function(shardscape_precompiled_headers)
     shardscape_precompiled_options(shardscape_precompiled_${kind})
   endforeach()
   target_link_libraries(shardscape_precompiled_tests PRIVATE GTest::gtest)
+  shardscape_hardly_optimised(shardscape_precompiled_cold)
   shardscape_hardly_optimised(shardscape_precompiled_tests)  # as the tests themselves
 endfunction()
 
-# shardscape_precompiled(target product|tests): the target uses these headers.
+# shardscape_precompiled(target product|cold|tests): the target uses these headers.
 function(shardscape_precompiled target kind)
   if(SHARDSCAPE_PRECOMPILED)
     target_precompile_headers(${target} REUSE_FROM shardscape_precompiled_${kind})

@@ -96,6 +96,48 @@ class RanksTest : public ProgramTest {
     }
     return std::nullopt;
   }
+  /// The sweep goes on with another number of ranks each time, at last with one process by itself.
+  void expect_killed_ranks_lose_nothing() {
+    const std::vector<std::pair<int, int>> kills = {{3, 1}, {2, 0}};  // ranks, the one that is killed
+    std::string named;
+    for (const auto& [ranks, victim] : kills) {
+      Running job =
+          start_words(mpirun(ranks, sweep_of(long_study(), "out.h5", {"--resume", "--threads", "1"})));
+      const int before = sealed_segments("out.h5");
+      const auto process = process_of(victim, job, before + 2);
+      ASSERT_TRUE(process) << "it ended before it could be killed: " << job.wait().err;
+      kill(*process, SIGKILL);
+      const int kept = sealed_segments("out.h5");
+      const Finished finished = job.wait();
+      EXPECT_NE(finished.code, 0);
+      EXPECT_TRUE(named.empty() || contains(finished.err, named)) << named << " in: " << finished.err;
+      EXPECT_GE(sealed_segments("out.h5"), kept) << "sealed segments are lost";
+      named = "rank " + std::to_string(victim) + " of " + std::to_string(ranks);
+      // By rank 0, if it gets as far in the second that mpirun leaves it, or by mpirun.
+      EXPECT_TRUE(contains(finished.err, "rank " + std::to_string(victim))) << finished.err;
+      named += " (";
+      EXPECT_TRUE(fs::exists(note(victim))) << finished.err;
+    }
+    const Finished last = run(sweep_of(long_study(), "out.h5", {"--resume"}));
+    EXPECT_EQ(last.code, 0) << last.err;
+    EXPECT_TRUE(contains(last.err, named) && contains(last.err, "did not end in order")) << last.err;
+    expect_same("out.h5", "whole.h5");
+  }
+  /// One is asked to stop, as by a Slurm that sends it a signal: all finish their blocks, and rank 0 says so.
+  void expect_interrupted_it_goes_on() {
+    Running job = start_words(mpirun(2, sweep_of(long_study(), "out.h5", {"--threads", "1"})));
+    const auto process = process_of(1, job, 2);
+    ASSERT_TRUE(process) << job.wait().err;
+    kill(*process, SIGTERM);
+    const Finished finished = job.wait();
+    EXPECT_EQ(finished.code, 130) << finished.err;
+    EXPECT_EQ(count_of(finished.err, "points are safe; continue with"), 1U) << finished.err;
+    EXPECT_FALSE(fs::exists(note(0)) || fs::exists(note(1)));
+    const Finished last = start_words(mpirun(3, sweep_of(long_study(), "out.h5", {"--resume"}))).wait();
+    EXPECT_EQ(last.code, 0) << last.err;
+    EXPECT_FALSE(contains(last.err, "did not end in order")) << last.err;
+    expect_same("out.h5", "whole.h5");
+  }
   /// The process in our folder that Open MPI started as this rank.
   std::optional<pid_t> process_started_as(int rank, const Running& job) const {
     const std::string wanted = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + '\0';
@@ -374,50 +416,12 @@ TEST_F(RanksTest, ProgressIsThatOfAll) {
   EXPECT_EQ(count_of(again.err, "is complete already"), 1U) << again.err;
 }
 
-/// The sweep goes on with another number of ranks each time, at last with one process by itself.
-TEST_F(RanksTest, AKilledRankLosesNoSealedSegmentAndIsNamed) {
+/// The sweep without any interruption, ten CPU-seconds, is made once for both parts.
+TEST_F(RanksTest, AKilledRankLosesNoSealedSegmentAndInterruptedItGoesOn) {
   ASSERT_EQ(run(sweep_of(long_study(), "whole.h5")).code, 0);
-  const std::vector<std::pair<int, int>> kills = {{3, 1}, {2, 0}};  // ranks, the one that is killed
-  std::string named;
-  for (const auto& [ranks, victim] : kills) {
-    Running job =
-        start_words(mpirun(ranks, sweep_of(long_study(), "out.h5", {"--resume", "--threads", "1"})));
-    const int before = sealed_segments("out.h5");
-    const auto process = process_of(victim, job, before + 2);
-    ASSERT_TRUE(process) << "it ended before it could be killed: " << job.wait().err;
-    kill(*process, SIGKILL);
-    const int kept = sealed_segments("out.h5");
-    const Finished finished = job.wait();
-    EXPECT_NE(finished.code, 0);
-    EXPECT_TRUE(named.empty() || contains(finished.err, named)) << named << " in: " << finished.err;
-    EXPECT_GE(sealed_segments("out.h5"), kept) << "sealed segments are lost";
-    named = "rank " + std::to_string(victim) + " of " + std::to_string(ranks);
-    // By rank 0, if it gets as far in the second that mpirun leaves it, or by mpirun.
-    EXPECT_TRUE(contains(finished.err, "rank " + std::to_string(victim))) << finished.err;
-    named += " (";
-    EXPECT_TRUE(fs::exists(note(victim))) << finished.err;
-  }
-  const Finished last = run(sweep_of(long_study(), "out.h5", {"--resume"}));
-  EXPECT_EQ(last.code, 0) << last.err;
-  EXPECT_TRUE(contains(last.err, named) && contains(last.err, "did not end in order")) << last.err;
-  expect_same("out.h5", "whole.h5");
-}
-
-/// One is asked to stop, as by a Slurm that sends it a signal: all finish their blocks, and rank 0 says so.
-TEST_F(RanksTest, InterruptedItGoesOn) {
-  ASSERT_EQ(run(sweep_of(long_study(), "whole.h5")).code, 0);
-  Running job = start_words(mpirun(2, sweep_of(long_study(), "out.h5", {"--threads", "1"})));
-  const auto process = process_of(1, job, 2);
-  ASSERT_TRUE(process) << job.wait().err;
-  kill(*process, SIGTERM);
-  const Finished finished = job.wait();
-  EXPECT_EQ(finished.code, 130) << finished.err;
-  EXPECT_EQ(count_of(finished.err, "points are safe; continue with"), 1U) << finished.err;
-  EXPECT_FALSE(fs::exists(note(0)) || fs::exists(note(1)));
-  const Finished last = start_words(mpirun(3, sweep_of(long_study(), "out.h5", {"--resume"}))).wait();
-  EXPECT_EQ(last.code, 0) << last.err;
-  EXPECT_FALSE(contains(last.err, "did not end in order")) << last.err;
-  expect_same("out.h5", "whole.h5");
+  expect_killed_ranks_lose_nothing();
+  fs::remove(work() / "out.h5");
+  expect_interrupted_it_goes_on();
 }
 
 TEST_F(RanksTest, DifferentSweepsAreOneError) {
