@@ -338,6 +338,7 @@ class StageFiller {
         back = of_chunk->backward.total();
       }
       ChunkPasses& chunk = chunks[c];
+      chunk.lead = of_chunk->lead;
       if (ahead > chunk.forward.total()) chunk.forward = of_chunk->forward;
       if (both) chunk.weight = std::max(chunk.weight, of_chunk->weight);
       chunk.cut = std::max(chunk.cut, of_chunk->cut);
