@@ -124,6 +124,7 @@ Operator cast_for(const Operator& product, const OperatorBuilder& b) {
   op.forward = {Bytes(products * traffic * m * k), Flops(0), stack.passes > 0 ? 1.0 : 0.0};
   op.backward = {Bytes(products * (traffic * m * n + stack.weight_bytes * k * n)), Flops(0), 1};
   op.again = product.again || product.input_again;
+  op.shared_expert = product.shared_expert;
   return op;
 }
 

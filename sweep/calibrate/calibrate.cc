@@ -68,6 +68,7 @@ class Calibrator {
     if (rows.stacks == std::vector{options_.stack}) {
       const std::vector<std::string>& names = result_.before.stack.tables.software;
       rows.software.insert(rows.software.end(), names.begin(), names.end());
+      rows.sources = result_.before.stack.tables.software_of;
     }
     rows.software.insert(rows.software.end(), rows.stacks.begin(), rows.stacks.end());
     if (result_.before.device) {

@@ -70,6 +70,8 @@ void select_public(validate::Table& table, const RowSelection& selection) {
   const auto software = table.column("software");
   if (!software) return;
   if (!selection.all && !table.rows.empty()) keep_rows(table, *software, selection.software);
+  if (const auto source = table.column("source"); source && !selection.all && !selection.sources.empty())
+    keep_rows(table, *source, selection.sources);
   for (validate::TableRow& row : table.rows) row.cells[*software] = kFittedStack;
 }
 

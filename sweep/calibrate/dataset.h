@@ -23,6 +23,7 @@ struct RowSelection {
   std::vector<std::string> stacks;         ///< rows whose `stack` is one of these
   bool all = false;                        ///< all rows, whatever their stack
   std::vector<std::string> software = {};  ///< public tables: rows whose software begins with one of these
+  std::vector<std::string> sources = {};   ///< public tables: rows from these sources only; empty: from any
   std::vector<std::string> devices = {};   ///< public tables: rows of these devices only; empty: of any
   std::string where = {};  ///< condition that selected rows must satisfy (row_filter.h); empty: none
 };

@@ -19,8 +19,8 @@ namespace shardscape::evidence {
 /// Relative errors of one sigma that a difference adds, 0..1. Provenance: the spread with which 76 % of rows lie within
 /// one sigma whose device (precision, stack, kind of model) the evidence has no rows of: 172 rows of training and 1,027
 /// of inference by device, 125 and 873 by precision, 591 and 1,003 by stack, 78 and 629 by kind of model. 76 % and not
-/// 68 %, since constants were fitted on rows of all of them. In training a model of another kind would need no more than
-/// 0.02; it has operators that no row has timed, so its error is set higher than that of another stack.
+/// 68 %, since constants were fitted on rows of all of them. In training a model of another kind would need no more
+/// than 0.02; it has operators that no row has timed, so its error is set higher than that of another stack.
 struct Widening {
   double device = 0, precision = 0, model_kind = 0, stack = 0;
 };

@@ -137,9 +137,11 @@ Architecture TableNames::architecture(const std::string& device_text) {
 TableNames::Named TableNames::stack(const std::string& text, bool experts, const SoftwareRun& run) {
   if (yaml::is_path(text)) return text;
   read();
+  const std::string first_word = text.substr(0, text.find(' '));
+  const bool of_release = text != first_word && stacks_.contains(text);
   for (const auto& [software, source, preset] : of_sources_)
-    if (text == software && run.source.starts_with(source)) return preset;
-  const auto found_experts = of_experts_.find(text.substr(0, text.find(' ')));
+    if (!of_release && first_word == software && run.source.starts_with(source)) return preset;
+  const auto found_experts = of_experts_.find(first_word);
   if (experts && found_experts != of_experts_.end()) {
     const OfExperts* last = nullptr;
     for (const OfExperts& profile : found_experts->second) {
@@ -151,7 +153,6 @@ TableNames::Named TableNames::stack(const std::string& text, bool experts, const
   }
   if (const auto found = stacks_.find(text); found != stacks_.end()) return found->second;
   if (presets_.has_stack(text)) return text;  // the profile that a fit has put in place
-  const std::string first_word = text.substr(0, text.find(' '));
   if (const auto found = stacks_.find(first_word); found != stacks_.end()) return found->second;
   if (std::ranges::find(kSoftwareWithoutPreset, first_word) != kSoftwareWithoutPreset.end())
     return tl::unexpected(

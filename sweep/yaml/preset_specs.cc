@@ -15,6 +15,8 @@ bool is_month(const std::string& text) {
 
 void StackTables::validate(Problems& problems) const {
   problems.require(usual_zero_stage >= 0 && usual_zero_stage <= 3, "usual_zero_stage", "is 0..3");
+  problems.require(software_of.empty() || !software.empty(), "software",
+                   "must name the software whose runs from these sources the profile is meant of");
   problems.require(expert_software_from.empty() || is_month(expert_software_from), "expert_software_from",
                    "is a release by year and month, such as 26.06");
   const bool narrowed = !expert_software_from.empty() || expert_software_on != Architecture::other;

@@ -344,7 +344,8 @@ void expect_served_in_time(const Case& of, const Prediction& out, const Details&
   };
   const StackProfile::Host& host = s.system.stack.host;
   const double launches = static_cast<double>(s.model.layers) * host.decode_layer.value() +
-                          host.decode_step_fixed.value() + host.decode_sequence.value();
+                          host.decode_step_fixed.value() + host.decode_sequence.value() +
+                          host.decode_stream.value();
   if (work.output_tokens > 1) {
     expect_within("memory", weights * element / ranks / hbm, out.itl.value());
     expect_within("hosts", launches, out.itl.value());

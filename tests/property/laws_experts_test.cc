@@ -363,9 +363,6 @@ TEST(LawsExperts, SharedExpertsHideExchangesInBothModes) {
   EXPECT_EQ(seen, test::cases(20));
 }
 
-// Kernels that send a copy of a token to each rank or node, in unequal loads: in both modes alike, and sooner there
-// than an all-to-all of a copy for each expert. Between nodes 3 %: what ranks with few tokens send back early leaves
-// their node's links to the others, which hierarchical pricing does not see of kernels.
 // Where the host sets the pace, a layer with a shared expert is launched in the same time as one without. Neither the
 // part of its backward that runs later nor what recomputation repeats takes any of that from where it shows.
 TEST(LawsExperts, ASharedExpertMakesNoStepShorter) {
@@ -393,6 +390,9 @@ TEST(LawsExperts, ASharedExpertMakesNoStepShorter) {
   }
 }
 
+// Kernels that send a copy of a token to each rank or node, in unequal loads: in both modes alike, and sooner there
+// than an all-to-all of a copy for each expert. Between nodes 3 %: what ranks with few tokens send back early leaves
+// their node's links to the others, which hierarchical pricing does not see of kernels.
 TEST(LawsExperts, KernelsSendUnequalLoadsInBothModes) {
   for (const std::int64_t gpus : {8, 16}) {
     for (const double exponent : {0.3, 1.2}) {

@@ -191,7 +191,8 @@ void try_further_links(const Drawn& drawn, double healthy, test::ScenarioGenerat
 template <class Try>
 Gains try_plans(std::uint64_t first, int plans, bool pairs, const Try& attempt, double band = kRounding) {
   const yaml::Catalog catalog({test::source_dir()});
-  Gains gains{.band = band};
+  Gains gains;
+  gains.band = band;
   for (std::uint64_t seed = first;
        gains.plans < plans && seed < first + 40 * static_cast<std::uint64_t>(plans); ++seed) {
     const Drawn drawn = draw(seed, catalog, pairs);

@@ -193,8 +193,8 @@ Case shipped_case(std::uint64_t seed, const std::vector<StackProfile>& stacks) {
 std::vector<StackProfile> shipped_stacks() {
   const yaml::Catalog catalog({test::source_dir()});
   std::vector<StackProfile> stacks;
-  for (const char* const name :
-       {"maxtext", "nim", "sglang-0.5.1", "sglang-0.5.14", "sglang", "trtllm", "vllm-0.15", "vllm"})
+  for (const char* const name : {"maxtext", "nim", "sglang-0.5.1", "sglang-0.5.14", "sglang", "trtllm",
+                                 "vllm-0.15", "vllm-sync", "vllm"})
     stacks.push_back(yaml::load_stack(catalog, name).value());
   return stacks;
 }

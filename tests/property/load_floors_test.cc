@@ -85,8 +85,8 @@ ServedCase random_case(std::uint64_t seed, const yaml::Catalog& catalog) {
                 "gpt-oss-20b", "gemma-3-4b", "qwen3-30b-a3b", "qwen3-0.6b", "glm-4.5");
   const bool dense = model.starts_with("llama") || model.starts_with("gemma") || model == "qwen3-0.6b";
   const bool served = !draw.one_in(4);
-  std::string stack = served ? draw.pick("vllm", "vllm-0.15", "sglang", "sglang-0.5.14", "sglang-0.5.1",
-                                         "sglang-large-ep", "trtllm", "nim")
+  std::string stack = served ? draw.pick("vllm", "vllm-0.15", "vllm-sync", "sglang", "sglang-0.5.14",
+                                         "sglang-0.5.1", "sglang-large-ep", "trtllm", "nim")
                              : kStacks[draw.below(kStacks.size())];
   if (dense && stack == "sglang-large-ep") stack = "sglang";
   const std::string cluster = kClusters[draw.below(kClusters.size())];

@@ -106,8 +106,8 @@ TEST(EvidenceCoverage, OfModelsThatWereHeldOut) {
   EXPECT_LE(share, 0.76);
 }
 
-/// The shipped evidence against results that took no part in it, and whose clusters are up to eleven thousand GPUs. More
-/// than 76 % may lie within: half of them are one model, whose rows err together and less than they promise.
+/// The shipped evidence against results that took no part in it, and whose clusters are up to eleven thousand GPUs.
+/// More than 76 % may lie within: half of them are one model, whose rows err together and less than they promise.
 TEST(EvidenceCoverage, OfResultsThatNothingWasFittedTo) {
   if (!std::filesystem::exists(std::filesystem::path(test::reference_dir()) /
                                "measurements/mlperf-training.csv"))

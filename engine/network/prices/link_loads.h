@@ -49,6 +49,7 @@ struct KeptPaces {
   bool meet = false;  ///< whether they use a common link
   friend bool operator==(const KeptPaces&, const KeptPaces&) = default;
 };
+/// `one`: a call, made again and again beside `other`, whose stages outlast it.
 KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other);
 /// For loads in any order, several per link: the least paces if every load of one meets every load of the other there.
 KeptPaces least_paces(const LinkLoads& one, const LinkLoads& other);

@@ -61,8 +61,8 @@ BlockHost host_of_block(const StackProfile& stack, double calls, std::int64_t ba
   return {times * launch.value(), times * stack.host.decode_gap.value()};
 }
 
-IterationHost host_of_iteration(const StackProfile& stack, std::int32_t replicas, double rows) {
-  const Seconds row = stack.host.decode_sequence + replicas * stack.host.decode_stream;
+IterationHost host_of_iteration(const StackProfile& stack, double batches, double rows) {
+  const Seconds row = stack.host.decode_sequence + batches * stack.host.decode_stream;
   return {stack.host.decode_step_fixed.value(), rows * row.value()};
 }
 

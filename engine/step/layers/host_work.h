@@ -5,7 +5,8 @@
 //              passes are CUDA graphs, nothing is launched, and less goes by (Setting::training_host())
 //   servers    a block is launched at once, with its calls, for each batch that it works on (two_batches.h), and each
 //              pays the gap between its kernels; embedding and head are part of what goes by once per iteration:
-//              scheduling, and sampling and streaming a token of each sequence
+//              scheduling, and sampling and streaming a token of each sequence; one process may do the latter for all
+//              replicas
 #pragma once
 
 #include <algorithm>
@@ -26,8 +27,8 @@ Seconds pass_lead(const TrainingStep& in);
 
 /// Host time of a pass through a layer. For each part this is its launches and those of its calls or, if longer, what
 /// the library's thread needs to serve the calls. Of a backward that is cut the host launches both parts in proportion
-/// to their kernels; every call goes with the input gradient. An attention core that is computed again is launched with
-/// the backward that needs it.
+/// to their kernels, those of shared experts left out; every call goes with the input gradient. An attention core that
+/// is computed again is launched with the backward that needs it.
 Seconds pass_launch(const TrainingStep& inputs, LayerKind kind, Pass pass);
 
 /// The same as pass_launch(), for a pass that consists of these segments.
@@ -54,12 +55,12 @@ struct BlockHost {
 };
 BlockHost host_of_block(const StackProfile& stack, double calls, std::int64_t batches);
 
-/// Seconds of the host between two iterations of the same sequences, of which `rows` get a token, as many of each of
-/// the replicas.
+/// Seconds of the host between two iterations of the same sequences, of which `rows` get a token. `batches`: number of
+/// batches of as many sequences that decode at once, of all replicas and of the groups that take turns on their stages.
 struct IterationHost {
   double scheduling = 0, tokens = 0;
   [[nodiscard]] double total() const { return scheduling + tokens; }
 };
-IterationHost host_of_iteration(const StackProfile& stack, std::int32_t replicas, double rows);
+IterationHost host_of_iteration(const StackProfile& stack, double batches, double rows);
 
 }  // namespace shardscape::step

@@ -80,7 +80,8 @@ struct LayerCost {
   double routers = 0;  ///< number of expert layers in it
   /// Number of kernels of plain operators (model::Operator::plain).
   double plain_forward = 0, plain_backward = 0;
-  double weight_kernels = 0;  ///< share of the kernels of backward that compute gradients of weights, 0..1
+  /// Share of the kernels of backward that compute gradients of weights, 0..1; here and below without shared experts'.
+  double weight_kernels = 0;
   /// Share of the kernels of forward that selective recompute launches again, 0..1.
   double repeated_kernels = 0;
   std::array<Bytes, 3> saved{};  ///< index: Recompute; bytes saved for backward

@@ -45,7 +45,7 @@ class IterationEmitter {
     back_ = builder_.add_channel([=](std::int32_t rank) {
       return rank / stride % stages + 1 < stages ? rank : rank - (stages - 1) * stride;
     });
-    builder_.delay_channel(back_, Seconds(host_of_iteration(in_.setting.system.stack, in_.plan.data,
+    builder_.delay_channel(back_, Seconds(host_of_iteration(in_.setting.system.stack, in_.batches(),
                                                             static_cast<double>(shape.rows))
                                               .total()));
   }
@@ -89,7 +89,7 @@ class IterationEmitter {
     const auto rows = static_cast<double>(shape_.rows);
     if (piped()) return builder_.add(on_channel(Kind::send, back_, kTokenBytes * rows));
     builder_.add(host_sync());
-    builder_.add(host_launch(host_of_iteration(in_.setting.system.stack, in_.plan.data, rows).total()));
+    builder_.add(host_launch(host_of_iteration(in_.setting.system.stack, in_.batches(), rows).total()));
   }
 
  private:

@@ -126,7 +126,7 @@ class ExecutedIterations {
     auto [time, end] = booked(beginning, *trip, 1);
     if (in_.plan.pipeline == 1) return time;
     const double step =
-        host_of_iteration(in_.setting.system.stack, in_.plan.data, static_cast<double>(shape.rows)).total();
+        host_of_iteration(in_.setting.system.stack, in_.batches(), static_cast<double>(shape.rows)).total();
     const double moving = std::max(0.0, end - step - serving::total(time));
     if (in_.shape.groups > 1) {
       const std::optional<Outcome> first = outcome(shape, in_.shape.groups, 1),

@@ -76,7 +76,7 @@ class SplitIterations {
     add(attention_.at(table, tokens).end, time);
     const double rows = all.decoding + all.first_tokens;
     if (rows > 0) add(attention_.at(TokenTable::head, static_cast<std::int64_t>(std::ceil(rows))).end, time);
-    const IterationHost host = host_of_iteration(stack_, in_.plan.data, rows);
+    const IterationHost host = host_of_iteration(stack_, in_.batches(), rows);
     time[TimeClass::host] += host.total();
     return time;
   }

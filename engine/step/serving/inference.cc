@@ -97,7 +97,7 @@ serving::Timer iteration_timer(const InferenceInputs& in, const network::Collect
   serving::Timer timer = plain_timer(in, collectives, memo, plainly, flattened);
   if (!has_drafts(in.setting.workload)) return timer;
   return with_drafts(in.setting.workload.load->speculation.draft_tokens,
-                     in.setting.system.stack.host.decode_sequence.value(), std::move(timer),
+                     host_of_iteration(in.setting.system.stack, in.batches(), 1).tokens, std::move(timer),
                      draft_timer(in, collectives, memo));
 }
 

@@ -41,6 +41,10 @@ struct InferenceInputs {
   const ParallelPlan& plan;
   const std::vector<model::StageLayers>& layers;  ///< index: stage
   ServingShape shape;
+  /// Batches of the whole deployment that decode at once: of all replicas, idle or not, and of their groups.
+  [[nodiscard]] double batches() const {
+    return static_cast<double>(plan.data) * static_cast<double>(shape.groups);
+  }
 };
 
 class IterationStream {

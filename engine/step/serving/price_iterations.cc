@@ -274,7 +274,7 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
     head_end += head.comm[group];
   }
   time[TimeClass::pipeline_comm] = body.trip;
-  const IterationHost step = host_of_iteration(in_.setting.system.stack, in_.plan.data, rows);
+  const IterationHost step = host_of_iteration(in_.setting.system.stack, in_.batches(), rows);
   double& host = time[TimeClass::host];
   host = host + step.scheduling + step.tokens;
   if (in_.plan.pipeline > 1 && in_.shape.groups > 1) {

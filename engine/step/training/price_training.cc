@@ -251,7 +251,7 @@ StepMachine with_calls(const StepMachine& machine, std::size_t stage, TrainingSc
   return {machine.in, machine.groups, machine.collectives, shared, machine.data, machine.sick_data};
 }
 
-/// What contention adds to a step, `known`, or as much as sick links that carry data-parallel traffic make of it. Any
+/// What contention adds to a step: `known`, or more where sick links carry data-parallel traffic. Any
 /// stage may become the one that ends last: by what is added to it, less the time by which it ended sooner. What
 /// traffic beside its passes adds also counts as far as it makes the stage work longer than the busiest one.
 Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, const Breakdown& known,
@@ -264,8 +264,12 @@ Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, 
   Breakdown most = known;
   const auto keep_longer = [&](const Breakdown& added, Seconds time_left) {
     const Seconds all = added.total(), longer = all - time_left;
-    // Either may be less than nothing, where groups come apart.
-    if (longer > most.total() && longer / all > 0) most = (longer / all) * added;
+    if (longer <= most.total()) return;
+    if (all > Seconds(0) && longer > Seconds(0)) {
+      most = (longer / all) * added;
+    } else {  // groups come apart, so that less than nothing is added
+      most[TimeClass::bubble] += longer - most.total();
+    }
   };
   for (std::size_t s = 0; s < times.stages.size(); ++s) {
     if (!sick_links_carry_data(machine, s, scratch)) continue;

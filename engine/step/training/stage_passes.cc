@@ -408,8 +408,10 @@ void find_slowed(const StepMachine& machine, const Fresh& fresh, TrainingScratch
   if (in.plan.pipeline == 1 || (in.sick.empty() && !machine.collectives.has_faults())) return;
   const network::CollectivePrices prices = machine.collectives.without_faults();
   for (std::size_t s = 0; s < scratch.step.stages.size(); ++s) {
+    if (scratch.step.is_twin(s)) continue;
     StagePasses well;
     if (const KnownStep* const known = scratch.parts.known()) {
+      if (!scratch.parts.passes(s)) continue;
       well = known->layers.stages[s];
     } else {
       StageFiller filler(machine, s, in.costs, prices, fresh());

@@ -76,7 +76,9 @@ TEST(LinkLoads, ShorterStagesElsewhereCostTheOtherOperationNoMore) {
       const double share = 1 / (1 + elsewhere);
       const KeptPaces paces = kept_paces({{3, 1, active, active}}, {{3, 1, share, share}});
       const double added = (1 + elsewhere) * (1 - paces.one) / paces.other;
-      if (before > 0) EXPECT_NEAR(added, before, 1e-9) << active << ' ' << elsewhere;
+      if (before > 0) {
+        EXPECT_NEAR(added, before, 1e-9) << active << ' ' << elsewhere;
+      }
       before = added;
     }
   }

@@ -377,11 +377,9 @@ TEST(ServedExperts, DenseBlocksCastInputsToFourBits) {
   s.model.latent.reset();
   const std::vector<model::Operator> dense = decode();
   EXPECT_EQ(casts(dense), 4);
-  for (std::size_t i = 1; i < dense.size(); ++i) {
-    if (dense[i].name == "qkv_projection") {
-      EXPECT_DOUBLE_EQ(dense[i - 1].forward.traffic.value(), 2.5 * 8 * kCoupledHidden);
-    }
-  }
+  const auto product = std::ranges::find(dense, "qkv_projection", &model::Operator::name);
+  ASSERT_TRUE(product != dense.begin() && product != dense.end());
+  EXPECT_DOUBLE_EQ((product - 1)->forward.traffic.value(), 2.5 * 8 * kCoupledHidden);
   s.workload.precision = PolicyName::fp8;  // scaled ahead, in the kernels before the products
   EXPECT_EQ(casts(decode()), 0);
 }

@@ -29,8 +29,14 @@ TEST(TableNames, NoNameStandsForTwoPresets) {
   for (const auto& entry : catalog.list(yaml::PresetKind::stack)) {
     const auto stack = presets.stack(entry.name);
     ASSERT_TRUE(stack) << stack.error();
-    for (const std::string& name : (*stack)->tables.software)
-      EXPECT_TRUE(owner.emplace(name, entry.name).second) << name << " is also " << owner[name];
+    const yaml::StackTables& tables = (*stack)->tables;
+    const std::vector<std::string> everywhere = {""};
+    for (const std::string& name : tables.software) {
+      for (const std::string& source : tables.software_of.empty() ? everywhere : tables.software_of) {
+        const std::string meant = name + " of '" + source + "'";
+        EXPECT_TRUE(owner.emplace(meant, entry.name).second) << meant << " is also " << owner[meant];
+      }
+    }
   }
 }
 
@@ -112,6 +118,7 @@ TEST(TableNames, TheSourceDecidesBetweenProfilesOfSoftware) {
   };
   for (const bool experts : {false, true}) {
     EXPECT_EQ(vllm("vllm", experts, "ml-energy/leaderboard public/data/x.json"), "vllm-sync");
+    EXPECT_EQ(vllm("vllm 0.11", experts, "ml-energy/leaderboard"), "vllm-sync");
     EXPECT_EQ(vllm("vllm", experts, "InferenceX"), "vllm");
     EXPECT_EQ(vllm("vllm", experts, ""), "vllm");
     EXPECT_EQ(vllm("sglang", experts, "ml-energy/leaderboard"), "sglang");

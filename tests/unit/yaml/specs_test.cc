@@ -330,6 +330,8 @@ TEST(StackTables, AreThePresetsAlone) {
   EXPECT_TRUE(reports(refused("usual_zero_stage: 4\n"), "f:6:19: usual_zero_stage", "is 0..3"));
   EXPECT_TRUE(reports(refused("expert_software: [engine]\nexpert_software_from: \"26.13\"\n"),
                       "f:7:23: expert_software_from", "is a release by year and month"));
+  EXPECT_TRUE(
+      reports(refused("software: []\nsoftware_of: [a lab]\n"), "f:6:11: software", "whose runs from these"));
   EXPECT_TRUE(reports(refused("expert_software_on: blackwell\n"), "f:1:1: expert_software",
                       "must name the software"));
 }
