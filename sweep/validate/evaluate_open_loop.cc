@@ -42,9 +42,9 @@ class Rows {
     row.device = text("device");
     row.software = text("software");
     row.cluster = preset_named(reader, "device", names_.cluster(row.device), row);
-    row.stack =
-        preset_named(reader, "software",
-                     names_.stack(row.software, has_experts(row.model), {.source = text("source")}), row);
+    row.stack = preset_named(
+        reader, "software",
+        names_.stack(row.software, has_experts(row.model), {{}, Architecture::other, text("source")}), row);
     if (const auto model = presets_.model(row.model, folder_); !model) row.cannot_be_predicted(model.error());
     row.workload.phase = Phase::inference;
     if (const auto cell = reader.text("precision")) {
