@@ -165,10 +165,11 @@ TEST(ModesPresets, AgreeWhereStagesShareLinks) {
   EXPECT_LE(compared.marked, compared.plans / 20);
 }
 
-void expect_close(const std::vector<std::uint64_t>& seeds, double band) {
+template <class Draw>
+void expect_close(const Draw& draw_plan, const std::vector<std::uint64_t>& seeds, double band) {
   const yaml::Catalog catalog({test::source_dir()});
   for (const std::uint64_t seed : seeds) {
-    const Drawn drawn = draw_stages_inside(seed, catalog);
+    const Drawn drawn = draw_plan(seed, catalog);
     const auto seconds = [&](ExecutionMode mode) {
       return Simulator(drawn.setting, {.reference = false, .time_infeasible = true, .mode = mode})
           .run(drawn.plan)
@@ -183,16 +184,21 @@ void expect_close(const std::vector<std::uint64_t>& seeds, double band) {
 // together, and only those: plans of many microbatches in all schedules, stages that share links with one other of 32
 // among them, and stacks whose compute loses time to traffic.
 TEST(ModesPresets, AgreeWhereTrafficOfStagesMeets) {
-  expect_close({7003445, 7002435, 7001604, 7002310, 7001448, 7000459, 7002953, 7003032, 7002415, 7000872,
+  expect_close(draw_stages_inside,
+               {7003445, 7002435, 7001604, 7002310, 7001448, 7000459, 7002953, 7003032, 7002415, 7000872,
                 7000920, 7000766, 7001329, 7002124},
                0.035);
 }
 
 // Calls of tensor groups on links that they share come apart with ranks of context groups of many members.
 TEST(ModesPresets, AgreeWhereGroupsOfAStageComeApart) {
-  expect_close({7000623, 7001311, 7001717, 7001671, 7003675, 7000260, 7010238, 7013202, 7010731, 7010155},
+  expect_close(draw_stages_inside,
+               {7000623, 7001311, 7001717, 7001671, 7003675, 7000260, 7010238, 7013202, 7010731, 7010155},
                0.042);
 }
+
+// What the host does before a pass hides no traffic, in stages of several chunks either.
+TEST(ModesPresets, AgreeWhereChunksHaveALead) { expect_close(draw, {7102423, 7104478}, 0.01); }
 
 // Plans that a sick link slows by much are marked (kSickOpen).
 TEST(ModesPresets, AgreeOrSaySoWithASickLink) {
