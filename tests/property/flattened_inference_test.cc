@@ -42,7 +42,7 @@ Case draw(std::uint64_t seed) {
   stack.host.decode_gap = Seconds(host * generator.between(0, 0.1));
   stack.host.decode_step_fixed = Seconds(generator.pick({0.0, 1e-3}));
   stack.host.decode_sequence = Seconds(generator.pick({0.0, 1e-4}));
-  stack.host.decode_stream = Seconds(generator.pick({0.0, 1e-4}));
+  stack.host.decode_stream = 0.3 * stack.host.decode_sequence;
   stack.communication.call = Seconds(generator.between(0, 1e-5));
   stack.communication.rank_step = Seconds(generator.between(0, 5e-6));
   stack.communication.context_overlap = generator.pick({0.0, 0.5});
