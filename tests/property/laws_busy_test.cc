@@ -399,7 +399,7 @@ TEST(BusyLaws, NothingIsBusierThanRequestsTake) {
 }
 
 TEST(BusyLaws, NothingIsBusierThanExecutedRequestsTake) {
-  expect_servers_keep(ExecutionMode::flattened, test::seeds(2000), 200, 8);
+  expect_servers_keep(ExecutionMode::flattened, test::seeds(4000), 500, 8);
 }
 
 }  // namespace

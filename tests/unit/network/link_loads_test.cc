@@ -47,13 +47,13 @@ TEST(LinkLoads, OneLinkIsSharedMaxMinFairly) {
 TEST(LinkLoads, StagesMeetOnlyWhileTheyUseTheLink) {
   for (const double active : {0.25, 0.5, 1.0}) {
     for (const double theirs : {0.3, 1.0}) {
-      constexpr double kStep = 2e-3;
+      constexpr double kTick = 2e-3;
       double seconds = 0, mine = 0, all = 0;  // `mine`, `all`: what is done of both, by their seconds alone
-      for (; all < 400; seconds += kStep) {
+      for (; all < 400; seconds += kTick) {
         const bool a_there = std::fmod(mine, 1) < active, b_there = std::fmod(all, 200) < 200 * theirs;
         const double pace = a_there && b_there ? 0.5 : 1;
-        mine += a_there ? pace * kStep : kStep;
-        all += b_there ? pace * kStep : kStep;
+        mine += a_there ? pace * kTick : kTick;
+        all += b_there ? pace * kTick : kTick;
       }
       const KeptPaces paces = kept_paces({{3, 1, active, active}}, {{3, 1, theirs, theirs}});
       EXPECT_NEAR(paces.one, mine / seconds, 5e-3) << active << ' ' << theirs;
