@@ -173,6 +173,7 @@ void Simulator::Impl::time(Point& point, Evaluator& evaluator) const {
 void Simulator::Impl::find_links(Evaluator& evaluator) {
   machine.set_faults({});
   healthy.again = Point(healthy.point);
+  healthy.again.out = healthy.point.by_prices();
   const network::LinkRecorder recorder(machine.collectives());
   time(healthy.again, evaluator);
   healthy.links = recorder.all();
@@ -201,7 +202,7 @@ Prediction Simulator::Impl::rerun(const FaultSet& faults) {
   if (!in_the_way(faults, evaluator)) return healthy.point.out;
   machine.set_faults(faults);
   if (!healthy.links_known) healthy.again = Point(healthy.point);
-  healthy.again.out = healthy.point.out;
+  healthy.again.out = healthy.point.by_prices();
   healthy.again.unreachable = healthy.again.deadlocked = false;
   time(healthy.again, evaluator);
   return healthy.again.out;

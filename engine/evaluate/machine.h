@@ -27,6 +27,7 @@ class Machine {
   [[nodiscard]] const SimulateOptions& options() const { return options_; }
   [[nodiscard]] const network::Fabric& fabric() const { return *shared_.fabric; }
   [[nodiscard]] bool flattened() const { return options_.mode == ExecutionMode::flattened; }
+  [[nodiscard]] bool checks() const { return options_.mode == ExecutionMode::checked; }
 
   void set_faults(const FaultSet& faults);
   [[nodiscard]] const FaultSet& faults() const { return faults_; }

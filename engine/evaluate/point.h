@@ -27,6 +27,8 @@ struct Point {
   // Written by find_sick().
   std::vector<step::SickStage> sick;
   // Written by time().
+  bool executed = false;     ///< training: `out` is of an execution
+  Prediction priced;         ///< where it is executed: what it was priced as, from which faults start
   bool unreachable = false;  ///< dead links cut off ranks that have to talk
   bool deadlocked = false;   ///< ranks wait for each other in a circle
 
@@ -37,8 +39,10 @@ struct Point {
     details = wanted;
     split.reset();
     sick.clear();
-    unreachable = deadlocked = false;
+    executed = unreachable = deadlocked = false;
   }
+  /// The prediction by prices, which steps under faults start from.
+  [[nodiscard]] const Prediction& by_prices() const { return executed ? priced : out; }
   /// Keeps the memory of the fullest stage, which decides about a plan. Stage 0 must come first.
   void keep_peak(const MemoryUse& use, std::int32_t stage) {
     if (stage > 0 && use.total() <= out.memory_peak) return;

@@ -263,7 +263,14 @@ void Training::time(Point& point) {
                                   &scratch_.step.turns};
   scratch_.options.every_tail = point.details != nullptr || machine_.options().reference;
   std::int32_t critical = step::time_training(inputs, collectives, scratch_, point.out);
-  if (machine_.flattened() && !collectives.unreachable()) critical = execute(inputs, point);
+  // Where links are recorded it is asked for prices alone.
+  const bool doubted = machine_.checks() && point.out.outside_domain() && collectives.recorder() == nullptr &&
+                       !step::too_long(setting_, point.plan, true);
+  point.executed = (machine_.flattened() || doubted) && !collectives.unreachable();
+  if (point.executed) {
+    point.priced = point.out;
+    critical = execute(inputs, point);
+  }
   if (point.deadlocked) return;
   if (point.details != nullptr) explain(inputs, critical, point);
   if (collectives.unreachable()) point.cut_off(collectives);
@@ -278,12 +285,12 @@ void Training::explain(const step::TrainingStep& inputs, std::int32_t critical, 
     details.stage_forward.push_back(passes.forward.total());
     details.stage_backward.push_back(passes.backward.total());
   }
-  const Breakdown priced = machine_.flattened() ? Breakdown() : scratch_.step.contention_now;
+  const Breakdown priced = point.executed ? Breakdown() : scratch_.step.contention_now;
   step::explain_training(inputs, critical, point.out.breakdown[TimeClass::optimizer], priced, collectives,
                          details.operators);
   if (details.want_schedule)
     details.schedule = std::make_shared<const timeline::TimedStep>(step::timed_step(inputs, scratch_.step));
-  if (machine_.flattened() || (!details.want_programs && !details.want_timeline)) return;
+  if (point.executed || (!details.want_programs && !details.want_timeline)) return;
   details.programs = step::emit_step(inputs, collectives, machine_.run_on(machine_.options().placement),
                                      step::timed_step(inputs, scratch_.step),
                                      details.want_timeline ? &details.timeline : nullptr);

@@ -77,7 +77,7 @@ std::uint64_t evaluations_per_point(const Study& study, const FaultDraws* draws)
   for (const WorkloadSpec& workload : study.workloads)
     if (workload.load) most = std::max(most, workload.load->requests.of(workload.concurrency));
   evaluations += static_cast<std::uint64_t>(most) * kRequest;
-  if (study.mode == ExecutionMode::flattened) evaluations *= kFlattened;
+  if (study.mode != ExecutionMode::hierarchical) evaluations *= kFlattened;
   for (std::size_t system = 0; system < study.systems.size(); ++system) {
     if (placement_of(study, system) == PlacementChoice::optimised) return evaluations + kPlacementSearch;
   }

@@ -495,13 +495,14 @@ class Search {
 std::string why_unbounded(const SweepJob& job, const SearchGoal& goal) {
   const Study& study = job.study();
   if (study.phase() == Phase::inference) return why_no_load_floors(job, goal);
+  if (study.mode == ExecutionMode::checked) return "the mode checked has none";
   if (study.gpu_counts.size() > 1) return "several numbers of gpus have none (--set gpus=N takes one)";
   for (const results::Limit& limit : study.limits) {
     const results::ColumnInfo* const column = job.columns().find(limit.column);
     if (column->group == results::ColumnGroup::faults || limit.column == "expected_error")
       return "a constraint on " + limit.column + " has none";
   }
-  const bool executed = study.mode != ExecutionMode::hierarchical;
+  const bool executed = study.mode == ExecutionMode::flattened;
   const std::size_t used = goal.front ? goal.objectives.size() : 1;
   for (std::size_t i = 0; i < used; ++i) {
     if (time_objective(goal.objectives[i]) != TimeObjective::expected_step_time) continue;

@@ -70,7 +70,7 @@ class StudyParser {
     read_reliability();
     read_constraints();
     read_objectives();
-    reader_.optional("mode", study_.mode);
+    read_mode();
     read_store();
     reader_.finish();
     check_fault_wiring();
@@ -313,6 +313,13 @@ class StudyParser {
       }
     }
     return result;
+  }
+
+  void read_mode() {
+    reader_.optional("mode", study_.mode);
+    if (study_.mode == ExecutionMode::checked && phase_ == Phase::inference)
+      state_.bad("mode", root_.find("mode")->where,
+                 "checked is of training; servers are hierarchical or flattened");
   }
 
   void read_promises() {

@@ -209,5 +209,44 @@ TEST(ModesPresets, AgreeOrSaySoWithASickLink) {
   EXPECT_LE(compared.marked, compared.plans * 3 / 10);
 }
 
+// In the mode checked a step is that of the flattened mode where the hierarchical one marks it, and else that one's, to
+// the bit: healthy, and under faults from a healthy step that was executed or not.
+template <class Draw>
+void expect_checked(std::uint64_t first, const Draw& draw_plan, int& executed) {
+  const yaml::Catalog catalog({test::source_dir()});
+  for (std::uint64_t seed = first; seed < first + 60; ++seed) {
+    const Drawn drawn = draw_plan(seed, catalog);
+    const FaultSet sick = sick_link(seed, drawn.setting.system.fabric);
+    const auto simulator = [&](ExecutionMode mode) {
+      return Simulator(drawn.setting, {.reference = false, .time_infeasible = false, .mode = mode});
+    };
+    Simulator prices = simulator(ExecutionMode::hierarchical),
+              executions = simulator(ExecutionMode::flattened), checked = simulator(ExecutionMode::checked);
+    const auto expect = [&](const Prediction& step, const Prediction& priced, const FaultSet& faults) {
+      const bool doubted = priced.outside_domain();
+      const Prediction wanted = doubted ? executions.run(drawn.plan, faults) : priced;
+      EXPECT_EQ(step.step_time.value(), wanted.step_time.value()) << drawn.text << doubted;
+      EXPECT_EQ(step.breakdown.total().value(), wanted.breakdown.total().value()) << drawn.text << doubted;
+      EXPECT_EQ(step.mfu, wanted.mfu) << drawn.text << doubted;
+      EXPECT_FALSE(step.outside_domain()) << drawn.text;
+      executed += doubted;
+    };
+    const Prediction healthy = prices.run(drawn.plan), now = checked.run(drawn.plan);
+    ASSERT_EQ(healthy.status, now.status) << drawn.text;
+    if (healthy.status != Status::ok) continue;
+    expect(now, healthy, {});
+    expect(checked.rerun(sick), prices.rerun(sick), sick);
+    expect(checked.run(drawn.plan, sick), prices.run(drawn.plan, sick), sick);
+  }
+}
+
+TEST(ModesPresets, CheckedStepsAreExecutedWhereTheyAreMarked) {
+  int sick = 0, shared = 0;
+  expect_checked(2000, draw, sick);
+  expect_checked(4000, draw_stages_inside, shared);
+  EXPECT_GT(sick, 5);
+  EXPECT_GT(shared, 5);
+}
+
 }  // namespace
 }  // namespace shardscape::modes_presets

@@ -56,6 +56,7 @@ std::int32_t execute_training(const TrainingStep& in, const network::CollectiveP
   const Seconds fixed = once_per_step(in.setting);
   out.step_time = Seconds(result.end[critical]) + fixed;
   out.contention = Seconds(0);  // it is part of what was executed
+  out.contended_share = 0;
   for (const TimeClass c : enum_values<TimeClass>()) out.breakdown[c] = Seconds(result.accounts[critical][c]);
   out.breakdown[TimeClass::host] += fixed;
   fill_training_rates(in, out);

@@ -147,7 +147,7 @@ struct WantedSearch {
         threads(arguments.threads > 0 ? arguments.threads : default_threads(ranks)) {
     if (ranks.rank() != 0) mode = ProgressMode::none;
     unbounded = why_unbounded(job, goal);
-    executes = arguments.confirm.value_or(0) > 0 && study.mode == ExecutionMode::hierarchical &&
+    executes = arguments.confirm.value_or(0) > 0 && study.mode != ExecutionMode::flattened &&
                study.phase() == Phase::training;
     if (const std::string why = unbounded.empty() ? why_too_many_regions(job) : ""; !why.empty())
       throw BadInput(study.at("space") + why);
@@ -205,9 +205,9 @@ std::uint64_t write_visited(const WantedSearch& wanted, const sweep::SearchOutco
   manifest.search = found.info;
   sweep::SweepOptions options = sweep_options(wanted, common, nullptr);
   if (!found.predictions.empty()) options.known = {found.visited, found.predictions};
-  // In flattened mode every fault sample is another execution, so that sampling may exceed the budget and is ended.
-  // (Evaluating priced points takes no longer than the search itself.)
-  if (wanted.study.mode == ExecutionMode::flattened)
+  // Fault samples may each be another execution, so that sampling may exceed the budget and is ended. (Evaluating
+  // priced points takes no longer than the search itself.)
+  if (wanted.study.mode != ExecutionMode::hierarchical)
     options.go_on_sampling = [&] {
       return !stop.load(std::memory_order_relaxed) &&
              cpu_seconds() - wanted.began < wanted.budget.cpu_seconds;
@@ -501,8 +501,8 @@ void add_search_command(const Program& program) {
   add_progress(*command, arguments->progress);
   add_confirm(*command, arguments->confirm);
   add_value(*command, "--mode", arguments->execution, "MODE",
-            "Instead of the study's own: hierarchical, or flattened, the best executed steps")
-      ->check(one_of({"hierarchical", "flattened"}));
+            "Instead of the study's own: hierarchical; flattened, the best executed steps; or checked")
+      ->check(one_of({"hierarchical", "flattened", "checked"}));
 }
 
 }  // namespace shardscape::cli

@@ -281,10 +281,12 @@ void add_simulate_command(const Program& program) {
   add_value(*command, "--point", arguments->point, "KEY=VALUE,...",
             "The plan: tp=8,cp=1,pp=4,... (see below)");
   command
-      ->add_option("--mode", arguments->mode,
-                   "How the time is found: hierarchical (by layer, stage and pipeline) or flattened (every "
-                   "message of every rank); default: the study's")
-      ->check(one_of({"hierarchical", "flattened"}));
+      ->add_option(
+          "--mode", arguments->mode,
+          "How the time is found: hierarchical (by layer, stage and pipeline), flattened (every "
+          "message of every rank) or checked (flattened where the former is outside its domain); default: "
+          "the study's")
+      ->check(one_of({"hierarchical", "flattened", "checked"}));
   CLI::Option* const compare = command->add_flag(
       "--compare", arguments->compare,
       "Predict the step (inference: a request) in both modes and show where they differ, by class");
