@@ -272,8 +272,8 @@ int run_top(const TopArguments& arguments, const CommonOptions& /*common*/) {
     if (const std::string text = confirmation.text(); !text.empty()) std::cout << text << '\n';
   } else if (table.found.any_infeasible) {
     std::cout << '\n';
-    print_near_misses(std::cout, near_misses(reader, stored_study(reader),
-                                             [&](std::size_t row) { return table.found.infeasible[row]; }));
+    print_near_misses(std::cout,
+                      near_misses(reader, [&](std::size_t row) { return table.found.infeasible[row]; }));
   }
   return kDone;
 }

@@ -97,11 +97,12 @@ class RowExecutor {
   std::optional<Simulator> simulator_;
 };
 
-std::string why_none(const std::optional<sweep::Study>& study) {
-  if (!study) return "the file does not hold its study";
-  if (study->mode == ExecutionMode::flattened) return "the file holds executed times";
-  for (std::size_t system = 0; system < study->systems.size(); ++system) {
-    if (placement_of(*study, system) != sweep::PlacementChoice::plain)
+std::string why_none(const std::optional<StoredStudy>& stored) {
+  if (!stored) return "the file does not hold its study";
+  const sweep::Study& study = stored->study;
+  if (study.mode == ExecutionMode::flattened) return "the file holds executed times";
+  for (std::size_t system = 0; system < study.systems.size(); ++system) {
+    if (placement_of(study, system) != sweep::PlacementChoice::plain)
       return "its ranks lie where a search has put them";
   }
   return "";
@@ -133,14 +134,14 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
   Executions done;
   done.values.assign(columns.size(), std::vector<double>(rows.size(), kNotExecuted));
   if (wish.rows == 0 || rows.empty()) return done;
-  const std::optional<sweep::Study> study = stored_study(reader);
-  done.why_none = why_none(study);
+  const std::optional<StoredStudy> stored = stored_study(reader);
+  done.why_none = why_none(stored);
   if (!done.why_none.empty()) return done;
 
   const double start = cpu_seconds();
-  const sweep::DesignSpace space = study->design_space();
-  const ExecutedValues executed(study->phase(), columns);
-  RowExecutor executor(*study, wish.why_stop);
+  const auto& [study, space] = *stored;
+  const ExecutedValues executed(study.phase(), columns);
+  RowExecutor executor(study, wish.why_stop);
   std::int64_t left = kMostUnaskedEvents;
   for (std::size_t row = 0; row < std::min(rows.size(), wish.rows); ++row) {
     if (executor.stopped() != nullptr) {
@@ -170,7 +171,7 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
     left -= outcome.events;
     for (std::size_t column = 0; column < columns.size(); ++column)
       done.values[column][row] = executed.of(
-          column, point, study->workloads[point.setting % study->workloads.size()], outcome.prediction);
+          column, point, study.workloads[point.setting % study.workloads.size()], outcome.prediction);
   }
   done.why_stopped = executor.stopped();
   done.cpu_seconds = cpu_seconds() - start;

@@ -50,11 +50,10 @@ struct Candidate {
 
 class MissFinder {
  public:
-  MissFinder(const ResultReader& reader, const std::optional<sweep::Study>& study)
-      : reader_(reader), study_(study) {
-    if (!study) return;
-    space_.emplace(study->design_space());
-    for (const std::string& text : study->space.constraints) {
+  explicit MissFinder(const ResultReader& reader)
+      : reader_(reader), stored_(stored_study(reader)), study_(stored_ ? &stored_->study : nullptr) {
+    if (study_ == nullptr) return;
+    for (const std::string& text : study_->space.constraints) {
       if (auto constraint = sweep::Constraint::parse(text)) constraints_.push_back(*std::move(constraint));
     }
   }
@@ -101,10 +100,10 @@ class MissFinder {
       for (std::size_t i = 0; i < scan.size(); ++i) {
         const std::size_t row = scan.first_row() + i;
         if (!keep(row)) continue;
-        if (space_ && ids[i] >= space_->size())
+        if (study_ != nullptr && ids[i] >= stored_->space.size())
           throw results::StoreError(
               reader_.path(), fmt::format("row {} has point_id {}, but the study has {} points", row, ids[i],
-                                          space_->size()));
+                                          stored_->space.size()));
         const auto code = static_cast<std::size_t>(scan.values(reason)[i]);
         Candidate candidate{row, ids[i], reason_name(names, code)};
         const auto verdict = static_cast<Status>(scan.values(status)[i]);
@@ -136,7 +135,7 @@ class MissFinder {
   }
 
   [[nodiscard]] std::size_t setting_of(std::uint64_t point_id) const {
-    return static_cast<std::size_t>(space_->point(point_id).setting);
+    return static_cast<std::size_t>(stored_->space.point(point_id).setting);
   }
   [[nodiscard]] double capacity(std::uint64_t point_id) const {
     const System& system = study_->systems[setting_of(point_id) / study_->workloads.size()];
@@ -148,7 +147,7 @@ class MissFinder {
     miss.point_id = candidate.point_id;
     miss.missing_bytes = candidate.missing();
     if (study_) {
-      const sweep::PointIndex point = space_->point(candidate.point_id);
+      const sweep::PointIndex point = stored_->space.point(candidate.point_id);
       miss.plan = sweep::to_point_text(point.plan, study_->phase());
       if (study_->setting_count() > 1) miss.setting = describe_setting(*study_, point.setting);
     }
@@ -179,14 +178,14 @@ class MissFinder {
   [[nodiscard]] std::string where(std::size_t setting, const ParallelPlan& plan,
                                   const WorkloadSpec& workload) const {
     if (!admits(plan, workload)) return kRejected;
-    const auto id = space_->find(setting, plan);
+    const auto id = stored_->space.find(setting, plan);
     return id ? fmt::format("point {}", *id) : "not in the study's space";
   }
 
   /// Plans within `most_moves` changes that fit; those that the constraints admit come first.
   std::vector<Fix> moves(const Candidate& candidate, std::int32_t most_moves) {
     if (!study_ || !std::isnan(candidate.missed_by)) return {};
-    const sweep::PointIndex point = space_->point(candidate.point_id);
+    const sweep::PointIndex point = stored_->space.point(candidate.point_id);
     const Setting setting = study_->setting(point.setting);
     std::vector<Fix> fixes;
     if (candidate.reason == name_of(Reason::constraint)) {
@@ -214,7 +213,7 @@ class MissFinder {
   void add_more_memory(const Candidate& candidate, NearMiss& miss) const {
     if (!study_ || std::isnan(candidate.needed)) return;
     constexpr double kGiB = 1024.0 * 1024 * 1024;
-    const sweep::PointIndex point = space_->point(candidate.point_id);
+    const sweep::PointIndex point = stored_->space.point(candidate.point_id);
     Setting setting = study_->setting(point.setting);
     DeviceSpec::Hbm& hbm = setting.system.device.hbm;
     const double capacity = std::ceil(candidate.needed / kGiB) * kGiB;
@@ -226,26 +225,26 @@ class MissFinder {
   }
 
   const ResultReader& reader_;
-  const std::optional<sweep::Study>& study_;
-  std::optional<sweep::DesignSpace> space_;
+  const std::optional<StoredStudy> stored_;
+  const sweep::Study* const study_;  ///< null where none is stored
   std::vector<sweep::Constraint> constraints_;
   std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
-std::optional<sweep::Study> stored_study(const ResultReader& reader) {
+std::optional<StoredStudy> stored_study(const ResultReader& reader) {
   auto study = sweep::parse_study(reader.resolved_yaml(), "study", {}, yaml::Catalog());
   if (!study) return std::nullopt;
-  const sweep::DesignSpace space = study->design_space();
+  sweep::DesignSpace space = study->design_space();
   const std::uint64_t points = reader.layout().selection.study_points;
   if (points != 0 ? points != space.size() : space.size() < reader.layout().total_points) return std::nullopt;
-  return *std::move(study);
+  return StoredStudy{*std::move(study), std::move(space)};
 }
 
-std::vector<NearMiss> near_misses(const ResultReader& reader, const std::optional<sweep::Study>& study,
+std::vector<NearMiss> near_misses(const ResultReader& reader,
                                   const std::function<bool(std::size_t row)>& keep) {
-  return MissFinder(reader, study).run(keep);
+  return MissFinder(reader).run(keep);
 }
 
 std::vector<NearMiss> near_misses(const ResultReader& reader) {
@@ -253,7 +252,7 @@ std::vector<NearMiss> near_misses(const ResultReader& reader) {
     return static_cast<Status>(code.code) == Status::ok;
   };
   if (std::ranges::any_of(reader.summary().statuses, is_ok)) return {};
-  return near_misses(reader, stored_study(reader), [](std::size_t) { return true; });
+  return near_misses(reader, [](std::size_t) { return true; });
 }
 
 void print_near_misses(std::ostream& out, const std::vector<NearMiss>& misses) {

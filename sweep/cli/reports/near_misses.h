@@ -13,16 +13,20 @@
 
 namespace shardscape::cli {
 
-/// The study that a result file holds; nothing where this program reads it differently from the program that wrote it,
-/// as its point ids then mean something else.
-std::optional<sweep::Study> stored_study(const results::ResultReader& reader);
+/// The study that a result file holds, and its points.
+struct StoredStudy {
+  sweep::Study study;
+  sweep::DesignSpace space;
+};
+/// Nothing where this program reads the study differently from the program that wrote it, as its point ids then mean
+/// something else.
+std::optional<StoredStudy> stored_study(const results::ResultReader& reader);
 
 /// The nearest misses among the rows that `keep` accepts, none of which is feasible: those that lack the least memory,
 /// one for each amount, the least first; where memory rejects none, the first point for each reason. Changes are single
 /// moves of engine/neighbours.h and a device with more memory, each tried with the simulator; if no single move helps
-/// any of the nearest, the fewest moves that do. Without `study` only the needs are given.
+/// any of the nearest, the fewest moves that do. Without a stored study only the needs are given.
 std::vector<report::NearMiss> near_misses(const results::ResultReader& reader,
-                                          const std::optional<sweep::Study>& study,
                                           const std::function<bool(std::size_t row)>& keep);
 /// The nearest misses among all rows; nothing where one is feasible.
 std::vector<report::NearMiss> near_misses(const results::ResultReader& reader);

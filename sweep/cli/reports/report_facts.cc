@@ -237,18 +237,19 @@ report::Commands simulate_commands(const ResultReader& reader) {
   report::Commands commands;
   const auto sources = reader.sources();
   if (!sources.empty()) commands.study = shell_line({sources.front().name});
-  const auto study = stored_study(reader);
-  if (!study) return commands;
-  if (study->gpu_counts.size() > 1) return commands;  // plans differ from one number of GPUs to the next
-  commands.plans = study->design_space().plans();
-  for (const sweep::HardwareAxis& axis : study->hardware) {
+  const auto stored = stored_study(reader);
+  if (!stored) return commands;
+  const sweep::Study& study = stored->study;
+  if (study.gpu_counts.size() > 1) return commands;  // plans differ from one number of GPUs to the next
+  commands.plans = stored->space.plans();
+  for (const sweep::HardwareAxis& axis : study.hardware) {
     std::vector<std::string>& options = commands.settings.emplace_back();
     for (const std::string& label : axis.labels)
       options.push_back(
           axis.labels.size() == 1 ? "" : shell_line({"--set", "hardware." + axis.path + "=" + label}));
   }
   std::vector<std::string>& loads = commands.settings.emplace_back();
-  for (std::size_t i = 0; i < study->workloads.size(); ++i) loads.push_back(workload_options(*study, i));
+  for (std::size_t i = 0; i < study.workloads.size(); ++i) loads.push_back(workload_options(study, i));
   return commands;
 }
 
