@@ -67,15 +67,26 @@ class PartsToPrice {
   bool boundaries_ = true, pipeline_ = true;
 };
 
-/// A stage whose links are sick. What its layers take, in whatever chunks, is remembered by this: exact, as the layers
-/// of plans that share a LayerTimes::id take the same under the same faults.
+/// A stage whose links are sick. What its layers and calls take, in whatever chunks, is remembered by this: exact, as
+/// the layers of plans that share a LayerTimes::id take the same under the same faults.
 struct SickLinksOfStage {
   std::uint64_t layers_id = 0;  ///< LayerTimes::id
   std::uint64_t faults = 0;     ///< CollectivePrices::fault_epoch()
   std::size_t stage = 0;
   friend bool operator==(const SickLinksOfStage&, const SickLinksOfStage&) = default;
 };
-/// Room for the draws of faults for one choice of degrees; some megabytes.
-using SickLayersMemo = SlotMemo<SickLinksOfStage, LayerTimes, 8192>;
+class SickLayersMemo {
+ public:
+  /// Returns the times of the stage's layers. The reference is valid until the next call.
+  LayerTimes& times_for(const SickLinksOfStage& stage) {
+    const auto [times, fresh] = known_.at(stage);
+    if (fresh) times.forget();
+    return times;
+  }
+
+ private:
+  /// Room for the draws of faults for one choice of degrees; some ten megabytes.
+  SlotMemo<SickLinksOfStage, LayerTimes, 8192> known_;
+};
 
 }  // namespace shardscape::step

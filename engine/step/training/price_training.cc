@@ -244,10 +244,13 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
   return now;
 }
 
-/// The machine with the calls of a stage that plans share, if no fault touches them.
+/// The machine with the calls of a stage that plans share.
 StepMachine with_calls(const StepMachine& machine, std::size_t stage, TrainingScratch& scratch) {
-  const bool healthy = scratch.parts.known() != nullptr && !scratch.parts.passes(stage);
-  LayerTimes* const shared = healthy ? &scratch.memos.layers.times_for(machine.in) : nullptr;
+  LayerTimes* shared = nullptr;
+  if (const KnownStep* const known = scratch.parts.known())
+    shared = scratch.parts.passes(stage) ? &scratch.memos.sick_layers.times_for(
+                                               {known->layers_id, machine.collectives.fault_epoch(), stage})
+                                         : &scratch.memos.layers.times_for(machine.in);
   return {machine.in, machine.groups, machine.collectives, shared, machine.data, machine.sick_data};
 }
 

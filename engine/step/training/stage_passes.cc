@@ -446,10 +446,7 @@ void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch
   const auto layers_of = [&](std::size_t s) -> LayerTimes& {
     if (!slowed && (s == 0 || !apart)) return layers;
     if (!slowed) return own_layers();
-    const auto [times, fresh] =
-        scratch.memos.sick_layers.at({parts.known()->layers_id, collectives.fault_epoch(), s});
-    if (fresh) times.forget();
-    return times;
+    return scratch.memos.sick_layers.times_for({parts.known()->layers_id, collectives.fault_epoch(), s});
   };
   for (std::size_t s = 0; s < stages; ++s) {
     if (!parts.passes(s) || step.is_twin(s)) continue;
