@@ -440,7 +440,7 @@ auto with_stage(const StepMachine& machine, const TimedStage& step, const Use& u
   if (fresh) calls = listed.insert(calls, ContendedCalls{contents});
   ContentionSum sum(machine, step.stage, *calls);
   if (fresh) sum.list_calls(machine.in.stage_layers(stage));
-  DataCosts own_data;
+  std::optional<DataCosts> own_data;
   std::optional<ContendedData>& data = machine.data_of(step.stage, own_data).contended;
   if (!data) data = sum.data_of(stage);
   return use(sum, *data);

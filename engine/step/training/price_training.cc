@@ -261,9 +261,12 @@ Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, 
                              TrainingScratch& scratch) {
   const TrainingStep& in = machine.in;
   const StepTimes& times = scratch.step;
-  Seconds busiest;
-  for (std::size_t s = 0; s < times.stages.size(); ++s)
-    busiest = std::max(busiest, all_passes(in, times, s).total());
+  const auto busiest = [&] {
+    Seconds most_work;
+    for (std::size_t s = 0; s < times.stages.size(); ++s)
+      most_work = std::max(most_work, all_passes(in, times, s).total());
+    return most_work;
+  };
   Breakdown most = known;
   const auto keep_longer = [&](const Breakdown& added, Seconds time_left) {
     const Seconds all = added.total(), longer = all - time_left;
@@ -286,7 +289,7 @@ Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, 
         !beside_passes_slowed(machine, s))
       continue;
     stage.data_tail = Seconds(std::numeric_limits<double>::infinity());  // nothing that is sent once
-    keep_longer(contention_of(own, stage).added, busiest - busy.total());
+    keep_longer(contention_of(own, stage).added, busiest() - busy.total());
   }
   return most;
 }

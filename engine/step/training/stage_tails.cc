@@ -152,11 +152,11 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
     return std::span<const double>(known);
   };
   const auto price = [&](std::size_t s) {
-    DataCosts of_plan;
+    std::optional<DataCosts> of_plan;
     DataCosts& shared = machine.data_of(s, of_plan);
     if (!shared.tail) shared.tail = costs_of_tail(machine, s);
     own = *shared.tail;
-    if (&shared != &of_plan) left = left_of(shared, s, own.gradients);
+    if (!of_plan) left = left_of(shared, s, own.gradients);
   };
   const auto exposed_on = [&](std::size_t s, const GradientTraffic& gradients) {
     const auto stage = static_cast<std::int32_t>(s);
