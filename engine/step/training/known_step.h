@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "engine/network/prices/collective_prices.h"
@@ -32,10 +31,10 @@ struct KnownStep {
   PipelineTimes pipeline;
   std::vector<TailCosts> tails;
 
-  /// The links whose faults change a part of a stage's step: its passes, the traffic beside them, and its tail.
+  /// The links whose faults change a part of a stage's step: its passes, the traffic beside them, and its tail; and
+  /// links_of_data().
   struct Links {
-    network::LinkSet passes, beside, tail;
-    std::optional<network::LinkSet> data;  ///< links_of_data(), once asked for
+    network::LinkSet passes, beside, tail, data;
   };
   std::vector<Links> links;
   network::LinkSet boundaries;
@@ -53,6 +52,8 @@ class PartsToPrice {
   /// Whether the data-parallel traffic beside the passes, or the passes themselves, have to be priced.
   [[nodiscard]] bool beside(std::size_t stage) const { return stages_[stage].beside; }
   [[nodiscard]] bool tail(std::size_t stage) const { return stages_[stage].tail; }
+  /// Whether faults touch the links of data-parallel traffic.
+  [[nodiscard]] bool data(std::size_t stage) const { return stages_[stage].data; }
   /// Whether the messages between stages have to be priced, whose copies wait for the slowest memory of all devices.
   [[nodiscard]] bool boundaries() const { return boundaries_; }
   /// Whether the pipeline may take another time than the known one.
@@ -60,7 +61,7 @@ class PartsToPrice {
 
  private:
   struct Stage {
-    bool passes = true, beside = true, tail = true;
+    bool passes = true, beside = true, tail = true, data = true;
   };
   const KnownStep* known_ = nullptr;
   std::vector<Stage> stages_;
