@@ -12,6 +12,7 @@
 
 #include "engine/base/counter_rng.h"
 #include "engine/network/prices/collective_prices.h"
+#include "engine/network/prices/ways.h"
 #include "sweep/yaml/load.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/paths.h"

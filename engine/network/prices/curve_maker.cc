@@ -432,7 +432,7 @@ CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroup
   return curve;
 }
 
-/// The least time of a dimension-wise stage: of the first, whose members begin together, or of a walk round a later one.
+/// The least time of a dimension-wise stage: of the first, whose members begin together, or once round a later one.
 CurveParts::Stage CurveMaker::alone(const RingParts& stage, bool first) {
   CurveParts::Stage least = stage.exact;
   if (!first) {
