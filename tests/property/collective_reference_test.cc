@@ -12,7 +12,10 @@
 
 #include "engine/base/counter_rng.h"
 #include "engine/network/prices/collective_prices.h"
+#include "engine/network/prices/ways.h"
+#include "sweep/yaml/load.h"
 #include "tests/support/fabrics.h"
+#include "tests/support/paths.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/seeds.h"
 
@@ -307,6 +310,73 @@ TEST(CollectiveReference, StagesThatEndInsideALeafAgreeWithTheSimulator) {
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_GE(compared, test::at_least(100));
+}
+
+double sum_of(const std::vector<CurveParts::Stage>& stages, double bytes) {
+  double sum = 0;
+  for (const CurveParts::Stage& stage : stages) sum += stage.at(bytes);
+  return sum;
+}
+
+/// How often the bounds of contended dimension-wise stages enclosed a simulation, and how often the one of stages in
+/// turn was above all others, and met the upper one.
+struct Enclosed {
+  int simulated = 0, sharper = 0, met = 0;
+
+  void compare(const FabricSpec& spec, std::uint64_t seed) {
+    CounterRng random(seed, 10);
+    const Fabric fabric(spec);
+    StackProfile::Communication communication = random_stack(random);
+    communication.algorithms = {Algorithm::dimension_wise};
+    PricedNetwork network(fabric, communication);
+    if (random.below(2) == 0) network.set_faults(random_faults(random, fabric, false));
+    const ParallelPlan plan = test::random_plan(random, fabric.ranks());
+    const RankGroup group = PlanLayout(plan).group(static_cast<PlanAxis>(random.below(kPlanAxes)));
+    const CollectiveOp op = kAllOps[random.below(3)];
+    if (group.alone()) return;
+    const SiblingGroups groups = sibling_groups(group, fabric, {});
+    const Way way = ways_of(op, groups, network, communication).front();
+    if (way.choice.algorithm != Algorithm::dimension_wise) return;
+    CurveMaker maker(network);
+    const CostCurve curve = curve_of(maker, op, way, groups, fabric);
+    for (const CurveParts::Contended& part : curve.contended()) {
+      if (part.in_turn.empty() || part.messages > 1 << 12) continue;
+      const double bytes = random.below(2) == 0 ? 1e8 * random.uniform() : 1e5 * random.uniform();
+      const double time = network.simulate(pattern_of(op, way, groups, bytes)).value();
+      const double least = sum_of(part.in_turn, bytes), most = sum_of(part.upper, bytes);
+      EXPECT_LE(least, time * (1 + 1e-9)) << spec.name << " seed " << seed;
+      EXPECT_GE(most, time * (1 - 1e-9)) << spec.name << " seed " << seed;
+      ++simulated;
+      if (least > sum_of(part.lower, bytes)) ++sharper;
+      if (least >= most * (1 - 1e-12)) ++met;
+    }
+  }
+};
+
+TEST(CollectiveReference, StagesInTurnTakeNoMoreThanSimulated) {
+  Enclosed enclosed;
+  for (std::uint64_t seed = 0; seed < test::seeds(5000); ++seed) {
+    CounterRng random(seed, 11);
+    enclosed.compare(random_small_fabric(random), seed);
+  }
+  EXPECT_GE(enclosed.simulated, test::at_least(30));
+  EXPECT_GE(enclosed.sharper, test::at_least(3));
+}
+
+TEST(CollectiveReference, StagesInTurnTakeNoMoreThanSimulatedOnShippedFabrics) {
+  const yaml::Catalog catalog({test::source_dir()});
+  Enclosed enclosed;
+  std::uint64_t seed = 0;
+  for (const yaml::Catalog::Entry& entry : catalog.list(yaml::PresetKind::cluster)) {
+    const yaml::Cluster machine = yaml::load_cluster(catalog, entry.name).value();
+    for (std::uint64_t i = 0; i < test::seeds(500); ++i) {
+      Problems problems;
+      const FabricSpec spec = machine.fabric.instantiate(64 * static_cast<std::int64_t>(1 + i % 8), problems);
+      if (problems.empty()) enclosed.compare(spec, ++seed);
+    }
+  }
+  EXPECT_GE(enclosed.simulated, test::at_least(30));
+  EXPECT_GE(enclosed.met, test::at_least(3));
 }
 
 // The recursion of ring_time.h, step by step.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kSliceBytes = 512 * 1024;
 constexpr double kMostChunks = 32;
+constexpr double kRounding = 1e-12;  ///< relative, of sums over a ring's hops
 
 double sum_of(const std::vector<CostCurve::Stage>& stages, double bytes) {
   double sum = 0;
@@ -99,8 +100,12 @@ double CostCurve::at(double bytes, PricedNetwork& network, double tolerance) {
     const CurveParts::Contended& part = parts_->contended[i];
     const double upper = sum_of(part.upper, bytes);
     if (!part.upper.empty() && upper <= time) continue;
-    const bool bounded = !part.upper.empty() && (part.messages > kMostSimulatedMessages ||
-                                                 upper <= sum_of(part.lower, bytes) * (1 + tolerance));
+    const auto meets = [&](const std::vector<Stage>& lower, double within) {
+      return upper <= sum_of(lower, bytes) * (1 + within);
+    };
+    const bool bounded =
+        !part.upper.empty() && (part.messages > kMostSimulatedMessages || meets(part.lower, tolerance) ||
+                                meets(part.in_turn, kRounding));
     time = std::max(time, bounded ? upper : simulated(i, bytes, network));
   }
   return time;

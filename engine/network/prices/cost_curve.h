@@ -34,6 +34,15 @@
 //
 // for nobody leaves stage j sooner than its first member's chunks can come, the busiest link of stage k has
 // all its bytes to carry after that, and what its last receiver passes on walks round every later ring.
+//
+// Another one takes stage 1 in full. All its members begin at once, on links that no other stage uses, so that it takes
+// T_1, or T_alone where its rings are contended. Its last receiver enters stage 2 then, its first message there walks
+// S_2 hops further, message by message, and whom it reaches has that as the last one of S_2 and enters stage 3, and so
+// on:
+//
+//     T(c) >= T_1(c_1) + sum over j > 1 of S_j (c_j min(alone_j) + least latency_j)
+//
+// Only where this meets the upper bound up to rounding nothing is simulated, so that it moves no time.
 #pragma once
 
 #include <cstddef>
@@ -86,6 +95,8 @@ struct CurveParts {
     double messages = 0;
     /// Bounds; each is a sum of stages; upper is empty where there is no bound.
     std::vector<Stage> lower, upper;
+    /// Another lower bound, for at() alone: the first of several stages, then once round each later one; or empty.
+    std::vector<Stage> in_turn;
     /// Set where `pattern` has no groups yet: makes, from all siblings, one pattern for each class of components.
     std::function<std::vector<Pattern>(PricedNetwork&)> split;
     /// All messages start at once: one simulation tells the time for all bytes (PricedNetwork::drains).

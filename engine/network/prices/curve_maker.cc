@@ -417,6 +417,7 @@ CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroup
     for (std::size_t k = 0; k < stages.size(); ++k) {
       part.lower.front().lines.push_back(stages_from_below(stages, k));
       part.upper.push_back(stages[k].upper);
+      part.in_turn.push_back(alone(stages[k], k == 0));
     }
     part.split = [pattern, groups](PricedNetwork& network) {
       std::vector<Pattern> classes;
@@ -429,6 +430,22 @@ CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroup
   }
   for (RingParts& parts : stages) curve.stages.push_back(std::move(parts.exact));
   return curve;
+}
+
+/// The least time of a dimension-wise stage: of the first, whose members begin together, or once round a later one.
+CurveParts::Stage CurveMaker::alone(const RingParts& stage, bool first) {
+  CurveParts::Stage least = stage.exact;
+  if (!first) {
+    least.rings.clear();
+    least.lines = {{stage.steps * stage.least_latency, stage.steps * stage.fastest}};
+    return least;
+  }
+  for (const CurveParts::Contended& part : stage.contended) {
+    const CurveParts::Stage& lower = part.lower.front();
+    least.lines.insert(least.lines.end(), lower.lines.begin(), lower.lines.end());
+    least.rings.insert(least.rings.end(), lower.rings.begin(), lower.rings.end());
+  }
+  return least;
 }
 
 /// The lower bound that cost_curve.h gives for dimension-wise stages, with k = `busiest`.

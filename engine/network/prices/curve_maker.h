@@ -109,6 +109,7 @@ class CurveMaker {
   CurveParts general(const Pattern& pattern, const SiblingGroups& groups);
   [[nodiscard]] Rings lines(std::span<const GroupBox> boxes, std::size_t level,
                             const SiblingGroups& groups) const;
+  static CurveParts::Stage alone(const RingParts& stage, bool first);
   static AffineCost stages_from_below(std::span<const RingParts> stages, std::size_t busiest);
 
   RingParts rings(const Rings& rings, int steps, double share);

@@ -204,11 +204,11 @@ LinkLoads SickLinks::loads(const LinkLoads& healthy_loads, double healthy, doubl
   LinkLoads sick;
   for (std::size_t i = 0; i < faults_.size(); ++i) {
     const LinkFault& fault = faults_[i];
-    const auto load = std::ranges::find_if(
-        healthy_loads, [&](const LinkLoad& l) { return l.link <= fault.link && fault.link < l.end(); });
+    auto load = std::ranges::upper_bound(healthy_loads, fault.link, {}, &LinkLoad::link);
+    if (load == healthy_loads.begin() || (--load)->end() <= fault.link) continue;
     const auto link = static_cast<std::size_t>(fault.link);
     const bool known = std::ranges::find(sick, fault.link, &LinkLoad::link) != sick.end();
-    if (load == healthy_loads.end() || known) continue;
+    if (known) continue;
     const double left = now_->left[i], all = healthy_.network().bytes_per_second()[link];
     if (left <= 0) continue;
     const double use = std::min(1.0, load->use * healthy * all / (left * now));

@@ -103,6 +103,12 @@ using SiblingTimes = EnumArray<ParallelGroup, AmongSiblings>;
 
 /// The calls of a stage with these layers, as contention_of() reads them.
 struct ContendedCalls {
+  /// One of the different calls.
+  struct Call {
+    const model::CollectiveCall* call = nullptr;
+    Seconds time, siblings, on_links;  ///< all of it, due to groups of other stages, and on links
+    double most_use = 1;               ///< HealthyCosts::most_use() where siblings cost anything
+  };
   struct Sent {
     std::size_t call = 0;       ///< index in `calls`
     Seconds seconds;            ///< of all microbatches together
@@ -112,8 +118,10 @@ struct ContendedCalls {
   };
   /// How the calls share links with traffic that goes this `way`, if that lies beside all of the passes.
   struct Meeting {
-    std::uint32_t way = 0;                          ///< HealthyCosts::way_number()
-    Pass pass = Pass::forward;                      ///< whose calls they are
+    std::uint32_t way = 0;      ///< HealthyCosts::way_number()
+    Pass pass = Pass::forward;  ///< whose calls they are
+    Bytes bytes = {};           ///< of the traffic, in so many `calls`, where faults slow these
+    double calls = 0;
     EnumArray<ParallelGroup, Seconds> longer = {};  ///< seconds that calls take longer
     /// Seconds of traffic done, likewise, beyond what it would do alone in the time of the passes.
     EnumArray<ParallelGroup, Seconds> done = {};
@@ -125,8 +133,7 @@ struct ContendedCalls {
   SiblingTimes siblings = {};  ///< of the calls of blocks, of all microbatches together
   Seconds time = {};           ///< seconds of all calls, one after the other
   boost::container::small_vector<Meeting, 2> meetings = {};
-  boost::container::small_vector<const model::CollectiveCall*, 8> calls =
-      {};                                              ///< the different calls of the stage
+  boost::container::small_vector<Call, 8> calls = {};
   boost::container::small_vector<Sent, 24> sent = {};  ///< sized so that few models need memory from the heap
   boost::container::small_vector<Sent, 8> ends =
       {};  ///< calls of embedding, head and modules of further tokens
@@ -134,8 +141,8 @@ struct ContendedCalls {
 
 /// Times of layers that plans share; each entry is filled when it is first asked for.
 struct LayerTimes {
-  std::uint64_t id = 0;            ///< in a LayerTimesMemo: above 0, and different for different layers
-  std::vector<KnownLayer> layers;  ///< kinds of layers that were asked for
+  std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and different for different layers; else 0
+  std::vector<KnownLayer> layers;          ///< kinds of layers that were asked for
   std::vector<ContendedCalls> contended;   ///< calls of the stages that were asked for
   std::vector<Known<StagePasses>> stages;  ///< stages that were asked for
   std::vector<Known<ChunkPasses>> chunks;  ///< chunks of stages that have several

@@ -61,7 +61,7 @@ class ContentionSum {
         groups_(machine.groups),
         calls_(calls),
         shared_(machine.shared != nullptr || collectives_.has_faults()),
-        slowed_(machine.shared == nullptr && collectives_.has_faults()) {}
+        slowed_(collectives_.has_faults() && (machine.shared == nullptr || machine.shared->id == 0)) {}
 
   /// Lists the calls of these layers in all microbatches. Only the calls of blocks meet data-parallel traffic.
   void list_calls(const LayerRuns& runs) {
@@ -146,7 +146,7 @@ class ContentionSum {
         sending[*place[sent.call]] += sent.seconds;
         return;
       }
-      const CollectiveCall& call = *calls_.calls[sent.call];
+      const CollectiveCall& call = *calls_.calls[sent.call].call;
       if (sent.seconds > Seconds(0)) place[sent.call] = operations.size();
       add(prices_.healthy(call), sent.seconds);
     };
@@ -291,21 +291,16 @@ class ContentionSum {
       return Seconds(0);
     if (calls_.apart) return *calls_.apart;
     Seconds& sum = calls_.apart.emplace();
-    const auto longer =
-        [&](std::size_t number) {  // by so many times its time on links, which faults may lengthen
-          const network::CollectiveKey asked = prices_.healthy(*calls_.calls[number]);
-          const Seconds cost = cost_along_context(in_.plan, asked, collectives_);
-          if (cost <= Seconds(0)) return 0.0;
-          const Seconds on_links =
-              slowed_ ? listed_[number].on_links : collectives_.healthy().time_on_links(asked);
-          return cost / on_links;
-        };
+    const auto longer = [&](const ContendedCalls::Call& of) {  // by so many times its time on links
+      const Seconds cost = cost_along_context(in_.plan, prices_.healthy(*of.call), collectives_);
+      return cost <= Seconds(0) ? 0.0 : cost / of.on_links;
+    };
     boost::container::small_vector<std::optional<double>, 8> known(calls_.calls.size());
     for (const ContendedCalls::Sent& sent : calls_.sent) {
-      const CollectiveCall& call = *calls_.calls[sent.call];
-      if (call.group != ParallelGroup::tensor) continue;
+      const ContendedCalls::Call& of = calls_.calls[sent.call];
+      if (of.call->group != ParallelGroup::tensor) continue;
       std::optional<double>& of_call = known[sent.call];
-      if (!of_call) of_call = longer(sent.call);
+      if (!of_call) of_call = longer(of);
       sum += *of_call * sent.seconds;
     }
     return sum;
@@ -342,7 +337,7 @@ class ContentionSum {
     const std::size_t first = calls_.sent.size();
     for (const CollectiveCall& call : part.calls) {
       const std::size_t number = number_of(call);
-      const OneCall& one = listed_[number];
+      const ContendedCalls::Call& one = calls_.calls[number];
       const double often = count * call.repeats;
       const ContendedCalls::Sent sent{number, often * one.on_links, 1, pass, often * one.siblings};
       calls_.time += sent.seconds;
@@ -364,50 +359,49 @@ class ContentionSum {
     };
     const double shown = 1 - (hidden(2 * context) - hidden(context)) / context;
     for (std::size_t i = first; i < calls_.sent.size(); ++i)
-      if (calls_.calls[calls_.sent[i].call]->group == ParallelGroup::context) calls_.sent[i].shown = shown;
+      if (calls_.calls[calls_.sent[i].call].call->group == ParallelGroup::context)
+        calls_.sent[i].shown = shown;
   }
 
-  /// A call's time, the part of it that is due to groups of other stages, and its time on links. The passes of a stage
-  /// have few different calls, so that times are kept; the plain path asks for each of them.
-  struct OneCall {
-    Seconds time, siblings, on_links;
-    double most_use = 1;  ///< HealthyCosts::most_use() where siblings cost anything
-  };
   static bool alike(const CollectiveCall& one, const CollectiveCall& other) {
     return one.group == other.group && one.op == other.op && one.bytes == other.bytes;
   }
+  /// The passes of a stage have few different calls, so that they are kept; the plain path asks for each of them.
   std::size_t number_of(const CollectiveCall& call) {
-    for (std::size_t i = 0; shared_ && i < listed_.size(); ++i)
-      if (alike(*calls_.calls[i], call)) return i;
+    for (std::size_t i = 0; shared_ && i < calls_.calls.size(); ++i)
+      if (alike(*calls_.calls[i].call, call)) return i;
     const network::CollectiveKey asked = prices_.healthy(call);
-    calls_.calls.push_back(&call);
     const Seconds siblings = prices_.cost_of_siblings(asked);
     const auto [time, added] = collectives_.priced(prices_.on_stage(call));
-    listed_.push_back({time, siblings, collectives_.healthy().time_on_links(asked) + added,
-                       siblings > Seconds(0) ? collectives_.healthy().most_use(asked) : 1});
-    return listed_.size() - 1;
+    calls_.calls.push_back({&call, time, siblings, collectives_.healthy().time_on_links(asked) + added,
+                            siblings > Seconds(0) ? collectives_.healthy().most_use(asked) : 1});
+    return calls_.calls.size() - 1;
   }
 
   ContendedCalls::Meeting& meeting_of(ContendedData::Sent& sent_beside) {
     const network::CollectiveKey data = sent_beside.part.key(groups_);
     if (!sent_beside.way) sent_beside.way = collectives_.healthy().way_number(data);
     // Paces of calls that faults slow depend on how much longer this part of the traffic takes.
-    for (ContendedCalls::Meeting& known : calls_.meetings)
-      if (!slowed_ && known.way == *sent_beside.way && known.pass == sent_beside.beside) return known;
-    ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back();
-    meeting.way = *sent_beside.way;
-    meeting.pass = sent_beside.beside;
+    const Bytes bytes = slowed_ ? sent_beside.part.bytes : Bytes(0);
+    const double calls = slowed_ ? sent_beside.part.calls : 0;
+    for (ContendedCalls::Meeting& known : calls_.meetings) {
+      if (known.way == *sent_beside.way && known.pass == sent_beside.beside && known.bytes == bytes &&
+          known.calls == calls)
+        return known;
+    }
+    ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back(
+        ContendedCalls::Meeting{*sent_beside.way, sent_beside.beside, bytes, calls});
     boost::container::small_vector<std::optional<network::KeptPaces>, 8> paces(calls_.calls.size());
     std::optional<network::LinkLoads> of_data;  // on sick links
     for (const ContendedCalls::Sent& sent : calls_.sent) {
       if (sent.pass != meeting.pass || sent.seconds <= Seconds(0)) continue;
-      const CollectiveCall& call = *calls_.calls[sent.call];
+      const ContendedCalls::Call& of = calls_.calls[sent.call];
+      const CollectiveCall& call = *of.call;
       std::optional<network::KeptPaces>& both = paces[sent.call];
       if (!both) {
         both = collectives_.healthy().paces_together(prices_.healthy(call), data);
         const network::LinkLoads of_call =
-            slowed_ ? collectives_.sick_loads(prices_.healthy(call), listed_[sent.call].on_links)
-                    : network::LinkLoads();
+            slowed_ ? collectives_.sick_loads(prices_.healthy(call), of.on_links) : network::LinkLoads();
         if (!of_call.empty()) {
           if (!of_data) of_data = collectives_.sick_loads(data, on_links(sent_beside));
           const network::KeptPaces sick = kept_paces(of_call, *of_data);
@@ -430,7 +424,6 @@ class ContentionSum {
   ContendedCalls& calls_;
   bool shared_;
   bool slowed_;  ///< whether faults may slow the calls; `shared` ones take what they take on healthy links
-  boost::container::small_vector<OneCall, 8> listed_;
   Breakdown added_;
 };
 
@@ -447,7 +440,7 @@ auto with_stage(const StepMachine& machine, const TimedStage& step, const Use& u
   if (fresh) calls = listed.insert(calls, ContendedCalls{contents});
   ContentionSum sum(machine, step.stage, *calls);
   if (fresh) sum.list_calls(machine.in.stage_layers(stage));
-  DataCosts own_data;
+  std::optional<DataCosts> own_data;
   std::optional<ContendedData>& data = machine.data_of(step.stage, own_data).contended;
   if (!data) data = sum.data_of(stage);
   return use(sum, *data);

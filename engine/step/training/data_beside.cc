@@ -81,10 +81,10 @@ void add_data_parallel(const StepMachine& machine, TrainingScratch& scratch) {
       step.stages[s] = before.stages[s];
       std::ranges::copy(before.chunks_of(s), chunks.begin());
     }
-    DataCosts own;
+    std::optional<DataCosts> own;
     // What siblings that take turns spare depends on more of the plan.
     const bool turns = in.turns != nullptr && in.turns->any;
-    std::optional<BesideCosts>& costs = (turns ? own : machine.data_of(s, own)).beside;
+    std::optional<BesideCosts>& costs = (turns ? own.emplace() : machine.data_of(s, own)).beside;
     if (!costs) costs = beside_costs(machine, s);
     if (chunks.empty()) {
       add_beside(stack, *costs, 1, step.stages[s]);

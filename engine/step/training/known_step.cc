@@ -18,6 +18,7 @@ void PartsToPrice::find(const TrainingStep& in, const network::CollectivePrices&
     stage.passes = sick || collectives.touched(links.passes);
     stage.beside = stage.passes || collectives.touched(links.beside);
     stage.tail = sick || collectives.touched(links.tail);
+    stage.data = collectives.touched(links.data);
     pipeline_ = pipeline_ || stage.beside;
   }
 }

@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "engine/network/prices/collective_prices.h"
@@ -32,10 +31,10 @@ struct KnownStep {
   PipelineTimes pipeline;
   std::vector<TailCosts> tails;
 
-  /// The links whose faults change a part of a stage's step: its passes, the traffic beside them, and its tail.
+  /// The links whose faults change a part of a stage's step: its passes, the traffic beside them, and its tail; and
+  /// links_of_data().
   struct Links {
-    network::LinkSet passes, beside, tail;
-    std::optional<network::LinkSet> data;  ///< links_of_data(), once asked for
+    network::LinkSet passes, beside, tail, data;
   };
   std::vector<Links> links;
   network::LinkSet boundaries;
@@ -53,6 +52,8 @@ class PartsToPrice {
   /// Whether the data-parallel traffic beside the passes, or the passes themselves, have to be priced.
   [[nodiscard]] bool beside(std::size_t stage) const { return stages_[stage].beside; }
   [[nodiscard]] bool tail(std::size_t stage) const { return stages_[stage].tail; }
+  /// Whether faults touch the links of data-parallel traffic.
+  [[nodiscard]] bool data(std::size_t stage) const { return stages_[stage].data; }
   /// Whether the messages between stages have to be priced, whose copies wait for the slowest memory of all devices.
   [[nodiscard]] bool boundaries() const { return boundaries_; }
   /// Whether the pipeline may take another time than the known one.
@@ -60,22 +61,33 @@ class PartsToPrice {
 
  private:
   struct Stage {
-    bool passes = true, beside = true, tail = true;
+    bool passes = true, beside = true, tail = true, data = true;
   };
   const KnownStep* known_ = nullptr;
   std::vector<Stage> stages_;
   bool boundaries_ = true, pipeline_ = true;
 };
 
-/// A stage whose links are sick. What its layers take, in whatever chunks, is remembered by this: exact, as the layers
-/// of plans that share a LayerTimes::id take the same under the same faults.
+/// A stage whose links are sick. What its layers and calls take, in whatever chunks, is remembered by this: exact, as
+/// the layers of plans that share a LayerTimes::id take the same under the same faults.
 struct SickLinksOfStage {
   std::uint64_t layers_id = 0;  ///< LayerTimes::id
   std::uint64_t faults = 0;     ///< CollectivePrices::fault_epoch()
   std::size_t stage = 0;
   friend bool operator==(const SickLinksOfStage&, const SickLinksOfStage&) = default;
 };
-/// Room for the draws of faults for one choice of degrees; some megabytes.
-using SickLayersMemo = SlotMemo<SickLinksOfStage, LayerTimes, 8192>;
+class SickLayersMemo {
+ public:
+  /// Returns the times of the stage's layers. The reference is valid until the next call.
+  LayerTimes& times_for(const SickLinksOfStage& stage) {
+    const auto [times, fresh] = known_.at(stage);
+    if (fresh) times.forget();
+    return times;
+  }
+
+ private:
+  /// Room for the draws of faults for one choice of degrees; some ten megabytes.
+  SlotMemo<SickLinksOfStage, LayerTimes, 8192> known_;
+};
 
 }  // namespace shardscape::step

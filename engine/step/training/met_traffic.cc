@@ -37,7 +37,7 @@ using TrafficOfStage = std::array<TrafficOfPass, std::size(kTrainingPasses)>;
 TrafficOfStage traffic_of(const StepMachine& machine, std::size_t stage) {
   const TrainingStep& in = machine.in;
   const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(stage)));
-  DataCosts own;
+  std::optional<DataCosts> own;
   std::optional<BesideCosts>& costs = machine.data_of(stage, own).beside;
   if (!costs) costs = beside_costs(machine, stage);
   TrafficOfStage of;

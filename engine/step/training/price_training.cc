@@ -244,10 +244,13 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
   return now;
 }
 
-/// The machine with the calls of a stage that plans share, if no fault touches them.
+/// The machine with the calls of a stage that plans share.
 StepMachine with_calls(const StepMachine& machine, std::size_t stage, TrainingScratch& scratch) {
-  const bool healthy = scratch.parts.known() != nullptr && !scratch.parts.passes(stage);
-  LayerTimes* const shared = healthy ? &scratch.memos.layers.times_for(machine.in) : nullptr;
+  LayerTimes* shared = nullptr;
+  if (const KnownStep* const known = scratch.parts.known())
+    shared = scratch.parts.passes(stage) ? &scratch.memos.sick_layers.times_for(
+                                               {known->layers_id, machine.collectives.fault_epoch(), stage})
+                                         : &scratch.memos.layers.times_for(machine.in);
   return {machine.in, machine.groups, machine.collectives, shared, machine.data, machine.sick_data};
 }
 
@@ -258,9 +261,12 @@ Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, 
                              TrainingScratch& scratch) {
   const TrainingStep& in = machine.in;
   const StepTimes& times = scratch.step;
-  Seconds busiest;
-  for (std::size_t s = 0; s < times.stages.size(); ++s)
-    busiest = std::max(busiest, all_passes(in, times, s).total());
+  const auto busiest = [&] {
+    Seconds most_work;
+    for (std::size_t s = 0; s < times.stages.size(); ++s)
+      most_work = std::max(most_work, all_passes(in, times, s).total());
+    return most_work;
+  };
   Breakdown most = known;
   const auto keep_longer = [&](const Breakdown& added, Seconds time_left) {
     const Seconds all = added.total(), longer = all - time_left;
@@ -283,7 +289,7 @@ Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, 
         !beside_passes_slowed(machine, s))
       continue;
     stage.data_tail = Seconds(std::numeric_limits<double>::infinity());  // nothing that is sent once
-    keep_longer(contention_of(own, stage).added, busiest - busy.total());
+    keep_longer(contention_of(own, stage).added, busiest() - busy.total());
   }
   return most;
 }

@@ -409,19 +409,20 @@ void find_slowed(const StepMachine& machine, const Fresh& fresh, TrainingScratch
   const network::CollectivePrices prices = machine.collectives.without_faults();
   for (std::size_t s = 0; s < scratch.step.stages.size(); ++s) {
     if (scratch.step.is_twin(s)) continue;
-    StagePasses well;
+    Seconds well;  // forward
     if (const KnownStep* const known = scratch.parts.known()) {
       if (!scratch.parts.passes(s)) continue;
-      well = known->layers.stages[s];
+      well = known->layers.stages[s].forward.total();
     } else {
       StageFiller filler(machine, s, in.costs, prices, fresh());
-      well = filler.all_chunks();
+      StagePasses passes = filler.all_chunks();
       std::vector<ChunkPasses> chunks(scratch.step.chunks_of(s).size());
       filler.fill(chunks);
-      add_up_chunks(chunks, well);
+      add_up_chunks(chunks, passes);
+      well = passes.forward.total();
     }
     StagePasses& stage = scratch.step.stages[s];
-    stage.slowed = std::max(Seconds(0), stage.forward.total() - well.forward.total());
+    stage.slowed = std::max(Seconds(0), stage.forward.total() - well);
   }
 }
 
@@ -446,10 +447,7 @@ void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch
   const auto layers_of = [&](std::size_t s) -> LayerTimes& {
     if (!slowed && (s == 0 || !apart)) return layers;
     if (!slowed) return own_layers();
-    const auto [times, fresh] =
-        scratch.memos.sick_layers.at({parts.known()->layers_id, collectives.fault_epoch(), s});
-    if (fresh) times.forget();
-    return times;
+    return scratch.memos.sick_layers.times_for({parts.known()->layers_id, collectives.fault_epoch(), s});
   };
   for (std::size_t s = 0; s < stages; ++s) {
     if (!parts.passes(s) || step.is_twin(s)) continue;

@@ -132,10 +132,8 @@ Seconds wait_for_mirror(const TrainingStep& in, const StepTimes& step, std::size
 
 bool sick_links_carry_data(const StepMachine& machine, std::size_t stage, TrainingScratch& scratch) {
   if (!machine.collectives.has_faults()) return false;
-  if (scratch.parts.known() == nullptr) return machine.collectives.touched(links_of_data(machine, stage));
-  std::optional<network::LinkSet>& links = scratch.known.links[stage].data;
-  if (!links) links = links_of_data(machine, stage);
-  return machine.collectives.touched(*links);
+  if (scratch.parts.known() != nullptr) return scratch.parts.data(stage);
+  return machine.collectives.touched(links_of_data(machine, stage));
 }
 
 LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
@@ -152,11 +150,11 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
     return std::span<const double>(known);
   };
   const auto price = [&](std::size_t s) {
-    DataCosts of_plan;
+    std::optional<DataCosts> of_plan;
     DataCosts& shared = machine.data_of(s, of_plan);
     if (!shared.tail) shared.tail = costs_of_tail(machine, s);
     own = *shared.tail;
-    if (&shared != &of_plan) left = left_of(shared, s, own.gradients);
+    if (!of_plan) left = left_of(shared, s, own.gradients);
   };
   const auto exposed_on = [&](std::size_t s, const GradientTraffic& gradients) {
     const auto stage = static_cast<std::int32_t>(s);
@@ -179,6 +177,7 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
     if (network::LinkRecorder* const recorder = machine.collectives.recorder()) {
       scratch.known.tails.push_back(costs);
       scratch.known.links[s].tail = recorder->take_part();
+      scratch.known.links[s].data = links_of_data(machine, s);
     }
     if (!step.is_twin(s)) whole = without_gradients(in, step, s, costs);
     const bool asked = scratch.options.every_tail || sick_links_carry_data(machine, s, scratch);

@@ -8,9 +8,9 @@ CallPrices StepMachine::calls_of(std::size_t stage, const network::CollectivePri
   return {in.setting, in.plan, in.turns, groups, prices, slice_of(stage, in, prices)};
 }
 
-DataCosts& StepMachine::data_of(std::size_t stage, DataCosts& own) const {
+DataCosts& StepMachine::data_of(std::size_t stage, std::optional<DataCosts>& own) const {
   if (data != nullptr) return data->costs_of_stage(in, static_cast<std::int32_t>(stage));
-  return sick_data != nullptr ? sick_data->costs_for(in, collectives.fault_epoch(), stage) : own;
+  return sick_data != nullptr ? sick_data->costs_for(in, collectives.fault_epoch(), stage) : own.emplace();
 }
 
 bool StepMachine::like_the_one_before(std::size_t stage) const {

@@ -19,8 +19,8 @@ struct StepMachine {
 
   /// The calls of a stage by these prices.
   [[nodiscard]] CallPrices calls_of(std::size_t stage, const network::CollectivePrices& prices) const;
-  /// What data parallelism costs a stage, as far as it is known: shared, or `own`, empty, where it can't be.
-  [[nodiscard]] DataCosts& data_of(std::size_t stage, DataCosts& own) const;
+  /// What data parallelism costs a stage, as far as it is known: shared, or in `own`, made empty, where it can't be.
+  [[nodiscard]] DataCosts& data_of(std::size_t stage, std::optional<DataCosts>& own) const;
   /// Whether a stage costs the same as the stage before, as inner stages of equal layers do on healthy links and
   /// devices.
   [[nodiscard]] bool like_the_one_before(std::size_t stage) const;
