@@ -244,8 +244,7 @@ void Dataset::predict(const Group& group, validate::Presets& presets, std::vecto
         residual = ratio(predicted.ttft.value());
         break;
       case Measure::itl:
-        residual = ratio(*validate::served_columns()[validate::kItlColumn].get(
-            predicted, group.rows[target.row].workload.load.has_value()));
+        residual = ratio(*group.rows[target.row].predicted(validate::kItlColumn, predicted));
         break;
       case Measure::e2e:
         residual = ratio(predicted.e2e.value());

@@ -22,10 +22,8 @@ std::string_view run_name(std::string_view source) {
 
 /// Beginnings of the column `client` that tell runs of InferenceX.
 constexpr auto kClients = std::to_array<std::string_view>({"InferenceX", "sa-bench", "sglang_disagg"});
-/// Beginnings of their names in AIConfigurator's table of servers (silicon_sample.csv): a date or dsr1. It has runs of
-/// its own by AIPerf, too, of which the number of requests is not known. Clients of its Qwen3 32B on SGLang stay
-/// together; those of the others come out between clients in lock-step and clients that were never together, for which
-/// five rounds of random lengths stand.
+/// Beginnings of their names in AIConfigurator's table of servers (silicon_sample.csv): a date or dsr1. Its other runs
+/// are its own.
 constexpr auto kRuns = std::to_array<std::string_view>({"dsr1_", "20"});
 
 template <std::size_t N>
@@ -63,6 +61,18 @@ std::int64_t deepseek_budget(const RunFacts& facts, const WorkloadSpec& workload
   return late ? std::max(kSince2026, rounded) : rounded;
 }
 
+/// AIConfigurator's own runs are of servers that it configured: an iteration has room for one prompt beside a token of
+/// each request (max_num_tokens, max-num-batched-tokens), and SGLang decodes beside prompts (enable-mixed-chunk), not
+/// yet in 0.5.1. How long first tokens take grows with the clients as these say, and not as the engines' defaults do.
+void set_configured(const RunFacts& facts, std::string_view engine, const WorkloadSpec& workload,
+                    ServerRecipe& recipe) {
+  if (engine != "sglang") {
+    recipe.token_budget = workload.concurrency + workload.longest_prompt();
+  } else if (!ReleaseOrder(facts.software).before("0.5.6")) {
+    recipe.scheduler = ServingPolicy::vllm;
+  }
+}
+
 /// What recipes of pools have in common. TensorRT-LLM under Dynamo (InferenceMAX, dsr1_fp4_gb200_dynamo-trt_slurm.sh):
 /// max_num_tokens of servers that prefill 4608 for prompts of 1k and 8448 for those of 8k; since 2026 (srt-slurm) 16384.
 /// SGLang divides its chunked-prefill-size by the ranks that have attention of their own (server_args.py), and experts
@@ -91,6 +101,7 @@ std::int64_t usual_drafts(const RunFacts& facts, std::string_view engine) {
 }  // namespace
 
 void ServerRecipe::apply(StackProfile::Serving& serving) const {
+  if (scheduler) serving.scheduler = *scheduler;
   if (token_budget) serving.token_budget = *token_budget;
   if (max_batch) serving.max_batch = *max_batch;
   if (poll_interval) serving.poll_interval = *poll_interval;
@@ -107,11 +118,9 @@ const ClientProfile* client_of(const RunFacts& facts) {
   const std::string_view run = run_name(facts.source);
   if (of_inferencex(facts))
     return find_client_profile(facts.plan.disaggregated() ? "sa_bench" : "inferencex");
-  // The benchmark pages of NIM are made with genai-perf.
-  if (!facts.client.empty() || run.empty())
-    return facts.source.starts_with("NVIDIA NIM") ? find_client_profile("genai_perf") : nullptr;
-  const bool together = run.starts_with("qwen") && run.find("sglang") != std::string_view::npos;
-  return find_client_profile(together ? "aiperf" : "sa_bench");
+  // NIM's pages and AIConfigurator's own runs: genai-perf, or AIPerf after it; of both ten rounds explain the times.
+  const bool known = facts.source.starts_with("NVIDIA NIM") || (facts.client.empty() && !run.empty());
+  return known ? find_client_profile("genai_perf") : nullptr;
 }
 
 void set_load(const ClientProfile& client, WorkloadSpec& workload) {
@@ -150,7 +159,10 @@ ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
   if (run_name(facts.source).empty() && facts.client.empty()) return recipe;
   const std::string_view engine = engine_of(facts);
   if (facts.drafts) recipe.draft_tokens = usual_drafts(facts, engine);
-  if (!of_inferencex(facts)) return recipe;
+  if (!of_inferencex(facts)) {
+    if (!run_name(facts.source).empty()) set_configured(facts, engine, workload, recipe);
+    return recipe;
+  }
   recipe.client = kConnection;
   if (engine == "sglang") {
     constexpr std::int64_t kManyClients = 16;

@@ -17,6 +17,7 @@ namespace shardscape::validate {
 
 /// What a run's recipe or row says about the server; what it leaves out is as the stack has it.
 struct ServerRecipe {
+  std::optional<ServingPolicy> scheduler;
   std::optional<std::int64_t> token_budget, max_batch, poll_interval, redundant_experts;
   /// Requests are dealt over attention ranks, and prompts wait for so many iterations until there is one for each.
   std::optional<std::int64_t> balance_wait;

@@ -126,11 +126,9 @@ void add(const PlanRow& row, const PlanPrediction& of, const ServedPart& part, G
   if (prompts && row.workload.concurrency == 1) pair(kTtftAlone, prediction.ttft.value(), row.ttft_s());
   for (std::size_t place = 0; place < part.columns.size(); ++place) {
     const std::size_t i = part.columns[place];
-    const ServedColumn& column = served_columns()[i];
     const bool of_tokens = i == kItlColumn;
     const bool meant = of_tokens ? !training && row.workload.output_tokens > 1 : prompts;
-    const std::optional<double> predicted =
-        meant ? column.get(prediction, row.workload.load.has_value()) : std::nullopt;
+    const std::optional<double> predicted = meant ? row.predicted(i, prediction) : std::nullopt;
     cells.push_back(cell(predicted));
     if (predicted && row.served[i])
       out.metrics[kServed + place].pairs.push_back({number, *row.served[i], *predicted});

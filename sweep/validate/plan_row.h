@@ -48,6 +48,13 @@ struct PlanRow {
   [[nodiscard]] std::optional<double> ttft_s() const { return served[kTtftColumn]; }
   [[nodiscard]] std::optional<double> itl_s() const { return served[kItlColumn]; }
   [[nodiscard]] std::optional<double> e2e_s() const { return served[kE2eColumn]; }
+  /// What is predicted for a served column of this row. ITL of rows that have it alone is the median gap between tokens,
+  /// as ML.ENERGY's leaderboard prints it: prompts that others send lengthen the mean.
+  [[nodiscard]] std::optional<double> predicted(std::size_t column, const Prediction& prediction) const {
+    return column == kItlColumn && itl_only
+               ? prediction.itl_spread.p50.value()
+               : served_columns()[column].get(prediction, workload.load.has_value());
+  }
   std::optional<bool> oom;
   MemoryOf memory_of = MemoryOf::fullest_reserved;
 

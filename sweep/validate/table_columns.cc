@@ -71,7 +71,7 @@ constexpr Column kPublicLoadColumns[] = {
     {"decode_expert_parallel", free, ""},
     {"decode_attention_data_parallel", free, "likewise of its replicas"},
     {"mean_batch", free,
-     "sequences decoded together; stands in for a blank concurrency, then only ITL counts"},
+     "sequences decoded together; stands in for a blank concurrency, then only ITL counts, the median gap"},
     {"spec_method", free, "of speculative decoding: mtp or none"},
     {"date", free, "of the run, YYYY-MM-DD"},
     {"client", free, "the program that sent requests, which says how it sends them"},

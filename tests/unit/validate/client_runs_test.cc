@@ -40,8 +40,8 @@ TEST(ClientRuns, AreKnownByTheirSource) {
   };
   EXPECT_EQ(name(run("dsr1_b200_trtllm_c4", "deepseek-v3", "trtllm")), "inferencex");
   EXPECT_EQ(name(run("2026_04_06_llama_3_1_70b", "llama3.1-70b", "vllm")), "inferencex");
-  EXPECT_EQ(name(run("qwen_qwen3_32b_h100_sxm_sglang", "qwen3-32b", "sglang 0.5.1")), "aiperf");
-  EXPECT_EQ(name(run("qwen_qwen3_32b_h100_sxm_vllm", "qwen3-32b", "vllm 0.12.0")), "sa_bench");
+  EXPECT_EQ(name(run("qwen_qwen3_32b_h100_sxm_sglang", "qwen3-32b", "sglang 0.5.1")), "genai_perf");
+  EXPECT_EQ(name(run("qwen_qwen3_32b_h100_sxm_vllm", "qwen3-32b", "vllm 0.12.0")), "genai_perf");
   RunFacts facts;
   facts.source = "NVIDIA NIM for LLMs benchmark page, 2025-12";
   EXPECT_EQ(name(facts), "genai_perf");
@@ -120,6 +120,26 @@ TEST(ClientRuns, HaveTheBudgetsOfTheirRecipes) {
   EXPECT_EQ(poll(8, Architecture::blackwell), 10);
   EXPECT_EQ(poll(16, Architecture::blackwell), 30);
   EXPECT_EQ(poll(16, Architecture::hopper), 1);
+}
+
+/// Such a server reads one prompt in an iteration, however long, and not as many as the engine's default has room for:
+/// clients that send together get apart by an iteration each, and stay so.
+TEST(ClientRuns, OfAiconfiguratorHaveTheServersThatItSetsUp) {
+  const auto recipe = [](const char* software, const WorkloadSpec& workload) {
+    return recipe_of(run("qwen_qwen3_32b", "qwen3-32b", software), workload);
+  };
+  for (const char* engine : {"vllm 0.12.0", "trtllm 1.0.0rc3"}) {
+    EXPECT_EQ(recipe(engine, load(1024, 128, 8)).token_budget, 1032) << "1024 and one for each of 8";
+    EXPECT_EQ(recipe(engine, load(4096, 512, 64)).token_budget, 4160);
+    EXPECT_FALSE(recipe(engine, load(1024, 128, 8)).scheduler);
+  }
+  EXPECT_FALSE(recipe("sglang 0.5.1.post1", load(1024, 128, 8)).scheduler) << "reads prompts alone";
+  const ServerRecipe mixes = recipe("sglang 0.5.6.post2", load(1024, 128, 8));
+  EXPECT_FALSE(mixes.token_budget);
+  StackProfile::Serving serving;
+  serving.scheduler = ServingPolicy::sglang;
+  mixes.apply(serving);
+  EXPECT_EQ(serving.scheduler, ServingPolicy::vllm) << "decodes beside prompts";
 }
 
 TEST(ClientRuns, DealOverAttentionRanksAsTheRecipeOfTensorRtLlmDoes) {

@@ -123,6 +123,22 @@ TEST(EvaluatePlans, InferenceRowsArePredictedAsAStudyWould) {
   EXPECT_DOUBLE_EQ(value(evaluation, "itl.bias"), expected.itl.value() / 0.01 - 1);
 }
 
+// In iterations that read a prompt tokens come later: they are fewer than the others, and the median gap is without.
+TEST(EvaluatePlans, ItlAloneIsTheMedianGap) {
+  const std::string header =
+      "id,model,device,gpus,tensor_parallel,precision,output_tokens,"
+      "software,mode,mean_batch,measured_itl_s\n";
+  const Evaluation evaluation =
+      evaluated("a,llama3.1-8b,h100-sxm-80gb,2,2,bfloat16,200,nim,energy,64,0.01\n", header);
+  ASSERT_EQ(problems_of(evaluation), std::vector<std::string>{});
+  const Prediction expected = by_study(
+      "model: llama3.1-8b\ncluster: dgx-h100\ngpus: 2\nstack: nim\n"
+      "workload: {phase: inference, prompt_tokens: 100, output_tokens: 200, concurrency: 64}\n",
+      "tp=2");
+  EXPECT_LT(expected.itl_spread.p50, expected.itl);
+  EXPECT_DOUBLE_EQ(value(evaluation, "itl.bias"), expected.itl_spread.p50.value() / 0.01 - 1);
+}
+
 // 175 billion parameters on one node of 8: far out of memory, timed all the same.
 TEST(EvaluatePlans, TimeIsPredictedWhateverTheMemoryVerdict) {
   const Evaluation evaluation = evaluated(
