@@ -115,8 +115,7 @@ struct ContendedCalls {
     std::uint32_t way = 0;                          ///< HealthyCosts::way_number()
     Pass pass = Pass::forward;                      ///< whose calls they are
     EnumArray<ParallelGroup, Seconds> longer = {};  ///< seconds that calls take longer
-    /// Seconds of traffic done, likewise, beyond what it would do alone in the time of the passes.
-    EnumArray<ParallelGroup, Seconds> done = {};
+    EnumArray<ParallelGroup, Seconds> lost = {};    ///< seconds of traffic that calls keep from its links
   };
   StageContents contents;
   /// Seconds by which tensor groups of the same stage that lie along the context axis make each other's calls longer;

@@ -245,42 +245,32 @@ class ContentionSum {
     const auto& [pass, passes, window, wait] = of;
     if (std::ranges::find(traffic.sent, pass, &ContendedData::Sent::beside) == traffic.sent.end())
       return Seconds(0);
-    Seconds room = window, data, late, left;
-    Breakdown slowed;
+    Seconds data, longer_in_all, lost;  // both in the mean over the traffic, whose parts share the pass evenly
+    Breakdown longer;
     for (ContendedData::Sent& sent : traffic.sent) {
       if (sent.beside != pass) continue;
       const Seconds traffic_time = share * (sent.time - spared(sent, once));
       if (traffic_time <= Seconds(0)) continue;
+      data += traffic_time;
       const ContendedCalls::Meeting& meeting = meeting_of(sent);
-      const double sends = on_links(sent) / sent.time;
-      Breakdown longer;
-      Seconds longer_in_all, done_more;
-      bool meets = false;
+      const double sends = traffic_time / sent.time * on_links(sent).value();
       for (const ParallelGroup group : enum_values<ParallelGroup>()) {
-        if (meeting.longer[group] <= Seconds(0) && meeting.done[group] == Seconds(0)) continue;
-        meets = true;
         const double unspared = sends * (1 - spared_share(group));
         longer[class_of(group)] += unspared * meeting.longer[group];
         longer_in_all += unspared * meeting.longer[group];
-        done_more += unspared * meeting.done[group];
+        lost += unspared * meeting.lost[group];
       }
-      // How much of the traffic gets done beside passes, relative to what the same time would do alone.
-      const double done = 1 + done_more / passes;
-      const Seconds together = done * room > traffic_time ? (1 / done) * traffic_time : room;
-      data += traffic_time;
-      room -= together;
-      left += traffic_time - done * together;
-      const double beside = together / passes;
-      if (meets) slowed += (often * beside) * longer;
-      late += beside * longer_in_all;
     }
+    if (data <= Seconds(0)) return Seconds(0);
     // While the pass waits for the host, its calls may take longer; the traffic takes longer all the same.
-    const Seconds hidden = std::min(late, wait);
-    const Seconds before = std::max(window, data), traffic_ends = window - room + late + left;
-    const Seconds now = std::max(window + late - hidden, traffic_ends);
-    added_ += slowed;
+    const double met = window / passes / data.value();
+    const Seconds most_late = met * longer_in_all,
+                  done = std::max(Seconds(0), window + most_late - std::min(most_late, wait) - met * lost);
+    const double beside = data < done ? data / done : 1;  // the share of the pass beside which there is traffic
+    const Seconds late = beside * most_late, hidden = std::min(late, wait);
+    added_ += (often * beside * met) * longer;
     added_[TimeClass::host] -= often * hidden;
-    added_[TimeClass::data_comm] += often * (now - before - late + hidden);
+    added_[TimeClass::data_comm] += often * (window + std::max(Seconds(0), data - done) - std::max(window, data));
     wait -= hidden;
     return late - hidden;
   }
@@ -418,7 +408,7 @@ class ContentionSum {
       const double kept = both->one, theirs = both->other;
       const Seconds longer = (sent.shown * (1 / kept - 1)) * sent.seconds;
       meeting.longer[call.group] += longer;
-      meeting.done[call.group] += longer - ((1 - theirs) / kept) * sent.seconds;
+      meeting.lost[call.group] += ((1 - theirs) / kept) * sent.seconds;
     }
     return meeting;
   }
