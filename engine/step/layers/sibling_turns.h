@@ -33,6 +33,7 @@ struct TimedStage {
   Seconds messages;                     ///< to other stages, one after the other
   Breakdown shown;                      ///< of the passes, with data-parallel traffic
   std::span<const double> ends;         ///< seconds at which the passes of each stage end
+  std::span<const ChunkPasses> chunks;  ///< of its passes, where there are several
 };
 
 /// What a step is spared because groups of other stages do not send all the time.

@@ -99,9 +99,15 @@ class ContentionSum {
       const bool forward = pass == Pass::forward;
       const Seconds passes = forward ? step.forward : step.backward;
       if (passes <= Seconds(0)) return Seconds(0);
-      return add_axes(traffic,
-                      {pass, passes, overlapped / count * passes, forward ? forward_wait : backward_wait},
-                      share, often, &traffic == &data.once);
+      boost::container::small_vector<Seconds, 8> windows(1, overlapped / count * passes);
+      if (&traffic == &data.beside && !step.chunks.empty()) {
+        windows.clear();
+        for (const ChunkPasses& chunk : step.chunks)
+          windows.push_back(overlapped * chunk.calling(pass, in_.cuts()));
+      }
+      const std::span<const Seconds> all(windows.data(), windows.size());
+      return add_axes(traffic, {pass, passes, all, forward ? forward_wait : backward_wait}, share, often,
+                      &traffic == &data.once);
     };
     for (const Pass pass : {Pass::forward, Pass::backward})
       if (overlap > 0) add(data.beside, pass, 1, overlap, count * (1 + step.bubble));
@@ -236,16 +242,16 @@ class ContentionSum {
   struct Beside {
     Pass pass;
     Seconds passes;  ///< of all passes of this kind in a step, whose calls the traffic meets
-    Seconds window;  ///< of one of them
-    Seconds& wait;   ///< for which it waits for the host, so that calls may take longer at no cost
+    std::span<const Seconds> windows;  ///< in one of them, each with an equal part of the traffic
+    Seconds& wait;  ///< for which it waits for the host, so that calls may take longer at no cost
   };
   /// Adds what a share of the traffic beside one pass costs, `often` times in a step, and takes from its wait what
   /// calls take longer. Returns how much later the pass ends because of its calls.
   Seconds add_axes(ContendedData::Traffic& traffic, const Beside& of, double share, double often, bool once) {
-    const auto& [pass, passes, window, wait] = of;
+    const auto& [pass, passes, windows, wait] = of;
     if (std::ranges::find(traffic.sent, pass, &ContendedData::Sent::beside) == traffic.sent.end())
       return Seconds(0);
-    Seconds data, longer_in_all, lost;  // both in the mean over the traffic, whose parts share the pass evenly
+    Seconds data, longer_in_all, lost;  // in the mean over the traffic, whose parts share the pass evenly
     Breakdown longer;
     for (ContendedData::Sent& sent : traffic.sent) {
       if (sent.beside != pass) continue;
@@ -263,16 +269,22 @@ class ContentionSum {
     }
     if (data <= Seconds(0)) return Seconds(0);
     // While the pass waits for the host, its calls may take longer; the traffic takes longer all the same.
-    const double met = window / passes / data.value();
-    const Seconds most_late = met * longer_in_all,
-                  done = std::max(Seconds(0), window + most_late - std::min(most_late, wait) - met * lost);
-    const double beside = data < done ? data / done : 1;  // the share of the pass beside which there is traffic
-    const Seconds late = beside * most_late, hidden = std::min(late, wait);
-    added_ += (often * beside * met) * longer;
-    added_[TimeClass::host] -= often * hidden;
-    added_[TimeClass::data_comm] += often * (window + std::max(Seconds(0), data - done) - std::max(window, data));
-    wait -= hidden;
-    return late - hidden;
+    const Seconds sent = 1.0 / static_cast<double>(windows.size()) * data;
+    Seconds later;
+    for (const Seconds window : windows) {
+      const double met = window / passes / data.value();
+      const Seconds most_late = met * longer_in_all,
+                    done = std::max(Seconds(0), window + most_late - std::min(most_late, wait) - met * lost);
+      const double beside = sent < done ? sent / done : 1;  // the share of it in which there is traffic
+      const Seconds late = beside * most_late, hidden = std::min(late, wait);
+      added_ += (often * beside * met) * longer;
+      added_[TimeClass::host] -= often * hidden;
+      added_[TimeClass::data_comm] +=
+          often * (window + std::max(Seconds(0), sent - done) - std::max(window, sent));
+      wait -= hidden;
+      later += late - hidden;
+    }
+    return later;
   }
 
   /// What groups of the same stage cost each other's calls of tensor groups where the ranks of a context group drift.

@@ -40,24 +40,20 @@ TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size
   const double m = in.pipeline.per_chunk();
   const StagePasses& passes = times.passes(stage);
   const PassTime &forward = passes.forward, &backward = passes.backward;
-  const auto calling = [&](const PassTime& pass) {
-    return m * (pass.total() - pass[TimeClass::data_comm] - passes.lead);
-  };
-  TimedStage timed{stage,
-                   step,
-                   busy.total() - busy[TimeClass::data_comm],
-                   calling(forward),
-                   calling(backward),
-                   m * (forward[TimeClass::host] - passes.lead),
-                   m * (backward[TimeClass::host] - passes.lead),
-                   busy.total() > Seconds(0) ? waiting / busy.total() : 0,
-                   times.tails[stage].data_comm - times.tails[stage].lost,
-                   times.tails[stage].hidden.all(),
-                   Seconds(2.0 * in.pipeline.forwards() * times.pipeline.transfer.longest()),
-                   busy,
-                   times.pipeline.end};
-  if (in.cuts()) timed.backward -= m * (passes.weight - passes.weight_exposed);
-  return timed;
+  return TimedStage{stage,
+                    step,
+                    busy.total() - busy[TimeClass::data_comm],
+                    m * passes.calling(Pass::forward, in.cuts()),
+                    m * passes.calling(Pass::backward, in.cuts()),
+                    m * (forward[TimeClass::host] - passes.lead),
+                    m * (backward[TimeClass::host] - passes.lead),
+                    busy.total() > Seconds(0) ? waiting / busy.total() : 0,
+                    times.tails[stage].data_comm - times.tails[stage].lost,
+                    times.tails[stage].hidden.all(),
+                    Seconds(2.0 * in.pipeline.forwards() * times.pipeline.transfer.longest()),
+                    busy,
+                    times.pipeline.end,
+                    times.chunks_of(times.twin[stage])};
 }
 
 void add_contention(Breakdown contended, Seconds spared, Seconds at_least, StepPrediction& out) {
