@@ -138,36 +138,35 @@ class ContentionSum {
     for (const Seconds time : added) now += time;
     const double count = in_.pipeline.per_chunk();
     if (all_in_turn(data, count) <= now) return;
-    boost::container::small_vector<network::CollectiveKey, 16> operations;
-    boost::container::small_vector<Seconds, 16> sending;
-    const auto add = [&](const network::CollectiveKey& asked, Seconds seconds) {
-      if (seconds <= Seconds(0)) return;
-      operations.push_back(asked);
-      sending.push_back(seconds);
-    };
-    boost::container::small_vector<std::optional<std::size_t>, 8> place(
-        calls_.calls.size());  // in `operations`
-    const auto add_call = [&](const ContendedCalls::Sent& sent) {
-      if (place[sent.call]) {
-        sending[*place[sent.call]] += sent.seconds;
-        return;
-      }
-      const CollectiveCall& call = *calls_.calls[sent.call];
-      if (sent.seconds > Seconds(0)) place[sent.call] = operations.size();
-      add(prices_.healthy(call), sent.seconds);
-    };
-    std::ranges::for_each(calls_.sent, add_call);
-    std::ranges::for_each(calls_.ends, add_call);
-    // Groups of stages with less to send keep links busy for less.
-    const auto busy = [&](ContendedData::Sent& sent) {
-      if (sent.others <= Seconds(0)) return on_links(sent);
-      return on_links(sent) - (1 - sent_by_others(in_, step.stage, sent.part.group).least) * sent.others;
-    };
-    for (ContendedData::Sent& sent : data.beside.sent) add(sent.part.key(groups_), count * busy(sent));
-    for (ContendedData::Sent& sent : data.once.sent) add(sent.part.key(groups_), busy(sent));
+    const Operations all = operations(data, step.stage);
     const Seconds busiest = collectives_.healthy().busiest_link(
-        std::span(operations.data(), operations.size()), std::span(sending.data(), sending.size()), now);
+        std::span(all.keys.data(), all.keys.size()), std::span(all.seconds.data(), all.seconds.size()), now);
     added[TimeClass::data_comm] += std::max(Seconds(0), busiest - now);
+  }
+
+  /// For how long operations of the stage keep a sick link busy: its bytes take so many times as long as on a healthy
+  /// one, but no operation is on it for longer than on all of its links.
+  [[nodiscard]] Seconds busy_on(ContendedData& data, std::size_t stage,
+                                const network::SickLinks::SlowLink& slow,
+                                const network::CollectivePrices& sick) {
+    const Operations all = operations(data, stage);
+    const network::HealthyCosts& healthy = collectives_.healthy();
+    Seconds busy;
+    for (std::size_t i = 0; i < all.keys.size(); ++i) {
+      network::CollectiveKey key = all.keys[i];
+      const network::LinkLoad* const load = load_of(healthy.loads(key), slow.link);
+      if (load == nullptr) continue;
+      const double use = load->use;  // the next question may overwrite it
+      key.slice =
+          network::stage_slice(static_cast<std::int32_t>(stage), network::PlanLayout(in_.plan), in_.plan);
+      const std::vector<network::LinkSet>& stages = healthy.links_by_slice(key);
+      if (!stages[stage].contains(slow.link)) continue;
+      const auto users = std::ranges::count_if(
+          stages, [&](const network::LinkSet& links) { return links.contains(slow.link); });
+      const double longest = 1 + (sick.time(key) - collectives_.time(key)) / healthy.time_on_links(key);
+      busy += std::min(slow.times * use, longest) / static_cast<double>(users) * all.seconds[i];
+    }
+    return busy;
   }
 
   /// All operations of a stage in passes.
@@ -222,6 +221,40 @@ class ContentionSum {
   }
 
  private:
+  /// The operations of a stage in a step, and for how long they are on links.
+  struct Operations {
+    boost::container::small_vector<network::CollectiveKey, 16> keys;
+    boost::container::small_vector<Seconds, 16> seconds;
+  };
+  [[nodiscard]] Operations operations(ContendedData& data, std::size_t stage) {
+    const double count = in_.pipeline.per_chunk();
+    Operations all;
+    const auto add = [&](const network::CollectiveKey& asked, Seconds seconds) {
+      if (seconds <= Seconds(0)) return;
+      all.keys.push_back(asked);
+      all.seconds.push_back(seconds);
+    };
+    boost::container::small_vector<std::optional<std::size_t>, 8> place(calls_.calls.size());  // in `all`
+    const auto add_call = [&](const ContendedCalls::Sent& sent) {
+      if (place[sent.call]) {
+        all.seconds[*place[sent.call]] += sent.seconds;
+        return;
+      }
+      if (sent.seconds > Seconds(0)) place[sent.call] = all.keys.size();
+      add(prices_.healthy(*calls_.calls[sent.call]), sent.seconds);
+    };
+    std::ranges::for_each(calls_.sent, add_call);
+    std::ranges::for_each(calls_.ends, add_call);
+    // Groups of stages with less to send keep links busy for less.
+    const auto busy = [&](ContendedData::Sent& sent) {
+      if (sent.others <= Seconds(0)) return on_links(sent);
+      return on_links(sent) - (1 - sent_by_others(in_, stage, sent.part.group).least) * sent.others;
+    };
+    for (ContendedData::Sent& sent : data.beside.sent) add(sent.part.key(groups_), count * busy(sent));
+    for (ContendedData::Sent& sent : data.once.sent) add(sent.part.key(groups_), busy(sent));
+    return all;
+  }
+
   void add_part(const DataTraffic::Part& part, Pass pass, ContendedData::Traffic& traffic) {
     const network::CollectiveKey asked = part.key(groups_);
     if (asked.nothing()) return;
@@ -439,18 +472,18 @@ class ContentionSum {
 /// Returns use(sum, traffic) of a stage: of the calls that share its links, and of its data-parallel traffic. What
 /// plans share is read, or made where it is new.
 template <class Use>
-auto with_stage(const StepMachine& machine, const TimedStage& step, const Use& use) {
-  const auto stage = static_cast<std::int32_t>(step.stage);
+auto with_stage(const StepMachine& machine, std::size_t number, const Use& use) {
+  const auto stage = static_cast<std::int32_t>(number);
   std::vector<ContendedCalls> own;
   std::vector<ContendedCalls>& listed = machine.shared != nullptr ? machine.shared->contended : own;
   const StageContents contents = machine.in.contents(stage);
   auto calls = std::ranges::find(listed, contents, &ContendedCalls::contents);
   const bool fresh = calls == listed.end();
   if (fresh) calls = listed.insert(calls, ContendedCalls{contents});
-  ContentionSum sum(machine, step.stage, *calls);
+  ContentionSum sum(machine, number, *calls);
   if (fresh) sum.list_calls(machine.in.stage_layers(stage));
   DataCosts own_data;
-  std::optional<ContendedData>& data = machine.data_of(step.stage, own_data).contended;
+  std::optional<ContendedData>& data = machine.data_of(number, own_data).contended;
   if (!data) data = sum.data_of(stage);
   return use(sum, *data);
 }
@@ -487,7 +520,7 @@ bool beside_passes_slowed(const StepMachine& machine, std::size_t stage) {
 }
 
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {
-  return with_stage(machine, step, [&](ContentionSum& sum, ContendedData& traffic) -> Contention {
+  return with_stage(machine, step.stage, [&](ContentionSum& sum, ContendedData& traffic) -> Contention {
     sum.add_data(traffic, step);
     if (machine.collectives.has_faults()) return sum.of(step, 0);
     Contention contention = sum.of(step, sum.messages_beside(traffic, step));
@@ -496,9 +529,35 @@ Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   });
 }
 
+Seconds busiest_slow_link(const StepMachine& healthy, const network::CollectivePrices& sick) {
+  const TrainingStep& in = healthy.in;
+  const network::HealthyCosts& costs = healthy.collectives.healthy();
+  const network::RankGroup& stages = healthy.groups[ParallelGroup::pipeline];
+  Seconds most;
+  for (const network::SickLinks::SlowLink& slow : sick.slow_links()) {
+    Seconds busy;
+    for (std::size_t s = 0; s < in.layers.size(); ++s)
+      busy += with_stage(healthy, s, [&](ContentionSum& sum, ContendedData& traffic) {
+        return sum.busy_on(traffic, s, slow, sick);
+      });
+    const double left = costs.network().bytes_per_second()[static_cast<std::size_t>(slow.link)] / slow.times;
+    for (std::int32_t b = 0; b + (in.pipeline.wraps() ? 0 : 1) < in.plan.pipeline; ++b) {
+      const bool closes = b + 1 == in.plan.pipeline;
+      const std::int32_t often = in.pipeline.forwards() - (closes ? in.pipeline.per_chunk() : 0);
+      for (const bool back : {false, true}) {
+        network::OperationCosts& way = costs.message(costs.boundaries(stages), stages, b, back);
+        if (const network::LinkLoad* const load = load_of(costs.loads(way), slow.link))
+          busy += Seconds(load->flows * often * in.boundary().message.value() / left);
+      }
+    }
+    most = std::max(most, busy);
+  }
+  return most;
+}
+
 SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step,
                                const std::function<MetTraffic()>& beside) {
-  return with_stage(machine, step, [&](ContentionSum& sum, const ContendedData& traffic) {
+  return with_stage(machine, step.stage, [&](ContentionSum& sum, const ContendedData& traffic) {
     const SiblingTimes passes = sum.in_passes(traffic);
     if (!worth_turns(passes, traffic.once.siblings, step)) return SiblingTurns();
     EnumArray<ParallelGroup, double> by_others;

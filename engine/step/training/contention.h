@@ -59,6 +59,9 @@ bool beside_passes_slowed(const StepMachine& machine, std::size_t stage);
 Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& asked,
                      const network::CollectivePrices& collectives);
 
+/// For how long calls, traffic and messages of all stages keep the busiest of the sick links busy.
+Seconds busiest_slow_link(const StepMachine& healthy, const network::CollectivePrices& sick);
+
 /// How siblings take turns in a step on a healthy machine that was timed with all of them sending at once. `step`: its
 /// stage that ends last. `beside()`: of its data-parallel traffic, asked for where it may matter.
 SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step,
