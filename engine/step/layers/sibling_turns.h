@@ -45,6 +45,7 @@ struct SiblingTurns {
   EnumArray<ParallelGroup, double> at_end;  ///< the same share, of traffic that goes once in a step
   Seconds once;  ///< spared in the traffic that is left after the passes of the stage that ends last
   Seconds left;  ///< what the step still takes longer than with each stage's groups on links of their own
+  Seconds beside_passes;  ///< what of the step is spared in data-parallel traffic beside passes
 };
 
 /// How traffic of one stage beside its passes meets that of the stages which share its links (training/met_traffic.h).

@@ -29,8 +29,11 @@
 // (step_contention.h), and the time for which such messages are under way beside traffic of every microbatch that
 // crosses their links: what they cost is not priced. Left out: calls of the embedding and the head.
 //
+// Several kinds of traffic beside a pass share it evenly, and so do the chunks of a stage traffic of every microbatch.
+//
 // At least the step lasts as long as calls and traffic of a stage, those of embedding and head with them, keep any link
-// busy. Of algorithms that are neither rings nor rounds all links are taken to be busy.
+// busy, and as all of that and the messages of all stages keep any sick link busy. Of algorithms that are neither rings
+// nor rounds all links are taken to be busy.
 #pragma once
 
 #include <functional>
