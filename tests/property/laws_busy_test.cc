@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/execution/program.h"
 #include "engine/network/fabric/fabric.h"
 #include "engine/network/placement/placement.h"
 #include "engine/simulate.h"
@@ -260,6 +261,131 @@ TEST(BusyLaws, PartsAddUpToTheStepWithASickLink) {
     expect_parts_of_step(out);
   }
   EXPECT_GE(timed, test::at_least(300));
+}
+
+/// The bytes that go over each link in a step, message by message along its route.
+std::vector<double> bytes_by_link(const execution::Programs& programs, std::size_t links) {
+  using Kind = execution::Instruction::Kind;
+  std::vector<double> bytes(links);
+  const auto add = [&](std::int32_t connection, double sent) {
+    for (const std::int32_t link :
+         programs.wires.path(programs.wires.connections[static_cast<std::size_t>(connection)]))
+      bytes[static_cast<std::size_t>(link)] += sent;
+  };
+  const auto make_call = [&](const execution::CallTraffic& call, double times) {
+    for (const execution::CallTraffic::Gate& gate : call.gates) {
+      for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) {
+        const network::Message& message = call.messages[static_cast<std::size_t>(m)];
+        add(message.connection, times * gate.times * message.bytes);
+      }
+    }
+  };
+  const auto ranks = static_cast<std::size_t>(programs.ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (const std::int32_t block :
+         programs.sequences[static_cast<std::size_t>(programs.sequence_of[rank])]) {
+      const execution::Block& range = programs.blocks[static_cast<std::size_t>(block)];
+      for (std::int32_t i = range.begin; i < range.end; ++i) {
+        const execution::Instruction& now = programs.instructions[static_cast<std::size_t>(i)];
+        const std::size_t at = now.lane * ranks + rank;
+        if (now.kind == Kind::send) add(programs.outgoing[at], now.value);
+        if (now.kind != Kind::start || programs.communicator_of[at] == execution::kNone ||
+            programs.member_of[at] != 0)
+          continue;
+        const auto group = static_cast<std::size_t>(programs.communicator_of[at]);
+        make_call(programs.communicators[group].calls[static_cast<std::size_t>(now.what)], now.repeats);
+      }
+    }
+  }
+  return bytes;
+}
+
+struct Links {
+  int timed = 0, near = 0;
+  double busiest = 0;  ///< of a step
+};
+
+/// Of a machine with up to `sick` slower links.
+void expect_links_in_time(const Case& of, ExecutionMode mode, std::uint64_t seed, std::uint64_t sick,
+                          double band, Links& links) {
+  const network::Fabric fabric(of.setting.system.fabric);
+  std::vector<double> left;
+  for (const network::Link& link : fabric.links()) left.push_back(link.bandwidth.value());
+  if (left.empty()) return;
+  test::ScenarioGenerator random(seed + 4000);
+  FaultSet faults;
+  for (std::uint64_t i = 0; i < sick; ++i) {
+    const auto link = static_cast<std::int32_t>(random.below(left.size()));
+    const double derate = random.between(0.05, 0.9);
+    faults.links.push_back({link, derate, Seconds(0), false});
+    left[static_cast<std::size_t>(link)] *= derate;
+  }
+  Details details;
+  details.want_programs = true;
+  const Prediction out = Simulator(of.setting, {.reference = false, .time_infeasible = true, .mode = mode})
+                             .run(of.plan, faults, &details);
+  if (!has_time(out) || details.programs == nullptr) return;
+  const std::vector<double> bytes = bytes_by_link(*details.programs, left.size());
+  double busy = 0;
+  for (std::size_t link = 0; link < left.size(); ++link) busy = std::max(busy, bytes[link] / left[link]);
+  const double share = busy / out.step_time.value();
+  EXPECT_LE(share, 1 + band) << of.text;
+  ++links.timed;
+  links.near += share > 0.9 ? 1 : 0;
+  links.busiest = std::max(links.busiest, share);
+}
+
+bool goes_round(const FabricSpec& fabric) {
+  return std::ranges::any_of(fabric.dimensions, [](const DimensionSpec& dimension) {
+    return dimension.kind == DimensionKind::torus || dimension.kind == DimensionKind::ring;
+  });
+}
+
+/// Bytes of each link over its bandwidth, of any kind of fabric or of rings and tori alone.
+Links expect_links_in_time(ExecutionMode mode, std::uint64_t seeds, bool rings, std::uint64_t sick,
+                           double band) {
+  Links links;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const Case drawn = draw(seed, rings ? 64 : 32);
+    if (!rings || goes_round(drawn.setting.system.fabric))
+      expect_links_in_time(drawn, mode, seed, sick, band, links);
+  }
+  return links;
+}
+
+/// Of the smallest calls, and the gathers behind messages between stages, some bytes are not looked at.
+constexpr double kSickLinksBand = 0.025;
+
+TEST(BusyLaws, NoLinkIsBusierThanTheStepIsLong) {
+  const Links any = expect_links_in_time(ExecutionMode::hierarchical, test::seeds(2000), false, 0, kRounding),
+              rings =
+                  expect_links_in_time(ExecutionMode::hierarchical, test::seeds(10000), true, 0, kRounding);
+  EXPECT_GE(any.timed, test::at_least(500));
+  EXPECT_GE(rings.timed, test::at_least(150));
+  if (test::all_seeds()) EXPECT_GT(any.near, 5);
+}
+
+TEST(BusyLaws, NoSickLinkIsBusierThanTheStepIsLong) {
+  for (const std::uint64_t sick : {1, 2}) {
+    const Links any = expect_links_in_time(ExecutionMode::hierarchical, test::seeds(2000), false, sick,
+                                           kSickLinksBand),
+                rings = expect_links_in_time(ExecutionMode::hierarchical, test::seeds(8000), true, sick,
+                                             kSickLinksBand);
+    EXPECT_GE(any.timed, test::at_least(500));
+    EXPECT_GE(rings.timed, test::at_least(150));
+    if (test::all_seeds()) EXPECT_GT(any.near, 10);
+  }
+}
+
+TEST(BusyLaws, NoLinkIsBusierThanAnExecutedStepIsLong) {
+  for (const std::uint64_t sick : {0, 1}) {
+    const Links any =
+                    expect_links_in_time(ExecutionMode::flattened, test::seeds(300), false, sick, kRounding),
+                rings =
+                    expect_links_in_time(ExecutionMode::flattened, test::seeds(2000), true, sick, kRounding);
+    EXPECT_GE(any.timed, test::at_least(50));
+    EXPECT_GE(rings.timed, test::at_least(20));
+  }
 }
 
 TEST(BusyLaws, NothingIsBusierThanAnExecutedStepIsLong) {

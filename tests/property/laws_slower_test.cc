@@ -224,6 +224,14 @@ TEST(LawsSlower, NoBetterHardwareSlowsPairsOfPasses) {
   expect_none(try_plans(7402558, test::cases(1), true, try_hardware), 1);
 }
 
+// Hosts and links that set the pace, chunks of unequal length.
+TEST(LawsSlower, NoBetterHardwareSlowsWhatOthersSetThePaceOf) {
+  for (const std::uint64_t seed : {8000940, 8002115, 8002392, 8004594})
+    expect_none(try_plans(seed, test::cases(1), false, try_hardware), 1);
+  for (const std::uint64_t seed : {8012064, 8029887})
+    expect_none(try_plans(seed, test::cases(1), true, try_hardware), 1);
+}
+
 TEST(LawsSlower, NoBetterHardwareSlowsAnyPlan) {
   expect_none(try_plans(8001100, test::cases(600), false, try_hardware, kSharesBand), 600);
 }

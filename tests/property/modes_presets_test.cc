@@ -190,6 +190,17 @@ TEST(ModesPresets, AgreeWhereTrafficOfStagesMeets) {
                0.035);
 }
 
+// Where turns spare much of such traffic, execution may bring more or less of it together.
+TEST(ModesPresets, SaySoWhereTrafficOfStagesMayMeet) {
+  const yaml::Catalog catalog({test::source_dir()});
+  for (const std::uint64_t seed : {21014, 21690, 22062, 23496, 24157}) {
+    const Drawn drawn = draw_stages_inside(seed, catalog);
+    const Prediction h =
+        Simulator(drawn.setting, {.reference = false, .time_infeasible = true}).run(drawn.plan);
+    EXPECT_TRUE(h.outside_domain()) << drawn.text << ": " << h.contended_share;
+  }
+}
+
 // Calls of tensor groups on links that they share come apart with ranks of context groups of many members.
 TEST(ModesPresets, AgreeWhereGroupsOfAStageComeApart) {
   expect_close(draw_stages_inside,

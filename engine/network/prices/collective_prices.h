@@ -69,6 +69,8 @@ class CollectivePrices {
     if (!has_faults() || now <= healthy) return {};
     return sick_->loads(healthy_->loads(key), healthy.value(), now.value());
   }
+  /// The links that faults make slower.
+  [[nodiscard]] const std::vector<SickLinks::SlowLink>& slow_links() const { return sick_->slow_links(); }
   /// Seconds by which a call that sick links slow delays its ranks less than it takes by itself, in a row of equal ones
   /// between which each rank works for `between` seconds.
   [[nodiscard]] Seconds saved_in_row(const CollectiveKey& key, Seconds between) const;

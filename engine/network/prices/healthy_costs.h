@@ -184,6 +184,9 @@ class HealthyCosts {
   [[nodiscard]] bool meet(OperationCosts& boundary, const CollectiveKey& other) const;
   /// The loads that an operation puts on its links while it sends.
   [[nodiscard]] const LinkLoads& loads(const CollectiveKey& key, Looked looked = Looked::all) const;
+  [[nodiscard]] const LinkLoads& loads(OperationCosts& boundary) const {
+    return loads_of({boundary, boundary.ways.front()}, Looked::all);
+  }
   /// The share of its busiest link's bandwidth that an operation takes, in the mean over its time, 0..1.
   [[nodiscard]] double most_use(const CollectiveKey& key) const;
   /// The share of its own pace that each operation keeps while both send.

@@ -44,6 +44,11 @@ void keep_slower(const KeptPaces& there, KeptPaces& paces) {
 
 }  // namespace
 
+const LinkLoad* load_of(const LinkLoads& loads, std::int32_t link) {
+  const auto load = std::ranges::upper_bound(loads, link, {}, &LinkLoad::link);
+  return load != loads.begin() && link < std::prev(load)->end() ? &*std::prev(load) : nullptr;
+}
+
 KeptPaces kept_paces(const LinkLoads& one, const LinkLoads& other) {
   KeptPaces paces;
   auto from = other.begin();

@@ -42,6 +42,8 @@ struct LinkLoad {
 };
 /// Loads in ascending order of links, at most one for each.
 using LinkLoads = std::vector<LinkLoad>;
+/// The load of a link, or null.
+const LinkLoad* load_of(const LinkLoads& loads, std::int32_t link);
 
 /// The share of its own pace that each of two operations keeps while both send.
 struct KeptPaces {

@@ -198,24 +198,27 @@ double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, doubl
   return saved;
 }
 
-LinkLoads SickLinks::loads(const LinkLoads& healthy_loads, double healthy, double now) {
-  for (std::size_t i = now_->left.size(); i < faults_.size(); ++i)
-    now_->left.push_back(network().bytes_per_second()[static_cast<std::size_t>(faults_[i].link)]);
-  LinkLoads sick;
-  for (std::size_t i = 0; i < faults_.size(); ++i) {
-    const LinkFault& fault = faults_[i];
-    auto load = std::ranges::upper_bound(healthy_loads, fault.link, {}, &LinkLoad::link);
-    if (load == healthy_loads.begin() || (--load)->end() <= fault.link) continue;
+const std::vector<SickLinks::SlowLink>& SickLinks::slow_links() {
+  std::vector<SlowLink>& slow = now_->slow;
+  if (!slow.empty()) return slow;
+  for (const LinkFault& fault : faults_) {
     const auto link = static_cast<std::size_t>(fault.link);
-    const bool known = std::ranges::find(sick, fault.link, &LinkLoad::link) != sick.end();
-    if (known) continue;
-    const double left = now_->left[i], all = healthy_.network().bytes_per_second()[link];
-    if (left <= 0) continue;
-    const double use = std::min(1.0, load->use * healthy * all / (left * now));
-    sick.push_back(
-        {fault.link, load->flows, use, std::min(1.0, std::max(use, load->active * healthy / now))});
+    const double left = network().bytes_per_second()[link];
+    const bool known = std::ranges::find(slow, fault.link, &SlowLink::link) != slow.end();
+    if (left > 0 && !known) slow.push_back({fault.link, healthy_.network().bytes_per_second()[link] / left});
   }
-  std::ranges::sort(sick, {}, &LinkLoad::link);
+  std::ranges::sort(slow, {}, &SlowLink::link);
+  return slow;
+}
+
+LinkLoads SickLinks::loads(const LinkLoads& healthy_loads, double healthy, double now) {
+  LinkLoads sick;
+  for (const auto& [link, times] : slow_links()) {
+    const LinkLoad* const load = load_of(healthy_loads, link);
+    if (load == nullptr) continue;
+    const double use = std::min(1.0, load->use * healthy * times / now);
+    sick.push_back({link, load->flows, use, std::min(1.0, std::max(use, load->active * healthy / now))});
+  }
   return sick;
 }
 

@@ -69,6 +69,13 @@ class SickLinks {
   [[nodiscard]] bool slow(const OperationCosts& costs, KnownWay& way, const Slice& slice);
   /// Seconds of a call on the links, which slow it; infinite where dead links cut it.
   [[nodiscard]] double seconds(const OperationCosts& costs, KnownWay& way, double bytes);
+  /// A link on which bytes take so many times as long as without the faults.
+  struct SlowLink {
+    std::int32_t link = 0;
+    double times = 1;
+  };
+  /// In ascending order of links; none of those that are gone.
+  [[nodiscard]] const std::vector<SlowLink>& slow_links();
   /// The loads of an operation on sick links alone, where it takes so many seconds on its links `now` and `healthy`
   /// without the faults.
   [[nodiscard]] LinkLoads loads(const LinkLoads& healthy_loads, double healthy, double now);
@@ -122,7 +129,7 @@ class SickLinks {
     Memo<std::uint32_t, CostCurve> curves;  ///< key: KnownWay::number
     Memo<std::uint32_t, TouchedParts> touched;
     Memo<SlicesKey, SliceLinks> slices;  ///< links of slices where dead links make detours
-    std::vector<double> left;  ///< bytes per second of the link of each fault; filled when first asked for
+    std::vector<SlowLink> slow;          ///< filled when first asked for
   };
 
   PricedNetwork& network();

@@ -55,6 +55,13 @@ struct ChunkPasses {
   /// exchanges of experts of each run beside the compute of the other.
   std::array<Seconds, 2> hidden;
   Seconds weight_exposed;  ///< by which data-parallel traffic beside it makes `weight` longer
+  /// The part of its forward or backward that calls, and that traffic lies beside. `cuts`: weight gradients don't count.
+  [[nodiscard]] Seconds calling(Pass pass, bool cuts) const {
+    const PassTime& time = pass == Pass::forward ? forward : backward;
+    const bool put_off = cuts && pass != Pass::forward;
+    return time.total() - time[TimeClass::data_comm] - lead -
+           (put_off ? weight - weight_exposed : Seconds(0));
+  }
 };
 struct StagePasses : ChunkPasses {
   Seconds slowed;  ///< by which faults make the forward longer, in a pipeline
@@ -123,8 +130,7 @@ struct ContendedCalls {
     Bytes bytes = {};           ///< of the traffic, in so many `calls`, where faults slow these
     double calls = 0;
     EnumArray<ParallelGroup, Seconds> longer = {};  ///< seconds that calls take longer
-    /// Seconds of traffic done, likewise, beyond what it would do alone in the time of the passes.
-    EnumArray<ParallelGroup, Seconds> done = {};
+    EnumArray<ParallelGroup, Seconds> lost = {};    ///< seconds of traffic that calls keep from its links
   };
   StageContents contents;
   /// Seconds by which tensor groups of the same stage that lie along the context axis make each other's calls longer;

@@ -92,6 +92,8 @@ SiblingTurns sibling_turns(const SiblingTimes& passes, const SiblingTimes& once,
     }
     now = after_passes - shown(spared);
   }
+  for (const ParallelGroup group : groups)
+    if (is_of_data(group)) turns.beside_passes += (1 + stage.bubble) * spared[group];
   const Seconds most_spared = shown(all) + std::min(all_once, stage.data_tail);
   turns.left = std::max(Seconds(0), most_spared - (stage.step - now));
   return turns;

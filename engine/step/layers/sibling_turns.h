@@ -33,6 +33,7 @@ struct TimedStage {
   Seconds messages;                     ///< to other stages, one after the other
   Breakdown shown;                      ///< of the passes, with data-parallel traffic
   std::span<const double> ends;         ///< seconds at which the passes of each stage end
+  std::span<const ChunkPasses> chunks;  ///< of its passes, where there are several
 };
 
 /// What a step is spared because groups of other stages do not send all the time.
@@ -44,6 +45,7 @@ struct SiblingTurns {
   EnumArray<ParallelGroup, double> at_end;  ///< the same share, of traffic that goes once in a step
   Seconds once;  ///< spared in the traffic that is left after the passes of the stage that ends last
   Seconds left;  ///< what the step still takes longer than with each stage's groups on links of their own
+  Seconds beside_passes;  ///< what of the step is spared in data-parallel traffic beside passes
 };
 
 /// How traffic of one stage beside its passes meets that of the stages which share its links (training/met_traffic.h).

@@ -99,9 +99,15 @@ class ContentionSum {
       const bool forward = pass == Pass::forward;
       const Seconds passes = forward ? step.forward : step.backward;
       if (passes <= Seconds(0)) return Seconds(0);
-      return add_axes(traffic,
-                      {pass, passes, overlapped / count * passes, forward ? forward_wait : backward_wait},
-                      share, often, &traffic == &data.once);
+      boost::container::small_vector<Seconds, 8> windows(1, overlapped / count * passes);
+      if (&traffic == &data.beside && !step.chunks.empty()) {
+        windows.clear();
+        for (const ChunkPasses& chunk : step.chunks)
+          windows.push_back(overlapped * chunk.calling(pass, in_.cuts()));
+      }
+      const std::span<const Seconds> all(windows.data(), windows.size());
+      return add_axes(traffic, {pass, passes, all, forward ? forward_wait : backward_wait}, share, often,
+                      &traffic == &data.once);
     };
     for (const Pass pass : {Pass::forward, Pass::backward})
       if (overlap > 0) add(data.beside, pass, 1, overlap, count * (1 + step.bubble));
@@ -132,36 +138,35 @@ class ContentionSum {
     for (const Seconds time : added) now += time;
     const double count = in_.pipeline.per_chunk();
     if (all_in_turn(data, count) <= now) return;
-    boost::container::small_vector<network::CollectiveKey, 16> operations;
-    boost::container::small_vector<Seconds, 16> sending;
-    const auto add = [&](const network::CollectiveKey& asked, Seconds seconds) {
-      if (seconds <= Seconds(0)) return;
-      operations.push_back(asked);
-      sending.push_back(seconds);
-    };
-    boost::container::small_vector<std::optional<std::size_t>, 8> place(
-        calls_.calls.size());  // in `operations`
-    const auto add_call = [&](const ContendedCalls::Sent& sent) {
-      if (place[sent.call]) {
-        sending[*place[sent.call]] += sent.seconds;
-        return;
-      }
-      const CollectiveCall& call = *calls_.calls[sent.call].call;
-      if (sent.seconds > Seconds(0)) place[sent.call] = operations.size();
-      add(prices_.healthy(call), sent.seconds);
-    };
-    std::ranges::for_each(calls_.sent, add_call);
-    std::ranges::for_each(calls_.ends, add_call);
-    // Groups of stages with less to send keep links busy for less.
-    const auto busy = [&](ContendedData::Sent& sent) {
-      if (sent.others <= Seconds(0)) return on_links(sent);
-      return on_links(sent) - (1 - sent_by_others(in_, step.stage, sent.part.group).least) * sent.others;
-    };
-    for (ContendedData::Sent& sent : data.beside.sent) add(sent.part.key(groups_), count * busy(sent));
-    for (ContendedData::Sent& sent : data.once.sent) add(sent.part.key(groups_), busy(sent));
+    const Operations all = operations(data, step.stage);
     const Seconds busiest = collectives_.healthy().busiest_link(
-        std::span(operations.data(), operations.size()), std::span(sending.data(), sending.size()), now);
+        std::span(all.keys.data(), all.keys.size()), std::span(all.seconds.data(), all.seconds.size()), now);
     added[TimeClass::data_comm] += std::max(Seconds(0), busiest - now);
+  }
+
+  /// For how long operations of the stage keep a sick link busy: its bytes take so many times as long as on a healthy
+  /// one, but no operation is on it for longer than on all of its links.
+  [[nodiscard]] Seconds busy_on(ContendedData& data, std::size_t stage,
+                                const network::SickLinks::SlowLink& slow,
+                                const network::CollectivePrices& sick) {
+    const Operations all = operations(data, stage);
+    const network::HealthyCosts& healthy = collectives_.healthy();
+    Seconds busy;
+    for (std::size_t i = 0; i < all.keys.size(); ++i) {
+      network::CollectiveKey key = all.keys[i];
+      const network::LinkLoad* const load = load_of(healthy.loads(key), slow.link);
+      if (load == nullptr) continue;
+      const double use = load->use;  // the next question may overwrite it
+      key.slice =
+          network::stage_slice(static_cast<std::int32_t>(stage), network::PlanLayout(in_.plan), in_.plan);
+      const std::vector<network::LinkSet>& stages = healthy.links_by_slice(key);
+      if (!stages[stage].contains(slow.link)) continue;
+      const auto users = std::ranges::count_if(
+          stages, [&](const network::LinkSet& links) { return links.contains(slow.link); });
+      const double longest = 1 + (sick.time(key) - collectives_.time(key)) / healthy.time_on_links(key);
+      busy += std::min(slow.times * use, longest) / static_cast<double>(users) * all.seconds[i];
+    }
+    return busy;
   }
 
   /// All operations of a stage in passes.
@@ -216,6 +221,40 @@ class ContentionSum {
   }
 
  private:
+  /// The operations of a stage in a step, and for how long they are on links.
+  struct Operations {
+    boost::container::small_vector<network::CollectiveKey, 16> keys;
+    boost::container::small_vector<Seconds, 16> seconds;
+  };
+  [[nodiscard]] Operations operations(ContendedData& data, std::size_t stage) {
+    const double count = in_.pipeline.per_chunk();
+    Operations all;
+    const auto add = [&](const network::CollectiveKey& asked, Seconds seconds) {
+      if (seconds <= Seconds(0)) return;
+      all.keys.push_back(asked);
+      all.seconds.push_back(seconds);
+    };
+    boost::container::small_vector<std::optional<std::size_t>, 8> place(calls_.calls.size());  // in `all`
+    const auto add_call = [&](const ContendedCalls::Sent& sent) {
+      if (place[sent.call]) {
+        all.seconds[*place[sent.call]] += sent.seconds;
+        return;
+      }
+      if (sent.seconds > Seconds(0)) place[sent.call] = all.keys.size();
+      add(prices_.healthy(*calls_.calls[sent.call].call), sent.seconds);
+    };
+    std::ranges::for_each(calls_.sent, add_call);
+    std::ranges::for_each(calls_.ends, add_call);
+    // Groups of stages with less to send keep links busy for less.
+    const auto busy = [&](ContendedData::Sent& sent) {
+      if (sent.others <= Seconds(0)) return on_links(sent);
+      return on_links(sent) - (1 - sent_by_others(in_, stage, sent.part.group).least) * sent.others;
+    };
+    for (ContendedData::Sent& sent : data.beside.sent) add(sent.part.key(groups_), count * busy(sent));
+    for (ContendedData::Sent& sent : data.once.sent) add(sent.part.key(groups_), busy(sent));
+    return all;
+  }
+
   void add_part(const DataTraffic::Part& part, Pass pass, ContendedData::Traffic& traffic) {
     const network::CollectiveKey asked = part.key(groups_);
     if (asked.nothing()) return;
@@ -236,53 +275,49 @@ class ContentionSum {
   struct Beside {
     Pass pass;
     Seconds passes;  ///< of all passes of this kind in a step, whose calls the traffic meets
-    Seconds window;  ///< of one of them
-    Seconds& wait;   ///< for which it waits for the host, so that calls may take longer at no cost
+    std::span<const Seconds> windows;  ///< in one of them, each with an equal part of the traffic
+    Seconds& wait;  ///< for which it waits for the host, so that calls may take longer at no cost
   };
   /// Adds what a share of the traffic beside one pass costs, `often` times in a step, and takes from its wait what
   /// calls take longer. Returns how much later the pass ends because of its calls.
   Seconds add_axes(ContendedData::Traffic& traffic, const Beside& of, double share, double often, bool once) {
-    const auto& [pass, passes, window, wait] = of;
+    const auto& [pass, passes, windows, wait] = of;
     if (std::ranges::find(traffic.sent, pass, &ContendedData::Sent::beside) == traffic.sent.end())
       return Seconds(0);
-    Seconds room = window, data, late, left;
-    Breakdown slowed;
+    Seconds data, longer_in_all, lost;  // in the mean over the traffic, whose parts share the pass evenly
+    Breakdown longer;
     for (ContendedData::Sent& sent : traffic.sent) {
       if (sent.beside != pass) continue;
       const Seconds traffic_time = share * (sent.time - spared(sent, once));
       if (traffic_time <= Seconds(0)) continue;
+      data += traffic_time;
       const ContendedCalls::Meeting& meeting = meeting_of(sent);
-      const double sends = on_links(sent) / sent.time;
-      Breakdown longer;
-      Seconds longer_in_all, done_more;
-      bool meets = false;
+      const double sends = traffic_time / sent.time * on_links(sent).value();
       for (const ParallelGroup group : enum_values<ParallelGroup>()) {
-        if (meeting.longer[group] <= Seconds(0) && meeting.done[group] == Seconds(0)) continue;
-        meets = true;
         const double unspared = sends * (1 - spared_share(group));
         longer[class_of(group)] += unspared * meeting.longer[group];
         longer_in_all += unspared * meeting.longer[group];
-        done_more += unspared * meeting.done[group];
+        lost += unspared * meeting.lost[group];
       }
-      // How much of the traffic gets done beside passes, relative to what the same time would do alone.
-      const double done = 1 + done_more / passes;
-      const Seconds together = done * room > traffic_time ? (1 / done) * traffic_time : room;
-      data += traffic_time;
-      room -= together;
-      left += traffic_time - done * together;
-      const double beside = together / passes;
-      if (meets) slowed += (often * beside) * longer;
-      late += beside * longer_in_all;
     }
+    if (data <= Seconds(0)) return Seconds(0);
     // While the pass waits for the host, its calls may take longer; the traffic takes longer all the same.
-    const Seconds hidden = std::min(late, wait);
-    const Seconds before = std::max(window, data), traffic_ends = window - room + late + left;
-    const Seconds now = std::max(window + late - hidden, traffic_ends);
-    added_ += slowed;
-    added_[TimeClass::host] -= often * hidden;
-    added_[TimeClass::data_comm] += often * (now - before - late + hidden);
-    wait -= hidden;
-    return late - hidden;
+    const Seconds sent = 1.0 / static_cast<double>(windows.size()) * data;
+    Seconds later;
+    for (const Seconds window : windows) {
+      const double met = window / passes / data.value();
+      const Seconds most_late = met * longer_in_all,
+                    done = std::max(Seconds(0), window + most_late - std::min(most_late, wait) - met * lost);
+      const double beside = sent < done ? sent / done : 1;  // the share of it in which there is traffic
+      const Seconds late = beside * most_late, hidden = std::min(late, wait);
+      added_ += (often * beside * met) * longer;
+      added_[TimeClass::host] -= often * hidden;
+      added_[TimeClass::data_comm] +=
+          often * (window + std::max(Seconds(0), sent - done) - std::max(window, sent));
+      wait -= hidden;
+      later += late - hidden;
+    }
+    return later;
   }
 
   /// What groups of the same stage cost each other's calls of tensor groups where the ranks of a context group drift.
@@ -412,7 +447,7 @@ class ContentionSum {
       const double kept = both->one, theirs = both->other;
       const Seconds longer = (sent.shown * (1 / kept - 1)) * sent.seconds;
       meeting.longer[call.group] += longer;
-      meeting.done[call.group] += longer - ((1 - theirs) / kept) * sent.seconds;
+      meeting.lost[call.group] += ((1 - theirs) / kept) * sent.seconds;
     }
     return meeting;
   }
@@ -430,18 +465,18 @@ class ContentionSum {
 /// Returns use(sum, traffic) of a stage: of the calls that share its links, and of its data-parallel traffic. What
 /// plans share is read, or made where it is new.
 template <class Use>
-auto with_stage(const StepMachine& machine, const TimedStage& step, const Use& use) {
-  const auto stage = static_cast<std::int32_t>(step.stage);
+auto with_stage(const StepMachine& machine, std::size_t number, const Use& use) {
+  const auto stage = static_cast<std::int32_t>(number);
   std::vector<ContendedCalls> own;
   std::vector<ContendedCalls>& listed = machine.shared != nullptr ? machine.shared->contended : own;
   const StageContents contents = machine.in.contents(stage);
   auto calls = std::ranges::find(listed, contents, &ContendedCalls::contents);
   const bool fresh = calls == listed.end();
   if (fresh) calls = listed.insert(calls, ContendedCalls{contents});
-  ContentionSum sum(machine, step.stage, *calls);
+  ContentionSum sum(machine, number, *calls);
   if (fresh) sum.list_calls(machine.in.stage_layers(stage));
   std::optional<DataCosts> own_data;
-  std::optional<ContendedData>& data = machine.data_of(step.stage, own_data).contended;
+  std::optional<ContendedData>& data = machine.data_of(number, own_data).contended;
   if (!data) data = sum.data_of(stage);
   return use(sum, *data);
 }
@@ -478,7 +513,7 @@ bool beside_passes_slowed(const StepMachine& machine, std::size_t stage) {
 }
 
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {
-  return with_stage(machine, step, [&](ContentionSum& sum, ContendedData& traffic) -> Contention {
+  return with_stage(machine, step.stage, [&](ContentionSum& sum, ContendedData& traffic) -> Contention {
     sum.add_data(traffic, step);
     if (machine.collectives.has_faults()) return sum.of(step, 0);
     Contention contention = sum.of(step, sum.messages_beside(traffic, step));
@@ -487,9 +522,35 @@ Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   });
 }
 
+Seconds busiest_slow_link(const StepMachine& healthy, const network::CollectivePrices& sick) {
+  const TrainingStep& in = healthy.in;
+  const network::HealthyCosts& costs = healthy.collectives.healthy();
+  const network::RankGroup& stages = healthy.groups[ParallelGroup::pipeline];
+  Seconds most;
+  for (const network::SickLinks::SlowLink& slow : sick.slow_links()) {
+    Seconds busy;
+    for (std::size_t s = 0; s < in.layers.size(); ++s)
+      busy += with_stage(healthy, s, [&](ContentionSum& sum, ContendedData& traffic) {
+        return sum.busy_on(traffic, s, slow, sick);
+      });
+    const double left = costs.network().bytes_per_second()[static_cast<std::size_t>(slow.link)] / slow.times;
+    for (std::int32_t b = 0; b + (in.pipeline.wraps() ? 0 : 1) < in.plan.pipeline; ++b) {
+      const bool closes = b + 1 == in.plan.pipeline;
+      const std::int32_t often = in.pipeline.forwards() - (closes ? in.pipeline.per_chunk() : 0);
+      for (const bool back : {false, true}) {
+        network::OperationCosts& way = costs.message(costs.boundaries(stages), stages, b, back);
+        if (const network::LinkLoad* const load = load_of(costs.loads(way), slow.link))
+          busy += Seconds(load->flows * often * in.boundary().message.value() / left);
+      }
+    }
+    most = std::max(most, busy);
+  }
+  return most;
+}
+
 SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step,
                                const std::function<MetTraffic()>& beside) {
-  return with_stage(machine, step, [&](ContentionSum& sum, const ContendedData& traffic) {
+  return with_stage(machine, step.stage, [&](ContentionSum& sum, const ContendedData& traffic) {
     const SiblingTimes passes = sum.in_passes(traffic);
     if (!worth_turns(passes, traffic.once.siblings, step)) return SiblingTurns();
     EnumArray<ParallelGroup, double> by_others;

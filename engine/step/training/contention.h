@@ -29,8 +29,11 @@
 // (step_contention.h), and the time for which such messages are under way beside traffic of every microbatch that
 // crosses their links: what they cost is not priced. Left out: calls of the embedding and the head.
 //
+// Several kinds of traffic beside a pass share it evenly, and so do the chunks of a stage traffic of every microbatch.
+//
 // At least the step lasts as long as calls and traffic of a stage, those of embedding and head with them, keep any link
-// busy. Of algorithms that are neither rings nor rounds all links are taken to be busy.
+// busy, and as all of that and the messages of all stages keep any sick link busy. Of algorithms that are neither rings
+// nor rounds all links are taken to be busy.
 #pragma once
 
 #include <functional>
@@ -58,6 +61,9 @@ bool beside_passes_slowed(const StepMachine& machine, std::size_t stage);
 /// apart, for floors.
 Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& asked,
                      const network::CollectivePrices& collectives);
+
+/// For how long calls, traffic and messages of all stages keep the busiest of the sick links busy.
+Seconds busiest_slow_link(const StepMachine& healthy, const network::CollectivePrices& sick);
 
 /// How siblings take turns in a step on a healthy machine that was timed with all of them sending at once. `step`: its
 /// stage that ends last. `beside()`: of its data-parallel traffic, asked for where it may matter.

@@ -294,6 +294,18 @@ Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, 
   return most;
 }
 
+/// For how long the busiest of the sick links is busy. 0 where messages make detours.
+Seconds busiest_of_sick(const StepMachine& machine, TrainingScratch& scratch) {
+  if (machine.collectives.detours()) return Seconds(0);
+  TrainingStep in = machine.in;
+  in.sick = {};
+  const bool plain = scratch.options.reference;
+  return busiest_slow_link({in, machine.groups, machine.collectives.without_faults(),
+                            plain ? nullptr : &scratch.memos.layers.times_for(in),
+                            plain ? nullptr : &scratch.memos.data.costs_for(in)},
+                           machine.collectives);
+}
+
 std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& collectives,
                        TrainingScratch& scratch, StepPrediction& out) {
   // The healthy machine is timed before any faults. If this is not the first time, `out` already has its time.
@@ -343,7 +355,11 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
       times.contention = contended;
     }
   }
-  if (collectives.has_faults()) contended = contention_of_sick(machine, last, contended, scratch);
+  if (collectives.has_faults()) {
+    contended = contention_of_sick(machine, last, contended, scratch);
+    const Seconds busiest = busiest_of_sick(machine, scratch);
+    contended[TimeClass::bubble] += std::max(Seconds(0), busiest - (out.step_time + contended.total()));
+  }
   b = busy;
   if (in.last(static_cast<std::int32_t>(critical))) b += times.deferred;
   b[TimeClass::data_comm] += times.tails[critical].data_comm;

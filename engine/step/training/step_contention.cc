@@ -7,22 +7,23 @@ namespace shardscape::step {
 
 namespace {
 
-/// The share of what siblings that take turns still cost each other that may be wrong. Of 3,098 random plans whose
-/// stages share the links of a torus, 36 are off by more than 5 %; with this share one of 17 plans is marked, 20 of
-/// those 36 among them.
-constexpr double kTurnsOpen = 0.25;
+/// The shares that may be wrong of what siblings that take turns still cost each other, and of what turns spare in
+/// data-parallel traffic beside passes, as execution may bring more of it together than the schedule does. Of 3,480
+/// random plans that contend on the links of a torus, 62 are off by more than 5 %; with these shares 311 are marked, 45
+/// of those 62 among them.
+constexpr double kTurnsOpen = 0.2, kBesideOpen = 0.08;
 
 /// The share of what turns spare that may be wrong where the passes of neighbouring stages begin together, as each
-/// waits for the one before and all do the same, so that their calls meet: in the median of 160 random plans under
-/// gpipe and interleaved schedules 0.1 of it is not spared, in one of ten 0.4; of 130 under the others 0.05 and 0.2.
-constexpr double kInStepOpen = 0.1;
+/// waits for the one before and all do the same, so that their calls meet. Chosen with those above.
+constexpr double kInStepOpen = 0.04;
 
 }  // namespace
 
 double open_in_turns(const TrainingStep& in, const StepTimes& times, Seconds step) {
   const bool in_step = row_of(in.pipeline.kind).in_step;
   const Seconds spared = in_step ? std::max(Seconds(0), times.spared_in_turn) : Seconds(0);
-  return (kTurnsOpen * times.turns.left + kInStepOpen * spared) / step;
+  return (kTurnsOpen * times.turns.left + kBesideOpen * times.turns.beside_passes + kInStepOpen * spared) /
+         step;
 }
 
 double open_in_messages(const TrainingStep& in, const StepTimes& times, std::size_t stage, Seconds step) {
@@ -40,24 +41,20 @@ TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size
   const double m = in.pipeline.per_chunk();
   const StagePasses& passes = times.passes(stage);
   const PassTime &forward = passes.forward, &backward = passes.backward;
-  const auto calling = [&](const PassTime& pass) {
-    return m * (pass.total() - pass[TimeClass::data_comm] - passes.lead);
-  };
-  TimedStage timed{stage,
-                   step,
-                   busy.total() - busy[TimeClass::data_comm],
-                   calling(forward),
-                   calling(backward),
-                   m * (forward[TimeClass::host] - passes.lead),
-                   m * (backward[TimeClass::host] - passes.lead),
-                   busy.total() > Seconds(0) ? waiting / busy.total() : 0,
-                   times.tails[stage].data_comm - times.tails[stage].lost,
-                   times.tails[stage].hidden.all(),
-                   Seconds(2.0 * in.pipeline.forwards() * times.pipeline.transfer.longest()),
-                   busy,
-                   times.pipeline.end};
-  if (in.cuts()) timed.backward -= m * (passes.weight - passes.weight_exposed);
-  return timed;
+  return TimedStage{stage,
+                    step,
+                    busy.total() - busy[TimeClass::data_comm],
+                    m * passes.calling(Pass::forward, in.cuts()),
+                    m * passes.calling(Pass::backward, in.cuts()),
+                    m * (forward[TimeClass::host] - passes.lead),
+                    m * (backward[TimeClass::host] - passes.lead),
+                    busy.total() > Seconds(0) ? waiting / busy.total() : 0,
+                    times.tails[stage].data_comm - times.tails[stage].lost,
+                    times.tails[stage].hidden.all(),
+                    Seconds(2.0 * in.pipeline.forwards() * times.pipeline.transfer.longest()),
+                    busy,
+                    times.pipeline.end,
+                    times.chunks_of(times.twin[stage])};
 }
 
 void add_contention(Breakdown contended, Seconds spared, Seconds at_least, StepPrediction& out) {
