@@ -285,7 +285,8 @@ struct StackProfile {
     Routing routing = Routing::round_robin;
     AttentionRanks attention_ranks = AttentionRanks::alike;
     /// Of dealt requests: decode iterations for which prompts wait until there is one for each rank (TensorRT-LLM,
-    /// attention_dp_config: enable_balance, timeout_iters). 0: none waits.
+    /// attention_dp_config: enable_balance, timeout_iters): its counter starts anew whenever prompts are read. 0: none
+    /// waits.
     std::int64_t balance_wait = 0;
     bool prefix_cache = true;  ///< blocks of earlier requests that begin alike are used again
     /// Of the host's memory and of a disk, per device: room for blocks that the device has no room for, and the rate at

@@ -35,13 +35,22 @@ std::int64_t PlainLiveServer::unread() const {
 /// wait for prompts of other ranks. What it has seen waits for what is fixed already.
 void PlainLiveServer::look() {
   const auto all = static_cast<std::int64_t>(arrived_.size() + waiting_.size());
-  const std::int64_t due = since_look_ + (all >= rules_.balanced ? 0 : rules_.balance_wait);
+  const std::int64_t patience = all >= rules_.balanced ? 0 : rules_.balance_wait;
+  const std::int64_t due = since_look_ + patience;
   if (since_look_ % rules_.poll_interval == 0)
     for (Arrived& one : arrived_) one.due = one.due < 0 ? due : std::min(one.due, due);
+  // The first one that waits takes all others with it.
+  if (patience > 0 && !arrived_.empty() && arrived_.front().due >= 0)
+    for (Arrived& one : arrived_) one.due = arrived_.front().due;
+  const std::int64_t decoded = (decoding() + rules_.ranks - 1) / rules_.ranks * (1 + rules_.drafts);
   while (!arrived_.empty()) {
     const Arrived& one = arrived_.front();
     if (decoding() > 0 && (one.due < 0 || one.due > since_look_)) return;
     if (places_taken() > 0 && one.came + rules_.schedule_ahead > begun_) return;
+    // No more than one iteration reads, or one prompt for each rank: the others wait anew.
+    const std::int64_t of_rank =
+        std::max<std::int64_t>(1, (rules_.token_budget - decoded) / one.request.prompt);
+    if (rules_.balance_wait > 0 && std::ssize(waiting_) >= rules_.ranks * of_rank) return;
     waiting_.emplace_back();
     waiting_.back().request = one.request;
     waiting_.back().start_over();
@@ -77,13 +86,9 @@ void PlainLiveServer::start() {
   if (reading > 0 && tokens > static_cast<double>(rules_.graph_tokens))
     seconds = std::max(seconds, rules_.eager_floor);
   if (begun_ == 1 && reading > 0) seconds += rules_.first_prompts;
-  // Who waits for prompts of other ranks waits on while prompts are read; all others are looked at right after that.
-  if (reading > 0) {
-    for (Arrived& one : arrived_)
-      one.due = rules_.balance_wait > 0 && one.due > 0
-                    ? std::max<std::int64_t>(1, one.due - (since_look_ + 1))
-                    : -1;
-  }
+  // Whoever waits is looked at right after prompts are read, and begins to wait anew.
+  if (reading > 0)
+    for (Arrived& one : arrived_) one.due = -1;
   since_look_ = reading > 0 ? 0 : since_look_ + 1;
   works_ = true;
   to_send = 0;

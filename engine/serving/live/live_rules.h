@@ -38,7 +38,8 @@ struct LiveRules {
   /// Ranks with attention of their own that a server deals its sequences over (data-parallel attention): its iterations
   /// are as long as those of the rank with most to do.
   std::int64_t ranks = 1;
-  /// Decode iterations for which prompts wait until there are so many of them.
+  /// Decode iterations for which prompts wait until there are so many of them. The first one's wait is that of all, and
+  /// what the next iteration has no room for waits anew.
   std::int64_t balance_wait = 0, balanced = 1;
   bool reads_only = false;  ///< sequences leave with their first token
   /// Iterations of a server that decodes, from the one that a prompt's cache joins, until the client has the first

@@ -29,11 +29,16 @@ void LiveServer::arrive(const DrawnRequest& request, double now) {
   }
 }
 
-/// Sets when the server looks at requests that have come: at its first look from so many iterations on, or after as
-/// many more as they wait for others. Once they are enough, those that wait do so no more.
+/// Sets when the server looks at requests that have come: at its first look from so many iterations on. Where they wait
+/// for others, all go together when the first has waited for its iterations, and at that look once they are enough.
 void LiveServer::note_looks(std::int64_t boundary) {
-  const std::int64_t every = state_.rules().poll_interval;
-  const std::int64_t look = (polled_ + boundary + every - 1) / every * every + patience();
+  if (arrived_.empty()) return;
+  const LiveRules& rules = state_.rules();
+  const std::int64_t patience = waiting() >= rules.balanced ? 0 : rules.balance_wait;
+  const std::int64_t every = rules.poll_interval;
+  std::int64_t look = (polled_ + boundary + every - 1) / every * every + patience;
+  if (const std::int64_t first = arrived_.front().looked_at; patience > 0 && first >= 0)
+    look = std::min(look, first);
   for (auto one = arrived_.rbegin(); one != arrived_.rend(); ++one) {
     if (one->looked_at >= 0 && one->looked_at <= look) return;  // and so are all before it
     one->looked_at = look;
@@ -42,12 +47,7 @@ void LiveServer::note_looks(std::int64_t boundary) {
 
 std::int64_t LiveServer::first_joins_after() const {
   const Arrived& first = arrived_.front();
-  return std::max(first.looked_at - polled_, first.earliest - ended_);
-}
-
-std::int64_t LiveServer::patience() const {
-  const LiveRules& rules = state_.rules();
-  return waiting() >= rules.balanced ? 0 : rules.balance_wait;
+  return std::max({first.looked_at - polled_, first.earliest - ended_, std::int64_t{1}});
 }
 
 std::int32_t LiveServer::expect(const DrawnRequest& request, double now) {
@@ -76,14 +76,19 @@ void LiveServer::end_run_after(std::int64_t iterations) {
   end_ = begin_ + run_.seconds(iterations);
 }
 
-/// Requests that the server has looked at by now join the queue.
+/// Requests that the server has looked at by now join the queue; where they have waited for others, as many as an
+/// iteration has room for.
 void LiveServer::look() {
   note_looks(0);
+  const LiveRules& rules = state_.rules();
+  const std::int64_t room = std::max<std::int64_t>(0, rules.token_budget - state_.decoding_tokens());
   std::size_t seen = 0;
   for (; seen < arrived_.size(); ++seen) {
     const Arrived& next = arrived_[seen];
     if (state_.decoding() > 0 && next.looked_at > polled_) break;
     if (state_.running() > 0 && next.earliest > ended_) break;
+    const std::int64_t of_rank = std::max<std::int64_t>(1, room / next.request.prompt);
+    if (rules.balance_wait > 0 && state_.waiting() >= rules.ranks * of_rank) break;
     state_.wait(next.request);
   }
   arrived_.erase(arrived_.begin(), arrived_.begin() + static_cast<std::ptrdiff_t>(seen));
@@ -251,11 +256,8 @@ void LiveServer::book() {
   ended_ += work.iterations;
   polled_ += work.iterations;
   if (batch_.reading > 0) {
-    // After such an iteration the server looks at once; prompts that wait for those of other ranks wait on.
-    for (Arrived& arrived : arrived_) {
-      const bool waits_on = state_.rules().balance_wait > 0 && arrived.looked_at > 0;
-      arrived.looked_at = waits_on ? std::max<std::int64_t>(1, arrived.looked_at - polled_) : -1;
-    }
+    // After such an iteration the server looks at once, and begins to wait anew.
+    for (Arrived& arrived : arrived_) arrived.looked_at = -1;
     polled_ = 0;
   }
   work.blocks = state_.used_blocks();

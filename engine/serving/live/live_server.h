@@ -125,8 +125,6 @@ class LiveServer {
   void note_looks(std::int64_t boundary);
   /// Iterations from the work's begin until the first that has come may join.
   [[nodiscard]] std::int64_t first_joins_after() const;
-  /// Decode iterations for which those that have come wait for others.
-  [[nodiscard]] std::int64_t patience() const;
   void look();
   [[nodiscard]] double held_seconds() const;
   /// What those wait for that the iteration just planned leaves waiting.

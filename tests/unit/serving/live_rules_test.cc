@@ -117,6 +117,24 @@ TEST(LiveRules, WhoeverComesLastLetsOthersInThatWaitForIt) {
   }
 }
 
+TEST(LiveRules, WhoeverHasWaitedTakesOthersAlongAsFarAsThereIsRoom) {
+  // Five were enough. The second request, at 10.5 s, could begin at 11 s and waits for 20 iterations of 1 s; the third
+  // goes with it, as two ranks read one prompt each until 33 s. The fourth waits for 20 more from then on.
+  for (const Stride stride : {Stride::runs, Stride::plain}) {
+    LiveRules rules = roomy();
+    rules.policy = ServingPolicy::trtllm;
+    rules.on_demand = false;
+    rules.token_budget = 1005;
+    rules.ranks = 2;
+    rules.balanced = 5;
+    rules.balance_wait = 20;
+    const auto records = served({0, 10.5, 15.5, 16.5}, rules, stride);
+    EXPECT_DOUBLE_EQ(records[1].first_token, 33);
+    EXPECT_DOUBLE_EQ(records[2].first_token, 33);
+    EXPECT_DOUBLE_EQ(records[3].first_token, 33 + 20 + 2);
+  }
+}
+
 LiveRules with_common_prompt(std::int64_t tokens) {
   LiveRules rules = roomy();
   rules.keeps_prefixes = true;
