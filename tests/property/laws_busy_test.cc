@@ -362,7 +362,8 @@ TEST(BusyLaws, NoLinkIsBusierThanTheStepIsLong) {
                   expect_links_in_time(ExecutionMode::hierarchical, test::seeds(10000), true, 0, kRounding);
   EXPECT_GE(any.timed, test::at_least(500));
   EXPECT_GE(rings.timed, test::at_least(150));
-  if (test::all_seeds()) EXPECT_GT(any.near, 5);
+  if (!test::all_seeds()) return;
+  EXPECT_GT(any.near, 5);
 }
 
 TEST(BusyLaws, NoSickLinkIsBusierThanTheStepIsLong) {
@@ -373,7 +374,8 @@ TEST(BusyLaws, NoSickLinkIsBusierThanTheStepIsLong) {
                                              kSickLinksBand);
     EXPECT_GE(any.timed, test::at_least(500));
     EXPECT_GE(rings.timed, test::at_least(150));
-    if (test::all_seeds()) EXPECT_GT(any.near, 10);
+    if (!test::all_seeds()) continue;
+    EXPECT_GT(any.near, 10);
   }
 }
 
