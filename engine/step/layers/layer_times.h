@@ -55,7 +55,7 @@ struct ChunkPasses {
   /// exchanges of experts of each run beside the compute of the other.
   std::array<Seconds, 2> hidden;
   Seconds weight_exposed;  ///< by which data-parallel traffic beside it makes `weight` longer
-  /// The part of its forward or backward that calls, and that traffic lies beside. `cuts`: weight gradients don't count.
+  /// The part of its forward or backward that calls, and that traffic lies beside. `cuts`: without weight gradients.
   [[nodiscard]] Seconds calling(Pass pass, bool cuts) const {
     const PassTime& time = pass == Pass::forward ? forward : backward;
     const bool put_off = cuts && pass != Pass::forward;
