@@ -2,6 +2,7 @@
 // parameters are remembered, since neighbouring plans share them.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -269,7 +270,12 @@ void Training::time(Point& point) {
   point.executed = (machine_.flattened() || doubted) && !collectives.unreachable();
   if (point.executed) {
     point.priced = point.out;
-    critical = execute(inputs, point);
+    const std::int32_t of_prices = std::exchange(critical, execute(inputs, point));
+    if (doubted && !std::isfinite(point.out.step_time.value())) {  // too many events: it stays marked
+      point.out = point.priced;
+      point.executed = false;
+      critical = of_prices;
+    }
   }
   if (point.deadlocked) return;
   if (point.details != nullptr) explain(inputs, critical, point);

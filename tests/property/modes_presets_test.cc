@@ -248,6 +248,11 @@ void expect_checked(std::uint64_t first, const Draw& draw_plan, int& executed) {
     expect(now, healthy, {});
     expect(checked.rerun(sick), prices.rerun(sick), sick);
     expect(checked.run(drawn.plan, sick), prices.run(drawn.plan, sick), sick);
+    // What would take too many events stays as it was priced, with its mark.
+    Simulator few(drawn.setting, {.mode = ExecutionMode::checked, .most_events = 1});
+    const Prediction priced = prices.run(drawn.plan, sick), kept = few.run(drawn.plan, sick);
+    EXPECT_EQ(kept.step_time.value(), priced.step_time.value()) << drawn.text;
+    EXPECT_EQ(kept.outside_domain(), priced.outside_domain()) << drawn.text;
   }
 }
 
