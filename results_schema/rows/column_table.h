@@ -321,7 +321,7 @@ constexpr FixedColumn kOutputs[] = {
      "model FLOPs utilisation: matrix FLOPs of forward and backward without recomputation over peak dense FLOPs",
      output_number<&Prediction::mfu>},
     {"outside_domain", "1", boolean, kOutput, neither, kTraining, nullptr,
-     "contention that the hierarchical mode cannot see may move the step by more than 5 %: compare with the flattened mode; the mode checked has executed such steps",
+     "contention that the hierarchical mode cannot see may move the step by more than 5 %: compare with the flattened mode (the mode checked has executed all of them but those of very many events)",
      of_timed([](Record r) { return r.prediction.outside_domain() ? 1.0 : 0.0; }, 0)},
     {"expected_error", "1", f4, kOutput, neither, kBoth, nullptr,
      "relative error to expect of the predicted time of a step (inference: of itl_s, not of TTFT or percentiles), one sigma: 68 % of measurements lie within it; NaN where it is unknown",

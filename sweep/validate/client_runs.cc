@@ -36,6 +36,12 @@ bool of_inferencex(const RunFacts& facts) {
                               : begins_with_any(facts.client, kClients);
 }
 
+/// Whether it is one of AIConfigurator's own runs.
+bool of_aiconfigurator(const RunFacts& facts) {
+  return facts.client.empty() && facts.source.find("aiconfigurator") != std::string::npos &&
+         !run_name(facts.source).empty() && !of_inferencex(facts);
+}
+
 /// By the name of the run where it has one, as a fit puts a profile of its own in place of the software.
 std::string_view engine_of(const RunFacts& facts) {
   for (const std::string_view engine : {"_vllm_", "_sglang_", "_trtllm_"}) {
@@ -62,8 +68,9 @@ std::int64_t deepseek_budget(const RunFacts& facts, const WorkloadSpec& workload
 }
 
 /// AIConfigurator's own runs are of servers that it configured: an iteration has room for one prompt beside a token of
-/// each request (max_num_tokens, max-num-batched-tokens), and SGLang decodes beside prompts (enable-mixed-chunk), not
-/// yet in 0.5.1. How long first tokens take grows with the clients as these say, and not as the engines' defaults do.
+/// each request (max_num_tokens, max-num-batched-tokens), and SGLang decodes beside prompts (enable-mixed-chunk); its
+/// runs of 0.5.1 are as if without that, and those of 0.5.6 as if with it (one model each). How long first tokens take
+/// grows with the clients as these say, and not as the engines' defaults do.
 void set_configured(const RunFacts& facts, std::string_view engine, const WorkloadSpec& workload,
                     ServerRecipe& recipe) {
   if (engine != "sglang") {
@@ -115,11 +122,11 @@ void ServerRecipe::apply(StackProfile::Serving& serving) const {
 }
 
 const ClientProfile* client_of(const RunFacts& facts) {
-  const std::string_view run = run_name(facts.source);
   if (of_inferencex(facts))
     return find_client_profile(facts.plan.disaggregated() ? "sa_bench" : "inferencex");
-  // NIM's pages and AIConfigurator's own runs: genai-perf, or AIPerf after it; of both ten rounds explain the times.
-  const bool known = facts.source.starts_with("NVIDIA NIM") || (facts.client.empty() && !run.empty());
+  // NIM's pages and AIConfigurator's own runs: genai-perf, or AIPerf after it. Of how many requests is not known (the
+  // templates of AIConfigurator have twenty rounds today); ten explain the times of both best.
+  const bool known = facts.source.starts_with("NVIDIA NIM") || of_aiconfigurator(facts);
   return known ? find_client_profile("genai_perf") : nullptr;
 }
 
@@ -160,7 +167,8 @@ ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
   const std::string_view engine = engine_of(facts);
   if (facts.drafts) recipe.draft_tokens = usual_drafts(facts, engine);
   if (!of_inferencex(facts)) {
-    if (!run_name(facts.source).empty()) set_configured(facts, engine, workload, recipe);
+    if (of_aiconfigurator(facts) && !facts.plan.disaggregated())
+      set_configured(facts, engine, workload, recipe);
     return recipe;
   }
   recipe.client = kConnection;

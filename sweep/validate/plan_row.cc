@@ -198,6 +198,7 @@ void read_measured_load(RowReader& reader, PlanRow& row) {
   load.output_tokens = output.value_or(0);
   load.concurrency = (prompt && requests ? requests : batch ? batch : requests).value_or(0);
   row.itl_only = !prompt || !requests;
+  row.median_itl = reader.text("mode") == "energy";
   if (!output) row.cannot_be_predicted("the row does not say how many tokens were generated");
   if (load.concurrency == 0) row.cannot_be_predicted("the row does not say how many requests were in flight");
 }

@@ -48,10 +48,12 @@ struct PlanRow {
   [[nodiscard]] std::optional<double> ttft_s() const { return served[kTtftColumn]; }
   [[nodiscard]] std::optional<double> itl_s() const { return served[kItlColumn]; }
   [[nodiscard]] std::optional<double> e2e_s() const { return served[kE2eColumn]; }
-  /// What is predicted for a served column of this row. ITL of rows that have it alone is the median gap between tokens,
-  /// as ML.ENERGY's leaderboard prints it: prompts that others send lengthen the mean.
+  /// Whether its ITL is the median gap between tokens, as ML.ENERGY's leaderboard prints it: prompts that others send
+  /// lengthen the mean.
+  bool median_itl = false;
+  /// What is predicted for a served column of this row.
   [[nodiscard]] std::optional<double> predicted(std::size_t column, const Prediction& prediction) const {
-    return column == kItlColumn && itl_only
+    return column == kItlColumn && median_itl
                ? prediction.itl_spread.p50.value()
                : served_columns()[column].get(prediction, workload.load.has_value());
   }

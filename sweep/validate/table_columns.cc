@@ -61,7 +61,7 @@ constexpr Column kPublicRowColumns[] = {
 constexpr Column kPublicLoadColumns[] = {
     {"moe_tensor_parallel", free, "likewise"},
     {"attention_data_parallel", free, "replicas that share experts"},
-    {"mode", free, "agg, disagg or energy"},
+    {"mode", free, "agg, disagg or energy (agg; ITL is the median gap between tokens)"},
     {"prefill_workers", free, "replicas of the pool that prefills; blank: as a public recipe has them"},
     {"prefill_tensor_parallel", free, "of the pool that prefills"},
     {"prefill_expert_parallel", free, ""},
@@ -71,7 +71,7 @@ constexpr Column kPublicLoadColumns[] = {
     {"decode_expert_parallel", free, ""},
     {"decode_attention_data_parallel", free, "likewise of its replicas"},
     {"mean_batch", free,
-     "sequences decoded together; stands in for a blank concurrency, then only ITL counts, the median gap"},
+     "sequences decoded together; stands in for a blank concurrency, then only ITL counts"},
     {"spec_method", free, "of speculative decoding: mtp or none"},
     {"date", free, "of the run, YYYY-MM-DD"},
     {"client", free, "the program that sent requests, which says how it sends them"},

@@ -103,6 +103,7 @@ void take_more(std::uint64_t seed, Case& c) {
   if (rng.below(4) == 0) {
     c.rules.ranks = static_cast<std::int64_t>(2 + rng.below(3));
     if (rng.below(2) == 0) c.rules.balance_wait = static_cast<std::int64_t>(1 + rng.below(30));
+    c.rules.balanced = c.rules.ranks;
   }
   if (rng.below(4) == 0) take_prefixes(rng, c);
 }

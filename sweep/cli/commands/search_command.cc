@@ -48,7 +48,7 @@ sweep. Bounds are known for step_time_s, tokens_per_s_per_gpu and mfu of trainin
 expected_step_time_s, too, and for a front of one of them and memory_peak_bytes; and for latencies, requests_per_s and
 goodput of loads that are simulated request by request. Those of --mode flattened are tested, not
 proved; those of loads are proved but for attention, which is tested.
-For anything else every point is evaluated, and --budget is refused.)";
+For anything else, and with --mode checked, every point is evaluated, and --budget is refused.)";
 
 struct SearchArguments {
   StudyArguments study;
@@ -205,9 +205,9 @@ std::uint64_t write_visited(const WantedSearch& wanted, const sweep::SearchOutco
   manifest.search = found.info;
   sweep::SweepOptions options = sweep_options(wanted, common, nullptr);
   if (!found.predictions.empty()) options.known = {found.visited, found.predictions};
-  // Fault samples may each be another execution, so that sampling may exceed the budget and is ended. (Evaluating
-  // priced points takes no longer than the search itself.)
-  if (wanted.study.mode != ExecutionMode::hierarchical)
+  // In flattened mode every fault sample is another execution, so that sampling may exceed the budget and is ended.
+  // (Evaluating priced points takes no longer than the search itself.)
+  if (wanted.study.mode == ExecutionMode::flattened)
     options.go_on_sampling = [&] {
       return !stop.load(std::memory_order_relaxed) &&
              cpu_seconds() - wanted.began < wanted.budget.cpu_seconds;

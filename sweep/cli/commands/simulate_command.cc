@@ -202,6 +202,8 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
 
   const ExecutionMode mode =
       arguments.mode.empty() ? study.mode : parse_enum<ExecutionMode>(arguments.mode).value();
+  if (mode == ExecutionMode::checked && study.phase() == Phase::inference)
+    throw BadInput("--mode: checked is of training; servers are hierarchical or flattened\n");
   if (!faults.devices.empty() && study.phase() == Phase::inference) {
     const std::string what =
         draw ? "--draw: the sample has a sick device, which " : "--fault: a sick device is what ";

@@ -97,7 +97,7 @@ TEST(Study, ConstraintsObjectivesAndMode) {
       reports(bad(training("constraints: [\"tp * <= 16\"]\n")), "s.yaml:31:21: constraints", "tp * <= 16"));
   EXPECT_TRUE(reports(bad(training("constraints: [{tp: 3}]\n")), "s.yaml:31:15: constraints", "text"));
   EXPECT_TRUE(reports(bad(training("mode: layered\n")), "s.yaml:31:7: mode",
-                      "known values: hierarchical, flattened"));
+                      "known values: hierarchical, flattened, checked"));
   EXPECT_EQ(good(inference("mode: flattened\n")).mode, ExecutionMode::flattened);
   EXPECT_TRUE(reports(bad(training("objectives: [a, a]\n")), "s.yaml:31:17: objectives", "twice"));
   StudyOptions options;

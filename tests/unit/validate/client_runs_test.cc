@@ -152,7 +152,7 @@ TEST(ClientRuns, DealOverAttentionRanksAsTheRecipeOfTensorRtLlmDoes) {
   recipe.apply(serving);
   EXPECT_EQ(serving.attention_ranks, AttentionRanks::dealt);
   EXPECT_EQ(recipe_of(run("qwen_x", "qwen3-32b", "trtllm"), load(1024, 1024, 4)).client, 0)
-      << "AIPerf keeps its connections";
+      << "connections are of InferenceX";
 }
 
 PlanRow measured(const char* id, std::int64_t clients, double ttft, double itl) {

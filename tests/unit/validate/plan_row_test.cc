@@ -235,6 +235,10 @@ TEST_F(PublicRowTest, AMeanBatchStandsInForRequestsInFlight) {
   EXPECT_EQ(energy->workload.concurrency, 32);
   EXPECT_EQ(energy->workload.output_tokens, 638);
   EXPECT_TRUE(energy->itl_only);
+  EXPECT_FALSE(energy->median_itl);
+  cells["mode"] = "energy";
+  EXPECT_TRUE(read_public(cells, false)->median_itl);
+  cells.erase("mode");
   cells["prompt_tokens"] = "1000";
   cells["concurrency"] = "64";
   const auto full = read_public(cells, false);
