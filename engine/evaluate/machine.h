@@ -1,8 +1,6 @@
 // The machine of a setting as evaluators use it: its fabric with the faults of the point, priced.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -19,9 +17,6 @@
 #include "engine/step_watch.h"
 
 namespace shardscape::evaluate {
-
-/// The mode checked executes steps of at most so many events, which take a second or less.
-inline constexpr std::int64_t kMostChecked = 20'000'000;
 
 class Machine {
  public:
@@ -54,7 +49,7 @@ class Machine {
   [[nodiscard]] step::FlattenedRun run_on(std::span<const std::int32_t> placement) {
     using execution::Fold;
     if (setting_.workload.phase == Phase::training) {
-      executor_.give_up_after(checks() ? std::min(options_.most_events, kMostChecked) : options_.most_events);
+      executor_.give_up_after(options_.most_events);
       executor_.watch(execution_watch());
     }
     return {network(), placement, executor_, options_.reference ? Fold::every_message : Fold::when_it_pays};

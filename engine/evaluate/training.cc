@@ -128,6 +128,9 @@ struct SickDevice {
   LayerMemo layers;
 };
 constexpr std::size_t kMostSickDevices = 4096;
+/// The mode checked executes steps of at most so many events, those of all ranks counted: some seconds, where ranks
+/// that do the same are not executed once.
+constexpr std::int64_t kMostChecked = 100'000'000;
 
 class Training final : public Evaluator {
  public:
@@ -233,6 +236,7 @@ void Training::find_sick(Point& point) {
 
 std::int32_t Training::execute(const step::TrainingStep& inputs, Point& point) {
   step::FlattenedRun run = machine_.run_on(machine_.options().placement);
+  if (machine_.checks()) run.most_planned = kMostChecked;
   run.want_programs = point.details != nullptr && point.details->want_programs;
   run.want_timeline = point.details != nullptr && point.details->want_timeline;
   const std::int32_t critical = step::execute_training(inputs, machine_.collectives(), run, point.out);

@@ -302,7 +302,6 @@ std::vector<double> bytes_by_link(const execution::Programs& programs, std::size
 
 struct Links {
   int timed = 0, near = 0;
-  double busiest = 0;  ///< of a step
 };
 
 /// Of a machine with up to `sick` slower links.
@@ -332,7 +331,6 @@ void expect_links_in_time(const Case& of, ExecutionMode mode, std::uint64_t seed
   EXPECT_LE(share, 1 + band) << of.text;
   ++links.timed;
   links.near += share > 0.9 ? 1 : 0;
-  links.busiest = std::max(links.busiest, share);
 }
 
 bool goes_round(const FabricSpec& fabric) {

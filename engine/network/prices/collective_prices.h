@@ -69,7 +69,7 @@ class CollectivePrices {
     if (!has_faults() || now <= healthy) return {};
     return sick_->loads(healthy_->loads(key), healthy.value(), now.value());
   }
-  /// The links that faults make slower.
+  /// The sick links that are left.
   [[nodiscard]] const std::vector<SickLinks::SlowLink>& slow_links() const { return sick_->slow_links(); }
   /// Seconds by which a call that sick links slow delays its ranks less than it takes by itself, in a row of equal ones
   /// between which each rank works for `between` seconds.

@@ -35,10 +35,10 @@
 // for nobody leaves stage j sooner than its first member's chunks can come, the busiest link of stage k has
 // all its bytes to carry after that, and what its last receiver passes on walks round every later ring.
 //
-// Another one takes stage 1 in full. All its members begin at once, on links that no other stage uses, so that it takes
-// T_1, or T_alone where its rings are contended. Its last receiver enters stage 2 then, its first message there walks
-// S_2 hops further, message by message, and whom it reaches has that as the last one of S_2 and enters stage 3, and so
-// on:
+// Another one takes stage 1 in full. All its members begin at once, on links that no other stage uses before these are
+// through (the last one of an all-reduce comes back over them, which can only make it longer), so that it takes T_1, or
+// T_alone where its rings are contended. Its last receiver enters stage 2 then, its first message there walks S_2 hops
+// further, message by message, and whom it reaches has that as the last one of S_2 and enters stage 3, and so on:
 //
 //     T(c) >= T_1(c_1) + sum over j > 1 of S_j (c_j min(alone_j) + least latency_j)
 //

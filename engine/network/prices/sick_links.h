@@ -69,7 +69,7 @@ class SickLinks {
   [[nodiscard]] bool slow(const OperationCosts& costs, KnownWay& way, const Slice& slice);
   /// Seconds of a call on the links, which slow it; infinite where dead links cut it.
   [[nodiscard]] double seconds(const OperationCosts& costs, KnownWay& way, double bytes);
-  /// A link on which bytes take so many times as long as without the faults.
+  /// A link on which bytes take so many times as long as without the faults, 1 where these make its latency longer.
   struct SlowLink {
     std::int32_t link = 0;
     double times = 1;

@@ -306,10 +306,10 @@ class ContentionSum {
     Seconds later;
     for (const Seconds window : windows) {
       const double met = window / passes / data.value();
-      const Seconds most_late = met * longer_in_all,
-                    done = std::max(Seconds(0), window + most_late - std::min(most_late, wait) - met * lost);
+      const Seconds waits = std::min(wait, window), most_late = met * longer_in_all,
+                    done = std::max(Seconds(0), window + most_late - std::min(most_late, waits) - met * lost);
       const double beside = sent < done ? sent / done : 1;  // the share of it in which there is traffic
-      const Seconds late = beside * most_late, hidden = std::min(late, wait);
+      const Seconds late = beside * most_late, hidden = std::min(late, waits);
       added_ += (often * beside * met) * longer;
       added_[TimeClass::host] -= often * hidden;
       added_[TimeClass::data_comm] +=
@@ -534,7 +534,9 @@ Seconds busiest_slow_link(const StepMachine& healthy, const network::CollectiveP
         return sum.busy_on(traffic, s, slow, sick);
       });
     const double left = costs.network().bytes_per_second()[static_cast<std::size_t>(slow.link)] / slow.times;
-    for (std::int32_t b = 0; b + (in.pipeline.wraps() ? 0 : 1) < in.plan.pipeline; ++b) {
+    const std::int32_t boundaries =
+        in.plan.pipeline == 1 ? 0 : in.plan.pipeline - (in.pipeline.wraps() ? 0 : 1);
+    for (std::int32_t b = 0; b < boundaries; ++b) {
       const bool closes = b + 1 == in.plan.pipeline;
       const std::int32_t often = in.pipeline.forwards() - (closes ? in.pipeline.per_chunk() : 0);
       for (const bool back : {false, true}) {

@@ -32,8 +32,8 @@
 // Several kinds of traffic beside a pass share it evenly, and so do the chunks of a stage traffic of every microbatch.
 //
 // At least the step lasts as long as calls and traffic of a stage, those of embedding and head with them, keep any link
-// busy, and as all of that and the messages of all stages keep any sick link busy. Of algorithms that are neither rings
-// nor rounds all links are taken to be busy.
+// busy, and about as long as all of that and the messages of all stages, which are taken to have equal parts of a link,
+// keep any sick link busy. Of algorithms that are neither rings nor rounds all links are taken to be busy.
 #pragma once
 
 #include <functional>

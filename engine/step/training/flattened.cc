@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "engine/execution/program_builder.h"
+#include "engine/execution/program_counts.h"
 #include "engine/network/prices/least_time.h"
 #include "engine/step/layers/host_work.h"
 #include "engine/step/training/emit_training.h"
@@ -37,6 +38,10 @@ std::int32_t execute_training(const TrainingStep& in, const network::CollectiveP
   if (collectives.unreachable() || builder.unreachable()) return 0;
   const auto kept = std::make_shared<const execution::Programs>(builder.finish());
   const execution::Programs& programs = *kept;
+  if (execution::count(programs).events() > run.most_planned) {
+    out.step_time = Seconds(std::numeric_limits<double>::infinity());
+    return 0;
+  }
   const execution::ExecutionResult& result =
       run.executor.run(programs, run.network.bytes_per_second(), nullptr, run.fold);
   if (result.gave_up) {
@@ -65,6 +70,7 @@ std::int32_t execute_training(const TrainingStep& in, const network::CollectiveP
     // Executed a second time for the timeline: which ranks it draws depends on which one ends last.
     timeline::ProgramTimeline timeline(
         programs, {in.setting.model.name, static_cast<std::int32_t>(critical), fixed.value()});
+    run.executor.give_up_after(std::numeric_limits<std::int64_t>::max());
     run.executor.run(programs, run.network.bytes_per_second(), &timeline);
     run.timeline = timeline.json();
   }

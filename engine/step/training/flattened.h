@@ -2,6 +2,8 @@
 // same fields as time_training(); the breakdown is that of the rank that ends last.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -17,6 +19,8 @@ struct FlattenedRun {
   std::span<const std::int32_t> placement;
   execution::Executor& executor;
   execution::Fold fold = execution::Fold::when_it_pays;
+  /// An execution of more events than this, those of all ranks counted, is not begun, and the step takes for ever.
+  std::int64_t most_planned = std::numeric_limits<std::int64_t>::max();
   bool want_programs = false, want_timeline = false;     ///< in: whether to fill `programs`, `timeline`
   std::int64_t events = 0, messages = 0, operators = 0;  ///< out
   /// Out: number of ranks executed, in the last execution.
