@@ -152,8 +152,8 @@ TableNames::Named TableNames::stack(const std::string& text, bool experts, const
     if (last != nullptr) return last->preset;
   }
   if (const auto found = stacks_.find(text); found != stacks_.end()) return found->second;
-  if (presets_.has_stack(text)) return text;  // the profile that a fit has put in place
   if (const auto found = stacks_.find(first_word); found != stacks_.end()) return found->second;
+  if (presets_.has_stack(first_word)) return first_word;  // the profile that a fit has put in place
   if (std::ranges::find(kSoftwareWithoutPreset, first_word) != kSoftwareWithoutPreset.end())
     return tl::unexpected(
         Nameless{.why = "no preset describes the software " + first_word, .understood = true});

@@ -262,7 +262,7 @@ TEST(ModesPresets, CheckedStepsAreExecutedWhereTheyAreMarked) {
   expect_checked(2000, draw, executed, healthy);
   EXPECT_GT(executed, 5);
   expect_checked(4000, draw_stages_inside, executed, healthy);
-  EXPECT_GT(healthy, 1);
+  EXPECT_GE(healthy, 1);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ void PlainLiveServer::look() {
   if (since_look_ % rules_.poll_interval == 0)
     for (Arrived& one : arrived_) one.due = one.due < 0 ? due : std::min(one.due, due);
   // The first one that waits takes all others with it.
-  if (patience > 0 && !arrived_.empty() && arrived_.front().due >= 0)
+  if (rules_.balance_wait > 0 && !arrived_.empty() && arrived_.front().due >= 0)
     for (Arrived& one : arrived_) one.due = arrived_.front().due;
   const std::int64_t decoded = (decoding() + rules_.ranks - 1) / rules_.ranks * (1 + rules_.drafts);
   while (!arrived_.empty()) {

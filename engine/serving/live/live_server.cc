@@ -25,7 +25,7 @@ void LiveServer::arrive(const DrawnRequest& request, double now) {
     const std::int64_t boundary = std::max<std::int64_t>(1, run_.ended_before(now) + 1);
     arrived_.back().earliest = ended_ + boundary + ahead;
     note_looks(boundary);
-    if (admits_later_) end_run_after(std::min(run_.iterations, first_joins_after()));
+    if (looks_later()) end_run_after(std::min(run_.iterations, first_joins_after()));
   }
 }
 
@@ -37,7 +37,7 @@ void LiveServer::note_looks(std::int64_t boundary) {
   const std::int64_t patience = waiting() >= rules.balanced ? 0 : rules.balance_wait;
   const std::int64_t every = rules.poll_interval;
   std::int64_t look = (polled_ + boundary + every - 1) / every * every + patience;
-  if (const std::int64_t first = arrived_.front().looked_at; patience > 0 && first >= 0)
+  if (const std::int64_t first = arrived_.front().looked_at; rules.balance_wait > 0 && first >= 0)
     look = std::min(look, first);
   for (auto one = arrived_.rbegin(); one != arrived_.rend(); ++one) {
     if (one->looked_at >= 0 && one->looked_at <= look) return;  // and so are all before it
@@ -83,12 +83,14 @@ void LiveServer::look() {
   const LiveRules& rules = state_.rules();
   const std::int64_t room = std::max<std::int64_t>(0, rules.token_budget - state_.decoding_tokens());
   std::size_t seen = 0;
+  crowded_ = false;
   for (; seen < arrived_.size(); ++seen) {
     const Arrived& next = arrived_[seen];
     if (state_.decoding() > 0 && next.looked_at > polled_) break;
     if (state_.running() > 0 && next.earliest > ended_) break;
     const std::int64_t of_rank = std::max<std::int64_t>(1, room / next.request.prompt);
-    if (rules.balance_wait > 0 && state_.waiting() >= rules.ranks * of_rank) break;
+    crowded_ = rules.balance_wait > 0 && state_.waiting() >= rules.ranks * of_rank;
+    if (crowded_) break;
     state_.wait(next.request);
   }
   arrived_.erase(arrived_.begin(), arrived_.begin() + static_cast<std::ptrdiff_t>(seen));
@@ -137,7 +139,7 @@ void LiveServer::start() {
     const LiveRules& rules = state_.rules();
     admits_later_ = rules.queue != QueueOrder::fcfs || !state_.has_waiting();
     admits_later_ = admits_later_ && state_.running() < rules.max_batch;
-    if (!arrived_.empty() && admits_later_) most = std::min(most, first_joins_after());
+    if (!arrived_.empty() && looks_later()) most = std::min(most, first_joins_after());
     run_ = times_.run(begin_, sequences, met, most, own_, state_.pace());
     end_run_after(run_.iterations);
     return;

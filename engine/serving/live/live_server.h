@@ -123,6 +123,11 @@ class LiveServer {
   void join_next(std::int32_t slot, double now);
   void cut_run(double now);
   void note_looks(std::int64_t boundary);
+  /// Whether a look during a run of iterations may change anything: who waits for others begins to wait once the first
+  /// of them has joined the queue.
+  [[nodiscard]] bool looks_later() const {
+    return (admits_later_ || state_.rules().balance_wait > 0) && !crowded_;
+  }
   /// Iterations from the work's begin until the first that has come may join.
   [[nodiscard]] std::int64_t first_joins_after() const;
   void look();
@@ -167,6 +172,7 @@ class LiveServer {
   double later_from_ = kNever;  ///< as in WorkRecord
   bool runs_ = false;           ///< the work is a run of decode iterations, not a single iteration
   bool admits_later_ = false;   ///< a request that comes during the run may be admitted
+  bool crowded_ = false;        ///< as many wait as an iteration has room for, so that nobody joins them
   DecodeRun run_;
   DecodePiece own_;
   IterationTime time_{};  ///< of a single iteration
