@@ -174,6 +174,7 @@ TEST_F(ServeTest, NobodyIsInFlightInAnOpenLoop) {
   std::string study = kInferenceStudy;
   const std::string clients = "concurrency: [8, 32]";
   study.replace(study.find(clients), clients.size(), "request_rate: 3 /s");
+  refused({"simulate", "--point", "tp=4,dp=2", "--mode", "checked"}, "--mode: checked is of training", study);
   refused({"simulate", "--point", "tp=4,dp=2,concurrency=8"}, "--point: concurrency has no effect", study);
 }
 

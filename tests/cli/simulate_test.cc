@@ -283,6 +283,8 @@ TEST_F(SimulateTest, FlattenedJsonHasTheSameKeysAndAddsUp) {
   EXPECT_NEAR(sum(flattened.at("breakdown")), step, 1e-9 * step);
   EXPECT_NEAR(step / hierarchical.at("step_time_s").get<double>(), 1, 0.05);
   EXPECT_EQ(simulate(point, (std::string(kSmallStudy) + "mode: flattened\n").c_str()), flattened);
+  EXPECT_FALSE(hierarchical.at("outside_domain").get<bool>());
+  EXPECT_EQ(simulate({"--point", "tp=2,pp=2,dp=2", "--mode", "checked"}), hierarchical);
 }
 
 TEST_F(SimulateTest, FlattenedModeTakesAThousandGpus) {

@@ -99,6 +99,8 @@ TEST(Study, ConstraintsObjectivesAndMode) {
   EXPECT_TRUE(reports(bad(training("mode: layered\n")), "s.yaml:31:7: mode",
                       "known values: hierarchical, flattened, checked"));
   EXPECT_EQ(good(inference("mode: flattened\n")).mode, ExecutionMode::flattened);
+  EXPECT_EQ(good(training("mode: checked\n")).mode, ExecutionMode::checked);
+  EXPECT_TRUE(reports(bad(inference("mode: checked\n")), "s.yaml:31:7: mode", "checked is of training"));
   EXPECT_TRUE(reports(bad(training("objectives: [a, a]\n")), "s.yaml:31:17: objectives", "twice"));
   StudyOptions options;
   options.objective_columns = {"step_time_s", "memory_peak_bytes"};
