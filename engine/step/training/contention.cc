@@ -131,13 +131,17 @@ class ContentionSum {
     added_[TimeClass::bubble] += others * early + (others - stage) * late;
   }
 
+  /// Time of all operations one after the other, which no link can be busy for longer than.
+  [[nodiscard]] Seconds all_in_turn(const ContendedData& data) const {
+    return in_.pipeline.per_chunk() * data.beside.time + data.once.time + calls_.time;
+  }
+
   /// Raises `added` so that the step lasts as long as its busiest link is busy. Calls alone never need that, but
   /// traffic and the calls that it meets may.
   void bound_by_links(ContendedData& data, const TimedStage& step, Breakdown& added) {
     Seconds now = step.step;
     for (const Seconds time : added) now += time;
-    const double count = in_.pipeline.per_chunk();
-    if (all_in_turn(data, count) <= now) return;
+    if (all_in_turn(data) <= now) return;
     const Operations all = operations(data, step.stage);
     const Seconds busiest = collectives_.healthy().busiest_link(
         std::span(all.keys.data(), all.keys.size()), std::span(all.seconds.data(), all.seconds.size()), now);
@@ -354,11 +358,6 @@ class ContentionSum {
     return (once ? in_.turns->at_end[sent.part.group] : in_.turns->beside[sent.part.group]) * sent.others;
   }
 
-  /// Time of all operations one after the other, which no link can be busy for longer than.
-  [[nodiscard]] Seconds all_in_turn(const ContendedData& data, double count) const {
-    return count * data.beside.time + data.once.time + calls_.time;
-  }
-
   Seconds on_links(ContendedData::Sent& sent) {
     if (sent.on_links) return *sent.on_links;
     sent.on_links = collectives_.healthy().time_on_links(sent.part.key(groups_));
@@ -522,30 +521,43 @@ Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   });
 }
 
-Seconds busiest_slow_link(const StepMachine& healthy, const network::CollectivePrices& sick) {
+Seconds busiest_slow_link(const StepMachine& healthy, const network::CollectivePrices& sick, Seconds least,
+                          const std::function<bool(std::size_t, std::int32_t)>& uses) {
   const TrainingStep& in = healthy.in;
   const network::HealthyCosts& costs = healthy.collectives.healthy();
   const network::RankGroup& stages = healthy.groups[ParallelGroup::pipeline];
-  Seconds most;
+  const std::int32_t boundaries =
+      in.plan.pipeline == 1 ? 0 : in.plan.pipeline - (in.pipeline.wraps() ? 0 : 1);
+  Seconds most = least;
   for (const network::SickLinks::SlowLink& slow : sick.slow_links()) {
-    Seconds busy;
-    for (std::size_t s = 0; s < in.layers.size(); ++s)
-      busy += with_stage(healthy, s, [&](ContentionSum& sum, ContendedData& traffic) {
-        return sum.busy_on(traffic, s, slow, sick);
-      });
     const double left = costs.network().bytes_per_second()[static_cast<std::size_t>(slow.link)] / slow.times;
-    const std::int32_t boundaries =
-        in.plan.pipeline == 1 ? 0 : in.plan.pipeline - (in.pipeline.wraps() ? 0 : 1);
+    Seconds messages;
     for (std::int32_t b = 0; b < boundaries; ++b) {
       const bool closes = b + 1 == in.plan.pipeline;
       const std::int32_t often = in.pipeline.forwards() - (closes ? in.pipeline.per_chunk() : 0);
       for (const bool back : {false, true}) {
         network::OperationCosts& way = costs.message(costs.boundaries(stages), stages, b, back);
         if (const network::LinkLoad* const load = load_of(costs.loads(way), slow.link))
-          busy += Seconds(load->flows * often * in.boundary().message.value() / left);
+          messages += Seconds(load->flows * often * in.boundary().message.value() / left);
       }
     }
-    most = std::max(most, busy);
+    const auto busy = [&](const auto& of_stage) {
+      Seconds sum = messages;
+      for (std::size_t s = 0; s < in.layers.size(); ++s)
+        if (uses(s, slow.link)) sum += with_stage(healthy, s, of_stage(s));
+      return sum;
+    };
+    const auto in_turn = [&](std::size_t) {
+      return [&](const ContentionSum& sum, const ContendedData& traffic) {
+        return slow.times * sum.all_in_turn(traffic);
+      };
+    };
+    if (busy(in_turn) <= most) continue;  // the rest costs more than a glance
+    most = std::max(most, busy([&](std::size_t s) {
+                      return [&, s](ContentionSum& sum, ContendedData& traffic) {
+                        return sum.busy_on(traffic, s, slow, sick);
+                      };
+                    }));
   }
   return most;
 }

@@ -35,6 +35,9 @@ struct KnownStep {
   /// links_of_data().
   struct Links {
     network::LinkSet passes, beside, tail, data;
+    [[nodiscard]] bool any(std::int32_t link) const {
+      return passes.contains(link) || beside.contains(link) || tail.contains(link) || data.contains(link);
+    }
   };
   std::vector<Links> links;
   network::LinkSet boundaries;

@@ -294,16 +294,19 @@ Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, 
   return most;
 }
 
-/// For how long the busiest of the sick links is busy. 0 where messages make detours.
-Seconds busiest_of_sick(const StepMachine& machine, TrainingScratch& scratch) {
-  if (machine.collectives.detours()) return Seconds(0);
+/// For how long the busiest of the sick links is busy, or `least` if that is longer, and where messages make detours.
+Seconds busiest_of_sick(const StepMachine& machine, Seconds least, TrainingScratch& scratch) {
+  if (machine.collectives.detours()) return least;
   TrainingStep in = machine.in;
   in.sick = {};
   const bool plain = scratch.options.reference;
+  const KnownStep* const known = scratch.parts.known();
   return busiest_slow_link({in, machine.groups, machine.collectives.without_faults(),
                             plain ? nullptr : &scratch.memos.layers.times_for(in),
                             plain ? nullptr : &scratch.memos.data.costs_for(in)},
-                           machine.collectives);
+                           machine.collectives, least, [&](std::size_t stage, std::int32_t link) {
+                             return known == nullptr || known->links[stage].any(link);
+                           });
 }
 
 std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& collectives,
@@ -357,8 +360,8 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
   }
   if (collectives.has_faults()) {
     contended = contention_of_sick(machine, last, contended, scratch);
-    const Seconds busiest = busiest_of_sick(machine, scratch);
-    contended[TimeClass::bubble] += std::max(Seconds(0), busiest - (out.step_time + contended.total()));
+    const Seconds now = out.step_time + contended.total();
+    contended[TimeClass::bubble] += busiest_of_sick(machine, now, scratch) - now;
   }
   b = busy;
   if (in.last(static_cast<std::int32_t>(critical))) b += times.deferred;
