@@ -521,45 +521,35 @@ Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   });
 }
 
-Seconds busiest_slow_link(const StepMachine& healthy, const network::CollectivePrices& sick, Seconds least,
-                          const std::function<bool(std::size_t, std::int32_t)>& uses) {
+Seconds sent_in_turn(const StepMachine& healthy, std::size_t stage) {
+  return with_stage(healthy, stage, [](const ContentionSum& sum, const ContendedData& traffic) {
+    return sum.all_in_turn(traffic);
+  });
+}
+
+Seconds busy_on_slow_link(const StepMachine& healthy, const network::CollectivePrices& sick,
+                          const network::SickLinks::SlowLink& slow) {
   const TrainingStep& in = healthy.in;
   const network::HealthyCosts& costs = healthy.collectives.healthy();
   const network::RankGroup& stages = healthy.groups[ParallelGroup::pipeline];
+  Seconds busy;
+  for (std::size_t s = 0; s < in.layers.size(); ++s)
+    busy += with_stage(healthy, s, [&](ContentionSum& sum, ContendedData& traffic) {
+      return sum.busy_on(traffic, s, slow, sick);
+    });
+  const double left = costs.network().bytes_per_second()[static_cast<std::size_t>(slow.link)] / slow.times;
   const std::int32_t boundaries =
       in.plan.pipeline == 1 ? 0 : in.plan.pipeline - (in.pipeline.wraps() ? 0 : 1);
-  Seconds most = least;
-  for (const network::SickLinks::SlowLink& slow : sick.slow_links()) {
-    const double left = costs.network().bytes_per_second()[static_cast<std::size_t>(slow.link)] / slow.times;
-    Seconds messages;
-    for (std::int32_t b = 0; b < boundaries; ++b) {
-      const bool closes = b + 1 == in.plan.pipeline;
-      const std::int32_t often = in.pipeline.forwards() - (closes ? in.pipeline.per_chunk() : 0);
-      for (const bool back : {false, true}) {
-        network::OperationCosts& way = costs.message(costs.boundaries(stages), stages, b, back);
-        if (const network::LinkLoad* const load = load_of(costs.loads(way), slow.link))
-          messages += Seconds(load->flows * often * in.boundary().message.value() / left);
-      }
+  for (std::int32_t b = 0; b < boundaries; ++b) {
+    const bool closes = b + 1 == in.plan.pipeline;
+    const std::int32_t often = in.pipeline.forwards() - (closes ? in.pipeline.per_chunk() : 0);
+    for (const bool back : {false, true}) {
+      network::OperationCosts& way = costs.message(costs.boundaries(stages), stages, b, back);
+      if (const network::LinkLoad* const load = load_of(costs.loads(way), slow.link))
+        busy += Seconds(load->flows * often * in.boundary().message.value() / left);
     }
-    const auto busy = [&](const auto& of_stage) {
-      Seconds sum = messages;
-      for (std::size_t s = 0; s < in.layers.size(); ++s)
-        if (uses(s, slow.link)) sum += with_stage(healthy, s, of_stage(s));
-      return sum;
-    };
-    const auto in_turn = [&](std::size_t) {
-      return [&](const ContentionSum& sum, const ContendedData& traffic) {
-        return slow.times * sum.all_in_turn(traffic);
-      };
-    };
-    if (busy(in_turn) <= most) continue;  // the rest costs more than a glance
-    most = std::max(most, busy([&](std::size_t s) {
-                      return [&, s](ContentionSum& sum, ContendedData& traffic) {
-                        return sum.busy_on(traffic, s, slow, sick);
-                      };
-                    }));
   }
-  return most;
+  return busy;
 }
 
 SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step,

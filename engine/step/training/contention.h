@@ -62,10 +62,11 @@ bool beside_passes_slowed(const StepMachine& machine, std::size_t stage);
 Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& asked,
                      const network::CollectivePrices& collectives);
 
-/// For how long calls, traffic and messages of all stages keep the busiest of the sick links busy, or `least` if that
-/// is longer. `uses(stage, link)`: whether calls or traffic of a stage may go over a link.
-Seconds busiest_slow_link(const StepMachine& healthy, const network::CollectivePrices& sick, Seconds least,
-                          const std::function<bool(std::size_t, std::int32_t)>& uses);
+/// Seconds of all calls and traffic of a stage in a step, one after the other.
+Seconds sent_in_turn(const StepMachine& healthy, std::size_t stage);
+/// For how long calls, traffic and messages of all stages keep a sick link busy.
+Seconds busy_on_slow_link(const StepMachine& healthy, const network::CollectivePrices& sick,
+                          const network::SickLinks::SlowLink& slow);
 
 /// How siblings take turns in a step on a healthy machine that was timed with all of them sending at once. `step`: its
 /// stage that ends last. `beside()`: of its data-parallel traffic, asked for where it may matter.

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engine/network/prices/collective_prices.h"
@@ -35,6 +36,7 @@ struct KnownStep {
   /// links_of_data().
   struct Links {
     network::LinkSet passes, beside, tail, data;
+    std::optional<Seconds> in_turn;  ///< sent_in_turn(), once asked for
     [[nodiscard]] bool any(std::int32_t link) const {
       return passes.contains(link) || beside.contains(link) || tail.contains(link) || data.contains(link);
     }

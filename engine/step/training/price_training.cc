@@ -189,7 +189,7 @@ const KnownStep* begin_step(const TrainingStep& in, const network::CollectivePri
     LayerTimesMemo& layers = scratch.memos.layers;
     known.layers_id = scratch.step.turns.any ? layers.next_id() : layers.times_for(in).id;
     known.links.assign(static_cast<std::size_t>(in.plan.pipeline),
-                       {recorder->all(), recorder->all(), recorder->all(), {}});
+                       {recorder->all(), recorder->all(), recorder->all(), {}, {}});
     known.boundaries = recorder->all();
   } else if (!anew && known.layers_id > 0 && known.plan == in.plan && !scratch.options.reference &&
              !scratch.options.every_tail && !collectives.detours()) {
@@ -297,16 +297,34 @@ Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, 
 /// For how long the busiest of the sick links is busy, or `least` if that is longer, and where messages make detours.
 Seconds busiest_of_sick(const StepMachine& machine, Seconds least, TrainingScratch& scratch) {
   if (machine.collectives.detours()) return least;
-  TrainingStep in = machine.in;
-  in.sick = {};
-  const bool plain = scratch.options.reference;
-  const KnownStep* const known = scratch.parts.known();
-  return busiest_slow_link({in, machine.groups, machine.collectives.without_faults(),
-                            plain ? nullptr : &scratch.memos.layers.times_for(in),
-                            plain ? nullptr : &scratch.memos.data.costs_for(in)},
-                           machine.collectives, least, [&](std::size_t stage, std::int32_t link) {
-                             return known == nullptr || known->links[stage].any(link);
-                           });
+  std::optional<TrainingStep> in;
+  std::optional<network::CollectivePrices> prices;
+  std::optional<StepMachine> made;
+  const auto healthy = [&]() -> const StepMachine& {
+    if (made) return *made;
+    in.emplace(machine.in).sick = {};
+    prices.emplace(machine.collectives.without_faults());
+    const bool plain = scratch.options.reference;
+    return made.emplace(StepMachine{*in, machine.groups, *prices,
+                                    plain ? nullptr : &scratch.memos.layers.times_for(*in),
+                                    plain ? nullptr : &scratch.memos.data.costs_for(*in)});
+  };
+  // No link is busy for longer than all that is sent over it takes one after the other.
+  const auto may_be_busier = [&](const network::SickLinks::SlowLink& slow) {
+    if (scratch.parts.known() == nullptr || scratch.known.boundaries.contains(slow.link)) return true;
+    Seconds sum;
+    for (std::size_t s = 0; s < scratch.known.links.size(); ++s) {
+      KnownStep::Links& links = scratch.known.links[s];
+      if (!links.any(slow.link)) continue;
+      if (!links.in_turn) links.in_turn = sent_in_turn(healthy(), s);
+      sum += slow.times * *links.in_turn;
+    }
+    return sum > least;
+  };
+  Seconds most = least;
+  for (const network::SickLinks::SlowLink& slow : machine.collectives.slow_links())
+    if (may_be_busier(slow)) most = std::max(most, busy_on_slow_link(healthy(), machine.collectives, slow));
+  return most;
 }
 
 std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& collectives,
