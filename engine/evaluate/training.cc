@@ -12,6 +12,7 @@
 #include "engine/base/memo.h"
 #include "engine/evaluate/evaluators.h"
 #include "engine/model/partition.h"
+#include "engine/step/feasibility.h"
 #include "engine/step/plan_pipeline.h"
 #include "engine/step/training/draw_step.h"
 #include "engine/step/training/operator_table.h"
