@@ -57,8 +57,8 @@ struct StepPrediction {
   Breakdown breakdown;
   /// Training, hierarchical mode: the part of the step that operations on the same links cost each other, less what
   /// groups of different pipeline stages spare each other as they take turns, and those of one stage as they come apart
-  /// (step/training/contention.h); negative where that is more; 0 where the step is executed. The step less this part is monotone in every number of
-  /// device, fabric and stack; the step itself, predicted or executed, is not.
+  /// (step/training/contention.h); negative where that is more; 0 where the step is executed. The step less this part
+  /// is monotone in every number of device, fabric and stack; the step itself, predicted or executed, is not.
   Seconds contention;
   /// Training, hierarchical mode: share of the step by which contention that this mode cannot see may move it
   /// (step/training/contention.h).

@@ -38,7 +38,9 @@ std::int32_t execute_training(const TrainingStep& in, const network::CollectiveP
   if (collectives.unreachable() || builder.unreachable()) return 0;
   const auto kept = std::make_shared<const execution::Programs>(builder.finish());
   const execution::Programs& programs = *kept;
-  if (execution::count(programs).events() > run.most_planned) {
+  const bool bounded =
+      run.most_planned < std::numeric_limits<std::int64_t>::max();  // else they are not counted
+  if (bounded && execution::count(programs).events() > run.most_planned) {
     out.step_time = Seconds(std::numeric_limits<double>::infinity());
     return 0;
   }

@@ -271,7 +271,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   out << '\n';
   if (p.outside_domain()) {
     out << "domain    outside: contention may move the step by " << format_percent(p.contended_share)
-        << "; --compare executes it\n";
+        << "; --compare executes it, --mode checked all such steps\n";
   }
   print_evidence(out, point);
   if (const auto& load = point.setting.workload.load) print_load(out, p, load->promised != LatencyBounds());
