@@ -22,6 +22,7 @@ struct Slice {
   [[nodiscard]] bool contains(std::int32_t rank) const {
     return everything() || rank / axis.stride % axis.extent == index;
   }
+  friend bool operator==(const Slice&, const Slice&) = default;
 };
 
 inline Slice stage_slice(std::int32_t stage, const PlanLayout& layout, const ParallelPlan& plan) {

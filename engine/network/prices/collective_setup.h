@@ -62,6 +62,7 @@ struct CollectiveKey {
 
   /// Whether nothing is sent.
   [[nodiscard]] bool nothing() const { return group.alone() || bytes <= Bytes(0); }
+  friend bool operator==(const CollectiveKey&, const CollectiveKey&) = default;
 };
 
 }  // namespace shardscape::network

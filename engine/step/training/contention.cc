@@ -148,31 +148,6 @@ class ContentionSum {
     added[TimeClass::data_comm] += std::max(Seconds(0), busiest - now);
   }
 
-  /// For how long operations of the stage keep a sick link busy: its bytes take so many times as long as on a healthy
-  /// one, but no operation is on it for longer than on all of its links.
-  [[nodiscard]] Seconds busy_on(ContendedData& data, std::size_t stage,
-                                const network::SickLinks::SlowLink& slow,
-                                const network::CollectivePrices& sick) {
-    const Operations all = operations(data, stage);
-    const network::HealthyCosts& healthy = collectives_.healthy();
-    Seconds busy;
-    for (std::size_t i = 0; i < all.keys.size(); ++i) {
-      network::CollectiveKey key = all.keys[i];
-      const network::LinkLoad* const load = load_of(healthy.loads(key), slow.link);
-      if (load == nullptr) continue;
-      const double use = load->use;  // the next question may overwrite it
-      key.slice =
-          network::stage_slice(static_cast<std::int32_t>(stage), network::PlanLayout(in_.plan), in_.plan);
-      const std::vector<network::LinkSet>& stages = healthy.links_by_slice(key);
-      if (!stages[stage].contains(slow.link)) continue;
-      const auto users = std::ranges::count_if(
-          stages, [&](const network::LinkSet& links) { return links.contains(slow.link); });
-      const double longest = 1 + (sick.time(key) - collectives_.time(key)) / healthy.time_on_links(key);
-      busy += std::min(slow.times * use, longest) / static_cast<double>(users) * all.seconds[i];
-    }
-    return busy;
-  }
-
   /// All operations of a stage in passes.
   [[nodiscard]] SiblingTimes in_passes(const ContendedData& data) const {
     SiblingTimes passes = calls_.siblings;
@@ -224,12 +199,7 @@ class ContentionSum {
     return {priced, std::max(0.0, open / step.step) + open_share};  // rounding may leave less than nothing
   }
 
- private:
-  /// The operations of a stage in a step, and for how long they are on links.
-  struct Operations {
-    boost::container::small_vector<network::CollectiveKey, 16> keys;
-    boost::container::small_vector<Seconds, 16> seconds;
-  };
+  /// The operations of the stage in a step.
   [[nodiscard]] Operations operations(ContendedData& data, std::size_t stage) {
     const double count = in_.pipeline.per_chunk();
     Operations all;
@@ -259,6 +229,7 @@ class ContentionSum {
     return all;
   }
 
+ private:
   void add_part(const DataTraffic::Part& part, Pass pass, ContendedData::Traffic& traffic) {
     const network::CollectiveKey asked = part.key(groups_);
     if (asked.nothing()) return;
@@ -521,35 +492,10 @@ Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   });
 }
 
-Seconds sent_in_turn(const StepMachine& healthy, std::size_t stage) {
-  return with_stage(healthy, stage, [](const ContentionSum& sum, const ContendedData& traffic) {
-    return sum.all_in_turn(traffic);
+Operations operations_of(const StepMachine& machine, std::size_t stage) {
+  return with_stage(machine, stage, [&](ContentionSum& sum, ContendedData& traffic) {
+    return sum.operations(traffic, stage);
   });
-}
-
-Seconds busy_on_slow_link(const StepMachine& healthy, const network::CollectivePrices& sick,
-                          const network::SickLinks::SlowLink& slow) {
-  const TrainingStep& in = healthy.in;
-  const network::HealthyCosts& costs = healthy.collectives.healthy();
-  const network::RankGroup& stages = healthy.groups[ParallelGroup::pipeline];
-  Seconds busy;
-  for (std::size_t s = 0; s < in.layers.size(); ++s)
-    busy += with_stage(healthy, s, [&](ContentionSum& sum, ContendedData& traffic) {
-      return sum.busy_on(traffic, s, slow, sick);
-    });
-  const double left = costs.network().bytes_per_second()[static_cast<std::size_t>(slow.link)] / slow.times;
-  const std::int32_t boundaries =
-      in.plan.pipeline == 1 ? 0 : in.plan.pipeline - (in.pipeline.wraps() ? 0 : 1);
-  for (std::int32_t b = 0; b < boundaries; ++b) {
-    const bool closes = b + 1 == in.plan.pipeline;
-    const std::int32_t often = in.pipeline.forwards() - (closes ? in.pipeline.per_chunk() : 0);
-    for (const bool back : {false, true}) {
-      network::OperationCosts& way = costs.message(costs.boundaries(stages), stages, b, back);
-      if (const network::LinkLoad* const load = load_of(costs.loads(way), slow.link))
-        busy += Seconds(load->flows * often * in.boundary().message.value() / left);
-    }
-  }
-  return busy;
 }
 
 SiblingTurns turns_of_siblings(const StepMachine& machine, const TimedStage& step,

@@ -62,11 +62,12 @@ bool beside_passes_slowed(const StepMachine& machine, std::size_t stage);
 Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& asked,
                      const network::CollectivePrices& collectives);
 
-/// Seconds of all calls and traffic of a stage in a step, one after the other.
-Seconds sent_in_turn(const StepMachine& healthy, std::size_t stage);
-/// For how long calls, traffic and messages of all stages keep a sick link busy.
-Seconds busy_on_slow_link(const StepMachine& healthy, const network::CollectivePrices& sick,
-                          const network::SickLinks::SlowLink& slow);
+/// The operations of a stage in a step, and for how long each is on its links.
+struct Operations {
+  boost::container::small_vector<network::CollectiveKey, 16> keys;
+  boost::container::small_vector<Seconds, 16> seconds;
+};
+Operations operations_of(const StepMachine& machine, std::size_t stage);
 
 /// How siblings take turns in a step on a healthy machine that was timed with all of them sending at once. `step`: its
 /// stage that ends last. `beside()`: of its data-parallel traffic, asked for where it may matter.

@@ -18,6 +18,7 @@
 
 #include "engine/network/prices/collective_prices.h"
 #include "engine/step/training/data_costs.h"
+#include "engine/step/training/sent_in_step.h"
 #include "engine/step/training/step_times.h"
 
 namespace shardscape::step {
@@ -36,13 +37,10 @@ struct KnownStep {
   /// links_of_data().
   struct Links {
     network::LinkSet passes, beside, tail, data;
-    std::optional<Seconds> in_turn;  ///< sent_in_turn(), once asked for
-    [[nodiscard]] bool any(std::int32_t link) const {
-      return passes.contains(link) || beside.contains(link) || tail.contains(link) || data.contains(link);
-    }
   };
   std::vector<Links> links;
   network::LinkSet boundaries;
+  std::optional<SentInStep> sent;  ///< once asked for
 };
 
 /// Tells which parts of a step have to be priced.

@@ -189,7 +189,7 @@ const KnownStep* begin_step(const TrainingStep& in, const network::CollectivePri
     LayerTimesMemo& layers = scratch.memos.layers;
     known.layers_id = scratch.step.turns.any ? layers.next_id() : layers.times_for(in).id;
     known.links.assign(static_cast<std::size_t>(in.plan.pipeline),
-                       {recorder->all(), recorder->all(), recorder->all(), {}, {}});
+                       {recorder->all(), recorder->all(), recorder->all(), {}});
     known.boundaries = recorder->all();
   } else if (!anew && known.layers_id > 0 && known.plan == in.plan && !scratch.options.reference &&
              !scratch.options.every_tail && !collectives.detours()) {
@@ -294,36 +294,28 @@ Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, 
   return most;
 }
 
+/// What is sent in the step on a healthy machine.
+SentInStep sent_when_healthy(const StepMachine& machine, TrainingScratch& scratch) {
+  TrainingStep in = machine.in;
+  in.sick = {};
+  const network::CollectivePrices prices = machine.collectives.without_faults();
+  if (scratch.options.reference) return sent_in_step({in, machine.groups, prices, nullptr, nullptr});
+  return sent_in_step(
+      {in, machine.groups, prices, &scratch.memos.layers.times_for(in), &scratch.memos.data.costs_for(in)});
+}
+
 /// For how long the busiest of the sick links is busy, or `least` if that is longer, and where messages make detours.
 Seconds busiest_of_sick(const StepMachine& machine, Seconds least, TrainingScratch& scratch) {
   if (machine.collectives.detours()) return least;
-  std::optional<TrainingStep> in;
-  std::optional<network::CollectivePrices> prices;
-  std::optional<StepMachine> made;
-  const auto healthy = [&]() -> const StepMachine& {
-    if (made) return *made;
-    in.emplace(machine.in).sick = {};
-    prices.emplace(machine.collectives.without_faults());
-    const bool plain = scratch.options.reference;
-    return made.emplace(StepMachine{*in, machine.groups, *prices,
-                                    plain ? nullptr : &scratch.memos.layers.times_for(*in),
-                                    plain ? nullptr : &scratch.memos.data.costs_for(*in)});
-  };
-  // No link is busy for longer than all that is sent over it takes one after the other.
-  const auto may_be_busier = [&](const network::SickLinks::SlowLink& slow) {
-    if (scratch.parts.known() == nullptr || scratch.known.boundaries.contains(slow.link)) return true;
-    Seconds sum;
-    for (std::size_t s = 0; s < scratch.known.links.size(); ++s) {
-      KnownStep::Links& links = scratch.known.links[s];
-      if (!links.any(slow.link)) continue;
-      if (!links.in_turn) links.in_turn = sent_in_turn(healthy(), s);
-      sum += slow.times * *links.in_turn;
-    }
-    return sum > least;
-  };
+  std::optional<SentInStep> own;
+  std::optional<SentInStep>& sent = scratch.parts.known() != nullptr ? scratch.known.sent : own;
+  if (!sent) sent = sent_when_healthy(machine, scratch);
   Seconds most = least;
-  for (const network::SickLinks::SlowLink& slow : machine.collectives.slow_links())
-    if (may_be_busier(slow)) most = std::max(most, busy_on_slow_link(healthy(), machine.collectives, slow));
+  for (const network::SickLinks::SlowLink& slow : machine.collectives.slow_links()) {
+    const auto link = static_cast<std::size_t>(slow.link);
+    if (Seconds(slow.times * (sent->busy[link] + sent->messages[link])) > most)
+      most = std::max(most, busy_on_slow_link(*sent, machine.in.plan, machine.collectives, slow));
+  }
   return most;
 }
 
