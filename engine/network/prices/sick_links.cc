@@ -72,6 +72,11 @@ bool SickLinks::touch(const LinkSet& links) const {
 
 bool SickLinks::detours() const { return std::ranges::any_of(faults_, &LinkFault::removed); }
 
+bool SickLinks::detours(const LinkSet& links) const {
+  return std::ranges::any_of(
+      faults_, [&](const LinkFault& fault) { return fault.removed && links.contains(fault.link); });
+}
+
 // ---- slices ----
 
 /// The links that the groups of each slice use, including those of detours.

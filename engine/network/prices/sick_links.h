@@ -62,8 +62,9 @@ class SickLinks {
   [[nodiscard]] std::uint64_t epoch() const { return any() ? now_->epoch : 0; }
   /// Whether any of the links is sick.
   [[nodiscard]] bool touch(const LinkSet& links) const;
-  /// Whether links are gone, so that messages take other routes.
+  /// Whether links are gone, so that messages take other routes; and whether links of such a set are.
   [[nodiscard]] bool detours() const;
+  [[nodiscard]] bool detours(const LinkSet& links) const;
 
   /// Whether faults slow the groups of the slice.
   [[nodiscard]] bool slow(const OperationCosts& costs, KnownWay& way, const Slice& slice);

@@ -71,6 +71,8 @@ SentInStep sent_in_step(const StepMachine& healthy) {
   sent.messages = sent.busy;
   add_busy(healthy, sent);
   add_messages(healthy, sent);
+  for (std::size_t link = 0; link < sent.busy.size(); ++link)
+    if (sent.busy[link] + sent.messages[link] > 0) sent.used.insert(static_cast<std::int32_t>(link));
   return sent;
 }
 
