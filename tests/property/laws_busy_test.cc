@@ -301,12 +301,12 @@ std::vector<double> bytes_by_link(const execution::Programs& programs, std::size
 }
 
 struct Links {
-  int timed = 0, near = 0, idle = 0;
+  int timed = 0, near = 0;
 };
 
-/// Of a machine with up to `sick` slower links. The loss of one that carries nothing makes no step shorter.
+/// Of a machine with up to `sick` slower links.
 void expect_links_in_time(const Case& of, ExecutionMode mode, std::uint64_t seed, std::uint64_t sick,
-                          double band, Links& links) {
+                          Links& links) {
   const network::Fabric fabric(of.setting.system.fabric);
   std::vector<double> left;
   for (const network::Link& link : fabric.links()) left.push_back(link.bandwidth.value());
@@ -321,21 +321,17 @@ void expect_links_in_time(const Case& of, ExecutionMode mode, std::uint64_t seed
   }
   Details details;
   details.want_programs = true;
-  Simulator simulator(of.setting, {.reference = false, .time_infeasible = true, .mode = mode});
-  const Prediction out = simulator.run(of.plan, faults, &details);
+  const Prediction out =
+      Simulator(of.setting, {.time_infeasible = true, .mode = mode, .collective_tolerance = kRounding})
+          .run(of.plan, faults, &details);
   if (!has_time(out) || details.programs == nullptr) return;
   const std::vector<double> bytes = bytes_by_link(*details.programs, left.size());
   double busy = 0;
   for (std::size_t link = 0; link < left.size(); ++link) busy = std::max(busy, bytes[link] / left[link]);
   const double share = busy / out.step_time.value();
-  EXPECT_LE(share, 1 + band) << of.text;
+  EXPECT_LE(share, 1 + kRounding) << of.text;
   ++links.timed;
   links.near += share > 0.9 ? 1 : 0;
-  const auto idle = std::ranges::find(bytes, 0.0);
-  if (sick == 0 || idle == bytes.end()) return;
-  faults.links.push_back({static_cast<std::int32_t>(idle - bytes.begin()), 1, Seconds(0), true});
-  EXPECT_GE(simulator.run(of.plan, faults).step_time / out.step_time, 1 - kRounding) << of.text;
-  ++links.idle;
 }
 
 bool goes_round(const FabricSpec& fabric) {
@@ -345,24 +341,19 @@ bool goes_round(const FabricSpec& fabric) {
 }
 
 /// Bytes of each link over its bandwidth, of any kind of fabric or of rings and tori alone.
-Links expect_links_in_time(ExecutionMode mode, std::uint64_t seeds, bool rings, std::uint64_t sick,
-                           double band) {
+Links expect_links_in_time(ExecutionMode mode, std::uint64_t seeds, bool rings, std::uint64_t sick) {
   Links links;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     const Case drawn = draw(seed, rings ? 64 : 32);
     if (!rings || goes_round(drawn.setting.system.fabric))
-      expect_links_in_time(drawn, mode, seed, sick, band, links);
+      expect_links_in_time(drawn, mode, seed, sick, links);
   }
   return links;
 }
 
-/// Of the smallest calls, and the gathers behind messages between stages, some bytes are not looked at.
-constexpr double kSickLinksBand = 0.025;
-
 TEST(BusyLaws, NoLinkIsBusierThanTheStepIsLong) {
-  const Links any = expect_links_in_time(ExecutionMode::hierarchical, test::seeds(2000), false, 0, kRounding),
-              rings =
-                  expect_links_in_time(ExecutionMode::hierarchical, test::seeds(10000), true, 0, kRounding);
+  const Links any = expect_links_in_time(ExecutionMode::hierarchical, test::seeds(2000), false, 0),
+              rings = expect_links_in_time(ExecutionMode::hierarchical, test::seeds(10000), true, 0);
   EXPECT_GE(any.timed, test::at_least(500));
   EXPECT_GE(rings.timed, test::at_least(150));
   if (!test::all_seeds()) return;
@@ -371,24 +362,47 @@ TEST(BusyLaws, NoLinkIsBusierThanTheStepIsLong) {
 
 TEST(BusyLaws, NoSickLinkIsBusierThanTheStepIsLong) {
   for (const std::uint64_t sick : {1, 2}) {
-    const Links any = expect_links_in_time(ExecutionMode::hierarchical, test::seeds(2000), false, sick,
-                                           kSickLinksBand),
-                rings = expect_links_in_time(ExecutionMode::hierarchical, test::seeds(8000), true, sick,
-                                             kSickLinksBand);
+    const Links any = expect_links_in_time(ExecutionMode::hierarchical, test::seeds(2000), false, sick),
+                rings = expect_links_in_time(ExecutionMode::hierarchical, test::seeds(8000), true, sick);
     EXPECT_GE(any.timed, test::at_least(500));
     EXPECT_GE(rings.timed, test::at_least(150));
-    EXPECT_GE(any.idle, test::at_least(100));
     if (!test::all_seeds()) continue;
     EXPECT_GT(any.near, 10);
   }
 }
 
+/// An operation of which other groups use the link that is gone is priced anew as a whole, not group by group.
+constexpr double kPricedAnewBand = 2e-3;
+
+// Beside a link that is so slow that the step lasts as long as it is busy.
+TEST(BusyLaws, TheLossOfALinkThatCarriesNothingMakesNoStepShorter) {
+  int tried = 0;
+  for (std::uint64_t seed = 0; seed < test::seeds(10000); ++seed) {
+    const Case drawn = draw(seed, 32);
+    if (!goes_round(drawn.setting.system.fabric)) continue;
+    Details details;
+    details.want_programs = true;
+    Simulator simulator(drawn.setting, {.time_infeasible = true});
+    if (!has_time(simulator.run(drawn.plan, {}, &details)) || details.programs == nullptr) continue;
+    const std::vector<double> bytes =
+        bytes_by_link(*details.programs, network::Fabric(drawn.setting.system.fabric).links().size());
+    const auto number_of = [&](auto link) { return static_cast<std::int32_t>(link - bytes.begin()); };
+    const auto idle = std::ranges::find(bytes, 0.0), busiest = std::ranges::max_element(bytes);
+    if (idle == bytes.end() || *busiest <= 0) continue;
+    const LinkFault slow{number_of(busiest), 0.02, Seconds(0), false},
+        gone{number_of(idle), 1, Seconds(0), true};
+    const Prediction alone = simulator.run(drawn.plan, {{slow}, {}}),
+                     both = simulator.run(drawn.plan, {{slow, gone}, {}});
+    EXPECT_GE(both.step_time / alone.step_time, 1 - kPricedAnewBand) << drawn.text;
+    ++tried;
+  }
+  EXPECT_GE(tried, test::at_least(100));
+}
+
 TEST(BusyLaws, NoLinkIsBusierThanAnExecutedStepIsLong) {
   for (const std::uint64_t sick : {0, 1}) {
-    const Links any =
-                    expect_links_in_time(ExecutionMode::flattened, test::seeds(300), false, sick, kRounding),
-                rings =
-                    expect_links_in_time(ExecutionMode::flattened, test::seeds(2000), true, sick, kRounding);
+    const Links any = expect_links_in_time(ExecutionMode::flattened, test::seeds(300), false, sick),
+                rings = expect_links_in_time(ExecutionMode::flattened, test::seeds(2000), true, sick);
     EXPECT_GE(any.timed, test::at_least(50));
     EXPECT_GE(rings.timed, test::at_least(20));
   }

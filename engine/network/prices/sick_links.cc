@@ -70,19 +70,21 @@ bool SickLinks::touch(const LinkSet& links) const {
   return std::ranges::any_of(faults_, [&](const LinkFault& fault) { return links.contains(fault.link); });
 }
 
-bool SickLinks::detours() const { return std::ranges::any_of(faults_, &LinkFault::removed); }
-
 bool SickLinks::detours(const LinkSet& links) const {
   return std::ranges::any_of(
       faults_, [&](const LinkFault& fault) { return fault.removed && links.contains(fault.link); });
 }
 
+bool SickLinks::detours(const OperationCosts& costs, KnownWay& way) const {
+  return std::ranges::any_of(faults_, &LinkFault::removed) && detours(healthy_.links_of(costs, way));
+}
+
 // ---- slices ----
 
 /// The links that the groups of each slice use, including those of detours.
-SliceLinks SickLinks::slice_links(const OperationCosts& costs, const KnownWay& way, RankGroup::Level axis) {
+SliceLinks SickLinks::slice_links(const OperationCosts& costs, KnownWay& way, RankGroup::Level axis) {
   std::vector<LinkSet> links = healthy_.links_by_slice(costs, way, axis);
-  for (std::int32_t i = 0; detours() && i < axis.extent; ++i) {
+  for (std::int32_t i = 0; detours(costs, way) && i < axis.extent; ++i) {
     const SiblingGroups groups = healthy_.siblings(costs, {axis, i});
     const CostCurve sick = curve_of(maker(), costs.op, way, groups, healthy_.setup().fabric);
     if (!sick.cut_off()) links[static_cast<std::size_t>(i)].insert_all(sick.links());
@@ -110,7 +112,7 @@ SliceLinks SickLinks::slice_links_plainly(const OperationCosts& costs, const Kno
 const LinkSet& SickLinks::links_minded(const OperationCosts& costs, KnownWay& way, const Slice& slice) {
   if (slice.everything()) return healthy_.links_of(costs, way);
   const auto made = [&] { return slice_links(costs, way, slice.axis); };
-  Memo<SlicesKey, SliceLinks>& known = detours() ? now_->slices : slices_;
+  Memo<SlicesKey, SliceLinks>& known = detours(costs, way) ? now_->slices : slices_;
   return known.get({way.number, slice.axis}, made).met_by(slice.index);
 }
 
@@ -182,7 +184,8 @@ double SickLinks::saved_on(const CostCurve& curve, const OperationCosts& costs, 
 
 double SickLinks::find_saved(const OperationCosts& costs, KnownWay& way, double bytes, const InRow& row) {
   // The parts do not depend on what was asked before, and so neither does the answer.
-  const Parts* const all = detours() ? nullptr : &parts_.get(way.number, [&] { return split(costs, way); });
+  const Parts* const all =
+      detours(costs, way) ? nullptr : &parts_.get(way.number, [&] { return split(costs, way); });
   if (all == nullptr || all->parts.empty()) {
     return saved_on(sick_curve(costs, way), costs, way, bytes, row);
   }
@@ -281,7 +284,7 @@ double SickLinks::healthy_part(const HealthyPartKey& key, CostCurve& curve) {
 
 /// The time with soft faults, from the parts; empty where the parts do not determine it.
 std::optional<double> SickLinks::part_by_part(const OperationCosts& costs, KnownWay& way, double bytes) {
-  if (detours()) return std::nullopt;
+  if (detours(costs, way)) return std::nullopt;
   Parts& all = parts_.get(way.number, [&] { return split(costs, way); });
   if (all.parts.empty()) return std::nullopt;
   constexpr double kRounding = 1e-12;

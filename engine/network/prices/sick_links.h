@@ -62,8 +62,7 @@ class SickLinks {
   [[nodiscard]] std::uint64_t epoch() const { return any() ? now_->epoch : 0; }
   /// Whether any of the links is sick.
   [[nodiscard]] bool touch(const LinkSet& links) const;
-  /// Whether links are gone, so that messages take other routes; and whether links of such a set are.
-  [[nodiscard]] bool detours() const;
+  /// Whether links of this set are gone, so that what they carry takes other routes.
   [[nodiscard]] bool detours(const LinkSet& links) const;
 
   /// Whether faults slow the groups of the slice.
@@ -137,8 +136,9 @@ class SickLinks {
   CurveMaker& maker();
   [[nodiscard]] double at(CostCurve& curve, double bytes);
   [[nodiscard]] CostCurve& sick_curve(const OperationCosts& costs, const KnownWay& way);
-  [[nodiscard]] SliceLinks slice_links(const OperationCosts& costs, const KnownWay& way,
-                                       RankGroup::Level axis);
+  /// Whether messages of the operation take other routes.
+  [[nodiscard]] bool detours(const OperationCosts& costs, KnownWay& way) const;
+  [[nodiscard]] SliceLinks slice_links(const OperationCosts& costs, KnownWay& way, RankGroup::Level axis);
   [[nodiscard]] SliceLinks slice_links_plainly(const OperationCosts& costs, const KnownWay& way,
                                                RankGroup::Level axis);
   [[nodiscard]] Parts split(const OperationCosts& costs, const KnownWay& way) const;

@@ -8,9 +8,11 @@
 
 namespace shardscape::step {
 
+using network::CollectiveOp;
+
 namespace {
 
-/// Adds what all stages' operations of this kind, and their messages, keep each link busy for.
+/// Adds for how long the operations of all stages keep each link busy.
 void add_busy(const StepMachine& healthy, SentInStep& sent) {
   const network::HealthyCosts& costs = healthy.collectives.healthy();
   struct Users {
@@ -32,21 +34,38 @@ void add_busy(const StepMachine& healthy, SentInStep& sent) {
   }
 }
 
+/// Adds operations of a stage, which take so many seconds on their links.
+void add(const StepMachine& healthy, network::CollectiveKey key, std::size_t stage, Seconds seconds,
+         std::vector<SentInStep::Operation>& operations) {
+  key.slice = network::stage_slice(0, network::PlanLayout(healthy.in.plan), healthy.in.plan);
+  auto known = std::ranges::find(operations, key, &SentInStep::Operation::key);
+  if (known == operations.end())
+    known = operations.insert(known, {key, std::vector<Seconds>(healthy.in.layers.size())});
+  known->of_stage[stage] += seconds;
+}
+
+/// Adds messages between stages, and what the ranks that receive them gather.
 void add_messages(const StepMachine& healthy, SentInStep& sent) {
   const TrainingStep& in = healthy.in;
   const network::HealthyCosts& costs = healthy.collectives.healthy();
   const network::RankGroup& stages = healthy.groups[ParallelGroup::pipeline];
-  const std::int32_t boundaries =
-      in.plan.pipeline == 1 ? 0 : in.plan.pipeline - (in.pipeline.wraps() ? 0 : 1);
+  const std::int32_t count = in.plan.pipeline,
+                     boundaries = count == 1 ? 0 : count - (in.pipeline.wraps() ? 0 : 1);
+  const Boundary boundary = in.boundary();
+  const network::CollectiveKey gather{CollectiveOp::all_gather, boundary.gathered,
+                                      healthy.groups[ParallelGroup::tensor]};
   for (std::int32_t b = 0; b < boundaries; ++b) {
-    const bool closes = b + 1 == in.plan.pipeline;
+    const bool closes = b + 1 == count;
     const double often = in.pipeline.forwards() - (closes ? in.pipeline.per_chunk() : 0);
-    const double bytes = often * in.boundary().message.value();
     for (const bool back : {false, true}) {
       network::OperationCosts& way = costs.message(costs.boundaries(stages), stages, b, back);
       for (const network::LinkLoad& load : costs.loads(way))
         for (auto link = static_cast<std::size_t>(load.link); std::cmp_less(link, load.end()); ++link)
-          sent.messages[link] += load.flows * bytes / costs.network().bytes_per_second()[link];
+          sent.messages[link] +=
+              load.flows * often * boundary.message.value() / costs.network().bytes_per_second()[link];
+      if (gather.nothing()) continue;
+      const auto receiver = static_cast<std::size_t>(back ? b : (b + 1) % count);
+      add(healthy, gather, receiver, often * costs.time_on_links(gather), sent.operations);
     }
   }
 }
@@ -54,23 +73,16 @@ void add_messages(const StepMachine& healthy, SentInStep& sent) {
 }  // namespace
 
 SentInStep sent_in_step(const StepMachine& healthy) {
-  const ParallelPlan& plan = healthy.in.plan;
   SentInStep sent;
+  sent.messages.resize(healthy.collectives.healthy().network().bytes_per_second().size());
+  sent.busy = sent.messages;
   for (std::size_t s = 0; s < healthy.in.layers.size(); ++s) {
     const Operations all = operations_of(healthy, s);
-    for (std::size_t i = 0; i < all.keys.size(); ++i) {
-      network::CollectiveKey key = all.keys[i];
-      key.slice = network::stage_slice(0, network::PlanLayout(plan), plan);
-      auto known = std::ranges::find(sent.operations, key, &SentInStep::Operation::key);
-      if (known == sent.operations.end())
-        known = sent.operations.insert(known, {key, std::vector<Seconds>(healthy.in.layers.size())});
-      known->of_stage[s] += all.seconds[i];
-    }
+    for (std::size_t i = 0; i < all.keys.size(); ++i)
+      add(healthy, all.keys[i], s, all.seconds[i], sent.operations);
   }
-  sent.busy.resize(healthy.collectives.healthy().network().bytes_per_second().size());
-  sent.messages = sent.busy;
-  add_busy(healthy, sent);
   add_messages(healthy, sent);
+  add_busy(healthy, sent);
   for (std::size_t link = 0; link < sent.busy.size(); ++link)
     if (sent.busy[link] + sent.messages[link] > 0) sent.used.insert(static_cast<std::int32_t>(link));
   return sent;
@@ -91,8 +103,8 @@ Seconds busy_on_slow_link(const SentInStep& sent, const ParallelPlan& plan,
       if (!uses(stages[s])) continue;
       network::CollectiveKey key = operation.key;
       key.slice = network::stage_slice(static_cast<std::int32_t>(s), network::PlanLayout(plan), plan);
-      const double longest =
-          1 + (sick.time(key) - sick.without_faults().time(key)) / healthy.time_on_links(key);
+      const Seconds call = healthy.time_of_call(key, 1).on_links + sick.added_by_faults(key);
+      const double longest = key.calls * call / healthy.time_on_links(key);
       busy += std::min(slow.times * use, longest) / users * operation.of_stage[s].value();
     }
   }
