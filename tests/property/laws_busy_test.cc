@@ -322,8 +322,7 @@ void expect_links_in_time(const Case& of, ExecutionMode mode, std::uint64_t seed
   Details details;
   details.want_programs = true;
   const Prediction out =
-      Simulator(of.setting, {.time_infeasible = true, .mode = mode, .collective_tolerance = kRounding})
-          .run(of.plan, faults, &details);
+      Simulator(of.setting, {.time_infeasible = true, .mode = mode}).run(of.plan, faults, &details);
   if (!has_time(out) || details.programs == nullptr) return;
   const std::vector<double> bytes = bytes_by_link(*details.programs, left.size());
   double busy = 0;
