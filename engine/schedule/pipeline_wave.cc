@@ -3,6 +3,7 @@
 #include "engine/schedule/pipeline_wave.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardscape::schedule {
 
@@ -364,8 +365,7 @@ bool PipelineWave::settled(std::int32_t period, std::int32_t round) {
   };
   const std::int32_t phase = period % round;
   if (phase > 2 && phase < round - 2) return false;
-  const bool repeats =
-      round == 1 ? moved(0, 1) || moved(1, 2) : moved(0, phase == 0 ? round : phase);
+  const bool repeats = round == 1 ? moved(0, 1) || moved(1, 2) : moved(0, phase == 0 ? round : phase);
   if (!repeats && phase == 0) snapshot();
   return repeats;
 }

@@ -117,9 +117,9 @@ class PipelineWave {
   std::vector<TwoTimes> second_;             ///< last message of a warm-up, by receiver
   TwoTimes forward_round_, backward_round_;  ///< seconds of messages between the last and the first stage
 
-  double skipped_ = 0;      ///< number of periods skipped
-  TwoTimes per_period_;     ///< seconds per period, mean over a cycle
-  std::int32_t cycle_ = 1;  ///< periods per cycle
+  double skipped_ = 0;                              ///< number of periods skipped
+  TwoTimes per_period_;                             ///< seconds per period, mean over a cycle
+  std::int32_t cycle_ = 1;                          ///< periods per cycle
   std::array<std::vector<TwoTimes>, 2> snapshots_;  ///< states at the beginning of rounds, the latest first
   std::size_t snapshot_count_ = 0;
 
