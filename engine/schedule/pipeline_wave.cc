@@ -3,6 +3,7 @@
 #include "engine/schedule/pipeline_wave.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardscape::schedule {
 
@@ -364,37 +365,39 @@ bool PipelineWave::settled(std::int32_t period, std::int32_t round) {
   };
   const std::int32_t phase = period % round;
   if (phase > 2 && phase < round - 2) return false;
-  snapshot();
-  if (round == 1) return moved(1, 1) || moved(2, 2);
-  const std::size_t since = snapshot_count_ - 1;  // periods since the snapshot of the last phase 0
-  const bool repeats = since > 0 && moved(since, phase == 0 ? round : phase);
-  if (phase == 0) snapshot_count_ = 1;
+  const bool repeats = round == 1 ? moved(0, 1) || moved(1, 2) : moved(0, phase == 0 ? round : phase);
+  if (!repeats && phase == 0) snapshot();
   return repeats;
 }
 
-void PipelineWave::snapshot() {
-  latest_ = (latest_ + snapshots_.size() - 1) % snapshots_.size();
-  std::vector<TwoTimes>& state = snapshots_[latest_];
+PipelineWave::State PipelineWave::state() const {
   // Without chunks nothing is sent between the last stage and the first.
-  const std::ptrdiff_t ends = shape_.virtual_stages > 1 ? 0 : 1;
-  state.assign(end_.begin(), end_.end());
-  state.insert(state.end(), forward_input_.begin() + ends, forward_input_.end() - 1);
-  state.insert(state.end(), backward_input_.begin() + 1, backward_input_.end() - ends);
+  const std::size_t ends = shape_.virtual_stages > 1 ? 0 : 1, sent = end_.size() - ends;
+  return {end_, std::span(forward_input_).subspan(ends, sent), std::span(backward_input_).subspan(1, sent)};
+}
+
+void PipelineWave::snapshot() {
+  std::swap(snapshots_[0], snapshots_[1]);
+  snapshots_[0].clear();
+  for (const std::span<const TwoTimes> part : state())
+    snapshots_[0].insert(snapshots_[0].end(), part.begin(), part.end());
   ++snapshot_count_;
 }
 
-/// The shift from the snapshot `back` places ago to the latest one, if all numbers have moved by one constant.
+/// The shift from the snapshot with `back` later ones to the state as it is, if all numbers have moved by one constant.
 std::optional<TwoTimes> PipelineWave::shift_since(std::size_t back) const {
   if (snapshot_count_ <= back) return std::nullopt;
-  const std::vector<TwoTimes>& now = snapshots_[latest_];
-  const std::vector<TwoTimes>& then = snapshots_[(latest_ + back) % snapshots_.size()];
-  const TwoTimes tolerance = kShiftTolerance * now[0];
-  TwoTimes smallest = now[0] - then[0], largest = smallest;
-  for (std::size_t i = 1; i < now.size(); ++i) {
-    smallest = earlier(smallest, now[i] - then[i]);
-    largest = later(largest, now[i] - then[i]);
-    const TwoTimes apart = largest - smallest;
-    if (apart.real() > tolerance.real() || apart.free() > tolerance.free()) return std::nullopt;
+  const TwoTimes* then = snapshots_[back].data();
+  const TwoTimes tolerance = kShiftTolerance * end_[0];
+  TwoTimes smallest = end_[0] - *then, largest = smallest;
+  for (const std::span<const TwoTimes> part : state()) {
+    for (const TwoTimes now : part) {
+      const TwoTimes shift = now - *then++;
+      smallest = earlier(smallest, shift);
+      largest = later(largest, shift);
+      const TwoTimes apart = largest - smallest;
+      if (apart.real() > tolerance.real() || apart.free() > tolerance.free()) return std::nullopt;
+    }
   }
   return 0.5 * (smallest + largest);
 }

@@ -89,6 +89,9 @@ class PipelineWave {
   bool settled(std::int32_t period, std::int32_t round);
   /// `operations`: number of operations of each direction per period.
   void skip(std::int32_t periods, std::int32_t operations);
+  /// All that later steps depend on: ends and messages under way.
+  using State = std::array<std::span<const TwoTimes>, 3>;
+  [[nodiscard]] State state() const;
   void snapshot();
   [[nodiscard]] std::optional<TwoTimes> shift_since(std::size_t back) const;
 
@@ -114,12 +117,11 @@ class PipelineWave {
   std::vector<TwoTimes> second_;             ///< last message of a warm-up, by receiver
   TwoTimes forward_round_, backward_round_;  ///< seconds of messages between the last and the first stage
 
-  double skipped_ = 0;      ///< number of periods skipped
-  TwoTimes per_period_;     ///< seconds per period, mean over a cycle
-  std::int32_t cycle_ = 1;  ///< periods per cycle
-  std::array<std::vector<TwoTimes>, 6>
-      snapshots_;  ///< states at the beginning of periods: the latest at latest_, older ones behind it, cyclically
-  std::size_t snapshot_count_ = 0, latest_ = 0;
+  double skipped_ = 0;                              ///< number of periods skipped
+  TwoTimes per_period_;                             ///< seconds per period, mean over a cycle
+  std::int32_t cycle_ = 1;                          ///< periods per cycle
+  std::array<std::vector<TwoTimes>, 2> snapshots_;  ///< states at the beginning of rounds, the latest first
+  std::size_t snapshot_count_ = 0;
 
   std::vector<double> stage_ends_, chunk_ends_, free_ends_;  ///< the results
 };

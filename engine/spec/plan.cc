@@ -31,10 +31,11 @@ std::optional<RankOrder> parse_rank_order(std::string_view text) {
 // Lehmer code: digit i, of base kPlanAxes - i, counts the later axes that come before order[i] in the enum.
 std::int32_t rank_order_code(const RankOrder& order) {
   std::int32_t code = 0;
-  for (auto axis = order.begin(); axis != order.end(); ++axis) {
-    const auto smaller_after =
-        std::count_if(axis, order.end(), [&](PlanAxis later) { return later < *axis; });
-    code = code * static_cast<std::int32_t>(order.end() - axis) + static_cast<std::int32_t>(smaller_after);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    std::int32_t smaller_after = 0;
+    for (std::size_t later = i + 1; later < order.size(); ++later)
+      smaller_after += static_cast<std::int32_t>(order[later] < order[i]);
+    code = code * static_cast<std::int32_t>(order.size() - i) + smaller_after;
   }
   return code;
 }

@@ -94,9 +94,8 @@ struct ParallelPlan {
   }
   std::int32_t& degree(PlanAxis axis) { return const_cast<std::int32_t&>(std::as_const(*this).degree(axis)); }
   [[nodiscard]] std::int64_t gpus() const {
-    std::int64_t product = 1;
-    for (const PlanAxis axis : enum_values<PlanAxis>()) product *= degree(axis);
-    return product + prefill.gpus() + ffn;
+    static_assert(kPlanAxes == 4, "every degree is a factor");
+    return stage_ranks() * pipeline + prefill.gpus() + ffn;
   }
   /// Number of ranks of one pipeline stage, without the pool that prefills.
   [[nodiscard]] std::int64_t stage_ranks() const {

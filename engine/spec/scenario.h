@@ -69,11 +69,16 @@ struct Setting {
     return policy;
   }
 
-  /// What the host takes in training. Where the passes of a step are CUDA graphs, it launches none of their kernels.
+  /// Whether the passes of a training step are CUDA graphs.
+  [[nodiscard]] bool trains_on_graphs() const {
+    const StackProfile& stack = system.stack;
+    return stack.host.graph_step > Seconds(0) && !model.moe &&
+           system.device.architecture >= stack.graphs_from;
+  }
+  /// What the host takes in training: of CUDA graphs, it launches none of their kernels.
   [[nodiscard]] StackProfile::Host training_host() const {
     StackProfile::Host host = system.stack.host;
-    if (host.graph_step <= Seconds(0) || model.moe || system.device.architecture < system.stack.graphs_from)
-      return host;
+    if (!trains_on_graphs()) return host;
     host.forward_layer = host.backward_layer = host.per_collective = host.per_collective_rank = Seconds(0);
     host.step_fixed = host.graph_step;
     return host;

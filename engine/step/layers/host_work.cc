@@ -6,10 +6,13 @@
 
 namespace shardscape::step {
 
-Seconds once_per_step(const Setting& setting) { return setting.training_host().step_fixed; }
+Seconds once_per_step(const Setting& setting) {
+  const StackProfile::Host& host = setting.system.stack.host;
+  return setting.trains_on_graphs() ? host.graph_step : host.step_fixed;
+}
 
 Seconds pass_lead(const TrainingStep& in) {
-  return in.plan.pipeline > 1 ? in.setting.training_host().stage_pass : Seconds(0);
+  return in.plan.pipeline > 1 ? in.setting.system.stack.host.stage_pass : Seconds(0);
 }
 
 Seconds segments_launch(const TrainingStep& in, LayerKind kind, const Segments& segments) {

@@ -103,7 +103,9 @@ class ContentionSum {
                          double often) {
       const bool forward = pass == Pass::forward;
       const Seconds passes = forward ? step.forward : step.backward;
-      if (passes <= Seconds(0)) return Seconds(0);
+      const bool sends = std::ranges::any_of(
+          traffic.sent, [&](const ContendedData::Sent& sent) { return sent.beside == pass; });
+      if (!sends || passes <= Seconds(0)) return Seconds(0);
       boost::container::small_vector<Seconds, 8> windows(1, overlapped / count * passes);
       if (&traffic == &data.beside && !step.chunks.empty()) {
         windows.clear();
@@ -274,8 +276,6 @@ class ContentionSum {
   /// calls take longer. Returns how much later the pass ends because of its calls.
   Seconds add_axes(ContendedData::Traffic& traffic, const Beside& of, double share, double often, bool once) {
     const auto& [pass, passes, windows, wait] = of;
-    if (std::ranges::find(traffic.sent, pass, &ContendedData::Sent::beside) == traffic.sent.end())
-      return Seconds(0);
     Seconds data, longer_in_all, lost;  // in the mean over the traffic, whose parts share the pass evenly
     Breakdown longer;
     for (ContendedData::Sent& sent : traffic.sent) {

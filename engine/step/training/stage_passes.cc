@@ -295,12 +295,13 @@ class StageFiller {
               const network::CollectivePrices& prices, LayerTimes& known)
       : in_(machine.in),
         stage_(static_cast<std::int32_t>(stage)),
+        deferred_(in_.deferred()),
         known_(known),
         layer_(in_, costs, machine.calls_of(stage, prices)),
         timer_(in_, layer_, known) {}
 
   const StagePasses& all_chunks() {
-    const StageKind kind{in_.contents(stage_), pairs_of_stages(in_), in_.deferred()};
+    const StageKind kind{in_.contents(stage_), pairs_of_stages(in_), deferred_};
     return known_passes(known_.stages, kind, [&] {
       const LayerRuns layers = in_.stage_layers(stage_);
       StagePasses passes = timer_.passes_through(layers);
@@ -314,6 +315,7 @@ class StageFiller {
 
   /// Keeps the slower of the times already there and those of these devices.
   void fill(std::span<ChunkPasses> chunks) {
+    if (chunks.empty()) return;
     const bool both = in_.pipeline.both_ways(), pairs = in_.pipeline.overlaps || both;
     boost::container::small_vector<std::array<Seconds, 2>, 4> slowest(
         pairs ? chunks.size() : 0);  // of pairs; index: chunk of the forward, which of its partners
@@ -333,7 +335,7 @@ class StageFiller {
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       const StageKind before = std::exchange(kind, chunk_kind(c));
       if (c == 0 || kind != before) {
-        of_chunk = &passes_of(c);
+        of_chunk = &passes_of(c, kind);
         ahead = of_chunk->forward.total();
         back = of_chunk->backward.total();
       }
@@ -354,19 +356,20 @@ class StageFiller {
  private:
   /// One chunk of the stage, with everything that its passes depend on.
   [[nodiscard]] StageKind chunk_kind(std::size_t chunk) const {
-    return {.contents = in_.contents(stage_, static_cast<std::int32_t>(chunk)), .deferred = in_.deferred()};
+    return {.contents = in_.contents(stage_, static_cast<std::int32_t>(chunk)), .deferred = deferred_};
   }
   [[nodiscard]] LayerRuns layers_of(std::size_t chunk) const {
     return in_.chunk_layers(stage_, static_cast<std::int32_t>(chunk));
   }
-  const ChunkPasses& passes_of(std::size_t chunk) {
-    return known_passes(known_.chunks, chunk_kind(chunk),
+  const ChunkPasses& passes_of(std::size_t chunk, const StageKind& kind) {
+    return known_passes(known_.chunks, kind,
                         [&]() -> ChunkPasses { return timer_.passes_through(layers_of(chunk)); });
   }
   /// Seconds that the forward of a chunk and the backward of its mate take together on these devices.
   Seconds pair_of(std::size_t chunk, std::size_t mate) {
-    const Seconds ahead = passes_of(chunk).forward.total(), back = passes_of(mate).backward.total();
     const StageKind forward = chunk_kind(chunk), backward = chunk_kind(mate);
+    const Seconds ahead = passes_of(chunk, forward).forward.total(),
+                  back = passes_of(mate, backward).backward.total();
     const auto alike = [&](const KnownPair& pair) {
       return pair.forward == forward && pair.backward == backward;
     };
@@ -379,6 +382,7 @@ class StageFiller {
 
   const TrainingStep& in_;
   std::int32_t stage_;
+  std::int32_t deferred_;
   LayerTimes& known_;
   LayerTimer layer_;
   StageTimer timer_;

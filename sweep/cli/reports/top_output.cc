@@ -7,6 +7,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <unordered_map>
@@ -288,7 +289,10 @@ class TableBuilder {
     for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
       const ColumnInfo& column = info(i);
       if (!is_input(column) || column.name == "microbatches") continue;
-      if (results::varies(reader_, column.name)) {
+      const bool differ =  // what differs in the rows need not be looked for in the file
+          std::ranges::adjacent_find(chosen_.values[i], std::ranges::not_equal_to()) !=
+          chosen_.values[i].end();
+      if (differ || results::varies(reader_, column.name)) {
         show(column.name);
       } else if (!chosen_.rows.empty() && !says_nothing(column, plain(i, 0))) {
         if (!constants_.empty()) constants_ += ", ";
@@ -392,10 +396,14 @@ void print_yaml(std::ostream& out, const std::vector<Field>& fields, std::size_t
 
 ChosenRows read_rows(const ResultReader& reader, std::vector<std::uint64_t> rows) {
   ChosenRows chosen{std::move(rows), {}};
+  std::vector<std::uint64_t> ascending = chosen.rows;  // so that no chunk is unpacked twice
+  std::ranges::sort(ascending);
   for (const ColumnInfo& column : reader.columns()) {
+    const std::vector<double> found = results::values_of(reader, column.name, ascending);
     std::vector<double>& values = chosen.values.emplace_back();
     for (const std::uint64_t row : chosen.rows)
-      values.push_back(reader.read(column.name, {row, row + 1}).at(0));
+      values.push_back(
+          found[static_cast<std::size_t>(std::ranges::lower_bound(ascending, row) - ascending.begin())]);
   }
   return chosen;
 }
