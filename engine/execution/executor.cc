@@ -7,7 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "engine/base/check.h"
 #include "engine/execution/calls.h"
 #include "engine/execution/deadlock.h"
 #include "engine/execution/folding.h"

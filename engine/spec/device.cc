@@ -1,6 +1,5 @@
 #include "engine/spec/device.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "engine/spec/device_numbers.h"

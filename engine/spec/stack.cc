@@ -2,9 +2,7 @@
 // may name.
 #include "engine/spec/stack.h"
 
-#include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "engine/spec/pipeline_layout.h"
 #include "engine/spec/stack_numbers.h"

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "engine/base/words.h"
-#include "sweep/yaml/load.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/read_technology.h"
 

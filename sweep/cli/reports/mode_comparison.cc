@@ -1,7 +1,6 @@
 #include "sweep/cli/reports/mode_comparison.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
 #include "sweep/cli/reports/report.h"
