@@ -21,11 +21,6 @@ constexpr std::string_view kHeaderStart = "# Fitted: ";
 constexpr std::string_view kHeaderMore = "#   ";
 constexpr std::string_view kNote = "fitted";
 
-std::vector<std::string> split_lines(std::string_view text) {
-  const std::vector<std::string_view> lines = lines_of(text);
-  return {lines.begin(), lines.end()};
-}
-
 std::string join_lines(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + '\n';

@@ -13,7 +13,6 @@
 #include <iostream>
 
 #include "engine/base/safe_text.h"
-#include "engine/base/words.h"
 #include "git_commit.h"
 #include "results_schema/rows/columns.h"
 #include "results_schema/segments/segments.h"
@@ -176,11 +175,6 @@ Budget parse_budget(const std::string& text, bool points) {
 std::vector<std::string> split_names(std::string_view text) {
   const std::vector<std::string_view> names = split(text, ',');
   return {names.begin(), names.end()};
-}
-
-std::vector<std::string> split_lines(std::string_view text) {
-  const std::vector<std::string_view> lines = lines_of(text);
-  return {lines.begin(), lines.end()};
 }
 
 yaml::Catalog make_catalog(const CommonOptions& common) {
