@@ -67,6 +67,13 @@ struct ColumnInfo {
   friend bool operator==(const ColumnInfo&, const ColumnInfo&) = default;
 };
 
+/// Whether a column is an axis that the study chose; microbatches follow from other axes.
+inline bool is_axis(const ColumnInfo& column) {
+  const bool input = column.group == ColumnGroup::plan || column.group == ColumnGroup::workload ||
+                     column.group == ColumnGroup::hardware;
+  return input && column.name != "microbatches";
+}
+
 /// Number of decimals with which people read a result that is a share, in percent; nothing for other columns. Files
 /// always hold the fraction.
 std::optional<int> percent_digits(const ColumnInfo& column);
