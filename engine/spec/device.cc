@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine/spec/device_numbers.h"
+#include "engine/spec/spec_numbers.h"
 
 namespace shardscape {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "engine/spec/pipeline_layout.h"
-#include "engine/spec/stack_numbers.h"
+#include "engine/spec/spec_numbers.h"
 
 namespace shardscape {
 

@@ -1,6 +1,6 @@
 // The table of a stack profile's numbers, one row each: path and field, range, meaning, how far measurements may move
 // it, and whether a file must have it.
-#include "engine/spec/stack_numbers.h"
+#include "engine/spec/spec_numbers.h"
 
 #include <string_view>
 

@@ -12,8 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/spec/device_numbers.h"
-#include "engine/spec/stack_numbers.h"
+#include "engine/spec/spec_numbers.h"
 #include "sweep/yaml/number.h"
 
 namespace shardscape::calibrate {
