@@ -68,10 +68,6 @@ void append_training_moves(const ParallelPlan& plan, std::vector<ParallelPlan>& 
   }
 }
 
-Seconds time_of(const Prediction& prediction, Phase phase) {
-  return phase == Phase::training ? prediction.step_time : prediction.e2e;
-}
-
 }  // namespace
 
 std::vector<Neighbour> nearest_feasible(const Setting& setting, const ParallelPlan& plan, std::size_t wanted,
@@ -97,7 +93,7 @@ std::vector<Neighbour> nearest_feasible(const Setting& setting, const ParallelPl
     }
     std::stable_sort(found.begin() + static_cast<std::ptrdiff_t>(before), found.end(),
                      [&](const Neighbour& a, const Neighbour& b) {
-                       return time_of(a.prediction, phase) < time_of(b.prediction, phase);
+                       return a.prediction.whole(phase) < b.prediction.whole(phase);
                      });
   }
   if (found.size() > wanted) found.resize(wanted);

@@ -29,7 +29,7 @@ bool memory_in_range(const Prediction& p) {
 
 bool in_range(const Prediction& p, Phase phase) {
   const bool training = phase == Phase::training;
-  const double whole = (training ? p.step_time : p.e2e).value();
+  const double whole = p.whole(phase).value();
   const bool rates = holds(p.tokens_per_s_per_gpu, std::numeric_limits<double>::max()) &&
                      holds(p.mfu, std::numeric_limits<double>::max()) && holds(p.decode_batch, kLargest);
   const LoadPrediction& l = p.load;

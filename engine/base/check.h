@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
-#include <string>
 
 namespace shardscape::detail {
 

@@ -1,7 +1,8 @@
 // One string table per enum: used for parsing, printing, HDF5 flag meanings and documentation alike.
 //
-// An enum whose values run 0, 1, 2, ... has its names in that order: in the same namespace by SHARDSCAPE_ENUM_NAMES, or
-// from the rows of a table by specialising EnumNames.
+// An enum whose values run 0, 1, 2, ... has its names in that order. They are its enumerators as the code spells them,
+// so that a new spelling of one is a new word in files and reports; other names are given in the same namespace by
+// SHARDSCAPE_ENUM_NAMES, or come from the rows of a table: list_of_names() of the enum.
 #pragma once
 
 #include <array>
@@ -12,9 +13,42 @@
 
 namespace shardscape {
 
+namespace detail {
+
+/// An enumerator as the code spells it, out of the compiler's text for this function: "[with auto Value =
+/// shardscape::Phase::training]" (g++; clang++ likewise). That of a value without one is "(shardscape::Phase)2".
+template <auto Value>
+constexpr std::string_view spelling() {
+  constexpr std::string_view text = __PRETTY_FUNCTION__;
+  constexpr std::string_view value = text.substr(0, text.find_first_of(";]", text.find("Value = ")));
+  return value.substr(value.find_last_of(":)") + 1);
+}
+
+/// The spellings of all enumerators, those of the first values being `found`.
+template <class E, class... Found>
+constexpr auto spellings(Found... found) {
+  constexpr std::string_view next = spelling<static_cast<E>(sizeof...(Found))>();
+  if constexpr (next.front() >= '0' && next.front() <= '9') {
+    return std::array<std::string_view, sizeof...(Found)>{found...};
+  } else {
+    return spellings<E>(found..., next);
+  }
+}
+
+template <class E>
+constexpr auto names_of_enum() {
+  if constexpr (requires { list_of_names(E{}); }) {
+    return list_of_names(E{});  // found in the namespace of the enum
+  } else {
+    return spellings<E>();
+  }
+}
+
+}  // namespace detail
+
 template <class E>
 struct EnumNames {
-  static constexpr auto names = list_of_names(E{});  // found in the namespace of the enum
+  static constexpr auto names = detail::names_of_enum<E>();
 };
 
 /// All names of an enum, in the order of its values.
@@ -62,6 +96,6 @@ consteval std::array<std::string_view, N> names_of_table(const std::array<Row, N
 
 }  // namespace shardscape
 
-/// Declares the string table of an enum; place it right after the enum.
+/// Declares the string table of an enum whose names are other than its enumerators; place it right after the enum.
 #define SHARDSCAPE_ENUM_NAMES(Enum, ...) \
   constexpr auto list_of_names(Enum /*value*/) { return std::to_array<std::string_view>({__VA_ARGS__}); }

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <compare>
-#include <type_traits>
 
 namespace shardscape {
 

@@ -1,6 +1,7 @@
 // Texts taken apart: what stands between blanks or separators, and the number that a text is.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string>
@@ -34,6 +35,29 @@ inline std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines = split(text, '\n');
   if (lines.back().empty()) lines.pop_back();
   return lines;
+}
+
+/// The same as texts of their own.
+inline std::vector<std::string> split_lines(std::string_view text) {
+  const std::vector<std::string_view> lines = lines_of(text);
+  return {lines.begin(), lines.end()};
+}
+
+/// Where a byte of a text stands: line and column from 1 on, columns in bytes.
+struct TextPlace {
+  int line = 1, column = 1;
+};
+inline TextPlace place_of(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  const std::size_t begin = before.rfind('\n') + 1;  // of the line; npos + 1 is 0
+  return {static_cast<int>(std::ranges::count(before, '\n')) + 1,
+          static_cast<int>(before.size() - begin) + 1};
+}
+
+/// The path of a key of the map at `path`, with dots between keys; empty: of the whole document.
+inline std::string key_path(std::string path, std::string_view key) {
+  if (!path.empty()) path += '.';
+  return path.append(key);
 }
 
 /// The number that the whole text is, as std::from_chars reads it; nothing where it is none, or beyond T.

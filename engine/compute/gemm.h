@@ -57,7 +57,6 @@
 namespace shardscape {
 /// The resource that limits an operator.
 enum class Bound : std::uint8_t { compute, sram, l2, hbm, launch, link };
-SHARDSCAPE_ENUM_NAMES(Bound, "compute", "sram", "l2", "hbm", "launch", "link");
 }  // namespace shardscape
 
 namespace shardscape::compute {

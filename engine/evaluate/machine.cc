@@ -1,6 +1,5 @@
 #include "engine/evaluate/machine.h"
 
-#include <utility>
 #include <vector>
 
 #include "engine/model/expert_shares.h"

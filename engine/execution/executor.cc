@@ -7,7 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "engine/base/check.h"
 #include "engine/execution/calls.h"
 #include "engine/execution/deadlock.h"
 #include "engine/execution/folding.h"
@@ -281,8 +280,7 @@ void Executor::Impl::send(std::int32_t connection, const Parcel& parcel) {
 /// Runs a rank from where it stands until it has to wait for an event that has not happened yet.
 void Executor::Impl::run_ahead(std::int32_t rank) {
   RankState& state = state_of(rank);
-  const std::vector<std::int32_t>& sequence =
-      programs_->sequences[static_cast<std::size_t>(programs_->sequence_of[static_cast<std::size_t>(rank)])];
+  const std::vector<std::int32_t>& sequence = programs_->sequence(rank);
   for (;;) {
     while (state.next == state.block_end) {
       if (state.position == sequence.size()) {

@@ -111,6 +111,9 @@ struct Programs {
   std::vector<Block> blocks;
   std::vector<std::vector<std::int32_t>> sequences;  ///< lists of blocks, each shared by ranks
   std::vector<std::int32_t> sequence_of;             ///< the sequence of each rank
+  [[nodiscard]] const std::vector<std::int32_t>& sequence(std::int32_t rank) const {
+    return sequences[static_cast<std::size_t>(sequence_of[static_cast<std::size_t>(rank)])];
+  }
   /// Names of operators; the same name may occur with several works.
   std::vector<std::string> names;
   std::vector<OperatorWork> works;  ///< work of the operator of each name

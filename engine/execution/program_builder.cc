@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/enum_names.h"
@@ -16,7 +15,6 @@
 #include "engine/network/collectives/traffic_builder.h"
 #include "engine/network/groups/ring_order.h"
 #include "engine/network/groups/sibling_groups.h"
-#include "engine/network/prices/collective_prices.h"
 #include "engine/network/prices/cost_curve.h"
 
 namespace shardscape::execution {

@@ -1,7 +1,5 @@
 #include "engine/model/parameters.h"
 
-#include <algorithm>
-
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/head.h"

@@ -2,7 +2,6 @@
 // further tokens.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>

@@ -1,7 +1,5 @@
 #include "engine/schedule/ordered_run.h"
 
-#include <algorithm>
-
 #include "engine/base/check.h"
 
 namespace shardscape::schedule {

@@ -1,7 +1,5 @@
 #include "engine/schedule/pipeline_timer.h"
 
-#include <algorithm>
-
 #include "engine/base/check.h"
 #include "engine/schedule/schedule_rules.h"
 

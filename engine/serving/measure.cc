@@ -1,7 +1,6 @@
 // Times a trajectory: few iterations of each segment are timed, since times lie on straight pieces, and the measured
 // requests, gaps and classes of time are summed up.
 #include <algorithm>
-#include <cmath>
 #include <span>
 #include <utility>
 

@@ -14,7 +14,6 @@ namespace shardscape {
 ///   near          there are some that differ in one thing, or are up to eight times larger or smaller
 ///   extrapolated  there are none that are closer than that, or none of so many GPUs
 enum class Evidence : std::uint8_t { none, measured, near, extrapolated };
-SHARDSCAPE_ENUM_NAMES(Evidence, "none", "measured", "near", "extrapolated");
 
 /// The property in which the nearest measurements differ from the prediction.
 enum class EvidenceGap : std::uint8_t {
@@ -28,8 +27,6 @@ enum class EvidenceGap : std::uint8_t {
   scale,
   degrees
 };
-SHARDSCAPE_ENUM_NAMES(EvidenceGap, "none", "file", "phase", "device", "precision", "model_kind", "stack",
-                      "scale", "degrees");
 
 struct Assessment {
   /// Relative, one sigma: of predictions like this, 68 % lie within it. Above 0; NaN where nothing is known.

@@ -37,9 +37,8 @@ inline constexpr auto kAlgorithms = std::to_array<AlgorithmRow>({
     {Algorithm::pairwise, "pairwise", false},
     {Algorithm::in_network, "in_network", true},
 });
-template <>
-struct EnumNames<Algorithm> {
-  static constexpr auto names = names_of_table(kAlgorithms, &AlgorithmRow::algorithm);
-};
+constexpr auto list_of_names(Algorithm /*value*/) {
+  return names_of_table(kAlgorithms, &AlgorithmRow::algorithm);
+}
 
 }  // namespace shardscape

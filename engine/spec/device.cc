@@ -1,9 +1,8 @@
 #include "engine/spec/device.h"
 
-#include <algorithm>
 #include <cmath>
 
-#include "engine/spec/device_numbers.h"
+#include "engine/spec/spec_numbers.h"
 
 namespace shardscape {
 

@@ -18,7 +18,6 @@ namespace shardscape {
 
 /// Generations of matrix units for which kernels are known by name (compute/fused_attention.h).
 enum class Architecture : std::uint8_t { other, ampere, hopper, blackwell };
-SHARDSCAPE_ENUM_NAMES(Architecture, "other", "ampere", "hopper", "blackwell");
 
 /// Peak rates follow from the parts: units x per-unit rate x clock. YAML keys carry the same names, nested
 /// alike; what a number is and may be stands in its row (device_numbers.cc).

@@ -1,6 +1,6 @@
 // The table of a device's numbers, one row each: path and field, range, meaning, how far measurements may move it, and
 // whether a file must have it. Macros give rows of one group their path and their accessor.
-#include "engine/spec/device_numbers.h"
+#include "engine/spec/spec_numbers.h"
 
 #include <optional>
 #include <string_view>

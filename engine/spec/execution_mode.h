@@ -12,6 +12,5 @@ namespace shardscape {
 /// checked       training: hierarchical, and flattened where that is marked (StepPrediction::outside_domain()) and has
 ///               at most 100 million events
 enum class ExecutionMode : std::uint8_t { hierarchical, flattened, checked };
-SHARDSCAPE_ENUM_NAMES(ExecutionMode, "hierarchical", "flattened", "checked");
 
 }  // namespace shardscape

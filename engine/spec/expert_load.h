@@ -12,7 +12,6 @@ namespace shardscape {
 
 /// Balanced: every expert gets the same number of tokens. power_law, histogram: see compute/expert_loads.h.
 enum class LoadDistribution : std::uint8_t { balanced, power_law, histogram };
-SHARDSCAPE_ENUM_NAMES(LoadDistribution, "balanced", "power_law", "histogram");
 
 /// The expert load of a workload, the same for all layers and microbatches. YAML keys carry the same names.
 struct ExpertLoad {

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <iomanip>
 #include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -169,20 +167,17 @@ class Rules {
 
   /// Advice for a ratio that gives no whole ports: the smallest switch that it fits, and the nearest ratio on this one.
   static std::string whole_ports_advice(const FatTreeSpec& t) {
-    std::ostringstream advice;
-    advice << "is " << t.oversubscription << ", which gives no whole ports down and up on a radix of "
-           << t.radix;
+    std::string advice = fmt::format("is {:g}, which gives no whole ports down and up on a radix of {}",
+                                     t.oversubscription, t.radix);
     for (std::int64_t up = 1; static_cast<double>(up) * (1 + t.oversubscription) <= kMaxRadix; ++up) {
       const std::optional<std::int64_t> down = t.whole_ports_down(up);
       if (!down) continue;
-      advice << "; the next radix that does is " << up + *down;
+      advice += fmt::format("; the next radix that does is {}", up + *down);
       break;
     }
     const auto [down, up] = nearest_ports(t);
-    advice << "; the nearest on " << t.radix << " ports is " << std::setprecision(12)
-           << static_cast<double>(down) / static_cast<double>(up) << ", " << down << " down and " << up
-           << " up";
-    return advice.str();
+    return advice + fmt::format("; the nearest on {} ports is {:.12g}, {} down and {} up", t.radix,
+                                static_cast<double>(down) / static_cast<double>(up), down, up);
   }
 
   /// The numbers of ports down and up whose ratio comes nearest to the oversubscription.

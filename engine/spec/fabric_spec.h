@@ -42,18 +42,15 @@ SHARDSCAPE_ENUM_NAMES(DimensionKind, "ring", "mesh", "torus", "fully_connected",
 
 /// Decides which of the stack's achieved shares of link bandwidth applies to a dimension.
 enum class LinkScope : std::uint8_t { scale_up, scale_out };
-SHARDSCAPE_ENUM_NAMES(LinkScope, "scale_up", "scale_out");
 
 /// The scope of DimensionSpec::bandwidth: one link, or all links of one GPU together.
 enum class BandwidthBasis : std::uint8_t { link, gpu };
-SHARDSCAPE_ENUM_NAMES(BandwidthBasis, "link", "gpu");
 
 /// How a fat tree chooses among equal ways up.
 ///   destination  by the digits of the destination (D-mod-k, Zahavi 2012): shift patterns meet no contention
 ///   ecmp         by a hash of source and destination (see network/fabric/fat_tree.h): collisions as in an IP fabric
 ///   adaptive     packet by packet, by what is free: all wires up are one link, which flows share as one
 enum class UpRouting : std::uint8_t { destination, ecmp, adaptive };
-SHARDSCAPE_ENUM_NAMES(UpRouting, "destination", "ecmp", "adaptive");
 
 /// A folded Clos network of switches with `radix` ports. A leaf has `oversubscription` ports down for each
 /// port up, as many of both as fit (what is left over of its ports stays empty: 2:1 on 64 ports is 42 down

@@ -75,10 +75,7 @@ inline constexpr auto kFaultKinds = std::to_array<FaultRow>({
     {FaultKind::nic_down, "nic_down", FaultOwner::adapter, false, detail::dead_link},
     {FaultKind::switch_down, "switch_down", FaultOwner::switches, false, detail::dead_link},
 });
-template <>
-struct EnumNames<FaultKind> {
-  static constexpr auto names = names_of_table(kFaultKinds, &FaultRow::kind);
-};
+constexpr auto list_of_names(FaultKind /*value*/) { return names_of_table(kFaultKinds, &FaultRow::kind); }
 
 constexpr const FaultRow& row_of(FaultKind kind) { return kFaultKinds[static_cast<std::size_t>(kind)]; }
 

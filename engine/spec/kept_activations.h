@@ -16,7 +16,6 @@ namespace shardscape {
 ///   mlp             all of the MLP of layers without experts, with what its tensor group sends (mlp)
 ///   experts         all of layers of experts behind the norm, with dispatch and combine (moe)
 enum class RecomputePart : std::uint8_t { attention_core, norms, latent_up, activations, mlp, experts };
-SHARDSCAPE_ENUM_NAMES(RecomputePart, "attention_core", "norms", "latent_up", "activations", "mlp", "experts");
 
 /// The format in which a tensor is kept from forward to backward. It holds where products are of 8 bits or fewer;
 /// elsewhere all is kept as it is computed.
@@ -24,7 +23,6 @@ SHARDSCAPE_ENUM_NAMES(RecomputePart, "attention_core", "norms", "latent_up", "ac
 ///   fp8       a byte
 ///   e5m6      12 bits: five of the exponent, six of the mantissa (DeepSeek-V3, arXiv:2412.19437, section 3.3.3)
 enum class KeptFormat : std::uint8_t { computed, fp8, e5m6 };
-SHARDSCAPE_ENUM_NAMES(KeptFormat, "computed", "fp8", "e5m6");
 
 /// Bytes kept per value, which takes `computed` bytes where it is computed. Scales are left out (four bytes for each
 /// 128 values, 3 % of fp8).

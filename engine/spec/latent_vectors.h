@@ -11,7 +11,6 @@ namespace shardscape {
 /// `attention: {kind: ...}` of a model file. A model without the key has one set of keys and values per head or per
 /// group of heads.
 enum class AttentionKind : std::uint8_t { mla };
-SHARDSCAPE_ENUM_NAMES(AttentionKind, "mla");
 
 /// The latent attention of a model. YAML keys carry the same names; rows say what they are (model_numbers.cc).
 struct LatentAttention {

@@ -16,7 +16,6 @@ SHARDSCAPE_ENUM_NAMES(WorkKind, "prompts", "prompts and decode", "decode");
 /// What the first of the requests that wait at a server waits for: that the server looks at it; a place in the batch;
 /// tokens of the budget; blocks of the cache (or the room that a scheduler keeps free).
 enum class WaitsFor : std::uint8_t { nothing, look, place, budget, blocks };
-SHARDSCAPE_ENUM_NAMES(WaitsFor, "nothing", "look", "place", "budget", "blocks");
 
 /// Of replicas that serve a load, or of one pool of two; from the first request to the last, warm-up included.
 struct LoadMix {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/spec/model_numbers.h"
+#include "engine/spec/spec_numbers.h"
 
 namespace shardscape {
 

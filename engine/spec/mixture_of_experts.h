@@ -12,7 +12,6 @@ namespace shardscape {
 /// The function that turns the router's scores into weights: a softmax over all experts (Mixtral, Qwen3), or a sigmoid
 /// of each by itself (DeepSeek-V3, arXiv:2412.19437, section 2.1.2; Llama 4).
 enum class RouterKind : std::uint8_t { softmax, sigmoid };
-SHARDSCAPE_ENUM_NAMES(RouterKind, "softmax", "sigmoid");
 
 /// The experts of a model; YAML keys carry the same names, and the rows of the numbers say what they are
 /// (model_numbers.cc). They have the activation and the biases of the model's MLP.

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/spec/model_numbers.h"
 #include "engine/spec/ranges.h"
+#include "engine/spec/spec_numbers.h"
 
 namespace shardscape {
 

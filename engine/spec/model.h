@@ -15,22 +15,17 @@ namespace shardscape {
 /// The activation of the MLP: one projection in and one out, or, for the names in -glu, gated (two in, one
 /// out; Shazeer 2020, GLU Variants Improve Transformer, arXiv:2002.05202).
 enum class MlpKind : std::uint8_t { gelu, swiglu, relu, silu, geglu, reglu, squared_relu };
-SHARDSCAPE_ENUM_NAMES(MlpKind, "gelu", "swiglu", "relu", "silu", "geglu", "reglu", "squared_relu");
 enum class NormKind : std::uint8_t { layernorm, rmsnorm };
-SHARDSCAPE_ENUM_NAMES(NormKind, "layernorm", "rmsnorm");
 /// Where the norms of a block are: on what goes into attention and MLP (as in GPT-2), on what comes out of
 /// them before it is added to the residual stream (OLMo 2, arXiv:2501.00656, section 2), or both (Gemma 2,
 /// arXiv:2408.00118, section 2).
 enum class NormPlace : std::uint8_t { before, after, both };
-SHARDSCAPE_ENUM_NAMES(NormPlace, "before", "after", "both");
 /// Norms of queries and keys ahead of their products (Dehghani et al. 2023, arXiv:2302.05442, section 2):
 /// each head by itself with gains that all heads share (Qwen3, Gemma 3), or the whole width at once (OLMo 2).
 enum class QkNorm : std::uint8_t { none, per_head, full_width };
-SHARDSCAPE_ENUM_NAMES(QkNorm, "none", "per_head", "full_width");
 /// alibi: a bias on the scores that grows with the distance (Press et al. 2022, arXiv:2108.12409); no table
 /// and no parameters.
 enum class PositionKind : std::uint8_t { learned, rotary, alibi };
-SHARDSCAPE_ENUM_NAMES(PositionKind, "learned", "rotary", "alibi");
 
 /// The shape of a model; all sizes are of the whole model, never of a rank. YAML keys carry the same names.
 struct ModelSpec {

@@ -1,5 +1,5 @@
 // The tables of a model's numbers.
-#include "engine/spec/model_numbers.h"
+#include "engine/spec/spec_numbers.h"
 
 #include <optional>
 

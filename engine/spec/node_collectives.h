@@ -20,7 +20,6 @@ namespace shardscape {
 ///   sglang   SGLang's from 0.5.14 on: the kernels of TensorRT-LLM, and multimem where the switches reduce
 ///   trtllm   TensorRT-LLM's one shot and two
 enum class AllReduceKernels : std::uint8_t { library, vllm, sglang, trtllm };
-SHARDSCAPE_ENUM_NAMES(AllReduceKernels, "library", "vllm", "sglang", "trtllm");
 
 /// NCCL's protocols. A call of S steps that moves W bytes over each rank's link takes
 ///   start + protocol.start + S protocol.step + W / protocol.bandwidth.

@@ -27,11 +27,9 @@ namespace shardscape {
 ///   logarithmic  p * exp(width * u)   durations, bytes, achieved fractions: a log-normal prior
 ///   linear       p + width * u        shares and ratios whose zero has a meaning: a normal prior
 enum class FitScale : std::uint8_t { logarithmic, linear };
-SHARDSCAPE_ENUM_NAMES(FitScale, "logarithmic", "linear");
 
 /// The measurements that a number affects. Times do not depend on memory's numbers, nor memory on the others.
 enum class FitActsOn : std::uint8_t { time, memory };
-SHARDSCAPE_ENUM_NAMES(FitActsOn, "time", "memory");
 
 /// Reasons that numbers of devices and of stacks share.
 inline constexpr std::string_view kLinkShareRange =

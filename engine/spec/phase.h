@@ -8,7 +8,6 @@
 namespace shardscape {
 
 enum class Phase : std::uint8_t { training, inference };
-SHARDSCAPE_ENUM_NAMES(Phase, "training", "inference");
 
 /// The phases in which a row of a table (an axis, a class of time) means something.
 enum class Phases : std::uint8_t { training, inference, both };

@@ -22,7 +22,6 @@ inline constexpr std::size_t kPlanAxes = enum_names<PlanAxis>().size();
 ///   selective  the parts of a block that the stack names (StackProfile::selective_recompute): the attention core
 ///   full       whole blocks: only the input of each is kept
 enum class Recompute : std::uint8_t { none, selective, full };
-SHARDSCAPE_ENUM_NAMES(Recompute, "none", "selective", "full");
 
 /// Axes from innermost (stride 1) to outermost.
 using RankOrder = std::array<PlanAxis, kPlanAxes>;

@@ -293,10 +293,7 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .idle = 0,
      .cell_due = false},
 });
-template <>
-struct EnumNames<PlanKey> {
-  static constexpr auto names = names_of_table(kPlanRows, &PlanAxisRow::key);
-};
+constexpr auto list_of_names(PlanKey /*value*/) { return names_of_table(kPlanRows, &PlanAxisRow::key); }
 
 constexpr const PlanAxisRow& row_of(PlanKey key) { return kPlanRows[static_cast<std::size_t>(key)]; }
 /// The table row of a degree.

@@ -8,7 +8,6 @@
 namespace shardscape {
 
 enum class Precision : std::uint8_t { fp32, tf32, bf16, fp16, fp8, fp4 };
-SHARDSCAPE_ENUM_NAMES(Precision, "fp32", "tf32", "bf16", "fp16", "fp8", "fp4");
 inline constexpr std::size_t kPrecisionCount = 6;
 
 /// Storage of one element in bytes (tf32 is a multiply format of fp32 storage).

@@ -36,7 +36,6 @@ namespace shardscape {
 ///   mxfp8  fp8 with an 8-bit scale per 32 elements (OCP Microscaling 1.0)
 ///   nvfp4  fp4 with an 8-bit scale per 16 elements: what `fp4` stands for, too
 enum class PolicyName : std::uint8_t { fp32, tf32, bf16, fp16, fp8, fp4, mxfp8, nvfp4 };
-SHARDSCAPE_ENUM_NAMES(PolicyName, "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "mxfp8", "nvfp4");
 
 /// The format that a policy multiplies.
 constexpr Precision format_of(PolicyName name) {

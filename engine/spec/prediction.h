@@ -83,6 +83,10 @@ struct Prediction : StepPrediction {
   Bytes kv_bytes;             ///< size of one request's cache, as sent from pool to pool
   Seconds kv_transfer;        ///< mean, from the start of the first byte to the receipt of the last
   Bytes prefill_memory_peak;  ///< bytes on the fullest device of the pool that prefills
+
+  [[nodiscard]] bool has_times() const { return status == Status::ok || status == Status::memory; }
+  /// The time of the whole: of a training step, or of a request.
+  [[nodiscard]] Seconds whole(Phase phase) const { return phase == Phase::training ? step_time : e2e; }
 };
 
 /// One row of the operator table of `simulate --explain`.

@@ -20,17 +20,14 @@ namespace shardscape {
 /// Times between requests of an open loop, all with mean 1 / rate: exponential, gamma with a given coefficient of
 /// variation, or all the same.
 enum class ArrivalProcess : std::uint8_t { poisson, gamma, constant };
-SHARDSCAPE_ENUM_NAMES(ArrivalProcess, "poisson", "gamma", "constant");
 
 /// The requests that count. `run`: all that a benchmark sends to an idle server, its opening burst and its end
 /// included; warm-up requests are over before it begins. `steady`: the same number of requests that are done after the
 /// warm-up, under a load that does not end.
 enum class ClientStatistic : std::uint8_t { run, steady };
-SHARDSCAPE_ENUM_NAMES(ClientStatistic, "run", "steady");
 
 /// `trace`, `sessions`: the requests of a trace, and the turns of sessions, have their own; mean and limits are known.
 enum class LengthLaw : std::uint8_t { fixed, uniform, lognormal, trace, sessions };
-SHARDSCAPE_ENUM_NAMES(LengthLaw, "fixed", "uniform", "lognormal", "trace", "sessions");
 
 /// Lengths of prompts or of outputs in tokens.
 struct Lengths {

@@ -52,10 +52,9 @@ inline constexpr auto kSchedules = std::to_array<ScheduleRow>({
          },
      .indivisible = Reason::microbatches_by_directions},
 });
-template <>
-struct EnumNames<ScheduleKind> {
-  static constexpr auto names = names_of_table(kSchedules, &ScheduleRow::kind);
-};
+constexpr auto list_of_names(ScheduleKind /*value*/) {
+  return names_of_table(kSchedules, &ScheduleRow::kind);
+}
 
 constexpr const ScheduleRow& row_of(ScheduleKind kind) { return kSchedules[static_cast<std::size_t>(kind)]; }
 

@@ -15,7 +15,6 @@ struct ModelSpec;
 /// Who drafts: the model's own module that predicts a further token, run once for each (DeepSeek-V3, arXiv:2412.19437,
 /// section 2.2), or a small model.
 enum class DraftMethod : std::uint8_t { mtp, draft_model };
-SHARDSCAPE_ENUM_NAMES(DraftMethod, "mtp", "draft_model");
 
 inline constexpr std::int64_t kMostDraftTokens = 16;
 

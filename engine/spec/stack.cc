@@ -2,12 +2,10 @@
 // may name.
 #include "engine/spec/stack.h"
 
-#include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "engine/spec/pipeline_layout.h"
-#include "engine/spec/stack_numbers.h"
+#include "engine/spec/spec_numbers.h"
 
 namespace shardscape {
 

@@ -31,7 +31,6 @@ namespace shardscape {
 ///   cudnn        the fused attention of cuDNN 9, which Transformer Engine calls
 ///   trtllm       the kernels of TensorRT-LLM for prompts and decoding
 enum class AttentionKernel : std::uint8_t { naive, flash, flash_alibi, flash3, cudnn, trtllm };
-SHARDSCAPE_ENUM_NAMES(AttentionKernel, "naive", "flash", "flash_alibi", "flash3", "cudnn", "trtllm");
 constexpr bool is_fused(AttentionKernel kernel) { return kernel != AttentionKernel::naive; }
 
 /// How layers are split over the stages (model/partition.h).
@@ -43,12 +42,10 @@ constexpr bool is_fused(AttentionKernel kernel) { return kernel != AttentionKern
 ///   uneven    as with_ends; where neither divides, the layers fill the stages from the first on, and the last has
 ///             what is left, with the modules of further tokens and the loss counted as a layer each
 enum class PartitionRule : std::uint8_t { uniform, balanced, with_ends, uneven };
-SHARDSCAPE_ENUM_NAMES(PartitionRule, "uniform", "balanced", "with_ends", "uneven");
 
 /// What happens to the gradients of a microbatch under ZeRO-2: they are reduced and scattered at once, or
 /// kept whole until the last microbatch.
 enum class Zero2Gradients : std::uint8_t { per_microbatch, last_microbatch };
-SHARDSCAPE_ENUM_NAMES(Zero2Gradients, "per_microbatch", "last_microbatch");
 
 /// How a server fills its iterations (engine/serving).
 ///   prefill_priority  waiting prompts are read whole while decoding pauses
@@ -73,10 +70,9 @@ inline constexpr auto kServingPolicies = std::to_array<ServingRow>({
     {ServingPolicy::sglang, "sglang", false, false, true},
     {ServingPolicy::trtllm, "trtllm", true, true},
 });
-template <>
-struct EnumNames<ServingPolicy> {
-  static constexpr auto names = names_of_table(kServingPolicies, &ServingRow::policy);
-};
+constexpr auto list_of_names(ServingPolicy /*value*/) {
+  return names_of_table(kServingPolicies, &ServingRow::policy);
+}
 constexpr const ServingRow& row_of(ServingPolicy policy) {
   return kServingPolicies[static_cast<std::size_t>(policy)];
 }
@@ -86,40 +82,33 @@ constexpr bool reads_beside(ServingPolicy policy) { return row_of(policy).beside
 /// it grows. `usual`: as it grows in vLLM and SGLang, else at once (TensorRT-LLM: GUARANTEED_NO_EVICT; as it grows is
 /// MAX_UTILIZATION).
 enum class KvGrowth : std::uint8_t { usual, reserved, on_demand };
-SHARDSCAPE_ENUM_NAMES(KvGrowth, "usual", "reserved", "on_demand");
 
 /// In which order waiting requests are admitted: as they came, the shortest prompt first, or by the priority that a
 /// trace gives them.
 enum class QueueOrder : std::uint8_t { fcfs, shortest, priority };
-SHARDSCAPE_ENUM_NAMES(QueueOrder, "fcfs", "shortest", "priority");
 
 /// Which replica gets a request: one after the other, or the one with the fewest unfinished ones.
 /// Replicas with attention of their own that share experts (data-parallel attention) in a simulated load. alike: all do
 /// the same, each with its share of the requests. dealt: requests come to all of them together and are dealt out; an
 /// iteration lasts as long as that of the one with most to do.
 enum class AttentionRanks : std::uint8_t { alike, dealt };
-SHARDSCAPE_ENUM_NAMES(AttentionRanks, "alike", "dealt");
 
 /// prefix_aware: to where most of the prompt is in the cache (engine/serving/live/serve_load.h).
 enum class Routing : std::uint8_t { round_robin, least_loaded, prefix_aware };
-SHARDSCAPE_ENUM_NAMES(Routing, "round_robin", "least_loaded", "prefix_aware");
 
 /// When the cache of a prompt leaves for the pool that decodes: when all of the prompt has been read (vLLM's
 /// connectors; DistServe, Zhong et al. 2024), or each layer's as soon as that layer is done (Splitwise, Patel
 /// et al. 2024).
 enum class KvTransfer : std::uint8_t { after_prefill, per_layer };
-SHARDSCAPE_ENUM_NAMES(KvTransfer, "after_prefill", "per_layer");
 
 /// Who sends the tokens of a training step to the ranks of their experts: the collective library by all-to-all
 /// (Megatron Core's dispatcher `alltoall`), or kernels of their own, which send a token once to each rank or node
 /// that needs it: at the pace of DeepEP's (network/collectives/expert_dispatch.h), or, as HybridEP, which sorts tokens
 /// as it sends them and leaves the copies to the engines of NVLink, at that of the links.
 enum class ExpertDispatcher : std::uint8_t { library, kernels, hybrid };
-SHARDSCAPE_ENUM_NAMES(ExpertDispatcher, "library", "kernels", "hybrid");
 
 /// Which exchanges of experts run beside another pass: all, or those alone that leave an NVLink domain.
 enum class OverlappedExchanges : std::uint8_t { everywhere, between_domains };
-SHARDSCAPE_ENUM_NAMES(OverlappedExchanges, "everywhere", "between_domains");
 
 /// How a server's tokens reach experts that lie over several of its replicas (data-parallel attention).
 ///   all_gather  every rank gets the tokens of all, and sums of its experts' outputs go back: an all-gather, a
@@ -129,7 +118,6 @@ SHARDSCAPE_ENUM_NAMES(OverlappedExchanges, "everywhere", "between_domains");
 ///               read prompts, the low-latency ones where all sequences decode (SGLang: deepep-mode auto; DeepSeek's
 ///               own server)
 enum class ServedDispatch : std::uint8_t { all_gather, all_to_all, kernels };
-SHARDSCAPE_ENUM_NAMES(ServedDispatch, "all_gather", "all_to_all", "kernels");
 
 struct StackProfile {
   /// The host's own timeline: a block cannot finish before the host has launched it.

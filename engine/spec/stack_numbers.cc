@@ -1,6 +1,6 @@
 // The table of a stack profile's numbers, one row each: path and field, range, meaning, how far measurements may move
 // it, and whether a file must have it.
-#include "engine/spec/stack_numbers.h"
+#include "engine/spec/spec_numbers.h"
 
 #include <string_view>
 
@@ -17,7 +17,7 @@ using enum FitScale;
 constexpr std::string_view kHostRange = "from one kernel launch to an eager framework on a slow host";
 constexpr std::string_view kDecodeRange = "from a replayed graph to eager launches";
 constexpr std::string_view kStepRange = "from an empty step to a loop that saves and logs";
-constexpr std::string_view kOverlapRange = "nothing hidden to everything hidden";
+constexpr FitRule kOverlap{time, linear, 0.0, 1.0, "nothing hidden to everything hidden", 0.3};
 
 /// The path and the accessor of a field.
 #define SHARDSCAPE_NUMBER(FIELD) \
@@ -76,29 +76,22 @@ constexpr StackNumber kStackNumbers[] = {
      FitRule{time, logarithmic, 0.5, 1.0, "half per doubling of the nodes is one shared link, 1 a crossbar",
              0.1}},
     {SHARDSCAPE_NUMBER(communication.tensor_overlap), kFraction,
-     "tensor-parallel communication hidden behind compute",
-     FitRule{time, linear, 0.0, 1.0, kOverlapRange, 0.3}},
+     "tensor-parallel communication hidden behind compute", kOverlap},
     {SHARDSCAPE_NUMBER(communication.context_overlap), kFraction,
-     "context-parallel communication hidden behind attention",
-     FitRule{time, linear, 0.0, 1.0, kOverlapRange, 0.3}},
+     "context-parallel communication hidden behind attention", kOverlap},
     {SHARDSCAPE_NUMBER(communication.data_overlap), kFraction,
-     "data-parallel communication hidden behind the last backward",
-     FitRule{time, linear, 0.0, 1.0, kOverlapRange, 0.3}},
+     "data-parallel communication hidden behind the last backward", kOverlap},
     {SHARDSCAPE_NUMBER(communication.data_hidden), kFraction,
-     "what data-parallel traffic beside every microbatch hides without slowing compute",
-     FitRule{time, linear, 0.0, 1.0, kOverlapRange, 0.3}},
+     "what data-parallel traffic beside every microbatch hides without slowing compute", kOverlap},
     {SHARDSCAPE_NUMBER(communication.data_sms), kSmsOrNone,
      "SMs that traffic once a step takes from compute beside it",
      FitRule{time, linear, 0.0, 64.0, "from copies by engines to two for each of 32 channels", 8.0}},
     {SHARDSCAPE_NUMBER(communication.gather_overlap), kFraction,
-     "the gather of updated weights hidden behind the first forwards",
-     FitRule{time, linear, 0.0, 1.0, kOverlapRange, 0.3}},
+     "the gather of updated weights hidden behind the first forwards", kOverlap},
     {SHARDSCAPE_NUMBER(communication.expert_overlap), kFraction,
-     "exchanges of experts hidden behind the other pass of a pair",
-     FitRule{time, linear, 0.0, 1.0, kOverlapRange, 0.3}},
+     "exchanges of experts hidden behind the other pass of a pair", kOverlap},
     {SHARDSCAPE_NUMBER(communication.expert_hidden), kFraction,
-     "what exchanges of experts hide in pairs without slowing compute",
-     FitRule{time, linear, 0.0, 1.0, kOverlapRange, 0.3}},
+     "what exchanges of experts hide in pairs without slowing compute", kOverlap},
     {SHARDSCAPE_NUMBER(communication.bucket), kBucket,
      "gradient bucket: data-parallel calls are bytes over it", std::nullopt, KeyUse::required},
     {SHARDSCAPE_NUMBER(communication.zero_bucket), kBucketOrDefault,

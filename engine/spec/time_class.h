@@ -57,10 +57,9 @@ inline constexpr auto kTimeClasses = std::to_array<TimeClassRow>({
     {TimeClass::kv_transfer, "kv_transfer", "kv_transfer_exposed_s", "KV transfer",
      "transfer of the key-value cache from pool to pool, after the end of the prefill", Phases::inference},
 });
-template <>
-struct EnumNames<TimeClass> {
-  static constexpr auto names = names_of_table(kTimeClasses, &TimeClassRow::time_class);
-};
+constexpr auto list_of_names(TimeClass /*value*/) {
+  return names_of_table(kTimeClasses, &TimeClassRow::time_class);
+}
 
 /// The class of time of messages between the ranks of a group.
 constexpr TimeClass class_of(ParallelGroup group) {

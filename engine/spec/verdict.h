@@ -17,8 +17,6 @@ enum class Status : std::uint8_t {
   out_of_range,
   missed
 };
-SHARDSCAPE_ENUM_NAMES(Status, "ok", "indivisible", "constraint", "memory", "unreachable", "unsupported",
-                      "out_of_range", "missed");
 
 /// Whether a point has a time: it is feasible, though it may miss what the study promises or asks for.
 constexpr bool is_timed(Status status) { return status == Status::ok || status == Status::missed; }
@@ -53,11 +51,5 @@ enum class Reason : std::uint8_t {
   overloaded,      ///< more requests come than servers with promises keep up with
   split_pool,      ///< ffn_gpus beside pp, cp or drafts, or with a single one
 };
-SHARDSCAPE_ENUM_NAMES(Reason, "none", "heads_by_tensor", "kv_heads_by_tensor", "ffn_by_tensor",
-                      "sequence_by_context", "fewer_layers_than_stages", "layers_by_pipeline",
-                      "batch_by_data", "microbatches_by_stages", "requests_by_data", "constraint",
-                      "memory_capacity", "no_route", "precision", "schedule", "out_of_range", "no_experts",
-                      "experts_by_ranks", "expert_width_by_ranks", "ranks_by_experts", "repeated_tokens",
-                      "layout", "microbatches_by_directions", "slots_by_ranks", "overloaded", "split_pool");
 
 }  // namespace shardscape

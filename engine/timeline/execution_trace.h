@@ -39,8 +39,6 @@ enum class CollectiveKind : std::uint8_t {
   reduce_scatter_block,
   barrier
 };
-SHARDSCAPE_ENUM_NAMES(CollectiveKind, "all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast",
-                      "all_to_all", "reduce_scatter", "reduce_scatter_block", "barrier");
 
 /// `bytes` of a collective is what one rank puts in: its buffer (all_reduce, reduce, broadcast), its share
 /// (all_gather, gather), the whole input that is cut up (all_to_all, reduce_scatter, scatter).

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <map>
-#include <queue>
 #include <tuple>
 #include <unordered_map>
 

@@ -26,11 +26,7 @@ bool is_pass(CollectiveOp op) { return network::operation_of(op) == network::Ope
 class SendReader {
  public:
   SendReader(const Programs& programs, std::int32_t rank, std::int32_t channel)
-      : programs_(programs),
-        sequence_(
-            programs
-                .sequences[static_cast<std::size_t>(programs.sequence_of[static_cast<std::size_t>(rank)])]),
-        channel_(channel) {}
+      : programs_(programs), sequence_(programs.sequence(rank)), channel_(channel) {}
 
   /// Bytes of the next message; 0 where there are no more.
   double next() {
@@ -72,9 +68,8 @@ class InstructionTracer {
   }
 
   RankTrace build() {
-    const auto sequence = static_cast<std::size_t>(programs_.sequence_of[static_cast<std::size_t>(rank_)]);
     BlockNames names(programs_);
-    for (const std::int32_t number : programs_.sequences[sequence]) {
+    for (const std::int32_t number : programs_.sequence(rank_)) {
       prefix_ = names.next(number);
       const execution::Block& block = programs_.blocks[static_cast<std::size_t>(number)];
       for (std::int32_t i = block.begin; i < block.end; ++i) {

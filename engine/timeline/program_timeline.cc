@@ -45,10 +45,6 @@ ProgramTimeline::ProgramTimeline(const Programs& programs, Settings settings)
   choose();
 }
 
-const std::vector<std::int32_t>& ProgramTimeline::sequence(std::int32_t rank) const {
-  return programs_.sequences[static_cast<std::size_t>(programs_.sequence_of[static_cast<std::size_t>(rank)])];
-}
-
 /// Chooses what is drawn of each rank.
 void ProgramTimeline::choose() {
   std::vector<std::size_t> of_block;
@@ -62,9 +58,10 @@ void ProgramTimeline::choose() {
   std::size_t all = 0, passes = 0, longest = 0;
   std::map<std::int32_t, std::int32_t> shown;  // by sequence: the rank that is drawn in detail
   for (std::int32_t rank = 0; rank < programs_.ranks; ++rank) {
-    for (const std::int32_t block : sequence(rank)) all += of_block[static_cast<std::size_t>(block)];
-    passes += sequence(rank).size();
-    longest = std::max(longest, sequence(rank).size());
+    for (const std::int32_t block : programs_.sequence(rank))
+      all += of_block[static_cast<std::size_t>(block)];
+    passes += programs_.sequence(rank).size();
+    longest = std::max(longest, programs_.sequence(rank).size());
     const auto [entry, fresh] =
         shown.try_emplace(programs_.sequence_of[static_cast<std::size_t>(rank)], rank);
     if (rank == settings_.critical) entry->second = rank;
@@ -80,7 +77,7 @@ void ProgramTimeline::choose() {
   }
   for (std::int32_t rank = 0; rank < programs_.ranks; ++rank) {
     Drawn& drawn = ranks_[static_cast<std::size_t>(rank)];
-    if (drawn.passes) drawn.pass.resize(sequence(rank).size());
+    if (drawn.passes) drawn.pass.resize(programs_.sequence(rank).size());
   }
   detailed_passes_ = longest;
   if (everything_) return;
@@ -88,7 +85,7 @@ void ProgramTimeline::choose() {
   for (detailed_passes_ = 0; detailed_passes_ < longest; ++detailed_passes_) {
     std::size_t more = 0;
     for (const auto& [number, rank] : shown) {
-      const std::vector<std::int32_t>& blocks = sequence(rank);
+      const std::vector<std::int32_t>& blocks = programs_.sequence(rank);
       if (detailed_passes_ < blocks.size()) {
         more += of_block[static_cast<std::size_t>(blocks[detailed_passes_])];
       }
@@ -100,7 +97,7 @@ void ProgramTimeline::choose() {
 }
 
 bool ProgramTimeline::in_detail(std::int32_t rank, std::size_t position) const {
-  return position < detailed_passes_ || position + 1 == sequence(rank).size();
+  return position < detailed_passes_ || position + 1 == programs_.sequence(rank).size();
 }
 
 bool ProgramTimeline::in_detail(std::int32_t rank, const Span& span) const {
@@ -140,7 +137,7 @@ void ProgramTimeline::received(const MessageSpan& message) {
 std::vector<std::string> ProgramTimeline::pass_names(std::int32_t rank) const {
   BlockNames names(programs_);
   std::vector<std::string> result;
-  for (const std::int32_t block : sequence(rank)) result.push_back(names.next(block));
+  for (const std::int32_t block : programs_.sequence(rank)) result.push_back(names.next(block));
   return result;
 }
 

@@ -57,7 +57,6 @@ class ProgramTimeline : public execution::ExecutionObserver {
     std::vector<Span> pass;    ///< spans of the pass, by place in the sequence
   };
   void choose();
-  [[nodiscard]] const std::vector<std::int32_t>& sequence(std::int32_t rank) const;
   [[nodiscard]] bool in_detail(std::int32_t rank, std::size_t position) const;
   [[nodiscard]] bool in_detail(std::int32_t rank, const Span& span) const;
   [[nodiscard]] std::vector<std::string> pass_names(std::int32_t rank) const;

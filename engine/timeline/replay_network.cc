@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
-#include "engine/base/check.h"
 #include "engine/network/fabric/step_latency.h"
 #include "engine/network/groups/channel_rings.h"
 #include "engine/network/groups/ring_order.h"

@@ -2,10 +2,10 @@
 // scale above and the stages' idle shares at the end of the rows.
 #include "engine/timeline/schedule_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <vector>
 
 namespace shardscape::timeline {
@@ -18,24 +18,17 @@ using schedule::PipelineSpan;
 constexpr char kIdle = '.';
 constexpr char kFill = '-';
 
-template <class... Values>
-std::string format(const char* pattern, Values... values) {
-  std::array<char, 96> text{};
-  std::snprintf(text.data(), text.size(), pattern, values...);
-  return text.data();
-}
-
 std::string seconds_text(double seconds) {
-  if (seconds >= 1 || seconds == 0) return format("%.4g s", seconds);
-  if (seconds >= 1e-3) return format("%.4g ms", 1e3 * seconds);
-  return format("%.4g us", 1e6 * seconds);
+  if (seconds >= 1 || seconds == 0) return fmt::format("{:.4g} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.4g} ms", 1e3 * seconds);
+  return fmt::format("{:.4g} us", 1e6 * seconds);
 }
 
 class ChartWriter {
  public:
   ChartWriter(const ScheduleChart& chart, std::int32_t width) : chart_(chart) {
     const std::size_t stages = chart.stage_end.size();
-    label_ = format("stage %zu  ", stages - 1).size();
+    label_ = fmt::format("stage {}  ", stages - 1).size();
     constexpr std::size_t kIdleText = sizeof("  idle 100.0 %") - 1;
     columns_ =
         static_cast<std::size_t>(std::clamp(width, kNarrowestChart, kWidestChart)) - label_ - kIdleText;
@@ -49,9 +42,10 @@ class ChartWriter {
     for (std::size_t s = 0; s < rows_.size(); ++s) draw_tail(s);
     std::string text = heading() + scale();
     for (std::size_t s = 0; s < rows_.size(); ++s) {
-      std::string name = format("stage %zu", s);
+      std::string name = fmt::format("stage {}", s);
       name.resize(label_, ' ');
-      text += name + rows_[s] + format("  idle %.1f %%\n", end_ > 0 ? 100 * (1 - busy_[s] / end_) : 0.0);
+      text +=
+          name + rows_[s] + fmt::format("  idle {:.1f} %\n", end_ > 0 ? 100 * (1 - busy_[s] / end_) : 0.0);
     }
     return text + legend();
   }
@@ -101,9 +95,9 @@ class ChartWriter {
 
   [[nodiscard]] std::string heading() const {
     const schedule::PipelineShape& shape = chart_.shape;
-    std::string text = std::string(name_of(shape.kind)) + format(", %d stages", shape.stages);
-    if (shape.wraps()) text += format(" of %d chunks", shape.virtual_stages);
-    return text + format(", %d microbatches; a column is ", shape.microbatches) +
+    std::string text = std::string(name_of(shape.kind)) + fmt::format(", {} stages", shape.stages);
+    if (shape.wraps()) text += fmt::format(" of {} chunks", shape.virtual_stages);
+    return text + fmt::format(", {} microbatches; a column is ", shape.microbatches) +
            seconds_text(end_ / static_cast<double>(columns_)) + "\n";
   }
 

@@ -158,9 +158,7 @@ class TimelineWriter {
   };
 
   [[nodiscard]] const std::vector<std::int32_t>& sequence(std::size_t stage) const {
-    const auto rank = static_cast<std::size_t>(programs_.ranks[stage]);
-    const Programs& all = programs_.programs;
-    return all.sequences[static_cast<std::size_t>(all.sequence_of[rank])];
+    return programs_.programs.sequence(programs_.ranks[stage]);
   }
 
   void walk_blocks(std::size_t stage) {

@@ -29,13 +29,6 @@ constexpr std::size_t kEdges = 1024;
 
 bool is_feasible(double status) { return static_cast<Status>(status) == Status::ok; }
 
-/// Whether a column is an axis that the study chose; microbatches follow from other axes.
-bool is_axis(const ColumnInfo& column) {
-  const bool input = column.group == ColumnGroup::plan || column.group == ColumnGroup::workload ||
-                     column.group == ColumnGroup::hardware;
-  return input && column.name != "microbatches";
-}
-
 bool is_ranked(const ColumnInfo& column) {
   const bool result = column.group == ColumnGroup::output || column.group == ColumnGroup::faults;
   return result && column.better != Better::neither;

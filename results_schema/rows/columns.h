@@ -21,11 +21,8 @@ namespace shardscape::results {
 enum class ColumnType : std::uint8_t { u8, i32, u64, f4, f8, boolean };
 SHARDSCAPE_ENUM_NAMES(ColumnType, "u8", "i32", "u64", "f4", "f8", "bool");
 enum class ColumnGroup : std::uint8_t { id, plan, workload, hardware, output, memory, breakdown, faults };
-SHARDSCAPE_ENUM_NAMES(ColumnGroup, "id", "plan", "workload", "hardware", "output", "memory", "breakdown",
-                      "faults");
 /// The direction in which a column improves. Only columns with a direction can be objectives.
 enum class Better : std::uint8_t { neither, smaller, larger };
-SHARDSCAPE_ENUM_NAMES(Better, "neither", "smaller", "larger");
 
 /// Calls `visit` with a zero of the C++ type in which values of the column are stored.
 template <class Visit>
@@ -69,6 +66,13 @@ struct ColumnInfo {
   int levels = 0;                     ///< number of steps of an ordered column without meanings
   friend bool operator==(const ColumnInfo&, const ColumnInfo&) = default;
 };
+
+/// Whether a column is an axis that the study chose; microbatches follow from other axes.
+inline bool is_axis(const ColumnInfo& column) {
+  const bool input = column.group == ColumnGroup::plan || column.group == ColumnGroup::workload ||
+                     column.group == ColumnGroup::hardware;
+  return input && column.name != "microbatches";
+}
 
 /// Number of decimals with which people read a result that is a share, in percent; nothing for other columns. Files
 /// always hold the fraction.

@@ -14,7 +14,6 @@
 namespace shardscape::results {
 
 enum class SelectionKind : std::uint8_t { all, first, sample, search };
-SHARDSCAPE_ENUM_NAMES(SelectionKind, "all", "first", "sample", "search");
 
 struct PointSelection {
   SelectionKind kind = SelectionKind::all;

@@ -12,7 +12,6 @@ namespace shardscape::results {
 /// together with a region in which no point is as good as the answer (bound), fits in memory (memory), satisfies the
 /// constraints (constraint) or divides as it must (rule).
 enum class Fate : std::uint8_t { visited, bound, memory, constraint, rule, open };
-SHARDSCAPE_ENUM_NAMES(Fate, "visited", "bound", "memory", "constraint", "rule", "open");
 
 using FateCounts = std::array<std::uint64_t, enum_names<Fate>().size()>;
 

@@ -14,7 +14,6 @@ namespace shardscape::results {
 /// pareto: the feasible points that no other dominates; top: the best by the first objective. As in /summary, points
 /// with a measure that is NaN are not ranked, and of equal points the one with the smallest id is first.
 enum class RowChoice : std::uint8_t { all, feasible, pareto, top };
-SHARDSCAPE_ENUM_NAMES(RowChoice, "all", "feasible", "pareto", "top");
 
 struct StoredRows {
   RowChoice choice = RowChoice::all;

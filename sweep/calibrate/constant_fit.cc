@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "sweep/calibrate/identify.h"
@@ -13,15 +12,7 @@
 
 namespace shardscape::calibrate {
 
-namespace {
-
-std::string two_digits(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", value);
-  return text;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 ConstantFit::ConstantFit(FitActsOn sort, std::vector<const Constant*> all, Candidate base, Progress progress)
     : base_(std::move(base)), progress_(std::move(progress)) {
@@ -101,9 +92,8 @@ void ConstantFit::give_up(const std::vector<std::size_t>& moving, std::size_t wh
       break;
     }
     case Verdict::tied:
-      state.why =
-          fmt::format("seen only together with {} (correlation {})",
-                      states_[moving[judgement.with]].constant->path, two_digits(judgement.correlation));
+      state.why = fmt::format("seen only together with {} (correlation {:.2f})",
+                              states_[moving[judgement.with]].constant->path, judgement.correlation);
       break;
   }
   state.free = false;

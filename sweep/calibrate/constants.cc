@@ -1,19 +1,18 @@
 // The constants of a stack and of a device, out of the tables of their numbers; then the texts of values.
 #include "sweep/calibrate/constants.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "engine/spec/device_numbers.h"
-#include "engine/spec/stack_numbers.h"
+#include "engine/spec/spec_numbers.h"
 #include "sweep/yaml/number.h"
 
 namespace shardscape::calibrate {
@@ -69,12 +68,9 @@ std::span<const Unit> units_of(Dimension dimension) {
 
 /// The value with three significant digits and no exponent, for values >= 1e-4.
 std::string three_digits(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g", value);
-  if (std::string_view(text.data()).find('e') != std::string_view::npos) {
-    std::snprintf(text.data(), text.size(), "%.0f", std::strtod(text.data(), nullptr));  // "1e+03"
-  }
-  return text.data();
+  const std::string text = fmt::format("{:.3g}", value);
+  const bool exponent = text.find('e') != std::string::npos;  // "1e+03"
+  return exponent ? fmt::format("{:.0f}", std::stod(text)) : text;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // The constants that measurements may move: the rows with a fit rule in the tables of the numbers of stacks and devices
-// (spec/stack_numbers.h, spec/device_numbers.h). A rule says how far a constant may go, and how firmly the profile's
-// own value is believed.
+// (spec/spec_numbers.h). A rule says how far a constant may go, and how firmly the profile's own value is believed.
 //
 // A constant is fitted in units of its prior width around its prior value, the profile's own (FitScale), so that this
 // deviation u has a standard normal prior. The range is where the value is physically possible; its reason stands

@@ -23,7 +23,6 @@ inline constexpr double kNarrowed = 0.7071067811865476;
 inline constexpr double kTied = 0.99;
 
 enum class Verdict : std::uint8_t { identified, silent, at_bound, tied };
-SHARDSCAPE_ENUM_NAMES(Verdict, "identified", "silent", "at_bound", "tied");
 
 struct Judgement {
   Verdict verdict = Verdict::identified;

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "engine/base/words.h"
-#include "sweep/yaml/load.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/read_technology.h"
 
@@ -21,11 +20,6 @@ namespace {
 constexpr std::string_view kHeaderStart = "# Fitted: ";
 constexpr std::string_view kHeaderMore = "#   ";
 constexpr std::string_view kNote = "fitted";
-
-std::vector<std::string> split_lines(std::string_view text) {
-  const std::vector<std::string_view> lines = lines_of(text);
-  return {lines.begin(), lines.end()};
-}
 
 std::string join_lines(const std::vector<std::string>& lines) {
   std::string text;
@@ -114,12 +108,6 @@ void apply(const Change& change, std::vector<std::string>& lines) {
   line = line.substr(0, change.column) + change.text + (last ? noted(rest, change.note) : rest);
 }
 
-std::string relative(double part, double whole) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2g %%", 100 * part / whole);
-  return text;
-}
-
 /// Whether the text reads back as exactly the calibrated preset.
 bool same(const std::string& text, const Calibration& calibration, yaml::PresetKind kind) {
   yaml::Diagnostics diagnostics;
@@ -142,7 +130,7 @@ std::vector<Edit> edits(const Calibration& calibration, yaml::PresetKind kind) {
     const Constant& constant = *found.constant;
     if (constant.of_device() != of_device || found.after == found.before) continue;
     std::string note = fmt::format("{} from {}", kNote, format_value(constant, found.before));
-    if (found.standard_error) note += ", +- " + relative(*found.standard_error, found.after);
+    if (found.standard_error) note += fmt::format(", +- {:.2g} %", 100 * *found.standard_error / found.after);
     list.push_back({of_device ? constant.path.substr(kOfDevice.size()) : constant.path,
                     format_value(constant, found.after), note});
   }

@@ -3,7 +3,6 @@
 
 #include <span>
 #include <string>
-#include <tl/expected.hpp>
 #include <vector>
 
 #include "sweep/calibrate/calibrate.h"

@@ -30,8 +30,6 @@ namespace shardscape::sweep {
 
 /// What became of plans on the numbers of GPUs that were looked at; rate_floor and latency_floor: cut off by a floor.
 enum class CapacityFate : std::uint8_t { simulated, rate_floor, latency_floor, memory, constraint, rule };
-SHARDSCAPE_ENUM_NAMES(CapacityFate, "simulated", "rate_floor", "latency_floor", "memory", "constraint",
-                      "rule");
 
 /// A plan on a number of GPUs.
 struct CapacityPoint {

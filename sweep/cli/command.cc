@@ -13,7 +13,6 @@
 #include <iostream>
 
 #include "engine/base/safe_text.h"
-#include "engine/base/words.h"
 #include "git_commit.h"
 #include "results_schema/rows/columns.h"
 #include "results_schema/segments/segments.h"
@@ -178,11 +177,6 @@ std::vector<std::string> split_names(std::string_view text) {
   return {names.begin(), names.end()};
 }
 
-std::vector<std::string> split_lines(std::string_view text) {
-  const std::vector<std::string_view> lines = lines_of(text);
-  return {lines.begin(), lines.end()};
-}
-
 yaml::Catalog make_catalog(const CommonOptions& common) {
   std::vector<fs::path> directories = common.presets;
   if (auto own = built_in_presets()) directories.push_back(*std::move(own));
@@ -257,10 +251,11 @@ std::vector<std::pair<std::string, std::string>> listed_settings(const sweep::St
                                                                  std::size_t workload) {
   const WorkloadSpec& load = study.workloads[workload];
   std::vector<std::pair<std::string, std::string>> settings;
-  const auto add_if_listed = [&](const char* name, auto member, const auto& text_of) {
-    const bool varies = std::ranges::any_of(
-        study.workloads, [&](const WorkloadSpec& other) { return other.*member != load.*member; });
-    if (varies) settings.emplace_back(name, text_of(load.*member));
+  const auto add_if_listed = [&](const char* name, const auto& get, const auto& text_of) {
+    const bool varies = std::ranges::any_of(study.workloads, [&](const WorkloadSpec& other) {
+      return std::invoke(get, other) != std::invoke(get, load);
+    });
+    if (varies) settings.emplace_back(name, text_of(std::invoke(get, load)));
   };
   const auto number = [](std::int64_t value) { return std::to_string(value); };
   add_if_listed("precision", &WorkloadSpec::precision, [](PolicyName p) { return name_of(p); });
@@ -271,15 +266,11 @@ std::vector<std::pair<std::string, std::string>> listed_settings(const sweep::St
   add_if_listed("prompt_tokens", &WorkloadSpec::prompt_tokens, number);
   add_if_listed("output_tokens", &WorkloadSpec::output_tokens, number);
   add_if_listed("concurrency", &WorkloadSpec::concurrency, number);
-  if (load.load && std::ranges::any_of(study.workloads, [&](const WorkloadSpec& other) {
-        return other.load->request_rate != load.load->request_rate;
-      }))
-    settings.emplace_back("request_rate", sweep::rate_text(load.load->request_rate));
-  const auto drafts = [](const WorkloadSpec& w) { return w.load->speculation.draft_tokens; };
-  if (load.load && std::ranges::any_of(study.workloads, [&](const WorkloadSpec& other) {
-        return drafts(other) != drafts(load);
-      }))
-    settings.emplace_back("draft_tokens", number(drafts(load)));
+  if (!load.load) return settings;
+  add_if_listed(
+      "request_rate", [](const WorkloadSpec& w) { return w.load->request_rate; }, sweep::rate_text);
+  add_if_listed(
+      "draft_tokens", [](const WorkloadSpec& w) { return w.load->speculation.draft_tokens; }, number);
   return settings;
 }
 

@@ -17,6 +17,7 @@
 
 #include "engine/base/enum_names.h"
 #include "engine/base/suggest.h"
+#include "engine/base/words.h"
 #include "results_schema/hdf5/manifest.h"
 #include "results_schema/reading/reader.h"
 #include "sweep/cli/terminal/exit_code.h"
@@ -101,8 +102,6 @@ struct Budget {
 Budget parse_budget(const std::string& text, bool points = true);
 /// The parts of a text between commas.
 std::vector<std::string> split_names(std::string_view text);
-/// The lines of a text, without line ends.
-std::vector<std::string> split_lines(std::string_view text);
 
 /// Options that every subcommand takes.
 struct CommonOptions {

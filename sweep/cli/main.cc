@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdint>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <iostream>

@@ -17,7 +17,6 @@
 namespace shardscape::sweep {
 
 enum class DistributionKind : std::uint8_t { normal, uniform, beta, constant, empirical };
-SHARDSCAPE_ENUM_NAMES(DistributionKind, "normal", "uniform", "beta", "constant", "empirical");
 
 struct Distribution {
   DistributionKind kind = DistributionKind::constant;

@@ -27,7 +27,6 @@ enum class PlacementKind : std::uint8_t {
   links,          ///< any link of a list
   exhaustive      ///< sample i is at place i: every link (or device, adapter, switch) in turn
 };
-SHARDSCAPE_ENUM_NAMES(PlacementKind, "uniform_links", "dimension", "links", "exhaustive");
 
 struct FaultPlacement {
   PlacementKind kind = PlacementKind::uniform_links;

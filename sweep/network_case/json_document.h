@@ -1,19 +1,18 @@
 // Parses JSON text into a document, or says what is wrong with it and at which line and column.
 #pragma once
 
-#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 
+#include "engine/base/words.h"
+
 namespace shardscape::network_case {
 
 /// The first error in a text that is no valid JSON, such as a number that no double can hold or a key that an object
 /// has twice.
-struct SyntaxError {
-  std::size_t line = 1;
-  std::size_t column = 1;  ///< column of the error in bytes, from 1
+struct SyntaxError : TextPlace {
   std::string message;
 };
 

@@ -7,6 +7,7 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
+#include "engine/base/words.h"
 
 namespace shardscape::network_case {
 
@@ -34,7 +35,7 @@ bool JsonReader::object(const std::vector<std::string_view>& keys) const {
   for (const auto& [key, member] : value_->items()) {
     if (std::ranges::find(keys, key) != keys.end()) continue;
     known = false;
-    problems_->add(path_.empty() ? key : path_ + "." + key,
+    problems_->add(key_path(path_, key),
                    "unknown key" + did_you_mean(key, keys) + "; keys here: " + join_names(keys));
   }
   return known;
@@ -44,13 +45,13 @@ std::optional<JsonReader> JsonReader::optional_member(std::string_view key) cons
   if (!value_->is_object()) return std::nullopt;
   const auto found = value_->find(key);
   if (found == value_->end()) return std::nullopt;
-  return JsonReader(*found, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key), *problems_);
+  return JsonReader(*found, key_path(path_, key), *problems_);
 }
 
 std::optional<JsonReader> JsonReader::member(std::string_view key) const {
   std::optional<JsonReader> found = optional_member(key);
   if (!found && value_->is_object()) {
-    problems_->add(path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key), "is missing");
+    problems_->add(key_path(path_, key), "is missing");
   }
   return found;
 }

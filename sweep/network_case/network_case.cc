@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <span>
-#include <string_view>
 
 #include "engine/base/safe_text.h"
 #include "engine/network/fabric/faulty_fabric.h"

@@ -43,14 +43,15 @@ class PlacingEvaluator final : public Evaluator {
     best_.clear();
     if (plain.status != Status::ok || plan.gpus() == 1) return plain;
     std::map<network::Placement, Prediction> timed;
-    Seconds least = whole_time(plain);
+    const Phase phase = setting_.workload.phase;
+    Seconds least = plain.whole(phase);
     const auto time = [&](const network::Placement& placement) {
-      if (placement.empty()) return whole_time(plain);
+      if (placement.empty()) return plain.whole(phase);
       const Prediction& there =
           timed.try_emplace(placement, run_within(kNoMatch * least, plan, placement)).first->second;
       if (there.status != Status::ok) return Seconds(std::numeric_limits<double>::infinity());
-      least = std::min(least, whole_time(there));
-      return whole_time(there);
+      least = std::min(least, there.whole(phase));
+      return there.whole(phase);
     };
     const network::PlacementDemand demand = network::plan_demand(plan, details.group_bytes);
     best_ = placement::optimise_placement(fabric_, plan, demand, time).best.placement;
@@ -94,10 +95,6 @@ class PlacingEvaluator final : public Evaluator {
     Simulator simulator(setting_, std::move(options));
     simulator.watch(watch_);
     return simulator;
-  }
-
-  [[nodiscard]] Seconds whole_time(const Prediction& prediction) const {
-    return setting_.workload.phase == Phase::training ? prediction.step_time : prediction.e2e;
   }
 
   const Setting& setting_;

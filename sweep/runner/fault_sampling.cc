@@ -25,8 +25,8 @@ void append_rows(std::uint64_t point_id, const FaultDraw& draw, Status status, d
 SampledTime time_under(const FaultDraw& draw, const Prediction& healthy, Phase phase, Evaluator& evaluator) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   const Prediction sick = evaluator.evaluate_again(draw.set);
-  const double seconds = sick.status == Status::ok ? slowed_time(sick, phase).value() : kNaN;
-  return {sick.status, seconds, seconds / slowed_time(healthy, phase).value() - 1};
+  const double seconds = sick.status == Status::ok ? sick.whole(phase).value() : kNaN;
+  return {sick.status, seconds, seconds / healthy.whole(phase).value() - 1};
 }
 
 double sample_fault(const FaultDraw& draw, std::uint64_t point_id, const Prediction& healthy, Phase phase,

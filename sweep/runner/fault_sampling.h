@@ -11,11 +11,6 @@
 
 namespace shardscape::sweep {
 
-/// The time that faults slow down: that of a step, or of a whole request.
-inline Seconds slowed_time(const Prediction& prediction, Phase phase) {
-  return phase == Phase::training ? prediction.step_time : prediction.e2e;
-}
-
 /// The draws of a study, made at once: every point meets the same ones. Immutable.
 class FaultDraws {
  public:

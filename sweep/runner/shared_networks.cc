@@ -2,7 +2,6 @@
 
 #include <oneapi/tbb/concurrent_unordered_map.h>
 
-#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <optional>

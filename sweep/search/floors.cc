@@ -13,8 +13,7 @@
 #include <span>
 
 #include "engine/base/hash.h"
-#include "engine/spec/device_numbers.h"
-#include "engine/spec/stack_numbers.h"
+#include "engine/spec/spec_numbers.h"
 
 namespace shardscape::sweep {
 

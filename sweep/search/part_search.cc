@@ -3,7 +3,6 @@
 #include "sweep/search/part_search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numbers>
 #include <numeric>
 #include <utility>

@@ -28,7 +28,6 @@ constexpr double kLeastShare = 0.01;
 constexpr std::int64_t kMostSimultaneous = 255;
 
 enum class Directions : std::uint8_t { both, one };
-SHARDSCAPE_ENUM_NAMES(Directions, "both", "one");
 
 bool is_share(double value) { return ranges::kShare.holds(value); }
 

@@ -18,7 +18,6 @@
 namespace shardscape::sweep {
 
 enum class PlacementChoice : std::uint8_t { plain, optimised };
-SHARDSCAPE_ENUM_NAMES(PlacementChoice, "plain", "optimised");
 
 /// The placement that the axes give one of the study's systems; plain where there is no such axis.
 PlacementChoice placement_of(const Study& study, std::size_t system);

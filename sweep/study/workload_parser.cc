@@ -11,7 +11,6 @@
 #include <functional>
 #include <iterator>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "engine/serving/load/drawn_requests.h"

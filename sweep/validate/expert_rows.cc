@@ -17,9 +17,7 @@ namespace shardscape::validate {
 namespace {
 
 enum class ExchangeKernel : std::uint8_t { ll, normal };
-SHARDSCAPE_ENUM_NAMES(ExchangeKernel, "ll", "normal");
 enum class LatentOperation : std::uint8_t { mla_context, mla_generation };
-SHARDSCAPE_ENUM_NAMES(LatentOperation, "mla_context", "mla_generation");
 
 constexpr double kRanksOfNode = 8;  ///< ranks per node in the benchmark's groups, also on NVL72
 

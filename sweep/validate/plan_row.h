@@ -21,7 +21,6 @@ namespace shardscape::validate {
 ///   last_stage_allocated  what tensors take of it on a device of the last pipeline stage, which logs (MLPerf's
 ///                         reference logger): without the allocator's fragmentation
 enum class MemoryOf : std::uint8_t { fullest_reserved, last_stage_allocated };
-SHARDSCAPE_ENUM_NAMES(MemoryOf, "fullest_reserved", "last_stage_allocated");
 
 struct PlanRow {
   int line = 0;

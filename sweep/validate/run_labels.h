@@ -39,8 +39,6 @@ enum class RunLabel : std::uint8_t {
   two_recipes,
   unexplained
 };
-SHARDSCAPE_ENUM_NAMES(RunLabel, "clean", "saturated", "repeated", "start_up", "jump", "falling",
-                      "faster_twin", "mislisted", "two_recipes", "unexplained");
 
 /// Labels the runs of a table.
 void label_runs(std::span<PlanRow> rows);

@@ -36,7 +36,6 @@ SHARDSCAPE_ENUM_NAMES(TableKind, "plans", "open-loop", "mlperf", "gemm", "collec
 /// needed: the column must exist and its cells must be filled. expected: the column must exist, cells may be blank.
 /// free: the column may be missing.
 enum class ColumnUse : std::uint8_t { needed, expected, free };
-SHARDSCAPE_ENUM_NAMES(ColumnUse, "needed", "expected", "free");
 
 struct Column {
   std::string_view name;

@@ -9,11 +9,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "engine/spec/device_numbers.h"
 #include "engine/spec/fabric_numbers.h"
-#include "engine/spec/model_numbers.h"
+#include "engine/spec/spec_numbers.h"
 #include "engine/spec/stack.h"
-#include "engine/spec/stack_numbers.h"
 #include "sweep/yaml/preset_specs.h"
 #include "sweep/yaml/visitors.h"
 

@@ -1,9 +1,9 @@
 #include "sweep/yaml/device_shares.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <iomanip>
 #include <map>
-#include <sstream>
 #include <string_view>
 
 #include "sweep/yaml/closest_names.h"
@@ -69,10 +69,8 @@ std::string describe_assumption(const AssumedShares& assumed, std::span<const De
     absent.emplace_back(share->path);
     const ShareRange& range = ranges[share];
     if (range.most == 0) continue;
-    std::ostringstream text;
-    text << share->path << ' ' << std::setprecision(3) << range.least;
-    if (range.most > range.least) text << " to " << range.most;
-    typical.push_back(text.str());
+    typical.push_back(fmt::format("{} {:.3g}", share->path, range.least));
+    if (range.most > range.least) typical.back() += fmt::format(" to {:.3g}", range.most);
   }
   std::string line = to_string(assumed.where) + ": device " + assumed.device + " does not say " +
                      join(absent) + ": taken as 1, 100 % of its peaks, which kernels don't reach";

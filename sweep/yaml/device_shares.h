@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/spec/device_numbers.h"
+#include "engine/spec/spec_numbers.h"
 #include "sweep/yaml/catalog.h"
 #include "sweep/yaml/node.h"
 

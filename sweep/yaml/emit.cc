@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 
-#include <array>
-#include <cstdio>
-
 #include "engine/base/joined.h"
 #include "sweep/yaml/node.h"
 
@@ -38,9 +35,7 @@ std::string quote(const std::string& text) {
     } else if (c == '\n') {
       result += "\\n";
     } else if (byte < 0x20 || byte == 0x7f) {
-      std::array<char, 8> escape{};
-      std::snprintf(escape.data(), escape.size(), "\\x%02x", static_cast<unsigned>(byte));
-      result += escape.data();
+      result += fmt::format("\\x{:02x}", byte);
     } else {
       result += c;
     }

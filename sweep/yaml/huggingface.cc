@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "engine/base/words.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/huggingface_config.h"
 #include "sweep/yaml/huggingface_reader.h"
@@ -46,14 +47,10 @@ std::string plain_message(const Json::exception& error, std::string_view until) 
 }
 
 Diagnostic syntax_error(const std::string& text, const std::string& source, const Json::parse_error& error) {
-  const std::size_t end = std::min(text.size(), error.byte > 0 ? error.byte - 1 : 0);
-  const auto stop = text.begin() + static_cast<std::ptrdiff_t>(end);
-  const auto lines = std::count(text.begin(), stop, '\n');
-  const auto column = end - (end == 0 ? 0 : text.rfind('\n', end - 1) + 1) + 1;
-  return {
-      {std::make_shared<const std::string>(source), static_cast<int>(lines) + 1, static_cast<int>(column)},
-      "",
-      plain_message(error, ": ")};
+  const TextPlace place = place_of(text, error.byte > 0 ? error.byte - 1 : 0);
+  return {{std::make_shared<const std::string>(source), place.line, place.column},
+          "",
+          plain_message(error, ": ")};
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
+#include "engine/base/words.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/huggingface_keys.h"
 
@@ -234,11 +235,8 @@ std::string HuggingFaceConfig::meant(const std::string& key) const {
 Location HuggingFaceConfig::locate(const std::string& key) const {
   const std::size_t offset = text_.find('"' + key + '"');
   if (key.empty() || offset == std::string::npos) return {source_, 1, 1};
-  const auto end = text_.begin() + static_cast<std::ptrdiff_t>(offset);
-  const auto lines = std::count(text_.begin(), end, '\n');
-  const std::size_t line_start = offset == 0 ? std::string::npos : text_.rfind('\n', offset - 1);
-  const std::size_t column = line_start == std::string::npos ? offset + 1 : offset - line_start;
-  return {source_, static_cast<int>(lines) + 1, static_cast<int>(column)};
+  const TextPlace place = place_of(text_, offset);
+  return {source_, place.line, place.column};
 }
 
 }  // namespace shardscape::yaml

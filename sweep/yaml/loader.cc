@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/words.h"
 #include "engine/spec/ranges.h"
 #include "sweep/input/input_file.h"
 #include "sweep/yaml/closest_names.h"
@@ -31,11 +32,6 @@ Node reference_to(std::string_view name) {
   Node node = Node::scalar(std::string(name));
   node.where.source = std::make_shared<const std::string>();
   return node;
-}
-
-/// The path of a key of the map whose keys have that prefix.
-std::string path_of(const std::string& prefix, const char* key) {
-  return prefix.empty() ? key : prefix + "." + key;
 }
 
 }  // namespace
@@ -131,9 +127,9 @@ std::optional<ModelSpec> Loader::model_of_file(const std::string& text, const fs
 std::optional<Reference> Loader::base_of(PresetKind kind, const Node& map, const std::string& prefix,
                                          const fs::path& folder) {
   const Node& base = *map.find("base");
-  if (base.is_scalar()) return Reference{base, path_of(prefix, "base"), folder};
+  if (base.is_scalar()) return Reference{base, key_path(prefix, "base"), folder};
   diagnostics_.add(
-      base.where, path_of(prefix, "base"),
+      base.where, key_path(prefix, "base"),
       fmt::format("must be the name or the path of a {}, not {}", name_of(kind), kind_name(base)));
   return std::nullopt;
 }
@@ -267,7 +263,7 @@ std::optional<Cluster> Loader::cluster(const Reference& at) {
   std::optional<FabricTemplate> fabric =
       read_fabric(target->node, target->prefix, diagnostics_, &device_reference);
   if (device_reference == nullptr) return std::nullopt;
-  const std::string device_path = path_of(target->prefix, "device");
+  const std::string device_path = key_path(target->prefix, "device");
   if (device_reference->is_list()) {
     diagnostics_.add(
         device_reference->where, device_path,
@@ -379,7 +375,7 @@ std::optional<DevicePreset> Loader::built_device(const Target& target) {
   reader.finish();
   Reader keys(recipe, "technology", state);
   if (!recipe.is_map()) return std::nullopt;
-  const std::string inside = path_of(target.prefix, "technology.");
+  const std::string inside = key_path(target.prefix, "technology.");
   std::optional<DevicePreset> base;
   if (const Node* key = keys.take_required("base")) base = device({*key, inside + "base", target.folder});
   technology::Choice choice;

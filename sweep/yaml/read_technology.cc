@@ -1,5 +1,6 @@
 #include "sweep/yaml/read_technology.h"
 
+#include "engine/base/words.h"
 #include "sweep/yaml/read_spec.h"
 
 namespace shardscape::yaml {
@@ -57,20 +58,12 @@ void describe(V& v, Floorplan& plan) {
   });
 }
 
-namespace {
-
-std::string dotted(const std::string& prefix, const char* key) {
-  return prefix.empty() ? key : prefix + '.' + key;
-}
-
-}  // namespace
-
 std::optional<LogicNode> read_logic(const Node& node, const std::string& prefix, Diagnostics& diagnostics,
                                     const LogicReference& load_older) {
   return read_spec<LogicNode>(node, prefix, diagnostics, [&](Reader& reader, LogicNode& logic) {
     const Node* older = reader.take("relative_to");
     if (older == nullptr) return true;
-    logic.relative_to = load_older(*older, dotted(prefix, "relative_to"));
+    logic.relative_to = load_older(*older, key_path(prefix, "relative_to"));
     return logic.relative_to != nullptr;
   });
 }
@@ -92,8 +85,8 @@ std::optional<Floorplan> read_floorplan(const Node& node, const std::string& pre
     const Node* logic_node = reader.take_required("logic");
     const Node* memory_node = reader.take_required("memory");
     if (logic_node == nullptr || memory_node == nullptr) return false;
-    const auto logic = load_logic(*logic_node, dotted(prefix, "logic"));
-    const auto memory = load_memory(*memory_node, dotted(prefix, "memory"));
+    const auto logic = load_logic(*logic_node, key_path(prefix, "logic"));
+    const auto memory = load_memory(*memory_node, key_path(prefix, "memory"));
     if (!logic || !memory) return false;
     plan.logic = *logic;
     plan.memory = *memory;

@@ -91,9 +91,7 @@ Reader::Reader(const Node& node, std::string path, ReadState& state)
   }
 }
 
-std::string Reader::at(std::string_view key) const {
-  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
-}
+std::string Reader::at(std::string_view key) const { return key_path(path_, key); }
 
 const Node* Reader::take(const char* key) {
   if (std::ranges::find(known_, key) == known_.end()) known_.emplace_back(key);

@@ -35,6 +35,7 @@
 
 #include "engine/base/problems.h"
 #include "engine/base/range.h"
+#include "engine/base/words.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/value.h"
 
@@ -422,9 +423,7 @@ class Lister {
   void unused(const char*, const std::string&) {}
 
  private:
-  [[nodiscard]] std::string at(std::string_view key) const {
-    return prefix_.empty() ? std::string(key) : fmt::format("{}.{}", prefix_, key);
-  }
+  [[nodiscard]] std::string at(std::string_view key) const { return key_path(prefix_, key); }
   template <class T>
   [[nodiscard]] Leaf leaf(const char* key) const {
     Leaf result{at(key), Leaf::Type::number, {}, {}, {}};

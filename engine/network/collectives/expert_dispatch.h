@@ -34,7 +34,6 @@
 
 namespace shardscape {
 enum class DispatchKernels : std::uint8_t { low_latency, normal };
-SHARDSCAPE_ENUM_NAMES(DispatchKernels, "low_latency", "normal");
 }  // namespace shardscape
 
 namespace shardscape::network {

@@ -6,8 +6,6 @@
 
 #include <bit>
 #include <cmath>
-#include <optional>
-#include <string_view>
 
 #include "engine/network/collectives/algorithm_rules.h"
 #include "engine/network/groups/channel_rings.h"

@@ -44,12 +44,10 @@ using shardscape::Algorithm;
 
 /// In which order halving-doubling takes its partners: distance 1, 2, 4, ... (near_first) or n/2, n/4, ... (far_first).
 enum class HalvingOrder : std::uint8_t { near_first, far_first };
-SHARDSCAPE_ENUM_NAMES(HalvingOrder, "near_first", "far_first");
 
 /// Order of the members around a ring: as listed in the group, along a Hamiltonian cycle (see ring_order.h), or several
 /// rings, each for a part of the buffer (see channel_rings.h).
 enum class RingOrder : std::uint8_t { listed, hamiltonian, channels };
-SHARDSCAPE_ENUM_NAMES(RingOrder, "listed", "hamiltonian", "channels");
 
 /// Partners of a pairwise all-to-all in round k = 1 .. n-1: rank i sends to i + k and receives from i - k (shift), or
 /// exchanges with i xor k (exclusive_or, for powers of two).

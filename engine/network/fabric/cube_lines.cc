@@ -1,6 +1,5 @@
 // King meshes and hypercubes: one line is the whole dimension. Pairs are numbered by their lower endpoint,
 // then by the direction in which they leave it.
-#include <algorithm>
 #include <bit>
 
 #include "engine/network/fabric/line_graph.h"

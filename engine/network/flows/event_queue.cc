@@ -1,7 +1,5 @@
 #include "engine/network/flows/event_queue.h"
 
-#include <utility>
-
 namespace shardscape::network {
 
 void EventQueue::clear() {

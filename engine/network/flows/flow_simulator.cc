@@ -3,7 +3,6 @@
 #include "engine/network/flows/flow_simulator.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "engine/network/collectives/pairwise_turns.h"
 #include "engine/network/flows/fluid.h"

@@ -3,10 +3,6 @@
 // cache.
 #include "engine/serving/live/live_server.h"
 
-#include <algorithm>
-
-#include "engine/base/check.h"
-
 namespace shardscape::serving {
 
 void LiveServer::arrive(const DrawnRequest& request, double now) {

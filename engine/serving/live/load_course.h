@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <vector>
 
 #include "engine/serving/live/senders.h"
 #include "engine/serving/live/tally.h"

@@ -27,7 +27,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "engine/serving/live/senders.h"
 #include "engine/serving/live/tally.h"

@@ -2,7 +2,6 @@
 // room by preempting the youngest sequences, and keeps count of blocks, tokens and ends as sequences decode.
 #include "engine/serving/live/server_state.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "engine/base/check.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <span>
 
 #include "engine/base/counter_rng.h"
 

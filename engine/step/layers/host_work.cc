@@ -1,7 +1,5 @@
 #include "engine/step/layers/host_work.h"
 
-#include <algorithm>
-
 #include "engine/step/layers/training_step.h"
 
 namespace shardscape::step {

@@ -2,9 +2,6 @@
 #include "engine/step/layers/layer_timer.h"
 
 #include <algorithm>
-#include <boost/container/small_vector.hpp>
-#include <optional>
-#include <vector>
 
 #include "engine/spec/parallel_groups.h"
 #include "engine/step/layers/context_drift.h"

@@ -1,7 +1,6 @@
 // Times what a microbatch takes through a layer: device, exposed communication and host, forward and backward apart.
 #pragma once
 
-#include <array>
 #include <boost/container/small_vector.hpp>
 #include <optional>
 #include <vector>

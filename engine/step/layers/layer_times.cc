@@ -1,7 +1,5 @@
 #include "engine/step/layers/layer_times.h"
 
-#include "engine/step/layers/training_step.h"
-
 namespace shardscape::step {
 
 PlanOnRanks on_ranks(const TrainingStep& in) {

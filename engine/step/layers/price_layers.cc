@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/base/check.h"
 #include "engine/compute/expert_products.h"
 #include "engine/compute/fused_attention.h"
 #include "engine/compute/latent_attention.h"

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "engine/spec/plan.h"
 #include "engine/step/layers/layer_times.h"

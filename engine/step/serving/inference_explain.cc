@@ -5,7 +5,6 @@
 #include <array>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "engine/model/block_kinds.h"

@@ -18,7 +18,6 @@
 
 #include "engine/model/block_kinds.h"
 #include "engine/model/stage_layers.h"
-#include "engine/step/layers/host_work.h"
 #include "engine/step/layers/two_batches.h"
 #include "engine/step/serving/token_costs.h"
 

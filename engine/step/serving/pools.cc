@@ -8,7 +8,6 @@
 #include "engine/step/serving/time_load.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace shardscape::step {

@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "engine/step/serving/inference.h"
 #include "engine/step/serving/load_floor.h"
 
 namespace shardscape::step {

@@ -2,7 +2,6 @@
 #include "engine/step/serving/token_costs.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"

@@ -21,7 +21,6 @@ namespace {
 ///   prompt             of whole prompts, the kernel alone with its preparation
 ///   decode             of one token per sequence, with the same preparation
 enum class AttentionPhase : std::uint8_t { forward, backward, prompt, decode };
-SHARDSCAPE_ENUM_NAMES(AttentionPhase, "forward", "backward", "prompt", "decode");
 
 constexpr const char* kAttentionFooter =
     R"(Examples:

@@ -27,8 +27,6 @@ enum class NodeOperation : std::uint8_t {
   dispatch,
   combine
 };
-SHARDSCAPE_ENUM_NAMES(NodeOperation, "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "dispatch",
-                      "combine");
 
 constexpr const char* kCollectiveFooter =
     R"(Examples:

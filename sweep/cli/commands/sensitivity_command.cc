@@ -20,7 +20,6 @@ namespace shardscape::cli {
 
 namespace {
 
-using results::ColumnGroup;
 using results::ColumnInfo;
 using results::ResultReader;
 
@@ -61,10 +60,7 @@ class PlanTexts {
   PlanTexts(const ResultReader& reader, std::vector<std::uint64_t> rows) : rows_(std::move(rows)) {
     std::ranges::sort(rows_);
     for (const ColumnInfo& column : reader.columns()) {
-      const bool input = column.group == ColumnGroup::plan || column.group == ColumnGroup::workload ||
-                         column.group == ColumnGroup::hardware;
-      if (!input || column.name == "microbatches") continue;
-      if (reader.row_count() > 1 && results::varies(reader, column.name))
+      if (is_axis(column) && reader.row_count() > 1 && results::varies(reader, column.name))
         columns_.emplace_back(column, results::values_of(reader, column.name, rows_));
     }
   }

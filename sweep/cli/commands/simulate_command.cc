@@ -168,7 +168,7 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
   };
   Details details;
   const Prediction hierarchical = predict(ExecutionMode::hierarchical, details);
-  if (hierarchical.status != Status::ok && hierarchical.status != Status::memory) {
+  if (!hierarchical.has_times()) {
     refuse("--compare: there is nothing to compare", hierarchical);
   }
   Details flattened_details;
@@ -227,7 +227,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   StepOutputs outputs(arguments, study.phase());
   outputs.ask(details);
   const Prediction prediction = simulator.run(point.plan, faults, &details);
-  const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
+  const bool timed = prediction.has_times();
   if (arguments.optimise_placement && !timed) {
     refuse("--optimise-placement: there is nothing to place", prediction);
   }

@@ -16,7 +16,6 @@
 
 #include "engine/base/safe_text.h"
 #include "results_schema/segments/rank_notes.h"
-#include "sweep/cli/command.h"
 #include "sweep/cli/terminal/cpu_time.h"
 #include "sweep/ranks/launch.h"
 

@@ -7,16 +7,14 @@
 #include "engine/network/fabric/fabric.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/format.h"
-#include "sweep/runner/fault_sampling.h"
 
 namespace shardscape::cli {
 
 namespace {
 
 std::optional<double> time_of(const Setting& setting, const Prediction& prediction) {
-  const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
-  if (!timed) return std::nullopt;
-  return sweep::slowed_time(prediction, setting.workload.phase).value();
+  if (!prediction.has_times()) return std::nullopt;
+  return prediction.whole(setting.workload.phase).value();
 }
 
 std::string place_of(const network::Fabric& fabric, const sweep::DrawnFault& fault) {

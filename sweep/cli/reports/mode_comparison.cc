@@ -1,7 +1,6 @@
 #include "sweep/cli/reports/mode_comparison.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
 #include "sweep/cli/reports/report.h"
@@ -13,19 +12,14 @@ namespace {
 
 using Align = TextTable::Align;
 
-/// The sum of the classes: the time of the step, or of a request.
-Seconds whole(const ModeComparison& comparison, const Prediction& prediction) {
-  return comparison.phase == Phase::training ? prediction.step_time : prediction.e2e;
-}
-
 /// Whether a class is shown: transfers of caches only where there are pools.
 bool shown(const ModeComparison& comparison, const TimeClassRow& c) {
   return c.time_class != TimeClass::kv_transfer || comparison.hierarchical.kv_bytes > Bytes(0);
 }
 
 Json mode_json(const ModeComparison& comparison, const Prediction& prediction) {
-  Json json = {
-      {comparison.phase == Phase::training ? "step_time_s" : "e2e_s", whole(comparison, prediction).value()}};
+  Json json = {{comparison.phase == Phase::training ? "step_time_s" : "e2e_s",
+                prediction.whole(comparison.phase).value()}};
   if (comparison.phase == Phase::inference) {
     json["ttft_s"] = prediction.ttft.value();
     json["itl_s"] = prediction.itl.value();
@@ -43,7 +37,7 @@ void print_comparison(std::ostream& out, const ModeComparison& comparison) {
   out << "\nhierarchical against flattened (" << format_count(comparison.events)
       << " events), on the critical rank\n";
   const bool training = comparison.phase == Phase::training;
-  const Seconds step = whole(comparison, h);
+  const Seconds step = h.whole(comparison.phase);
   TextTable table(
       {left(""), "hierarchical", "flattened", "difference", training ? "of the step" : "of the request"});
   constexpr double kRounding = 1e-9;  // relative to the whole
@@ -58,7 +52,7 @@ void print_comparison(std::ostream& out, const ModeComparison& comparison) {
     const Seconds a = h.breakdown[c.time_class], b = f.breakdown[c.time_class];
     if (std::max(a, b) > kRounding * step) row(c.label, a, b, step);
   }
-  row(training ? "step" : "request", step, whole(comparison, f), step);
+  row(training ? "step" : "request", step, f.whole(comparison.phase), step);
   if (!training) {  // these have no parts of the whole
     row("first token", h.ttft, f.ttft, h.ttft);
     if (h.itl > Seconds(0)) row("between tokens", h.itl, f.itl, h.itl);

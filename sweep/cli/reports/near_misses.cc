@@ -167,10 +167,6 @@ class MissFinder {
     return miss;
   }
 
-  [[nodiscard]] double time_of(const Prediction& prediction) const {
-    return (study_->phase() == Phase::training ? prediction.step_time : prediction.e2e).value();
-  }
-
   [[nodiscard]] bool admits(const ParallelPlan& plan, const WorkloadSpec& workload) const {
     return std::ranges::all_of(constraints_,
                                [&](const sweep::Constraint& c) { return c.holds(plan, workload); });
@@ -191,15 +187,15 @@ class MissFinder {
     if (candidate.reason == name_of(Reason::constraint)) {
       const Prediction prediction = Simulator(setting).run(point.plan);
       if (prediction.status == Status::ok)
-        fixes.push_back(
-            {"without the constraint", prediction.memory_peak.value(), time_of(prediction), kRejected});
+        fixes.push_back({"without the constraint", prediction.memory_peak.value(),
+                         prediction.whole(study_->phase()).value(), kRejected});
     }
     constexpr std::size_t kAll = 1000;
     const auto found =
         nearest_feasible(setting, point.plan, most_moves == 1 ? kAll : kFixesShown, most_moves);
     for (const Neighbour& near : found) {
       Fix fix{sweep::changes_text(near.plan, point.plan, study_->phase()),
-              near.prediction.memory_peak.value(), time_of(near.prediction),
+              near.prediction.memory_peak.value(), near.prediction.whole(study_->phase()).value(),
               where(point.setting, near.plan, setting.workload)};
       if (fix.where == kRejected) fix.change += " and without the constraint";
       fixes.push_back(std::move(fix));
@@ -221,7 +217,7 @@ class MissFinder {
     const Prediction prediction = Simulator(setting).run(point.plan);
     if (prediction.status != Status::ok) return;
     miss.fixes.push_back({"devices with " + format_bytes(capacity), prediction.memory_peak.value(),
-                          time_of(prediction), kMoreMemory});
+                          prediction.whole(study_->phase()).value(), kMoreMemory});
   }
 
   const ResultReader& reader_;

@@ -67,10 +67,6 @@ void print_spans(std::ostream& out, const std::vector<AxisSpan>& spans, const Se
   }
 }
 
-Seconds whole_time(const Setting& setting, const Prediction& prediction) {
-  return setting.workload.phase == Phase::training ? prediction.step_time : prediction.e2e;
-}
-
 std::string change(double before, double after) {
   if (before == after) return "same";
   if (before == 0) return "new";
@@ -122,7 +118,7 @@ PlacementReport study_placement(const Setting& setting, const ParallelPlan& plan
   BetterPlacement better;
   better.found = placement::optimise_placement(
       fabric, plan, demand,
-      [&](const network::Placement& placement) { return whole_time(setting, predict(placement)); });
+      [&](const network::Placement& placement) { return predict(placement).whole(setting.workload.phase); });
   better.spans = network::axis_spans(fabric, plan, better.found.best.placement);
   better.prediction = predict(better.found.best.placement);
   report.better = std::move(better);

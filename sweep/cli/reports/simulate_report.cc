@@ -43,11 +43,10 @@ constexpr std::array<MemoryPart, 8> kMemoryParts = {
      {"buffers_bytes", "buffers", &MemoryUse::buffers},
      {"reserve_bytes", "reserve", &MemoryUse::reserve}}};
 
-bool timed(const Prediction& p) { return p.status == Status::ok || p.status == Status::memory; }
-bool memory_counted(const Prediction& p) { return timed(p) || p.status == Status::unreachable; }
+bool memory_counted(const Prediction& p) { return p.has_times() || p.status == Status::unreachable; }
 bool is_training(const SimulatedPoint& point) { return point.setting.workload.phase == Phase::training; }
 Seconds whole_time(const SimulatedPoint& point) {
-  return is_training(point) ? point.prediction.step_time : point.prediction.e2e;
+  return point.prediction.whole(point.setting.workload.phase);
 }
 
 /// What the point misses of what the study promises and asks for; bounds of results under faults are not those of one
@@ -93,7 +92,7 @@ Json plan_json(const ParallelPlan& plan, Phase phase) {
 
 void add_evidence(const SimulatedPoint& point, Json& json) {
   const Assessment& found = point.finding.assessment;
-  const bool known = timed(point.prediction);
+  const bool known = point.prediction.has_times();
   json["expected_error"] = number(found.expected_error, known && found.evidence != Evidence::none);
   json["expected_error_of"] = is_training(point) ? "step_time_s" : "itl_s";
   json["evidence"] = name_of(known ? found.evidence : Evidence::none);
@@ -117,7 +116,7 @@ void print_evidence(std::ostream& out, const SimulatedPoint& point) {
 
 void add_times(const SimulatedPoint& point, Json& json) {
   const Prediction& p = point.prediction;
-  const bool known = timed(p);
+  const bool known = p.has_times();
   if (is_training(point)) {
     json["step_time_s"] = number(p.step_time.value(), known);
   } else {
@@ -252,7 +251,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
     if (!experts.empty() && experts.front().total() == p.memory_peak) out << ", with experts";
     out << '\n';
   }
-  if (!timed(p)) return;
+  if (!p.has_times()) return;
   if (is_training(point)) {
     out << "step      " << format_seconds(p.step_time.value()) << ", "
         << counted(static_cast<std::uint64_t>(p.microbatches), "microbatch", "es");
@@ -289,7 +288,7 @@ Rows neighbours(const SimulatedPoint& point) {
     rows.add({cell::words(sweep::changes_text(near.plan, point.plan, phase)),
               {"", plan_json(near.plan, phase)},
               cell::bytes(p.memory_peak.value()),
-              cell::seconds((training ? p.step_time : p.e2e).value())});
+              cell::seconds(p.whole(phase).value())});
   }
   return rows;
 }
@@ -409,7 +408,7 @@ Json to_json(const SimulatedPoint& point) {
   }
   for (const TimeClassRow& row : kTimeClasses) {
     if (row.time_class == TimeClass::kv_transfer && !point.plan.disaggregated()) continue;
-    json["breakdown"][row.column] = number(p.breakdown[row.time_class].value(), timed(p));
+    json["breakdown"][row.column] = number(p.breakdown[row.time_class].value(), p.has_times());
   }
   json["reason"] = name_of(p.reason);
   if (!point.study.limits.empty()) {
@@ -464,7 +463,7 @@ void print_report(std::ostream& out, const SimulatedPoint& point) {
     print_memory(out, point);
     print_stages(out, point);
   }
-  if (timed(point.prediction)) print_breakdown(out, point);
+  if (point.prediction.has_times()) print_breakdown(out, point);
   if (!point.plan.disaggregated()) print_placement(out, point.placement, point.setting, point.prediction);
 }
 

@@ -67,23 +67,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kHeading
     {"missed_by", "missed by"},
 }};
 
-std::string heading(const ColumnInfo& column) {
-  if (const PlanAxisRow* const row = find_plan_column(column.name)) {
-    std::string words(row->name);
-    std::ranges::replace(words, '_', ' ');
-    return words;
-  }
-  const auto known =
-      std::ranges::find(kHeadings, column.name, &std::pair<std::string_view, std::string_view>::first);
-  if (known != kHeadings.end()) return std::string(known->second);
-  for (const std::string_view suffix : {"_bytes_per_s", "_bytes", "_s"}) {
-    if (column.unit != "1" && column.name.ends_with(suffix)) {
-      return column.name.substr(0, column.name.size() - suffix.size());
-    }
-  }
-  return column.name;
-}
-
 bool has_names(const ColumnInfo& column) { return !column.meanings.empty(); }
 
 /// The name of a code; nothing where the column is a number, or where the code is unknown.
@@ -91,6 +74,12 @@ std::optional<std::string> code_name(const ColumnInfo& column, double value) {
   const auto code = static_cast<std::size_t>(value);
   if (!has_names(column) || !(value >= 0) || code >= column.meanings.size()) return std::nullopt;
   return column.meanings[code];
+}
+
+/// The shortest text that reads back as the stored value.
+std::string exact(const ColumnInfo& column, double value) {
+  std::array<char, kLongestNumber> text;
+  return {text.data(), write_exact(column.type, value, text)};
 }
 
 bool is_whole(ColumnType type) {
@@ -111,16 +100,6 @@ std::string shown_value(const ColumnInfo& column, double value) {
   return format_value(value, column.unit);
 }
 
-namespace {
-
-/// The shortest text that reads back as the stored value.
-std::string exact(const ColumnInfo& column, double value) {
-  std::array<char, kLongestNumber> text;
-  return {text.data(), write_exact(column.type, value, text)};
-}
-
-}  // namespace
-
 char* write_exact(ColumnType type, double value, std::span<char, kLongestNumber> text) {
   char* const end = text.data() + text.size();
   if (is_whole(type)) return std::to_chars(text.data(), end, static_cast<std::int64_t>(value)).ptr;
@@ -128,7 +107,22 @@ char* write_exact(ColumnType type, double value, std::span<char, kLongestNumber>
   return std::to_chars(text.data(), end, value).ptr;
 }
 
-std::string short_heading(const ColumnInfo& column) { return heading(column); }
+std::string short_heading(const ColumnInfo& column) {
+  if (const PlanAxisRow* const row = find_plan_column(column.name)) {
+    std::string words(row->name);
+    std::ranges::replace(words, '_', ' ');
+    return words;
+  }
+  const auto known =
+      std::ranges::find(kHeadings, column.name, &std::pair<std::string_view, std::string_view>::first);
+  if (known != kHeadings.end()) return std::string(known->second);
+  for (const std::string_view suffix : {"_bytes_per_s", "_bytes", "_s"}) {
+    if (column.unit != "1" && column.name.ends_with(suffix)) {
+      return column.name.substr(0, column.name.size() - suffix.size());
+    }
+  }
+  return column.name;
+}
 
 std::optional<std::string> assumptions_of(const ResultReader& reader) {
   const auto found = reader.attributes().find("assumptions");
@@ -141,11 +135,6 @@ std::string plain_value(const ColumnInfo& column, double value) {
 }
 
 namespace {
-
-bool is_input(const ColumnInfo& column) {
-  return column.group == ColumnGroup::plan || column.group == ColumnGroup::workload ||
-         column.group == ColumnGroup::hardware;
-}
 
 /// Servers are measured by their time between tokens.
 constexpr const char* kOfItl =
@@ -183,7 +172,7 @@ class TableBuilder {
     TextTable table;
     for (const Shown& shown : shown_) {
       const ColumnInfo& column = info(shown.column);
-      table.add_column(shown.share ? share_heading(column) : heading(column),
+      table.add_column(shown.share ? share_heading(column) : short_heading(column),
                        has_names(column) ? Align::left : Align::right);
       for (const FurtherColumn* further : behind(shown)) table.add_column(further->heading);
     }
@@ -288,7 +277,7 @@ class TableBuilder {
   void show_inputs() {
     for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
       const ColumnInfo& column = info(i);
-      if (!is_input(column) || column.name == "microbatches") continue;
+      if (!is_axis(column)) continue;
       const bool differ =  // what differs in the rows need not be looked for in the file
           std::ranges::adjacent_find(chosen_.values[i], std::ranges::not_equal_to()) !=
           chosen_.values[i].end();
@@ -296,7 +285,7 @@ class TableBuilder {
         show(column.name);
       } else if (!chosen_.rows.empty() && !says_nothing(column, plain(i, 0))) {
         if (!constants_.empty()) constants_ += ", ";
-        constants_ += heading(column) + " " + plain(i, 0);
+        constants_ += short_heading(column) + " " + plain(i, 0);
       }
     }
   }

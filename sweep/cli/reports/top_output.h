@@ -14,7 +14,6 @@
 namespace shardscape::cli {
 
 enum class RowFormat : std::uint8_t { table, csv, json, yaml };
-SHARDSCAPE_ENUM_NAMES(RowFormat, "table", "csv", "json", "yaml");
 
 using RowGroups = std::vector<std::vector<std::size_t>>;
 

@@ -5,17 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 namespace shardscape::cli {
 
 namespace {
-
-std::string print(const char* format, double value) {
-  std::array<char, 64> text;
-  const int length = std::snprintf(text.data(), text.size(), format, value);
-  return {text.data(), static_cast<std::size_t>(length)};
-}
 
 /// The value with as many decimals as leave four significant digits.
 std::string four_digits(double value) {
@@ -33,11 +26,7 @@ std::string format_whole(std::uint64_t count) {
   return digits;
 }
 
-std::string format_fixed(double value, int digits) {
-  std::array<char, 400> text;  // the longest double has 309 digits before the point
-  const int length = std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return {text.data(), static_cast<std::size_t>(length)};
-}
+std::string format_fixed(double value, int digits) { return fmt::format("{:.{}f}", value, digits); }
 
 std::string format_rate(double per_second) {
   constexpr double kSmall = 0.01;
@@ -66,7 +55,7 @@ std::string format_si(double value, std::string_view unit) {
       return fmt::format("{} {}{}", four_digits(value / prefix.factor), prefix.name, unit);
     }
   }
-  return print("%.3g ", value) + std::string(unit);
+  return fmt::format("{:.3g} {}", value, unit);
 }
 
 std::string format_parameters(double count) {
@@ -116,8 +105,8 @@ std::string format_value(double value, std::string_view unit) {
   if (unit == "Hz") return format_si(value, "Hz");
   if (unit == "m2") return four_digits(value * 1e6) + " mm2";  // a prefix of the unit would be squared, too
   if (unit != "1") return format_si(value, unit);
-  if (value == std::floor(value) && std::abs(value) < 1e15) return print("%.0f", value);
-  return print("%.4g", value);
+  if (value == std::floor(value) && std::abs(value) < 1e15) return format_fixed(value, 0);
+  return fmt::format("{:.4g}", value);
 }
 
 std::string bar(double share, std::size_t width) {

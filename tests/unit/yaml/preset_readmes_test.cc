@@ -6,10 +6,8 @@
 #include <iterator>
 #include <string>
 
-#include "engine/spec/device_numbers.h"
 #include "engine/spec/fabric_numbers.h"
-#include "engine/spec/model_numbers.h"
-#include "engine/spec/stack_numbers.h"
+#include "engine/spec/spec_numbers.h"
 #include "sweep/yaml/device_shares.h"
 #include "sweep/yaml/huggingface_keys.h"
 #include "sweep/yaml/loader.h"
