@@ -9,7 +9,8 @@
 namespace shardscape::detail {
 
 template <class... Values>
-[[noreturn, gnu::cold]] void check_failed(const char* file, int line, const char* condition, const Values&... values) {
+[[noreturn, gnu::cold]] void check_failed(const char* file, int line, const char* condition,
+                                          const Values&... values) {
   std::ostringstream text;
   text << file << ':' << line << ": check failed: " << condition;
   ((text << ' ' << values), ...);
