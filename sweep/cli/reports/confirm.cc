@@ -134,6 +134,11 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
   Executions done;
   done.values.assign(columns.size(), std::vector<double>(rows.size(), kNotExecuted));
   if (wish.rows == 0 || rows.empty()) return done;
+  if (wish.why_stop) done.why_stopped = wish.why_stop();
+  if (done.why_stopped != nullptr) {  // the points need not be listed
+    done.stopped = std::min(rows.size(), wish.rows);
+    return done;
+  }
   const std::optional<StoredStudy> stored = stored_study(reader);
   done.why_none = why_none(stored);
   if (!done.why_none.empty()) return done;
