@@ -29,6 +29,7 @@ template <class E, class... Found>
 constexpr auto spellings(Found... found) {
   constexpr std::string_view next = spelling<static_cast<E>(sizeof...(Found))>();
   if constexpr (next.front() >= '0' && next.front() <= '9') {
+    static_assert(sizeof...(Found) > 0, "an enum whose values do not begin at 0 lists its names");
     return std::array<std::string_view, sizeof...(Found)>{found...};
   } else {
     return spellings<E>(found..., next);

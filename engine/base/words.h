@@ -1,4 +1,5 @@
-// Texts taken apart: what stands between blanks or separators, and the number that a text is.
+// Texts taken apart: what stands between blanks or separators, the number that a text is, the place of a byte, and the
+// paths of keys.
 #pragma once
 
 #include <algorithm>
@@ -54,10 +55,11 @@ inline TextPlace place_of(std::string_view text, std::size_t offset) {
           static_cast<int>(before.size() - begin) + 1};
 }
 
-/// The path of a key of the map at `path`, with dots between keys; empty: of the whole document.
+/// The path of a key of the map at `path`, with dots between keys; an empty `path` is the document itself.
 inline std::string key_path(std::string path, std::string_view key) {
   if (!path.empty()) path += '.';
-  return path.append(key);
+  path += key;
+  return path;
 }
 
 /// The number that the whole text is, as std::from_chars reads it; nothing where it is none, or beyond T.

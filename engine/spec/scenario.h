@@ -75,7 +75,7 @@ struct Setting {
     return stack.host.graph_step > Seconds(0) && !model.moe &&
            system.device.architecture >= stack.graphs_from;
   }
-  /// What the host takes in training: of CUDA graphs, it launches none of their kernels.
+  /// What the host takes in training. Where the passes are CUDA graphs, it launches none of their kernels.
   [[nodiscard]] StackProfile::Host training_host() const {
     StackProfile::Host host = system.stack.host;
     if (!trains_on_graphs()) return host;

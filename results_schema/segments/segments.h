@@ -123,7 +123,7 @@ struct SealPolicy {
   std::chrono::nanoseconds age = std::chrono::seconds(5);
   std::uint64_t samples = 1U << 20U;  ///< rows of /fault_samples, some 60 bytes each in memory
   /// A segment stays open at least so long, if points come quickly, up to kLongestSegment times `rows`: each seal costs
-  /// some milliseconds.
+  /// some ten milliseconds, with the copy of it in the end.
   std::chrono::nanoseconds least_age = std::chrono::nanoseconds(0);
 };
 inline constexpr std::uint64_t kLongestSegment = 4;

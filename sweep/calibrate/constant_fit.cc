@@ -12,8 +12,6 @@
 
 namespace shardscape::calibrate {
 
-namespace {}  // namespace
-
 ConstantFit::ConstantFit(FitActsOn sort, std::vector<const Constant*> all, Candidate base, Progress progress)
     : base_(std::move(base)), progress_(std::move(progress)) {
   report_.sort = sort;

@@ -16,7 +16,7 @@ namespace shardscape::network_case {
 namespace {
 
 /// Translates the engine's names of fields in a problem into the keys of the file.
-std::string key_path(std::string field, const std::vector<network::Pattern>& patterns) {
+std::string path_in_file(std::string field, const std::vector<network::Pattern>& patterns) {
   const auto rename = [&](std::string_view from, std::string_view to) {
     const std::size_t found = field.find(from);
     if (found != std::string::npos) field.replace(found, from.size(), to);
@@ -73,7 +73,7 @@ class CaseReader {
     for (const Problem& problem : found.list()) {
       constexpr std::size_t kIndex = std::string_view("patterns[").size();
       if (!known_[std::stoul(problem.field.substr(kIndex))]) continue;
-      const std::string field = key_path(problem.field, patterns_);
+      const std::string field = path_in_file(problem.field, patterns_);
       const auto about = std::span(problems_.list()).first(malformed);
       const bool follows = std::ranges::any_of(
           about, [&](const Problem& m) { return encloses(field, m.field) || encloses(m.field, field); });

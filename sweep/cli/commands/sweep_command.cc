@@ -317,7 +317,6 @@ struct WantedSweep {
     options.threads = threads;
     options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = study.mode});
     options.stop = &guard.stop();
-    // Sealing a segment and copying it in the end takes some ten milliseconds.
     options.seal.least_age = std::chrono::seconds(1);
     return options;
   }

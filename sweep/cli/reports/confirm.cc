@@ -97,12 +97,13 @@ class RowExecutor {
   std::optional<Simulator> simulator_;
 };
 
-std::string why_none(const std::optional<StoredStudy>& stored) {
-  if (!stored) return "the file does not hold its study";
-  const sweep::Study& study = stored->study;
-  if (study.mode == ExecutionMode::flattened) return "the file holds executed times";
-  for (std::size_t system = 0; system < study.systems.size(); ++system) {
-    if (placement_of(study, system) != sweep::PlacementChoice::plain)
+constexpr const char* kNoStudy = "the file does not hold its study";
+
+std::string why_none(const std::optional<sweep::Study>& study) {
+  if (!study) return kNoStudy;
+  if (study->mode == ExecutionMode::flattened) return "the file holds executed times";
+  for (std::size_t system = 0; system < study->systems.size(); ++system) {
+    if (placement_of(*study, system) != sweep::PlacementChoice::plain)
       return "its ranks lie where a search has put them";
   }
   return "";
@@ -134,14 +135,19 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
   Executions done;
   done.values.assign(columns.size(), std::vector<double>(rows.size(), kNotExecuted));
   if (wish.rows == 0 || rows.empty()) return done;
+  std::optional<sweep::Study> read = read_study(reader);
+  done.why_none = why_none(read);
+  if (!done.why_none.empty()) return done;
   if (wish.why_stop) done.why_stopped = wish.why_stop();
-  if (done.why_stopped != nullptr) {  // the points need not be listed
+  if (done.why_stopped != nullptr) {
     done.stopped = std::min(rows.size(), wish.rows);
     return done;
   }
-  const std::optional<StoredStudy> stored = stored_study(reader);
-  done.why_none = why_none(stored);
-  if (!done.why_none.empty()) return done;
+  const std::optional<StoredStudy> stored = with_points(reader, std::move(read));
+  if (!stored) {
+    done.why_none = kNoStudy;
+    return done;
+  }
 
   const double start = cpu_seconds();
   const auto& [study, space] = *stored;

@@ -1,6 +1,7 @@
 #include "sweep/cli/reports/mode_comparison.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "sweep/cli/reports/report.h"

@@ -229,13 +229,21 @@ class MissFinder {
 
 }  // namespace
 
-std::optional<StoredStudy> stored_study(const ResultReader& reader) {
+std::optional<sweep::Study> read_study(const ResultReader& reader) {
   auto study = sweep::parse_study(reader.resolved_yaml(), "study", {}, yaml::Catalog());
+  return study ? std::optional(*std::move(study)) : std::nullopt;
+}
+
+std::optional<StoredStudy> with_points(const ResultReader& reader, std::optional<sweep::Study> study) {
   if (!study) return std::nullopt;
   sweep::DesignSpace space = study->design_space();
   const std::uint64_t points = reader.layout().selection.study_points;
   if (points != 0 ? points != space.size() : space.size() < reader.layout().total_points) return std::nullopt;
   return StoredStudy{*std::move(study), std::move(space)};
+}
+
+std::optional<StoredStudy> stored_study(const ResultReader& reader) {
+  return with_points(reader, read_study(reader));
 }
 
 std::vector<NearMiss> near_misses(const ResultReader& reader,

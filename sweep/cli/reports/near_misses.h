@@ -21,6 +21,10 @@ struct StoredStudy {
 /// Nothing where this program reads the study differently from the program that wrote it, as its point ids then mean
 /// something else.
 std::optional<StoredStudy> stored_study(const results::ResultReader& reader);
+/// The same in two steps, as listing the points of a large study takes a while.
+std::optional<sweep::Study> read_study(const results::ResultReader& reader);
+std::optional<StoredStudy> with_points(const results::ResultReader& reader,
+                                       std::optional<sweep::Study> study);
 
 /// The nearest misses among the rows that `keep` accepts, none of which is feasible: those that lack the least memory,
 /// one for each amount, the least first; where memory rejects none, the first point for each reason. Changes are single
