@@ -366,7 +366,7 @@ bool PipelineWave::settled(std::int32_t period, std::int32_t round) {
   const std::int32_t phase = period % round;
   if (phase > 2 && phase < round - 2) return false;
   const bool repeats = round == 1 ? moved(0, 1) || moved(1, 2) : moved(0, phase == 0 ? round : phase);
-  if (!repeats && phase == 0) snapshot();
+  if (phase == 0) snapshot();
   return repeats;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -254,6 +255,33 @@ void expect_checked(std::uint64_t first, const Draw& draw_plan, int& executed, i
     const Prediction priced = prices.run(drawn.plan, sick), kept = few.run(drawn.plan, sick);
     EXPECT_EQ(kept.step_time.value(), priced.step_time.value()) << drawn.text;
     EXPECT_EQ(kept.outside_domain(), priced.outside_domain()) << drawn.text;
+  }
+}
+
+// Gathers of ZeRO-3 run through the context groups of both replicas, each over two nodes.
+TEST(ModesPresets, StepsWhoseReplicasComeApartAreMarked) {
+  const yaml::Catalog catalog({test::source_dir()});
+  Setting s;
+  s.model = yaml::load_model(catalog, "llama2-13b").value();
+  s.system.stack = yaml::load_stack(catalog, "pytorch").value();
+  const yaml::Cluster machine = yaml::load_cluster(catalog, "dgx-a100").value();
+  Problems problems;
+  s.system.fabric = machine.fabric.instantiate(32, problems);
+  s.system.device = machine.device;
+  s.workload = test::training(4096, 32);
+  for (const auto& [tensor, pipeline, chunks] : {std::array{1, 4, 1}, std::array{2, 2, 4}}) {
+    ParallelPlan plan = test::plan_of(tensor, 4, pipeline, 2);
+    plan.zero_stage = 3;
+    plan.virtual_stages = chunks;
+    plan.schedule = chunks > 1 ? ScheduleKind::interleaved : kPlainSchedule;
+    plan.order = {PlanAxis::tensor, PlanAxis::pipeline, PlanAxis::context, PlanAxis::data};
+    const auto in_mode = [&](ExecutionMode mode) {
+      return Simulator(s, {.time_infeasible = true, .mode = mode}).run(plan);
+    };
+    const Prediction priced = in_mode(ExecutionMode::hierarchical),
+                     executed = in_mode(ExecutionMode::flattened);
+    EXPECT_GT(executed.step_time / priced.step_time, 1.05);
+    EXPECT_TRUE(priced.outside_domain()) << priced.contended_share;
   }
 }
 

@@ -50,7 +50,8 @@ class CollectivePrices {
   /// As SickLinks::epoch(); 0 where there are no faults.
   [[nodiscard]] std::uint64_t fault_epoch() const { return has_faults() ? sick_->epoch() : 0; }
   [[nodiscard]] bool touched(const LinkSet& links) const { return has_faults() && sick_->touch(links); }
-  /// Whether links of this set are gone, so that what they carry takes other routes.
+  /// As SickLinks::detours(); no where there are no faults.
+  [[nodiscard]] bool detours() const { return has_faults() && sick_->detours(); }
   [[nodiscard]] bool detours(const LinkSet& links) const { return has_faults() && sick_->detours(links); }
 
   /// Time of all calls of an operation. 0 for groups of one rank, and where unreachable() becomes true.

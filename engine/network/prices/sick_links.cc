@@ -70,13 +70,22 @@ bool SickLinks::touch(const LinkSet& links) const {
   return std::ranges::any_of(faults_, [&](const LinkFault& fault) { return links.contains(fault.link); });
 }
 
+bool SickLinks::gone(const LinkFault& fault) const {
+  const auto link = static_cast<std::size_t>(fault.link);
+  return fault.removed && healthy_.setup().fabric.links()[link].strands == 1;
+}
+
+bool SickLinks::detours() const {
+  return std::ranges::any_of(faults_, [&](const LinkFault& fault) { return gone(fault); });
+}
+
 bool SickLinks::detours(const LinkSet& links) const {
   return std::ranges::any_of(
-      faults_, [&](const LinkFault& fault) { return fault.removed && links.contains(fault.link); });
+      faults_, [&](const LinkFault& fault) { return links.contains(fault.link) && gone(fault); });
 }
 
 bool SickLinks::detours(const OperationCosts& costs, KnownWay& way) const {
-  return std::ranges::any_of(faults_, &LinkFault::removed) && detours(healthy_.links_of(costs, way));
+  return detours() && detours(healthy_.links_of(costs, way));
 }
 
 // ---- slices ----
@@ -213,7 +222,8 @@ const std::vector<SickLinks::SlowLink>& SickLinks::slow_links() {
     const auto link = static_cast<std::size_t>(fault.link);
     const double left = network().bytes_per_second()[link];
     const bool known = std::ranges::find(slow, fault.link, &SlowLink::link) != slow.end();
-    if (left > 0 && !known) slow.push_back({fault.link, healthy_.network().bytes_per_second()[link] / left});
+    if (!gone(fault) && !known)
+      slow.push_back({fault.link, healthy_.network().bytes_per_second()[link] / left});
   }
   std::ranges::sort(slow, {}, &SlowLink::link);
   return slow;

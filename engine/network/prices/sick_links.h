@@ -62,7 +62,8 @@ class SickLinks {
   [[nodiscard]] std::uint64_t epoch() const { return any() ? now_->epoch : 0; }
   /// Whether any of the links is sick.
   [[nodiscard]] bool touch(const LinkSet& links) const;
-  /// Whether links of this set are gone, so that what they carry takes other routes.
+  /// Whether links are gone, so that what they carry takes other routes; whether links of this set are.
+  [[nodiscard]] bool detours() const;
   [[nodiscard]] bool detours(const LinkSet& links) const;
 
   /// Whether faults slow the groups of the slice.
@@ -136,6 +137,8 @@ class SickLinks {
   CurveMaker& maker();
   [[nodiscard]] double at(CostCurve& curve, double bytes);
   [[nodiscard]] CostCurve& sick_curve(const OperationCosts& costs, const KnownWay& way);
+  /// Whether a link is gone: all of it, not one strand of several.
+  [[nodiscard]] bool gone(const LinkFault& fault) const;
   /// Whether messages of the operation take other routes.
   [[nodiscard]] bool detours(const OperationCosts& costs, KnownWay& way) const;
   [[nodiscard]] SliceLinks slice_links(const OperationCosts& costs, KnownWay& way, RankGroup::Level axis);

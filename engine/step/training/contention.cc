@@ -39,9 +39,9 @@ constexpr double kContextOpen = 0.09, kCallsOpen = 0.4, kApartOpen = 0.1;
 constexpr double kPairsApartSpared = 0.1, kApartSpared = 0.4;
 double apart_spared(double members) { return members > 2 ? kApartSpared : kPairsApartSpared; }
 
-/// The share of all that contention adds which may be wrong where replicas come apart whose exchanges of context groups
-/// hold up the same gathers. Of 2,100 random plans three that do so are off by 4.8, 5.7 and 13.3 %, by one to two times
-/// what contention adds, and another by 1.4 %.
+/// What is open, as a share of all that contention adds, where replicas come apart whose exchanges of context groups
+/// hold up the same gathers. Such plans may be off by twice what contention adds (of 2,100 random plans three are, by
+/// 4.8, 5.7 and 13.3 % of the step); the share is such that those are marked.
 constexpr double kReplicasOpen = 0.4;
 
 /// The least shares of a step: of messages beside traffic for these to be looked at, and of what exchanges of context
@@ -193,7 +193,7 @@ class ContentionSum {
     const bool gathers = plan.data > 1 && zero_shards(plan, ZeroState::weights);
     if (plan.pipeline == 1 || plan.context == 1 || !gathers) return 0;
     if (layout.stride(PlanAxis::context) > layout.stride(PlanAxis::data)) return 0;
-    return kReplicasOpen * kMet * (added_.total() / step.step);
+    return kReplicasOpen * kMet * std::max(0.0, added_.total() / step.step);
   }
 
   /// The sum as a result.

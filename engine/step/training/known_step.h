@@ -6,7 +6,7 @@
 // and only those parts are priced again that faults touch; the pipeline runs again where one of its times may differ.
 // Exact, to the bit: a part that no fault touches asks for the same prices and gets the same.
 //
-// Not used where links that carry anything are gone, since their traffic moves to links that were not recorded.
+// Not used for links that are gone, since their traffic moves to links that were not recorded.
 //
 // Plans that share their layers' times on the healthy machine (layer_times.h) share those of a touched stage under the
 // same faults as well.
@@ -40,14 +40,7 @@ struct KnownStep {
   };
   std::vector<Links> links;
   network::LinkSet boundaries;
-  network::LinkSet all;            ///< those of all parts
   std::optional<SentInStep> sent;  ///< once asked for
-
-  /// Fills `all`, with those that were recorded in all.
-  void keep_links(const network::LinkSet& recorded) {
-    all = recorded;
-    for (const Links& of : links) all.insert_all(of.data);
-  }
 };
 
 /// Tells which parts of a step have to be priced.

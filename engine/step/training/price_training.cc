@@ -192,7 +192,7 @@ const KnownStep* begin_step(const TrainingStep& in, const network::CollectivePri
                        {recorder->all(), recorder->all(), recorder->all(), {}});
     known.boundaries = recorder->all();
   } else if (!anew && known.layers_id > 0 && known.plan == in.plan && !scratch.options.reference &&
-             !scratch.options.every_tail && !collectives.detours(known.all)) {
+             !scratch.options.every_tail && !collectives.detours()) {
     use = &known;
     static_cast<StageTimes&>(scratch.step) = known.passes;
   }
@@ -209,9 +209,7 @@ LastStage time_stages(const StepMachine& machine, LayerTimes& layers, TrainingSc
   if (records) scratch.known.passes = scratch.step;
   run_pipeline(machine, scratch);
   if (records) scratch.known.pipeline = scratch.step.pipeline;
-  const LastStage last = add_tails(machine, scratch);
-  if (records) scratch.known.keep_links(machine.collectives.recorder()->all());
-  return last;
+  return add_tails(machine, scratch);
 }
 
 /// Finds out how siblings take turns in a step that was timed with all of them sending at once, and times it again so.
@@ -308,6 +306,7 @@ SentInStep sent_when_healthy(const StepMachine& machine, TrainingScratch& scratc
 
 /// For how long the busiest of the sick links is busy, or `least` if that is longer, and where messages make detours.
 Seconds busiest_of_sick(const StepMachine& machine, Seconds least, TrainingScratch& scratch) {
+  if (machine.collectives.slow_links().empty()) return least;
   std::optional<SentInStep> own;
   const bool recorded = scratch.known.layers_id > 0 && scratch.known.plan == machine.in.plan;
   std::optional<SentInStep>& sent = recorded && !scratch.options.reference ? scratch.known.sent : own;

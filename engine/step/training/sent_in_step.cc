@@ -100,11 +100,14 @@ Seconds busy_on_slow_link(const SentInStep& sent, const ParallelPlan& plan,
     const std::vector<network::LinkSet> stages = healthy.links_by_slice(operation.key);
     const auto users = static_cast<double>(std::ranges::count_if(stages, uses));
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      if (!uses(stages[s])) continue;
+      if (operation.of_stage[s] <= Seconds(0) || !uses(stages[s])) continue;
       network::CollectiveKey key = operation.key;
       key.slice = network::stage_slice(static_cast<std::int32_t>(s), network::PlanLayout(plan), plan);
-      const Seconds call = healthy.time_of_call(key, 1).on_links + sick.added_by_faults(key);
-      const double longest = key.calls * call / healthy.time_on_links(key);
+      network::CollectiveKey call = key;
+      call.bytes = (1 / key.calls) * key.bytes;
+      call.calls = 1;
+      const Seconds now = healthy.time_of_call(call, 1).on_links + sick.added_by_faults(key);
+      const double longest = key.calls * now / healthy.time_on_links(key);
       busy += std::min(slow.times * use, longest) / users * operation.of_stage[s].value();
     }
   }

@@ -17,7 +17,7 @@ struct SentInStep {
   };
   std::vector<Operation> operations;
   /// Seconds for which operations keep each link busy, and messages between stages do. Stages are taken to have equal
-  /// parts of a link, and those of an algorithm that is neither a ring nor runs in rounds to keep all of its links busy.
+  /// parts of a link, and an algorithm that is neither a ring nor runs in rounds to keep all of its links busy.
   std::vector<double> busy, messages;
   network::LinkSet used;  ///< the links that carry anything
 };
