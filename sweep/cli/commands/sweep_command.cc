@@ -317,7 +317,7 @@ struct WantedSweep {
     options.threads = threads;
     options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = study.mode});
     options.stop = &guard.stop();
-    options.seal.least_age = std::chrono::seconds(1);
+    options.seal.least_age = std::chrono::milliseconds(500);
     return options;
   }
 
