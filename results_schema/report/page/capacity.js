@@ -2,18 +2,6 @@
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 
-/** The element of that id. */
-function byId(id) {
-  return document.getElementById(id);
-}
-
-/** A new element with properties and children. */
-function element(name, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
-}
-
 /** What tells an answer's workload from others at the same rate. */
 const workloadOf = (answer) => DATA.workloads.map((key) => `${key}=${answer[key]}`).join(", ");
 const loadOf = (answer) => [perSecond(answer.request_rate), ...(DATA.workloads.length ? [workloadOf(answer)] : [])].join(", ");

@@ -51,18 +51,3 @@ function unsaidSettings(row) {
   const left = columnsOf("workload", "hardware").filter((column) => !column.constant && SHORT[column.name] === undefined);
   return left.map((column) => `${partName(column)} ${formatValue(column, column.at(row))}`).join(", ");
 }
-
-/**
- * A command with a button that copies it.
- * @param {string} command
- * @returns {HTMLElement}
- */
-function commandBox(command) {
-  const button = element("button", {type: "button", className: "save"}, "Copy");
-  button.onclick = async () => {
-    await copyText(command);
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 1500);
-  };
-  return element("div", {className: "command"}, element("code", {}, command), button);
-}

@@ -91,3 +91,18 @@ async function copyText(text) {
     field.remove();
   }
 }
+
+/**
+ * A command with a button that copies it.
+ * @param {string} command
+ * @returns {HTMLElement}
+ */
+function commandBox(command) {
+  const button = element("button", {type: "button", className: "save"}, "Copy");
+  button.onclick = async () => {
+    await copyText(command);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  };
+  return element("div", {className: "command"}, element("code", {}, command), button);
+}

@@ -1,0 +1,108 @@
+// The page as a whole: asks the engine when something changes, and draws what it says.
+
+const front = new Engine();
+let second;
+/** The engine for what takes longer; it starts when it is first needed. */
+const behind = () => (second ??= new Engine());
+
+const baseTexts = new Map();  // numbers of the study as it is, by key
+let about, base, shown;       // the study; its own prediction; the last answer that had one
+
+/** Draws all that an answer changes. */
+function drawShown() {
+  const {prediction} = shown;
+  drawAnswer(shown, base?.prediction);
+  drawBreakdown(prediction, base?.prediction, state.set.size + state.point.size > 0);
+  drawOperators(prediction);
+  drawSchedule(shown.schedule);
+  drawShare(shown);
+}
+
+/** Predicts the present state; `passing` while a slider moves, when only the prediction follows. */
+async function refresh(passing) {
+  showChanges();
+  const changes = changesOf(state);
+  const operators = byId("operators").open;
+  const answer = await front.ask({ask: "predict", ...changes, schedule: about.phase === "training", operators}, "predict");
+  if (!answer) return;
+  showProblems(answer.problems ?? []);
+  if (answer.problems) return;
+  shown = answer;
+  drawShown();
+  sayProgress();
+  if (passing) return;
+  const fields = await front.ask({ask: "fields", ...changes}, "fields");
+  if (!fields || fields.problems) return;
+  drawFields(fields);
+  drawSweepScatter();
+  askWorth();
+}
+
+/** What a change does to the page. */
+function stateChanged(passing) {
+  if (!passing) rememberState();
+  refresh(passing);
+}
+
+/** What the study is. */
+function drawFacts() {
+  const add = (label, text) => text && byId("facts").append(element("dt", {}, label), element("dd", {}, text));
+  for (const label of ["model", "cluster", "device", "stack", "phase"]) add(label, about[label]);
+  add("GPUs", about.gpus && formatCount(about.gpus));
+  add("assumes", about.assumptions?.join("; "));
+}
+
+/** Loads the study, shows the state of the address, then asks for the study as it is, to compare. */
+async function start() {
+  takeFragment(location.hash);
+  about = await front.loaded;
+  byId("loading").hidden = !about.problems;
+  if (about.problems) {
+    byId("loading").textContent = `The study cannot be explored: ${about.problems.join("; ")}`;
+    byId("loading").className = "error";
+    return;
+  }
+  DATA.title = about.title;
+  drawFacts();
+  useSchemeColours();
+  setUpFields();
+  setUpSchedule();
+  setUpSweep();
+  setUpShare();
+  byId("operators").ontoggle = () => byId("operators").open && refresh(true);
+  addEventListener("hashchange", () => {
+    if (`#${fragmentOf(state)}` === (location.hash || "#")) return;
+    takeFragment(location.hash);
+    refresh(false);
+  });
+  // The inputs scroll below the prediction, which stays in view.
+  new ResizeObserver(([{target}]) => document.documentElement.style.setProperty("--answer-height", `${target.offsetHeight}px`)).observe(byId("answer"));
+  const redraw = () => {
+    useSchemeColours();
+    if (shown) drawShown();
+    drawSweepScatter();
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  for (const [event, look] of [["beforeprint", "print"], ["afterprint", ""]]) {
+    addEventListener(event, () => {
+      document.documentElement.dataset.look = look;
+      redraw();
+    });
+  }
+  await refresh(true);
+  document.documentElement.dataset.firstAnswerMs = performance.now().toFixed(0);
+  const commit = DATA.program.commit && DATA.program.commit !== "unknown" ? ` (${DATA.program.commit.slice(0, 12)})` : "";
+  byId("origin").textContent = `Shardscape ${DATA.program.version}${commit}, in this page; first answer after ` +
+      `${formatSeconds(performance.now() / 1000)}. Charts: Chart.js, MIT licence.`;
+  const [fields, prediction] = await Promise.all([front.ask({ask: "fields", set: [], point: ""}),
+                                                  front.ask({ask: "predict", set: [], point: "", schedule: false, operators: false})]);
+  for (const group of fields.groups ?? []) for (const field of group.fields) baseTexts.set(field.key, field.text ?? String(field.value));
+  base = prediction.problems ? undefined : prediction;
+  // A link whose state cannot be computed leaves the lines of the study to mend it with.
+  if (!shown && fields.groups) {
+    drawFields(fields);
+  }
+  await refresh(false);
+}
+
+start();

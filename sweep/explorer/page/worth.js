@@ -1,0 +1,65 @@
+// What one more GB/s, GB or TFLOP/s, or a microsecond less, is worth in time: asked in parts of the second engine, so that
+// the first stays free.
+
+const WORTH_SHARE = 0.05;
+const worth = {turn: 0, rows: [], total: 0};
+
+/** Fields that one can ask for. */
+const worthKeys = () => [...lines.values()].map(({field}) => field)
+    .filter((field) => field.worth ?? (["B/s", "B", "FLOP/s", "s", "Hz"].includes(field.unit) && field.value > 0)).map(({key}) => key);
+
+/** How much the time moves at most where the number moves by the share. */
+const reach = (row, base) => Math.max(...[row.more_s, row.less_s].filter(isValue).map((time) => Math.abs(time - base)), 0);
+
+/** A time with its sign: "−3.2 ms". */
+const signedSeconds = (seconds) => (seconds === 0 ? `0${THIN}s` : `${seconds < 0 ? "−" : "+"}${formatSeconds(Math.abs(seconds))}`);
+
+/** The table: the numbers that move the time, the strongest first. */
+function drawWorth(base) {
+  const moving = worth.rows.filter((row) => reach(row, base) > 1e-9 * base).sort((a, b) => reach(b, base) - reach(a, base));
+  const most = moving.length > 0 ? reach(moving[0], base) : 1;
+  const meter = (row) => {
+    const bar = element("i");
+    bar.style.setProperty("--share", reach(row, base) / most);
+    return element("div", {className: "meter"}, bar);
+  };
+  // A time is better where it is shorter: one unit less of it is what one would buy.
+  const rows = moving.map((row) => {
+    const {field} = lines.get(row.key) ?? {}, isTime = field?.unit === "s";
+    const perUnit = isValue(row.per_unit_s) ? (isTime ? -row.per_unit_s : row.per_unit_s) : null;
+    const better = isTime ? row.less_s : row.more_s;
+    return [field?.label ?? row.key, field?.text ?? MISSING, `${row.unit_text ?? "1"} ${isTime ? "less" : "more"}`,
+            perUnit === null ? MISSING : signedSeconds(perUnit), perUnit === null ? MISSING : changeText(base + perUnit, base) || "0 %",
+            isValue(better) ? changeText(better, base) || "=" : MISSING, meter(row)];
+  });
+  fillTable(byId("worth-table"), ["number", "is", "step", "time by it", "in percent", "5 % better", "reach"], rows, [3, 4, 5]);
+  const idle = worth.rows.length - moving.length;
+  byId("worth-says").textContent = worth.rows.length < worth.total ? `${worth.rows.length} of ${worth.total} numbers so far` :
+      `${moving.length} numbers move the time here; ${idle} do not. Steps are straight lines through what 5 % more and less give.`;
+}
+
+/** Asks for all numbers at the present setting; a later call takes the place of this one. */
+async function askWorth() {
+  const turn = ++worth.turn, keys = worthKeys(), request = changesOf(state);
+  Object.assign(worth, {rows: [], total: keys.length});
+  byId("worth-table").closest("section").classList.add("waits");
+  let count = 1;
+  for (let from = 0; from < keys.length;) {
+    const begin = performance.now();
+    const answer = await behind().ask({ask: "worth", ...request, keys: keys.slice(from, from + count), share: WORTH_SHARE}, "worth");
+    if (turn !== worth.turn || !answer) return;
+    if (answer.problems || !isValue(answer.base_s)) {
+      worth.total = 0;
+      byId("worth-table").replaceChildren();
+      byId("worth-says").textContent = answer.problems?.join("; ") ?? "This plan has no time.";
+      return;
+    }
+    worth.rows.push(...answer.worth);
+    from += count;
+    // Long answers would hold up a sweep: as many at a time as take about a tenth of a second.
+    count = Math.max(1, Math.min(16, Math.round(count * 100 / Math.max(performance.now() - begin, 10))));
+    if (from >= keys.length) worth.total = worth.rows.length;
+    drawWorth(answer.base_s);
+  }
+  byId("worth-table").closest("section").classList.remove("waits");
+}
