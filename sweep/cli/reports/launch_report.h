@@ -1,0 +1,27 @@
+// A plan's launch as `launch` prints it, and the command that `simulate` and the page show.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "sweep/cli/reports/report.h"
+#include "sweep/launch/write_launch.h"
+#include "sweep/study/study.h"
+
+namespace shardscape::cli {
+
+struct PlanLaunch {
+  const launch::Framework& framework;
+  std::string what;  ///< the study, its plan and machine, in a line
+  std::string point;
+  launch::Launch launch;
+};
+/// `gpus_per_node`: 0 where nobody says.
+PlanLaunch plan_launch(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
+                       const launch::Framework& framework, std::int64_t gpus_per_node = 0);
+
+Json to_json(const PlanLaunch& made);
+/// Comments, then what a shell runs: with `files` they are written first.
+void print_launch(std::ostream& out, const PlanLaunch& made, bool files);
+
+}  // namespace shardscape::cli
