@@ -147,7 +147,7 @@ TEST_F(LaunchTest, FilesAreWrittenOnceAndRunAsTheyArePrinted) {
     return launch(all);
   };
   ASSERT_EQ(with({"-o", "job"}).code, 0);
-  const std::string toml = read("job/train.toml"), shell = read("job/launch.sh");
+  const std::string toml = read_file(work() / "job/train.toml"), shell = read_file(work() / "job/launch.sh");
   EXPECT_NE(with({}).out.find(toml), std::string::npos);
   EXPECT_NE(with({}).out.find(shell), std::string::npos);
   EXPECT_EQ(with({"-o", "job"}).code, 2);

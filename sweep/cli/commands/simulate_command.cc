@@ -14,6 +14,7 @@
 #include "sweep/cli/commands/fault_parser.h"
 #include "sweep/cli/commands/step_outputs.h"
 #include "sweep/cli/reports/draw_report.h"
+#include "sweep/cli/reports/launch_report.h"
 #include "sweep/cli/reports/load_mix_report.h"
 #include "sweep/cli/reports/mode_comparison.h"
 #include "sweep/cli/reports/simulate_report.h"
@@ -237,6 +238,12 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   print_report(std::cout, simulated);
   if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.schedule, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);
+  if (prediction.has_times()) {
+    std::vector<std::string> words = {arguments.study.file.string()};
+    for (const std::string& change : arguments.study.overrides) words.insert(words.end(), {"--set", change});
+    for (const auto& folder : common.presets) words.insert(words.end(), {"--presets", folder.string()});
+    std::cout << "\nlaunch    " << launch_line(study, setting, point.plan, words) << '\n';
+  }
   std::cout.flush();
   print_notes(study, point);
   return kDone;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "engine/base/safe_text.h"
+#include "engine/spec/plan_axes.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/space/point_text.h"
 #include "sweep/yaml/node.h"
@@ -24,6 +26,16 @@ std::string checkpoint_of(const sweep::Study& study) {
   return printable(study.model_name);
 }
 
+/// All axes of a plan, whatever a study has first.
+std::string whole_point(const ParallelPlan& plan, Phase phase) {
+  std::string text;
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (!applies(row.phases, phase) || (is_of_prefill(row) && !plan.disaggregated())) continue;
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", row.name, code_text(row, row.get(plan)));
+  }
+  return text;
+}
+
 }  // namespace
 
 PlanLaunch plan_launch(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
@@ -36,6 +48,18 @@ PlanLaunch plan_launch(const sweep::Study& study, const Setting& setting, const 
       printable(fmt::format("{}: {} on {} x {}, {} in a node", study.title, point,
                             format_count(setting.system.fabric.size()), setting.system.device.name, node)),
       point, launch::write_launch(framework, {setting, whole, node, checkpoint_of(study)})};
+}
+
+std::string launch_line(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
+                        const std::vector<std::string>& study_words) {
+  const Phase phase = setting.workload.phase;
+  const launch::Framework& framework = launch::nearest_framework(setting.system.stack, phase);
+  const launch::Launch made = plan_launch(study, setting, plan, framework).launch;
+  if (!made.refused.empty()) return "none: " + printable(made.refused.front());
+  std::vector<std::string> words = {"shardscape", "launch"};
+  words.insert(words.end(), study_words.begin(), study_words.end());
+  words.insert(words.end(), {"--point", whole_point(plan, phase), "--for", std::string(framework.name)});
+  return shell_line(words);
 }
 
 Json to_json(const PlanLaunch& made) {

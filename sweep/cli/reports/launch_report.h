@@ -3,6 +3,7 @@
 
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "sweep/cli/reports/report.h"
 #include "sweep/launch/write_launch.h"
@@ -19,6 +20,11 @@ struct PlanLaunch {
 /// `gpus_per_node`: 0 where nobody says.
 PlanLaunch plan_launch(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
                        const launch::Framework& framework, std::int64_t gpus_per_node = 0);
+
+/// The command that launches the plan in the framework that the study's stack is nearest to, as `simulate` ends with;
+/// where that cannot run it, why. `study_words`: STUDY and the options that change it.
+std::string launch_line(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
+                        const std::vector<std::string>& study_words);
 
 Json to_json(const PlanLaunch& made);
 /// Comments, then what a shell runs: with `files` they are written first.
