@@ -15,7 +15,7 @@ cluster: dgx-h100
 gpus: 64
 stack: megatron-core
 workload: {phase: training, sequence_length: 8192, global_batch: 512, precision: bf16}
-space: {tensor_parallel: [4, 8], pipeline_parallel: [1, 4], context_parallel: [1, 2], data_parallel: fill, zero_stage: [1, 3]}
+space: {tensor_parallel: [4, 8], sequence_parallel: [true], pipeline_parallel: [1, 4], context_parallel: [1, 2], data_parallel: fill, zero_stage: [1, 3]}
 )";
 constexpr const char* kServed = R"(model: deepseek-v3
 cluster: dgx-h200
@@ -158,6 +158,7 @@ TEST_F(LaunchTest, FilesAreWrittenOnceAndRunAsTheyArePrinted) {
 
 // A model may be called anything: a shell and a file read it as a name.
 TEST_F(LaunchTest, NamesAreQuoted) {
+  fs::create_directory(work() / "models");
   write("models/it's $(touch owned).yaml", R"(name: it's $(touch owned)
 layers: 8
 hidden: 1024
