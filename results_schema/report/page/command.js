@@ -1,4 +1,4 @@
-// The `shardscape simulate` command of a point: the setting by --set, the plan by --point.
+// The commands of a point, `shardscape simulate` and `launch`: the setting by --set, the plan by --point.
 
 /** Names of columns in `shardscape simulate --point`. */
 const SHORT = Object.fromEntries(DATA.columns.filter((column) => column.short).map((column) => [column.name, column.short]));
@@ -30,20 +30,25 @@ function pointOption(row) {
   const inPlan = (column) => column.group === "plan" || DATA.commands.plans === 0;
   // Degrees of a pool that prefills mean nothing where there is none.
   const pooled = COLUMNS.get("prefill_data_parallel")?.at(row) > 0;
-  const idle = (column) => column.name.startsWith("prefill_") && !pooled;
+  const idle = (column) => (column.name.startsWith("prefill_") || column.name === "ffn_gpus") && !pooled;
   return inputs.filter((column) => SHORT[column.name] !== undefined && inPlan(column) && !idle(column) && column.at(row) !== null)
       .map((column) => `${SHORT[column.name]}=${column.names ? column.names[column.at(row)] : column.at(row)}`).join(",");
 }
 
 /**
- * The whole command, over several lines.
+ * A whole command, over several lines.
+ * @param {string} name  of the command, with its options
  * @param {number} pointId
  * @param {string} point  the value of --point
  * @returns {string}
  */
-function simulateCommand(pointId, point) {
-  return [`shardscape simulate ${DATA.commands.study}`, "--explain", ...settingOptions(pointId), `--point ${point}`].join(" \\\n  ");
+function pointCommand(name, pointId, point) {
+  const [command, ...options] = name.split(" ");
+  return [`shardscape ${command} ${DATA.commands.study}`, ...options, ...settingOptions(pointId), `--point ${point}`].join(" \\\n  ");
 }
+const simulateCommand = (pointId, point) => pointCommand("simulate --explain", pointId, point);
+/** The command that says how a framework runs the plan, the one that the study's stack is nearest to. */
+const launchCommand = (pointId, point) => pointCommand("launch", pointId, point);
 
 /** What the command leaves to the reader: settings of a study that this program could not read. */
 function unsaidSettings(row) {
