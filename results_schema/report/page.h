@@ -12,6 +12,9 @@ std::string html_page(std::string_view title, std::string_view data);
 /// The page of `capacity`, from its JSON document with all points that were simulated (sweep/cli/reports).
 std::string capacity_page(std::string_view title, std::string_view data);
 
+/// The page of `compare`, from its JSON document (sweep/cli/reports).
+std::string waterfall_page(std::string_view title, std::string_view data);
+
 /// JSON with its '<' escaped, which occurs only within strings.
 std::string without_tags(std::string_view json);
 

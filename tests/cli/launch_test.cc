@@ -163,6 +163,7 @@ TEST_F(LaunchTest, NamesAreQuoted) {
 layers: 8
 hidden: 1024
 heads: 16
+ffn_hidden: 4096
 vocabulary: 32000
 max_positions: 8192
 )");
