@@ -19,6 +19,7 @@
 #include "sweep/cli/terminal/format.h"
 #include "sweep/runner/sweep_job.h"
 #include "sweep/search/best_first.h"
+#include "sweep/study/placement_axis.h"
 
 namespace shardscape::cli {
 
@@ -117,6 +118,8 @@ void predict(ComparedPlan& of, const char* name, const CommonOptions& common) {
   Simulator simulator(of.point.setting,
                       {.reference = common.reference, .time_infeasible = true, .mode = of.study.mode});
   of.prediction = simulator.run(of.point.plan, {}, &of.details);
+  if (sweep::placement_of(of.study, 0) == sweep::PlacementChoice::optimised)
+    std::cerr << "note: " << name << "'s ranks lie in the plain order, not where its study would have them\n";
   if (!of.prediction.has_times())
     throw BadInput(fmt::format("{}: {}: {}", name, of.from, describe(name_of(of.prediction.reason))));
 }
