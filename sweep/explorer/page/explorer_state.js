@@ -53,12 +53,11 @@ function setNumber(key, text, passing = false) {
   stateChanged(passing);
 }
 
-/** Changes an axis of the plan. Where a degree changes, the data-parallel one of the same pool follows again. */
-function setAxis(name, text, isDegree, passing = false) {
+/** Changes an axis of the plan; those that fill up the GPUs follow again. */
+function setAxis(name, text, followers = []) {
   if (text === undefined) state.point.delete(name); else state.point.set(name, text);
-  const follower = name.startsWith("prefill_") ? "prefill_dp" : "dp";
-  if (isDegree && name !== follower) state.point.delete(follower);
-  stateChanged(passing);
+  for (const follower of followers) state.point.delete(follower);
+  stateChanged(false);
 }
 
 /** Takes a whole plan, and the setting that belongs to it. */

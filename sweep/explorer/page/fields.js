@@ -7,6 +7,7 @@ const lines = new Map();
 
 /** The ends of a field's slider; nothing where there is no sensible pair. */
 function rangeOf({value, low, high}) {
+  if (!isValue(value)) return undefined;
   if (value > 0) {
     const ends = {low: Math.max(low ?? 0, value / 10), high: Math.min(high ?? Infinity, value * 10), log: true};
     return ends.low < ends.high ? ends : undefined;
@@ -58,7 +59,7 @@ function makeLine(field) {
   line.problem = element("p", {className: "error", id: `${id}-problem`, hidden: true});
   line.reset = element("button", {type: "button", className: "save reset", ariaLabel: `${field.label} as the study has it`}, "↺");
   line.reset.onclick = () => setNumber(field.key, undefined);
-  if (field.kind === "choice") {
+  if (field.kind === "choice" && field.choices?.length > 0) {
     line.text = element("select", {id}, ...[...new Set([...field.choices, String(field.value)])].map((name) => element("option", {}, name)));
     line.text.onchange = () => setNumber(field.key, line.text.value);
   } else if (field.kind === "flag") {
@@ -78,9 +79,9 @@ function makeLine(field) {
 function fillLine(line, field) {
   line.field = field;
   if (field.kind === "flag") {
-    line.text.checked = field.value === true || field.text === "true";
+    line.text.checked = String(field.value) === "true";
   } else if (document.activeElement !== line.text || !line.text.matches("input[type=text]")) {
-    line.text.value = field.kind === "choice" ? String(field.value) : state.set.get(field.key) ?? field.text;
+    line.text.value = line.text.matches("select") ? String(field.value) : state.set.get(field.key) ?? field.text;
   }
   if (!line.slider) return;
   line.range ??= rangeOf(field);
@@ -89,7 +90,7 @@ function fillLine(line, field) {
     line.range.high = Math.max(line.range.high, field.value);
   }
   line.slider.hidden = !line.range;
-  if (line.range) line.slider.value = placeOf(line.range, field.value);
+  if (line.range && isValue(field.value)) line.slider.value = placeOf(line.range, field.value);
   line.slider.ariaValueText = line.text.value;
 }
 

@@ -11,7 +11,7 @@ function stepsOf({kind, values = [], low = 1, high = 1 << 20}, value) {
 /** The control of an axis; `take` gets its text. */
 function axisControl(axis, id, take) {
   if (axis.kind === "flag") {
-    const box = element("input", {type: "checkbox", id, checked: Number(axis.value) === 1});
+    const box = element("input", {type: "checkbox", id, checked: ["1", "true"].includes(String(axis.value))});
     box.onchange = () => take(box.checked ? "1" : "0");
     return [box];
   }
@@ -44,8 +44,8 @@ function axisControl(axis, id, take) {
 function drawPlanFields(plan) {
   const focused = document.activeElement?.dataset?.spot;
   byId("plan-fields").replaceChildren(...plan.map((axis) => {
-    const id = `axis-${axis.name}`, isDegree = axis.kind === "degree" || axis.kind === "pool";
-    const take = (text) => setAxis(axis.name, text, isDegree);
+    const id = `axis-${axis.name}`, followers = plan.filter(({name, fill}) => fill && name !== axis.name).map(({name}) => name);
+    const take = (text) => setAxis(axis.name, text, axis.kind === "degree" || axis.kind === "pool" ? followers : []);
     const reset = element("button", {type: "button", className: "save reset", hidden: !state.point.has(axis.name),
                                      ariaLabel: `${axis.name} as the study has it`, title: "as the study has it"}, "↺");
     reset.onclick = () => take(undefined);
