@@ -22,8 +22,8 @@ function drawShown() {
 async function refresh(passing) {
   showChanges();
   const changes = changesOf(state);
-  const operators = byId("operators").open;
-  const answer = await front.ask({ask: "predict", ...changes, schedule: about.phase === "training", operators}, "predict");
+  const wanted = {schedule: about.phase === "training", operators: byId("operators").open};
+  const answer = await front.ask({ask: "predict", ...changes, ...wanted}, "predict");
   if (!answer) return;
   showProblems(answer.problems ?? []);
   if (answer.problems) return;
@@ -76,7 +76,8 @@ async function start() {
     refresh(false);
   });
   // The inputs scroll below the prediction, which stays in view.
-  new ResizeObserver(([{target}]) => document.documentElement.style.setProperty("--answer-height", `${target.offsetHeight}px`)).observe(byId("answer"));
+  new ResizeObserver(([{target}]) => byId("inputs").style.setProperty("--answer-height", `${target.offsetHeight}px`))
+      .observe(byId("answer"));
   const redraw = () => {
     useSchemeColours();
     if (shown) drawShown();
@@ -91,12 +92,12 @@ async function start() {
   }
   await refresh(true);
   document.documentElement.dataset.firstAnswerMs = performance.now().toFixed(0);
-  const commit = DATA.program.commit && DATA.program.commit !== "unknown" ? ` (${DATA.program.commit.slice(0, 12)})` : "";
-  byId("origin").textContent = `Shardscape ${DATA.program.version}${commit}, in this page; first answer after ` +
+  const {version, commit} = DATA.program;
+  byId("origin").textContent = `Shardscape ${version}${commit && commit !== "unknown" ? ` (${commit.slice(0, 12)})` : ""}; first answer after ` +
       `${formatSeconds(performance.now() / 1000)}. Charts: Chart.js, MIT licence.`;
-  const [fields, prediction] = await Promise.all([front.ask({ask: "fields", set: [], point: ""}),
-                                                  front.ask({ask: "predict", set: [], point: "", schedule: false, operators: false})]);
-  for (const group of fields.groups ?? []) for (const field of group.fields) baseTexts.set(field.key, field.text ?? String(field.value));
+  const study = {set: [], point: ""};
+  const [fields, prediction] = await Promise.all([front.ask({ask: "fields", ...study}), front.ask({ask: "predict", ...study})]);
+  for (const field of (fields.groups ?? []).flatMap((group) => group.fields)) baseTexts.set(field.key, String(field.text ?? field.value));
   base = prediction.problems ? undefined : prediction;
   // A link whose state cannot be computed leaves the lines of the study to mend it with.
   if (!shown && fields.groups) {

@@ -14,13 +14,12 @@ function changesOf({set, point}) {
 
 /** "tp=8,pp=4" by name. */
 function pointOf(text) {
-  const pairs = text.split(",").filter((pair) => pair.includes("="));
-  return new Map(pairs.map((pair) => [pair.slice(0, pair.indexOf("=")).trim(), pair.slice(pair.indexOf("=") + 1).trim()]));
+  return settingOf(text.split(",").map((pair) => pair.trim()));
 }
 
 /** KEY=VALUE by key. */
-const settingOf = (changes) => new Map(changes.filter((change) => change.indexOf("=") > 0)
-    .map((change) => [change.slice(0, change.indexOf("=")), change.slice(change.indexOf("=") + 1)]));
+const settingOf = (changes) => new Map(changes.map((change) => [change, change.indexOf("=")]).filter(([, at]) => at > 0)
+    .map(([change, at]) => [change.slice(0, at), change.slice(at + 1)]));
 
 /** The state as the fragment of a link. */
 function fragmentOf(of) {

@@ -5,8 +5,8 @@ const shellWord = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.rep
 
 /** The command that predicts the present setting. */
 function commandOf({set, point}) {
-  const words = [`shardscape simulate ${shellWord(DATA.study_path)}`, ...set.map((change) => `--set ${shellWord(change)}`),
-                 ...(point ? [`--point ${shellWord(point)}`] : []), "--explain"];
+  const words = [`shardscape simulate ${shellWord(DATA.study_path)}`,
+                 ...set.map((change) => `--set ${shellWord(change)}`), ...(point ? [`--point ${shellWord(point)}`] : []), "--explain"];
   return words.join(" \\\n  ");
 }
 

@@ -1,11 +1,11 @@
-// What one more GB/s, GB or TFLOP/s, or a microsecond less, is worth in time: asked in parts of the second engine, so that
-// the first stays free.
+// What one more GB/s, GB or TFLOP/s, or a microsecond less, is worth in time: asked in parts of the second engine, so
+// that the first stays free.
 
 const WORTH_SHARE = 0.05;
 const worth = {turn: 0, rows: [], total: 0};
 
 /** Fields that have a unit one can have more or less of. */
-const worthKeys = () => [...lines.values()].map(({field}) => field).filter((field) => field.worth && field.value > 0).map(({key}) => key);
+const worthKeys = () => [...lines].filter(([, {field}]) => field.worth && field.value > 0).map(([key]) => key);
 
 /** How much the time moves at most where the number moves by the share. */
 const reach = (row, base) => Math.max(...[row.more_s, row.less_s].filter(isValue).map((time) => Math.abs(time - base)), 0);
