@@ -23,8 +23,11 @@ async function refresh(passing) {
   showChanges();
   const changes = changesOf(state);
   const wanted = {schedule: about.phase === "training", operators: byId("operators").open};
+  const slow = setTimeout(() => { byId("busy").hidden = false; }, 300);
   const answer = await front.ask({ask: "predict", ...changes, ...wanted}, "predict");
+  clearTimeout(slow);
   if (!answer) return;
+  byId("busy").hidden = true;
   showProblems(answer.problems ?? []);
   if (answer.problems) return;
   shown = answer;
