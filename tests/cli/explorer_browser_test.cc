@@ -102,7 +102,7 @@ class ExplorerBrowserTest : public ProgramTest {
     EXPECT_GT(fields.size(), 50U);
     for (int i = 0; i < count && !feasible.empty(); ++i) {
       json changes = json::array();
-      for (unsigned n = 1 + random() % 3; n > 0; --n) {
+      for (auto n = 1 + random() % 3; n > 0; --n) {
         const json& field = fields.at(random() % fields.size());
         const double factor = std::exp2(2.0 * static_cast<double>(random() % 1000) / 999.0 - 1);
         const double value = std::clamp(field.at("value").get<double>() * factor, field.value("low", 0.0),
