@@ -101,7 +101,7 @@ class Objects {
     };
     for (std::size_t rank = 0; rank < at(p_.ranks); ++rank) {
       Signature& is = next(0);
-      is.add(at(p_.sequence_of[rank]));
+      is.add(std::uint64_t{at(p_.sequence_of[rank])});
       if (!p_.copy_stretch.empty()) is.add(p_.copy_stretch[rank]);
       for (std::size_t lane = 0; lane < at(p_.lanes); ++lane)
         is.add(std::uint64_t{p_.communicator_of[lane * at(p_.ranks) + rank] == kNone});
@@ -116,7 +116,7 @@ class Objects {
     each_gate([&](std::size_t /*c*/, std::size_t call, std::size_t /*number*/, const CallTraffic::Gate& gate,
                   const CallTraffic& traffic) {
       Signature& is = next(2);
-      for (const std::size_t number : {call, at(gate.waiting), at(gate.times)}) is.add(number);
+      for (const std::size_t number : {call, at(gate.waiting), at(gate.times)}) is.add(std::uint64_t{number});
       for (const network::Message& message : sent(traffic, gate)) is.add(message.bytes);
     });
     for (const network::Connection& wire : p_.wires.connections) next(3).add(wire.latency);

@@ -33,18 +33,7 @@ std::string escape_html(std::string_view text) {
   return escaped;
 }
 
-namespace {
-
-std::string filled(std::string_view rest, std::string_view script, std::string_view title,
-                   std::string_view data) {
-  const std::string safe_title = escape_html(title);
-  const std::array<std::pair<std::string_view, std::string_view>, 5> parts = {
-      {{"{{title}}", safe_title},
-       {"{{style}}", page_style()},
-       {"{{library}}", chart_library()},
-       {"{{data}}", data},
-       {"{{script}}", script}}};
-  // The template is walked once, so that marks within the inserted texts have no effect.
+std::string filled(std::string_view rest, std::span<const std::pair<std::string_view, std::string_view>> parts) {
   std::string page;
   while (!rest.empty()) {
     const std::size_t at = rest.find("{{");
@@ -64,6 +53,20 @@ std::string filled(std::string_view rest, std::string_view script, std::string_v
   return page;
 }
 
+namespace {
+
+std::string page_of(std::string_view page, std::string_view script, std::string_view title,
+                    std::string_view data) {
+  const std::string safe_title = escape_html(title);
+  const std::array<std::pair<std::string_view, std::string_view>, 5> parts = {
+      {{"{{title}}", safe_title},
+       {"{{style}}", page_style()},
+       {"{{library}}", chart_library()},
+       {"{{data}}", data},
+       {"{{script}}", script}}};
+  return filled(page, parts);
+}
+
 }  // namespace
 
 std::string without_tags(std::string_view json) {
@@ -80,11 +83,11 @@ std::string without_tags(std::string_view json) {
 }
 
 std::string html_page(std::string_view title, std::string_view data) {
-  return filled(page_template(), page_script(), title, data);
+  return page_of(page_template(), page_script(), title, data);
 }
 
 std::string capacity_page(std::string_view title, std::string_view data) {
-  return filled(capacity_template(), capacity_script(), title, without_tags(data));
+  return page_of(capacity_template(), capacity_script(), title, without_tags(data));
 }
 
 }  // namespace shardscape::report

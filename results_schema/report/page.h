@@ -1,8 +1,10 @@
 // The page: one HTML document that needs nothing but a browser.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace shardscape::report {
 
@@ -11,6 +13,9 @@ std::string html_page(std::string_view title, std::string_view data);
 
 /// The page of `capacity`, from its JSON document with all points that were simulated (sweep/cli/reports).
 std::string capacity_page(std::string_view title, std::string_view data);
+
+/// A page with its marks ("{{title}}") replaced; marks within the texts that take their place have no effect.
+std::string filled(std::string_view page, std::span<const std::pair<std::string_view, std::string_view>> parts);
 
 /// JSON with its '<' escaped, which occurs only within strings.
 std::string without_tags(std::string_view json);

@@ -233,7 +233,8 @@ void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
                 : size == 1 ? ""
                             : "all ")
             << counted(rows, "point") << '\n';
-  print_verdicts(std::cout, verdict_counts(tally, rows, job.columns().find("reason")->meanings));
+  print_verdicts(std::cout, verdict_counts(tally.by_status, tally.by_reason, rows,
+                                           job.columns().find("reason")->meanings));
   const double scale = static_cast<double>(size) / static_cast<double>(rows);
   double cpu = scale * (worker.evaluate_seconds() + worker.encode_seconds()), fault_bytes = 0, draws = 0;
   bytes *= scale;

@@ -20,7 +20,7 @@
 #include "sweep/cli/terminal/usage.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/point_text.h"
-#include "sweep/study/evidence_of.h"
+#include "sweep/study/choose_point.h"
 #include "sweep/study/placement_axis.h"
 
 namespace shardscape::cli {
@@ -76,21 +76,13 @@ struct SimulateArguments {
   bool explain = false, compare = false, optimise_placement = false, json = false, force = false;
 };
 
-/// The point that is chosen, and the setting that it is in: the first one on as many GPUs as its degrees make up.
-std::pair<sweep::PointText, std::size_t> chosen_point(const SimulateArguments& arguments,
-                                                      const sweep::Study& study) {
-  const std::size_t counts = study.gpu_counts.size();
-  for (std::size_t count = 0; count < counts; ++count) {
-    if (auto point = sweep::parse_point(arguments.point, study.space, study.gpu_counts[count], study.phase()))
-      return {*point, count * (study.setting_count() / counts)};
-  }
-  // What is wrong on the most GPUs, which allow the most.
-  const auto point = sweep::parse_point(arguments.point, study.space, study.gpu_counts.back(), study.phase());
-  const std::string of =
-      counts > 1 ? fmt::format(" (or one of gpus: [{}])", fmt::join(study.gpu_counts, ", ")) : std::string();
+/// The point that --point names.
+sweep::ChosenPoint chosen_point(const SimulateArguments& arguments, const sweep::Study& study) {
+  auto point = sweep::choose_point(arguments.point, study);
+  if (point) return *std::move(point);
   std::vector<std::string> problems;
   for (const Problem& problem : point.error().list())
-    problems.push_back("--point: " + problem.field + ": " + problem.message + of);
+    problems.push_back("--point: " + problem.field + ": " + problem.message);
   throw BadInput(std::move(problems));
 }
 
@@ -185,17 +177,9 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
 
 int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments.study, common);
-  const auto chosen = chosen_point(arguments, study);
-  const sweep::PointText& point = chosen.first;
-  Setting setting = study.setting(chosen.second);
-  if (point.concurrency && setting.workload.open_loop())
-    throw BadInput("--point: concurrency has no effect: requests come at a rate or by a trace\n");
-  if (point.concurrency) setting.workload.concurrency = *point.concurrency;
-  if (point.request_rate) {
-    if (!setting.workload.load || setting.workload.load->request_rate <= 0)
-      throw BadInput("--point: request_rate has no effect: the study has no workload.request_rate\n");
-    setting.workload.load->request_rate = *point.request_rate;
-  }
+  const sweep::ChosenPoint chosen = chosen_point(arguments, study);
+  const sweep::PointText& point = chosen.text;
+  const Setting& setting = chosen.setting;
   std::optional<sweep::FaultDraw> draw;
   if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);
   const FaultSet faults = draw ? draw->set : parse_faults(arguments.faults, setting.system.fabric);
@@ -240,16 +224,8 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
       pooled ? PlacementReport()
              : study_placement(setting, point.plan, details, faults, common.reference,
                                timed && (arguments.optimise_placement || optimised));
-  constexpr std::size_t kNeighbours = 3;
-  const std::vector<Neighbour> nearest = prediction.status == Status::ok
-                                             ? std::vector<Neighbour>()
-                                             : nearest_feasible(setting, point.plan, kNeighbours);
-  evidence::Finding finding = sweep::assess_setting(study, 0);
-  std::string why = evidence::reason(finding, sweep::regime_of(study, 0));
-  finding.assessment = evidence::assess_plan(finding, point.plan);
-  if (finding.assessment.gap == EvidenceGap::degrees) why = evidence::larger_degree(finding, point.plan);
-  const SimulatedPoint simulated{study,     setting, point.plan, prediction, details,
-                                 placement, nearest, finding,    why};
+  const PointRemarks remarks = remarks_on(study, setting, point.plan, prediction);
+  const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement, remarks};
   if (details.want_timeline) {
     if (details.timeline.empty()) {
       refuse("--timeline: there is nothing to draw", prediction);
@@ -270,7 +246,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.schedule, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);
   std::cout.flush();
-  print_notes(study, point, chosen.second, setting);
+  print_notes(study, point, chosen.index, setting);
   return kDone;
 }
 

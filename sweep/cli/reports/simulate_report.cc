@@ -17,6 +17,7 @@
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
 #include "sweep/space/point_text.h"
+#include "sweep/study/evidence_of.h"
 #include "sweep/study/expert_load_parser.h"
 
 namespace shardscape::cli {
@@ -91,17 +92,17 @@ Json plan_json(const ParallelPlan& plan, Phase phase) {
 }
 
 void add_evidence(const SimulatedPoint& point, Json& json) {
-  const Assessment& found = point.finding.assessment;
+  const Assessment& found = point.remarks.finding.assessment;
   const bool known = point.prediction.has_times();
   json["expected_error"] = number(found.expected_error, known && found.evidence != Evidence::none);
   json["expected_error_of"] = is_training(point) ? "step_time_s" : "itl_s";
   json["evidence"] = name_of(known ? found.evidence : Evidence::none);
   json["evidence_gap"] = name_of(known ? found.gap : EvidenceGap::none);
-  json["evidence_reason"] = known ? Json(point.evidence_reason) : Json(nullptr);
+  json["evidence_reason"] = known ? Json(point.remarks.evidence_reason) : Json(nullptr);
 }
 
 void print_evidence(std::ostream& out, const SimulatedPoint& point) {
-  const Assessment& found = point.finding.assessment;
+  const Assessment& found = point.remarks.finding.assessment;
   out << "error     ";
   if (found.evidence == Evidence::none) {
     out << "unknown";
@@ -109,7 +110,7 @@ void print_evidence(std::ostream& out, const SimulatedPoint& point) {
     out << "+-" << format_percent(found.expected_error) << " expected (one sigma), "
         << name_of(found.evidence);
   }
-  out << ": " << point.evidence_reason << '\n';
+  out << ": " << point.remarks.evidence_reason << '\n';
   if (!is_training(point) && found.evidence != Evidence::none)
     out << "          of the mean time between tokens; of TTFT and of percentiles it is unknown\n";
 }
@@ -283,7 +284,7 @@ Rows neighbours(const SimulatedPoint& point) {
              Rows::hidden("plan"),
              {"memory", "memory_peak_bytes"},
              {training ? "step" : "request", training ? "step_time_s" : "e2e_s"}});
-  for (const Neighbour& near : point.nearest_feasible) {
+  for (const Neighbour& near : point.remarks.nearest_feasible) {
     const Prediction& p = near.prediction;
     rows.add({cell::words(sweep::changes_text(near.plan, point.plan, phase)),
               {"", plan_json(near.plan, phase)},
@@ -295,7 +296,7 @@ Rows neighbours(const SimulatedPoint& point) {
 
 void print_neighbours(std::ostream& out, const SimulatedPoint& point) {
   if (point.prediction.status == Status::ok) return;
-  if (point.nearest_feasible.empty()) {
+  if (point.remarks.nearest_feasible.empty()) {
     out << "\nno plan within three changes of this one fits\n";
     return;
   }
@@ -384,6 +385,20 @@ void print_breakdown(std::ostream& out, const SimulatedPoint& point) {
 }
 
 }  // namespace
+
+PointRemarks remarks_on(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
+                        const Prediction& prediction) {
+  constexpr std::size_t kNeighbours = 3;
+  PointRemarks remarks;
+  if (prediction.status != Status::ok)
+    remarks.nearest_feasible = nearest_feasible(setting, plan, kNeighbours);
+  evidence::Finding& finding = remarks.finding = sweep::assess_setting(study, 0);
+  remarks.evidence_reason = evidence::reason(finding, sweep::regime_of(study, 0));
+  finding.assessment = evidence::assess_plan(finding, plan);
+  if (finding.assessment.gap == EvidenceGap::degrees)
+    remarks.evidence_reason = evidence::larger_degree(finding, plan);
+  return remarks;
+}
 
 Json to_json(const SimulatedPoint& point) {
   const Prediction& p = point.prediction;

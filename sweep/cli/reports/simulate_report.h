@@ -16,6 +16,15 @@
 
 namespace shardscape::cli {
 
+/// What is said of a point beside its prediction.
+struct PointRemarks {
+  std::vector<Neighbour> nearest_feasible;  ///< for a plan that is not feasible itself
+  evidence::Finding finding;
+  std::string evidence_reason;  ///< half a sentence
+};
+PointRemarks remarks_on(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
+                        const Prediction& prediction);
+
 struct SimulatedPoint {
   const sweep::Study& study;
   const Setting& setting;
@@ -23,9 +32,7 @@ struct SimulatedPoint {
   const Prediction& prediction;
   const Details& details;
   const PlacementReport& placement;
-  const std::vector<Neighbour>& nearest_feasible;  ///< for a plan that is not feasible itself
-  const evidence::Finding& finding;
-  const std::string& evidence_reason;  ///< half a sentence
+  const PointRemarks& remarks;
 };
 
 /// The point as JSON. Values that were not computed for this verdict are null.

@@ -92,18 +92,17 @@ std::string limit_words(const results::Limit& limit) {
                                : yaml::format_number(limit.bound));
 }
 
-VerdictCounts verdict_counts(const sweep::Tally& tally, std::uint64_t points,
+VerdictCounts verdict_counts(std::span<const std::uint64_t> by_status,
+                             std::span<const std::uint64_t> by_reason, std::uint64_t points,
                              std::vector<std::string> reason_names) {
   VerdictCounts counts;
   counts.reason_names = std::move(reason_names);
   counts.points = points;
-  for (std::size_t code = 0; code < tally.by_status.size(); ++code) {
-    if (tally.by_status[code] > 0)
-      counts.statuses.push_back({static_cast<std::uint8_t>(code), tally.by_status[code], 0});
+  for (std::size_t code = 0; code < by_status.size(); ++code) {
+    if (by_status[code] > 0) counts.statuses.push_back({static_cast<std::uint8_t>(code), by_status[code], 0});
   }
-  for (std::size_t code = 1; code < tally.by_reason.size(); ++code) {
-    if (tally.by_reason[code] > 0)
-      counts.reasons.push_back({static_cast<std::uint8_t>(code), tally.by_reason[code], 0});
+  for (std::size_t code = 1; code < by_reason.size(); ++code) {
+    if (by_reason[code] > 0) counts.reasons.push_back({static_cast<std::uint8_t>(code), by_reason[code], 0});
   }
   return counts;
 }

@@ -11,7 +11,6 @@
 #include "engine/spec/prediction.h"
 #include "results_schema/rows/limits.h"
 #include "results_schema/rows/summary.h"
-#include "sweep/runner/run_sweep.h"
 
 namespace shardscape::cli {
 
@@ -33,7 +32,9 @@ struct VerdictCounts {
   std::uint64_t points = 0;
   bool examples = false;  ///< whether CodeCount::example is valid
 };
-VerdictCounts verdict_counts(const sweep::Tally& tally, std::uint64_t points,
+/// The codes that occur; `by_status` and `by_reason` count the points with each code.
+VerdictCounts verdict_counts(std::span<const std::uint64_t> by_status,
+                             std::span<const std::uint64_t> by_reason, std::uint64_t points,
                              std::vector<std::string> reason_names);
 
 /// Prints one line per status, and below it one per reason: count, share, the first point where that is known, and the

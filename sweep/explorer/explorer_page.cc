@@ -1,0 +1,108 @@
+// Puts the page together. The browser has no files: presets and tables go into it under names that say nothing of this
+// machine, the study with everything written out, and the engine compressed.
+#include "sweep/explorer/explorer_page.h"
+
+#include <libdeflate.h>
+#include <openssl/evp.h>
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "results_schema/report/page.h"
+#include "sweep/explorer/node_json.h"
+#include "sweep/explorer/page_parts.h"
+#include "sweep/input/input_file.h"
+#include "sweep/yaml/loader.h"
+
+namespace shardscape::explorer {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kStudy = "/study/study.yaml";
+constexpr const char* kShown = "/study/shown.yaml";
+
+std::string base64_of_gzip(std::string_view bytes) {
+  constexpr int kBest = 12;
+  const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> compressor(
+      libdeflate_alloc_compressor(kBest), &libdeflate_free_compressor);
+  if (!compressor) throw std::bad_alloc();
+  std::vector<unsigned char> packed(libdeflate_gzip_compress_bound(compressor.get(), bytes.size()));
+  const std::size_t size =
+      libdeflate_gzip_compress(compressor.get(), bytes.data(), bytes.size(), packed.data(), packed.size());
+  std::string text(4 * ((size + 2) / 3) + 1, '\0');
+  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), packed.data(),
+                                     static_cast<int>(size));
+  text.resize(static_cast<std::size_t>(length));
+  return text;
+}
+
+/// Adds the YAML files of a folder of presets, as JSON, under "/presets/"; those of earlier folders stay.
+void add_presets(const fs::path& folder, Json& files, yaml::Diagnostics& diagnostics) {
+  std::error_code error;
+  for (const char* const part : {"models", "hw_presets"}) {
+    for (fs::recursive_directory_iterator at(folder / part, error), end; !error && at != end; at.increment(error)) {
+      if (at->path().extension() != ".yaml" || !at->is_regular_file(error)) continue;
+      const std::string name = "/presets/" + at->path().lexically_relative(folder).generic_string();
+      if (files.contains(name)) continue;
+      const auto text = yaml::read_text(at->path());
+      const auto tree = text ? yaml::parse(*text, at->path().string(), diagnostics) : std::nullopt;
+      if (tree) files[name] = to_json(*tree).dump();
+    }
+  }
+}
+
+/// Takes the tables that a tree of a study names into the page, and names them as they are called there.
+void take_tables(yaml::Node& node, std::span<const fs::path> tables, Json& files) {
+  for (yaml::Node& item : node.items) take_tables(item, tables, files);
+  for (yaml::Entry& entry : node.entries) {
+    for (std::size_t i = 0; i < tables.size(); ++i) {
+      if (!entry.value.is_scalar() || fs::path(entry.value.text).filename() != tables[i].filename()) continue;
+      const auto text = input::read_file(tables[i], input::kMostTableBytes, "a table");
+      if (!text) throw std::runtime_error(tables[i].string() + ": " + text.error());
+      entry.value.text = "table" + std::to_string(i) + ".csv";
+      files["/study/" + entry.value.text] = *text;
+      node.erase("sha256");  // the page holds the very file
+      return take_tables(node, tables, files);
+    }
+    take_tables(entry.value, tables, files);
+  }
+}
+
+}  // namespace
+
+std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engine, yaml::Diagnostics& diagnostics) {
+  Json files = Json::object();
+  auto resolved = yaml::parse(input.study.resolved_yaml, "study", diagnostics);
+  const auto shown = yaml::parse(input.shown, input.path, diagnostics);
+  if (!resolved || !shown) return {};
+  take_tables(*resolved, input.study.tables, files);
+  files[kStudy] = to_json(*resolved).dump();
+  files[kShown] = to_json(*shown).dump();
+  for (const fs::path& folder : input.presets.directories()) add_presets(folder, files, diagnostics);
+  const Json data = {
+      {"engine", {{"script", engine.script}, {"wasm", base64_of_gzip(engine.wasm)}}},
+      {"worker", worker_script()},
+      {"load", {{"ask", "load"}, {"files", std::move(files)}, {"study", kStudy}, {"shown", kShown}}},
+      {"study_path", input.path},
+      {"program", {{"version", input.version}, {"commit", input.commit}}}};
+  const std::string title = report::escape_html(input.study.title);
+  const std::string json = report::without_tags(data.dump());
+  const std::array<std::pair<std::string_view, std::string_view>, 5> parts = {
+      {{"{{title}}", title},
+       {"{{style}}", explorer_style()},
+       {"{{library}}", charts()},
+       {"{{data}}", json},
+       {"{{script}}", explorer_script()}}};
+  return report::filled(explorer_template(), parts);
+}
+
+}  // namespace shardscape::explorer

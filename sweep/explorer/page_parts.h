@@ -1,0 +1,14 @@
+// The texts of page/, built into the program (scripts/cmake/EmbedText.cmake).
+#pragma once
+
+#include <string_view>
+
+namespace shardscape::explorer {
+
+std::string_view explorer_template();
+std::string_view explorer_style();
+std::string_view explorer_script();
+std::string_view worker_script();
+std::string_view charts();
+
+}  // namespace shardscape::explorer

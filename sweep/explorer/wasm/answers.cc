@@ -1,0 +1,261 @@
+#include "sweep/explorer/wasm/answers.h"
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/schedule/pipeline.h"
+#include "engine/simulate.h"
+#include "engine/timeline/timed_step.h"
+#include "sweep/cli/reports/load_mix_report.h"
+#include "sweep/cli/reports/simulate_report.h"
+#include "sweep/explorer/node_json.h"
+#include "sweep/explorer/wasm/field_list.h"
+#include "sweep/space/constraint.h"
+#include "sweep/space/point_text.h"
+#include "sweep/study/choose_point.h"
+#include "sweep/study/load_study.h"
+#include "sweep/study/overrides.h"
+
+namespace shardscape::explorer {
+
+namespace {
+
+using Json = Answers::Json;
+namespace fs = std::filesystem;
+
+std::vector<std::string> changes_of(const Json& request) {
+  return request.value("set", std::vector<std::string>());
+}
+
+sweep::ChosenPoint chosen(const Json& request, const sweep::Study& study) {
+  auto point = sweep::choose_point(request.value("point", std::string()), study);
+  if (point) return *std::move(point);
+  std::vector<std::string> problems;
+  for (const Problem& problem : point.error().list())
+    problems.push_back("point: " + problem.field + ": " + problem.message);
+  throw Refused(std::move(problems));
+}
+
+/// The spans of a schedule as a chart draws them, and what follows the pipeline on each stage.
+Json schedule_json(const timeline::TimedStep& step) {
+  std::vector<schedule::PipelineSpan> spans;
+  const std::vector<double> ends = schedule::run_in_order(step.shape, step.times, step.transfer, &spans);
+  Json json = {{"stages", step.shape.stages}, {"spans", Json::array()}, {"tails", Json::array()}};
+  double end = 0;
+  for (const schedule::PipelineSpan& span : spans)
+    json["spans"].push_back({{"stage", span.stage},
+                             {"pass", !span.operation.backward ? "forward"
+                                      : span.operation.weight  ? "weights"
+                                                               : "backward"},
+                             {"microbatch", span.operation.microbatch},
+                             {"chunk", span.operation.chunk},
+                             {"begin_s", step.step_fixed + span.start},
+                             {"end_s", step.step_fixed + span.end}});
+  for (std::size_t stage = 0; stage < ends.size(); ++stage) {
+    double begin = step.step_fixed + ends[stage];
+    const auto add = [&](const char* name, double seconds) {
+      if (seconds <= 0) return;
+      json["tails"].push_back(
+          {{"stage", stage}, {"name", name}, {"begin_s", begin}, {"end_s", begin + seconds}});
+      begin += seconds;
+    };
+    if (stage < step.tails.size()) {
+      add("weight gradients of the head", step.tails[stage].deferred);
+      add("data traffic", step.tails[stage].data_comm);
+      add("optimizer", step.tails[stage].optimizer);
+    }
+    end = std::max(end, begin);
+  }
+  json["end_s"] = end;
+  return json;
+}
+
+}  // namespace
+
+std::string Answers::text(const std::string& request) {
+  Json problems = Json::array();
+  try {
+    return answer(Json::parse(request)).dump();
+  } catch (const Refused& bad) {
+    for (const std::string& problem : bad.problems) problems.push_back(problem);
+  } catch (const std::exception& error) {
+    problems.push_back(error.what());
+  }
+  return Json{{"problems", problems}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json Answers::answer(const Json& request) {
+  const auto asked = request.at("ask").get<std::string>();
+  if (asked == "load") return load(request);
+  if (study_.empty()) throw Refused({"ask: the study is loaded first"});
+  if (asked == "fields") return fields(request);
+  if (asked == "predict") return predict(request);
+  if (asked == "worth") return worth(request);
+  if (asked == "sweep") return sweep(request);
+  throw Refused({"ask: must be load, fields, predict, worth or sweep, not \"" + asked + '"'});
+}
+
+sweep::Study Answers::changed(const Json& request, const yaml::Catalog& catalog,
+                              const std::vector<std::string>& more) const {
+  sweep::StudyOptions options;
+  options.overrides = changes_of(request);
+  options.overrides.insert(options.overrides.end(), more.begin(), more.end());
+  auto study = sweep::parse_study(study_, "study", {}, catalog, options);
+  if (study) return *std::move(study);
+  std::vector<std::string> problems;
+  for (const yaml::Diagnostic& problem : study.error().list()) problems.push_back(yaml::to_string(problem));
+  throw Refused(std::move(problems));
+}
+
+Json Answers::load(const Json& request) {
+  const fs::path root = "/shardscape";
+  for (const auto& [name, content] : request.at("files").items()) {
+    const fs::path file = root / fs::path(name).relative_path();
+    fs::create_directories(file.parent_path());
+    std::ofstream(file) << content.get<std::string>();
+  }
+  study_ = request.at("files").at(request.at("study").get<std::string>()).get<std::string>();
+  shown_path_ = request.at("shown").get<std::string>();
+  shown_ = request.at("files").at(shown_path_).get<std::string>();
+  presets_ = yaml::Catalog({root / "presets"});
+  const sweep::Study study = changed(request, presets_);
+  return {{"title", study.title},
+          {"phase", name_of(study.phase())},
+          {"model", study.model_name},
+          {"cluster", study.cluster_name},
+          {"stack", study.stack_name},
+          {"device", study.systems.front().device.name},
+          {"gpus", study.gpus},
+          {"points", study.design_space().size()},
+          {"assumptions", study.assumptions}};
+}
+
+Json Answers::fields(const Json& request) const {
+  const sweep::Study study = changed(request, yaml::Catalog());
+  const sweep::ChosenPoint point = chosen(request, study);
+  const yaml::Node root = tree(study_, request);
+  return fields_json(study, *root.find("workload"), point.setting, point.text.plan);
+}
+
+yaml::Node Answers::tree(const std::string& text, const Json& request) const {
+  yaml::Node root = from_json(Json::parse(text), {std::make_shared<const std::string>(shown_path_), 0, 0});
+  yaml::Diagnostics ignored;  // the study was read with the same changes before
+  for (const std::string& change : changes_of(request)) sweep::apply_override(root, change, ignored);
+  return root;
+}
+
+Json Answers::predict(const Json& request) const {
+  const sweep::Study study = changed(request, presets_);
+  const sweep::ChosenPoint point = chosen(request, study);
+  const ParallelPlan& plan = point.text.plan;
+  const bool operators = request.value("operators", false);
+  Details details;
+  details.want_schedule = study.phase() == Phase::training && request.value("schedule", false);
+  details.want_load_mixes = operators;
+  Simulator simulator(point.setting, {.time_infeasible = true, .mode = study.mode});
+  const Prediction prediction = simulator.run(plan, {}, &details);
+  const cli::PlacementReport placement =
+      plan.disaggregated() ? cli::PlacementReport()
+                           : cli::study_placement(point.setting, plan, details, {}, false, false);
+  const cli::PointRemarks remarks = cli::remarks_on(study, point.setting, plan, prediction);
+  const cli::SimulatedPoint simulated{study, point.setting, plan, prediction, details, placement, remarks};
+  Json told = cli::to_json(simulated);
+  if (operators) told["operators"] = cli::operators(simulated).json();
+  if (operators) told.update(cli::load_mix_json(prediction, details.load_mixes));
+  Json json = {{"prediction", std::move(told)},
+               {"point", sweep::to_point_text(plan, study.phase())},
+               {"gpus", study.gpus_of(point.index)},
+               {"yaml", yaml::emit(tree(shown_, request))}};
+  if (details.schedule && prediction.has_times()) json["schedule"] = schedule_json(*details.schedule);
+  return json;
+}
+
+Json Answers::worth(const Json& request) const {
+  const yaml::Catalog none;
+  const sweep::Study study = changed(request, none);
+  const sweep::ChosenPoint point = chosen(request, study);
+  const ParallelPlan& plan = point.text.plan;
+  const double share = request.value("share", 0.05);
+  if (!(share > 0 && share < 1)) throw Refused({"share: must be above 0 and below 1"});
+  const auto seconds_of = [&](const sweep::Study& other) -> std::optional<double> {
+    const Setting setting = other.setting(point.index);
+    const Prediction prediction = Simulator(setting, {.time_infeasible = true}).run(plan);
+    if (!prediction.has_times()) return std::nullopt;
+    return prediction.whole(other.phase()).value();
+  };
+  const auto base = seconds_of(study);
+  const Json all = fields_json(study, *tree(study_, request).find("workload"), point.setting, plan);
+  const auto keys = request.at("keys").get<std::vector<std::string>>();
+  Json list = Json::array();
+  for (const Json& group : all.at("groups"))
+    for (const Json& field : group.at("fields")) {
+      const auto key = field.at("key").get<std::string>();
+      if (std::ranges::find(keys, key) == keys.end() || !field.contains("worth")) continue;
+      const double value = field.at("value").get<double>();
+      const auto at = [&](double factor) -> std::optional<double> {
+        try {
+          return seconds_of(changed(request, none, {key + '=' + field_text(field, value * factor)}));
+        } catch (const Refused&) {
+          return std::nullopt;  // outside the range of the number
+        }
+      };
+      const auto more = at(1 + share), less = at(1 - share);
+      Json worth = {{"key", key}, {"unit_text", field.at("worth").at("unit_text")}};
+      worth["more_s"] = more ? Json(*more) : Json();
+      worth["less_s"] = less ? Json(*less) : Json();
+      const double span = value * share * ((more ? 1 : 0) + (less ? 1 : 0));
+      if (base && span > 0)
+        worth["per_unit_s"] = (more.value_or(*base) - less.value_or(*base)) / span *
+                              field.at("worth").at("unit_step").get<double>();
+      list.push_back(std::move(worth));
+    }
+  return {{"base_s", base ? Json(*base) : Json()}, {"worth", list}};
+}
+
+Json Answers::sweep(const Json& request) const {
+  const sweep::Study study = changed(request, yaml::Catalog());
+  const sweep::DesignSpace space = study.design_space();
+  if (!space.problem().empty()) throw Refused({"space: " + space.problem()});
+  std::vector<sweep::Constraint> constraints;
+  for (const std::string& text : study.space.constraints)
+    constraints.push_back(sweep::Constraint::parse(text).value());
+  const auto from = request.at("from").get<std::uint64_t>();
+  const std::uint64_t end = std::min(space.size(), from + request.at("count").get<std::uint64_t>());
+  Json json = {{"total", space.size()}, {"rows", Json::array()}};
+  std::optional<std::uint64_t> held;  // the setting of the simulator
+  Setting setting;
+  std::optional<Simulator> simulator;
+  for (std::uint64_t id = from; id < end; ++id) {
+    const sweep::PointIndex point = space.point(id);
+    if (held != point.setting) {
+      simulator.reset();
+      setting = study.setting(point.setting);
+      simulator.emplace(setting, SimulateOptions{.mode = study.mode});
+      held = point.setting;
+    }
+    const auto holds = [&](const sweep::Constraint& one) { return one.holds(point.plan, setting.workload); };
+    Json row = {{"id", id}, {"point", sweep::to_point_text(point.plan, study.phase())}};
+    if (!std::ranges::all_of(constraints, holds)) {
+      row["status"] = name_of(Status::constraint);
+    } else {
+      const Prediction prediction = simulator->run(point.plan);
+      row["status"] = name_of(prediction.status);
+      if (prediction.status == Status::ok) {
+        row["time_s"] = prediction.whole(study.phase()).value();
+        row["memory_bytes"] = prediction.memory_peak.value();
+        row["tokens_per_s_per_gpu"] = prediction.tokens_per_s_per_gpu;
+      }
+    }
+    json["rows"].push_back(std::move(row));
+  }
+  if (end < space.size()) json["next"] = end;
+  return json;
+}
+
+}  // namespace shardscape::explorer

@@ -1,0 +1,45 @@
+#include "sweep/study/choose_point.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace shardscape::sweep {
+
+namespace {
+
+/// Gives the workload the concurrency and the rate of requests that the text has.
+void take_load(const PointText& text, WorkloadSpec& workload, Problems& problems) {
+  if (text.concurrency && workload.open_loop())
+    problems.add("concurrency", "has no effect: requests come at a rate or by a trace");
+  if (text.concurrency) workload.concurrency = *text.concurrency;
+  if (!text.request_rate) return;
+  if (!workload.load || workload.load->request_rate <= 0)
+    return problems.add("request_rate", "has no effect: the study has no workload.request_rate");
+  workload.load->request_rate = *text.request_rate;
+}
+
+}  // namespace
+
+tl::expected<ChosenPoint, Problems> choose_point(const std::string& text, const Study& study) {
+  const std::size_t counts = study.gpu_counts.size();
+  for (std::size_t count = 0; count < counts; ++count) {
+    auto point = parse_point(text, study.space, study.gpu_counts[count], study.phase());
+    if (!point) continue;
+    const std::size_t index = count * (study.setting_count() / counts);
+    ChosenPoint chosen{*std::move(point), index, study.setting(index)};
+    Problems problems;
+    take_load(chosen.text, chosen.setting.workload, problems);
+    if (!problems.empty()) return tl::unexpected(std::move(problems));
+    return chosen;
+  }
+  // What is wrong on the most GPUs, which allow the most.
+  const auto point = parse_point(text, study.space, study.gpu_counts.back(), study.phase());
+  const std::string of =
+      counts > 1 ? fmt::format(" (or one of gpus: [{}])", fmt::join(study.gpu_counts, ", ")) : std::string();
+  Problems problems;
+  for (const Problem& problem : point.error().list()) problems.add(problem.field, problem.message + of);
+  return tl::unexpected(std::move(problems));
+}
+
+}  // namespace shardscape::sweep
