@@ -67,9 +67,11 @@ class ExplorerBrowserTest : public ProgramTest {
     EXPECT_TRUE(settled());
     return *browser_;
   }
-  /// Whether all that follows from the last change is on the page, which takes a while.
+  /// Whether all that follows from the last change is on the page and in its address, which takes a while.
   bool settled() {
-    return browser_->holds("baseTexts.size > 0 && lines.size > 0 && worth.rows.length === worth.total");
+    return browser_->holds(
+        "baseTexts.size > 0 && lines.size > 0 && worth.rows.length === worth.total && "
+        "`#${fragmentOf(state)}` === (location.hash || '#')");
   }
   /// What the program says of the same study.
   std::optional<json> simulated(const json& set, const std::string& point, bool operators = false,

@@ -41,10 +41,10 @@ function drawVerdict(prediction) {
   const {status, reason} = prediction, verdict = byId("verdict");
   const isFeasible = status === "ok";
   const why = reason && reason !== "none" ? ` (${inWords(reason)})` : "";
-  const missed = (prediction.missed ?? []).map((one) => (typeof one === "string" ? one : JSON.stringify(one))).join("; ");
-  verdict.textContent = isFeasible ? `Feasible${missed ? `, but misses ${missed}` : ""}.` :
+  const missed = (prediction.missed ?? []).map(({bound, by}) => `${bound} by ${formatPercent(by)}`).join(", ");
+  verdict.textContent = isFeasible ? "Feasible." : status === "missed" ? `Misses ${missed}.` :
       `Not feasible: ${inWords(status)}${why}: ${VERDICTS[status] ?? ""}.`;
-  verdict.className = isFeasible && !missed ? "better" : "worse";
+  verdict.className = isFeasible ? "better" : "worse";
   byId("nearest").replaceChildren(...(prediction.nearest_feasible ?? []).map(({changes, plan, ...near}) => {
     const says = `${formatNumber(wholeTime(near), "s")}, ${formatNumber(near.memory_peak_bytes, "byte")}`;
     const text = `Nearest feasible: ${changes} (${says})`;

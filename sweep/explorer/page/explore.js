@@ -14,7 +14,6 @@ function drawShown() {
   drawAnswer(shown, base?.prediction);
   drawBreakdown(prediction, base?.prediction, state.set.size + state.point.size > 0);
   drawOperators(prediction);
-  drawSchedule(shown.schedule);
   drawShare(shown);
 }
 
@@ -22,7 +21,9 @@ function drawShown() {
 async function refresh(passing) {
   showChanges();
   const changes = changesOf(state);
-  const wanted = {schedule: about.phase === "training", operators: byId("operators").open};
+  // A schedule of very many operations would hold up a slider.
+  const isLong = passing && schedule.shown?.spans.length > 5000;
+  const wanted = {schedule: about.phase === "training" && !isLong, operators: byId("operators").open};
   const slow = setTimeout(() => { byId("busy").hidden = false; }, 300);
   const answer = await front.ask({ask: "predict", ...changes, ...wanted}, "predict");
   clearTimeout(slow);
@@ -32,6 +33,7 @@ async function refresh(passing) {
   if (answer.problems) return;
   shown = answer;
   drawShown();
+  if (wanted.schedule) drawSchedule(answer.schedule);
   sayProgress();
   if (passing) return;
   const fields = await front.ask({ask: "fields", ...changes}, "fields");
@@ -41,9 +43,11 @@ async function refresh(passing) {
   askWorth();
 }
 
-/** What a change does to the page. */
+/** What a change does to the page; keys held down on a slider are one step for "back". */
+let remembering;
 function stateChanged(passing) {
-  if (!passing) rememberState();
+  clearTimeout(remembering);
+  if (!passing) remembering = setTimeout(rememberState, 400);
   refresh(passing);
 }
 
@@ -84,6 +88,7 @@ async function start() {
   const redraw = () => {
     useSchemeColours();
     if (shown) drawShown();
+    drawSchedule(schedule.shown);
     drawSweepScatter();
   };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);

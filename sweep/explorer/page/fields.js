@@ -178,7 +178,9 @@ function showProblems(problems) {
     const mine = problems.filter((problem) => state.set.has(key) && speaksOf(problem, key));
     line.problem.textContent = mine.join(" ");
     line.problem.hidden = mine.length === 0;
-    if (mine.length > 0) line.text.setAttribute("aria-invalid", "true"); else line.text.removeAttribute("aria-invalid");
+    if (mine.length > 0) line.box.parentElement.open = true;
+    if (mine.length > 0) line.text.setAttribute("aria-invalid", "true");
+    else line.text.removeAttribute("aria-invalid");
   }
   const ofPlan = problems.filter((problem) => /^(--)?point\b/.test(problem)), says = byId("plan-problem");
   if (says) says.textContent = ofPlan.join(" ");

@@ -46,6 +46,7 @@ async function askWorth() {
     if (turn !== worth.turn || !answer) return;
     if (answer.problems || !isValue(answer.base_s)) {
       worth.total = 0;
+      byId("worth-table").closest("section").classList.remove("waits");
       byId("worth-table").replaceChildren();
       byId("worth-says").textContent = answer.problems?.join("; ") ?? "This plan has no time.";
       return;
