@@ -7,6 +7,7 @@ const behind = () => (second ??= new Engine());
 
 const baseTexts = new Map();  // numbers of the study as it is, by key
 let about, base, shown;       // the study; its own prediction; the last answer that had one
+let isSettled = false;
 
 /** Draws all that an answer changes. */
 function drawShown() {
@@ -19,6 +20,7 @@ function drawShown() {
 
 /** Predicts the present state; `passing` while a slider moves, when only the prediction follows. */
 async function refresh(passing) {
+  isSettled = false;
   showChanges();
   const changes = changesOf(state);
   // A schedule of very many operations would hold up a slider.
@@ -41,6 +43,7 @@ async function refresh(passing) {
   drawFields(fields);
   drawSweepScatter();
   askWorth();
+  isSettled = true;
 }
 
 /** What a change does to the page; keys held down on a slider are one step for "back". */
@@ -50,6 +53,9 @@ function stateChanged(passing) {
   if (!passing) remembering = setTimeout(rememberState, 400);
   refresh(passing);
 }
+
+/** Whether all that the last change leads to is on the page and in its address. */
+const settled = () => isSettled && worth.rows.length === worth.total && `#${fragmentOf(state)}` === (location.hash || "#");
 
 /** What the study is. */
 function drawFacts() {
