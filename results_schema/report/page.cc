@@ -33,7 +33,8 @@ std::string escape_html(std::string_view text) {
   return escaped;
 }
 
-std::string filled(std::string_view rest, std::span<const std::pair<std::string_view, std::string_view>> parts) {
+std::string filled(std::string_view rest,
+                   std::span<const std::pair<std::string_view, std::string_view>> parts) {
   std::string page;
   while (!rest.empty()) {
     const std::size_t at = rest.find("{{");

@@ -15,7 +15,8 @@ std::string html_page(std::string_view title, std::string_view data);
 std::string capacity_page(std::string_view title, std::string_view data);
 
 /// A page with its marks ("{{title}}") replaced; marks within the texts that take their place have no effect.
-std::string filled(std::string_view page, std::span<const std::pair<std::string_view, std::string_view>> parts);
+std::string filled(std::string_view page,
+                   std::span<const std::pair<std::string_view, std::string_view>> parts);
 
 /// JSON with its '<' escaped, which occurs only within strings.
 std::string without_tags(std::string_view json);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "results_schema/report/page.h"
+#include "results_schema/report/page_parts.h"
 #include "sweep/explorer/node_json.h"
 #include "sweep/explorer/page_parts.h"
 #include "sweep/input/input_file.h"
@@ -39,8 +40,8 @@ std::string base64_of_gzip(std::string_view bytes) {
   const std::size_t size =
       libdeflate_gzip_compress(compressor.get(), bytes.data(), bytes.size(), packed.data(), packed.size());
   std::string text(4 * ((size + 2) / 3) + 1, '\0');
-  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), packed.data(),
-                                     static_cast<int>(size));
+  const int length =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), packed.data(), static_cast<int>(size));
   text.resize(static_cast<std::size_t>(length));
   return text;
 }
@@ -49,7 +50,8 @@ std::string base64_of_gzip(std::string_view bytes) {
 void add_presets(const fs::path& folder, Json& files, yaml::Diagnostics& diagnostics) {
   std::error_code error;
   for (const char* const part : {"models", "hw_presets"}) {
-    for (fs::recursive_directory_iterator at(folder / part, error), end; !error && at != end; at.increment(error)) {
+    for (fs::recursive_directory_iterator at(folder / part, error), end; !error && at != end;
+         at.increment(error)) {
       if (at->path().extension() != ".yaml" || !at->is_regular_file(error)) continue;
       const std::string name = "/presets/" + at->path().lexically_relative(folder).generic_string();
       if (files.contains(name)) continue;
@@ -79,7 +81,8 @@ void take_tables(yaml::Node& node, std::span<const fs::path> tables, Json& files
 
 }  // namespace
 
-std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engine, yaml::Diagnostics& diagnostics) {
+std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engine,
+                          yaml::Diagnostics& diagnostics) {
   Json files = Json::object();
   auto resolved = yaml::parse(input.study.resolved_yaml, "study", diagnostics);
   const auto shown = yaml::parse(input.shown, input.path, diagnostics);
@@ -90,7 +93,6 @@ std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engin
   for (const fs::path& folder : input.presets.directories()) add_presets(folder, files, diagnostics);
   const Json data = {
       {"engine", {{"script", engine.script}, {"wasm", base64_of_gzip(engine.wasm)}}},
-      {"worker", worker_script()},
       {"load", {{"ask", "load"}, {"files", std::move(files)}, {"study", kStudy}, {"shown", kShown}}},
       {"study_path", input.path},
       {"program", {{"version", input.version}, {"commit", input.commit}}}};
@@ -99,7 +101,7 @@ std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engin
   const std::array<std::pair<std::string_view, std::string_view>, 5> parts = {
       {{"{{title}}", title},
        {"{{style}}", explorer_style()},
-       {"{{library}}", charts()},
+       {"{{library}}", report::chart_library()},
        {"{{data}}", json},
        {"{{script}}", explorer_script()}}};
   return report::filled(explorer_template(), parts);

@@ -19,12 +19,13 @@ struct BrowserEngine {
 struct ExplorerInput {
   const sweep::Study& study;
   const yaml::Catalog& presets;
-  std::string shown;       ///< the study as its user wrote it, with the changes of the command line
-  std::string path;        ///< of the study, for commands
+  std::string shown;  ///< the study as its user wrote it, with the changes of the command line
+  std::string path;   ///< of the study, for commands
   std::string_view version, commit;
 };
 
 /// The document. Problems are those of presets that can't be read, and of the study's tables.
-std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engine, yaml::Diagnostics& diagnostics);
+std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engine,
+                          yaml::Diagnostics& diagnostics);
 
 }  // namespace shardscape::explorer

@@ -8,7 +8,5 @@ namespace shardscape::explorer {
 std::string_view explorer_template();
 std::string_view explorer_style();
 std::string_view explorer_script();
-std::string_view worker_script();
-std::string_view charts();
 
 }  // namespace shardscape::explorer
