@@ -26,10 +26,10 @@ tl::expected<ChosenPoint, Problems> choose_point(const std::string& text, const 
   for (std::size_t count = 0; count < counts; ++count) {
     auto point = parse_point(text, study.space, study.gpu_counts[count], study.phase());
     if (!point) continue;
-    const std::size_t index = count * (study.setting_count() / counts);
-    ChosenPoint chosen{*std::move(point), index, study.setting(index)};
+    const std::size_t at = count * (study.setting_count() / counts);
+    ChosenPoint chosen{point->plan, at, study.setting(at)};
     Problems problems;
-    take_load(chosen.text, chosen.setting.workload, problems);
+    take_load(*point, chosen.setting.workload, problems);
     if (!problems.empty()) return tl::unexpected(std::move(problems));
     return chosen;
   }

@@ -12,9 +12,9 @@
 namespace shardscape::sweep {
 
 struct ChosenPoint {
-  PointText text;
-  std::size_t index = 0;  ///< of the setting: the first one on as many GPUs as the plan's degrees make up
-  Setting setting;        ///< with the concurrency or the rate that the text gives
+  ParallelPlan plan;
+  std::size_t at = 0;  ///< index of its setting: the first on as many GPUs as the plan's degrees make up
+  Setting setting;     ///< with the concurrency or the rate that the text gives
 };
 
 /// The point that `text` ("tp=8,pp=4") names; or all that is wrong with it, by key.

@@ -1,4 +1,4 @@
-// The `shardscape simulate` command of a point: the setting by --set, the plan by --point.
+// The commands of a point, `shardscape simulate` and `launch`: the setting by --set, the plan by --point.
 
 /** Names of columns in `shardscape simulate --point`. */
 const SHORT = Object.fromEntries(DATA.columns.filter((column) => column.short).map((column) => [column.name, column.short]));
@@ -36,14 +36,19 @@ function pointOption(row) {
 }
 
 /**
- * The whole command, over several lines.
+ * A whole command, over several lines.
+ * @param {string} name  of the command, with its options
  * @param {number} pointId
  * @param {string} point  the value of --point
  * @returns {string}
  */
-function simulateCommand(pointId, point) {
-  return [`shardscape simulate ${DATA.commands.study}`, "--explain", ...settingOptions(pointId), `--point ${point}`].join(" \\\n  ");
+function pointCommand(name, pointId, point) {
+  const [command, ...options] = name.split(" ");
+  return [`shardscape ${command} ${DATA.commands.study}`, ...options, ...settingOptions(pointId), `--point ${point}`].join(" \\\n  ");
 }
+const simulateCommand = (pointId, point) => pointCommand("simulate --explain", pointId, point);
+/** The command that says how a framework runs the plan, the one that the study's stack is nearest to. */
+const launchCommand = (pointId, point) => pointCommand("launch", pointId, point);
 
 /** What the command leaves to the reader: settings of a study that this program could not read. */
 function unsaidSettings(row) {

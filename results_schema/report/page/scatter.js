@@ -148,7 +148,8 @@ function drawDetail() {
   panel.replaceChildren(
       element("h3", {}, `Point ${id}${row === 0 ? `, best by ${partName(ranking)}` : ""}`), list,
       element("p", {className: "note"}, `Look closer with${unsaid ? `, the study set to ${unsaid}` : ""}`),
-      commandBox(simulateCommand(id, pointOption(row))));
+      commandBox(simulateCommand(id, pointOption(row))),
+      element("p", {className: "note"}, "Run it in a framework with"), commandBox(launchCommand(id, pointOption(row))));
   byId("parts").replaceChildren(...shareTable("where its time goes", columnsOf("breakdown"), row), ...shareTable("its fullest device", columnsOf("memory"), row));
 }
 

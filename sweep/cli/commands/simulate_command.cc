@@ -10,9 +10,11 @@
 #include "engine/timeline/schedule_text.h"
 #include "results_schema/disk/output_file.h"
 #include "sweep/cli/command.h"
+#include "sweep/cli/commands/chosen_point.h"
 #include "sweep/cli/commands/fault_parser.h"
 #include "sweep/cli/commands/step_outputs.h"
 #include "sweep/cli/reports/draw_report.h"
+#include "sweep/cli/reports/launch_report.h"
 #include "sweep/cli/reports/load_mix_report.h"
 #include "sweep/cli/reports/mode_comparison.h"
 #include "sweep/cli/reports/simulate_report.h"
@@ -76,28 +78,12 @@ struct SimulateArguments {
   bool explain = false, compare = false, optimise_placement = false, json = false, force = false;
 };
 
-/// The point that --point names.
-sweep::ChosenPoint chosen_point(const SimulateArguments& arguments, const sweep::Study& study) {
-  auto point = sweep::choose_point(arguments.point, study);
-  if (point) return *std::move(point);
-  std::vector<std::string> problems;
-  for (const Problem& problem : point.error().list())
-    problems.push_back("--point: " + problem.field + ": " + problem.message);
-  throw BadInput(std::move(problems));
-}
-
 /// Prints notes about things that a reader should know although they are not errors.
-void print_notes(const sweep::Study& study, const sweep::PointText& point, std::size_t at,
-                 const Setting& setting) {
-  if (study.setting_count() > 1) {
-    const std::string on =
-        study.gpu_counts.size() > 1 ? fmt::format(" on {} GPUs", study.gpus_of(at)) : std::string();
-    std::cerr << "note: the study has " << study.setting_count() << " settings; this is the first" << on
-              << " (" << describe_setting(study, at) << "), --set chooses another\n";
-  }
+void print_notes(const sweep::Study& study, const sweep::ChosenPoint& point) {
+  note_other_settings(study, point);
   for (const std::string& text : study.space.constraints) {
     const auto constraint = sweep::Constraint::parse(text);
-    if (constraint && !constraint->holds(point.plan, setting.workload)) {
+    if (constraint && !constraint->holds(point.plan, point.setting.workload)) {
       std::cerr << "note: a sweep would reject this plan by the constraint '" << text << "'\n";
     }
   }
@@ -177,9 +163,8 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
 
 int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments.study, common);
-  const sweep::ChosenPoint chosen = chosen_point(arguments, study);
-  const sweep::PointText& point = chosen.text;
-  const Setting& setting = chosen.setting;
+  const sweep::ChosenPoint point = choose_point(study, arguments.point);
+  const Setting& setting = point.setting;
   std::optional<sweep::FaultDraw> draw;
   if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);
   const FaultSet faults = draw ? draw->set : parse_faults(arguments.faults, setting.system.fabric);
@@ -245,8 +230,14 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   print_report(std::cout, simulated);
   if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.schedule, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);
+  if (prediction.has_times()) {
+    std::vector<std::string> words = {arguments.study.file.string()};
+    for (const std::string& change : arguments.study.overrides) words.insert(words.end(), {"--set", change});
+    for (const auto& folder : common.presets) words.insert(words.end(), {"--presets", folder.string()});
+    std::cout << "\nlaunch    " << launch_line(study, setting, point.plan, words) << '\n';
+  }
   std::cout.flush();
-  print_notes(study, point, chosen.index, setting);
+  print_notes(study, point);
   return kDone;
 }
 

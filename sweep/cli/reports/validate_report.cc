@@ -106,7 +106,7 @@ std::optional<double> value_of(std::span<const Statistic> statistics, const std:
   return found == statistics.end() ? std::nullopt : found->value;
 }
 
-void print_verdicts(std::ostream& out, const Evaluation& evaluation, const std::string& part) {
+void print_row_verdicts(std::ostream& out, const Evaluation& evaluation, const std::string& part) {
   const std::vector<Statistic> all = validate::statistics(evaluation);
   const auto share = [&](const char* path) {
     const std::optional<double> value = value_of(all, path);
@@ -197,8 +197,8 @@ void print_file(std::ostream& out, const ValidatedFile& file, const ValidateView
   print_unpredicted(out, evaluation);
   print_errors(out, evaluation, split);
   for (const std::vector<std::string>& keys : view.by) print_groups(out, evaluation, keys);
-  print_verdicts(out, evaluation, "");
-  for (const Part& part : split) print_verdicts(out, part.evaluation, part.name);
+  print_row_verdicts(out, evaluation, "");
+  for (const Part& part : split) print_row_verdicts(out, part.evaluation, part.name);
   for (const Metric& metric : evaluation.metrics) print_pairs(out, file, metric, view);
   print_misjudged(out, file, view);
   if (view.check) print_bars(out, file);

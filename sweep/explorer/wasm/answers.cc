@@ -140,7 +140,7 @@ Json Answers::fields(const Json& request) const {
   const sweep::Study study = changed(request, yaml::Catalog());
   const sweep::ChosenPoint point = chosen(request, study);
   const yaml::Node root = tree(study_, request);
-  return fields_json(study, *root.find("workload"), point.setting, point.text.plan);
+  return fields_json(study, *root.find("workload"), point.setting, point.plan);
 }
 
 yaml::Node Answers::tree(const std::string& text, const Json& request) const {
@@ -153,7 +153,7 @@ yaml::Node Answers::tree(const std::string& text, const Json& request) const {
 Json Answers::predict(const Json& request) const {
   const sweep::Study study = changed(request, presets_);
   const sweep::ChosenPoint point = chosen(request, study);
-  const ParallelPlan& plan = point.text.plan;
+  const ParallelPlan& plan = point.plan;
   const bool operators = request.value("operators", false);
   Details details;
   details.want_schedule = study.phase() == Phase::training && request.value("schedule", false);
@@ -170,7 +170,7 @@ Json Answers::predict(const Json& request) const {
   if (operators) told.update(cli::load_mix_json(prediction, details.load_mixes));
   Json json = {{"prediction", std::move(told)},
                {"point", sweep::to_point_text(plan, study.phase())},
-               {"gpus", study.gpus_of(point.index)},
+               {"gpus", study.gpus_of(point.at)},
                {"yaml", yaml::emit(tree(shown_, request))}};
   if (details.schedule && prediction.has_times()) json["schedule"] = schedule_json(*details.schedule);
   return json;
@@ -180,11 +180,11 @@ Json Answers::worth(const Json& request) const {
   const yaml::Catalog none;
   const sweep::Study study = changed(request, none);
   const sweep::ChosenPoint point = chosen(request, study);
-  const ParallelPlan& plan = point.text.plan;
+  const ParallelPlan& plan = point.plan;
   const double share = request.value("share", 0.05);
   if (!(share > 0 && share < 1)) throw Refused({"share: must be above 0 and below 1"});
   const auto seconds_of = [&](const sweep::Study& other) -> std::optional<double> {
-    const Setting setting = other.setting(point.index);
+    const Setting setting = other.setting(point.at);
     const Prediction prediction = Simulator(setting, {.time_infeasible = true}).run(plan);
     if (!prediction.has_times()) return std::nullopt;
     return prediction.whole(other.phase()).value();

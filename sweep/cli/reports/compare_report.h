@@ -1,0 +1,36 @@
+// Two plans side by side and why one is faster, as text and as JSON.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "sweep/cli/commands/chosen_point.h"
+#include "sweep/cli/reports/report.h"
+#include "sweep/compare/waterfall.h"
+#include "sweep/study/study.h"
+
+namespace shardscape::cli {
+
+/// One of the two: a point of a study with its prediction.
+struct ComparedPlan {
+  std::string from;  ///< the file, and how the point was found
+  sweep::Study study;
+  sweep::ChosenPoint point;
+  Prediction prediction = {};
+  Details details = {};
+
+  [[nodiscard]] compare::Side side() const { return {point.setting, point.plan, prediction, details}; }
+};
+
+struct Comparison {
+  const ComparedPlan &a, &b;
+  std::vector<compare::Bar> bars;
+  std::vector<compare::LighterRecompute> lighter_a, lighter_b;
+};
+Comparison compare_plans(const ComparedPlan& a, const ComparedPlan& b);
+
+Json to_json(const Comparison& comparison);
+void print_compared(std::ostream& out, const Comparison& comparison);
+
+}  // namespace shardscape::cli

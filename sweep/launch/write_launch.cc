@@ -1,0 +1,375 @@
+#include "sweep/launch/write_launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <sstream>
+
+#include "engine/spec/plan_axes.h"
+#include "sweep/launch/said_items.h"
+#include "sweep/yaml/node.h"
+
+namespace shardscape::launch {
+
+namespace {
+
+using Pool = Case::Pool;
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::istringstream in{std::string(text)};
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+/// An option with its value, as a row gave it.
+struct Written {
+  const Option* row;
+  std::string value;
+};
+/// What the rows make of a case.
+struct Answer {
+  std::vector<Written> written;
+  std::vector<NotExpressed> not_expressed;
+  std::vector<std::string> refused;
+};
+
+std::string shown_key(const Item& item, Pool pool) {
+  return (item.axis && item.key != "pools" && pool == Pool::prefill ? "prefill_" : "") + item.key;
+}
+
+class Asking {
+ public:
+  /// `rows` may be those of several tables.
+  Asking(std::string title, std::vector<const Option*> rows, std::vector<Missing> missing)
+      : title_(std::move(title)), rows_(std::move(rows)), missing_(std::move(missing)) {}
+
+  [[nodiscard]] Answer ask(const Case& of) const {
+    Answer answer;
+    const std::vector<Item> items = said_items(of);
+    std::vector<bool> covered(items.size()), lacking(items.size());
+    for (const Option* row : rows_) {
+      const Said said = row->say(of);
+      if (said.kind == Said::Kind::option) answer.written.push_back({row, said.text});
+      const Item* refused = nullptr;  // an item that has an effect, where one has
+      const auto keys = words_of(row->keys);
+      for (std::size_t i = 0; i < items.size(); ++i) {
+        const auto covers = [&](const std::string& key) { return covers_key(key, items[i].key); };
+        if (std::ranges::none_of(keys, covers)) continue;
+        covered[i] = true;
+        if (refused == nullptr || refused->idle) refused = &items[i];
+        if (said.kind != Said::Kind::lacks || items[i].idle || lacking[i]) continue;
+        lacking[i] = true;
+        answer.not_expressed.push_back({shown_key(items[i], of.pool), items[i].value, said.text});
+      }
+      if (said.kind == Said::Kind::refused && refused != nullptr)
+        answer.refused.push_back(refusal(*refused, of.pool, said.text));
+    }
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const Item& item = items[i];
+      if (covered[i] || item.idle) continue;
+      if (item.axis && item.key != "order") {
+        answer.refused.push_back(
+            refusal(item, of.pool, "an option that sets it would be needed, and there is none"));
+      } else {
+        answer.not_expressed.push_back({shown_key(item, of.pool), item.value, why_not(item)});
+      }
+    }
+    return answer;
+  }
+
+ private:
+  [[nodiscard]] std::string refusal(const Item& item, Pool pool, const std::string& why) const {
+    const std::string what = item.key == "pools" ? "two pools" : shown_key(item, pool) + '=' + item.value;
+    return fmt::format("{}: {} cannot run it: {}", what, title_, why);
+  }
+  [[nodiscard]] std::string why_not(const Item& item) const {
+    const auto found = std::ranges::find(missing_, item.key, &Missing::key);
+    return found != missing_.end() ? std::string(found->why) : "no option of " + title_ + " is known for it";
+  }
+
+  std::string title_;
+  std::vector<const Option*> rows_;
+  std::vector<Missing> missing_;
+};
+
+/// A word as a shell reads it. Variables are the program's own words.
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+  const bool variable = word == "$NODE_RANK" || word == "$HEAD_ADDR" || word == "$HEAD_ADDR:5000";
+  if (variable || (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos)) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + '\'';
+}
+
+bool is_list(std::string_view name) { return name.ends_with("[]"); }
+std::string_view bare(std::string_view name) {
+  return is_list(name) ? name.substr(0, name.size() - 2) : name;
+}
+bool on_command_line(const Written& of) { return of.row->name.empty() || of.row->name.starts_with("--"); }
+
+/// The words of the command line that the options make, an option a line.
+std::vector<std::vector<std::string>> option_words(const std::vector<Written>& written) {
+  std::vector<std::vector<std::string>> lines;
+  for (const Written& of : written) {
+    if (!on_command_line(of)) continue;
+    std::vector<std::string> line;
+    if (!of.row->name.empty()) line.emplace_back(bare(of.row->name));
+    if (is_list(of.row->name)) {
+      std::ranges::move(words_of(of.value), std::back_inserter(line));
+    } else if (!of.value.empty()) {
+      line.push_back(of.value);
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+std::string command_of(std::string program, const std::vector<Written>& written) {
+  for (const auto& line : option_words(written)) {
+    program += " \\\n ";
+    for (const std::string& word : line) program += ' ' + shell_word(word);
+  }
+  return program + '\n';
+}
+
+/// The node at a path of maps, made where it is not there.
+void set_path(yaml::Node& node, std::string_view path, yaml::Node value) {
+  const std::size_t dot = path.find('.');
+  if (dot == std::string_view::npos) return node.set(path, std::move(value));
+  const std::string_view key = path.substr(0, dot);
+  if (node.find(key) == nullptr) node.set(key, yaml::Node::map());
+  set_path(*node.find(key), path.substr(dot + 1), std::move(value));
+}
+yaml::Node node_of(const Written& of) {
+  if (!is_list(of.row->name)) return yaml::Node::scalar(of.value.empty() ? "true" : of.value);
+  yaml::Node list = yaml::Node::list();
+  list.flow = true;
+  for (const std::string& word : words_of(of.value)) list.items.push_back(yaml::Node::scalar(word));
+  return list;
+}
+yaml::Node yaml_of(const std::vector<Written>& written) {
+  yaml::Node root = yaml::Node::map();
+  for (const Written& of : written)
+    if (!on_command_line(of)) set_path(root, bare(of.row->name), node_of(of));
+  return root;
+}
+
+/// Sections in the order in which rows first name them.
+std::string toml_of(const std::vector<Written>& written) {
+  std::vector<std::pair<std::string, std::string>> sections;
+  for (const Written& of : written) {
+    const std::size_t dot = of.row->name.rfind('.');
+    const std::string section(of.row->name.substr(0, dot));
+    auto at = std::ranges::find(sections, section, &std::pair<std::string, std::string>::first);
+    if (at == sections.end()) at = sections.insert(at, {section, ""});
+    at->second +=
+        fmt::format("{} = {}\n", of.row->name.substr(dot + 1), of.value.empty() ? "true" : of.value);
+  }
+  std::string text;
+  for (const auto& [section, lines] : sections)
+    text += fmt::format("{}[{}]\n{}", text.empty() ? "" : "\n", section, lines);
+  return text;
+}
+
+std::string pool_name(Pool pool) {
+  return pool == Pool::whole ? "" : pool == Pool::prefill ? "prefill" : "decode";
+}
+/// "trtllm.yaml", of a pool "trtllm-prefill.yaml".
+std::string file_name(const Framework& framework, Pool pool) {
+  std::string name(framework.file);
+  return pool == Pool::whole ? name : name.insert(name.rfind('.'), '-' + pool_name(pool));
+}
+
+void add_answer(const Answer& answer, Launch& launch) {
+  for (const NotExpressed& one : answer.not_expressed)
+    if (std::ranges::find(launch.not_expressed, one) == launch.not_expressed.end())
+      launch.not_expressed.push_back(one);
+  for (const std::string& one : answer.refused)
+    if (std::ranges::find(launch.refused, one) == launch.refused.end()) launch.refused.push_back(one);
+}
+
+std::vector<const Option*> rows_of(const Framework& framework) {
+  std::vector<const Option*> rows;
+  for (const Option& row : framework.options) rows.push_back(&row);
+  return rows;
+}
+
+void add_program(const Framework& framework, const Case& of, const Answer& answer, Launch& launch) {
+  std::string program = framework.program(of);
+  if (framework.phase == Phase::inference && (of.programs() > 1 || of.pool != Pool::whole)) {
+    const std::string what = of.pool == Pool::whole     ? ", behind a router"
+                             : of.pool == Pool::prefill ? ", which read prompts"
+                                                        : ", which decode, behind a router of both";
+    launch.command += fmt::format("# {} of these on {} GPUs each{}\n", of.programs(), of.gpus(), what);
+  }
+  launch.command += framework.before(of);
+  const bool has_file = framework.kind != FileKind::none;
+  std::vector<Written> written = answer.written;
+  if (has_file) {
+    const std::string name = file_name(framework, of.pool);
+    const bool toml = framework.kind == FileKind::toml;
+    const yaml::Node settings = toml ? yaml::Node() : yaml_of(written);
+    launch.files.push_back({name, toml                       ? toml_of(written)
+                                  : settings.entries.empty() ? ""
+                                                             : yaml::emit(settings)});
+    if (framework.name == "trtllm") {
+      static const Option kFile{"", "--extra_llm_api_options", nullptr, ""};
+      written.push_back({&kFile, name});
+    }
+  }
+  launch.command += command_of(std::move(program), written);
+}
+
+// ---- Dynamo ----
+
+/// The setting of TensorRT-LLM's file that one of trtllm-serve's options is; empty: it has no part in a deployment.
+std::string_view setting_of(std::string_view option) {
+  constexpr std::pair<std::string_view, std::string_view> kSettings[] = {
+      {"--tp_size", "tensor_parallel_size"},
+      {"--pp_size", "pipeline_parallel_size"},
+      {"--ep_size", "moe_expert_parallel_size"},
+      {"--max_seq_len", "max_seq_len"},
+      {"--max_num_tokens", "max_num_tokens"},
+      {"--max_batch_size", "max_batch_size"},
+      {"--kv_cache_free_gpu_memory_fraction", "kv_cache_config.free_gpu_memory_fraction"}};
+  const auto* const found =
+      std::ranges::find(kSettings, option, &std::pair<std::string_view, std::string_view>::first);
+  return found == std::end(kSettings) ? std::string_view() : found->second;
+}
+
+/// The arguments of a worker; those that TensorRT-LLM reads from a file go into it.
+std::vector<std::string> worker_arguments(const Framework& engine, const Case& of,
+                                          const std::vector<Written>& written, Launch& launch) {
+  std::vector<std::string> arguments;
+  if (engine.name == "trtllm") {
+    yaml::Node settings = yaml_of(written);
+    for (const Written& option : written)
+      if (const std::string_view path = setting_of(option.row->name); !path.empty())
+        set_path(settings, path, node_of(option));
+    const std::string name = file_name(engine, of.pool);
+    launch.files.push_back({name, yaml::emit(settings)});
+    arguments = {"--model-path", of.model, "--extra-engine-args", "/config/" + name};
+    if (of.pool != Pool::whole)
+      arguments.insert(arguments.end(), {"--disaggregation-mode", pool_name(of.pool)});
+    return arguments;
+  }
+  std::vector<Written> own = written;
+  // A deployment places processes itself, and vLLM's workers there join pools unasked.
+  std::erase_if(own, [](const Written& option) {
+    return option.row->keys.empty() || option.row->name == "--kv-transfer-config" || !on_command_line(option);
+  });
+  for (const auto& line : option_words(own)) {
+    const bool positional = !line.front().starts_with("--");
+    if (positional) arguments.emplace_back("--model");
+    std::ranges::copy(line, std::back_inserter(arguments));
+  }
+  if (engine.name == "vllm" && of.pool == Pool::prefill) arguments.emplace_back("--is-prefill-worker");
+  return arguments;
+}
+
+yaml::Node flow_list(const std::vector<std::string>& words) {
+  yaml::Node list = yaml::Node::list();
+  for (const std::string& word : words) {
+    list.items.push_back(yaml::Node::scalar(word));
+    list.items.back().quoted = true;
+  }
+  return list;
+}
+
+yaml::Node worker(const Framework& engine, const Case& of, std::vector<std::string> arguments) {
+  yaml::Node node = yaml::Node::map();
+  node.set("componentType", yaml::Node::scalar("worker"));
+  if (of.pool != Pool::whole) node.set("subComponentType", yaml::Node::scalar(pool_name(of.pool)));
+  node.set("replicas", yaml::Node::scalar(std::to_string(of.programs())));
+  yaml::Node gpus = yaml::Node::scalar(std::to_string(std::min(of.gpus(), of.gpus_per_node)));
+  gpus.quoted = true;
+  set_path(node, "resources.limits.gpu", std::move(gpus));
+  if (of.nodes() > 1) set_path(node, "multinode.nodeCount", yaml::Node::scalar(std::to_string(of.nodes())));
+  set_path(node, "extraPodSpec.mainContainer.command",
+           flow_list({"python3", "-m", fmt::format("dynamo.{}", engine.name)}));
+  set_path(node, "extraPodSpec.mainContainer.args", flow_list(arguments));
+  return node;
+}
+
+Launch deployment(const Framework& dynamo, const LaunchWish& wish, const std::vector<Case>& cases) {
+  Launch launch;
+  const Framework& engine = nearest_framework(wish.setting.system.stack, Phase::inference);
+  std::vector<const Option*> rows = rows_of(engine);
+  std::ranges::copy(rows_of(dynamo), std::back_inserter(rows));
+  const Asking asking(fmt::format("{} with {}", dynamo.title, engine.title), rows, engine.missing);
+  yaml::Node services = yaml::Node::map();
+  for (const Case& of : cases) {
+    const Answer answer = asking.ask(of);
+    add_answer(answer, launch);
+    std::vector<Written> of_engine;
+    std::string router;
+    for (const Written& option : answer.written) {
+      const bool own = option.row >= &dynamo.options.front() && option.row <= &dynamo.options.back();
+      if (!own) of_engine.push_back(option);
+      if (option.row->keys == "stack.serving.routing") router = option.value;
+    }
+    if (services.entries.empty()) {
+      yaml::Node front = yaml::Node::map();
+      front.set("componentType", yaml::Node::scalar("frontend"));
+      front.set("replicas", yaml::Node::scalar("1"));
+      set_path(front, "extraPodSpec.mainContainer.command", flow_list({"python3", "-m", "dynamo.frontend"}));
+      set_path(front, "extraPodSpec.mainContainer.args", flow_list({"--router-mode", router}));
+      services.set("Frontend", std::move(front));
+    }
+    const std::string name = of.pool == Pool::whole     ? "Worker"
+                             : of.pool == Pool::prefill ? "PrefillWorker"
+                                                        : "DecodeWorker";
+    services.set(name, worker(engine, of, worker_arguments(engine, of, of_engine, launch)));
+  }
+  yaml::Node root = yaml::Node::map();
+  root.set("apiVersion", yaml::Node::scalar("nvidia.com/v1alpha1"));
+  root.set("kind", yaml::Node::scalar("DynamoGraphDeployment"));
+  set_path(root, "metadata.name", yaml::Node::scalar("shardscape-plan"));
+  set_path(root, "spec.services", std::move(services));
+  launch.files.push_back({std::string(dynamo.file), yaml::emit(root)});
+  launch.command = "# give each extraPodSpec.mainContainer the image of your version of Dynamo\n";
+  if (launch.files.size() > 1)
+    launch.command += "# mount the other files as /config in the workers, from a ConfigMap\n";
+  launch.command += dynamo.program(cases.front()) + '\n';
+  return launch;
+}
+
+}  // namespace
+
+Launch write_launch(const Framework& framework, const LaunchWish& wish) {
+  std::vector<Case> cases;
+  const auto add = [&](const ParallelPlan& plan, Pool pool) {
+    cases.push_back({wish.setting, plan, pool, wish.gpus_per_node, wish.model, framework.dense_together});
+  };
+  if (wish.plan.disaggregated()) {
+    add(prefill_plan(wish.plan), Pool::prefill);
+    add(decode_plan(wish.plan), Pool::decode);
+  } else {
+    add(wish.plan, Pool::whole);
+  }
+  if (framework.name == "dynamo") return deployment(framework, wish, cases);
+  Launch launch;
+  const Asking asking(std::string(framework.title), rows_of(framework), framework.missing);
+  for (const Case& of : cases) {
+    const Answer answer = asking.ask(of);
+    add_answer(answer, launch);
+    if (answer.refused.empty()) add_program(framework, of, answer, launch);
+  }
+  return launch;
+}
+
+std::int64_t usual_gpus_per_node(const System& system) {
+  constexpr std::int64_t kMost = 8, kOfSuperchips = 4;
+  std::int64_t domain = 1;
+  for (const DimensionSpec& dimension : system.fabric.dimensions) {
+    if (dimension.scope != LinkScope::scale_up) break;
+    domain *= dimension.size();
+  }
+  if (domain <= kMost) return domain;
+  // Larger domains are racks: hosts of Grace and Blackwell have two superchips, others eight devices.
+  return std::gcd(domain, system.device.architecture == Architecture::blackwell ? kOfSuperchips : kMost);
+}
+
+}  // namespace shardscape::launch

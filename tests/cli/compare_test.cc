@@ -1,0 +1,112 @@
+// Does `compare` take studies, points and result files alike, and say in one table why one is faster?
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/program_under_test.h"
+
+namespace shardscape::cli {
+namespace {
+
+using nlohmann::json;
+
+class CompareTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    write("a.yaml", kSmallStudy);
+    std::string other = kSmallStudy;
+    other.replace(other.find("dgx-a100"), 8, "dgx-h100");
+    write("b.yaml", other);
+    write("serve.yaml", kInferenceStudy);
+  }
+  Finished compare(std::vector<std::string> more) {
+    more.insert(more.begin(), "compare");
+    return run(more);
+  }
+  json compared(std::vector<std::string> more) {
+    more.emplace_back("--json");
+    const Finished finished = compare(std::move(more));
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return json::parse(finished.out);
+  }
+};
+
+void expect_adds_up(const json& document) {
+  double sum = 0, largest = 1e-9;
+  for (const json& bar : document.at("waterfall")) {
+    sum += bar.at("difference_s").get<double>();
+    largest = std::max(largest, std::abs(bar.at("difference_s").get<double>()));
+  }
+  EXPECT_NEAR(sum, document.at("difference_s").get<double>(), 1e-9 * largest) << document.dump(2);
+}
+
+TEST_F(CompareTest, TwoPlansOfAStudy) {
+  const std::vector<std::string> words = {"a.yaml", "--point", "tp=8,pp=1,dp=1,recompute=full,mbs=1",
+                                          "--point", "tp=4,pp=2,dp=1,recompute=full,mbs=1"};
+  const json document = compared(words);
+  expect_adds_up(document);
+  EXPECT_EQ(document.at("differs").at("tp").at("a"), "8");
+  EXPECT_FALSE(document.at("differs").contains("recompute"));
+  EXPECT_EQ(document.at("a").at("lighter_recompute").size(), 2U);
+  const json predicted = json::parse(run({"simulate", "a.yaml", "--point", words[2], "--json"}).out);
+  EXPECT_EQ(document.at("figures").at(0).at("a"), predicted.at("step_time_s"));
+  const Finished text = compare(words);
+  EXPECT_NE(text.out.find("\nfrom A to B\n"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("\nB is "), std::string::npos);
+  EXPECT_NE(text.out.find("\nA recomputes (full): with none it "), std::string::npos) << text.out;
+}
+
+TEST_F(CompareTest, OnePlanOnTwoMachinesAndTheBestOfEach) {
+  const json one = compared({"a.yaml", "b.yaml", "--point", "tp=8,pp=1,dp=1,recompute=full,mbs=1"});
+  expect_adds_up(one);
+  EXPECT_EQ(one.at("a").at("point"), one.at("b").at("point"));
+  EXPECT_NE(one.at("differs").at("device").at("a"), one.at("differs").at("device").at("b"));
+  for (const json& bar : one.at("waterfall")) EXPECT_NE(bar.at("cause"), "work");
+  const json best = compared({"a.yaml", "b.yaml"});
+  expect_adds_up(best);
+  ASSERT_EQ(run({"sweep", "a.yaml", "-o", "a.h5", "--confirm", "0", "--progress", "none"}).code, 0);
+  ASSERT_EQ(run({"sweep", "b.yaml", "-o", "b.h5", "--confirm", "0", "--progress", "none"}).code, 0);
+  const json rows = compared({"a.h5", "b.h5"});
+  EXPECT_EQ(rows.at("figures"), best.at("figures"));
+  EXPECT_EQ(rows.at("waterfall"), best.at("waterfall"));
+  const json some = compared({"a.h5", "b.yaml", "--where", "tp == 4"});
+  EXPECT_NE(some.at("a").at("point").get<std::string>().find("tp=4,"), std::string::npos);
+  EXPECT_EQ(some.at("figures").at(0).at("b"), best.at("figures").at(0).at("b"));
+  expect_adds_up(compared({"a.h5", "--point", "0", "--point", "tp=8,pp=1,dp=1,recompute=full"}));
+}
+
+TEST_F(CompareTest, Servers) {
+  const json document = compared({"serve.yaml", "--point", "tp=8,dp=1", "--point", "tp=4,dp=2"});
+  expect_adds_up(document);
+  EXPECT_EQ(document.at("figures").at(0).at("figure"), "e2e_s");
+}
+
+TEST_F(CompareTest, WhatCannotBeComparedIsSaid) {
+  ASSERT_EQ(run({"sweep", "a.yaml", "-o", "a.h5", "--confirm", "0", "--progress", "none"}).code, 0);
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& why, int code = 2) {
+    const Finished finished = compare(words);
+    EXPECT_EQ(finished.code, code) << finished.err;
+    EXPECT_NE(finished.err.find(why), std::string::npos) << finished.err;
+    EXPECT_EQ(finished.out, "");
+  };
+  refused({"a.yaml"}, "--point: give it twice");
+  refused({"a.yaml", "--point", "tp=8"}, "--point: give it twice");
+  refused({"a.yaml", "--point", "tp=8", "--point", "tp=8", "--point", "tp=8"}, "a third one is too many");
+  refused({"a.yaml", "--point", "tp=8", "--point", "tp=x"}, "--point: tp");
+  refused({"a.yaml", "serve.yaml", "--point", "tp=8"}, "is of training");
+  refused({"a.yaml", "serve.yaml"}, "serve.yaml");
+  refused({"a.h5", "a.yaml", "--set", "gpus=4"}, "--set: changes studies");
+  refused({"a.yaml", "b.yaml", "--where", "tp == 4"}, "--where: chooses rows of result files");
+  refused({"a.h5", "a.h5", "--where", "tp == 3"}, "no feasible row that --where leaves");
+  refused({"a.h5", "a.h5", "--where", "tp =="}, "--where");
+  refused({"a.h5", "--point", "99999999999", "--point", "0"}, "--point: a.h5 has ");
+  refused({"a.h5", "--point", "99999999999999999999999", "--point", "0"}, "--point");
+  refused({"a.yaml", "--point", "tp=8,pp=1,dp=1,mbs=7", "--point", "tp=8"}, "A: a.yaml: ");
+  refused({"a.yaml", "absent.yaml", "--point", "tp=8"}, "absent.yaml", 1);
+  write("not.h5", "nothing");
+  refused({"a.h5", "not.h5"}, "not.h5", 1);
+}
+
+}  // namespace
+}  // namespace shardscape::cli

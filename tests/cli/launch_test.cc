@@ -1,0 +1,194 @@
+// Does `launch` give what the frameworks' own documents have for plans that they publish, and say what it cannot?
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/program_under_test.h"
+
+namespace shardscape::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kTrained = R"(model: llama3.1-70b
+cluster: dgx-h100
+gpus: 64
+stack: megatron-core
+workload: {phase: training, sequence_length: 8192, global_batch: 512, precision: bf16}
+space: {tensor_parallel: [4, 8], sequence_parallel: [true], pipeline_parallel: [1, 4], context_parallel: [1, 2], data_parallel: fill, zero_stage: [1, 3]}
+)";
+constexpr const char* kServed = R"(model: deepseek-v3
+cluster: dgx-h200
+gpus: 8
+stack: vllm
+workload: {phase: inference, prompt_tokens: 4096, output_tokens: 1024, concurrency: 64, precision: fp8}
+space: {tensor_parallel: [1, 8], data_parallel: fill, expert_parallel: [1, 8]}
+)";
+
+class LaunchTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    write("train.yaml", kTrained);
+    write("serve.yaml", kServed);
+  }
+  Finished launch(std::vector<std::string> more) {
+    more.insert(more.begin(), "launch");
+    return run(more);
+  }
+  json launched(std::vector<std::string> more) {
+    more.emplace_back("--json");
+    const Finished finished = launch(std::move(more));
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return json::parse(finished.out);
+  }
+};
+
+void expect_lines(const std::string& command, const std::vector<std::string>& lines) {
+  for (const std::string& line : lines)
+    EXPECT_TRUE(command.find("\n  " + line + " \\\n") != std::string::npos ||
+                command.ends_with("  " + line + '\n'))
+        << line << "\n"
+        << command;
+}
+
+// NeMo's recipe of Llama 3 70B (llama3_70b.pretrain_recipe: tp 4, pp 4, vp 5, cp 2, sequence parallel, batches of 1 and
+// 512) with Megatron-LM's flags, and the model's shape by Megatron-LM's names.
+TEST_F(LaunchTest, MegatronRunsLlama70BAsPublished) {
+  const json made =
+      launched({"train.yaml", "--point", "tp=4,pp=4,cp=2,dp=2,zero=1,schedule=interleaved,vpp=5,mbs=1"});
+  EXPECT_EQ(made.at("for"), "megatron-lm");
+  const auto command = made.at("command").get<std::string>();
+  expect_lines(command, {"--tensor-model-parallel-size 4",
+                         "--pipeline-model-parallel-size 4",
+                         "--context-parallel-size 2",
+                         "--num-layers-per-virtual-pipeline-stage 4",
+                         "--sequence-parallel",
+                         "--micro-batch-size 1",
+                         "--global-batch-size 512",
+                         "--seq-length 8192",
+                         "--use-distributed-optimizer",
+                         "--overlap-grad-reduce",
+                         "--overlap-param-gather",
+                         "--bf16",
+                         "--num-layers 80",
+                         "--hidden-size 8192",
+                         "--ffn-hidden-size 28672",
+                         "--num-attention-heads 64",
+                         "--group-query-attention",
+                         "--num-query-groups 8",
+                         "--swiglu",
+                         "--normalization RMSNorm",
+                         "--position-embedding-type rope",
+                         "--disable-bias-linear",
+                         "--untie-embeddings-and-output-weights",
+                         "--log-throughput"});
+  EXPECT_NE(command.find("torchrun --nproc-per-node 8 --nnodes 8 "), std::string::npos);
+  EXPECT_NE(command.find("export CUDA_DEVICE_MAX_CONNECTIONS=1\n"), std::string::npos);
+}
+
+// vLLM's recipes of DeepSeek-V3 on one node of H200: tensor parallelism with experts dealt, or data parallelism.
+TEST_F(LaunchTest, VllmServesDeepSeekAsDocumented) {
+  const auto tensor = launched({"serve.yaml", "--point", "tp=8,dp=1,ep=8"}).at("command").get<std::string>();
+  EXPECT_NE(tensor.find("vllm serve \\\n  deepseek-ai/DeepSeek-V3 \\\n"), std::string::npos) << tensor;
+  expect_lines(tensor, {"--tensor-parallel-size 8", "--enable-expert-parallel"});
+  EXPECT_EQ(tensor.find("--data-parallel-size"), std::string::npos);
+  const auto data = launched({"serve.yaml", "--point", "tp=1,dp=8,ep=8"}).at("command").get<std::string>();
+  expect_lines(data, {"--tensor-parallel-size 1", "--data-parallel-size 8", "--enable-expert-parallel"});
+}
+
+// SGLang's of the same: attention data parallel over the ranks of one tensor group.
+TEST_F(LaunchTest, SglangServesDeepSeekAsDocumented) {
+  const auto made = launched({"serve.yaml", "--point", "tp=1,dp=8,ep=8", "--for", "sglang"});
+  expect_lines(made.at("command").get<std::string>(),
+               {"--model-path deepseek-ai/DeepSeek-V3", "--tp-size 8", "--dp-size 8", "--enable-dp-attention",
+                "--ep-size 8"});
+}
+
+TEST_F(LaunchTest, PlansThatAFrameworkCannotRunAreBadInput) {
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& why) {
+    const Finished finished = launch(words);
+    EXPECT_EQ(finished.code, 2);
+    EXPECT_NE(finished.err.find(why), std::string::npos) << finished.err;
+    EXPECT_EQ(finished.out, "");
+  };
+  refused({"train.yaml", "--point", "tp=4,pp=4,dp=4,schedule=dualpipe"},
+          "--point: schedule=dualpipe: Megatron-LM cannot run it: it runs 1f1b");
+  refused({"train.yaml", "--point", "tp=4,pp=4,dp=4,zero=1", "--for", "torchtitan"},
+          "zero=1: torchtitan cannot run it");
+  refused({"train.yaml", "--point", "tp=3"}, "--point: tp");
+  refused({"train.yaml", "--for", "vllm"}, "--for: vLLM is for inference; the study is one of training");
+  refused({"train.yaml", "--for", "vlm"}, "--for");
+  refused({"train.yaml", "--point", "tp=4,pp=4,dp=4,mbs=7"}, "the global batch does not divide");
+  refused({"train.yaml", "--gpus-per-node", "0"}, "--gpus-per-node");
+  refused({}, "STUDY: missing");
+  refused({"--options"}, "--options: say whose, with --for");
+}
+
+TEST_F(LaunchTest, WhatIsNotExpressedIsNamedWithWhy) {
+  const json made = launched({"train.yaml", "--point", "tp=8,pp=1,dp=8,zero=3", "--for", "torchtitan"});
+  bool found = false;
+  for (const json& one : made.at("not_expressed")) {
+    EXPECT_FALSE(one.at("why").get<std::string>().empty());
+    found |= one.at("what") == "stack.communication.bucket";
+  }
+  EXPECT_TRUE(found);
+  EXPECT_EQ(made.at("files").at(0).at("name"), "train.toml");
+  EXPECT_NE(
+      made.at("files").at(0).at("text").get<std::string>().find("fsdp_reshard_after_forward = \"always\""),
+      std::string::npos);
+}
+
+TEST_F(LaunchTest, FilesAreWrittenOnceAndRunAsTheyArePrinted) {
+  const std::vector<std::string> words = {"train.yaml", "--point", "tp=8,pp=1,dp=8,zero=3", "--for",
+                                          "torchtitan"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return launch(all);
+  };
+  ASSERT_EQ(with({"-o", "job"}).code, 0);
+  const std::string toml = read_file(work() / "job/train.toml"), shell = read_file(work() / "job/launch.sh");
+  EXPECT_NE(with({}).out.find(toml), std::string::npos);
+  EXPECT_NE(with({}).out.find(shell), std::string::npos);
+  EXPECT_EQ(with({"-o", "job"}).code, 2);
+  EXPECT_EQ(with({"-o", "job", "--force"}).code, 0);
+  EXPECT_EQ(with({"-o", "no/such/folder"}).code, 1);
+  EXPECT_EQ(with({"-o", "train.yaml"}).code, 1);
+}
+
+// A model may be called anything: a shell and a file read it as a name.
+TEST_F(LaunchTest, NamesAreQuoted) {
+  fs::create_directory(work() / "models");
+  write("models/it's $(touch owned).yaml", R"(name: it's $(touch owned)
+layers: 8
+hidden: 1024
+heads: 16
+vocabulary: 32000
+max_positions: 8192
+)");
+  std::string study = kServed;
+  study.replace(study.find("deepseek-v3"), 11, "\"it's $(touch owned)\"");
+  study.replace(study.find("[1, 8]}"), 7, "[1]}");
+  write("own.yaml", study);
+  const Finished shown = launch({"own.yaml", "--point", "tp=8,dp=1", "--presets", "."});
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  write("run.sh", "vllm() { echo \"$2\"; }\n" + shown.out);
+  const Finished ran = start_words({"sh", "run.sh"}).wait();
+  EXPECT_EQ(ran.out, "it's $(touch owned)\n") << shown.out;
+  EXPECT_FALSE(fs::exists(work() / "owned"));
+}
+
+TEST_F(LaunchTest, SimulateShowsTheCommandThatGivesThem) {
+  const Finished shown = run(
+      {"simulate", "train.yaml", "--point", "tp=4,pp=4,dp=4,zero=1", "--set", "workload.global_batch=256"});
+  const std::size_t at = shown.out.find("\nlaunch    shardscape launch train.yaml ");
+  ASSERT_NE(at, std::string::npos) << shown.out;
+  const std::string line = shown.out.substr(at + 11, shown.out.find('\n', at + 1) - at - 11);
+  const Finished ran =
+      start_words({"sh", "-c", test::program() + line.substr(std::string("shardscape").size())}).wait();
+  ASSERT_EQ(ran.code, 0) << line << ran.err;
+  expect_lines(ran.out, {"--tensor-model-parallel-size 4", "--global-batch-size 256"});
+}
+
+}  // namespace
+}  // namespace shardscape::cli

@@ -1,0 +1,221 @@
+// Does a launch say the plan, all of it, and nothing else? Over random points of the studies that come with the program.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "engine/base/counter_rng.h"
+#include "engine/simulate.h"
+#include "engine/spec/parallel_groups.h"
+#include "engine/spec/zero.h"
+#include "sweep/launch/said_items.h"
+#include "sweep/launch/write_launch.h"
+#include "sweep/space/point_text.h"
+#include "sweep/study/load_study.h"
+#include "sweep/yaml/specs.h"
+#include "tests/support/paths.h"
+#include "tests/support/seeds.h"
+
+namespace shardscape::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::uint64_t kPoints = test::seeds(16);
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::istringstream in{std::string(text)};
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+/// Calls visit(study, setting, plan) for random points of every study that come as far as its memory.
+template <class Visit>
+void each_point(const Visit& visit) {
+  const fs::path root = test::source_dir();
+  const yaml::Catalog catalog({root});
+  for (const auto& file : fs::directory_iterator(root / "sweep/studies")) {
+    if (file.path().extension() != ".yaml") continue;
+    const auto study = sweep::load_study(file.path(), catalog);
+    ASSERT_TRUE(study) << file.path();
+    const sweep::DesignSpace space = study->design_space();
+    CounterRng random(space.size(), 0);
+    for (std::uint64_t i = 0; i < kPoints; ++i) {
+      const sweep::PointIndex point = space.point(random.below(space.size()));
+      const Setting setting = study->setting(point.setting);
+      Simulator simulator(setting);
+      const Status status = simulator.judge(point.plan).status;
+      if (status == Status::ok || status == Status::memory) visit(*study, setting, point.plan);
+    }
+  }
+}
+
+Launch launched(const Framework& framework, const Setting& setting, const ParallelPlan& plan) {
+  const ParallelPlan whole = with_replicas(plan, setting.model, setting.system.stack.serving);
+  return write_launch(framework, {setting, whole, usual_gpus_per_node(setting.system), "a/model"});
+}
+
+/// The number behind an option, `otherwise` where the text has no such option.
+std::int64_t number(const std::string& text, const std::string& option, std::int64_t otherwise) {
+  const std::regex pattern(option + R"([ :=]+"?([0-9]+))");
+  std::smatch found;
+  return std::regex_search(text, found, pattern) ? std::stoll(found[1]) : otherwise;
+}
+bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+std::vector<std::string> leaves(const yaml::Node& node, const std::string& path) {
+  if (!node.is_map()) return {path};
+  std::vector<std::string> all;
+  for (const yaml::Entry& entry : node.entries)
+    for (const std::string& leaf : leaves(entry.value, path.empty() ? entry.key : path + '.' + entry.key))
+      all.push_back(leaf);
+  return all;
+}
+
+TEST(LaunchPlans, EveryKeyOfAStackIsAChoiceOrMeasured) {
+  for (const std::string& key : leaves(yaml::write(StackProfile()), ""))
+    EXPECT_TRUE(is_measured(key)) << key
+                                  << ": neither in the table of choices nor in that of measured constants";
+}
+
+TEST(LaunchPlans, EveryRowSaysSomethingThatThereIs) {
+  std::set<std::string> known = {"pools",
+                                 "workload.precision",
+                                 "workload.sequence_length",
+                                 "workload.global_batch",
+                                 "workload.prompt_tokens",
+                                 "workload.output_tokens",
+                                 "workload.concurrency",
+                                 "workload.load",
+                                 "workload.expert_load",
+                                 "workload.speculation",
+                                 "model."};
+  for (const PlanAxisRow& row : kPlanRows) known.insert(std::string(row.name));
+  StackProfile stack;
+  stack.pipeline_layout = "EL";
+  for (const std::string& key : leaves(yaml::write(stack), ""))
+    if (!is_measured(key).value_or(true)) known.insert("stack." + key);
+  ModelSpec model;
+  for (const std::string& key : leaves(yaml::write(model), "")) known.insert("model." + key);
+  model.moe.emplace();
+  model.latent.emplace();
+  model.attention_dropout = model.embedding_dropout = 0.1;
+  for (const std::string& key : leaves(yaml::write(model), "")) known.insert("model." + key);
+  for (const Framework& framework : frameworks()) {
+    for (const Option& row : framework.options) {
+      for (const std::string& key : words_of(row.keys))
+        EXPECT_TRUE(known.contains(key)) << framework.name << ": " << row.name << ": " << key;
+      EXPECT_TRUE(row.source.starts_with("https://")) << framework.name << ": " << row.name;
+    }
+    for (const Missing& row : framework.missing)
+      EXPECT_TRUE(known.contains(std::string(row.key))) << framework.name << ": " << row.key;
+  }
+}
+
+/// What the launch of a training plan says, read back from its text.
+void expect_training(const std::string& name, const std::string& text, const ParallelPlan& plan,
+                     bool experts) {
+  static const std::map<std::string, std::map<std::string, std::string>> kNames = {
+      {"megatron-lm",
+       {{"tp", "--tensor-model-parallel-size"},
+        {"pp", "--pipeline-model-parallel-size"},
+        {"cp", "--context-parallel-size"},
+        {"ep", "--expert-model-parallel-size"},
+        {"mbs", "--micro-batch-size"}}},
+      {"nemo",
+       {{"tp", "tensor_model_parallel_size"},
+        {"pp", "[^_]pipeline_model_parallel_size"},
+        {"cp", "context_parallel_size"},
+        {"ep", "expert_model_parallel_size"},
+        {"mbs", "micro_batch_size"}}},
+      {"torchtitan",
+       {{"tp", "[^_]tensor_parallel_degree"},
+        {"pp", "pipeline_parallel_degree"},
+        {"cp", "context_parallel_degree"},
+        {"ep", "expert_parallel_degree"},
+        {"mbs", plan.pipeline > 1 ? "pipeline_parallel_microbatch_size" : "local_batch_size"}}}};
+  const auto& names = kNames.at(name);
+  EXPECT_EQ(number(text, names.at("tp"), 0), plan.tensor);
+  EXPECT_EQ(number(text, names.at("pp"), 0), plan.pipeline);
+  EXPECT_EQ(number(text, names.at("cp"), 0), plan.context);
+  EXPECT_EQ(number(text, names.at("ep"), 1), experts ? plan.expert : 1);
+  EXPECT_EQ(
+      number(text, name == "torchtitan" && plan.pipeline == 1 ? "local_batch_size" : names.at("mbs"), 0),
+      plan.microbatch);
+  EXPECT_EQ(number(text, "--nproc-per-node", 0) * number(text, "--nnodes", 1), plan.gpus());
+  if (name == "torchtitan") {
+    EXPECT_EQ(number(text, "replicate_degree", 0) * number(text, "shard_degree", 0), plan.data);
+  }
+  if (name == "megatron-lm") {
+    EXPECT_EQ(has(text, "--sequence-parallel "), plan.sequence_parallel);
+    EXPECT_EQ(has(text, "--recompute-granularity"), plan.recompute != Recompute::none);
+    EXPECT_EQ(has(text, "--use-distributed-optimizer"), plan.zero_stage > 0);
+  }
+}
+
+/// The same of servers: GPUs of all programs, and the degrees of attention and experts.
+void expect_served(const std::string& name, const std::string& text, const ParallelPlan& plan) {
+  const std::int64_t programs = number(text, "#", 1);
+  const std::int64_t tensor = number(text,
+                                     name == "vllm"     ? "--tensor-parallel-size"
+                                     : name == "sglang" ? "--tp-size"
+                                                        : "--tp_size",
+                                     0);
+  const std::int64_t stages = number(text, name == "vllm" ? "--pipeline-parallel-size" : "--pp.size", 1);
+  const std::int64_t replicas = name == "vllm" ? number(text, "--data-parallel-size", 1) : 1;
+  EXPECT_EQ(stages, plan.pipeline);
+  EXPECT_EQ(programs * tensor * stages * replicas, plan.stage_ranks() * plan.pipeline);
+  if (name == "sglang" && has(text, "--enable-dp-attention")) {
+    EXPECT_EQ(tensor / number(text, "--dp-size", 0), plan.tensor);
+    EXPECT_EQ(number(text, "--ep-size", 0), plan.expert);
+  }
+}
+
+// Degrees that are read back are those of the plan, and a plan that differs in anything is launched otherwise, or what
+// differs is named.
+TEST(LaunchPlans, SayThePlanAndNoOther) {
+  std::map<std::string, int> ran;
+  std::map<std::string, std::string> seen;
+  each_point([&](const sweep::Study& study, const Setting& setting, const ParallelPlan& plan) {
+    for (const Framework& framework : frameworks()) {
+      if (framework.phase != study.phase()) continue;
+      const std::string name(framework.name);
+      SCOPED_TRACE(fmt::format("{}, {}: {}", study.title, name, sweep::to_point_text(plan, study.phase())));
+      const Launch launch = launched(framework, setting, plan);
+      for (const std::string& why : launch.refused) {
+        const std::regex pattern("^([a-z_]+=|two pools)[^ ]*: [A-Za-z -]+ cannot run it: .");
+        EXPECT_TRUE(std::regex_search(why, pattern)) << why;
+      }
+      if (!launch.refused.empty()) continue;
+      ++ran[name];
+      std::string text = launch.command;
+      for (const LaunchFile& file : launch.files) text += file.name + '\n' + file.text;
+      if (study.phase() == Phase::training) {
+        expect_training(name, text, plan, setting.model.moe.has_value());
+      } else if (name != "dynamo" && !plan.disaggregated()) {
+        expect_served(name, text, plan);
+      }
+      ParallelPlan same = plan;
+      // Stages 1 and 2 are the same where gradients are scattered once a step, and so are some orders.
+      same.zero_stage = timed_zero_stage(plan, setting.system.stack);
+      for (std::int32_t code = kRankOrders; code-- > 0;)
+        if (sweep::same_layout(plan, plan.order, rank_order_of(code))) same.order = rank_order_of(code);
+      for (const NotExpressed& one : launch.not_expressed) text += one.what + '=' + one.value + '\n';
+      const std::string point = sweep::to_point_text(same, study.phase());
+      const auto [at, is_new] = seen.emplace(study.title + name + text, point);
+      EXPECT_TRUE(is_new || at->second == point) << "as " << at->second << "\n" << text;
+    }
+  });
+  for (const Framework& framework : frameworks())
+    EXPECT_GT(ran[std::string(framework.name)], test::at_least(5)) << framework.name;
+}
+
+}  // namespace
+}  // namespace shardscape::launch
