@@ -155,7 +155,7 @@ TEST_F(ExplorerBrowserTest, InputsMoveThePageAndALinkRestoresIt) {
   test::LiveBrowser& page = open_page();
   const json before = page.in_page("return shown.prediction;");
   EXPECT_EQ(difference(before, *simulated(json::array(), "")), "");
-  page.in_page(type("field-hardware.device.hbm.bandwidth", "1500 GB/s"));
+  page.in_page(type("field-hardware.device.hbm.bandwidth_per_stack", "300 GB/s"));
   ASSERT_TRUE(page.holds("shown.prediction.step_time_s > " + before.at("step_time_s").dump()));
   ASSERT_TRUE(settled());
   page.in_page("document.querySelector('[data-spot=\"tp/2\"]').click();");
@@ -188,17 +188,17 @@ TEST_F(ExplorerBrowserTest, InputsMoveThePageAndALinkRestoresIt) {
   const json again = page.in_page(
       "return {prediction: shown.prediction, headline: byId('headline').textContent, tp: "
       "byId('axis-tp').value, "
-      "text: byId('field-hardware.device.hbm.bandwidth').value};");
+      "text: byId('field-hardware.device.hbm.bandwidth_per_stack').value};");
   EXPECT_EQ(difference(again.at("prediction"), now.at("prediction")), "");
   EXPECT_EQ(again.at("headline"), now.at("headline"));
   EXPECT_EQ(again.at("tp"), now.at("tp"));
-  EXPECT_EQ(again.at("text"), "1500 GB/s");
+  EXPECT_EQ(again.at("text"), "300 GB/s");
 }
 
 TEST_F(ExplorerBrowserTest, ProblemsAreSaidWhereTheyAre) {
   test::LiveBrowser& page = open_page();
   const json before = page.in_page("return byId('headline').textContent;");
-  const std::string id = "field-hardware.device.hbm.bandwidth";
+  const std::string id = "field-hardware.device.hbm.bandwidth_per_stack";
   page.in_page(type(id, "</script><b>fast"));
   ASSERT_TRUE(page.holds("!byId('problem-box').hidden"));
   const json wrong = page.in_page(
@@ -254,14 +254,14 @@ TEST_F(ExplorerBrowserTest, ASweepFindsWhatTheProgramFinds) {
 TEST_F(ExplorerBrowserTest, WorthIsTheDifferenceOfTwoPredictions) {
   test::LiveBrowser& page = open_page();
   const json found = page.in_page(
-      "const key = 'hardware.device.hbm.bandwidth';"
+      "const key = 'hardware.device.hbm.bandwidth_per_stack';"
       "return {row: worth.rows.find((row) => row.key === key), value: lines.get(key).field.value, "
       "time: shown.prediction.step_time_s, shown: byId('worth-table').textContent};");
   const json& row = found.at("row");
   const double value = found.at("value"), time = found.at("time");
   for (const auto& [name, factor] : {std::pair("more_s", 1.05), std::pair("less_s", 0.95)}) {
     char text[64];
-    std::snprintf(text, sizeof text, "hardware.device.hbm.bandwidth=%.17g B/s", value * factor);
+    std::snprintf(text, sizeof text, "hardware.device.hbm.bandwidth_per_stack=%.17g B/s", value * factor);
     EXPECT_EQ(difference(row.at(name), simulated({text}, "")->at("step_time_s")), "") << name;
   }
   const double slope = (row.at("more_s").get<double>() - row.at("less_s").get<double>()) / (0.1 * value);
@@ -288,7 +288,7 @@ TEST_F(ExplorerBrowserTest, EveryoneCanUseThePage) {
   const bool has_rules = std::system(fetch.c_str()) == 0;  // the rules are not Debian's
   const std::string rules = has_rules ? read_file(work() / "node_modules/axe-core/axe.min.js") : "";
   for (const bool dark : {false, true}) {
-    test::LiveBrowser& page = open_page(1280, "#set=hardware.device.hbm.bandwidth=1500+GB/s", dark);
+    test::LiveBrowser& page = open_page(1280, "#set=hardware.device.hbm.bandwidth_per_stack=300+GB/s", dark);
     page.in_page(
         "document.querySelectorAll('details').forEach((part) => { part.open = true; });"
         "byId('sweep-start').click();");
