@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "tests/cli/program_under_test.h"
+#include "tests/support/live_browser.h"
 #include "tests/support/paths.h"
 #include "tests/support/report_page.h"
 
@@ -18,15 +19,6 @@ namespace shardscape::cli {
 namespace {
 
 using nlohmann::json;
-
-/// The first browser of the Chromium family on the path; nothing where there is none.
-std::string browser() {
-  for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
-    const std::string find = "command -v " + std::string(name) + " > /dev/null 2>&1";
-    if (std::system(find.c_str()) == 0) return name;
-  }
-  return "";
-}
 
 constexpr const char* kFaultsAndHardware =
     "hardware: {variant: {base: {}, other: {device.l2.capacity: 80 MiB}}}\n"
@@ -63,7 +55,7 @@ constexpr const char* kTooLarge =
 class ReportBrowserTest : public ProgramTest {
  protected:
   void SetUp() override {
-    if (browser().empty()) GTEST_SKIP() << "no Chromium on the path";
+    if (test::browser_on_path().empty()) GTEST_SKIP() << "no Chromium on the path";
   }
   void make_page(const std::string& study) {
     write("study.yaml", study);
@@ -74,7 +66,7 @@ class ReportBrowserTest : public ProgramTest {
   std::string dom_of(const std::string& file) {
     const std::string folder = work().string();
     const std::string command =
-        "timeout 120 " + browser() +
+        "timeout 120 " + test::browser_on_path() +
         " --headless --no-sandbox --disable-gpu --allow-file-access-from-files --enable-logging=stderr "
         "--user-data-dir=" +
         folder + "/profile --window-size=1400,1200 --virtual-time-budget=5000 --dump-dom file://" + folder +

@@ -28,7 +28,7 @@ function settingOptions(pointId) {
 function pointOption(row) {
   // Where the study is known, --set chooses the load with the rest of the setting.
   const inPlan = (column) => column.group === "plan" || DATA.commands.plans === 0;
-  // Degrees of a pool that prefills mean nothing where there is none.
+  // Degrees of a pool that prefills, and GPUs that hold experts apart, mean nothing where there is none.
   const pooled = COLUMNS.get("prefill_data_parallel")?.at(row) > 0;
   const idle = (column) => (column.name.startsWith("prefill_") || column.name === "ffn_gpus") && !pooled;
   return inputs.filter((column) => SHORT[column.name] !== undefined && inPlan(column) && !idle(column) && column.at(row) !== null)

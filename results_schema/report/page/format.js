@@ -94,3 +94,15 @@ function formatTick(column, value) {
 function partName(column) {
   return column.heading.replaceAll("_", " ");
 }
+
+/** Statuses in the order of their colours, and what they mean. */
+const VERDICTS = {
+  ok: "the plan is feasible: it has a time and fits",
+  indivisible: "a degree of the plan does not divide what it splits",
+  constraint: "a constraint of the study rejects the plan",
+  memory: "the fullest device needs more memory than it has",
+  unreachable: "faults or the fabric leave devices that cannot reach each other",
+  unsupported: "the stack cannot run such a plan",
+  out_of_range: "a quantity is beyond what can be computed",
+  missed: "the plan is feasible and has a time, but misses a promise or a constraint of the study",
+};

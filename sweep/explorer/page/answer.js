@@ -2,11 +2,15 @@
 
 /** What is shown first, by its name in the prediction: words, unit, and whether more is better. */
 const HEADLINES = [
-  ["step_time_s", "step time", "s", false], ["e2e_s", "a request from end to end", "s", false], ["ttft_s", "time to first token", "s", false],
-  ["itl_s", "between tokens", "s", false], ["tokens_per_s_per_gpu", "tokens/s per GPU", "rate", true], ["mfu", "MFU", "share", true],
+  ["step_time_s", "step time", "s", false], ["e2e_s", "a request from end to end", "s", false],
+  ["ttft_s", "time to first token", "s", false], ["itl_s", "between tokens", "s", false],
+  ["tokens_per_s_per_gpu", "tokens/s per GPU", "rate", true], ["mfu", "MFU", "share", true],
   ["requests_per_s", "requests/s", "rate", true], ["attainment", "requests that keep the promises", "share", true],
 ];
 const HEADLINE_FORMS = {s: formatSeconds, rate: fourDigits, share: (value) => formatPercent(value, 2)};
+
+/** A name of the prediction in words: "tp_comm_s" is "tp comm". */
+const inWords = (name) => name.replace(/_(s|bytes)$/, "").replaceAll("_", " ");
 
 /** The time that a plan is judged by. */
 const wholeTime = (prediction) => prediction.step_time_s ?? prediction.e2e_s ?? null;
@@ -16,16 +20,19 @@ function changeText(value, before) {
   if (!isValue(value) || !isValue(before) || before === 0 || value === before) return "";
   const share = value / before - 1;
   const size = 100 * Math.abs(share);
-  return `${share < 0 ? "−" : "+"}${size < 0.1 ? Number(size.toPrecision(2)) : size.toFixed(size < 10 ? 2 : 1)}${THIN}%`;
+  const digits = size < 0.1 ? Number(size.toPrecision(2)) : size.toFixed(size < 10 ? 2 : 1);
+  return `${share < 0 ? "−" : "+"}${digits}${THIN}%`;
 }
 
 /** A tile for each headline that the prediction has. */
 function drawHeadline(prediction, base) {
-  byId("headline").replaceChildren(...HEADLINES.filter(([name]) => prediction[name] !== undefined).map(([name, words, form, moreIsBetter]) => {
+  const known = HEADLINES.filter(([name]) => prediction[name] !== undefined);
+  byId("headline").replaceChildren(...known.map(([name, words, form, moreIsBetter]) => {
     const value = prediction[name], change = changeText(value, base?.[name]);
-    const isBetter = moreIsBetter === value > base?.[name];
-    const says = change ? element("small", {className: isBetter ? "better" : "worse"}, `${change} against the study's`) : "";
-    return element("div", {}, element("dt", {}, words), element("dd", {}, isValue(value) ? HEADLINE_FORMS[form](value) : MISSING, says));
+    const className = moreIsBetter === value > base?.[name] ? "better" : "worse";
+    const says = change ? element("small", {className}, `${change} against the study's`) : "";
+    const text = isValue(value) ? HEADLINE_FORMS[form](value) : MISSING;
+    return element("div", {}, element("dt", {}, words), element("dd", {}, text, says));
   }));
 }
 
@@ -33,13 +40,14 @@ function drawHeadline(prediction, base) {
 function drawVerdict(prediction) {
   const {status, reason} = prediction, verdict = byId("verdict");
   const isFeasible = status === "ok";
-  const why = reason && reason !== "none" ? ` (${reason.replaceAll("_", " ")})` : "";
-  const missed = (prediction.missed ?? []).map((one) => (typeof one === "string" ? one : JSON.stringify(one))).join(", ");
-  verdict.textContent = isFeasible ? `Feasible${missed ? `, but misses ${missed}` : ""}.` :
-      `Not feasible: ${status.replaceAll("_", " ")}${why}: ${VERDICTS[status] ?? ""}.`;
-  verdict.className = isFeasible && !missed ? "better" : "worse";
+  const why = reason && reason !== "none" ? ` (${inWords(reason)})` : "";
+  const missed = (prediction.missed ?? []).map(({bound, by}) => `${bound} by ${formatPercent(by)}`).join(", ");
+  verdict.textContent = isFeasible ? "Feasible." : status === "missed" ? `Misses ${missed}.` :
+      `Not feasible: ${inWords(status)}${why}: ${VERDICTS[status] ?? ""}.`;
+  verdict.className = isFeasible ? "better" : "worse";
   byId("nearest").replaceChildren(...(prediction.nearest_feasible ?? []).map(({changes, plan, ...near}) => {
-    const text = `Nearest feasible: ${changes} (${formatSeconds(wholeTime(near) ?? NaN)}, ${formatBytes(near.memory_peak_bytes)})`;
+    const says = `${formatNumber(wholeTime(near), "s")}, ${formatNumber(near.memory_peak_bytes, "byte")}`;
+    const text = `Nearest feasible: ${changes} (${says})`;
     const button = element("button", {type: "button", className: "save"}, text);
     button.onclick = () => setPlan(planText(plan));
     return button;
@@ -71,8 +79,7 @@ function drawMemory({memory, memory_peak_bytes: peak, memory_capacity_bytes: cap
   const bar = byId("memory-bar"), isKnown = isValue(peak) && isValue(capacity);
   const whole = Math.max(peak, capacity);
   const kinds = isKnown ? Object.entries(memory).filter(([, bytes]) => isValue(bytes) && bytes > 0) : [];
-  const parts = kinds.map(([name, bytes]) => [name.replace(/_bytes$/, "").replaceAll("_", " "), bytes / whole, formatBytes(bytes),
-                                              MEMORY_ORDER.indexOf(name)]);
+  const parts = kinds.map(([name, bytes]) => [inWords(name), bytes / whole, formatBytes(bytes), MEMORY_ORDER.indexOf(name)]);
   const limit = element("i", {className: "limit", title: `capacity ${formatBytes(capacity)}`});
   limit.style.left = `${100 * capacity / whole}%`;
   bar.hidden = !isKnown;
@@ -86,9 +93,9 @@ function drawMemory({memory, memory_peak_bytes: peak, memory_capacity_bytes: cap
 /** How far the time can be trusted, and what says so. */
 function drawEvidence(prediction) {
   const {expected_error: error, evidence, evidence_reason: reason, expected_error_of: of} = prediction;
-  const outside = prediction.outside_domain ? " The plan is outside of the domain of the fast model; the program's --mode checked is not." : "";
-  byId("evidence").textContent = (isValue(error) ? `Expected error ${formatPercent(error)} (of ${of?.replace(/_s$/, "").replaceAll("_", " ")}); ` : "") +
-      `evidence: ${evidence}${reason ? `: ${reason}` : ""}.${outside}`;
+  const expected = isValue(error) ? `Expected error ${formatPercent(error)} (of ${inWords(of ?? "the time")}); ` : "";
+  const outside = prediction.outside_domain ? " The plan is outside of the domain of this model: see --mode checked." : "";
+  byId("evidence").textContent = `${expected}evidence: ${evidence}${reason ? `: ${reason}` : ""}.${outside}`;
 }
 
 /** All of it. */

@@ -2,15 +2,17 @@
 
 /** Classes of time in their order: [name, seconds now, seconds before, place of the hatching]. */
 function classesOf(prediction, base) {
-  return Object.entries(prediction.breakdown ?? {}).map(([name, seconds], place) => [name.replace(/_s$/, "").replaceAll("_", " "), seconds ?? 0,
-      base?.breakdown?.[name] ?? 0, place]).filter(([, now, before]) => now > 0 || before > 0);
+  return Object.entries(prediction.breakdown ?? {})
+      .map(([name, seconds], place) => [inWords(name), seconds ?? 0, base?.breakdown?.[name] ?? 0, place])
+      .filter(([, now, before]) => now > 0 || before > 0);
 }
 
 /** One bar with its words. */
 function timeBar(words, classes, at, longest) {
   const total = classes.reduce((sum, one) => sum + one[at], 0);
   const bar = element("div", {className: "bar", role: "img", ariaLabel: `${words}: ${formatSeconds(total)}`});
-  bar.append(...barParts(classes.filter((one) => one[at] > 0).map((one) => [one[0], one[at] / longest, formatSeconds(one[at]), one[3]])));
+  const there = classes.filter((one) => one[at] > 0);
+  bar.append(...barParts(there.map((one) => [one[0], one[at] / longest, formatSeconds(one[at]), one[3]])));
   return element("div", {}, element("p", {className: "note"}, `${words}: ${formatSeconds(total)}`), bar);
 }
 
@@ -19,10 +21,11 @@ function drawBreakdown(prediction, base, isChanged) {
   const classes = classesOf(prediction, base), known = isValue(wholeTime(prediction));
   const sum = (at) => classes.reduce((total, one) => total + one[at], 0);
   const [now, before] = [sum(1), sum(2)], longest = Math.max(now, before);
-  byId("breakdown-bars").replaceChildren(...(known ? [timeBar("now", classes, 1, longest)] : []),
-                                         ...(isChanged && before > 0 ? [timeBar("the study's own", classes, 2, longest)] : []));
-  const row = (head, a, b) => [head, known ? formatSeconds(a) : MISSING, known ? formatPercent(a / now) : MISSING, formatSeconds(b),
-                               known ? changeText(a, b) || (a === b ? "=" : MISSING) : MISSING];
+  const bars = [...(known ? [["now", 1]] : []), ...(isChanged && before > 0 ? [["the study's own", 2]] : [])];
+  byId("breakdown-bars").replaceChildren(...bars.map(([words, at]) => timeBar(words, classes, at, longest)));
+  const change = (a, b) => changeText(a, b) || (a === b ? "=" : MISSING);
+  const row = (head, a, b) => [head, ...(known ? [formatSeconds(a), formatPercent(a / now)] : [MISSING, MISSING]), formatSeconds(b),
+                               known ? change(a, b) : MISSING];
   const keyed = ([name, , , place]) => {
     const key = element("span", {className: "key"});
     key.style.backgroundImage = tileUrl(place);
@@ -42,7 +45,8 @@ function drawOperators({operators = [], load_time: load = []}) {
               load.map(({part, time_s: time, share}) => [part, formatNumber(time, "s"), formatPercent(share)]), [1, 2]);
     return;
   }
-  fillTable(byId("operator-table"), ["phase", "operator", "shape", "times", "each", "share", "bound by"], sorted.slice(0, MOST).map((one) => [
-    one.phase, one.operator.replaceAll("_", " "), `${one.shape}${one.algorithm ? `, ${one.algorithm.replaceAll("_", " ")}` : ""}`,
-    formatNumber(one.count, "1"), formatNumber(one.time_s, "s"), formatPercent(one.share), one.bound ?? MISSING]), [3, 4, 5]);
+  const row = (one) => [one.phase, inWords(one.operator), [one.shape, one.algorithm && inWords(one.algorithm)].filter(Boolean).join(", "),
+                        formatNumber(one.count, "1"), formatNumber(one.time_s, "s"), formatPercent(one.share), one.bound ?? MISSING];
+  fillTable(byId("operator-table"), ["phase", "operator", "shape", "times", "each", "share", "bound by"],
+            sorted.slice(0, MOST).map(row), [3, 4, 5]);
 }

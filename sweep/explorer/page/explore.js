@@ -7,6 +7,7 @@ const behind = () => (second ??= new Engine());
 
 const baseTexts = new Map();  // numbers of the study as it is, by key
 let about, base, shown;       // the study; its own prediction; the last answer that had one
+let isSettled = false;
 
 /** Draws all that an answer changes. */
 function drawShown() {
@@ -14,21 +15,27 @@ function drawShown() {
   drawAnswer(shown, base?.prediction);
   drawBreakdown(prediction, base?.prediction, state.set.size + state.point.size > 0);
   drawOperators(prediction);
-  drawSchedule(shown.schedule);
   drawShare(shown);
 }
 
 /** Predicts the present state; `passing` while a slider moves, when only the prediction follows. */
 async function refresh(passing) {
+  isSettled = false;
   showChanges();
   const changes = changesOf(state);
-  const operators = byId("operators").open;
-  const answer = await front.ask({ask: "predict", ...changes, schedule: about.phase === "training", operators}, "predict");
+  // A schedule of very many operations would hold up a slider.
+  const isLong = passing && schedule.shown?.spans.length > 5000;
+  const wanted = {schedule: about.phase === "training" && !isLong, operators: byId("operators").open};
+  const slow = setTimeout(() => { byId("busy").hidden = false; }, 300);
+  const answer = await front.ask({ask: "predict", ...changes, ...wanted}, "predict");
+  clearTimeout(slow);
   if (!answer) return;
+  byId("busy").hidden = true;
   showProblems(answer.problems ?? []);
   if (answer.problems) return;
   shown = answer;
   drawShown();
+  if (wanted.schedule) drawSchedule(answer.schedule);
   sayProgress();
   if (passing) return;
   const fields = await front.ask({ask: "fields", ...changes}, "fields");
@@ -36,13 +43,19 @@ async function refresh(passing) {
   drawFields(fields);
   drawSweepScatter();
   askWorth();
+  isSettled = true;
 }
 
-/** What a change does to the page. */
+/** What a change does to the page; keys held down on a slider are one step for "back". */
+let remembering;
 function stateChanged(passing) {
-  if (!passing) rememberState();
+  clearTimeout(remembering);
+  if (!passing) remembering = setTimeout(rememberState, 400);
   refresh(passing);
 }
+
+/** Whether all that the last change leads to is on the page and in its address. */
+const settled = () => isSettled && worth.rows.length === worth.total && `#${fragmentOf(state)}` === (location.hash || "#");
 
 /** What the study is. */
 function drawFacts() {
@@ -76,10 +89,12 @@ async function start() {
     refresh(false);
   });
   // The inputs scroll below the prediction, which stays in view.
-  new ResizeObserver(([{target}]) => document.documentElement.style.setProperty("--answer-height", `${target.offsetHeight}px`)).observe(byId("answer"));
+  new ResizeObserver(([{target}]) => byId("inputs").style.setProperty("--answer-height", `${target.offsetHeight}px`))
+      .observe(byId("answer"));
   const redraw = () => {
     useSchemeColours();
     if (shown) drawShown();
+    drawSchedule(schedule.shown);
     drawSweepScatter();
   };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
@@ -91,12 +106,12 @@ async function start() {
   }
   await refresh(true);
   document.documentElement.dataset.firstAnswerMs = performance.now().toFixed(0);
-  const commit = DATA.program.commit && DATA.program.commit !== "unknown" ? ` (${DATA.program.commit.slice(0, 12)})` : "";
-  byId("origin").textContent = `Shardscape ${DATA.program.version}${commit}, in this page; first answer after ` +
+  const {version, commit} = DATA.program;
+  byId("origin").textContent = `Shardscape ${version}${commit && commit !== "unknown" ? ` (${commit.slice(0, 12)})` : ""}; first answer after ` +
       `${formatSeconds(performance.now() / 1000)}. Charts: Chart.js, MIT licence.`;
-  const [fields, prediction] = await Promise.all([front.ask({ask: "fields", set: [], point: ""}),
-                                                  front.ask({ask: "predict", set: [], point: "", schedule: false, operators: false})]);
-  for (const group of fields.groups ?? []) for (const field of group.fields) baseTexts.set(field.key, field.text ?? String(field.value));
+  const study = {set: [], point: ""};
+  const [fields, prediction] = await Promise.all([front.ask({ask: "fields", ...study}), front.ask({ask: "predict", ...study})]);
+  for (const field of (fields.groups ?? []).flatMap((group) => group.fields)) baseTexts.set(field.key, String(field.text ?? field.value));
   base = prediction.problems ? undefined : prediction;
   // A link whose state cannot be computed leaves the lines of the study to mend it with.
   if (!shown && fields.groups) {

@@ -14,13 +14,12 @@ function changesOf({set, point}) {
 
 /** "tp=8,pp=4" by name. */
 function pointOf(text) {
-  const pairs = text.split(",").filter((pair) => pair.includes("="));
-  return new Map(pairs.map((pair) => [pair.slice(0, pair.indexOf("=")).trim(), pair.slice(pair.indexOf("=") + 1).trim()]));
+  return settingOf(text.split(",").map((pair) => pair.trim()));
 }
 
 /** KEY=VALUE by key. */
-const settingOf = (changes) => new Map(changes.filter((change) => change.indexOf("=") > 0)
-    .map((change) => [change.slice(0, change.indexOf("=")), change.slice(change.indexOf("=") + 1)]));
+const settingOf = (changes) => new Map(changes.map((change) => [change, change.indexOf("=")]).filter(([, at]) => at > 0)
+    .map(([change, at]) => [change.slice(0, at), change.slice(at + 1)]));
 
 /** The state as the fragment of a link. */
 function fragmentOf(of) {
@@ -53,12 +52,11 @@ function setNumber(key, text, passing = false) {
   stateChanged(passing);
 }
 
-/** Changes an axis of the plan. Where a degree changes, the data-parallel one of the same pool follows again. */
-function setAxis(name, text, isDegree, passing = false) {
+/** Changes an axis of the plan; those that fill up the GPUs follow again. */
+function setAxis(name, text, followers = []) {
   if (text === undefined) state.point.delete(name); else state.point.set(name, text);
-  const follower = name.startsWith("prefill_") ? "prefill_dp" : "dp";
-  if (isDegree && name !== follower) state.point.delete(follower);
-  stateChanged(passing);
+  for (const follower of followers) state.point.delete(follower);
+  stateChanged(false);
 }
 
 /** Takes a whole plan, and the setting that belongs to it. */

@@ -18,11 +18,12 @@ function blocksOf(total) {
 
 /** How far the sweep is, and of what. */
 function sayProgress() {
-  const feasible = sweep.rows.length, others = [...sweep.counts].map(([status, count]) => `${formatCount(count)} ${status.replaceAll("_", " ")}`);
-  const sampled = sweep.of < sweep.total ? ` (of ${formatCount(sweep.total)}: a page sweeps at most ${formatCount(SWEEP_LIMIT)}, evenly spread; the program sweeps all)` : "";
+  const verdicts = [["feasible", sweep.rows.length], ...sweep.counts].map(([status, count]) => `${formatCount(count)} ${inWords(status)}`);
+  const sampled = sweep.of < sweep.total ? ` (of ${formatCount(sweep.total)}: a page sweeps at most ${formatCount(SWEEP_LIMIT)}, ` +
+      "evenly spread; the program sweeps all)" : "";
   const stale = sweep.of_set !== String(changesOf(state).set) ? " The numbers have changed since." : "";
-  byId("sweep-says").textContent = sweep.of === 0 ? "" : `${formatCount(sweep.done)} of ${formatCount(sweep.of)} points${sampled}: ` +
-      `${formatCount(feasible)} feasible${others.length > 0 ? `, ${others.join(", ")}` : ""}.${stale}`;
+  byId("sweep-says").textContent = sweep.of === 0 ? "" :
+      `${formatCount(sweep.done)} of ${formatCount(sweep.of)} points${sampled}: ${verdicts.join(", ")}.${stale}`;
   const bar = byId("sweep-progress");
   bar.hidden = !sweep.isRunning;
   bar.value = sweep.of > 0 ? sweep.done / sweep.of : 0;
@@ -36,7 +37,8 @@ function drawSweepTable() {
   fillTable(byId("sweep-table"), ["rank", "time", "tokens/s per GPU", "memory", "plan"], rows.map((row, i) => {
     const button = element("button", {type: "button", ariaLabel: `Set the plan ${row.point}`}, row.point);
     button.onclick = () => setPlan(row.point, row.set);
-    return [String(i + 1), formatNumber(row.time_s, "s"), formatNumber(row.tokens_per_s_per_gpu, "1"), formatNumber(row.memory_bytes, "byte"), button];
+    return [String(i + 1), formatNumber(row.time_s, "s"), formatNumber(row.tokens_per_s_per_gpu, "1"),
+            formatNumber(row.memory_bytes, "byte"), button];
   }), [0, 1, 2, 3]);
 }
 
@@ -46,28 +48,29 @@ function drawSweepScatter() {
   if (sweep.rows.length === 0) return;
   const every = Math.ceil(sweep.rows.length / DRAWN_LIMIT), best = ranked().slice(0, 10);
   const at = (row) => ({x: row.time_s, y: row.memory_bytes, row});
+  const says = ({row, x, y}) => `${row?.point ?? "this plan"}: ${formatSeconds(x)}, ${formatBytes(y)}`;
   const now = shown?.prediction;
   const here = isValue(wholeTime(now ?? {})) ? [{x: wholeTime(now), y: now.memory_peak_bytes}] : [];
-  const dots = (label, data, index, radius) => ({label, data, backgroundColor: hueOf(index), borderColor: colourOf("--card"), pointBorderWidth: 0.5,
-                                                 pointRadius: radius, pointStyle: shapeOf(index)});
-  const times = sweep.rows.map((row) => row.time_s), low = times.reduce((a, b) => Math.min(a, b)), high = times.reduce((a, b) => Math.max(a, b));
-  const axis = (unit, title, logarithmic) => valueAxis({unit, heading: title}, {logarithmic, ...(logarithmic ? roomAround(times) : {})});
+  const dots = (label, data, index, pointRadius) => ({label, data, pointRadius, pointStyle: shapeOf(index), pointBorderWidth: 0.5,
+                                                      backgroundColor: hueOf(index), borderColor: colourOf("--card")});
+  const room = roomAround(sweep.rows.map((row) => row.time_s)), logarithmic = room.max > 5 * room.min;
+  const xAxis = valueAxis({unit: "s", heading: "time"}, {logarithmic, ...(logarithmic ? room : {})});
   draw("sweep-scatter", {
     type: "scatter",
     data: {datasets: [
       {label: "this plan", data: here, pointRadius: 9, pointBorderWidth: 3, backgroundColor: "transparent", borderColor: colourOf("--mark")},
       dots("ten best", best.map(at), 1, 6), dots("feasible", sweep.rows.filter((_, i) => i % every === 0).map(at), 0, 3)]},
     options: {
-      scales: {x: axis("s", "time", high > 5 * low), y: axis("byte", "memory", false)},
-      plugins: {legend: {position: "bottom", labels: {usePointStyle: true}},
-                tooltip: {callbacks: {label: ({raw}) => `${raw.row?.point ?? "this plan"}: ${formatSeconds(raw.x)}, ${formatBytes(raw.y)}`}}},
+      scales: {x: xAxis, y: valueAxis({unit: "byte", heading: "memory"})},
+      plugins: {legend: {position: "bottom", labels: {usePointStyle: true}}, tooltip: {callbacks: {label: ({raw}) => says(raw)}}},
       onClick: (_, points, chart) => {
         const row = points.map(({datasetIndex, index}) => chart.data.datasets[datasetIndex].data[index].row).find(Boolean);
         if (row) setPlan(row.point, row.set);
       },
     },
   });
-  byId("sweep-caption").textContent = (every > 1 ? `One of ${every} feasible points is drawn. ` : "") + "Click a point to set the plan; so do the plans of the table.";
+  byId("sweep-caption").textContent = (every > 1 ? `One of ${every} feasible points is drawn. ` : "") +
+      "A click on a point, or on a plan of the table, sets it.";
 }
 
 /** Sweeps until the end, until it is stopped or until another one begins. */
@@ -90,7 +93,8 @@ async function runSweep() {
       sweep.of = blocks.reduce((sum, from) => sum + Math.min(BLOCK, answer.total - from), 0);
     }
     for (const row of answer.rows) {
-      if (row.status === "ok") sweep.rows.push(row); else sweep.counts.set(row.status, (sweep.counts.get(row.status) ?? 0) + 1);
+      if (row.status === "ok") sweep.rows.push(row);
+      else sweep.counts.set(row.status, (sweep.counts.get(row.status) ?? 0) + 1);
     }
     sweep.done += answer.rows.length;
     sweep.isRunning = i + 1 < blocks.length;

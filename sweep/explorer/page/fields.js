@@ -7,6 +7,7 @@ const lines = new Map();
 
 /** The ends of a field's slider; nothing where there is no sensible pair. */
 function rangeOf({value, low, high}) {
+  if (!isValue(value)) return undefined;
   if (value > 0) {
     const ends = {low: Math.max(low ?? 0, value / 10), high: Math.min(high ?? Infinity, value * 10), log: true};
     return ends.low < ends.high ? ends : undefined;
@@ -18,7 +19,10 @@ function rangeOf({value, low, high}) {
 /** Where a value is on a slider, and the value at a place. */
 const placeOf = ({low, high, log}, value) => SLIDER_STEPS *
     (log ? Math.log(Math.max(value, low) / low) / Math.log(high / low) : (value - low) / (high - low));
-const valueAt = ({low, high, log}, place) => (log ? low * (high / low) ** (place / SLIDER_STEPS) : low + (high - low) * place / SLIDER_STEPS);
+const valueAt = ({low, high, log}, place) => {
+  const share = place / SLIDER_STEPS;
+  return log ? low * (high / low) ** share : low + (high - low) * share;
+};
 
 /** Another value of a field in the unit that its text has: "2.039 TB/s" becomes "2.5 TB/s". */
 function textOf(field, value) {
@@ -56,10 +60,9 @@ function numberControls(field, id, line) {
 function makeLine(field) {
   const id = `field-${field.key}`, line = {field};
   line.problem = element("p", {className: "error", id: `${id}-problem`, hidden: true});
-  line.reset = element("button", {type: "button", className: "save reset", ariaLabel: `${field.label} as the study has it`}, "↺");
-  line.reset.onclick = () => setNumber(field.key, undefined);
-  if (field.kind === "choice") {
-    line.text = element("select", {id}, ...[...new Set([...field.choices, String(field.value)])].map((name) => element("option", {}, name)));
+  line.reset = resetButton(field.label, () => setNumber(field.key, undefined));
+  if (field.kind === "choice" && field.choices?.length > 0) {
+    line.text = selectOf(id, [...field.choices, field.value]);
     line.text.onchange = () => setNumber(field.key, line.text.value);
   } else if (field.kind === "flag") {
     line.text = element("input", {type: "checkbox", id});
@@ -78,9 +81,9 @@ function makeLine(field) {
 function fillLine(line, field) {
   line.field = field;
   if (field.kind === "flag") {
-    line.text.checked = field.value === true || field.text === "true";
+    line.text.checked = String(field.value) === "true";
   } else if (document.activeElement !== line.text || !line.text.matches("input[type=text]")) {
-    line.text.value = field.kind === "choice" ? String(field.value) : state.set.get(field.key) ?? field.text;
+    line.text.value = line.text.matches("select") ? String(field.value) : state.set.get(field.key) ?? field.text;
   }
   if (!line.slider) return;
   line.range ??= rangeOf(field);
@@ -89,7 +92,7 @@ function fillLine(line, field) {
     line.range.high = Math.max(line.range.high, field.value);
   }
   line.slider.hidden = !line.range;
-  if (line.range) line.slider.value = placeOf(line.range, field.value);
+  if (line.range && isValue(field.value)) line.slider.value = placeOf(line.range, field.value);
   line.slider.ariaValueText = line.text.value;
 }
 
@@ -98,11 +101,13 @@ function drawFields({groups, plan}) {
   drawPlanFields(plan);
   const sameChoices = (a, b) => a.kind === b.kind && String(a.choices) === String(b.choices);
   const fields = groups.flatMap((group) => group.fields);
-  if (fields.length !== lines.size || !fields.every((field) => lines.has(field.key) && sameChoices(lines.get(field.key).field, field))) {
+  const isKnown = (field) => lines.has(field.key) && sameChoices(lines.get(field.key).field, field);
+  if (fields.length !== lines.size || !fields.every(isKnown)) {
     const open = new Map([...byId("groups").children].map((group) => [group.dataset.name, group.open])), before = new Map(lines);
     lines.clear();
     byId("groups").replaceChildren(...groups.map(({name, fields: members}) => {
-      const group = element("details", {open: open.get(name) ?? name === "device"}, element("summary", {}, name, " ", element("span", {className: "note"})));
+      const summary = element("summary", {}, name, " ", element("span", {className: "note"}));
+      const group = element("details", {open: open.get(name) ?? name === "device"}, summary);
       group.dataset.name = name;
       for (const field of members) {
         const line = makeLine(field);
@@ -129,7 +134,7 @@ function showChanges() {
   }
   for (const group of byId("groups").children) {
     const changed = group.querySelectorAll(".changed").length, all = group.querySelectorAll(".field").length;
-    group.querySelector("summary span").textContent = changed > 0 ? `${all} numbers, ${changed} changed` : `${all} numbers`;
+    group.querySelector("summary span").textContent = `${all} numbers${changed > 0 ? `, ${changed} changed` : ""}`;
   }
   for (const axis of byId("plan-fields").querySelectorAll(".axis")) {
     const isChanged = state.point.has(axis.dataset.name);
@@ -141,12 +146,13 @@ function showChanges() {
 
 /** Shows the lines that have all words of the search box. */
 function search() {
-  const words = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean), onlyChanged = byId("only-changed").checked;
+  const words = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const onlyChanged = byId("only-changed").checked;
   let found = 0;
   for (const group of byId("groups").children) {
     let inGroup = 0;
     for (const box of group.querySelectorAll(".field")) {
-      const text = `${group.dataset.name} ${box.querySelector("label").title} ${box.querySelector("label").textContent}`.toLowerCase();
+      const label = box.querySelector("label"), text = `${group.dataset.name} ${label.title} ${label.textContent}`.toLowerCase();
       box.hidden = !words.every((word) => text.includes(word)) || (onlyChanged && !box.classList.contains("changed"));
       inGroup += box.hidden ? 0 : 1;
     }
@@ -172,7 +178,9 @@ function showProblems(problems) {
     const mine = problems.filter((problem) => state.set.has(key) && speaksOf(problem, key));
     line.problem.textContent = mine.join(" ");
     line.problem.hidden = mine.length === 0;
-    if (mine.length > 0) line.text.setAttribute("aria-invalid", "true"); else line.text.removeAttribute("aria-invalid");
+    if (mine.length > 0) line.box.parentElement.open = true;
+    if (mine.length > 0) line.text.setAttribute("aria-invalid", "true");
+    else line.text.removeAttribute("aria-invalid");
   }
   const ofPlan = problems.filter((problem) => /^(--)?point\b/.test(problem)), says = byId("plan-problem");
   if (says) says.textContent = ofPlan.join(" ");

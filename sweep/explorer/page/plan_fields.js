@@ -8,16 +8,24 @@ function stepsOf({kind, values = [], low = 1, high = 1 << 20}, value) {
   return [...new Set(all)].filter((one) => one >= low && one <= high).sort((a, b) => a - b);
 }
 
+/** A list of names, each once. */
+const selectOf = (id, names) => element("select", {id}, ...[...new Set(names.map(String))].map((name) => element("option", {}, name)));
+
+/** A button that takes a change back. */
+function resetButton(name, onclick) {
+  const words = `${name} as the study has it`;
+  return element("button", {type: "button", className: "save reset", ariaLabel: words, title: words, onclick}, "↺");
+}
+
 /** The control of an axis; `take` gets its text. */
 function axisControl(axis, id, take) {
   if (axis.kind === "flag") {
-    const box = element("input", {type: "checkbox", id, checked: Number(axis.value) === 1});
+    const box = element("input", {type: "checkbox", id, checked: ["1", "true"].includes(String(axis.value))});
     box.onchange = () => take(box.checked ? "1" : "0");
     return [box];
   }
   if (axis.kind === "choice") {
-    const names = [...new Set([...(axis.choices ?? []), ...(axis.values ?? []), axis.value].map(String))];
-    const list = element("select", {id}, ...names.map((name) => element("option", {}, name)));
+    const list = selectOf(id, [...(axis.choices ?? []), ...(axis.values ?? []), axis.value]);
     list.value = String(axis.value);
     list.onchange = () => take(list.value);
     return [list];
@@ -45,11 +53,9 @@ function drawPlanFields(plan) {
   const focused = document.activeElement?.dataset?.spot;
   byId("plan-fields").replaceChildren(...plan.map((axis) => {
     const id = `axis-${axis.name}`, isDegree = axis.kind === "degree" || axis.kind === "pool";
-    const take = (text) => setAxis(axis.name, text, isDegree);
-    const reset = element("button", {type: "button", className: "save reset", hidden: !state.point.has(axis.name),
-                                     ariaLabel: `${axis.name} as the study has it`, title: "as the study has it"}, "↺");
-    reset.onclick = () => take(undefined);
-    const controls = [...axisControl(axis, id, take), reset];
+    const followers = plan.filter(({name, fill}) => isDegree && fill && name !== axis.name).map(({name}) => name);
+    const take = (text) => setAxis(axis.name, text, followers);
+    const controls = [...axisControl(axis, id, take), resetButton(axis.name, () => take(undefined))];
     controls.forEach((control, index) => { control.dataset.spot = `${axis.name}/${index}`; });
     const label = element("label", {htmlFor: id}, axis.name, element("small", {}, axis.meaning ?? ""));
     const line = element("div", {className: "field axis"}, label, ...controls);

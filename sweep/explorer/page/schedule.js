@@ -29,14 +29,17 @@ function drawTimeAxis(pen, scale, height) {
   const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
   pen.fillStyle = colourOf("--ink");
   pen.textAlign = "center";
-  for (let tick = Math.max(0, Math.ceil(scale.time(schedule.gutter) / step)); scale.at(tick * step) < schedule.gutter + scale.width + 4; ++tick) {
+  const first = Math.max(0, Math.ceil(scale.time(schedule.gutter) / step)), end = schedule.gutter + scale.width + 4;
+  for (let tick = first; scale.at(tick * step) < end; ++tick) {
     pen.fillRect(scale.at(tick * step), height - schedule.foot, 1, 4);
     pen.fillText(formatTick({unit: "s"}, tick * step), scale.at(tick * step), height - 6);
   }
   pen.clearRect(0, 0, schedule.gutter - 1, height - schedule.foot);
   pen.textAlign = "right";
   const row = rowHeight(), every = Math.ceil(12 / row);
-  for (let stage = 0; stage < schedule.shown.stages; stage += every) pen.fillText(`stage ${stage}`, schedule.gutter - 6, (stage + 0.5) * row + 4);
+  for (let stage = 0; stage < schedule.shown.stages; stage += every) {
+    pen.fillText(`stage ${stage}`, schedule.gutter - 6, (stage + 0.5) * row + 4);
+  }
 }
 
 /** Draws what is in view. */
@@ -70,8 +73,10 @@ function paintSchedule() {
 }
 
 /** What a box is, in words. */
-const boxText = (box, stage) => `stage ${stage}: ${box.name ?? `${box.pass} of microbatch ${box.microbatch}${box.chunk > 0 ? `, chunk ${box.chunk}` : ""}`}, ` +
-    `${formatSeconds(box.begin_s)} to ${formatSeconds(box.end_s)}`;
+function boxText(box, stage) {
+  const chunk = box.chunk > 0 ? `, chunk ${box.chunk}` : "", what = box.name ?? `${box.pass} of microbatch ${box.microbatch}${chunk}`;
+  return `stage ${stage}: ${what}, ${formatSeconds(box.begin_s)} to ${formatSeconds(box.end_s)}`;
+}
 
 /** Takes the schedule of a prediction, or that there is none. */
 function drawSchedule(shown) {
@@ -80,14 +85,15 @@ function drawSchedule(shown) {
   if (!schedule.shown) return;
   const names = [...new Set(shown.tails.map(({name}) => name))];
   schedule.byStage = Array.from({length: shown.stages}, () => []);
-  for (const span of shown.spans) schedule.byStage[span.stage]?.push({...span, place: Math.max(0, PASSES.indexOf(span.pass))});
-  for (const tail of shown.tails) schedule.byStage[tail.stage]?.push({...tail, place: PASSES.length + names.indexOf(tail.name)});
-  const used = [...PASSES.filter((pass) => shown.spans.some((span) => span.pass === pass)), ...names];
-  const places = used.map((name) => (PASSES.includes(name) ? PASSES.indexOf(name) : PASSES.length + names.indexOf(name)));
-  byId("schedule-key").replaceChildren(...used.map((name, i) => {
+  const kinds = [...PASSES, ...names];
+  for (const box of [...shown.spans, ...shown.tails]) {
+    schedule.byStage[box.stage]?.push({...box, place: Math.max(0, kinds.indexOf(box.name ?? box.pass))});
+  }
+  const used = kinds.filter((kind) => names.includes(kind) || shown.spans.some((span) => span.pass === kind));
+  byId("schedule-key").replaceChildren(...used.map((kind) => {
     const key = element("span", {className: "key"});
-    key.style.background = hueOf(places[i]);
-    return element("li", {}, key, name);
+    key.style.background = hueOf(kinds.indexOf(kind));
+    return element("li", {}, key, kind);
   }));
   const busy = schedule.byStage.map((boxes) => boxes.reduce((sum, box) => sum + box.end_s - box.begin_s, 0) / shown.end_s);
   const microbatches = shown.spans.reduce((most, span) => Math.max(most, span.microbatch + 1), 0);
@@ -95,7 +101,7 @@ function drawSchedule(shown) {
   byId("schedule-says").textContent = `${shown.stages} stages, ${microbatches} microbatches, ${formatSeconds(shown.end_s)}; ` +
       `each stage is busy ${[...new Set(ends)].join(" to ")} of it.`;
   schedule.factor = zoomFactor();
-  schedule.colours = [...PASSES, ...names].map((_, place) => ({fill: hueOf(place), ink: colourOf("--ground")}));
+  schedule.colours = kinds.map((_, place) => ({fill: hueOf(place), ink: colourOf("--ground")}));
   paintSchedule();
 }
 

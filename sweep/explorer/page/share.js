@@ -3,10 +3,10 @@
 /** A word as a POSIX shell takes it. */
 const shellWord = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
-/** The command that predicts the present setting. */
+/** The command that predicts the present setting; changes that the page was made with come first. */
 function commandOf({set, point}) {
-  const words = [`shardscape simulate ${shellWord(DATA.study_path)}`, ...set.map((change) => `--set ${shellWord(change)}`),
-                 ...(point ? [`--point ${shellWord(point)}`] : []), "--explain"];
+  const words = [`shardscape simulate ${shellWord(DATA.study_path)}`,
+                 ...[...(DATA.set ?? []), ...set].map((change) => `--set ${shellWord(change)}`), ...(point ? [`--point ${shellWord(point)}`] : []), "--explain"];
   return words.join(" \\\n  ");
 }
 

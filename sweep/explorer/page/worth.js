@@ -1,12 +1,11 @@
-// What one more GB/s, GB or TFLOP/s, or a microsecond less, is worth in time: asked in parts of the second engine, so that
-// the first stays free.
+// What one more GB/s, GB or TFLOP/s, or a microsecond less, is worth in time: asked in parts of the second engine, so
+// that the first stays free.
 
 const WORTH_SHARE = 0.05;
 const worth = {turn: 0, rows: [], total: 0};
 
-/** Fields that one can ask for. */
-const worthKeys = () => [...lines.values()].map(({field}) => field)
-    .filter((field) => field.worth ?? (["B/s", "B", "FLOP/s", "s", "Hz"].includes(field.unit) && field.value > 0)).map(({key}) => key);
+/** Fields that have a unit one can have more or less of. */
+const worthKeys = () => [...lines].filter(([, {field}]) => field.worth && field.value > 0).map(([key]) => key);
 
 /** How much the time moves at most where the number moves by the share. */
 const reach = (row, base) => Math.max(...[row.more_s, row.less_s].filter(isValue).map((time) => Math.abs(time - base)), 0);
@@ -23,14 +22,11 @@ function drawWorth(base) {
     bar.style.setProperty("--share", reach(row, base) / most);
     return element("div", {className: "meter"}, bar);
   };
-  // A time is better where it is shorter: one unit less of it is what one would buy.
   const rows = moving.map((row) => {
-    const {field} = lines.get(row.key) ?? {}, isTime = field?.unit === "s";
-    const perUnit = isValue(row.per_unit_s) ? (isTime ? -row.per_unit_s : row.per_unit_s) : null;
-    const better = isTime ? row.less_s : row.more_s;
-    return [field?.label ?? row.key, field?.text ?? MISSING, `${row.unit_text ?? "1"} ${isTime ? "less" : "more"}`,
-            perUnit === null ? MISSING : signedSeconds(perUnit), perUnit === null ? MISSING : changeText(base + perUnit, base) || "0 %",
-            isValue(better) ? changeText(better, base) || "=" : MISSING, meter(row)];
+    const field = lines.get(row.key)?.field, step = row.per_unit_s;
+    const better = field?.unit === "s" ? row.less_s : row.more_s;
+    return [field?.label ?? row.key, field?.text ?? MISSING, row.unit_text ?? MISSING, isValue(step) ? signedSeconds(step) : MISSING,
+            isValue(step) ? changeText(base + step, base) || "=" : MISSING, isValue(better) ? changeText(better, base) || "=" : MISSING, meter(row)];
   });
   fillTable(byId("worth-table"), ["number", "is", "step", "time by it", "in percent", "5 % better", "reach"], rows, [3, 4, 5]);
   const idle = worth.rows.length - moving.length;
@@ -50,6 +46,7 @@ async function askWorth() {
     if (turn !== worth.turn || !answer) return;
     if (answer.problems || !isValue(answer.base_s)) {
       worth.total = 0;
+      byId("worth-table").closest("section").classList.remove("waits");
       byId("worth-table").replaceChildren();
       byId("worth-says").textContent = answer.problems?.join("; ") ?? "This plan has no time.";
       return;

@@ -118,7 +118,9 @@ void give_peak_its_unit(const Setting& setting, Json& field) {
 Json workload_fields(const yaml::Node& workload) {
   Json fields = Json::array();
   for (const yaml::Entry& entry : workload.entries) {
-    const yaml::Node& node = entry.value;
+    // Of several values the first is that of the first setting, which a page begins with.
+    const bool listed = !entry.value.items.empty();
+    const yaml::Node& node = listed ? entry.value.items.front() : entry.value;
     if (!node.is_scalar() || entry.key == "phase") continue;
     Json field = {{"key", "workload." + entry.key}, {"label", label_of(entry.key)}};
     field["text"] = node.text;
