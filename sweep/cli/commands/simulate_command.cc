@@ -10,6 +10,7 @@
 #include "engine/timeline/schedule_text.h"
 #include "results_schema/disk/output_file.h"
 #include "sweep/cli/command.h"
+#include "sweep/cli/commands/chosen_point.h"
 #include "sweep/cli/commands/fault_parser.h"
 #include "sweep/cli/commands/step_outputs.h"
 #include "sweep/cli/reports/draw_report.h"
@@ -75,24 +76,6 @@ struct SimulateArguments {
   std::int32_t width = 0;  ///< width of the chart; 0: as wide as the terminal
   bool explain = false, compare = false, optimise_placement = false, json = false, force = false;
 };
-
-/// The point that is chosen, and the setting that it is in: the first one on as many GPUs as its degrees make up.
-std::pair<sweep::PointText, std::size_t> chosen_point(const SimulateArguments& arguments,
-                                                      const sweep::Study& study) {
-  const std::size_t counts = study.gpu_counts.size();
-  for (std::size_t count = 0; count < counts; ++count) {
-    if (auto point = sweep::parse_point(arguments.point, study.space, study.gpu_counts[count], study.phase()))
-      return {*point, count * (study.setting_count() / counts)};
-  }
-  // What is wrong on the most GPUs, which allow the most.
-  const auto point = sweep::parse_point(arguments.point, study.space, study.gpu_counts.back(), study.phase());
-  const std::string of =
-      counts > 1 ? fmt::format(" (or one of gpus: [{}])", fmt::join(study.gpu_counts, ", ")) : std::string();
-  std::vector<std::string> problems;
-  for (const Problem& problem : point.error().list())
-    problems.push_back("--point: " + problem.field + ": " + problem.message + of);
-  throw BadInput(std::move(problems));
-}
 
 /// Prints notes about things that a reader should know although they are not errors.
 void print_notes(const sweep::Study& study, const sweep::PointText& point, std::size_t at,
@@ -185,17 +168,10 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
 
 int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments.study, common);
-  const auto chosen = chosen_point(arguments, study);
-  const sweep::PointText& point = chosen.first;
-  Setting setting = study.setting(chosen.second);
-  if (point.concurrency && setting.workload.open_loop())
-    throw BadInput("--point: concurrency has no effect: requests come at a rate or by a trace\n");
-  if (point.concurrency) setting.workload.concurrency = *point.concurrency;
-  if (point.request_rate) {
-    if (!setting.workload.load || setting.workload.load->request_rate <= 0)
-      throw BadInput("--point: request_rate has no effect: the study has no workload.request_rate\n");
-    setting.workload.load->request_rate = *point.request_rate;
-  }
+  const ChosenPoint chosen = chosen_point("--point: ", arguments.point, study);
+  const sweep::PointText& point = chosen.point;
+  Setting setting = study.setting(chosen.setting);
+  take_load("--point: ", point, setting.workload);
   std::optional<sweep::FaultDraw> draw;
   if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);
   const FaultSet faults = draw ? draw->set : parse_faults(arguments.faults, setting.system.fabric);
@@ -270,7 +246,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.schedule, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);
   std::cout.flush();
-  print_notes(study, point, chosen.second, setting);
+  print_notes(study, point, chosen.setting, setting);
   return kDone;
 }
 
