@@ -6,6 +6,7 @@
 #include "sweep/cli/commands/fault_parser.h"
 #include "sweep/python/native.h"
 #include "sweep/runner/shared_networks.h"
+#include "sweep/validate/table_columns.h"
 #include "sweep/yaml/loader.h"
 
 namespace shardscape::python {
@@ -201,6 +202,12 @@ void add_study(py::module_& module) {
         counts["points"] = space.size();
         return counts;
       });
+  module.def("plan_columns", [] {  // those of a table of plans that may be blank, but not be missing
+    std::vector<std::string> names;
+    for (const validate::Column& column : validate::columns_of(validate::TableKind::plans))
+      if (column.use == validate::ColumnUse::expected) names.emplace_back(column.name);
+    return names;
+  });
   module.def("ready_studies", [] {
     const auto published = cli::published_folder();
     if (!published) throw std::runtime_error("the studies that belong to this package are gone");

@@ -54,8 +54,7 @@ def validate(
     rows that a fit does not see. by: errors by group, such as ["model,gpus"]. device, stack: of rows that name none.
     InputError where rows are wrong.
     """
-    if isinstance(measurements, pd.DataFrame) and "model" in measurements and "id" not in measurements:
-        measurements = measurements.assign(id=[f"row {i}" for i in range(len(measurements))])
+    measurements = _completed(measurements)
     options = {"hold_out": hold_out, "by": list(by) if by is not None else None, "device": device, "stack": stack}
     with table_file(measurements) as (file, places), tempfile.TemporaryDirectory(prefix="shardscape-") as folder:
         path = os.path.join(folder, "predictions.csv")
@@ -85,8 +84,7 @@ def calibrate(
     only, keep: constants to fit, or to leave alone; start: where they start; where, rows_of, all: which rows count.
     Ctrl-C ends the fit with KeyboardInterrupt.
     """
-    if isinstance(measurements, pd.DataFrame) and "model" in measurements and "id" not in measurements:
-        measurements = measurements.assign(id=[f"row {i}" for i in range(len(measurements))])
+    measurements = _completed(measurements)
     names = {"stack": stack, "device": device}
     options: dict[str, object] = {
         **{name: plain(preset) for name, preset in names.items()}, "only": _joined(only), "keep": _joined(keep),
@@ -108,6 +106,15 @@ def calibrate(
             keys = _shardscape.parse_yaml(os.fsdecode(_shardscape.read_text(encoded(written))), f"{name}.fitted")
             fitted[kind] = Preset(kind, f"{name}-fitted", keys)
         return Calibration(json.loads(out), fitted["stack"], fitted["device"], notes)
+
+
+def _completed(table: pd.DataFrame | PathLike) -> pd.DataFrame | PathLike:
+    """A frame of plans with every column that a table of plans has, blank where it has none, and names of rows."""
+    if not isinstance(table, pd.DataFrame) or not {"model", "cluster", "stack"} <= {str(name) for name in table.columns}:
+        return table
+    rows = [f"row {i}" for i in range(len(table))]
+    blank: dict[str, object] = {name: None for name in _shardscape.plan_columns() if name not in table}
+    return table.assign(**blank) if "id" in table else table.assign(id=rows, **blank)
 
 
 def _command(command: str, file: str) -> list[str]:

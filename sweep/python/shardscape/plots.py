@@ -62,14 +62,20 @@ def front(points: pd.DataFrame, x: str = "memory_peak_bytes", y: str | None = No
 def schedule(result: Result, axes: Axes | None = None) -> Axes:
     """The pipeline of a training step: what each stage does when, s."""
     axes = axes or _axes(width=10)
-    events = [event for event in result.timeline()["traceEvents"] if event.get("ph") == "X"]
-    lanes = sorted({(event["pid"], event["tid"]) for event in events})
-    colours: dict[str, str] = {}
-    for event in events:
-        kind = str(event.get("cat") or event["name"]).split()[0]
-        colour = colours.setdefault(kind, f"C{len(colours) % 10}")
-        axes.barh(lanes.index((event["pid"], event["tid"])), event["dur"] / 1e6, left=event["ts"] / 1e6, color=colour)
-    axes.set_yticks(range(len(lanes)), [f"{pid}.{tid}" for pid, tid in lanes])
+    trace = result.timeline()["traceEvents"]
+    named = {event["pid"] for event in trace if event["name"] == "process_name" and event["args"]["name"] == "pipeline"}
+    stages = {event["tid"]: event["args"]["name"] for event in trace if event["name"] == "thread_name" and event["pid"] in named}
+    if not stages:
+        raise InputError("schedule: result: has no pipeline; it is of a training step that was simulated")
+    bars: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    for event in trace:
+        if event.get("ph") == "X" and event["pid"] in named:
+            kind = str(event["name"]).split()[0]
+            bars.setdefault((event["tid"], kind), []).append((event["ts"] / 1e6, event["dur"] / 1e6))
+    colours = {kind: f"C{i % 10}" for i, kind in enumerate(dict.fromkeys(kind for _, kind in bars))}
+    for (stage, kind), spans in bars.items():
+        axes.broken_barh(spans, (stage - 0.4, 0.8), color=colours[kind], edgecolor="white", linewidth=0.3)
+    axes.set_yticks(list(stages), list(stages.values()))
     axes.invert_yaxis()
     axes.set_xlabel("time (s)")
     for kind, colour in colours.items():

@@ -159,7 +159,7 @@ class Study:
                 "output": path, "progress": "json", "threads": threads, "resume": resume, "repair": repair,
                 "force": force, "limit": limit, "sample": sample, "sample_seed": sample_seed, "shard": shard,
             }
-            with telling(progress, self.title, "points") as tell:
+            with telling(progress, self.title, " points") as tell:
                 run(["sweep", self._label(), *words_of(options)], self._inputs, tell=tell)
             return results.load(path, columns)
 
@@ -189,7 +189,7 @@ class Study:
                 "budget": budget, "mode": mode, "output": path, "force": force, "threads": threads,
                 "format": "json", "progress": "json",
             }
-            with telling(progress, self.title, "points") as tell:
+            with telling(progress, self.title, " points") as tell:
                 _, out, notes = run(["search", self._label(), *words_of(options)], self._inputs, tell=tell)
             if not os.path.exists(path):  # it was stopped before it visited any point
                 empty = pd.DataFrame()
@@ -223,7 +223,7 @@ class Study:
             "rate": None if many is None else ",".join(str(rate) for rate in many), "budget": budget,
             "report": report, "force": force, "threads": threads, "json": True, "progress": "json",
         }
-        with telling(progress, self.title, "plans") as tell:
+        with telling(progress, self.title, " plans") as tell:
             _, out, _ = run(["capacity", self._label(), *words_of(options)], self._inputs, tell=tell)
         answer = json.loads(out)
         rows = []
