@@ -2,16 +2,13 @@
 #include <exception>
 #include <filesystem>
 
+#include "engine/base/check.h"
 #include "engine/base/safe_text.h"
 #include "results_schema/disk/output_file.h"
 #include "sweep/cli/terminal/failure_text.h"
 #include "sweep/python/native.h"
 
-namespace shardscape {
-
-void on_failed_check(const std::string& message) { throw python::CheckFailed{message}; }
-
-namespace python {
+namespace shardscape::python {
 
 namespace {
 
@@ -58,7 +55,9 @@ PYBIND11_MODULE(_shardscape, module) {
   add_study(module);
   add_result(module);
   add_command_run(module);
+  module.def(
+      "fail_check", [](int value) { SHARDSCAPE_CHECK(value < 0, value); }, py::arg("value"),
+      "Fails as a check of the engine does, for tests.");
 }
 
-}  // namespace python
-}  // namespace shardscape
+}  // namespace shardscape::python

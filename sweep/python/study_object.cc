@@ -1,4 +1,6 @@
 // A study that was read, and the simulation of its points.
+#include <fmt/format.h>
+
 #include <chrono>
 
 #include "engine/base/suggest.h"
@@ -61,23 +63,35 @@ Prediction Inputs::simulate(std::size_t setting, const sweep::PointText& point, 
   WorkloadSpec& workload = bound->setting.workload;
   workload.concurrency =
       point.concurrency.value_or(study().workloads[setting % study().workloads.size()].concurrency);
-  bound->simulator.watch(watch);
+  if (mode != ExecutionMode::hierarchical || workload.load) bound->simulator.watch(watch);
   return bound->simulator.run(point.plan, faults);
 }
 
 namespace {
 
+std::string_view utf8(py::handle text) {
+  Py_ssize_t size = 0;
+  const char* const bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (bytes == nullptr) throw py::error_already_set();
+  return {bytes, static_cast<std::size_t>(size)};
+}
+
 /// The words of a point: "tp=8,pp=4". None is as if it were not there.
-std::string point_text(const py::kwargs& axes) {
+std::string point_text(const py::dict& axes) {
   std::string text;
   for (const auto& [key, value] : axes) {
     if (value.is_none()) continue;
-    const std::string name = py::str(key);
-    std::string word =
-        py::isinstance<py::bool_>(value) ? (value.cast<bool>() ? "1" : "0") : std::string(py::str(value));
-    if (word.find(',') != std::string::npos)
-      throw cli::BadInput("simulate: " + name + ": '" + word + "' is not one value");
-    text += (text.empty() ? "" : ",") + name + "=" + word;
+    if (!text.empty()) text += ',';
+    text.append(utf8(key)).append(1, '=');
+    const std::size_t word = text.size();
+    if (PyBool_Check(value.ptr()))
+      text += value.is(py::bool_(true)) ? '1' : '0';
+    else if (PyUnicode_Check(value.ptr()))
+      text += utf8(value);
+    else
+      text += utf8(py::str(value));
+    if (text.find(',', word) != std::string::npos)
+      throw cli::BadInput(fmt::format("simulate: {}: '{}' is not one value", utf8(key), text.substr(word)));
   }
   return text;
 }
@@ -112,13 +126,12 @@ class SignalWatch {
 };
 
 Result simulate(const std::shared_ptr<Inputs>& inputs, const std::optional<std::string>& mode,
-                const std::vector<std::string>& faults, const py::kwargs& axes) {
+                const std::vector<std::string>& faults, const py::dict& axes) {
   const sweep::Study& study = inputs->study();
   std::string text = point_text(axes);
   cli::ChosenPoint chosen = cli::chosen_point("simulate: ", text, study);
-  const WorkloadSpec& workload = study.workloads[chosen.setting % study.workloads.size()];
   if (chosen.point.concurrency || chosen.point.request_rate) {
-    WorkloadSpec changed = workload;
+    WorkloadSpec changed = study.workloads[chosen.setting % study.workloads.size()];
     cli::take_load("simulate: ", chosen.point, changed);
   }
   const ExecutionMode how = mode_of(mode, study);
@@ -128,10 +141,8 @@ Result simulate(const std::shared_ptr<Inputs>& inputs, const std::optional<std::
   if (!sick.devices.empty() && study.phase() == Phase::inference)
     throw cli::BadInput("simulate: faults: a sick device is what training alone models");
   SignalWatch watch;
-  const bool lasts = how != ExecutionMode::hierarchical || workload.load;
   Prediction prediction = unlocked([&] {
-    return inputs->simulate(chosen.setting, chosen.point, how, sick,
-                            lasts ? StepWatch([&](Seconds) { return watch.go_on(); }) : StepWatch());
+    return inputs->simulate(chosen.setting, chosen.point, how, sick, [&](Seconds) { return watch.go_on(); });
   });
   watch.finish();
   return {inputs, std::move(text), chosen.setting, std::move(chosen.point), std::move(prediction)};
@@ -178,8 +189,8 @@ void add_study(py::module_& module) {
              return make({file, text, overrides}, paths(presets));
            }),
            py::arg("text"), py::arg("file"), py::arg("overrides"), py::arg("presets"))
-      .def("simulate", &simulate, py::arg("mode") = py::none(),
-           py::arg("faults") = std::vector<std::string>())
+      // The axes are one argument: of names that are no UTF-8, pybind11 would end the interpreter.
+      .def("simulate", &simulate, py::arg("mode"), py::arg("faults"), py::arg("axes"))
       .def_property_readonly("title", [](const Inputs& inputs) { return inputs.study().title; })
       .def_property_readonly(
           "phase", [](const Inputs& inputs) { return std::string(name_of(inputs.study().phase())); })

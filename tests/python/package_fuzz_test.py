@@ -176,7 +176,7 @@ class FuzzTest(unittest.TestCase):
         self.attempt(run, 150)
         for function in (_shardscape.Inputs, _shardscape.parse_yaml, _shardscape.read_text, _shardscape.list_presets):
             self.attempt(lambda f, function=function: function(*f.values(4)), 50)
-        self.attempt(lambda f: inputs.simulate(*f.values(3), **f.keywords(AXES)), 200)
+        self.attempt(lambda f: inputs.simulate(*f.values(2), f.random.choice([f.keywords(AXES), f.value()])), 200)
         for made in (_shardscape.Result, _shardscape.Inputs):
             for call in (lambda: made.__new__(made).row(), lambda: made.__new__(made).title, lambda: pickle.dumps(made.__new__(made)),
                          lambda: copy.copy(made.__new__(made)), lambda: repr(made.__new__(made))):

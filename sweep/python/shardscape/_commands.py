@@ -89,8 +89,11 @@ def _renamed(text: str, places: Mapping[str, str]) -> str:
 @contextlib.contextmanager
 def telling(progress: Progress, what: str, unit: str) -> Iterator[Callable[[str], None] | None]:
     """What gets the lines of progress: a bar of tqdm, the caller's own function, or nothing."""
-    if callable(progress):
-        yield lambda line: progress(json.loads(line))
+    if not isinstance(progress, bool):
+        function = progress
+        if not callable(function):
+            raise InputError(f"progress: True, False or a function is expected, not {type(function).__name__}")
+        yield lambda line: function(json.loads(line))
         return
     if not progress:
         yield None

@@ -31,6 +31,8 @@ class Study:
 
     def __init__(self, text: bytes, file: PathLike, overrides: Sequence[str], presets: Sequence[PathLike]) -> None:
         self._text, self._file, self._presets = text, os.fspath(file), [os.fspath(folder) for folder in presets]
+        #: The word for the study in a command line; its text is given beside.
+        self._label = os.path.join(".", self._file) if self._file.startswith("-") else self._file
         self._read(list(overrides))
 
     def _read(self, overrides: list[str]) -> None:
@@ -76,6 +78,9 @@ class Study:
         self._read([*self._inputs.overrides, *_overrides({key: value})])
         return self
 
+    def __reduce__(self) -> tuple[type[Study], tuple[object, ...]]:
+        return type(self), (self._text, self._file, self._inputs.overrides, self._presets)
+
     @property
     def title(self) -> str:
         return self._inputs.title
@@ -112,7 +117,7 @@ class Study:
         """Counts the points: `points` = `plans` x `settings` (less what cannot be on their GPUs), `tuples` of (tp, cp, pp,
         dp), and `text`, which says as well why points are rejected and how long a sweep takes. Writes nothing.
         """
-        _, text, _ = run(["check", self._label()], self._inputs)
+        _, text, _ = run(["check", self._label], self._inputs)
         return {**self._inputs.counts(), "text": text}
 
     def simulate(
@@ -126,9 +131,10 @@ class Study:
         faults: as of `shardscape simulate --fault`, such as "0-1=0.5". Simulators are kept: further plans are cheap.
         A plan that cannot run is no error: its result has a `status` and a `reason`.
         """
-        if isinstance(faults, str):
-            faults = [faults]
-        return Result(self._inputs.simulate(mode, list(faults), **plan), self._label(), mode, list(faults))
+        if mode is None and faults == ():
+            return Result(self._inputs.simulate(None, (), plan), self._label, None, ())
+        sick = [faults] if isinstance(faults, str) else list(faults)
+        return Result(self._inputs.simulate(mode, sick, plan), self._label, mode, sick)
 
     def sweep(
         self,
@@ -160,7 +166,12 @@ class Study:
                 "force": force, "limit": limit, "sample": sample, "sample_seed": sample_seed, "shard": shard,
             }
             with telling(progress, self.title, " points") as tell:
-                run(["sweep", self._label(), *words_of(options)], self._inputs, tell=tell)
+                try:
+                    run(["sweep", self._label, *words_of(options)], self._inputs, tell=tell)
+                except KeyboardInterrupt:
+                    if output is None or not os.path.isdir(path + ".parts"):
+                        raise
+                    raise KeyboardInterrupt(f"{path}.parts holds what is done; resume=True goes on") from None
             return results.load(path, columns)
 
     def search(
@@ -190,7 +201,7 @@ class Study:
                 "format": "json", "progress": "json",
             }
             with telling(progress, self.title, " points") as tell:
-                _, out, notes = run(["search", self._label(), *words_of(options)], self._inputs, tell=tell)
+                _, out, notes = run(["search", self._label, *words_of(options)], self._inputs, tell=tell)
             if not os.path.exists(path):  # it was stopped before it visited any point
                 empty = pd.DataFrame()
                 empty.attrs["certificate"] = notes
@@ -224,7 +235,7 @@ class Study:
             "report": report, "force": force, "threads": threads, "json": True, "progress": "json",
         }
         with telling(progress, self.title, " plans") as tell:
-            _, out, _ = run(["capacity", self._label(), *words_of(options)], self._inputs, tell=tell)
+            _, out, _ = run(["capacity", self._label, *words_of(options)], self._inputs, tell=tell)
         answer = json.loads(out)
         rows = []
         for one in answer["answers"]:
@@ -256,10 +267,6 @@ class Study:
         }
         filled = {name: value for name, value in filled.items() if name not in measurements and value is not None}
         return measurements.assign(**filled)
-
-    def _label(self) -> str:
-        """The word for the study in a command line; its text is given beside."""
-        return os.path.join(".", self._file) if self._file.startswith("-") else self._file
 
 
 def _overrides(settings: Mapping[str, object]) -> list[str]:
