@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <ctime>
 
 #include "engine/base/suggest.h"
 #include "sweep/cli/commands/chosen_point.h"
@@ -172,6 +173,18 @@ py::dict workload(const Inputs& inputs) {
   return settings;
 }
 
+/// CPU seconds that the engine alone takes for these points, with a simulator that knows nothing yet.
+double engine_seconds(const Inputs& inputs, const std::vector<std::string>& points) {
+  std::vector<ParallelPlan> plans;
+  for (const std::string& text : points)
+    plans.push_back(cli::chosen_point("simulate: ", text, inputs.study()).point.plan);
+  const std::clock_t start = std::clock();
+  const Setting setting = inputs.study().setting(0);
+  Simulator simulator(setting, {.time_infeasible = true, .mode = inputs.study().mode});
+  for (const ParallelPlan& plan : plans) simulator.run(plan);
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
 std::shared_ptr<Inputs> make(cli::GivenStudy given, std::vector<std::filesystem::path> presets) {
   return unlocked([&] { return std::make_shared<Inputs>(std::move(given), std::move(presets)); });
 }
@@ -199,6 +212,7 @@ void add_study(py::module_& module) {
       .def_property_readonly("cluster", [](const Inputs& inputs) { return inputs.study().cluster_name; })
       .def_property_readonly("stack", [](const Inputs& inputs) { return inputs.study().stack_name; })
       .def("workload", &workload)
+      .def("engine_seconds", &engine_seconds, py::arg("points"))
       .def_property_readonly("objectives", [](const Inputs& inputs) { return inputs.study().objectives; })
       .def_property_readonly("assumptions", [](const Inputs& inputs) { return inputs.study().assumptions; })
       .def_property_readonly("resolved_yaml",

@@ -1,5 +1,5 @@
-"""Does the interpreter survive whatever is given to the package? Every method gets arguments of random types and values; an
-exception of Python is as good as a result, and InternalError is not.
+"""Does the interpreter survive whatever is given to the package? Every method gets arguments of random types and
+values; an exception of Python is as good as a result, and InternalError is not.
 
 Run by ctest with PYTHONPATH and SHARDSCAPE_STUDIES; SHARDSCAPE_FUZZ_SEED repeats a run.
 """
@@ -53,7 +53,7 @@ class Fuzzer:
             lambda: r.choice([0.0, -1.5, 1e-300, 1e308, float("nan"), float("inf")]), lambda: r.choice(AXES + KEYS),
             lambda: "".join(chr(r.choice([r.randrange(128), r.randrange(0x300), r.randrange(0xD7FF)])) for _ in range(r.randint(0, 9))),
             lambda: "x" * r.choice([1000, 100000]), lambda: r.randbytes(r.randint(0, 9)), lambda: np.float32(1.5), lambda: np.int64(4),
-            lambda: np.arange(3), object, Odd, lambda: Odd, lambda: 1j, lambda: io.StringIO("x"), lambda: range(3), lambda: print,
+            lambda: np.arange(3), object, Odd, lambda: Odd, lambda: 1j, lambda: io.StringIO("x"), lambda: range(3), lambda: len,
             lambda: pd.DataFrame({"id": [1], "x": ["y"]}), lambda: ss.presets, lambda: "full", lambda: "2 TB/s", lambda: "powers_of_two",
         ]
         if depth > 0:

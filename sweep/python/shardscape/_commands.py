@@ -36,7 +36,8 @@ def encoded(path: PathLike) -> bytes:
 
 
 def words_of(options: Mapping[str, object]) -> list[str]:
-    """The words of options: `--name VALUE`; None and False are left out, of True the name alone, of a list all of them."""
+    """The words of options: `--name VALUE`; None and False are left out, of True the name alone, of a list all of
+    them."""
     words: list[str] = []
     for name, value in options.items():
         if value is None or value is False:

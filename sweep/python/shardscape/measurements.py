@@ -20,8 +20,8 @@ __all__ = ["Calibration", "Validation", "calibrate", "validate"]
 
 @dataclass(frozen=True)
 class Validation:
-    """Predictions against measurements: `report` is what `shardscape validate --json` says (errors are shares), `rows` has
-    a row for each prediction."""
+    """Predictions against measurements: `report` is what `shardscape validate --json` says (errors are shares), `rows`
+    has a row for each prediction."""
 
     report: dict[str, Any]
     rows: pd.DataFrame
@@ -29,8 +29,8 @@ class Validation:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A fit: `report` is what `shardscape calibrate --json` says, `stack` and `device` are the fitted profiles (None where
-    not fitted), which a study takes in place of names."""
+    """A fit: `report` is what `shardscape calibrate --json` says, `stack` and `device` are the fitted profiles (None
+    where not fitted), which a study takes in place of names."""
 
     report: dict[str, Any]
     stack: Preset | None
@@ -49,10 +49,10 @@ def validate(
 ) -> Validation:
     """Holds predictions against measurements.
 
-    measurements: a table of plans, kernels or collectives (columns: `shardscape validate --help`), or a file of one; row i
-    of a frame is line i + 2 in messages, and without a column `id` rows have their numbers. hold_out: "N/M", the share of
-    rows that a fit does not see. by: errors by group, such as ["model,gpus"]. device, stack: of rows that name none.
-    InputError where rows are wrong.
+    measurements: a table of plans, kernels or collectives (columns: `shardscape validate --help`), or a file of one;
+    row i of a frame is line i + 2 in messages, and without a column `id` rows have their numbers. hold_out: "N/M", the
+    share of rows that a fit does not see. by: errors by group, such as ["model,gpus"]. device, stack: of rows that name
+    none. InputError where rows are wrong.
     """
     measurements = _completed(measurements)
     options = {"hold_out": hold_out, "by": list(by) if by is not None else None, "device": device, "stack": stack}
@@ -94,8 +94,8 @@ def calibrate(
     }
     with table_file(measurements) as (file, places), tempfile.TemporaryDirectory(prefix="shardscape-") as folder:
         path = os.path.join(folder, "fitted.yaml")
-        _, out, notes = run([*_command("calibrate", file), *words_of({**options, "output": path})], None, _bytes(presets),
-                            None, places)
+        words = [*_command("calibrate", file), *words_of({**options, "output": path})]
+        _, out, notes = run(words, None, _bytes(presets), None, places)
         both = stack is not None and device is not None
         fitted: dict[str, Preset | None] = {"stack": None, "device": None}
         for kind, preset in names.items():
@@ -110,7 +110,8 @@ def calibrate(
 
 def _completed(table: pd.DataFrame | PathLike) -> pd.DataFrame | PathLike:
     """A frame of plans with every column that a table of plans has, blank where it has none, and names of rows."""
-    if not isinstance(table, pd.DataFrame) or not {"model", "cluster", "stack"} <= {str(name) for name in table.columns}:
+    named = {"model", "cluster", "stack"}
+    if not isinstance(table, pd.DataFrame) or not named <= {str(name) for name in table.columns}:
         return table
     rows = [f"row {i}" for i in range(len(table))]
     blank: dict[str, object] = {name: None for name in _shardscape.plan_columns() if name not in table}

@@ -64,7 +64,8 @@ def schedule(result: Result, axes: Axes | None = None) -> Axes:
     axes = axes or _axes(width=10)
     trace = result.timeline()["traceEvents"]
     named = {event["pid"] for event in trace if event["name"] == "process_name" and event["args"]["name"] == "pipeline"}
-    stages = {event["tid"]: event["args"]["name"] for event in trace if event["name"] == "thread_name" and event["pid"] in named}
+    lanes = [event for event in trace if event["name"] == "thread_name" and event["pid"] in named]
+    stages = {event["tid"]: event["args"]["name"] for event in lanes}
     if not stages:
         raise InputError("schedule: result: has no pipeline; it is of a training step that was simulated")
     bars: dict[tuple[int, str], list[tuple[float, float]]] = {}
@@ -99,7 +100,8 @@ def cdf(values: Iterable[float], label: str = "", axes: Axes | None = None) -> A
 
 
 def ttft_throughput(points: pd.DataFrame, ttft: str = "ttft_s", axes: Axes | None = None) -> Axes:
-    """Servers: time to first token against tokens per second and GPU, with the front. ttft: "ttft_p95_s", for instance."""
+    """Servers: time to first token against tokens per second and GPU, with the front. ttft: "ttft_p95_s", for
+    instance."""
     axes = front(points, x=ttft, y="tokens_per_s_per_gpu", axes=axes)
     axes.set_xscale("log")
     return axes

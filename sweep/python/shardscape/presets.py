@@ -88,14 +88,15 @@ class Preset:
 
 
 class Presets(Mapping[str, Preset]):
-    """The presets of the program by name, and of the folders given: presets["a100-sxm-80gb"]; `of(kind)` names those of a
-    kind. Where two kinds have a name, presets["device/NAME"] says which."""
+    """The presets of the program by name, and of the folders given: presets["a100-sxm-80gb"]; `of(kind)` names those of
+    a kind. Where two kinds have a name, presets["device/NAME"] says which."""
 
     def __init__(self, folders: Sequence[PathLike] = ()) -> None:
         self._folders = [encoded(folder) for folder in folders]
 
     def of(self, kind: str) -> list[str]:
-        """Names of a kind: model, device, cluster, stack, logic node, memory technology, network technology, floor plan."""
+        """Names of a kind: model, device, cluster, stack, logic node, memory technology, network technology, floor
+        plan."""
         listed = _shardscape.list_presets(self._folders)
         names = [name for of, name, _ in listed if of == kind]
         if not names:
@@ -165,7 +166,9 @@ def _file_of(preset: Preset) -> str:
     return path
 
 
-def _shown(name: str, places: Mapping[str, str], folders: Sequence[bytes] = ()) -> list[tuple[str, str, dict[str, Any]]]:
+def _shown(
+    name: str, places: Mapping[str, str], folders: Sequence[bytes] = ()
+) -> list[tuple[str, str, dict[str, Any]]]:
     """What `presets NAME` shows: kind, file and keys of each preset of that name."""
     if name.startswith("-"):
         raise InputError(f"presets: no preset '{name}'")

@@ -25,10 +25,10 @@ def top(
 ) -> pd.DataFrame:
     """The n best feasible rows, best first; of equal ones the smallest point_id first.
 
-    source: a frame of `load`, `sweep` or `search`, or a result file. by: a column (None: the study's first objective), or a
-    function of the frame that gives a number for each row, whose values become the column "objective":
-    top(points, 5, by=lambda p: p.step_time_s * p.memory_peak_bytes). larger: whether more is better; None: as the column
-    says, and less for functions. where: an expression of pandas ("zero_stage >= 1"), or a function that says which rows.
+    source: a frame of `load`, `sweep` or `search`, or a result file. by: a column (None: the study's first objective),
+    or a function of the frame that gives a number for each row, whose values become the column "objective": top(points,
+    5, by=lambda p: p.step_time_s * p.memory_peak_bytes). larger: whether more is better; None: as the column says, and
+    less for functions. where: an expression of pandas ("zero_stage >= 1"), or a function that says which rows.
     """
     frame = source if isinstance(source, pd.DataFrame) else results.load(source)
     if "status" not in frame or "point_id" not in frame:
@@ -52,4 +52,5 @@ def top(
             raise InputError(f"top: by: '{name}' has no better direction; say larger=True or larger=False")
     down = larger if larger is not None else better.get(name) == "larger"
     chosen = chosen[chosen[name].notna()]
-    return chosen.sort_values([name, "point_id"], ascending=[not down, True], kind="stable").head(n).reset_index(drop=True)
+    ranked = chosen.sort_values([name, "point_id"], ascending=[not down, True], kind="stable")
+    return ranked.head(n).reset_index(drop=True)

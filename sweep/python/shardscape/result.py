@@ -51,8 +51,8 @@ class Result:
         return self._native.row()
 
     def to_dict(self) -> dict[str, Any]:
-        """What `shardscape simulate --json` says of the plan: times, memory per stage, breakdown, nearest plans that fit.
-        Of a plan that does not fit in memory times are as if it did."""
+        """What `shardscape simulate --json` says of the plan: times, memory per stage, breakdown, nearest plans that
+        fit. Of a plan that does not fit in memory times are as if it did."""
         return self._document()
 
     def explain(self) -> dict[str, Any]:

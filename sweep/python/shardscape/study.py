@@ -22,9 +22,10 @@ __all__ = ["Study"]
 class Study:
     """A study: a model, a cluster, a workload and a space of plans, read and checked.
 
-    Made by `load` or `from_dict`. Methods that evaluate release the interpreter's lock; any number of threads may use one
-    study, but of the methods that run for long (`check`, `sweep`, `search`, `capacity`, `validate`, `calibrate`, and
-    `to_dict`, `explain`, `timeline` of results) one runs at a time in a process. Ctrl-C ends them in an orderly way.
+    Made by `load` or `from_dict`. Methods that evaluate release the interpreter's lock; any number of threads may use
+    one study, but of the methods that run for long (`check`, `sweep`, `search`, `capacity`, `validate`, `calibrate`,
+    and `to_dict`, `explain`, `timeline` of results) one runs at a time in a process. Ctrl-C ends them in an orderly
+    way.
 
     Raises InputError, with all that is wrong and where, for bad input; RunError where disk or memory fail.
     """
@@ -72,8 +73,9 @@ class Study:
         return cls(text.encode(errors="surrogateescape"), "study", [], presets)
 
     def set(self, key: str, value: object) -> Study:
-        """Changes a setting by its dotted key ("workload.global_batch", "hardware.device.hbm.bandwidth"), and returns the
-        study. Where that is wrong, InputError says so and nothing has changed. Results that were made keep their study.
+        """Changes a setting by its dotted key ("workload.global_batch", "hardware.device.hbm.bandwidth"), and returns
+        the study. Where that is wrong, InputError says so and nothing has changed. Results that were made keep their
+        study.
         """
         self._read([*self._inputs.overrides, *_overrides({key: value})])
         return self
@@ -114,8 +116,8 @@ class Study:
         return f"<shardscape.Study {self.title}: {self.phase} on {', '.join(map(str, self.gpus))} GPUs>"
 
     def check(self) -> dict[str, Any]:
-        """Counts the points: `points` = `plans` x `settings` (less what cannot be on their GPUs), `tuples` of (tp, cp, pp,
-        dp), and `text`, which says as well why points are rejected and how long a sweep takes. Writes nothing.
+        """Counts the points: `points` = `plans` x `settings` (less what cannot be on their GPUs), `tuples` of (tp, cp,
+        pp, dp), and `text`, which says as well why points are rejected and how long a sweep takes. Writes nothing.
         """
         _, text, _ = run(["check", self._label], self._inputs)
         return {**self._inputs.counts(), "text": text}
@@ -125,11 +127,11 @@ class Study:
     ) -> Result:
         """Predicts one plan: simulate(tp=8, pp=4, zero=1).
 
-        plan: any of tp, sp, cp, pp, dp, ep, etp, zero, recompute, mbs, schedule, vpp, order (of inference tp, cp, pp, dp,
-        ep, etp, prefill_tp, ..., concurrency, request_rate); what is left out takes the study's first value, and the axis
-        that fills, fills. mode: "hierarchical", "flattened" (every message; may take long, Ctrl-C ends it) or "checked".
-        faults: as of `shardscape simulate --fault`, such as "0-1=0.5". Simulators are kept: further plans are cheap.
-        A plan that cannot run is no error: its result has a `status` and a `reason`.
+        plan: any of tp, sp, cp, pp, dp, ep, etp, zero, recompute, mbs, schedule, vpp, order (of inference tp, cp, pp,
+        dp, ep, etp, prefill_tp, ..., concurrency, request_rate); what is left out takes the study's first value, and
+        the axis that fills, fills. mode: "hierarchical", "flattened" (every message; may take long, Ctrl-C ends it) or
+        "checked". faults: as of `shardscape simulate --fault`, such as "0-1=0.5". Simulators are kept: further plans
+        are cheap. A plan that cannot run is no error: its result has a `status` and a `reason`.
         """
         if mode is None and faults == ():
             return Result(self._inputs.simulate(None, (), plan), self._label, None, ())
@@ -153,11 +155,12 @@ class Study:
     ) -> pd.DataFrame:
         """Evaluates every point: a DataFrame with a row for each, as `shardscape.load` gives it (units in `attrs`).
 
-        output: the result file (OUT.h5); None: no file is kept. threads: None: all; results are the same for any number.
-        progress: True: a bar of tqdm; or a function that gets a dict with `points`, `total`, `best`, ... a few times per
-        second. columns: those of the frame. limit: the first points only; sample: so many, drawn by sample_seed; shard:
-        "I/N". resume, repair, force: as of `shardscape sweep`. Ctrl-C seals what is done in OUT.h5.parts, for resume=True,
-        and raises KeyboardInterrupt; a second one is not needed, and waits for the first.
+        output: the result file (OUT.h5); None: no file is kept. threads: None: all; results are the same for any
+        number. progress: True: a bar of tqdm; or a function that gets a dict with `points`, `total`, `best`, ... a few
+        times per second. columns: those of the frame. limit: the first points only; sample: so many, drawn by
+        sample_seed; shard: "I/N". resume, repair, force: as of `shardscape sweep`. Ctrl-C seals what is done in
+        OUT.h5.parts, for resume=True, and raises KeyboardInterrupt; a second one is not needed, and waits for the
+        first.
         """
         with tempfile.TemporaryDirectory(prefix="shardscape-") as folder:
             path = os.path.join(folder, "sweep.h5") if output is None else os.fspath(output)
@@ -223,8 +226,8 @@ class Study:
         threads: int | None = None,
         progress: Progress = True,
     ) -> pd.DataFrame:
-        """The fewest GPUs, and their plan, that keep the study's promises: a row for each rate of requests, with `gpus`,
-        `plan`, its latencies (s) and `certificate`, a text; attrs["answer"] is all that `capacity --json` says.
+        """The fewest GPUs, and their plan, that keep the study's promises: a row for each rate of requests, with
+        `gpus`, `plan`, its latencies (s) and `certificate`, a text; attrs["answer"] is all that `capacity --json` says.
 
         rates: requests per second (or "180 /min") instead of the study's. budget: CPU time, such as "30s".
         report: also writes a page (HTML).
@@ -247,8 +250,8 @@ class Study:
         return frame
 
     def validate(self, measurements: pd.DataFrame | PathLike, **options: Any) -> Validation:
-        """Holds predictions against measurements, as `shardscape.validate`; columns that the table lacks are the study's:
-        phase, model, cluster, stack, gpus, and settings of the workload that have one value."""
+        """Holds predictions against measurements, as `shardscape.validate`; columns that the table lacks are the
+        study's: phase, model, cluster, stack, gpus, and settings of the workload that have one value."""
         return validate(self._completed(measurements), presets=self._presets, **options)
 
     def calibrate(self, measurements: pd.DataFrame | PathLike, **options: Any) -> Calibration:
