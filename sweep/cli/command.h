@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -103,12 +104,24 @@ Budget parse_budget(const std::string& text, bool points = true);
 /// The parts of a text between commas.
 std::vector<std::string> split_names(std::string_view text);
 
+/// A study that is given in place of the file that the command line names.
+struct GivenStudy {
+  std::filesystem::path file;  ///< stands for it in messages; relative paths start at its folder
+  std::string text;
+  std::vector<std::string> overrides;  ///< as --set
+  /// What was read from them; nothing where they have not been read yet.
+  std::optional<sweep::Study> study = {};
+};
+
 /// Options that every subcommand takes.
 struct CommonOptions {
   /// In the order given; they take precedence over the built-in ones.
   std::vector<std::filesystem::path> presets;
   bool reference = false;
   std::vector<std::string> command_line;  ///< the words of argv
+  const GivenStudy* given = nullptr;
+  /// Where the command runs inside another program: asks it to stop, in place of signals.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// Runs a command after the whole command line has been parsed; returns the exit code. Failures are exceptions:

@@ -100,6 +100,11 @@ class OptionReader {
   ProblemList problems_;
 };
 
+/// Where this is thrown, what the command was asked to stop for is known to who asked.
+void stop_where_asked(const CommonOptions& common) {
+  if (common.stop != nullptr && *common.stop) throw Failure("stopped: nothing was written", "");
+}
+
 void report_progress(const calibrate::CalibrateProgress& progress) {
   std::cerr << progress.what << ": iteration " << progress.fit.iteration << ", objective "
             << format_fixed(progress.fit.objective, 3) << ", " << progress.fit.evaluations
@@ -170,7 +175,10 @@ calibrate::CalibrateOptions read_options(const CalibrateArguments& arguments, co
       reader.bad("--hold-out", hold_out.error());
     }
   }
-  if (!arguments.quiet) options.progress = report_progress;
+  options.progress = [&common, quiet = arguments.quiet](const calibrate::CalibrateProgress& progress) {
+    stop_where_asked(common);
+    if (!quiet) report_progress(progress);
+  };
   reader.finish();
   return options;
 }

@@ -274,7 +274,7 @@ int lead_validation(const ValidateArguments& arguments, const CommonOptions& com
 }
 
 int run_validate(const ValidateArguments& arguments, const CommonOptions& common) {
-  const std::unique_ptr<ranks::Ranks> ranks = join_ranks();
+  const std::unique_ptr<ranks::Ranks> ranks = join_ranks(common);
   return run_together(
       *ranks, [&] { return lead_validation(arguments, common, *ranks); },
       [&] {
