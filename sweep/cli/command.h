@@ -145,7 +145,7 @@ AddCommand add_sweep_command, add_search_command, add_check_command, add_simulat
     add_sensitivity_command, add_report_command, add_export_command, add_merge_command, add_verify_command,
     add_diff_command, add_gemm_command, add_attention_command, add_experts_command, add_collective_command,
     add_network_command, add_replay_command, add_validate_command, add_calibrate_command, add_presets_command,
-    add_capacity_command;
+    add_capacity_command, add_new_command;
 
 /// The user's preset directories first, then those that came with the program (in the source tree it was built from, or
 /// beside the installed binary).
