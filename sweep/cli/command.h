@@ -179,6 +179,10 @@ CLI::Option* add_value(CLI::App& command, const char* name, Target& target, cons
 }
 /// Adds the argument RESULTS: a result file, or the folder of an unfinished one.
 void add_results(CLI::App& command, std::filesystem::path& file);
+/// Adds --template, which prints a table of measurements to begin with; `chosen` is empty where it is not given.
+void add_template(CLI::App& command, std::string& chosen);
+/// Prints the template of that name on stdout, and what its columns mean on stderr.
+void print_template(const std::string& name);
 /// Adds --json.
 void add_json(CLI::App& command, bool& json);
 /// Adds --progress, a ProgressMode.
