@@ -158,7 +158,8 @@ AddCommand add_sweep_command, add_search_command, add_check_command, add_simulat
     add_sensitivity_command, add_report_command, add_explore_command, add_export_command, add_merge_command,
     add_verify_command, add_diff_command, add_gemm_command, add_attention_command, add_experts_command,
     add_collective_command, add_network_command, add_replay_command, add_validate_command,
-    add_calibrate_command, add_presets_command, add_capacity_command, add_launch_command, add_compare_command;
+    add_calibrate_command, add_presets_command, add_capacity_command, add_launch_command, add_compare_command,
+    add_new_command;
 
 /// The user's preset directories first, then those that came with the program (in the source tree it was built from, or
 /// beside the installed binary).
@@ -192,6 +193,10 @@ CLI::Option* add_value(CLI::App& command, const char* name, Target& target, cons
 }
 /// Adds the argument RESULTS: a result file, or the folder of an unfinished one.
 void add_results(CLI::App& command, std::filesystem::path& file);
+/// Adds --template, which prints a table of measurements to begin with; `chosen` is empty where it is not given.
+void add_template(CLI::App& command, std::string& chosen);
+/// Prints the template of that name on stdout, and what its columns mean on stderr.
+void print_template(const std::string& name);
 /// Adds --json.
 void add_json(CLI::App& command, bool& json);
 /// Adds --progress, a ProgressMode.

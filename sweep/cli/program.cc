@@ -63,12 +63,13 @@ int run_command(CommonOptions& common) {
   app.footer(kMainFooter);
   const Program program{app, common, action};
   for (AddCommand* const add :
-       {add_sweep_command,       add_check_command,   add_simulate_command,  add_top_command,
-        add_sensitivity_command, add_report_command,  add_explore_command,   add_export_command,
-        add_merge_command,       add_verify_command,  add_diff_command,      add_search_command,
-        add_capacity_command,    add_gemm_command,    add_attention_command, add_experts_command,
-        add_collective_command,  add_network_command, add_replay_command,    add_validate_command,
-        add_calibrate_command,   add_presets_command, add_launch_command,    add_compare_command})
+       {add_new_command,      add_sweep_command,       add_check_command,   add_simulate_command,
+        add_top_command,      add_sensitivity_command, add_report_command,  add_explore_command,
+        add_export_command,   add_merge_command,       add_verify_command,  add_diff_command,
+        add_search_command,   add_capacity_command,    add_gemm_command,    add_attention_command,
+        add_experts_command,  add_collective_command,  add_network_command, add_replay_command,
+        add_validate_command, add_calibrate_command,   add_presets_command, add_launch_command,
+        add_compare_command})
     add(program);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     for (CLI::Option* option : command->get_options()) {
