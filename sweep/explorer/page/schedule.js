@@ -98,7 +98,7 @@ function drawSchedule(shown) {
   const busy = schedule.byStage.map((boxes) => boxes.reduce((sum, box) => sum + box.end_s - box.begin_s, 0) / shown.end_s);
   const microbatches = shown.spans.reduce((most, span) => Math.max(most, span.microbatch + 1), 0);
   const ends = [Math.min(...busy), Math.max(...busy)].map((share) => formatPercent(share, 0));
-  byId("schedule-says").textContent = `${shown.stages} stages, ${microbatches} microbatches, ${formatSeconds(shown.end_s)}; ` +
+  byId("schedule-says").textContent = `${shown.stages} ${shown.stages === 1 ? "stage" : "stages"}, ${microbatches} microbatches, ${formatSeconds(shown.end_s)}; ` +
       `each stage is busy ${[...new Set(ends)].join(" to ")} of it.`;
   schedule.factor = zoomFactor();
   schedule.colours = kinds.map((_, place) => ({fill: hueOf(place), ink: colourOf("--ground")}));
