@@ -34,7 +34,7 @@ function drawWaterfall() {
     type: "bar",
     data: {labels: all.map(({name}) => name), datasets: [{
       data: all.map(({from, to}) => [Math.max(from, least - (most - least) / 10), to]),
-      backgroundColor: all.map(({difference}) => palette.tiles[difference === undefined ? 0 : difference < 0 ? 2 : 1]),
+      backgroundColor: all.map(({difference}) => fillOf(difference === undefined ? 0 : difference < 0 ? 2 : 1)),
     }]},
     options: {
       indexAxis: "y", maintainAspectRatio: false, animation: false,
