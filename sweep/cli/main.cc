@@ -20,6 +20,7 @@
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/failure_text.h"
 #include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/terminal.h"
 #include "sweep/cli/terminal/usage.h"
 
 namespace shardscape::cli {
@@ -28,6 +29,7 @@ namespace {
 
 constexpr const char* kMainFooter =
     R"(Examples:
+  shardscape new --model llama3.1-70b --cluster dgx-h100 --gpus 64 --phase training
   shardscape check sweep/studies/llama3.1-70b-64xa100.yaml
   shardscape sweep sweep/studies/llama3.1-70b-64xa100.yaml -o out.h5
   shardscape top out.h5 -n 10 --breakdown
@@ -35,12 +37,12 @@ constexpr const char* kMainFooter =
   shardscape gemm 4096 12288 12288 --device a100-sxm-80gb
 
 Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 3 accuracy outside tolerance, 130 interrupted.
-'shardscape COMMAND --help' says more about a command.)";
+'shardscape COMMAND --help' says more about a command, 'shardscape help TOPIC' about studies, devices, models, ...)";
 
 int fail(const std::vector<std::string>& problems, const std::string& summary, int code,
          std::size_t further = 0) {
   print_problems(std::cerr, problems, further);
-  std::cerr << "shardscape: " << summary << '\n';
+  std::cerr << styled(std::cerr, "shardscape: " + summary, "31") << '\n';
   return code;
 }
 
@@ -120,6 +122,7 @@ int run(int argc, char** argv) {
   CLI::App app("Shardscape explores how to shard a large language model over a GPU cluster.", "shardscape");
   app.set_version_flag("--version", fmt::format("shardscape {}", version()));
   app.require_subcommand(1);
+  app.formatter(help_formatter());
   app.footer(kMainFooter);
   const Program program{app, common, action};
   for (AddCommand* const add :
