@@ -17,6 +17,7 @@
 #include "results_schema/rows/columns.h"
 #include "results_schema/segments/segments.h"
 #include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/terminal.h"
 #include "sweep/modules/module.h"
 #include "sweep/study/expert_load_parser.h"
 #include "sweep/study/load_parser.h"
@@ -183,6 +184,12 @@ yaml::Catalog make_catalog(const CommonOptions& common) {
   return yaml::Catalog(std::move(directories));
 }
 
+std::optional<fs::path> documents_folder() {
+  const std::optional<fs::path> own = built_in_presets();
+  std::error_code error;
+  return own && fs::is_directory(*own / "doc", error) ? *own / "doc" : own;
+}
+
 std::optional<fs::path> published_folder() {
   const std::optional<fs::path> own = built_in_presets();
   if (!own) return std::nullopt;
@@ -219,7 +226,7 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
   if (!study) throw BadInput(study.error());
   column_problems(*study).finish();
   for (const std::string& assumption : study->assumptions)
-    if (!quiet) std::cerr << "warning: " << message_line(assumption) << '\n';
+    if (!quiet) std::cerr << styled(std::cerr, "warning: ", "33") << message_line(assumption) << '\n';
   return *std::move(study);
 }
 
@@ -239,7 +246,7 @@ void add_json(CLI::App& command, bool& json) {
 
 void add_progress(CLI::App& command, std::string& mode) {
   command.add_option("--progress", mode, "auto, plain, json (one object per line on stdout) or none")
-      ->type_name("MODE");
+      ->type_name("auto|plain|json|none");
 }
 
 CLI::Option* add_force(CLI::App& command, bool& force) {

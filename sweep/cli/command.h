@@ -159,11 +159,14 @@ AddCommand add_sweep_command, add_search_command, add_check_command, add_simulat
     add_verify_command, add_diff_command, add_gemm_command, add_attention_command, add_experts_command,
     add_collective_command, add_network_command, add_replay_command, add_validate_command,
     add_calibrate_command, add_presets_command, add_capacity_command, add_launch_command, add_compare_command,
-    add_new_command;
+    add_new_command, add_guide_commands;
 
 /// The user's preset directories first, then those that came with the program (in the source tree it was built from, or
 /// beside the installed binary).
 yaml::Catalog make_catalog(const CommonOptions& common);
+
+/// The folder of the documents that came with the program; nothing where they are missing.
+std::optional<std::filesystem::path> documents_folder();
 
 /// The published figures that came with the program (see validate/published.h); nothing where they are missing.
 std::optional<std::filesystem::path> published_folder();

@@ -14,6 +14,7 @@
 #include "sweep/cli/program.h"
 #include "sweep/cli/terminal/failure_text.h"
 #include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/terminal.h"
 
 namespace shardscape::cli {
 
@@ -22,7 +23,7 @@ namespace {
 int fail(const std::vector<std::string>& problems, const std::string& summary, int code,
          std::size_t further = 0) {
   print_problems(std::cerr, problems, further);
-  std::cerr << "shardscape: " << summary << '\n';
+  std::cerr << styled(std::cerr, "shardscape: " + summary, "31") << '\n';
   return code;
 }
 

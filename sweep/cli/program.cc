@@ -18,6 +18,7 @@ namespace {
 
 constexpr const char* kMainFooter =
     R"(Examples:
+  shardscape new --model llama3.1-70b --cluster dgx-h100 --gpus 64 --phase training
   shardscape check sweep/studies/llama3.1-70b-64xa100.yaml
   shardscape sweep sweep/studies/llama3.1-70b-64xa100.yaml -o out.h5
   shardscape top out.h5 -n 10 --breakdown
@@ -25,7 +26,7 @@ constexpr const char* kMainFooter =
   shardscape gemm 4096 12288 12288 --device a100-sxm-80gb
 
 Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 3 accuracy outside tolerance, 130 interrupted.
-'shardscape COMMAND --help' says more about a command.)";
+'shardscape COMMAND --help' says more about a command, 'shardscape help TOPIC' about studies, devices, models, ...)";
 
 /// Turns "--set A=1 B=2" into "--set A=1 --set B=2": a list ends at a word that is not KEY=VALUE, so that STUDY may
 /// follow.
@@ -60,6 +61,7 @@ int run_command(CommonOptions& common) {
   CLI::App app("Shardscape explores how to shard a large language model over a GPU cluster.", "shardscape");
   app.set_version_flag("--version", fmt::format("shardscape {}", version()));
   app.require_subcommand(1);
+  app.formatter(help_formatter());
   app.footer(kMainFooter);
   const Program program{app, common, action};
   for (AddCommand* const add :
@@ -69,7 +71,7 @@ int run_command(CommonOptions& common) {
         add_search_command,   add_capacity_command,    add_gemm_command,    add_attention_command,
         add_experts_command,  add_collective_command,  add_network_command, add_replay_command,
         add_validate_command, add_calibrate_command,   add_presets_command, add_launch_command,
-        add_compare_command})
+        add_compare_command,  add_guide_commands})
     add(program);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     for (CLI::Option* option : command->get_options()) {

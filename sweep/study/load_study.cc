@@ -460,6 +460,7 @@ class StudyParser {
     for (const yaml::AssumedShares& assumed : loader_.assumed_shares()) {
       auto shares = assumed.shares;
       std::erase_if(shares, [&](const DeviceNumber* share) {
+        if (assumed.sheet) return false;
         const auto states_it = [&](const System& system) { return share->get(system.device) != 1; };
         return std::ranges::all_of(study_.systems, states_it);
       });

@@ -496,7 +496,8 @@ void add_search_command(const Program& program) {
   add_value(*command, "--threads", arguments->threads, "N",
             "Worker threads (default: all); the answer and the file are the same for any number")
       ->check(whole_number(1, 4096));
-  add_value(*command, "--format", arguments->format, "FORMAT", "table, csv, json or yaml")
+  add_value(*command, "--format", arguments->format, "table|csv|json|yaml",
+            "How rows are printed; default: table")
       ->check(one_of({"table", "csv", "json", "yaml"}));
   add_progress(*command, arguments->progress);
   add_confirm(*command, arguments->confirm);
