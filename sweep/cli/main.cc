@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "results_schema/disk/output_file.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/run_command.h"
 #include "sweep/cli/terminal/failure_text.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/terminal.h"

@@ -9,7 +9,7 @@
 
 #include "engine/base/words.h"
 #include "engine/spec/time_class.h"
-#include "sweep/cli/program.h"
+#include "sweep/cli/run_command.h"
 #include "sweep/python/native.h"
 #include "sweep/yaml/node.h"
 

@@ -1,5 +1,5 @@
 // The program's commands: parses a command line and runs one of them.
-#include "sweep/cli/program.h"
+#include "sweep/cli/run_command.h"
 
 #include <fmt/format.h>
 
