@@ -14,10 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/safe_text.h"
 #include "results_schema/report/page.h"
 #include "results_schema/report/page_parts.h"
-#include "sweep/explorer/node_json.h"
 #include "sweep/explorer/explorer_parts.h"
+#include "sweep/explorer/node_json.h"
 #include "sweep/input/input_file.h"
 #include "sweep/yaml/loader.h"
 
@@ -57,7 +58,7 @@ void add_presets(const fs::path& folder, Json& files, yaml::Diagnostics& diagnos
       if (files.contains(name)) continue;
       const auto text = yaml::read_text(at->path());
       const auto tree = text ? yaml::parse(*text, at->path().string(), diagnostics) : std::nullopt;
-      if (tree) files[name] = to_json(*tree).dump();
+      if (tree) files[name] = json_text(to_json(*tree));
     }
   }
 }
@@ -88,8 +89,8 @@ std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engin
   const auto shown = yaml::parse(input.shown, input.path, diagnostics);
   if (!resolved || !shown) return {};
   take_tables(*resolved, input.study.tables, files);
-  files[kStudy] = to_json(*resolved).dump();
-  files[kShown] = to_json(*shown).dump();
+  files[kStudy] = json_text(to_json(*resolved));
+  files[kShown] = json_text(to_json(*shown));
   for (const fs::path& folder : input.presets.directories()) add_presets(folder, files, diagnostics);
   const Json data = {
       {"engine", {{"script", engine.script}, {"wasm", base64_of_gzip(engine.wasm)}}},
@@ -97,7 +98,7 @@ std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engin
       {"study_path", input.path},
       {"program", {{"version", input.version}, {"commit", input.commit}}}};
   const std::string title = report::escape_html(input.study.title);
-  const std::string json = report::without_tags(data.dump());
+  const std::string json = report::without_tags(json_text(data));
   const std::array<std::pair<std::string_view, std::string_view>, 5> parts = {
       {{"{{title}}", title},
        {"{{style}}", explorer_style()},

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/safe_text.h"
+
 namespace shardscape::explorer {
 
 using Json = nlohmann::ordered_json;
@@ -39,7 +41,7 @@ Node from_json(const Json& json, const yaml::Location& where) {
     for (const Json& item : json) node.items.push_back(from_json(item, where));
     node.flow = std::ranges::all_of(node.items, &Node::is_scalar);
   } else if (!json.is_null()) {
-    std::string text = json.is_string() ? json.get<std::string>() : json.dump();
+    std::string text = json.is_string() ? json.get<std::string>() : json_text(json);
     const bool quoted = text.starts_with('\'');
     node = Node::scalar(quoted ? text.substr(1) : std::move(text));
     node.quoted = quoted;

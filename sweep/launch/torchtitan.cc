@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/safe_text.h"
 #include "engine/spec/plan_axes.h"
 #include "engine/spec/zero.h"
 #include "sweep/launch/framework.h"
@@ -199,7 +200,7 @@ Framework torchtitan() {
                          : lacks("torch.distributed.pipelining sends beside");
             },
             kJob},
-           {"model.", "model.name", [](C of) { return value(nlohmann::json(of.model).dump()); }, kJob},
+           {"model.", "model.name", [](C of) { return value(json_text(nlohmann::json(of.model))); }, kJob},
            {"", "compile.enable", [](C /*of*/) { return value("true"); }, kJob}},
       .missing = {{"stack.communication.tensor_overlap",
                    "where the section of asynchronous tensor parallelism lies "

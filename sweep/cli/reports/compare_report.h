@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "sweep/cli/commands/chosen_point.h"
 #include "sweep/cli/reports/report.h"
 #include "sweep/compare/waterfall.h"
+#include "sweep/study/choose_point.h"
 #include "sweep/study/study.h"
 
 namespace shardscape::cli {

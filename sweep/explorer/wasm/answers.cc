@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/safe_text.h"
 #include "engine/schedule/pipeline.h"
 #include "engine/simulate.h"
 #include "engine/timeline/timed_step.h"
@@ -81,13 +82,13 @@ Json schedule_json(const timeline::TimedStep& step) {
 std::string Answers::text(const std::string& request) {
   Json problems = Json::array();
   try {
-    return answer(Json::parse(request)).dump();
+    return json_text(answer(Json::parse(request)));
   } catch (const Refused& bad) {
     for (const std::string& problem : bad.problems) problems.push_back(problem);
   } catch (const std::exception& error) {
     problems.push_back(error.what());
   }
-  return Json{{"problems", problems}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(Json{{"problems", problems}});
 }
 
 Json Answers::answer(const Json& request) {
